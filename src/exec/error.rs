@@ -1,0 +1,57 @@
+//! Why a target could not be run.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a target could not be started or served.
+#[derive(Debug, thiserror::Error)]
+pub enum ExecError {
+    /// The program does not exist.
+    #[error("no program {}", path.display())]
+    Missing {
+        /// The path, or the name looked for in PATH.
+        path: PathBuf,
+    },
+    /// The program is there but cannot be executed.
+    #[error("{} cannot be executed: {why}", path.display())]
+    NotExecutable {
+        /// The program.
+        path: PathBuf,
+        /// What stands in the way.
+        why: String,
+    },
+    /// No bundled target has this name.
+    #[error("no bundled target {name:?}; there are: {known}")]
+    UnknownBundled {
+        /// The name asked for.
+        name: String,
+        /// The names that exist.
+        known: String,
+    },
+    /// This way of execution does not work for this target.
+    #[error("the way {way} does not work for {}: {why}", path.display())]
+    WayUnfit {
+        /// The way's name.
+        way: &'static str,
+        /// The program.
+        path: PathBuf,
+        /// What stands in the way.
+        why: String,
+    },
+    /// A server stopped answering, or answered something that is not of the protocol.
+    #[error("the server of {} failed: {why}", path.display())]
+    Server {
+        /// The program served.
+        path: PathBuf,
+        /// What happened.
+        why: String,
+    },
+    /// The system refused something that running targets needs.
+    #[error("{what}: {source}")]
+    System {
+        /// What was being done.
+        what: String,
+        /// The system's answer.
+        source: io::Error,
+    },
+}

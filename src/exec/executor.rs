@@ -1,0 +1,18 @@
+//! The trait that all ways of execution share.
+
+use super::{ExecError, Run, Way};
+
+/// A started target: feeds one input at a time and says how each run ended.
+///
+/// An executor recovers by itself from whatever the target does (a dead server is started
+/// again); an `Err` means that the target cannot be run any more.
+pub trait Executor: Send {
+    /// Runs the target once on `input`.
+    ///
+    /// # Errors
+    /// When the target, or the server that runs it, cannot be started or answers nonsense.
+    fn run(&mut self, input: &[u8]) -> Result<Run, ExecError>;
+
+    /// The way in which this executor runs its target.
+    fn way(&self) -> Way;
+}

@@ -1,0 +1,52 @@
+//! How to start a target.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use super::Limits;
+
+/// Which program a target is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// An installed program, by absolute path.
+    Path(PathBuf),
+    /// A bundled target, by name (`ul`, or `ul-fixed` for the variant without the bug).
+    Bundled(String),
+}
+
+/// A program, its arguments, and everything else that a run of it depends on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The program.
+    pub program: Program,
+    /// Its arguments, without the program's name; `@@` stands for a file holding the input.
+    /// Without one the input goes to stdin.
+    pub args: Vec<OsString>,
+    /// Variables set on top of the inherited environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// The working directory; a scratch directory where `None`.
+    pub cwd: Option<PathBuf>,
+    /// Limits on each run.
+    pub limits: Limits,
+    /// The exit status that counts as a crash (`--crash-exit`).
+    pub crash_exit: Option<i32>,
+}
+
+impl Target {
+    /// A target with default limits that reads its input from stdin.
+    pub fn new(program: Program) -> Target {
+        Target {
+            program,
+            args: Vec::new(),
+            env: Vec::new(),
+            cwd: None,
+            limits: Limits::default(),
+            crash_exit: None,
+        }
+    }
+
+    /// Whether the input goes to a file named in the arguments instead of stdin.
+    pub fn takes_file(&self) -> bool {
+        self.args.iter().any(|arg| arg.to_string_lossy().contains("@@"))
+    }
+}

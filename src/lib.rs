@@ -1,0 +1,40 @@
+//! **ddfuzz** turns every crash into its shortest reproducer while the fuzz campaign runs.
+//!
+//! One sentence per step: a *campaign* makes inputs; a *target* runs them; *triage* names each
+//! crash by its keys and files it in a group; the *minimizer* runs delta debugging on each new
+//! group with "same key" as its oracle and writes the minimization log; the *store* keeps it all.
+//!
+//! # Map
+//! | module | what it is | uses |
+//! |---|---|---|
+//! | [`delta`] | pure delta debugging as step machines | nothing of ours |
+//! | `exec` | runs one input on one target and says how it ended | `files` |
+//! | `triage` | from a crashing run to keys | `exec` |
+//! | `minimize` | oracle, log, replay, verify, certificate | `delta`, `exec`, `triage` |
+//! | `campaign` | the fuzz loop | all of the above and `store` |
+//! | `files` | atomic writes, locks, append-only files | nothing of ours |
+//! | `store` | the output directory as a contract | records of `triage` and `minimize` |
+//! | `report` | one file per format | records |
+//! | `cli` | one file per subcommand | everything |
+
+#[cfg(all(feature = "engine", not(target_os = "linux")))]
+compile_error!("ddfuzz runs on Linux only; use it with `default-features = false` for `delta` alone");
+
+#[cfg(feature = "campaign")]
+pub mod campaign;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod cli;
+pub mod delta;
+#[cfg(feature = "engine")]
+pub mod exec;
+#[cfg(feature = "engine")]
+pub mod files;
+#[cfg(feature = "engine")]
+pub mod minimize;
+#[cfg(feature = "engine")]
+pub mod report;
+#[cfg(feature = "engine")]
+pub mod store;
+#[cfg(feature = "engine")]
+pub mod triage;

@@ -1,0 +1,129 @@
+//! The record of one crash (`crash.json`).
+
+use serde::{Deserialize, Serialize};
+
+use super::Key;
+use crate::exec::{Ended, Limits, Way};
+
+/// What kind of death (crash-keys.md, "Class").
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Class(pub String);
+
+impl std::fmt::Display for Class {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The keys of one crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Keys {
+    /// Which bug: groups are counted by it, the minimizer holds it equal.
+    pub major: Key,
+    /// Which way into it: one reproducer is kept per minor key.
+    pub minor: Key,
+    /// For matching across rebuilds; only where symbols exist.
+    pub stable: Option<Key>,
+    /// Version of the keys' definition.
+    pub version: u32,
+}
+
+/// How far the keys can be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Confidence {
+    /// The stack was read.
+    High,
+    /// Only the signal or the exit status is known.
+    Low,
+}
+
+/// An estimate of how bad a crash is (crash-keys.md, "Record").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Null dereference, assert, fpe, stack overflow, panic, hang, oom.
+    Low,
+    /// Wild read, heap abort.
+    Medium,
+    /// Wild call, smash, write to a wild address.
+    High,
+}
+
+/// One frame of the stack.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Frame {
+    /// Base name of the module's mapping; `exe` for the main executable.
+    pub module: String,
+    /// Offset from the module's load bias, in bytes.
+    pub offset: u64,
+    /// Start of the function that covers it (FDE, else symbol), same origin as `offset`.
+    pub function_start: Option<u64>,
+    /// Demangled name, where symbols exist.
+    pub name: Option<String>,
+    /// `file:line`, where DWARF exists.
+    pub line: Option<String>,
+    /// Whether it is a frame of the user's code: outside the runtime modules.
+    pub own: bool,
+}
+
+/// Where a crash came from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "by", rename_all = "lowercase")]
+pub enum Found {
+    /// Run number `run` of campaign `campaign`; `input` rebuilds it (`KIND:SEED:LENGTH`).
+    Run {
+        /// The campaign's id.
+        campaign: String,
+        /// Index of the run, from 0.
+        run: u64,
+        /// The generator's name of the input.
+        input: String,
+    },
+    /// Test `test` of the minimization of the input whose hash is `of` slipped into it.
+    Slip {
+        /// The 16 hex digits of the minimized input's hash.
+        of: String,
+        /// Index of the test in the log.
+        test: u64,
+    },
+    /// A file that the user gave.
+    File {
+        /// Its path.
+        path: std::path::PathBuf,
+    },
+}
+
+/// Everything known of one crash. The input itself is stored beside it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Crash {
+    /// Version of this record's schema.
+    pub v: u32,
+    /// Its keys.
+    pub keys: Keys,
+    /// What kind of death.
+    pub class: Class,
+    /// How the run ended.
+    pub ended: Ended,
+    /// How far the keys can be trusted.
+    pub confidence: Confidence,
+    /// An estimate.
+    pub severity: Severity,
+    /// Why that estimate.
+    pub severity_reason: String,
+    /// The way of execution in which it was captured.
+    pub way: Way,
+    /// How it was captured (`ptrace`, `status`).
+    pub capture: String,
+    /// Tries that crashed so.
+    pub hits: u32,
+    /// Tries made.
+    pub tries: u32,
+    /// All frames, innermost first.
+    pub frames: Vec<Frame>,
+    /// Limits in force.
+    pub limits: Limits,
+    /// Where it came from; `None` until the store files it.
+    pub found: Option<Found>,
+}
