@@ -1,5 +1,16 @@
 //! Compiles the injected runtime and the bundled targets, which the binary embeds.
 
+#[path = "build/compiler.rs"]
+mod compiler;
+#[path = "build/runtime.rs"]
+mod runtime;
+
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=build");
+    if std::env::var_os("CARGO_FEATURE_ENGINE").is_none() {
+        return; // `delta` alone needs no C
+    }
+    let out = std::path::PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    runtime::compile(&out);
 }

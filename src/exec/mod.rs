@@ -4,19 +4,44 @@
 //! per way of execution, and [`mock`] stands beside them so that everything above is tested
 //! without processes.
 
+pub mod bundled;
+mod cgroup;
+mod choose;
+mod command;
+mod elf;
 mod ended;
+mod environment;
 mod error;
 mod executor;
+mod harness;
+mod identity;
+mod inject;
+mod input;
+mod launch;
 mod limits;
 pub mod mock;
+mod page;
+mod place;
+mod private_dir;
+mod proc_tree;
+mod protocol;
+mod resolve;
 mod run;
+mod scratch;
+mod served;
+mod server;
 mod target;
+mod traced;
+mod watch;
 mod way;
 
+pub use choose::{Freshness, Started, start};
 pub use ended::Ended;
 pub use error::ExecError;
 pub use executor::Executor;
 pub use limits::Limits;
+pub use resolve::find_program;
 pub use run::Run;
 pub use target::{Program, Target};
+pub use traced::{Traceable, Traced};
 pub use way::Way;

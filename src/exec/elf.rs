@@ -1,0 +1,47 @@
+//! What an executable's ELF file says about how it can be run.
+
+use std::path::Path;
+
+use object::read::elf::{FileHeader, ProgramHeader};
+use object::{Endianness, Object, ObjectSymbol, elf};
+
+/// Facts of an executable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Facts {
+    /// The dynamic linker it asks for; `None` for a static program.
+    pub(crate) interpreter: Option<String>,
+    /// Address of `target_main` before loading, if it is a bundled-style target.
+    pub(crate) target_main: Option<u64>,
+}
+
+/// Reads the facts of the program at `path`; `None` if it is not a 64-bit ELF file of this
+/// machine (a script, for one).
+pub(crate) fn facts(path: &Path) -> Option<Facts> {
+    let data = std::fs::read(path).ok()?;
+    let header = elf::FileHeader64::<Endianness>::parse(data.as_slice()).ok()?;
+    let endian = header.endian().ok()?;
+    let machine = header.e_machine(endian);
+    let ours = if cfg!(target_arch = "x86_64") {
+        elf::EM_X86_64
+    } else {
+        elf::EM_AARCH64
+    };
+    if machine != ours {
+        return None;
+    }
+    let segments = header.program_headers(endian, data.as_slice()).ok()?;
+    let interpreter = segments
+        .iter()
+        .find_map(|segment| segment.interpreter(endian, data.as_slice()).ok().flatten())
+        .map(|name| String::from_utf8_lossy(name).into_owned());
+    let file = object::File::parse(data.as_slice()).ok()?;
+    let target_main = file
+        .symbols()
+        .chain(file.dynamic_symbols())
+        .find(|symbol| symbol.name() == Ok("target_main") && symbol.address() != 0)
+        .map(|symbol| symbol.address());
+    Some(Facts {
+        interpreter,
+        target_main,
+    })
+}

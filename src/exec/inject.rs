@@ -1,0 +1,49 @@
+//! The way `inject`: a fork server inside an unmodified, dynamically linked program. Loading and
+//! linking happen once; each run forks just before `main`.
+
+use std::path::Path;
+
+use super::launch::{Inject, Role};
+use super::place::Place;
+use super::served::Served;
+use super::{ExecError, Target, Way, elf};
+
+/// Starts `target` with the injected runtime.
+pub(crate) fn start(target: &Target) -> Result<Served, ExecError> {
+    let place = Place::prepare(target)?;
+    if let Some(why) = unfit(&place.program) {
+        return Err(ExecError::WayUnfit {
+            way: Way::Inject.name(),
+            path: place.program,
+            why: why.to_owned(),
+        });
+    }
+    Served::start(
+        target,
+        place,
+        Way::Inject,
+        Role::Program,
+        Some(Inject::Fork),
+    )
+}
+
+/// Why nothing can be injected into the program, if so.
+fn unfit(program: &Path) -> Option<&'static str> {
+    use std::os::unix::fs::PermissionsExt;
+    let Some(facts) = elf::facts(program) else {
+        return Some("it is not an ELF program of this machine (a script?)");
+    };
+    let Some(interpreter) = facts.interpreter else {
+        return Some("it is statically linked");
+    };
+    if interpreter.contains("musl") {
+        return Some("it is linked with musl, whose start-up is another");
+    }
+    let mode = std::fs::metadata(program)
+        .map(|facts| facts.permissions().mode())
+        .unwrap_or(0);
+    if mode & 0o6000 != 0 {
+        return Some("it is setuid or setgid, so the linker would ignore the runtime");
+    }
+    None
+}

@@ -1,0 +1,206 @@
+//! Starts the launcher (`runtime/launcher.c`), by `posix_spawn`: never by a fork of this
+//! process, whose size would make each start slow.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, posix_spawn};
+use nix::sys::stat::Mode;
+use nix::sys::wait::waitpid;
+use nix::unistd::Pid;
+
+use super::cgroup::Cgroup;
+use super::identity::Identity;
+use super::private_dir::PrivateDir;
+use super::protocol::fd;
+use super::{Limits, environment};
+
+/// What the launcher's child becomes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// A server that runs the program with `execve` for each request.
+    Serve,
+    /// The same, each child waiting to be seized by a tracer.
+    Trace,
+    /// The program itself, serving by the injected runtime.
+    Program,
+}
+
+/// What the injected runtime does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Inject {
+    /// Forks at `main`.
+    Fork,
+    /// Forks, and calls the entry function at this offset in the child.
+    Entry(u64),
+    /// Calls the entry function again and again in one child.
+    Loop(u64),
+    /// Calls the entry function once, on stdin, without serving.
+    Once(u64),
+}
+
+/// Everything that a start needs; kept by the executor for starting again.
+pub(crate) struct Launch {
+    pub(crate) private: Arc<PrivateDir>,
+    pub(crate) role: Role,
+    pub(crate) inject: Option<Inject>,
+    pub(crate) program: PathBuf,
+    /// The program's arguments, its name first.
+    pub(crate) argv: Vec<OsString>,
+    pub(crate) env: Vec<(OsString, OsString)>,
+    pub(crate) cwd: PathBuf,
+    pub(crate) limits: Limits,
+    pub(crate) identity: Option<Identity>,
+    pub(crate) cgroup: Option<Cgroup>,
+}
+
+/// Our ends of the pipes to a launched server.
+pub(crate) struct Ends {
+    pub(crate) request: File,
+    pub(crate) reply: File,
+}
+
+impl Launch {
+    /// Starts the launcher. `stderr`: where the target's standard error goes, else nowhere.
+    pub(crate) fn start(
+        &self,
+        stdin: &File,
+        page: &File,
+        stderr: Option<&File>,
+    ) -> nix::Result<(Keeper, Ends)> {
+        let (request_read, request_write) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
+        let (reply_read, reply_write) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
+        let (lifeline_read, lifeline_write) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
+        let handed = [
+            (above(&request_read)?, fd::REQUEST),
+            (above(&reply_write)?, fd::REPLY),
+            (above(stdin)?, fd::INPUT),
+            (above(page)?, fd::PAGE),
+            (above(&lifeline_read)?, fd::LIFELINE),
+        ];
+        let mut actions = PosixSpawnFileActions::init()?;
+        let null = nix::fcntl::open("/dev/null", OFlag::O_RDWR | OFlag::O_CLOEXEC, Mode::empty())?;
+        actions.add_dup2(null.as_raw_fd(), 0)?;
+        actions.add_dup2(null.as_raw_fd(), 1)?;
+        actions.add_dup2(stderr.map_or(null.as_raw_fd(), |file| file.as_raw_fd()), 2)?;
+        for (ours, theirs) in &handed {
+            actions.add_dup2(ours.as_raw_fd(), *theirs)?;
+        }
+        let env = environment::compose(&self.env);
+        let attributes = PosixSpawnAttr::init()?;
+        let argv = self.launcher_argv().ok_or(Errno::EINVAL)?;
+        let path = self.private.launcher();
+        let pid = posix_spawn(path.as_path(), &actions, &attributes, &argv, &env)?;
+        let keeper = Keeper {
+            pid,
+            lifeline: Some(lifeline_write),
+        };
+        Ok((
+            keeper,
+            Ends {
+                request: request_write.into(),
+                reply: reply_read.into(),
+            },
+        ))
+    }
+
+    /// The launcher's command line; `None` if something in it holds a NUL byte.
+    fn launcher_argv(&self) -> Option<Vec<CString>> {
+        let mut words: Vec<OsString> = vec!["ddfuzz-launcher".into()];
+        words.push(match self.role {
+            Role::Serve => "serve".into(),
+            Role::Trace => "trace".into(),
+            Role::Program => "exec".into(),
+        });
+        let mut option = |flag: &str, value: &OsStr| words.extend([flag.into(), value.to_owned()]);
+        let mut number = |flag: &str, value: u64| option(flag, OsStr::new(&value.to_string()));
+        // A backstop behind the watched limit: twice the memory, as address space.
+        number("-w", self.limits.memory.saturating_mul(2));
+        number("-f", self.limits.file_size);
+        if self.cgroup.is_none() {
+            number(
+                "-n",
+                processes_of(self.identity) + u64::from(self.limits.processes),
+            );
+        }
+        match self.inject {
+            Some(Inject::Entry(at) | Inject::Loop(at) | Inject::Once(at)) => {
+                option("-e", OsStr::new(&format!("{at:x}")));
+            }
+            Some(Inject::Fork) | None => {}
+        }
+        if let Some(inject) = self.inject {
+            option("-m", OsStr::new(inject.name()));
+            option("-p", self.private.runtime().as_os_str());
+        }
+        if let Some(identity) = self.identity {
+            option("-u", OsStr::new(&identity.uid.to_string()));
+            option("-U", OsStr::new(&identity.gid.to_string()));
+        }
+        if let Some(cgroup) = &self.cgroup {
+            option("-g", cgroup.procs().as_os_str());
+        }
+        option("-d", self.cwd.as_os_str());
+        words.push("-A".into());
+        words.push("--".into());
+        words.push(self.program.clone().into_os_string());
+        words.extend(self.argv.iter().cloned());
+        words
+            .iter()
+            .map(|word| CString::new(word.as_bytes()).ok())
+            .collect()
+    }
+}
+
+impl Inject {
+    fn name(self) -> &'static str {
+        match self {
+            Inject::Fork => "fork",
+            Inject::Entry(_) => "entry",
+            Inject::Loop(_) => "loop",
+            Inject::Once(_) => "once",
+        }
+    }
+}
+
+/// Our descriptor's twin above those that servers are born with.
+fn above(file: &impl AsFd) -> nix::Result<OwnedFd> {
+    let twin = fcntl(file, FcntlArg::F_DUPFD_CLOEXEC(fd::ABOVE))?;
+    // SAFETY: the descriptor was made by the call above and has no other owner.
+    Ok(unsafe { OwnedFd::from_raw_fd(twin) })
+}
+
+/// How many processes and threads the target's user has now: RLIMIT_NPROC counts them all.
+fn processes_of(identity: Option<Identity>) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let uid = identity.map_or_else(|| nix::unistd::getuid().as_raw(), |identity| identity.uid);
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes
+        .filter(|entry| entry.metadata().is_ok_and(|facts| facts.uid() == uid))
+        .map(|entry| threads(&entry.path()))
+        .sum()
+}
+
+fn threads(process: &Path) -> u64 {
+    std::fs::read_dir(process.join("task")).map_or(0, |tasks| tasks.count() as u64)
+}
+
+/// The running launcher. Dropping it kills the target with all its descendants, and waits for
+/// that; if we die instead, the end of the lifeline tells the launcher to do the same.
+pub(crate) struct Keeper {
+    pid: Pid,
+    lifeline: Option<OwnedFd>,
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.lifeline.take();
+        while waitpid(self.pid, None) == Err(Errno::EINTR) {}
+    }
+}

@@ -1,0 +1,107 @@
+//! What ddfuzz and its servers say to each other; the C side is `runtime/protocol.h`.
+
+/// File descriptors that a server is born with.
+pub(crate) mod fd {
+    pub(crate) const REQUEST: i32 = 190;
+    pub(crate) const REPLY: i32 = 191;
+    pub(crate) const INPUT: i32 = 192;
+    pub(crate) const PAGE: i32 = 193;
+    pub(crate) const LIFELINE: i32 = 194;
+    /// Descriptors on our side are moved up to here first, so that none stands where one of
+    /// those above goes.
+    pub(crate) const ABOVE: i32 = 256;
+}
+
+const MAGIC: u32 = 0x4444_6675;
+const VERSION: u32 = 1;
+
+/// Why a server says that it cannot serve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// The program could not be executed (errno).
+    Exec(i32),
+    /// It had threads before `main`.
+    Threads,
+    /// The launcher could not set limits, identity or directory (errno).
+    Setup(i32),
+    /// Not a hello of this protocol and version.
+    Nonsense,
+}
+
+pub(crate) const HELLO_SIZE: usize = 24;
+
+/// Reads a server's first words: its process id, or why it cannot serve.
+pub(crate) fn read_hello(bytes: &[u8; HELLO_SIZE]) -> Result<i32, Trouble> {
+    let word =
+        |at: usize| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+    let detail = word(16).cast_signed();
+    match (word(0), word(4), word(12)) {
+        (MAGIC, VERSION, 0) => Ok(word(8).cast_signed()),
+        (MAGIC, VERSION, 1) => Err(Trouble::Exec(detail)),
+        (MAGIC, VERSION, 2) => Err(Trouble::Threads),
+        (MAGIC, VERSION, 3) => Err(Trouble::Setup(detail)),
+        _ => Err(Trouble::Nonsense),
+    }
+}
+
+/// Asks for one run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request {
+    /// Counts the runs of one server, from 1.
+    pub(crate) seq: u64,
+    /// Bytes of the input.
+    pub(crate) length: u64,
+    /// Whether address-space randomisation is on for this run (traced runs only).
+    pub(crate) random_addresses: bool,
+}
+
+impl Request {
+    /// The request as the server reads it.
+    pub(crate) fn to_bytes(self) -> [u8; 24] {
+        let mut bytes = [0; 24];
+        bytes[..8].copy_from_slice(&self.seq.to_ne_bytes());
+        bytes[8..16].copy_from_slice(&self.length.to_ne_bytes());
+        bytes[16..].copy_from_slice(&u64::from(self.random_addresses).to_ne_bytes());
+        bytes
+    }
+}
+
+pub(crate) const REPLY_SIZE: usize = 24;
+
+/// A server's answer to one request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reply {
+    /// Which request it answers.
+    pub(crate) seq: u64,
+    /// The status as `wait(2)` gives it; the process id where `ready`.
+    pub(crate) status: i32,
+    /// Not 0: the program could not be executed.
+    pub(crate) exec_errno: i32,
+    /// CPU time, in microseconds.
+    pub(crate) cpu_us: u64,
+}
+
+impl Reply {
+    /// Reads an answer.
+    pub(crate) fn from_bytes(bytes: &[u8; REPLY_SIZE]) -> Reply {
+        let half = |at: usize| {
+            i32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
+        let whole = |at: usize| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&bytes[at..at + 8]);
+            u64::from_ne_bytes(word)
+        };
+        Reply {
+            seq: whole(0),
+            status: half(8),
+            exec_errno: half(12),
+            cpu_us: whole(16),
+        }
+    }
+
+    /// Whether it says that a child to be traced waits for its go.
+    pub(crate) fn ready(&self) -> bool {
+        self.cpu_us == u64::MAX
+    }
+}

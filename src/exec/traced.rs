@@ -1,0 +1,214 @@
+//! Runs a target once under a tracer: the child waits just before its `execve` until it has
+//! been seized.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::time::Duration;
+
+use nix::unistd::Pid;
+
+use super::input::{Input, memory_file};
+use super::launch::{Inject, Launch, Role};
+use super::place::Place;
+use super::scratch::Scratch;
+use super::server::{Broken, Server};
+use super::{Ended, ExecError, Limits, Target, Way, harness};
+
+/// How much of the end of stderr is kept, in bytes.
+const STDERR_KEPT: u64 = 4096;
+/// How long the last word on a run may take after its tracer is done with it.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// A target that can be run under a tracer, again and again.
+pub struct Traceable {
+    // First, so that the server is gone before its directory and group are removed.
+    server: Option<Server>,
+    launch: Launch,
+    input: Input,
+    scratch: Option<Scratch>,
+    stderr: File,
+    way: Way,
+    limits: Limits,
+    crash_exit: Option<i32>,
+}
+
+impl Traceable {
+    /// Prepares `target` to be traced as the way `way` runs it: a harness by its entry
+    /// function, everything else by its `main`.
+    ///
+    /// # Errors
+    /// When the program is missing or cannot be executed.
+    pub fn new(target: &Target, way: Way) -> Result<Traceable, ExecError> {
+        let place = Place::prepare(target)?;
+        let inject = match way {
+            Way::Harness => Some(Inject::Once(harness::entry(&place)?)),
+            Way::Command | Way::Inject | Way::Mock => None,
+        };
+        let stderr = memory_file(c"ddfuzz-stderr").map_err(|errno| ExecError::System {
+            what: "making a memory file".to_owned(),
+            source: errno.into(),
+        })?;
+        Ok(Traceable {
+            server: None,
+            launch: place.launch(target, Role::Trace, inject),
+            input: place.input,
+            scratch: place.scratch,
+            stderr: File::from(stderr),
+            way,
+            limits: target.limits,
+            crash_exit: target.crash_exit,
+        })
+    }
+
+    /// The way whose runs these stand for.
+    pub fn way(&self) -> Way {
+        self.way
+    }
+
+    /// Limits on each run.
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// The exit status that counts as a crash.
+    pub fn crash_exit(&self) -> Option<i32> {
+        self.crash_exit
+    }
+
+    /// Forks a child for `input` that waits to be seized. `random_addresses`: with
+    /// address-space randomisation.
+    ///
+    /// # Errors
+    /// When the server cannot be started or breaks.
+    pub fn start(&mut self, input: &[u8], random_addresses: bool) -> Result<Traced<'_>, ExecError> {
+        let system = |source| ExecError::System {
+            what: "writing an input".to_owned(),
+            source,
+        };
+        self.input.write(input).map_err(system)?;
+        self.stderr.set_len(0).map_err(system)?;
+        self.stderr.seek(SeekFrom::Start(0)).map_err(system)?;
+        if self.server.is_none() {
+            let stdin = self.input.stdin();
+            let started = Server::start(&self.launch, stdin, Some(&self.stderr), false)?;
+            self.server = Some(started);
+        }
+        match self.ask(input.len(), random_addresses) {
+            Ok(pid) => Ok(Traced {
+                of: self,
+                pid,
+                released: false,
+                ended: None,
+            }),
+            Err(broken) => Err(self.broken(&broken)),
+        }
+    }
+
+    fn ask(&mut self, length: usize, random_addresses: bool) -> Result<Pid, Broken> {
+        let server = self
+            .server
+            .as_mut()
+            .ok_or_else(|| Broken::Gone("no server".to_owned()))?;
+        server.ask(length, random_addresses)?;
+        if !server.replies_within(GRACE) {
+            return Err(Broken::Gone("it does not answer".to_owned()));
+        }
+        let reply = server.reply()?;
+        if !reply.ready() {
+            return Err(Broken::Gone(format!(
+                "no child: error {}",
+                reply.exec_errno
+            )));
+        }
+        Ok(Pid::from_raw(reply.status))
+    }
+
+    fn broken(&mut self, why: &Broken) -> ExecError {
+        self.server = None;
+        ExecError::Server {
+            path: self.launch.program.clone(),
+            why: why.to_string(),
+        }
+    }
+}
+
+/// A child that waits to be seized, and then is traced to its end.
+pub struct Traced<'a> {
+    of: &'a mut Traceable,
+    pid: Pid,
+    released: bool,
+    ended: Option<Ended>,
+}
+
+impl Traced<'_> {
+    /// The child's process id. Its parent is not this process.
+    pub fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Lets the child go on to its `execve`.
+    ///
+    /// # Errors
+    /// When the server is gone.
+    pub fn release(&mut self) -> Result<(), ExecError> {
+        self.released = true;
+        let sent = match self.of.server.as_mut() {
+            Some(server) => server.send(b"g"),
+            None => Err(Broken::Gone("no server".to_owned())),
+        };
+        sent.map_err(|broken| self.of.broken(&broken))
+    }
+
+    /// Waits for the server's word on how the run ended. The tracer must have let go of the
+    /// child, by its death or by detaching.
+    ///
+    /// # Errors
+    /// When the program could not be executed, or the server broke.
+    pub fn finish(&mut self) -> Result<Ended, ExecError> {
+        if let Some(ended) = self.ended {
+            return Ok(ended);
+        }
+        let reply = match self.of.server.as_mut() {
+            Some(server) if server.replies_within(GRACE) => server.reply(),
+            _ => Err(Broken::Gone("it does not answer".to_owned())),
+        };
+        let reply = reply.map_err(|broken| self.of.broken(&broken))?;
+        if reply.exec_errno != 0 {
+            return Err(ExecError::NotExecutable {
+                path: self.of.launch.program.clone(),
+                why: nix::Error::from_raw(reply.exec_errno).desc().to_owned(),
+            });
+        }
+        let ended = Ended::from_wait_status(reply.status);
+        self.ended = Some(ended);
+        Ok(ended)
+    }
+
+    /// The last 4 KiB that the run wrote to stderr.
+    pub fn stderr_tail(&mut self) -> Vec<u8> {
+        let file = &mut self.of.stderr;
+        let length = file.metadata().map_or(0, |facts| facts.len());
+        let mut tail = Vec::new();
+        if file
+            .seek(SeekFrom::Start(length.saturating_sub(STDERR_KEPT)))
+            .is_ok()
+        {
+            let _ = file.take(STDERR_KEPT).read_to_end(&mut tail);
+        }
+        tail
+    }
+}
+
+impl Drop for Traced<'_> {
+    fn drop(&mut self) {
+        if self.ended.is_none() {
+            let known = self.released && self.finish().is_ok();
+            if !known {
+                self.of.server = None; // ends the child with everything else
+            }
+        }
+        if let Some(scratch) = &mut self.of.scratch {
+            scratch.clean();
+        }
+    }
+}
