@@ -19,6 +19,7 @@
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -225,6 +226,19 @@ static void keep(pid_t seat)
     }
 }
 
+/* Whatever ddfuzz was born with and never closed is not the target's. */
+static void close_strangers(void)
+{
+#ifdef SYS_close_range
+    if (syscall(SYS_close_range, 3, FD_FIRST - 1, 0) == 0
+        && syscall(SYS_close_range, FD_LAST + 1, ~0u, 0) == 0)
+        return;
+#endif
+    for (int fd = 3; fd < 1024; fd++)
+        if (fd < FD_FIRST || fd > FD_LAST)
+            close(fd);
+}
+
 static void reset_signals(void)
 {
     struct sigaction action = {.sa_handler = SIG_DFL};
@@ -241,6 +255,7 @@ int main(int argc, char **argv)
     if (argc < 2)
         return 2;
     reset_signals();
+    close_strangers();
     setsid();
     parse(argc, argv, &options);
     prctl(PR_SET_CHILD_SUBREAPER, 1);

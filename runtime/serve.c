@@ -112,11 +112,39 @@ void serve_become_child(pid_t parent)
         close(fd);
 }
 
-/* Signals all direct children; returns how many there were. */
-static int signal_children(int number)
+static int signal_tree(const char *children_file, int number, int depth);
+
+static int signal_one(pid_t pid, int number, int depth)
 {
-    char buffer[4096];
-    int count = 0, fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+    char path[64], digits[16];
+    const char *head = "/proc/", *middle = "/task/", *tail = "/children";
+    char *at = path;
+    int length = 0;
+    kill(pid, number);
+    if (depth == 0)
+        return 1;
+    for (pid_t rest = pid; rest > 0; rest /= 10)
+        digits[length++] = (char)('0' + rest % 10);
+    while (*head)
+        *at++ = *head++;
+    for (int i = length; i > 0; i--)
+        *at++ = digits[i - 1];
+    while (*middle)
+        *at++ = *middle++;
+    for (int i = length; i > 0; i--)
+        *at++ = digits[i - 1];
+    while (*tail)
+        *at++ = *tail++;
+    *at = 0;
+    return 1 + signal_tree(path, number, depth - 1);
+}
+
+/* Signals all processes below; returns how many there were. Printing a path by hand, because
+ * nothing of libc that might allocate may be called here. */
+static int signal_tree(const char *children_file, int number, int depth)
+{
+    char buffer[512];
+    int count = 0, fd = open(children_file, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return 0;
     ssize_t got;
@@ -126,8 +154,7 @@ static int signal_children(int number)
             if (buffer[i] >= '0' && buffer[i] <= '9') {
                 pid = pid * 10 + (buffer[i] - '0');
             } else if (pid > 0) {
-                kill(pid, number);
-                count++;
+                count += signal_one(pid, number, depth);
                 pid = 0;
             }
         }
@@ -136,20 +163,28 @@ static int signal_children(int number)
     return count;
 }
 
+enum { DEEPEST = 64, MOST_PASSES = 1000 };
+
 void sweep_descendants(void)
 {
+    static const char mine[] = "/proc/thread-self/children";
     for (;;) {
         pid_t pid = waitpid(-1, NULL, WNOHANG);
         if (pid < 0)
             return; /* no children left: the usual case costs this one call */
         if (pid > 0)
             continue;
-        /* Stopped first, killed second: something that forks faster than it can be killed
-         * would otherwise stay ahead. Orphans of the killed become children of ours. */
-        int seen = 0, now;
-        for (int pass = 0; pass < 64 && (now = signal_children(SIGSTOP)) > seen; pass++)
-            seen = now;
-        signal_children(SIGKILL);
+        /* All are stopped before any is killed. The stopped keep their places in the limit on
+         * processes, so a fork bomb runs out of room; each one killed while others still run
+         * would give them a place back. */
+        int before = -1, now = signal_tree(mine, SIGSTOP, DEEPEST);
+        for (int pass = 0; pass < MOST_PASSES && now != before; pass++) {
+            before = now;
+            now = signal_tree(mine, SIGSTOP, DEEPEST);
+        }
+        signal_tree(mine, SIGKILL, DEEPEST);
+        while (waitpid(-1, NULL, WNOHANG) > 0)
+            continue;
         poll(NULL, 0, 1);
     }
 }

@@ -1,0 +1,5 @@
+//! Tests of `exec`: every way of execution on real programs.
+
+mod hostile;
+mod programs;
+mod ways;

@@ -1,0 +1,118 @@
+//! What every way of execution must do alike.
+
+use ddfuzz::exec::{Ended, Freshness, Way, start};
+
+use crate::programs::{compile, target};
+
+const WAYS: [Way; 2] = [Way::Command, Way::Inject];
+
+/// `count` inputs from a fixed stream, some of which crash.
+fn inputs(count: u64) -> impl Iterator<Item = Vec<u8>> {
+    (0..count).map(|index| {
+        let mut stream = blake3::Hasher::new().update(&index.to_le_bytes()).finalize_xof();
+        let mut bytes = vec![0; (index % 60) as usize];
+        stream.fill(&mut bytes);
+        match index % 7 {
+            0 => b"crash\n".to_vec(),
+            1 => b"abort\n".to_vec(),
+            _ => bytes,
+        }
+    })
+}
+
+#[test]
+fn inject_and_command_give_equal_endings_on_1000_inputs() {
+    let program = compile("hostile", &[]);
+    let target = target(&program);
+    let mut command = start(&target, Some(Way::Command), Freshness::Shared).unwrap().executor;
+    let mut inject = start(&target, Some(Way::Inject), Freshness::Shared).unwrap().executor;
+    for input in inputs(1000) {
+        let ended = command.run(&input).unwrap().ended;
+        assert_eq!(inject.run(&input).unwrap().ended, ended, "on {input:?}");
+    }
+}
+
+#[test]
+fn a_file_argument_reaches_the_target_in_every_way() {
+    let program = compile("hostile", &[]);
+    let mut target = target(&program);
+    target.args = vec!["@@".into()];
+    for way in WAYS {
+        let mut executor = start(&target, Some(way), Freshness::Shared).unwrap().executor;
+        assert_eq!(executor.run(b"crash\n").unwrap().ended, Ended::Signal(11), "{way}");
+        assert_eq!(executor.run(b"\x01\n").unwrap().ended, Ended::Exit(1), "{way}");
+        assert_eq!(executor.run(b"").unwrap().ended, Ended::Exit(3), "{way}");
+    }
+}
+
+#[test]
+fn the_target_sees_neither_our_variables_nor_our_descriptors() {
+    let program = compile("hostile", &[]);
+    for way in WAYS {
+        let mut executor =
+            start(&target(&program), Some(way), Freshness::Shared).unwrap().executor;
+        for word in ["environment\n", "descriptors\n", "writes-stdin\n"] {
+            let run = executor.run(word.as_bytes()).unwrap();
+            assert_eq!(run.ended, Ended::Exit(0), "{way}: {word}");
+        }
+    }
+}
+
+#[test]
+fn a_static_program_falls_back_to_command_and_says_why() {
+    let program = compile("hostile", &["-static"]);
+    let started = start(&target(&program), None, Freshness::Shared).unwrap();
+    assert_eq!(started.executor.way(), Way::Command);
+    assert!(started.why.contains("static"), "{}", started.why);
+}
+
+#[test]
+fn threads_before_main_fall_back_to_command_and_say_why() {
+    let program = compile("early_thread", &["-pthread"]);
+    let mut started = start(&target(&program), None, Freshness::Shared).unwrap();
+    assert_eq!(started.executor.way(), Way::Command);
+    assert!(started.why.contains("threads"), "{}", started.why);
+    assert_eq!(started.executor.run(b"").unwrap().ended, Ended::Exit(5));
+}
+
+#[test]
+fn a_script_runs_by_command() {
+    use std::os::unix::fs::PermissionsExt;
+    let program = compile("hostile", &[]);
+    let script = program.path.with_file_name("script");
+    std::fs::write(&script, "#!/bin/sh\nread -r word\nexit \"$word\"\n").unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut target = target(&program);
+    target.program = ddfuzz::exec::Program::Path(script);
+    let mut started = start(&target, None, Freshness::Shared).unwrap();
+    assert_eq!(started.executor.way(), Way::Command);
+    assert_eq!(started.executor.run(b"42\n").unwrap().ended, Ended::Exit(42));
+}
+
+#[test]
+fn a_missing_or_unfit_program_is_a_named_error() {
+    let program = compile("hostile", &[]);
+    let dir = program.path.parent().unwrap();
+    let plain = dir.join("plain");
+    std::fs::write(&plain, "no program").unwrap();
+    for (path, words) in [
+        (dir.join("nothing-here"), "no program"),
+        (dir.to_owned(), "directory"),
+        (plain, "permission"),
+    ] {
+        let mut target = target(&program);
+        target.program = ddfuzz::exec::Program::Path(path);
+        let error = start(&target, None, Freshness::Shared).err().unwrap().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+}
+
+#[test]
+fn how_far_stdin_was_read_is_known() {
+    let mut target = ddfuzz::exec::Target::new(ddfuzz::exec::Program::Path("/usr/bin/head".into()));
+    target.args = vec!["-c".into(), "10".into()];
+    for way in WAYS {
+        let mut executor = start(&target, Some(way), Freshness::Shared).unwrap().executor;
+        assert_eq!(executor.run(&[b'x'; 100]).unwrap().read, Some(10), "{way}");
+    }
+}
