@@ -1,0 +1,108 @@
+//! A worker: runs inputs, names what crashes, and reports chunk by chunk.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crossbeam::channel::Sender;
+
+use super::finding::{Chunk, Finding, What};
+use super::plan::Plan;
+use crate::exec::{Ended, ExecError, Executor};
+use crate::triage::{Key, Quick, Triager, Verdict};
+
+/// Runs of one chunk.
+pub(super) const CHUNK: u64 = 16;
+
+/// What the workers of a campaign share.
+pub(super) struct Shared<'a> {
+    pub(super) plan: Plan,
+    /// The next run that nobody has taken.
+    pub(super) next: AtomicU64,
+    /// The first run that is not to be made.
+    pub(super) end: u64,
+    /// No new chunks are taken when it is true.
+    pub(super) stop: &'a AtomicBool,
+    /// The time is up: the same, but not by the user.
+    pub(super) time_up: AtomicBool,
+    pub(super) crash_exit: Option<i32>,
+}
+
+impl Shared<'_> {
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.time_up.load(Ordering::Relaxed)
+    }
+}
+
+/// One worker with its own target.
+pub(super) struct Worker<'a> {
+    pub(super) shared: &'a Shared<'a>,
+    pub(super) executor: Box<dyn Executor>,
+    pub(super) triager: Triager,
+    /// Minor keys that this worker has reported in full. Its runs come in ascending order, so
+    /// whoever reads the reports in order knows them too.
+    pub(super) reported: HashSet<Key>,
+}
+
+impl Worker<'_> {
+    /// Takes chunks until there are none left, or nobody listens.
+    pub(super) fn work(mut self, reports: &Sender<Result<Chunk, ExecError>>) {
+        while !self.shared.stopped() {
+            let first = self.shared.next.fetch_add(CHUNK, Ordering::Relaxed);
+            if first >= self.shared.end {
+                return;
+            }
+            let chunk = self.run_chunk(first, CHUNK.min(self.shared.end - first));
+            let failed = chunk.is_err();
+            if reports.send(chunk).is_err() || failed {
+                return;
+            }
+        }
+    }
+
+    /// A chunk that is cut short reports the runs made: those behind it are never committed.
+    fn run_chunk(&mut self, first: u64, count: u64) -> Result<Chunk, ExecError> {
+        let mut chunk = Chunk { first, planned: count, runs: 0, findings: Vec::new() };
+        let mut input = Vec::new();
+        for run in first..first + count {
+            if self.shared.stopped() {
+                break;
+            }
+            let name = self.shared.plan.input(run);
+            name.write_into(&mut input);
+            let ended = self.executor.run(&input)?.ended;
+            chunk.runs += 1;
+            if let Some(what) = self.judge(ended, &input)? {
+                let input = if what.is_new() { input.clone() } else { Vec::new() };
+                chunk.findings.push(Finding { run, name, input, what });
+            }
+        }
+        Ok(chunk)
+    }
+
+    fn judge(&mut self, ended: Ended, input: &[u8]) -> Result<Option<What>, ExecError> {
+        match ended {
+            Ended::Timeout | Ended::OutOfMemory => {
+                Ok(Some(What::Cut(Box::new(self.triager.unwatched(ended, input)))))
+            }
+            _ if !ended.is_crash(self.shared.crash_exit) => Ok(None),
+            _ => self.name(ended, input).map(Some),
+        }
+    }
+
+    fn name(&mut self, ended: Ended, input: &[u8]) -> Result<What, ExecError> {
+        if let Quick::Crash { major, minor, .. } = self.triager.key(input)?
+            && self.reported.contains(&minor)
+        {
+            return Ok(What::Known { major });
+        }
+        match self.triager.examine(input)? {
+            Verdict::Crash(crash) => {
+                self.reported.insert(crash.keys.minor);
+                Ok(What::Crash(crash))
+            }
+            Verdict::Flaky { .. } => {
+                Ok(What::Flaky(Box::new(self.triager.unwatched(ended, input))))
+            }
+        }
+    }
+}
