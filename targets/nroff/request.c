@@ -71,7 +71,9 @@ static void request_in(struct cursor *c)
 
 	break_unless_held();
 	indent = within(columns, 0, WIDEST - 1);
-	indent_once(indent);
+	/* A line that goes on keeps the indentation it began with. */
+	if (breaks)
+		indent_once(indent);
 }
 
 static void request_ti(struct cursor *c)

@@ -86,12 +86,14 @@ static void move_vertically(struct cursor *c)
 		complain("vertical motion ignored");
 }
 
-/* \l'Nc': a horizontal line of the character c, or of underscores. */
+/* \l'N C': a horizontal line of the character C, or of underscores. */
 static void draw_rule(struct cursor *c)
 {
 	struct cursor argument = in(take_argument(c));
 	int relative, count = columns(read_number(&argument, COLUMN, &relative));
 
+	while (argument.at < argument.end && *argument.at == ' ')
+		argument.at++;
 	add_times(argument.at < argument.end && *argument.at > ' ' ? *argument.at : '_', count);
 }
 
