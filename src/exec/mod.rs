@@ -4,6 +4,7 @@
 //! per way of execution, and [`mock`] stands beside them so that everything above is tested
 //! without processes.
 
+pub mod bundled;
 mod ended;
 mod error;
 mod executor;

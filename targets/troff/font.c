@@ -8,8 +8,10 @@
 #include "troff.h"
 
 #define LARGEST_SIZE 99
+/* The position of the font whose characters are all as wide. */
+#define TYPEWRITER 5
 
-static const struct font fonts[] = {{"R", 1, 0}, {"I", 2, -2}, {"B", 3, 4}, {"S", 4, 6}, {"CW", 5, 0}};
+static const struct font fonts[] = {{"R", 1, 0}, {"I", 2, -2}, {"B", 3, 4}, {"S", 4, 6}, {"CW", TYPEWRITER, 0}};
 static const struct font *font, *font_before;
 static int size, size_before;
 
@@ -74,22 +76,28 @@ int current_size(void)
 	return size;
 }
 
+/* A character's width in the font R, in hundredths of the size. */
+static uint8_t plain_width(int character)
+{
+	if (character == 0 || character >= 128)
+		return 60;
+	if (strchr("iljtf.,:;'!|I()[]", character) != NULL)
+		return 28;
+	if (strchr("mwMW@%", character) != NULL)
+		return 80;
+	if (character >= 'A' && character <= 'Z')
+		return 68;
+	return character == ' ' ? 25 : 50;
+}
+
 int width_of(uint8_t character)
 {
-	/* In hundredths of the size. */
-	int width = 50;
+	static uint8_t widths[256];
 
-	if (character == 0 || character >= 128)
-		width = 60;
-	else if (strchr("iljtf.,:;'!|I()[]", character) != NULL)
-		width = 28;
-	else if (strchr("mwMW@%", character) != NULL)
-		width = 80;
-	else if (character >= 'A' && character <= 'Z')
-		width = 68;
-	else if (character == ' ')
-		width = 25;
-	if (font->position == 5)
+	if (widths[0] == 0)
+		for (int c = 0; c < 256; c++)
+			widths[c] = plain_width(c);
+	if (font->position == TYPEWRITER)
 		return 60 * size * POINT / 100;
-	return (width + font->widening) * size * POINT / 100;
+	return (widths[character] + font->widening) * size * POINT / 100;
 }
