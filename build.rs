@@ -4,6 +4,8 @@
 mod compiler;
 #[path = "build/runtime.rs"]
 mod runtime;
+#[path = "build/targets.rs"]
+mod targets;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -12,5 +14,6 @@ fn main() {
         return; // `delta` alone needs no C
     }
     let out = std::path::PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    runtime::compile(&out);
+    runtime::build(&out);
+    targets::build(&out);
 }

@@ -1,31 +1,37 @@
-//! Runs the C compiler that the `cc` crate finds.
+//! Runs the C compiler that cargo's environment asks for.
 
-use std::path::Path;
+use std::process::{Child, Command};
 
-/// Compiles and links `sources` into `output`; ends the build with the compiler's own words if
-/// that fails.
-pub fn link(output: &Path, kind: &[&str], sources: &[&str], flags: &[&str]) {
-    let compiler = cc::Build::new()
-        .opt_level(2)
-        .debug(false)
-        .cargo_metadata(false)
-        .get_compiler();
-    let mut command = std::process::Command::new(compiler.path());
-    command.args(["-std=c11", "-Wall", "-Wextra"]);
-    command
-        .args(kind)
-        .args(sources)
-        .arg("-o")
-        .arg(output)
-        .args(flags);
-    match command.output() {
-        Ok(done) if done.status.success() => {}
-        Ok(done) => panic!(
-            "{command:?} failed:\n{}",
-            String::from_utf8_lossy(&done.stderr)
-        ),
+const HINT: &str = "hint: install a C compiler with its C library's headers (gcc or clang; on \
+                    Debian `apt install gcc libc6-dev`), or name one in the variable CC";
+
+/// The compiler, ready for arguments.
+pub fn command() -> Command {
+    cc::Build::new()
+        .opt_level(1)
+        .debug(true)
+        .pic(false)
+        .force_frame_pointer(true)
+        .get_compiler()
+        .to_command()
+}
+
+/// Starts a compilation of `what`.
+pub fn start(what: &str, compiler: &mut Command) -> Child {
+    match compiler.spawn() {
+        Ok(child) => child,
         Err(error) => {
-            panic!("{command:?} cannot be run: {error}. Install a C compiler (gcc or clang).")
+            let program = compiler.get_program().to_owned();
+            panic!("cannot start the C compiler {program:?}, which builds {what}: {error}\n{HINT}")
         }
     }
+}
+
+/// Waits for the compiler; its messages are in the build's output.
+pub fn finish(what: &str, mut compiler: Child) {
+    let status = compiler.wait().expect("the compiler is a child of ours");
+    assert!(
+        status.success(),
+        "{what} does not compile ({status}); the compiler's messages stand above\n{HINT}"
+    );
 }

@@ -1,9 +1,74 @@
-//! The bundled targets.
-/// Names.
-pub fn names() -> Vec<&'static str> {
-    Vec::new()
+//! The programs that ddfuzz brings along: small Unix utilities with the historic bugs of the fuzz
+//! studies (`targets/` in the source), and each of them fixed.
+
+mod compiled {
+    // Written by build/targets.rs: `BUNDLED`, names and programs (ELF files).
+    include!(concat!(env!("OUT_DIR"), "/bundled.rs"));
 }
-/// Program.
-pub fn program(_name: &str) -> Option<&'static [u8]> {
-    None
+
+/// A bundled program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bundled {
+    /// What `--target` calls it: `ul`, or `ul-fixed` for the variant without the bug.
+    pub name: &'static str,
+    /// What it does and what it dies of, in one line.
+    pub summary: &'static str,
+}
+
+const SUMMARIES: [(&str, &str); 6] = [
+    (
+        "crtplot",
+        "draws plot commands on a screen; dies of the letter t",
+    ),
+    (
+        "flex",
+        "generates scanners; dies of 2121 characters without a newline or NUL",
+    ),
+    (
+        "nroff",
+        "formats text for a typewriter; dies of malformed numbers, lone 8-bit characters, stray arguments",
+    ),
+    (
+        "troff",
+        "formats text for a typesetter; dies of open arguments, unknown fonts, lone 8-bit characters",
+    ),
+    (
+        "ul",
+        "turns overstrikes into terminal codes; dies of 516 printable characters before a newline",
+    ),
+    (
+        "units",
+        "converts between units; dies of 77 8-bit characters in a line",
+    ),
+];
+
+/// The names of all bundled programs: those with bugs in alphabetical order, then the fixed ones.
+pub fn names() -> Vec<&'static str> {
+    compiled::BUNDLED.iter().map(|(name, _)| *name).collect()
+}
+
+/// The program itself, an ELF file that reads the file named by its argument, or stdin; `None`
+/// when there is none of that name.
+pub fn program(name: &str) -> Option<&'static [u8]> {
+    let found = compiled::BUNDLED.iter().find(|(known, _)| *known == name);
+    found.map(|(_, program)| *program)
+}
+
+/// All bundled programs with their one-line descriptions, in the order of [`names`].
+pub fn list() -> Vec<Bundled> {
+    names()
+        .into_iter()
+        .map(|name| Bundled {
+            name,
+            summary: summary(name),
+        })
+        .collect()
+}
+
+fn summary(name: &'static str) -> &'static str {
+    if name.ends_with("-fixed") {
+        return "the same without the bugs";
+    }
+    let found = SUMMARIES.iter().find(|(known, _)| *known == name);
+    found.map_or("", |(_, summary)| summary)
 }
