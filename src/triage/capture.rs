@@ -124,9 +124,17 @@ impl<'a> Tracer<'a> {
         }
         let cause = Cause { event: Event::Exit(libc::WEXITSTATUS(status)), address: None };
         // Of several threads the one that called exit is the first to come here.
-        if !matches!(&self.last, Some((_, Snapshot { event: Event::Exit(_), .. }))) {
-            self.last = Some((tid, read(tid, cause, self.cache)));
+        if matches!(&self.last, Some((_, Snapshot { event: Event::Exit(_), .. }))) {
+            return;
         }
+        let mut snapshot = read(tid, cause, self.cache);
+        if let Some((_, earlier)) = self.last.take_if(|(thread, earlier)| {
+            *thread == tid && snapshot.interrupted.contains(&earlier.registers.pc)
+        }) {
+            // A handler of the target exits: what it handles is the place that matters.
+            snapshot = Snapshot { event: cause.event, ..earlier };
+        }
+        self.last = Some((tid, snapshot));
     }
 }
 

@@ -103,12 +103,13 @@ fn frame(step: Step, layout: &Layout) -> Option<RawFrame> {
     let module = &region.module;
     let offset = step.address.wrapping_sub(region.bias);
     let function_start = module.function_start(offset);
+    let starts = step.trust == Trust::Call && function_start.is_some_and(|it| module.start == Some(it));
     Some(RawFrame {
         module: region.name.clone(),
         offset,
         function_start,
         trust: step.trust,
-        runtime: region.runtime || module.linked.containing(offset).is_some(),
+        runtime: region.runtime || starts || module.linked.containing(offset).is_some(),
         entry: function_start.and_then(|start| module.entry(start)),
         exported: None,
         build_id: module.build_id.clone(),

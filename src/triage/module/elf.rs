@@ -188,6 +188,7 @@ fn find_main<'data, R: ReadRef<'data>>(
     relative: &HashMap<u64, u64>,
 ) {
     let entry = elf.entry();
+    module.start = (entry != 0).then_some(entry);
     let Some((segment, skip)) = module.executable.iter().find_map(|segment| {
         let skip = entry.checked_sub(segment.address).filter(|skip| *skip < segment.size)?;
         Some((segment, skip))

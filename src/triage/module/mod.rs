@@ -42,6 +42,8 @@ pub(crate) struct Module {
     pub unwind: Option<UnwindTables>,
     /// Entry functions by start.
     pub entries: Vec<(u64, Entry)>,
+    /// Where the program starts (`_start`), which is the C library's and not the user's.
+    pub start: Option<u64>,
     /// Exported functions.
     pub exports: Names,
     /// Functions of runtimes that are linked into the module, and those the user wants dropped.

@@ -52,8 +52,4 @@ impl Names {
         self.nearest(address).filter(|named| address < named.end)
     }
 
-    /// Whether there is none.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.sorted.is_empty()
-    }
 }
