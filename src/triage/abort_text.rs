@@ -11,7 +11,10 @@ pub fn assertion(said: &str) -> Option<String> {
 
 /// The last line that says something, numbers removed.
 pub fn last_line(said: &str) -> Option<String> {
-    said.lines().rev().find(|line| !line.trim().is_empty()).map(without_numbers)
+    said.lines()
+        .rev()
+        .find(|line| !line.trim().is_empty())
+        .map(without_numbers)
 }
 
 /// The text without decimal and `0x` numbers, which often are addresses or lengths.
@@ -19,9 +22,9 @@ pub fn without_numbers(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
-        let hex = rest.strip_prefix("0x").filter(|digits| {
-            digits.starts_with(|digit: char| digit.is_ascii_hexdigit())
-        });
+        let hex = rest
+            .strip_prefix("0x")
+            .filter(|digits| digits.starts_with(|digit: char| digit.is_ascii_hexdigit()));
         rest = match hex {
             Some(digits) => digits.trim_start_matches(|digit: char| digit.is_ascii_hexdigit()),
             None if first.is_ascii_digit() => {

@@ -43,14 +43,19 @@ impl<'a> Tracer<'a> {
         crash_exit: Option<i32>,
         cache: &'a mut ModuleCache,
     ) -> nix::Result<Tracer<'a>> {
-        let mut options = Options::PTRACE_O_EXITKILL
-            | Options::PTRACE_O_TRACECLONE
-            | Options::PTRACE_O_TRACEEXEC;
+        let mut options =
+            Options::PTRACE_O_EXITKILL | Options::PTRACE_O_TRACECLONE | Options::PTRACE_O_TRACEEXEC;
         if crash_exit.is_some() {
             options |= Options::PTRACE_O_TRACEEXIT;
         }
         ptrace::seize(pid, options)?;
-        Ok(Tracer { pid, crash_exit, cache, taken: 0, last: None })
+        Ok(Tracer {
+            pid,
+            crash_exit,
+            cache,
+            taken: 0,
+            last: None,
+        })
     }
 
     /// Lets the process run, with every signal delivered, to its end.
@@ -97,7 +102,10 @@ impl<'a> Tracer<'a> {
         }
         self.taken += 1;
         let (code, address) = describe(tid);
-        let cause = Cause { event: Event::Signal { number, code }, address };
+        let cause = Cause {
+            event: Event::Signal { number, code },
+            address,
+        };
         let snapshot = read(tid, cause, self.cache);
         if !self.is_aftermath(tid, &snapshot) {
             self.last = Some((tid, snapshot));
@@ -105,26 +113,42 @@ impl<'a> Tracer<'a> {
     }
 
     /// Whether a stop only follows from the one before: the target's own handler runs for that
-    /// one and raises, aborts or crashes; or the kernel could not deliver that one (the stack is
-    /// used up) and kills without saying where.
+    /// one and raises, aborts or crashes; or the handler has raised it again and returned; or the
+    /// kernel could not deliver that one (the stack is used up) and kills without saying where.
     fn is_aftermath(&self, tid: Pid, later: &Snapshot) -> bool {
-        let Some((thread, earlier)) = &self.last else { return false };
+        let Some((thread, earlier)) = &self.last else {
+            return false;
+        };
         let in_handler = later.interrupted.contains(&earlier.registers.pc);
         let again = earlier.registers.pc == later.registers.pc
             && earlier.registers.sp == later.registers.sp
-            && matches!(later.event, Event::Signal { code: SI_KERNEL, .. });
+            && matches!(later.event, Event::Signal { code, .. } if code <= 0 || code == SI_KERNEL);
         *thread == tid && (in_handler || again)
     }
 
     fn about_to_exit(&mut self, tid: Pid) {
-        let Ok(status) = ptrace::getevent(tid) else { return };
+        let Ok(status) = ptrace::getevent(tid) else {
+            return;
+        };
         let status = status as i32;
         if !libc::WIFEXITED(status) || self.crash_exit != Some(libc::WEXITSTATUS(status)) {
             return;
         }
-        let cause = Cause { event: Event::Exit(libc::WEXITSTATUS(status)), address: None };
+        let cause = Cause {
+            event: Event::Exit(libc::WEXITSTATUS(status)),
+            address: None,
+        };
         // Of several threads the one that called exit is the first to come here.
-        if matches!(&self.last, Some((_, Snapshot { event: Event::Exit(_), .. }))) {
+        if matches!(
+            &self.last,
+            Some((
+                _,
+                Snapshot {
+                    event: Event::Exit(_),
+                    ..
+                }
+            ))
+        ) {
             return;
         }
         let mut snapshot = read(tid, cause, self.cache);
@@ -132,7 +156,10 @@ impl<'a> Tracer<'a> {
             *thread == tid && snapshot.interrupted.contains(&earlier.registers.pc)
         }) {
             // A handler of the target exits: what it handles is the place that matters.
-            snapshot = Snapshot { event: cause.event, ..earlier };
+            snapshot = Snapshot {
+                event: cause.event,
+                ..earlier
+            };
         }
         self.last = Some((tid, snapshot));
     }
@@ -163,14 +190,19 @@ fn resume(request: libc::c_uint, tid: Pid, signal: i32) {
 
 /// `si_code` and, where the processor raised the signal, the fault address.
 fn describe(tid: Pid) -> (i32, Option<u64>) {
-    let Ok(info) = ptrace::getsiginfo(tid) else { return (0, None) };
+    let Ok(info) = ptrace::getsiginfo(tid) else {
+        return (0, None);
+    };
     let faulted = matches!(
         info.si_signo,
         libc::SIGSEGV | libc::SIGBUS | libc::SIGFPE | libc::SIGILL | libc::SIGTRAP
     );
     let known = faulted && info.si_code > 0 && info.si_code != SI_KERNEL;
     // SAFETY: for these signals, raised by the processor, the union holds the fault address.
-    (info.si_code, known.then(|| unsafe { info.si_addr() } as u64))
+    (
+        info.si_code,
+        known.then(|| unsafe { info.si_addr() } as u64),
+    )
 }
 
 /// Whether the target has a handler for `signal`.

@@ -20,10 +20,14 @@ pub(crate) fn exported_names(
     memory: &mut dyn Memory,
 ) -> Vec<Option<Arc<str>>> {
     let count = frames.iter().take_while(|frame| frame.runtime).count();
-    let mut names: Vec<Option<Arc<str>>> =
-        steps[..count].iter().map(|step| exact_name(*step, layout)).collect();
+    let mut names: Vec<Option<Arc<str>>> = steps[..count]
+        .iter()
+        .map(|step| exact_name(*step, layout))
+        .collect();
     if let Some(outermost @ None) = names.last_mut() {
-        let asked = steps.get(count).and_then(|caller| called_name(*caller, layout, memory));
+        let asked = steps
+            .get(count)
+            .and_then(|caller| called_name(*caller, layout, memory));
         *outermost = asked.or_else(|| nearest_name(steps[count - 1], layout));
     }
     names
@@ -33,13 +37,19 @@ fn exact_name(step: Step, layout: &Layout) -> Option<Arc<str>> {
     let region = layout.region(step.address)?;
     let offset = step.address.wrapping_sub(region.bias);
     let module = &region.module;
-    let named = module.exports.containing(offset).or_else(|| module.linked.containing(offset));
+    let named = module
+        .exports
+        .containing(offset)
+        .or_else(|| module.linked.containing(offset));
     named.map(|named| named.name.clone())
 }
 
 fn nearest_name(step: Step, layout: &Layout) -> Option<Arc<str>> {
     let region = layout.region(step.address)?;
-    let named = region.module.exports.nearest(step.address.wrapping_sub(region.bias));
+    let named = region
+        .module
+        .exports
+        .nearest(step.address.wrapping_sub(region.bias));
     named.map(|named| named.name.clone())
 }
 
@@ -57,5 +67,9 @@ fn called_name(caller: Step, layout: &Layout, memory: &mut dyn Memory) -> Option
 }
 
 fn imported_name(slot: u64, region: &Region) -> Option<Arc<str>> {
-    region.module.slots.get(&slot.wrapping_sub(region.bias)).cloned()
+    region
+        .module
+        .slots
+        .get(&slot.wrapping_sub(region.bias))
+        .cloned()
 }

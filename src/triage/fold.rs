@@ -10,8 +10,12 @@ pub fn fold_cycles<T>(mut frames: Vec<T>, same: impl Fn(&T, &T) -> bool) -> Vec<
         let mut folded: Vec<T> = Vec::with_capacity(frames.len());
         for frame in frames {
             folded.push(frame);
-            let Some(middle) = folded.len().checked_sub(length) else { continue };
-            let Some(start) = middle.checked_sub(length) else { continue };
+            let Some(middle) = folded.len().checked_sub(length) else {
+                continue;
+            };
+            let Some(start) = middle.checked_sub(length) else {
+                continue;
+            };
             let (earlier, later) = (&folded[start..middle], &folded[middle..]);
             if earlier.iter().zip(later).all(|(a, b)| same(a, b)) {
                 folded.truncate(middle);

@@ -37,11 +37,19 @@ pub fn keys(
         let recursion = recurring(snapshot, normalised);
         minor.push(b"");
         for fields in [&mut major, &mut minor] {
-            recursion.iter().for_each(|function| fields.push_id(function));
+            recursion
+                .iter()
+                .for_each(|function| fields.push_id(function));
         }
     } else {
         let by_function = matches!(class.0.as_str(), "smash" | "wildcall" | "hang" | "oom");
-        let f0 = first.map(|frame| if by_function { function_id(frame) } else { frame_id(frame) });
+        let f0 = first.map(|frame| {
+            if by_function {
+                function_id(frame)
+            } else {
+                frame_id(frame)
+            }
+        });
         major.push_ids(f0.as_slice());
         minor.push(normalised.via.as_deref().unwrap_or_default().as_bytes());
         minor.push_ids(f0.as_slice());
@@ -50,9 +58,15 @@ pub fn keys(
         }
     }
     for fields in [&mut major, &mut minor] {
-        text.into_iter().for_each(|text| fields.push(text.as_bytes()));
+        text.into_iter()
+            .for_each(|text| fields.push(text.as_bytes()));
     }
-    Keys { major: major.key(), minor: minor.key(), stable: None, version: VERSION }
+    Keys {
+        major: major.key(),
+        minor: minor.key(),
+        stable: None,
+        version: VERSION,
+    }
 }
 
 /// The keys of a crash of which only the class is known.
@@ -60,14 +74,22 @@ pub fn frameless_keys(class: &Class) -> Keys {
     let mut minor = Fields::new("ddfuzz-minor-1", class);
     minor.push(b"");
     let major = Fields::new("ddfuzz-major-1", class).key();
-    Keys { major, minor: minor.key(), stable: None, version: VERSION }
+    Keys {
+        major,
+        minor: minor.key(),
+        stable: None,
+        version: VERSION,
+    }
 }
 
 /// The key for matching across rebuilds, from the demangled names of the own frames, innermost
 /// first; `None` without names.
 pub fn stable_key(class: &Class, names: &[&str]) -> Option<Key> {
     let mut fields = Fields::new("ddfuzz-stable-1", class);
-    names.iter().take(STABLE_DEPTH).for_each(|name| fields.push(name.as_bytes()));
+    names
+        .iter()
+        .take(STABLE_DEPTH)
+        .for_each(|name| fields.push(name.as_bytes()));
     (!names.is_empty()).then(|| fields.key())
 }
 
@@ -86,15 +108,23 @@ fn function_id(frame: &RawFrame) -> Id<'_> {
 fn recurring<'a>(snapshot: &'a Snapshot, normalised: &Normalised) -> Vec<Id<'a>> {
     let mut seen: BTreeMap<Id<'_>, usize> = BTreeMap::new();
     for index in &normalised.unfolded {
-        *seen.entry(function_id(&snapshot.frames[*index])).or_default() += 1;
+        *seen
+            .entry(function_id(&snapshot.frames[*index]))
+            .or_default() += 1;
     }
-    let recurring: Vec<Id<'_>> =
-        seen.iter().filter(|(_, count)| **count >= RECURRING).map(|(id, _)| *id).collect();
+    let recurring: Vec<Id<'_>> = seen
+        .iter()
+        .filter(|(_, count)| **count >= RECURRING)
+        .map(|(id, _)| *id)
+        .collect();
     if !recurring.is_empty() {
         return recurring;
     }
     let first = normalised.own.first();
-    first.map(|index| function_id(&snapshot.frames[*index])).into_iter().collect()
+    first
+        .map(|index| function_id(&snapshot.frames[*index]))
+        .into_iter()
+        .collect()
 }
 
 /// The fields that one key is the hash of.

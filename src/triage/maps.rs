@@ -105,8 +105,10 @@ impl Maps {
     /// Reads the text of `/proc/PID/maps`. It is hostile input (a path may hold anything): a line
     /// that is not a mapping is skipped.
     pub fn parse(text: &[u8]) -> Maps {
-        let mut mappings: Vec<Mapping> =
-            text.split(|byte| *byte == b'\n').filter_map(Mapping::parse).collect();
+        let mut mappings: Vec<Mapping> = text
+            .split(|byte| *byte == b'\n')
+            .filter_map(Mapping::parse)
+            .collect();
         mappings.sort_by_key(|mapping| mapping.start);
         Maps(mappings)
     }
@@ -114,7 +116,9 @@ impl Maps {
     /// The map of a live process or thread; empty where it cannot be read.
     pub fn of(pid: nix::unistd::Pid) -> Maps {
         let path = format!("/proc/{pid}/maps");
-        std::fs::read(Path::new(&path)).map(|text| Maps::parse(&text)).unwrap_or_default()
+        std::fs::read(Path::new(&path))
+            .map(|text| Maps::parse(&text))
+            .unwrap_or_default()
     }
 
     /// The mapping that holds `address`.

@@ -42,12 +42,17 @@ pub(crate) struct ProcessMemory {
 impl ProcessMemory {
     /// The memory of the process to which the stopped thread `pid` belongs.
     pub(crate) fn new(pid: Pid, sp: u64) -> ProcessMemory {
-        ProcessMemory { pid, sp, pages: HashMap::new() }
+        ProcessMemory {
+            pid,
+            sp,
+            pages: HashMap::new(),
+        }
     }
 
     fn page(&mut self, start: u64) -> Option<&[u8]> {
         if !self.pages.contains_key(&start) {
-            let on_stack = start >= self.sp & !(PAGE - 1) && start - (self.sp & !(PAGE - 1)) < 1 << 23;
+            let on_stack =
+                start >= self.sp & !(PAGE - 1) && start - (self.sp & !(PAGE - 1)) < 1 << 23;
             self.fetch(start, if on_stack { AHEAD } else { 1 });
         }
         self.pages.get(&start)?.as_deref()
@@ -59,12 +64,16 @@ impl ProcessMemory {
         // One vector a page: a partial transfer then ends at a page, and counts what came before.
         let remote: Vec<RemoteIoVec> = (0..count as u64)
             .map_while(|index| start.checked_add(index * PAGE))
-            .map(|base| RemoteIoVec { base: base as usize, len: PAGE as usize })
+            .map(|base| RemoteIoVec {
+                base: base as usize,
+                len: PAGE as usize,
+            })
             .collect();
         let filled =
             process_vm_readv(self.pid, &mut [IoSliceMut::new(&mut buffer)], &remote).unwrap_or(0);
         for (index, page) in buffer[..filled].chunks_exact(PAGE as usize).enumerate() {
-            self.pages.insert(start + index as u64 * PAGE, Some(page.into()));
+            self.pages
+                .insert(start + index as u64 * PAGE, Some(page.into()));
         }
         self.pages.entry(start).or_insert(None);
     }
@@ -74,9 +83,13 @@ impl Memory for ProcessMemory {
     fn read(&mut self, address: u64, buffer: &mut [u8]) -> usize {
         let mut filled = 0;
         while filled < buffer.len() {
-            let Some(at) = address.checked_add(filled as u64) else { break };
+            let Some(at) = address.checked_add(filled as u64) else {
+                break;
+            };
             let within = (at % PAGE) as usize;
-            let Some(page) = self.page(at - within as u64) else { break };
+            let Some(page) = self.page(at - within as u64) else {
+                break;
+            };
             let count = (page.len() - within).min(buffer.len() - filled);
             buffer[filled..filled + count].copy_from_slice(&page[within..within + count]);
             filled += count;

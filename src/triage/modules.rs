@@ -54,7 +54,9 @@ pub(crate) struct Layout {
 impl Layout {
     /// The file-backed executable mapping that holds `address`.
     pub(crate) fn region(&self, address: u64) -> Option<&Region> {
-        let behind = self.regions.partition_point(|region| region.range.start <= address);
+        let behind = self
+            .regions
+            .partition_point(|region| region.range.start <= address);
         let region = self.regions.get(behind.checked_sub(1)?)?;
         region.range.contains(&address).then_some(region)
     }
@@ -77,7 +79,12 @@ pub(crate) struct ModuleCache {
 impl ModuleCache {
     /// An empty cache; the functions named in `dropped` are treated like runtime functions.
     pub(crate) fn new(dropped: Vec<String>) -> ModuleCache {
-        ModuleCache { modules: HashMap::new(), vdso: None, layout: None, dropped }
+        ModuleCache {
+            modules: HashMap::new(),
+            vdso: None,
+            layout: None,
+            dropped,
+        }
     }
 
     /// The layout of the process to which the stopped thread `tid` belongs.
@@ -111,7 +118,11 @@ impl ModuleCache {
             .map(|(mapping, _)| self.region(tid, mapping, main, memory))
             .collect();
         let unwinder = Unwinder::new(&regions);
-        Layout { regions, fingerprint, unwinder }
+        Layout {
+            regions,
+            fingerprint,
+            unwinder,
+        }
     }
 
     fn region(
@@ -132,7 +143,11 @@ impl ModuleCache {
         Region {
             range: mapping.start..mapping.end,
             bias: module.bias(mapping.start, mapping.offset),
-            name: if is_main { "exe".into() } else { base_name.into() },
+            name: if is_main {
+                "exe".into()
+            } else {
+                base_name.into()
+            },
             runtime,
             path: path.map(Arc::from),
             module,
@@ -149,7 +164,10 @@ impl ModuleCache {
         let Some((identity, path)) = identify(tid, mapping, is_main) else {
             return (Arc::default(), None);
         };
-        let identity = Identity { runtime, ..identity };
+        let identity = Identity {
+            runtime,
+            ..identity
+        };
         if let Some(module) = self.modules.get(&identity) {
             return (module.clone(), Some(path));
         }
@@ -164,7 +182,9 @@ impl ModuleCache {
     /// The kernel's own module has no file; it is the same in all processes.
     fn vdso(&mut self, mapping: &Mapping, memory: &mut dyn Memory) -> Arc<Module> {
         let read = || {
-            let length = usize::try_from(mapping.end - mapping.start).unwrap_or(0).min(1 << 20);
+            let length = usize::try_from(mapping.end - mapping.start)
+                .unwrap_or(0)
+                .min(1 << 20);
             let image = memory.bytes(mapping.start, length);
             Arc::new(Module::parse(image.as_slice(), true, &[]).unwrap_or_default())
         };
@@ -198,13 +218,19 @@ fn identify(tid: Pid, mapping: &Mapping, is_main: bool) -> Option<(Identity, Pat
     }
     let path = mapping.file_path();
     let by_path = identity_of(&path);
-    if by_path.as_ref().is_some_and(|identity| identity.inode == mapping.inode) {
+    if by_path
+        .as_ref()
+        .is_some_and(|identity| identity.inode == mapping.inode)
+    {
         return by_path.map(|identity| (identity, path));
     }
     let kept = if is_main {
         PathBuf::from(format!("/proc/{tid}/exe"))
     } else {
-        PathBuf::from(format!("/proc/{tid}/map_files/{:x}-{:x}", mapping.start, mapping.end))
+        PathBuf::from(format!(
+            "/proc/{tid}/map_files/{:x}-{:x}",
+            mapping.start, mapping.end
+        ))
     };
     match identity_of(&kept) {
         Some(identity) => Some((identity, kept)),
@@ -213,7 +239,9 @@ fn identify(tid: Pid, mapping: &Mapping, is_main: bool) -> Option<(Identity, Pat
 }
 
 fn identity_of(path: &Path) -> Option<Identity> {
-    let metadata = std::fs::metadata(path).ok().filter(|metadata| metadata.is_file())?;
+    let metadata = std::fs::metadata(path)
+        .ok()
+        .filter(|metadata| metadata.is_file())?;
     Some(Identity {
         device: metadata.dev(),
         inode: metadata.ino(),

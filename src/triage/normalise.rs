@@ -27,7 +27,9 @@ pub fn normalise(snapshot: &Snapshot) -> Normalised {
     let frames = &snapshot.frames;
     let top = snapshot.runtime_on_top();
     let via = top.last().and_then(|frame| frame.exported.clone());
-    let mut own: Vec<usize> = (0..frames.len()).filter(|index| !frames[*index].runtime).collect();
+    let mut own: Vec<usize> = (0..frames.len())
+        .filter(|index| !frames[*index].runtime)
+        .collect();
     let runtime_only = own.is_empty();
     if runtime_only {
         own.extend((!frames.is_empty()).then_some(0));
@@ -41,13 +43,21 @@ pub fn normalise(snapshot: &Snapshot) -> Normalised {
         frames[*a].module == frames[*b].module && frames[*a].offset == frames[*b].offset
     };
     let unfolded = own.clone();
-    Normalised { own: fold_cycles(own, same), unfolded, via, runtime_only }
+    Normalised {
+        own: fold_cycles(own, same),
+        unfolded,
+        via,
+        runtime_only,
+    }
 }
 
 /// Whether the runtime itself says that the stack is smashed.
 pub(crate) fn found_smashed(snapshot: &Snapshot) -> bool {
     let guard = |frame: &RawFrame| {
-        frame.exported.as_deref().is_some_and(|name| SMASH_GUARDS.contains(&name))
+        frame
+            .exported
+            .as_deref()
+            .is_some_and(|name| SMASH_GUARDS.contains(&name))
     };
     snapshot.runtime_on_top().iter().any(guard)
 }
@@ -55,8 +65,10 @@ pub(crate) fn found_smashed(snapshot: &Snapshot) -> bool {
 /// Cuts the outermost entry function and what is below it, but never the last own frame. The
 /// entry of a harness comes before `main`, which is the fuzzer's then.
 fn cut_entry(own: &mut Vec<usize>, frames: &[RawFrame]) {
-    let outermost =
-        |entry: Entry| own.iter().rposition(|index| frames[*index].entry == Some(entry));
+    let outermost = |entry: Entry| {
+        own.iter()
+            .rposition(|index| frames[*index].entry == Some(entry))
+    };
     if let Some(cut) = outermost(Entry::Harness).or_else(|| outermost(Entry::Main)) {
         own.truncate(cut.max(1));
     }

@@ -24,7 +24,12 @@ impl Named {
     /// A crash of which only the class is known.
     pub fn of_class(class: Class) -> Named {
         let keys = frameless_keys(&class);
-        Named { class, keys, normalised: Normalised::default(), confidence: Confidence::Low }
+        Named {
+            class,
+            keys,
+            normalised: Normalised::default(),
+            confidence: Confidence::Low,
+        }
     }
 }
 
@@ -39,8 +44,17 @@ pub fn name(snapshot: &Snapshot, depth: usize, stderr: impl FnOnce() -> Vec<u8>)
     let text = text(snapshot, &class, stderr);
     let keys = keys(&class, snapshot, &normalised, depth, text.as_deref());
     let unsure = normalised.own.is_empty() || normalised.runtime_only || snapshot.opaque_runtime;
-    let confidence = if unsure { Confidence::Low } else { Confidence::High };
-    Named { class, keys, normalised, confidence }
+    let confidence = if unsure {
+        Confidence::Low
+    } else {
+        Confidence::High
+    };
+    Named {
+        class,
+        keys,
+        normalised,
+        confidence,
+    }
 }
 
 /// What an aborting program said, where keys take that in.
@@ -48,10 +62,12 @@ fn text(snapshot: &Snapshot, class: &Class, stderr: impl FnOnce() -> Vec<u8>) ->
     if class.0 != "abrt" {
         return None;
     }
-    let failed = snapshot
-        .runtime_on_top()
-        .iter()
-        .any(|frame| frame.exported.as_deref().is_some_and(|name| ASSERTS.contains(&name)));
+    let failed = snapshot.runtime_on_top().iter().any(|frame| {
+        frame
+            .exported
+            .as_deref()
+            .is_some_and(|name| ASSERTS.contains(&name))
+    });
     if failed {
         let said = snapshot.abort_message.as_deref().and_then(assertion);
         return said.or_else(|| assertion(&String::from_utf8_lossy(&stderr())));

@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use nix::unistd::Pid;
 
+use super::address::Address;
 use super::exported::exported_names;
 use super::fault::{Access, AddressClass, Fault, address_class, is_canonical};
-use super::address::Address;
 use super::instruction::{LONGEST, MemoryAccess, accesses};
 use super::maps::Maps;
 use super::memory::{Memory, ProcessMemory};
@@ -32,16 +32,30 @@ pub(crate) const SI_KERNEL: i32 = 0x80;
 pub(crate) fn read(tid: Pid, cause: Cause, cache: &mut ModuleCache) -> Snapshot {
     let began = Instant::now();
     let mut snapshot = Snapshot::bare(cause.event);
-    let Ok(registers) = Registers::of(tid) else { return snapshot };
+    let Ok(registers) = Registers::of(tid) else {
+        return snapshot;
+    };
     let maps = Maps::of(tid);
     let mut memory = ProcessMemory::new(tid, registers.sp);
     let layout = cache.layout(tid, &maps, &mut memory);
     snapshot.code = memory.bytes(registers.pc, LONGEST);
-    let (control, mut walk) = walk_back(cause, &registers, &snapshot.code, &maps, layout, &mut memory);
+    let (control, mut walk) = walk_back(
+        cause,
+        &registers,
+        &snapshot.code,
+        &maps,
+        layout,
+        &mut memory,
+    );
     snapshot.control = control;
     // Code made at run time lies outside all modules and has no stable name.
-    walk.steps.retain(|step| layout.region(step.address).is_some());
-    snapshot.frames = walk.steps.iter().filter_map(|step| frame(*step, layout)).collect();
+    walk.steps
+        .retain(|step| layout.region(step.address).is_some());
+    snapshot.frames = walk
+        .steps
+        .iter()
+        .filter_map(|step| frame(*step, layout))
+        .collect();
     snapshot.end = walk.end;
     snapshot.interrupted = walk.interrupted;
     let names = exported_names(&walk.steps, &snapshot.frames, layout, &mut memory);
@@ -50,10 +64,9 @@ pub(crate) fn read(tid: Pid, cause: Cause, cache: &mut ModuleCache) -> Snapshot 
     }
     snapshot.fault = fault(cause, control, &registers, &snapshot.code, &maps);
     snapshot.abort_message = abort_message(cause.event, layout, &mut memory);
-    snapshot.opaque_runtime = layout
-        .regions()
-        .iter()
-        .any(|region| &*region.name == "exe" && region.module.is_static && !region.module.has_symbols);
+    snapshot.opaque_runtime = layout.regions().iter().any(|region| {
+        &*region.name == "exe" && region.module.is_static && !region.module.has_symbols
+    });
     snapshot.registers = registers;
     snapshot.took = began.elapsed();
     snapshot
@@ -69,7 +82,13 @@ fn walk_back(
     memory: &mut ProcessMemory,
 ) -> (Control, Walk) {
     let Registers { pc, sp, fp, lr, .. } = *registers;
-    let here = From { address: pc, trust: Trust::Pc, sp, fp, lr };
+    let here = From {
+        address: pc,
+        trust: Trust::Pc,
+        sp,
+        fp,
+        lr,
+    };
     let faulted = matches!(cause.event,
         Event::Signal { number: libc::SIGSEGV | libc::SIGBUS, code } if code > 0);
     if !faulted {
@@ -81,11 +100,24 @@ fn walk_back(
         }
         return match smash::victim(registers, layout, memory) {
             Some(found) => {
-                let step = Step { address: found - 1, trust: Trust::Scan };
-                let walk = Walk { steps: vec![step], end: End::Smashed, ..Walk::default() };
+                let step = Step {
+                    address: found - 1,
+                    trust: Trust::Scan,
+                };
+                let walk = Walk {
+                    steps: vec![step],
+                    end: End::Smashed,
+                    ..Walk::default()
+                };
                 (Control::Smashed, walk)
             }
-            None => (Control::WildCall, Walk { end: End::Untrusted, ..Walk::default() }),
+            None => (
+                Control::WildCall,
+                Walk {
+                    end: End::Untrusted,
+                    ..Walk::default()
+                },
+            ),
         };
     }
     let control = if smash::stands_on_return(code) {
@@ -103,7 +135,8 @@ fn frame(step: Step, layout: &Layout) -> Option<RawFrame> {
     let module = &region.module;
     let offset = step.address.wrapping_sub(region.bias);
     let function_start = module.function_start(offset);
-    let starts = step.trust == Trust::Call && function_start.is_some_and(|it| module.start == Some(it));
+    let starts =
+        step.trust == Trust::Call && function_start.is_some_and(|it| module.start == Some(it));
     Some(RawFrame {
         module: region.name.clone(),
         offset,
@@ -117,16 +150,17 @@ fn frame(step: Step, layout: &Layout) -> Option<RawFrame> {
     })
 }
 
-fn fault(
-    cause: Cause,
-    control: Control,
-    registers: &Registers,
-    code: &[u8],
-    maps: &Maps,
-) -> Fault {
-    let Event::Signal { number: libc::SIGSEGV | libc::SIGBUS, code: origin } = cause.event else {
+fn fault(cause: Cause, control: Control, registers: &Registers, code: &[u8], maps: &Maps) -> Fault {
+    let Event::Signal {
+        number: libc::SIGSEGV | libc::SIGBUS,
+        code: origin,
+    } = cause.event
+    else {
         let address = cause.address.map(Address);
-        return Fault { address, ..Fault::default() };
+        return Fault {
+            address,
+            ..Fault::default()
+        };
     };
     if origin <= 0 {
         return Fault::default();
@@ -135,14 +169,20 @@ fn fault(
     if origin == SI_KERNEL {
         return fault_without_address(control, &touched);
     }
-    let Some(address) = cause.address else { return Fault::default() };
+    let Some(address) = cause.address else {
+        return Fault::default();
+    };
     let access = if address == registers.pc {
         Some(Access::Execute)
     } else {
         access_to(address, &touched)
     };
     let class = address_class(address, registers.sp, maps);
-    Fault { address: Some(Address(address)), class: Some(class), access }
+    Fault {
+        address: Some(Address(address)),
+        class: Some(class),
+        access,
+    }
 }
 
 /// A fault of which the kernel does not say the address: the instruction tells which address was
@@ -150,7 +190,11 @@ fn fault(
 fn fault_without_address(control: Control, touched: &[MemoryAccess]) -> Fault {
     let wild = Some(AddressClass::NonCanonical);
     if control != Control::Sound {
-        return Fault { address: None, class: wild, access: Some(Access::Execute) };
+        return Fault {
+            address: None,
+            class: wild,
+            access: Some(Access::Execute),
+        };
     }
     match touched.iter().find(|access| !is_canonical(access.address)) {
         Some(access) => Fault {
@@ -177,15 +221,31 @@ const LONGEST_MESSAGE: usize = 1024;
 
 /// What glibc says it aborts for: `__abort_msg` points to a length and a text.
 fn abort_message(event: Event, layout: &Layout, memory: &mut ProcessMemory) -> Option<String> {
-    if !matches!(event, Event::Signal { number: libc::SIGABRT, .. }) {
+    if !matches!(
+        event,
+        Event::Signal {
+            number: libc::SIGABRT,
+            ..
+        }
+    ) {
         return None;
     }
-    let pointer = layout.regions().iter().filter(|region| region.runtime).find_map(|region| {
-        Some(region.module.abort_message?.wrapping_add(region.bias))
-    })?;
-    let text = memory.word(pointer).filter(|text| *text != 0)?.checked_add(4)?;
+    let pointer = layout
+        .regions()
+        .iter()
+        .find_map(|region| Some(region.module.abort_message?.wrapping_add(region.bias)))?;
+    let text = memory
+        .word(pointer)
+        .filter(|text| *text != 0)?
+        .checked_add(4)?;
     let bytes = memory.bytes(text, LONGEST_MESSAGE);
-    let length = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-    Some(String::from_utf8_lossy(&bytes[..length]).trim_end().to_owned())
+    let length = bytes
+        .iter()
+        .position(|byte| *byte == 0)
+        .unwrap_or(bytes.len());
+    Some(
+        String::from_utf8_lossy(&bytes[..length])
+            .trim_end()
+            .to_owned(),
+    )
 }
-

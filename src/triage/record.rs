@@ -34,9 +34,17 @@ pub(crate) struct Run<'a> {
 
 /// The record of a crash.
 pub(crate) fn record(named: Named, snapshot: Option<Snapshot>, run: &Run<'_>) -> Crash {
-    let Named { class, mut keys, normalised, confidence } = named;
+    let Named {
+        class,
+        mut keys,
+        normalised,
+        confidence,
+    } = named;
     let frames = snapshot.as_ref().map(frames).unwrap_or_default();
-    let own = normalised.own.iter().map_while(|index| frames.get(*index)?.name.as_deref());
+    let own = normalised
+        .own
+        .iter()
+        .map_while(|index| frames.get(*index)?.name.as_deref());
     keys.stable = stable_key(&class, &own.collect::<Vec<&str>>());
     let via = normalised.via.as_deref();
     let details = details(snapshot.as_ref(), via, run);
@@ -47,7 +55,11 @@ pub(crate) fn record(named: Named, snapshot: Option<Snapshot>, run: &Run<'_>) ->
         keys,
         class,
         ended: run.ended,
-        confidence: if snapshot.is_some() { confidence } else { Confidence::Low },
+        confidence: if snapshot.is_some() {
+            confidence
+        } else {
+            Confidence::Low
+        },
         severity,
         severity_reason,
         way: run.way,
@@ -65,8 +77,14 @@ fn frames(snapshot: &Snapshot) -> Vec<Frame> {
     let mut symbolizer = Symbolizer::default();
     let frame = |raw: &super::snapshot::RawFrame| {
         let path = raw.path.as_ref();
-        let place = path.map(|path| symbolizer.place(path, raw.offset)).unwrap_or_default();
-        let Place { name, line, inlined } = place;
+        let place = path
+            .map(|path| symbolizer.place(path, raw.offset))
+            .unwrap_or_default();
+        let Place {
+            name,
+            line,
+            inlined,
+        } = place;
         Frame {
             module: raw.module.to_string(),
             offset: raw.offset,
@@ -95,14 +113,20 @@ fn details(snapshot: Option<&Snapshot>, via: Option<&str>, run: &Run<'_>) -> Det
         },
         ..Details::default()
     };
-    let Some(snapshot) = snapshot else { return details };
+    let Some(snapshot) = snapshot else {
+        return details;
+    };
     if let Event::Signal { number, code } = snapshot.event {
         details.signal = Some(number);
         details.si_code = Some(code);
     }
     details.fault = snapshot.fault;
     details.registers = snapshot.registers.addresses();
-    details.code = snapshot.code.iter().map(|byte| format!("{byte:02x}")).collect();
+    details.code = snapshot
+        .code
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     details.end = snapshot.end;
     details.abort_message.clone_from(&snapshot.abort_message);
     details.times.capture_us = micros(snapshot.took);

@@ -29,7 +29,10 @@ impl Registers {
 
     /// As records write them.
     pub fn addresses(&self) -> BTreeMap<String, Address> {
-        self.all.iter().map(|(name, value)| ((*name).to_owned(), Address(*value))).collect()
+        self.all
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), Address(*value)))
+            .collect()
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -56,7 +59,13 @@ impl Registers {
             ("fs_base", regs.fs_base),
             ("gs_base", regs.gs_base),
         ];
-        Registers { pc: regs.rip, sp: regs.rsp, fp: regs.rbp, lr: 0, all: BTreeMap::from(all) }
+        Registers {
+            pc: regs.rip,
+            sp: regs.rsp,
+            fp: regs.rbp,
+            lr: 0,
+            all: BTreeMap::from(all),
+        }
     }
 
     #[cfg(target_arch = "aarch64")]
@@ -68,6 +77,12 @@ impl Registers {
         ];
         let mut all: BTreeMap<&'static str, u64> = NAMES.into_iter().zip(regs.regs).collect();
         all.extend([("sp", regs.sp), ("pc", regs.pc), ("pstate", regs.pstate)]);
-        Registers { pc: regs.pc, sp: regs.sp, fp: regs.regs[29], lr: regs.regs[30], all }
+        Registers {
+            pc: regs.pc,
+            sp: regs.sp,
+            fp: regs.regs[29],
+            lr: regs.regs[30],
+            all,
+        }
     }
 }

@@ -43,7 +43,9 @@ pub fn is_runtime_module(base_name: &str) -> bool {
         return stem.starts_with("libclang_rt.");
     };
     // `libc-2.31.so` of an older glibc, `libstd-8389830094602f5a.so` of Rust.
-    let version = suffix.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let version = suffix
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.');
     let hash = suffix.len() == 16 && suffix.bytes().all(|byte| byte.is_ascii_hexdigit());
     version && MODULES.contains(&name)
         || hash && name == "libstd"
@@ -78,8 +80,6 @@ const ABORT_PATH: &[&str] = &[
     "malloc_printerr",
     "malloc_consolidate",
     "unlink_chunk",
-    "unlink_chunk.isra.0",
-    "unlink_chunk.constprop.0",
     "_int_free",
     "_int_free_chunk",
     "_int_free_merge_chunk",
@@ -137,7 +137,9 @@ const LINKED_MANGLED: &[&str] = &[
 
 /// Whether a function linked into the program itself is a runtime's, by its symbol.
 pub fn is_runtime_symbol(symbol: &str) -> bool {
-    if ABORT_PATH.contains(&symbol) || starts_with_any(symbol, LINKED_MANGLED) {
+    // The compiler names the parts and copies that it makes `free.cold`, `raise.constprop.0`.
+    let source_name = symbol.split('.').next().unwrap_or(symbol);
+    if ABORT_PATH.contains(&source_name) || starts_with_any(symbol, LINKED_MANGLED) {
         return true;
     }
     if !symbol.starts_with("_ZN") && !symbol.starts_with("_R") {

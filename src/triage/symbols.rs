@@ -27,9 +27,14 @@ pub(crate) struct Symbolizer {
 impl Symbolizer {
     /// What is known of the code at `offset` of the module in the file `path`.
     pub(crate) fn place(&mut self, path: &Arc<Path>, offset: u64) -> Place {
-        let loader =
-            self.loaders.entry(path.clone()).or_insert_with(|| Loader::new(path).ok()).as_ref();
-        loader.map(|loader| look_up(loader, offset)).unwrap_or_default()
+        let loader = self
+            .loaders
+            .entry(path.clone())
+            .or_insert_with(|| Loader::new(path).ok())
+            .as_ref();
+        loader
+            .map(|loader| look_up(loader, offset))
+            .unwrap_or_default()
     }
 }
 
@@ -39,15 +44,18 @@ fn look_up(loader: &Loader, offset: u64) -> Place {
     if let Ok(mut frames) = loader.find_frames(offset) {
         while let Ok(Some(frame)) = frames.next() {
             if place.line.is_none() {
-                place.line = frame.location.as_ref().and_then(|location| {
-                    Some(format!("{}:{}", location.file?, location.line?))
-                });
+                place.line = frame
+                    .location
+                    .as_ref()
+                    .and_then(|location| Some(format!("{}:{}", location.file?, location.line?)));
             }
             let name = frame.function.as_ref();
             names.extend(name.and_then(|it| Some(it.demangle().ok()?.into_owned())));
         }
     }
-    place.name = names.pop().or_else(|| loader.find_symbol(offset).map(demangle));
+    place.name = names
+        .pop()
+        .or_else(|| loader.find_symbol(offset).map(demangle));
     place.inlined = names;
     place
 }

@@ -31,7 +31,10 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { depth: super::keys::DEPTH, dropped: Vec::new() }
+        Settings {
+            depth: super::keys::DEPTH,
+            dropped: Vec::new(),
+        }
     }
 }
 
@@ -102,7 +105,12 @@ impl Triager {
     /// A triager for one target.
     pub fn with_settings(start: Box<dyn Start>, settings: Settings) -> Triager {
         let cache = ModuleCache::new(settings.dropped.clone());
-        Triager { start, settings, cache, refused: false }
+        Triager {
+            start,
+            settings,
+            cache,
+            refused: false,
+        }
     }
 
     /// Runs the input up to three times, twice without randomization of addresses and once with
@@ -128,11 +136,18 @@ impl Triager {
                     took: run.took,
                     stderr: &stderr,
                 };
-                return Ok(Verdict::Crash(Box::new(record(named, run.snapshot, &facts))));
+                return Ok(Verdict::Crash(Box::new(record(
+                    named,
+                    run.snapshot,
+                    &facts,
+                ))));
             }
             ended = run.ended;
         }
-        Ok(Verdict::Flaky { tries: TRIES, ended })
+        Ok(Verdict::Flaky {
+            tries: TRIES,
+            ended,
+        })
     }
 
     /// Runs the input once, for its keys only: no names, no record.
@@ -146,9 +161,17 @@ impl Triager {
         }
         let mut tracee = run.tracee.take();
         let untraced = std::mem::take(&mut run.stderr);
-        let stderr = || tracee.as_mut().map_or(untraced, |tracee| tracee.stderr_tail());
+        let stderr = || {
+            tracee
+                .as_mut()
+                .map_or(untraced, |tracee| tracee.stderr_tail())
+        };
         let Named { class, keys, .. } = self.name(&run, stderr);
-        Ok(Quick::Crash { class, major: keys.major, minor: keys.minor })
+        Ok(Quick::Crash {
+            class,
+            major: keys.major,
+            minor: keys.minor,
+        })
     }
 
     fn name(&self, run: &Finished, stderr: impl FnOnce() -> Vec<u8>) -> Named {
@@ -169,7 +192,13 @@ impl Triager {
                     let Trace { ended, snapshot } = trace;
                     let stderr = Vec::new();
                     let took = began.elapsed();
-                    return Ok(Finished { ended, snapshot, tracee: Some(tracee), stderr, took });
+                    return Ok(Finished {
+                        ended,
+                        snapshot,
+                        tracee: Some(tracee),
+                        stderr,
+                        took,
+                    });
                 }
                 None => self.refused = true,
             }
@@ -215,7 +244,12 @@ fn follow(
             Ok(News::Seized(Ok(()))) => {}
             Ok(News::Seized(Err(Errno::EPERM | Errno::ENOSYS))) => return Ok(None),
             Ok(News::Seized(Err(error))) => return Err(system("tracing the target", error.into())),
-            _ => return Err(system("tracing the target", io::ErrorKind::BrokenPipe.into())),
+            _ => {
+                return Err(system(
+                    "tracing the target",
+                    io::ErrorKind::BrokenPipe.into(),
+                ));
+            }
         }
         if let Err(error) = tracee.release() {
             held.kill();
@@ -226,23 +260,26 @@ fn follow(
 }
 
 /// Waits for the end of a released process.
-fn collect(
-    news: &mpsc::Receiver<News>,
-    held: &Held,
-    limits: Limits,
-) -> Result<Trace, ExecError> {
+fn collect(news: &mpsc::Receiver<News>, held: &Held, limits: Limits) -> Result<Trace, ExecError> {
     let (last, killed) = await_end(news, held, limits);
     let mut trace = match last {
         Some(News::Ended(Ok(trace))) => trace,
         Some(News::Ended(Err(error))) => {
             return Err(system("waiting for the target", error.into()));
         }
-        _ => return Err(system("tracing the target", io::ErrorKind::BrokenPipe.into())),
+        _ => {
+            return Err(system(
+                "tracing the target",
+                io::ErrorKind::BrokenPipe.into(),
+            ));
+        }
     };
     if killed && trace.ended == Ended::Signal(libc::SIGKILL) {
         trace.ended = Ended::Timeout;
     }
-    trace.snapshot = trace.snapshot.filter(|snapshot| explains(snapshot, trace.ended));
+    trace.snapshot = trace
+        .snapshot
+        .filter(|snapshot| explains(snapshot, trace.ended));
     Ok(trace)
 }
 
@@ -257,5 +294,8 @@ fn explains(snapshot: &Snapshot, ended: Ended) -> bool {
 }
 
 fn system(what: &str, source: io::Error) -> ExecError {
-    ExecError::System { what: what.to_owned(), source }
+    ExecError::System {
+        what: what.to_owned(),
+        source,
+    }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use framehop::{
-    CacheNative, ExplicitModuleSectionInfo, FrameAddress, MayAllocateDuringUnwind, Unwinder as _,
-    UnwindRegsNative, UnwinderNative,
+    CacheNative, ExplicitModuleSectionInfo, FrameAddress, MayAllocateDuringUnwind,
+    UnwindRegsNative, Unwinder as _, UnwinderNative,
 };
 
 use super::instruction::interrupted;
@@ -31,7 +31,10 @@ impl Unwinder {
         for region in regions {
             framehop.add_module(framehop_module(region));
         }
-        Unwinder { framehop, cache: CacheNative::new() }
+        Unwinder {
+            framehop,
+            cache: CacheNative::new(),
+        }
     }
 }
 
@@ -41,21 +44,37 @@ fn framehop_module(region: &Region) -> framehop::Module<Arc<[u8]>> {
     let segments = region.module.executable.iter();
     let first = segments.map(|segment| segment.address & !0xfff).min();
     let base_svma = first.unwrap_or(region.range.start.wrapping_sub(region.bias));
-    let sections = ExplicitModuleSectionInfo { base_svma, ..sections(&region.module) };
+    let sections = ExplicitModuleSectionInfo {
+        base_svma,
+        ..sections(&region.module)
+    };
     let base_avma = base_svma.wrapping_add(region.bias);
-    framehop::Module::new(region.name.to_string(), region.range.clone(), base_avma, sections)
+    framehop::Module::new(
+        region.name.to_string(),
+        region.range.clone(),
+        base_avma,
+        sections,
+    )
 }
 
 fn sections(module: &Module) -> ExplicitModuleSectionInfo<Arc<[u8]>> {
-    let Some(tables) = &module.unwind else { return ExplicitModuleSectionInfo::default() };
+    let Some(tables) = &module.unwind else {
+        return ExplicitModuleSectionInfo::default();
+    };
     let point = |address: u64| address..address.saturating_add(1);
     ExplicitModuleSectionInfo {
         text_svma: Some(point(tables.text)),
         got_svma: Some(point(tables.got)),
         eh_frame_svma: Some(point(tables.eh_frame.address)),
         eh_frame: Some(tables.eh_frame.data.clone()),
-        eh_frame_hdr_svma: tables.eh_frame_hdr.as_ref().map(|section| point(section.address)),
-        eh_frame_hdr: tables.eh_frame_hdr.as_ref().map(|section| section.data.clone()),
+        eh_frame_hdr_svma: tables
+            .eh_frame_hdr
+            .as_ref()
+            .map(|section| point(section.address)),
+        eh_frame_hdr: tables
+            .eh_frame_hdr
+            .as_ref()
+            .map(|section| section.data.clone()),
         ..ExplicitModuleSectionInfo::default()
     }
 }
@@ -115,7 +134,10 @@ pub(crate) fn walk(from: From, layout: &mut Layout, memory: &mut dyn Memory) -> 
     };
     let mut trust = from.trust;
     while let Some(address) = at {
-        walk.steps.push(Step { address: address.address_for_lookup(), trust });
+        walk.steps.push(Step {
+            address: address.address_for_lookup(),
+            trust,
+        });
         if walk.steps.len() == CAP {
             walk.end = End::Cap;
             break;

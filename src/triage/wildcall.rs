@@ -16,8 +16,13 @@ pub(crate) fn caller(
     memory: &mut dyn Memory,
 ) -> Option<From> {
     let (address, sp) = pushed_return(registers, memory)?;
-    is_return_address(address, layout, memory)
-        .then_some(From { address, trust: Trust::Call, sp, fp: registers.fp, lr: 0 })
+    is_return_address(address, layout, memory).then_some(From {
+        address,
+        trust: Trust::Call,
+        sp,
+        fp: registers.fp,
+        lr: 0,
+    })
 }
 
 /// Whether the thread stands on a call or jump whose target is no address at all: the processor

@@ -28,7 +28,12 @@ fn decode(code: &[u8], address: u64) -> Option<Instruction> {
 ///
 /// Instructions cannot be decoded backwards, so every length that a call can have is tried.
 pub(crate) fn ends_in_call(before: &[u8]) -> bool {
-    let from_end = |length: usize| before.len().checked_sub(length).map(|start| &before[start..]);
+    let from_end = |length: usize| {
+        before
+            .len()
+            .checked_sub(length)
+            .map(|start| &before[start..])
+    };
     if from_end(5).is_some_and(|code| code[0] == 0xe8) {
         return true;
     }
@@ -50,7 +55,11 @@ pub(crate) fn is_signal_trampoline(code: &[u8]) -> bool {
 /// the stack pointer in the trampoline.
 pub(crate) fn interrupted(sp: u64, memory: &mut dyn Memory) -> Option<(u64, u64, u64)> {
     let mut word = |offset: u64| memory.word(sp.checked_add(offset)?);
-    Some((word(SIGNAL_FRAME_RIP)?, word(SIGNAL_FRAME_RSP)?, word(SIGNAL_FRAME_RBP)?))
+    Some((
+        word(SIGNAL_FRAME_RIP)?,
+        word(SIGNAL_FRAME_RSP)?,
+        word(SIGNAL_FRAME_RBP)?,
+    ))
 }
 
 /// The return address of a call that has just been made and the stack pointer without it.
@@ -66,7 +75,9 @@ pub(crate) fn is_return(code: &[u8]) -> bool {
 /// Whether `code` begins with an indirect call or jump whose target is no address at all, so that
 /// the processor faults on the instruction itself.
 pub(crate) fn goes_nowhere(code: &[u8], registers: &Registers, memory: &mut dyn Memory) -> bool {
-    let Some(instruction) = decode(code, registers.pc) else { return false };
+    let Some(instruction) = decode(code, registers.pc) else {
+        return false;
+    };
     if !matches!(
         instruction.flow_control(),
         FlowControl::IndirectCall | FlowControl::IndirectBranch
@@ -84,7 +95,9 @@ pub(crate) fn goes_nowhere(code: &[u8], registers: &Registers, memory: &mut dyn 
 
 /// All accesses to memory of the instruction at the beginning of `code`.
 pub(crate) fn accesses(code: &[u8], registers: &Registers) -> Vec<MemoryAccess> {
-    let Some(instruction) = decode(code, registers.pc) else { return Vec::new() };
+    let Some(instruction) = decode(code, registers.pc) else {
+        return Vec::new();
+    };
     let mut factory = InstructionInfoFactory::new();
     let info = factory.info(&instruction);
     info.used_memory()
@@ -95,15 +108,25 @@ pub(crate) fn accesses(code: &[u8], registers: &Registers) -> Vec<MemoryAccess> 
                 OpAccess::Read | OpAccess::CondRead => Access::Read,
                 _ => Access::Write,
             };
-            let address = used.virtual_address(0, |register, _, _| value_of(register, registers))?;
-            Some(MemoryAccess { address, size: used.memory_size().size() as u64, access })
+            let address =
+                used.virtual_address(0, |register, _, _| value_of(register, registers))?;
+            Some(MemoryAccess {
+                address,
+                size: used.memory_size().size() as u64,
+                access,
+            })
         })
         .collect()
 }
 
 /// Where the call goes that ends in the bytes `before`; `end` is the address behind it.
 pub(crate) fn call_target(before: &[u8], end: u64) -> Option<CallTarget> {
-    let tail = |length: usize| before.len().checked_sub(length).map(|start| &before[start..]);
+    let tail = |length: usize| {
+        before
+            .len()
+            .checked_sub(length)
+            .map(|start| &before[start..])
+    };
     let five = tail(5)?;
     if five[0] == 0xe8 {
         let call = decode(five, end.wrapping_sub(5))?;
@@ -191,5 +214,9 @@ fn value_of(register: Register, registers: &Registers) -> Option<u64> {
         _ => return None,
     };
     let value = registers.all.get(name).copied()?;
-    Some(if register.size() == 4 { value & 0xffff_ffff } else { value })
+    Some(if register.size() == 4 {
+        value & 0xffff_ffff
+    } else {
+        value
+    })
 }

@@ -17,6 +17,9 @@ use crate::triage::runtime_modules::is_runtime_symbol;
 /// The most bytes of a section that are kept.
 const LARGEST_SECTION: u64 = 256 << 20;
 
+/// Where glibc keeps what it aborts for.
+const ABORT_MESSAGE: &str = "__abort_msg";
+
 type Elf<'data, R> = ElfFile64<'data, Endianness, R>;
 
 impl Module {
@@ -48,7 +51,11 @@ impl Module {
 }
 
 fn hex(bytes: &[u8]) -> Arc<str> {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
+    bytes
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect::<String>()
+        .into()
 }
 
 fn executable_segments<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Vec<Segment> {
@@ -65,18 +72,33 @@ fn executable_segments<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Vec<Seg
 }
 
 fn has_interpreter<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> bool {
-    elf.elf_program_headers().iter().any(|header| header.p_type(elf.endian()) == PT_INTERP)
+    elf.elf_program_headers()
+        .iter()
+        .any(|header| header.p_type(elf.endian()) == PT_INTERP)
 }
 
 fn unwind_tables<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Option<UnwindTables> {
     let section = |name: &str| {
-        let section = elf.section_by_name(name).filter(|it| it.size() <= LARGEST_SECTION)?;
-        Some(Section { address: section.address(), data: section.data().ok()?.into() })
+        let section = elf
+            .section_by_name(name)
+            .filter(|it| it.size() <= LARGEST_SECTION)?;
+        Some(Section {
+            address: section.address(),
+            data: section.data().ok()?.into(),
+        })
     };
-    let address = |name: &str| elf.section_by_name(name).map_or(0, |section| section.address());
+    let address = |name: &str| {
+        elf.section_by_name(name)
+            .map_or(0, |section| section.address())
+    };
     let (text, got) = (address(".text"), address(".got"));
     if let Some(eh_frame) = section(".eh_frame") {
-        return Some(UnwindTables::new(eh_frame, section(".eh_frame_hdr"), text, got));
+        return Some(UnwindTables::new(
+            eh_frame,
+            section(".eh_frame_hdr"),
+            text,
+            got,
+        ));
     }
     tables_by_segment(elf)
 }
@@ -87,32 +109,51 @@ fn tables_by_segment<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Option<Un
     use addr2line::gimli::{BaseAddresses, EhFrameHdr, LittleEndian, Pointer};
     let (endian, data) = (elf.endian(), elf.data());
     let headers = elf.elf_program_headers();
-    let header = headers.iter().find(|header| header.p_type(endian) == PT_GNU_EH_FRAME)?;
+    let header = headers
+        .iter()
+        .find(|header| header.p_type(endian) == PT_GNU_EH_FRAME)?;
     let eh_frame_hdr = Section {
         address: header.p_vaddr(endian),
         data: header.data(endian, data).ok()?.into(),
     };
     let bases = BaseAddresses::default().set_eh_frame_hdr(eh_frame_hdr.address);
-    let parsed = EhFrameHdr::new(&eh_frame_hdr.data, LittleEndian).parse(&bases, 8).ok()?;
-    let Pointer::Direct(address) = parsed.eh_frame_ptr() else { return None };
-    let rest = headers.iter().filter(|header| header.p_type(endian) == PT_LOAD).find_map(|load| {
-        let skip = address.checked_sub(load.p_vaddr(endian))?;
-        load.data(endian, data).ok()?.get(usize::try_from(skip).ok()?..)
-    })?;
-    let eh_frame = Section { address, data: rest.into() };
+    let parsed = EhFrameHdr::new(&eh_frame_hdr.data, LittleEndian)
+        .parse(&bases, 8)
+        .ok()?;
+    let Pointer::Direct(address) = parsed.eh_frame_ptr() else {
+        return None;
+    };
+    let rest = headers
+        .iter()
+        .filter(|header| header.p_type(endian) == PT_LOAD)
+        .find_map(|load| {
+            let skip = address.checked_sub(load.p_vaddr(endian))?;
+            load.data(endian, data)
+                .ok()?
+                .get(usize::try_from(skip).ok()?..)
+        })?;
+    let eh_frame = Section {
+        address,
+        data: rest.into(),
+    };
     Some(UnwindTables::new(eh_frame, Some(eh_frame_hdr), 0, 0))
 }
 
 fn read_exports<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>, module: &mut Module) {
     let mut exports = Vec::new();
-    for symbol in elf.dynamic_symbols().filter(|symbol| symbol.is_definition()) {
+    for symbol in elf
+        .dynamic_symbols()
+        .filter(|symbol| symbol.is_definition())
+    {
         let Ok(name) = symbol.name() else { continue };
-        if name == "__abort_msg" {
+        if name == ABORT_MESSAGE {
             module.abort_message = Some(symbol.address());
         }
         if symbol.kind() == SymbolKind::Text {
             exports.push(named(&symbol, name));
-            module.entries.extend(entry_named(name).map(|entry| (symbol.address(), entry)));
+            module
+                .entries
+                .extend(entry_named(name).map(|entry| (symbol.address(), entry)));
         }
     }
     module.exports = Names::new(exports);
@@ -120,7 +161,11 @@ fn read_exports<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>, module: &mut Modu
 
 fn named<'data>(symbol: &impl ObjectSymbol<'data>, name: &str) -> Named {
     let start = symbol.address();
-    Named { start, end: start.saturating_add(symbol.size()), name: name.into() }
+    Named {
+        start,
+        end: start.saturating_add(symbol.size()),
+        name: name.into(),
+    }
 }
 
 fn entry_named(name: &str) -> Option<Entry> {
@@ -138,13 +183,18 @@ fn read_symbols<'data, R: ReadRef<'data>>(
 ) {
     let mut linked = Vec::new();
     for symbol in elf.symbols().filter(|symbol| symbol.is_definition()) {
+        let Ok(name) = symbol.name() else { continue };
+        if name == ABORT_MESSAGE {
+            module.abort_message = Some(symbol.address());
+        }
         if symbol.kind() != SymbolKind::Text {
             continue;
         }
-        let Ok(name) = symbol.name() else { continue };
         let named = named(&symbol, name);
         module.symbols.push((named.start, named.end));
-        module.entries.extend(entry_named(name).map(|entry| (named.start, entry)));
+        module
+            .entries
+            .extend(entry_named(name).map(|entry| (named.start, entry)));
         if dropped.iter().any(|it| it == name) || is_runtime_symbol(name) {
             linked.push(named);
         }
@@ -168,7 +218,9 @@ fn read_slots<'data, R: ReadRef<'data>>(
                     .as_ref()
                     .and_then(|table| table.symbol_by_index(index).ok())
                     .and_then(|symbol| symbol.name().ok());
-                module.slots.extend(name.map(|name| (slot, Arc::from(name))));
+                module
+                    .slots
+                    .extend(name.map(|name| (slot, Arc::from(name))));
             }
             _ => {
                 relative.insert(slot, relocation.addend() as u64);
@@ -190,14 +242,18 @@ fn find_main<'data, R: ReadRef<'data>>(
     let entry = elf.entry();
     module.start = (entry != 0).then_some(entry);
     let Some((segment, skip)) = module.executable.iter().find_map(|segment| {
-        let skip = entry.checked_sub(segment.address).filter(|skip| *skip < segment.size)?;
+        let skip = entry
+            .checked_sub(segment.address)
+            .filter(|skip| *skip < segment.size)?;
         Some((segment, skip))
     }) else {
         return;
     };
     let length = START_UP.min(segment.size - skip);
     let offset = segment.offset.saturating_add(skip);
-    let Ok(code) = elf.data().read_bytes_at(offset, length) else { return };
+    let Ok(code) = elf.data().read_bytes_at(offset, length) else {
+        return;
+    };
     let main = match main_argument(code, entry) {
         Some(MainArgument::Address(address)) => Some(address),
         Some(MainArgument::Slot(slot)) => relative.get(&slot).copied(),
@@ -205,7 +261,9 @@ fn find_main<'data, R: ReadRef<'data>>(
     };
     let inside = |address: &u64| {
         module.executable.iter().any(|segment| {
-            address.checked_sub(segment.address).is_some_and(|skip| skip < segment.size)
+            address
+                .checked_sub(segment.address)
+                .is_some_and(|skip| skip < segment.size)
         })
     };
     if let Some(main) = main.filter(inside) {

@@ -40,7 +40,13 @@ impl UnwindTables {
         text: u64,
         got: u64,
     ) -> UnwindTables {
-        UnwindTables { eh_frame, eh_frame_hdr, text, got, index: OnceLock::new() }
+        UnwindTables {
+            eh_frame,
+            eh_frame_hdr,
+            text,
+            got,
+            index: OnceLock::new(),
+        }
     }
 
     /// Start of the function that covers `address`; both as the file counts addresses.
@@ -52,7 +58,10 @@ impl UnwindTables {
     }
 
     fn bases(&self) -> BaseAddresses {
-        let header = self.eh_frame_hdr.as_ref().map_or(0, |section| section.address);
+        let header = self
+            .eh_frame_hdr
+            .as_ref()
+            .map_or(0, |section| section.address);
         BaseAddresses::default()
             .set_eh_frame(self.eh_frame.address)
             .set_eh_frame_hdr(header)
@@ -72,7 +81,8 @@ impl UnwindTables {
         let header = EhFrameHdr::new(&self.eh_frame_hdr.as_ref()?.data, LittleEndian);
         let header = header.parse(&bases, 8).ok()?;
         let table = header.table()?;
-        let fde = table.fde_for_address(&self.eh_frame(), &bases, address, EhFrame::cie_from_offset);
+        let fde =
+            table.fde_for_address(&self.eh_frame(), &bases, address, EhFrame::cie_from_offset);
         Some(fde.ok().map(|fde| fde.initial_address()))
     }
 

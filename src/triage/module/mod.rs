@@ -73,13 +73,19 @@ impl Module {
                 offset >= first && offset < segment.offset.saturating_add(segment.size.max(1))
             })
             .map_or(start.wrapping_sub(offset), |segment| {
-                start.wrapping_sub(offset).wrapping_add(segment.offset).wrapping_sub(segment.address)
+                start
+                    .wrapping_sub(offset)
+                    .wrapping_add(segment.offset)
+                    .wrapping_sub(segment.address)
             })
     }
 
     /// Start of the function that covers `address`: by the unwind tables, else by symbols.
     pub(crate) fn function_start(&self, address: u64) -> Option<u64> {
-        let by_tables = self.unwind.as_ref().and_then(|tables| tables.function_start(address));
+        let by_tables = self
+            .unwind
+            .as_ref()
+            .and_then(|tables| tables.function_start(address));
         by_tables.or_else(|| {
             let behind = self.symbols.partition_point(|(start, _)| *start <= address);
             let (start, end) = *self.symbols.get(behind.checked_sub(1)?)?;
@@ -89,6 +95,10 @@ impl Module {
 
     /// Which entry function, if any, is the one that starts at `start`.
     pub(crate) fn entry(&self, start: u64) -> Option<Entry> {
-        self.entries.iter().filter(|(at, _)| *at == start).map(|(_, entry)| *entry).max()
+        self.entries
+            .iter()
+            .filter(|(at, _)| *at == start)
+            .map(|(_, entry)| *entry)
+            .max()
     }
 }

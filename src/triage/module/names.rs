@@ -51,5 +51,4 @@ impl Names {
     pub(crate) fn containing(&self, address: u64) -> Option<&Named> {
         self.nearest(address).filter(|named| address < named.end)
     }
-
 }
