@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Key;
+use super::{Details, Frame, Key};
 use crate::exec::{Ended, Limits, Way};
 
 /// What kind of death (crash-keys.md, "Class").
@@ -51,23 +51,6 @@ pub enum Severity {
     High,
 }
 
-/// One frame of the stack.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Frame {
-    /// Base name of the module's mapping; `exe` for the main executable.
-    pub module: String,
-    /// Offset from the module's load bias, in bytes.
-    pub offset: u64,
-    /// Start of the function that covers it (FDE, else symbol), same origin as `offset`.
-    pub function_start: Option<u64>,
-    /// Demangled name, where symbols exist.
-    pub name: Option<String>,
-    /// `file:line`, where DWARF exists.
-    pub line: Option<String>,
-    /// Whether it is a frame of the user's code: outside the runtime modules.
-    pub own: bool,
-}
-
 /// Where a crash came from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "lowercase")]
@@ -114,7 +97,7 @@ pub struct Crash {
     pub severity_reason: String,
     /// The way of execution in which it was captured.
     pub way: Way,
-    /// How it was captured (`ptrace`, `status`).
+    /// How it was captured: `ptrace`, or `status` where tracing is refused.
     pub capture: String,
     /// Tries that crashed so.
     pub hits: u32,
@@ -126,4 +109,14 @@ pub struct Crash {
     pub limits: Limits,
     /// Where it came from; `None` until the store files it.
     pub found: Option<Found>,
+    /// What else was read off the dying process.
+    #[serde(flatten)]
+    pub details: Details,
+}
+
+impl Crash {
+    /// The frame to show: the innermost one of the user's own code.
+    pub fn innermost_own(&self) -> Option<&Frame> {
+        self.frames.iter().find(|frame| frame.own)
+    }
 }

@@ -1,7 +1,51 @@
 //! From a crashing run to keys: capture, unwind, normalise, class, keys.
+//!
+//! A [`Triager`] runs an input again under ptrace. At the signal that kills the process it reads
+//! a [`Snapshot`](snapshot::Snapshot) from outside; everything behind that (normalise, class,
+//! keys, severity) is a pure function of the snapshot.
+//!
+//! Localized here: `framehop`, `gimli` and `object` (unwinding and ELF files), `addr2line`
+//! (names of frames), `iced-x86` (single instructions), `blake3` (keys).
 
+pub mod abort_text;
+pub mod address;
+mod capture;
+pub mod class;
 mod crash;
+mod details;
+mod exported;
+pub mod fault;
+pub mod fold;
+mod frame;
+mod instruction;
 mod key;
+pub mod keys;
+pub mod maps;
+pub mod memory;
+mod module;
+mod modules;
+pub mod normalise;
+pub mod quick;
+mod reading;
+mod record;
+pub mod registers;
+pub mod runtime_modules;
+pub mod severity;
+mod smash;
+pub mod snapshot;
+mod symbols;
+mod tracee;
+mod triager;
+mod trust;
+mod unwind;
+mod watch;
+mod wildcall;
 
-pub use crash::{Class, Confidence, Crash, Found, Frame, Keys, Severity};
+pub use crash::{Class, Confidence, Crash, Found, Keys, Severity};
+pub use details::{Details, Times};
+pub use frame::Frame;
 pub use key::{Key, NotAKey};
+pub use keys::stable_key;
+pub use module::Entry;
+pub use tracee::{Start, Tracee, Untraced};
+pub use triager::{Quick, Settings, Triager, Verdict};

@@ -1,0 +1,216 @@
+//! Follows one process under ptrace from its `execve` to its end.
+//!
+//! The thread that traces has no children of its own, so that a wait for "any child of this
+//! thread" (`__WNOTHREAD`) gives exactly what it traces: the process and its threads, without
+//! polling and without what other tracers in this program wait for.
+
+use nix::sys::ptrace::{self, Options};
+use nix::unistd::Pid;
+
+use super::modules::ModuleCache;
+use super::reading::{Cause, SI_KERNEL, read};
+use super::snapshot::{Event, Snapshot};
+use crate::exec::Ended;
+
+/// A process that was followed to its end.
+#[derive(Debug)]
+pub(crate) struct Trace {
+    /// How it ended.
+    pub ended: Ended,
+    /// What was read off it when the cause of its death stopped it.
+    pub snapshot: Option<Snapshot>,
+}
+
+/// Snapshots taken of one run without asking whether the target handles the signal.
+const FREE_SNAPSHOTS: u32 = 16;
+
+/// A traced process and what was read off it so far.
+pub(crate) struct Tracer<'a> {
+    pid: Pid,
+    crash_exit: Option<i32>,
+    cache: &'a mut ModuleCache,
+    taken: u32,
+    last: Option<(Pid, Snapshot)>,
+}
+
+impl<'a> Tracer<'a> {
+    /// Seizes a process that waits before its `execve`.
+    ///
+    /// # Errors
+    /// The system's answer: `EPERM` where tracing is refused, `ESRCH` where the process is gone.
+    pub(crate) fn seize(
+        pid: Pid,
+        crash_exit: Option<i32>,
+        cache: &'a mut ModuleCache,
+    ) -> nix::Result<Tracer<'a>> {
+        let mut options =
+            Options::PTRACE_O_EXITKILL | Options::PTRACE_O_TRACECLONE | Options::PTRACE_O_TRACEEXEC;
+        if crash_exit.is_some() {
+            options |= Options::PTRACE_O_TRACEEXIT;
+        }
+        ptrace::seize(pid, options)?;
+        Ok(Tracer {
+            pid,
+            crash_exit,
+            cache,
+            taken: 0,
+            last: None,
+        })
+    }
+
+    /// Lets the process run, with every signal delivered, to its end.
+    ///
+    /// # Errors
+    /// When the process cannot be waited for.
+    pub(crate) fn follow(mut self) -> nix::Result<Trace> {
+        loop {
+            let (tid, status) = wait()?;
+            if libc::WIFSTOPPED(status) {
+                self.stopped(tid, status);
+            } else if tid == self.pid {
+                let ended = Ended::from_wait_status(status);
+                let snapshot = self.last.map(|(_, snapshot)| snapshot);
+                return Ok(Trace { ended, snapshot });
+            }
+        }
+    }
+
+    fn stopped(&mut self, tid: Pid, status: i32) {
+        let signal = libc::WSTOPSIG(status);
+        match status >> 16 {
+            0 => {
+                if Ended::Signal(signal).is_crash(None) {
+                    self.about_to_deliver(tid, signal);
+                }
+                resume(libc::PTRACE_CONT, tid, signal);
+            }
+            libc::PTRACE_EVENT_STOP if signal != libc::SIGTRAP => {
+                // The target stopped itself: it stays so until it is continued or killed.
+                resume(libc::PTRACE_LISTEN, tid, 0);
+            }
+            libc::PTRACE_EVENT_EXIT => {
+                self.about_to_exit(tid);
+                resume(libc::PTRACE_CONT, tid, 0);
+            }
+            _ => resume(libc::PTRACE_CONT, tid, 0),
+        }
+    }
+
+    fn about_to_deliver(&mut self, tid: Pid, number: i32) {
+        if self.taken >= FREE_SNAPSHOTS && handles(tid, number) {
+            return;
+        }
+        self.taken += 1;
+        let (code, address) = describe(tid);
+        let cause = Cause {
+            event: Event::Signal { number, code },
+            address,
+        };
+        let snapshot = read(tid, cause, self.cache);
+        if !self.is_aftermath(tid, &snapshot) {
+            self.last = Some((tid, snapshot));
+        }
+    }
+
+    /// Whether a stop only follows from the one before: the target's own handler runs for that
+    /// one and raises, aborts or crashes; or the handler has raised it again and returned; or the
+    /// kernel could not deliver that one (the stack is used up) and kills without saying where.
+    fn is_aftermath(&self, tid: Pid, later: &Snapshot) -> bool {
+        let Some((thread, earlier)) = &self.last else {
+            return false;
+        };
+        let in_handler = later.interrupted.contains(&earlier.registers.pc);
+        let again = earlier.registers.pc == later.registers.pc
+            && earlier.registers.sp == later.registers.sp
+            && matches!(later.event, Event::Signal { code, .. } if code <= 0 || code == SI_KERNEL);
+        *thread == tid && (in_handler || again)
+    }
+
+    fn about_to_exit(&mut self, tid: Pid) {
+        let Ok(status) = ptrace::getevent(tid) else {
+            return;
+        };
+        let status = status as i32;
+        if !libc::WIFEXITED(status) || self.crash_exit != Some(libc::WEXITSTATUS(status)) {
+            return;
+        }
+        let cause = Cause {
+            event: Event::Exit(libc::WEXITSTATUS(status)),
+            address: None,
+        };
+        // Of several threads the one that called exit is the first to come here.
+        if matches!(
+            &self.last,
+            Some((
+                _,
+                Snapshot {
+                    event: Event::Exit(_),
+                    ..
+                }
+            ))
+        ) {
+            return;
+        }
+        let mut snapshot = read(tid, cause, self.cache);
+        if let Some((_, earlier)) = self.last.take_if(|(thread, earlier)| {
+            *thread == tid && snapshot.interrupted.contains(&earlier.registers.pc)
+        }) {
+            // A handler of the target exits: what it handles is the place that matters.
+            snapshot = Snapshot {
+                event: cause.event,
+                ..earlier
+            };
+        }
+        self.last = Some((tid, snapshot));
+    }
+}
+
+/// Waits for the next stop or end of what this thread traces.
+fn wait() -> nix::Result<(Pid, i32)> {
+    loop {
+        let mut status = 0;
+        // SAFETY: `status` is a valid place for the status; the call has no other effect on us.
+        let tid = unsafe { libc::waitpid(-1, &mut status, libc::__WALL | libc::__WNOTHREAD) };
+        match nix::errno::Errno::result(tid) {
+            Ok(tid) => return Ok((Pid::from_raw(tid), status)),
+            Err(nix::errno::Errno::EINTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Resumes a stopped thread with `signal` (0 for none), which may be a real-time signal. A thread
+/// that was killed in the meantime is not there any more, which the next wait tells.
+fn resume(request: libc::c_uint, tid: Pid, signal: i32) {
+    // SAFETY: these requests take no address and read or write no memory of ours.
+    unsafe {
+        libc::ptrace(request, tid.as_raw(), 0usize, signal as usize);
+    }
+}
+
+/// `si_code` and, where the processor raised the signal, the fault address.
+fn describe(tid: Pid) -> (i32, Option<u64>) {
+    let Ok(info) = ptrace::getsiginfo(tid) else {
+        return (0, None);
+    };
+    let faulted = matches!(
+        info.si_signo,
+        libc::SIGSEGV | libc::SIGBUS | libc::SIGFPE | libc::SIGILL | libc::SIGTRAP
+    );
+    let known = faulted && info.si_code > 0 && info.si_code != SI_KERNEL;
+    // SAFETY: for these signals, raised by the processor, the union holds the fault address.
+    (
+        info.si_code,
+        known.then(|| unsafe { info.si_addr() } as u64),
+    )
+}
+
+/// Whether the target has a handler for `signal`.
+fn handles(tid: Pid, signal: i32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigCgt:"))
+        .and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok())
+        .is_some_and(|caught| caught & 1 << (signal - 1) != 0)
+}

@@ -1,0 +1,56 @@
+//! What kind of death (crash-keys.md, "Class").
+
+use super::Class;
+use super::fault::AddressClass;
+use super::normalise::found_smashed;
+use super::snapshot::{Control, End, Event, Snapshot};
+use crate::exec::Ended;
+
+/// The class of a crash of which the stack was read.
+pub fn classify(snapshot: &Snapshot) -> Class {
+    let signal = match snapshot.event {
+        Event::Exit(status) => return Class(format!("exit:{status}")),
+        Event::Signal { number, .. } => number,
+    };
+    let name = match snapshot.control {
+        Control::WildCall => "wildcall",
+        Control::Smashed => "smash",
+        Control::Sound if found_smashed(snapshot) => "smash",
+        Control::Sound if signal == libc::SIGSEGV && overflows(snapshot) => "stackoverflow",
+        Control::Sound => return signal_class(signal),
+    };
+    Class(name.to_owned())
+}
+
+/// The class of a crash of which only the end is known; `None` where it is no crash at all.
+pub fn classify_ending(ended: Ended) -> Option<Class> {
+    match ended {
+        Ended::Signal(signal) => Some(signal_class(signal)),
+        Ended::Exit(status) => Some(Class(format!("exit:{status}"))),
+        Ended::Timeout | Ended::OutOfMemory => None,
+    }
+}
+
+fn signal_class(signal: i32) -> Class {
+    let name = match signal {
+        libc::SIGSEGV => "segv",
+        libc::SIGBUS => "bus",
+        libc::SIGFPE => "fpe",
+        libc::SIGILL => "ill",
+        libc::SIGABRT => "abrt",
+        libc::SIGSYS => "sys",
+        libc::SIGTRAP => "trap",
+        other => return Class(format!("signal:{other}")),
+    };
+    Class(name.to_owned())
+}
+
+/// Whether the stack is used up: the fault lies just below it, or the stack is deeper than what
+/// is read. A null pointer that is met deep in a recursion is no overflow.
+fn overflows(snapshot: &Snapshot) -> bool {
+    match snapshot.fault.class {
+        Some(AddressClass::NearSp) => true,
+        Some(AddressClass::Null | AddressClass::NonCanonical) => false,
+        _ => snapshot.end == End::Cap,
+    }
+}

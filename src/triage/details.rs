@@ -1,0 +1,47 @@
+//! What a record says of the dying process beside its frames.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::address::Address;
+use super::fault::Fault;
+use super::snapshot::End;
+
+/// When a crash was captured and how long that took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Times {
+    /// When the run was started, in milliseconds since 1970.
+    pub at_unix_ms: u64,
+    /// The traced run as a whole, in microseconds.
+    pub run_us: u64,
+    /// The reading of registers and stack in it, in microseconds.
+    pub capture_us: u64,
+}
+
+/// What a record says of the dying process beside its frames (crash-keys.md, "Record").
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Details {
+    /// The signal at which the process was read; it may have died of another one that its
+    /// handler raised.
+    pub signal: Option<i32>,
+    /// Where that signal came from, as the kernel codes it.
+    pub si_code: Option<i32>,
+    /// The access that faulted.
+    pub fault: Fault,
+    /// The registers by name.
+    pub registers: BTreeMap<String, Address>,
+    /// Up to 16 bytes of code from the program counter on, as hex digits.
+    pub code: String,
+    /// Why there are no more frames.
+    pub end: End,
+    /// Exported name of the outermost runtime frame on top (`free`, `__assert_fail`, `strlen`).
+    pub via: Option<String>,
+    /// What the C library said that it aborts for.
+    pub abort_message: Option<String>,
+    /// The last 4 KiB written to stderr; what is no UTF-8 is replaced.
+    pub stderr: String,
+    /// When it was captured and how long that took.
+    pub times: Times,
+}

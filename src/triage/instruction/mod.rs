@@ -1,0 +1,45 @@
+//! What single machine instructions do: calls, returns, accesses to memory.
+
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+#[cfg(target_arch = "aarch64")]
+pub(crate) use aarch64::*;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use x86_64::*;
+
+use super::fault::Access;
+
+/// The longest instruction, in bytes.
+pub(crate) const LONGEST: usize = 16;
+
+/// What the start-up code hands to the C library as the program's `main`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MainArgument {
+    /// Its address.
+    Address(u64),
+    /// The address of the slot that holds its address.
+    Slot(u64),
+}
+
+/// Where a call goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallTarget {
+    /// To this address.
+    Address(u64),
+    /// To the address in the slot at this address.
+    Slot(u64),
+}
+
+/// One access to memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MemoryAccess {
+    /// First byte.
+    pub address: u64,
+    /// How many bytes.
+    pub size: u64,
+    /// Read or written.
+    pub access: Access,
+}

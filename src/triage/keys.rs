@@ -1,0 +1,154 @@
+//! The keys of a crash (crash-keys.md, "Keys").
+
+use std::collections::BTreeMap;
+
+use super::normalise::Normalised;
+use super::snapshot::{RawFrame, Snapshot};
+use super::{Class, Key, Keys};
+
+/// Version of the keys' definition; it stands in their tags too.
+pub const VERSION: u32 = 1;
+
+/// Frames that the minor key takes in, unless another number is asked for.
+pub const DEPTH: usize = 2;
+
+/// How often a function must be on the stack to belong to an endless recursion.
+const RECURRING: usize = 3;
+
+/// How many names the stable key takes in.
+const STABLE_DEPTH: usize = 3;
+
+/// The major and minor key. `depth` is the number of frames in the minor key (1…5); `text` is
+/// what an aborting program said, where keys take that in.
+pub fn keys(
+    class: &Class,
+    snapshot: &Snapshot,
+    normalised: &Normalised,
+    depth: usize,
+    text: Option<&str>,
+) -> Keys {
+    let overflow = class.0 == "stackoverflow";
+    let mut major = Fields::new("ddfuzz-major-1", class);
+    let mut minor = Fields::new("ddfuzz-minor-1", class);
+    let first = normalised.own.first().map(|index| &snapshot.frames[*index]);
+    if overflow {
+        // Where exactly the stack ends depends on the environment: neither the frames on top nor
+        // the runtime function among them says anything.
+        let recursion = recurring(snapshot, normalised);
+        minor.push(b"");
+        for fields in [&mut major, &mut minor] {
+            recursion
+                .iter()
+                .for_each(|function| fields.push_id(function));
+        }
+    } else {
+        let by_function = matches!(class.0.as_str(), "smash" | "wildcall" | "hang" | "oom");
+        let f0 = first.map(|frame| {
+            if by_function {
+                function_id(frame)
+            } else {
+                frame_id(frame)
+            }
+        });
+        major.push_ids(f0.as_slice());
+        minor.push(normalised.via.as_deref().unwrap_or_default().as_bytes());
+        minor.push_ids(f0.as_slice());
+        for index in normalised.own.iter().take(depth.clamp(1, 5)).skip(1) {
+            minor.push_id(&frame_id(&snapshot.frames[*index]));
+        }
+    }
+    for fields in [&mut major, &mut minor] {
+        text.into_iter()
+            .for_each(|text| fields.push(text.as_bytes()));
+    }
+    Keys {
+        major: major.key(),
+        minor: minor.key(),
+        stable: None,
+        version: VERSION,
+    }
+}
+
+/// The keys of a crash of which only the class is known.
+pub fn frameless_keys(class: &Class) -> Keys {
+    let mut minor = Fields::new("ddfuzz-minor-1", class);
+    minor.push(b"");
+    let major = Fields::new("ddfuzz-major-1", class).key();
+    Keys {
+        major,
+        minor: minor.key(),
+        stable: None,
+        version: VERSION,
+    }
+}
+
+/// The key for matching across rebuilds, from the demangled names of the own frames, innermost
+/// first; `None` without names.
+pub fn stable_key(class: &Class, names: &[&str]) -> Option<Key> {
+    let mut fields = Fields::new("ddfuzz-stable-1", class);
+    names
+        .iter()
+        .take(STABLE_DEPTH)
+        .for_each(|name| fields.push(name.as_bytes()));
+    (!names.is_empty()).then(|| fields.key())
+}
+
+/// (module, offset): a frame or a function.
+type Id<'a> = (&'a str, u64);
+
+fn frame_id(frame: &RawFrame) -> Id<'_> {
+    (&frame.module, frame.offset)
+}
+
+fn function_id(frame: &RawFrame) -> Id<'_> {
+    (&frame.module, frame.function_start.unwrap_or(frame.offset))
+}
+
+/// The sorted set of functions that recur on the stack; where none does, the first one.
+fn recurring<'a>(snapshot: &'a Snapshot, normalised: &Normalised) -> Vec<Id<'a>> {
+    let mut seen: BTreeMap<Id<'_>, usize> = BTreeMap::new();
+    for index in &normalised.unfolded {
+        *seen
+            .entry(function_id(&snapshot.frames[*index]))
+            .or_default() += 1;
+    }
+    let recurring: Vec<Id<'_>> = seen
+        .iter()
+        .filter(|(_, count)| **count >= RECURRING)
+        .map(|(id, _)| *id)
+        .collect();
+    if !recurring.is_empty() {
+        return recurring;
+    }
+    let first = normalised.own.first();
+    first
+        .map(|index| function_id(&snapshot.frames[*index]))
+        .into_iter()
+        .collect()
+}
+
+/// The fields that one key is the hash of.
+struct Fields(Vec<Vec<u8>>);
+
+impl Fields {
+    fn new(tag: &str, class: &Class) -> Fields {
+        Fields(vec![tag.as_bytes().to_vec(), class.0.as_bytes().to_vec()])
+    }
+
+    fn push(&mut self, field: &[u8]) {
+        self.0.push(field.to_vec());
+    }
+
+    fn push_id(&mut self, (module, offset): &Id<'_>) {
+        self.push(module.as_bytes());
+        self.push(&offset.to_le_bytes());
+    }
+
+    fn push_ids(&mut self, ids: &[Id<'_>]) {
+        ids.iter().for_each(|id| self.push_id(id));
+    }
+
+    fn key(&self) -> Key {
+        Key::of(self.0.iter().map(Vec::as_slice))
+    }
+}

@@ -1,0 +1,252 @@
+//! The modules of a process, and a cache of their facts.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nix::unistd::Pid;
+use object::ReadCache;
+
+use super::maps::{Mapping, Maps};
+use super::memory::Memory;
+use super::module::Module;
+use super::runtime_modules::is_runtime_module;
+use super::unwind::Unwinder;
+
+/// What tells one version of a file from another.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Identity {
+    device: u64,
+    inode: u64,
+    modified: (i64, i64),
+    size: u64,
+    runtime: bool,
+}
+
+/// An executable mapping and the module behind it.
+#[derive(Clone, Debug)]
+pub(crate) struct Region {
+    /// The addresses of the mapping.
+    pub range: Range<u64>,
+    /// What is added to the file's addresses.
+    pub bias: u64,
+    /// Base name of the mapping; `exe` for the main executable.
+    pub name: Arc<str>,
+    /// Whether the whole module is the runtime's.
+    pub runtime: bool,
+    /// Where the file can be read.
+    pub path: Option<Arc<Path>>,
+    /// Its facts.
+    pub module: Arc<Module>,
+}
+
+/// The code of one process: where which module is mapped, and what unwinds it.
+pub(crate) struct Layout {
+    regions: Vec<Region>,
+    fingerprint: Vec<(Mapping, Option<Identity>)>,
+    /// Unwinds through these modules.
+    pub unwinder: Unwinder,
+}
+
+impl Layout {
+    /// The file-backed executable mapping that holds `address`.
+    pub(crate) fn region(&self, address: u64) -> Option<&Region> {
+        let behind = self
+            .regions
+            .partition_point(|region| region.range.start <= address);
+        let region = self.regions.get(behind.checked_sub(1)?)?;
+        region.range.contains(&address).then_some(region)
+    }
+
+    /// All executable mappings, ascending.
+    pub(crate) fn regions(&self) -> &[Region] {
+        &self.regions
+    }
+}
+
+/// Facts of modules by file, and the layout of the last process: without randomization the next
+/// one looks the same, so that nothing has to be set up again.
+pub(crate) struct ModuleCache {
+    modules: HashMap<Identity, Arc<Module>>,
+    vdso: Option<Arc<Module>>,
+    layout: Option<Layout>,
+    dropped: Vec<String>,
+}
+
+impl ModuleCache {
+    /// An empty cache; the functions named in `dropped` are treated like runtime functions.
+    pub(crate) fn new(dropped: Vec<String>) -> ModuleCache {
+        ModuleCache {
+            modules: HashMap::new(),
+            vdso: None,
+            layout: None,
+            dropped,
+        }
+    }
+
+    /// The layout of the process to which the stopped thread `tid` belongs.
+    pub(crate) fn layout(&mut self, tid: Pid, maps: &Maps, memory: &mut dyn Memory) -> &mut Layout {
+        let main = main_mapping(tid, maps);
+        let fingerprint: Vec<(Mapping, Option<Identity>)> = maps
+            .iter()
+            .filter(|mapping| mapping.executable && (mapping.is_file() || is_vdso(mapping)))
+            .map(|mapping| {
+                let is_main = main.as_ref() == Some(&mapping.path);
+                let identity = identify(tid, mapping, is_main).map(|(identity, _)| identity);
+                (mapping.clone(), identity)
+            })
+            .collect();
+        let layout = match self.layout.take() {
+            Some(layout) if layout.fingerprint == fingerprint => layout,
+            _ => self.build(tid, fingerprint, main.as_deref(), memory),
+        };
+        self.layout.insert(layout)
+    }
+
+    fn build(
+        &mut self,
+        tid: Pid,
+        fingerprint: Vec<(Mapping, Option<Identity>)>,
+        main: Option<&Path>,
+        memory: &mut dyn Memory,
+    ) -> Layout {
+        let regions: Vec<Region> = fingerprint
+            .iter()
+            .map(|(mapping, _)| self.region(tid, mapping, main, memory))
+            .collect();
+        let unwinder = Unwinder::new(&regions);
+        Layout {
+            regions,
+            fingerprint,
+            unwinder,
+        }
+    }
+
+    fn region(
+        &mut self,
+        tid: Pid,
+        mapping: &Mapping,
+        main: Option<&Path>,
+        memory: &mut dyn Memory,
+    ) -> Region {
+        let is_main = main == Some(&mapping.path);
+        let base_name = mapping.base_name();
+        let runtime = !is_main && is_runtime_module(&base_name);
+        let (module, path) = if is_vdso(mapping) {
+            (self.vdso(mapping, memory), None)
+        } else {
+            self.file(tid, mapping, is_main, runtime)
+        };
+        Region {
+            range: mapping.start..mapping.end,
+            bias: module.bias(mapping.start, mapping.offset),
+            name: if is_main {
+                "exe".into()
+            } else {
+                base_name.into()
+            },
+            runtime,
+            path: path.map(Arc::from),
+            module,
+        }
+    }
+
+    fn file(
+        &mut self,
+        tid: Pid,
+        mapping: &Mapping,
+        is_main: bool,
+        runtime: bool,
+    ) -> (Arc<Module>, Option<PathBuf>) {
+        let Some((identity, path)) = identify(tid, mapping, is_main) else {
+            return (Arc::default(), None);
+        };
+        let identity = Identity {
+            runtime,
+            ..identity
+        };
+        if let Some(module) = self.modules.get(&identity) {
+            return (module.clone(), Some(path));
+        }
+        let parsed = File::open(&path)
+            .ok()
+            .and_then(|file| Module::parse(&ReadCache::new(file), runtime, &self.dropped));
+        let module = Arc::new(parsed.unwrap_or_default());
+        self.modules.insert(identity, module.clone());
+        (module, Some(path))
+    }
+
+    /// The kernel's own module has no file; it is the same in all processes.
+    fn vdso(&mut self, mapping: &Mapping, memory: &mut dyn Memory) -> Arc<Module> {
+        let read = || {
+            let length = usize::try_from(mapping.end - mapping.start)
+                .unwrap_or(0)
+                .min(1 << 20);
+            let image = memory.bytes(mapping.start, length);
+            Arc::new(Module::parse(image.as_slice(), true, &[]).unwrap_or_default())
+        };
+        self.vdso.get_or_insert_with(read).clone()
+    }
+}
+
+fn is_vdso(mapping: &Mapping) -> bool {
+    mapping.path.as_os_str() == "[vdso]"
+}
+
+/// The path of the mapping that holds the program's entry point, which the kernel names in the
+/// auxiliary vector. Device and inode would not do: some file systems show others in the map than
+/// in the file's metadata.
+fn main_mapping(tid: Pid, maps: &Maps) -> Option<PathBuf> {
+    const AT_ENTRY: u64 = 9;
+    let vector = std::fs::read(format!("/proc/{tid}/auxv")).ok()?;
+    let entry = vector.chunks_exact(16).find_map(|pair| {
+        let (tag, value) = pair.split_at(8);
+        let tag = u64::from_le_bytes(tag.try_into().ok()?);
+        (tag == AT_ENTRY).then_some(u64::from_le_bytes(value.try_into().ok()?))
+    })?;
+    maps.find(entry).map(|mapping| mapping.path.clone())
+}
+
+/// The file behind a mapping and where it can be read: by its path if that still is the same
+/// file, else by what the kernel keeps (a program that was deleted or replaced since).
+fn identify(tid: Pid, mapping: &Mapping, is_main: bool) -> Option<(Identity, PathBuf)> {
+    if !mapping.is_file() {
+        return None;
+    }
+    let path = mapping.file_path();
+    let by_path = identity_of(&path);
+    if by_path
+        .as_ref()
+        .is_some_and(|identity| identity.inode == mapping.inode)
+    {
+        return by_path.map(|identity| (identity, path));
+    }
+    let kept = if is_main {
+        PathBuf::from(format!("/proc/{tid}/exe"))
+    } else {
+        PathBuf::from(format!(
+            "/proc/{tid}/map_files/{:x}-{:x}",
+            mapping.start, mapping.end
+        ))
+    };
+    match identity_of(&kept) {
+        Some(identity) => Some((identity, kept)),
+        None => by_path.map(|identity| (identity, path)),
+    }
+}
+
+fn identity_of(path: &Path) -> Option<Identity> {
+    let metadata = std::fs::metadata(path)
+        .ok()
+        .filter(|metadata| metadata.is_file())?;
+    Some(Identity {
+        device: metadata.dev(),
+        inode: metadata.ino(),
+        modified: (metadata.mtime(), metadata.mtime_nsec()),
+        size: metadata.len(),
+        runtime: false,
+    })
+}

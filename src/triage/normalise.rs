@@ -1,0 +1,75 @@
+//! From the frames that were read to those that name a bug (crash-keys.md, "Normalise").
+
+use std::sync::Arc;
+
+use super::Entry;
+use super::fold::fold_cycles;
+use super::snapshot::{Control, End, RawFrame, Snapshot};
+
+/// The frames that keys are computed from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Normalised {
+    /// Own frames, innermost first, recursion folded: indices into the snapshot's frames.
+    pub own: Vec<usize>,
+    /// Own frames before folding, for stack overflows.
+    pub unfolded: Vec<usize>,
+    /// Exported name of the outermost runtime frame on top.
+    pub via: Option<Arc<str>>,
+    /// Whether there was no own frame, so that the innermost frame of the runtime stands in.
+    pub runtime_only: bool,
+}
+
+/// Functions in which a smashed stack is noticed; below them only one frame can be believed.
+pub(crate) const SMASH_GUARDS: [&str; 3] = ["__stack_chk_fail", "__fortify_fail", "__chk_fail"];
+
+/// Drops the runtime's frames, cuts the entry and what is below it, and folds recursion.
+pub fn normalise(snapshot: &Snapshot) -> Normalised {
+    let frames = &snapshot.frames;
+    let top = snapshot.runtime_on_top();
+    let via = top.last().and_then(|frame| frame.exported.clone());
+    let mut own: Vec<usize> = (0..frames.len())
+        .filter(|index| !frames[*index].runtime)
+        .collect();
+    let runtime_only = own.is_empty();
+    if runtime_only {
+        own.extend((!frames.is_empty()).then_some(0));
+    }
+    if snapshot.control == Control::Smashed || found_smashed(snapshot) {
+        own.truncate(1);
+    } else if snapshot.end == End::Clean {
+        cut_entry(&mut own, frames);
+    }
+    let same = |a: &usize, b: &usize| {
+        frames[*a].module == frames[*b].module && frames[*a].offset == frames[*b].offset
+    };
+    let unfolded = own.clone();
+    Normalised {
+        own: fold_cycles(own, same),
+        unfolded,
+        via,
+        runtime_only,
+    }
+}
+
+/// Whether the runtime itself says that the stack is smashed.
+pub(crate) fn found_smashed(snapshot: &Snapshot) -> bool {
+    let guard = |frame: &RawFrame| {
+        frame
+            .exported
+            .as_deref()
+            .is_some_and(|name| SMASH_GUARDS.contains(&name))
+    };
+    snapshot.runtime_on_top().iter().any(guard)
+}
+
+/// Cuts the outermost entry function and what is below it, but never the last own frame. The
+/// entry of a harness comes before `main`, which is the fuzzer's then.
+fn cut_entry(own: &mut Vec<usize>, frames: &[RawFrame]) {
+    let outermost = |entry: Entry| {
+        own.iter()
+            .rposition(|index| frames[*index].entry == Some(entry))
+    };
+    if let Some(cut) = outermost(Entry::Harness).or_else(|| outermost(Entry::Main)) {
+        own.truncate(cut.max(1));
+    }
+}

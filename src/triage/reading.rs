@@ -1,0 +1,251 @@
+//! Reads a snapshot off a stopped thread.
+
+use std::time::Instant;
+
+use nix::unistd::Pid;
+
+use super::address::Address;
+use super::exported::exported_names;
+use super::fault::{Access, AddressClass, Fault, address_class, is_canonical};
+use super::instruction::{LONGEST, MemoryAccess, accesses};
+use super::maps::Maps;
+use super::memory::{Memory, ProcessMemory};
+use super::modules::{Layout, ModuleCache, Region};
+use super::registers::Registers;
+use super::snapshot::{Control, End, Event, RawFrame, Snapshot, Trust};
+use super::unwind::{From, Step, Walk, walk};
+use super::{smash, wildcall};
+
+/// The signal that is about to be delivered, as the kernel describes it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cause {
+    /// What stopped the thread.
+    pub event: Event,
+    /// The fault address, for a signal that the processor raised.
+    pub address: Option<u64>,
+}
+
+/// Code of a signal that the kernel raised without an address (`SI_KERNEL`).
+pub(crate) const SI_KERNEL: i32 = 0x80;
+
+/// Reads what keys and records need off the stopped thread `tid`.
+pub(crate) fn read(tid: Pid, cause: Cause, cache: &mut ModuleCache) -> Snapshot {
+    let began = Instant::now();
+    let mut snapshot = Snapshot::bare(cause.event);
+    let Ok(registers) = Registers::of(tid) else {
+        return snapshot;
+    };
+    let maps = Maps::of(tid);
+    let mut memory = ProcessMemory::new(tid, registers.sp);
+    let layout = cache.layout(tid, &maps, &mut memory);
+    snapshot.code = memory.bytes(registers.pc, LONGEST);
+    let (control, mut walk) = walk_back(
+        cause,
+        &registers,
+        &snapshot.code,
+        &maps,
+        layout,
+        &mut memory,
+    );
+    snapshot.control = control;
+    // Code made at run time lies outside all modules and has no stable name.
+    walk.steps
+        .retain(|step| layout.region(step.address).is_some());
+    snapshot.frames = walk
+        .steps
+        .iter()
+        .filter_map(|step| frame(*step, layout))
+        .collect();
+    snapshot.end = walk.end;
+    snapshot.interrupted = walk.interrupted;
+    let names = exported_names(&walk.steps, &snapshot.frames, layout, &mut memory);
+    for (frame, name) in snapshot.frames.iter_mut().zip(names) {
+        frame.exported = name;
+    }
+    snapshot.fault = fault(cause, control, &registers, &snapshot.code, &maps);
+    snapshot.abort_message = abort_message(cause.event, layout, &mut memory);
+    snapshot.opaque_runtime = layout.regions().iter().any(|region| {
+        &*region.name == "exe" && region.module.is_static && !region.module.has_symbols
+    });
+    snapshot.registers = registers;
+    snapshot.took = began.elapsed();
+    snapshot
+}
+
+/// Finds out how control came to where the thread stands, and walks the stack accordingly.
+fn walk_back(
+    cause: Cause,
+    registers: &Registers,
+    code: &[u8],
+    maps: &Maps,
+    layout: &mut Layout,
+    memory: &mut ProcessMemory,
+) -> (Control, Walk) {
+    let Registers { pc, sp, fp, lr, .. } = *registers;
+    let here = From {
+        address: pc,
+        trust: Trust::Pc,
+        sp,
+        fp,
+        lr,
+    };
+    let faulted = matches!(cause.event,
+        Event::Signal { number: libc::SIGSEGV | libc::SIGBUS, code } if code > 0);
+    if !faulted {
+        return (Control::Sound, walk(here, layout, memory));
+    }
+    if !maps.is_executable(pc) {
+        if let Some(caller) = wildcall::caller(registers, layout, memory) {
+            return (Control::WildCall, walk(caller, layout, memory));
+        }
+        return match smash::victim(registers, layout, memory) {
+            Some(found) => {
+                let step = Step {
+                    address: found - 1,
+                    trust: Trust::Scan,
+                };
+                let walk = Walk {
+                    steps: vec![step],
+                    end: End::Smashed,
+                    ..Walk::default()
+                };
+                (Control::Smashed, walk)
+            }
+            None => (
+                Control::WildCall,
+                Walk {
+                    end: End::Untrusted,
+                    ..Walk::default()
+                },
+            ),
+        };
+    }
+    let control = if smash::stands_on_return(code) {
+        Control::Smashed
+    } else if wildcall::stands_on_call(registers, code, memory) {
+        Control::WildCall
+    } else {
+        Control::Sound
+    };
+    (control, walk(here, layout, memory))
+}
+
+fn frame(step: Step, layout: &Layout) -> Option<RawFrame> {
+    let region: &Region = layout.region(step.address)?;
+    let module = &region.module;
+    let offset = step.address.wrapping_sub(region.bias);
+    let function_start = module.function_start(offset);
+    let starts =
+        step.trust == Trust::Call && function_start.is_some_and(|it| module.start == Some(it));
+    Some(RawFrame {
+        module: region.name.clone(),
+        offset,
+        function_start,
+        trust: step.trust,
+        runtime: region.runtime || starts || module.linked.containing(offset).is_some(),
+        entry: function_start.and_then(|start| module.entry(start)),
+        exported: None,
+        build_id: module.build_id.clone(),
+        path: region.path.clone(),
+    })
+}
+
+fn fault(cause: Cause, control: Control, registers: &Registers, code: &[u8], maps: &Maps) -> Fault {
+    let Event::Signal {
+        number: libc::SIGSEGV | libc::SIGBUS,
+        code: origin,
+    } = cause.event
+    else {
+        let address = cause.address.map(Address);
+        return Fault {
+            address,
+            ..Fault::default()
+        };
+    };
+    if origin <= 0 {
+        return Fault::default();
+    }
+    let touched = accesses(code, registers);
+    if origin == SI_KERNEL {
+        return fault_without_address(control, &touched);
+    }
+    let Some(address) = cause.address else {
+        return Fault::default();
+    };
+    let access = if address == registers.pc {
+        Some(Access::Execute)
+    } else {
+        access_to(address, &touched)
+    };
+    let class = address_class(address, registers.sp, maps);
+    Fault {
+        address: Some(Address(address)),
+        class: Some(class),
+        access,
+    }
+}
+
+/// A fault of which the kernel does not say the address: the instruction tells which address was
+/// none. (An access that must be aligned and is not faults in the same way.)
+fn fault_without_address(control: Control, touched: &[MemoryAccess]) -> Fault {
+    let wild = Some(AddressClass::NonCanonical);
+    if control != Control::Sound {
+        return Fault {
+            address: None,
+            class: wild,
+            access: Some(Access::Execute),
+        };
+    }
+    match touched.iter().find(|access| !is_canonical(access.address)) {
+        Some(access) => Fault {
+            address: Some(Address(access.address)),
+            class: wild,
+            access: Some(access.access),
+        },
+        None => Fault::default(),
+    }
+}
+
+/// How `address` was accessed by an instruction that made these accesses.
+fn access_to(address: u64, touched: &[MemoryAccess]) -> Option<Access> {
+    let holds = |it: &&MemoryAccess| address.wrapping_sub(it.address) < it.size.max(1);
+    match (touched.iter().find(holds), touched) {
+        (Some(exact), _) => Some(exact.access),
+        (None, [single]) => Some(single.access),
+        _ => None,
+    }
+}
+
+/// The longest text that the C library's message is read as, in bytes.
+const LONGEST_MESSAGE: usize = 1024;
+
+/// What glibc says it aborts for: `__abort_msg` points to a length and a text.
+fn abort_message(event: Event, layout: &Layout, memory: &mut ProcessMemory) -> Option<String> {
+    if !matches!(
+        event,
+        Event::Signal {
+            number: libc::SIGABRT,
+            ..
+        }
+    ) {
+        return None;
+    }
+    let pointer = layout
+        .regions()
+        .iter()
+        .find_map(|region| Some(region.module.abort_message?.wrapping_add(region.bias)))?;
+    let text = memory
+        .word(pointer)
+        .filter(|text| *text != 0)?
+        .checked_add(4)?;
+    let bytes = memory.bytes(text, LONGEST_MESSAGE);
+    let length = bytes
+        .iter()
+        .position(|byte| *byte == 0)
+        .unwrap_or(bytes.len());
+    Some(
+        String::from_utf8_lossy(&bytes[..length])
+            .trim_end()
+            .to_owned(),
+    )
+}

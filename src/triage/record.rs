@@ -1,0 +1,134 @@
+//! Writes down all that is known of a crash.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::quick::Named;
+use super::severity::severity;
+use super::snapshot::{Event, Snapshot};
+use super::symbols::{Place, Symbolizer};
+use super::{Confidence, Crash, Details, Frame, Times, stable_key};
+use crate::exec::{Ended, Limits, Way};
+
+/// Version of the record's schema.
+const SCHEMA: u32 = 1;
+
+/// The run in which a crash was seen.
+pub(crate) struct Run<'a> {
+    /// How it ended.
+    pub ended: Ended,
+    /// Whether it was traced.
+    pub traced: bool,
+    /// The way of execution.
+    pub way: Way,
+    /// Limits in force.
+    pub limits: Limits,
+    /// Tries made, this one included.
+    pub tries: u32,
+    /// When the first try was started.
+    pub at: SystemTime,
+    /// How long this one took.
+    pub took: Duration,
+    /// The last that was written to stderr.
+    pub stderr: &'a [u8],
+}
+
+/// The record of a crash.
+pub(crate) fn record(named: Named, snapshot: Option<Snapshot>, run: &Run<'_>) -> Crash {
+    let Named {
+        class,
+        mut keys,
+        normalised,
+        confidence,
+    } = named;
+    let frames = snapshot.as_ref().map(frames).unwrap_or_default();
+    let own = normalised
+        .own
+        .iter()
+        .map_while(|index| frames.get(*index)?.name.as_deref());
+    keys.stable = stable_key(&class, &own.collect::<Vec<&str>>());
+    let via = normalised.via.as_deref();
+    let details = details(snapshot.as_ref(), via, run);
+    let said = details.abort_message.as_deref();
+    let (severity, severity_reason) = severity(&class, &details.fault, via, said);
+    Crash {
+        v: SCHEMA,
+        keys,
+        class,
+        ended: run.ended,
+        confidence: if snapshot.is_some() {
+            confidence
+        } else {
+            Confidence::Low
+        },
+        severity,
+        severity_reason,
+        way: run.way,
+        capture: if run.traced { "ptrace" } else { "status" }.to_owned(),
+        hits: 1,
+        tries: run.tries,
+        frames,
+        limits: run.limits,
+        found: None,
+        details,
+    }
+}
+
+fn frames(snapshot: &Snapshot) -> Vec<Frame> {
+    let mut symbolizer = Symbolizer::default();
+    let frame = |raw: &super::snapshot::RawFrame| {
+        let path = raw.path.as_ref();
+        let place = path
+            .map(|path| symbolizer.place(path, raw.offset))
+            .unwrap_or_default();
+        let Place {
+            name,
+            line,
+            inlined,
+        } = place;
+        Frame {
+            module: raw.module.to_string(),
+            offset: raw.offset,
+            function_start: raw.function_start,
+            name: name.or_else(|| raw.exported.as_deref().map(str::to_owned)),
+            line,
+            own: !raw.runtime,
+            inlined,
+            build_id: raw.build_id.as_deref().map(str::to_owned),
+            trust: raw.trust,
+        }
+    };
+    snapshot.frames.iter().map(frame).collect()
+}
+
+fn details(snapshot: Option<&Snapshot>, via: Option<&str>, run: &Run<'_>) -> Details {
+    let micros = |time: Duration| time.as_micros().try_into().unwrap_or(u64::MAX);
+    let since_1970 = run.at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let mut details = Details {
+        stderr: String::from_utf8_lossy(run.stderr).into_owned(),
+        via: via.map(str::to_owned),
+        times: Times {
+            at_unix_ms: since_1970.as_millis().try_into().unwrap_or(u64::MAX),
+            run_us: micros(run.took),
+            capture_us: 0,
+        },
+        ..Details::default()
+    };
+    let Some(snapshot) = snapshot else {
+        return details;
+    };
+    if let Event::Signal { number, code } = snapshot.event {
+        details.signal = Some(number);
+        details.si_code = Some(code);
+    }
+    details.fault = snapshot.fault;
+    details.registers = snapshot.registers.addresses();
+    details.code = snapshot
+        .code
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    details.end = snapshot.end;
+    details.abort_message.clone_from(&snapshot.abort_message);
+    details.times.capture_us = micros(snapshot.took);
+    details
+}

@@ -1,0 +1,155 @@
+//! Which modules and functions are the runtime's and not the user's.
+
+/// Base names, without `.so` and what follows, of the modules whose frames are dropped: the C
+/// library and its parts, the loader, the compilers' runtimes and the sanitizers'.
+const MODULES: &[&str] = &[
+    "libc",
+    "libm",
+    "libmvec",
+    "libdl",
+    "librt",
+    "libpthread",
+    "ld",
+    "ld-linux",
+    "ld-linux-x86-64",
+    "ld-linux-aarch64",
+    "ld-musl-x86_64",
+    "ld-musl-aarch64",
+    "libc.musl-x86_64",
+    "libc.musl-aarch64",
+    "libgcc_s",
+    "libstdc++",
+    "libc++",
+    "libc++abi",
+    "libunwind",
+    "libasan",
+    "libubsan",
+    "liblsan",
+    "libtsan",
+    "libmsan",
+    "libhwasan",
+    "ddfuzz-runtime",
+    "linux-vdso",
+    "[vdso]",
+];
+
+/// Whether all frames of a module with this base name are the runtime's.
+pub fn is_runtime_module(base_name: &str) -> bool {
+    let stem = base_name.split(".so").next().unwrap_or(base_name);
+    if MODULES.contains(&stem) {
+        return true;
+    }
+    let Some((name, suffix)) = stem.rsplit_once('-') else {
+        return stem.starts_with("libclang_rt.");
+    };
+    // `libc-2.31.so` of an older glibc, `libstd-8389830094602f5a.so` of Rust.
+    let version = suffix
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let hash = suffix.len() == 16 && suffix.bytes().all(|byte| byte.is_ascii_hexdigit());
+    version && MODULES.contains(&name)
+        || hash && name == "libstd"
+        || name.starts_with("libclang_rt.")
+}
+
+/// Names of the abort paths of glibc and musl, for statically linked programs. Exact names: a
+/// pattern would drop a user's `my_abort` as well.
+const ABORT_PATH: &[&str] = &[
+    "abort",
+    "raise",
+    "gsignal",
+    "kill",
+    "tkill",
+    "pthread_kill",
+    "__pthread_kill",
+    "__pthread_kill_internal",
+    "__pthread_kill_implementation",
+    "__assert",
+    "__assert_fail",
+    "__assert_fail_base",
+    "__assert_perror_fail",
+    "__libc_fatal",
+    "__libc_message",
+    "__libc_message_impl",
+    "__libc_assert_fail",
+    "__stack_chk_fail",
+    "__stack_chk_fail_local",
+    "__fortify_fail",
+    "__fortify_fail_abort",
+    "__chk_fail",
+    "malloc_printerr",
+    "malloc_consolidate",
+    "unlink_chunk",
+    "_int_free",
+    "_int_free_chunk",
+    "_int_free_merge_chunk",
+    "_int_malloc",
+    "_int_realloc",
+    "_int_memalign",
+    "sysmalloc",
+    "free",
+    "cfree",
+    "__libc_free",
+    "malloc",
+    "__libc_malloc",
+    "realloc",
+    "__libc_realloc",
+    "calloc",
+    "__libc_calloc",
+    "munmap_chunk",
+    "a_crash",
+];
+
+/// Beginnings of the names of runtimes that are linked *into* programs: clang's sanitizers,
+/// libFuzzer, the Rust standard library.
+const LINKED: &[&str] = &[
+    "__asan_",
+    "__hwasan_",
+    "__lsan_",
+    "__msan_",
+    "__tsan_",
+    "__ubsan_",
+    "__sanitizer_",
+    "__interceptor_",
+    "___interceptor_",
+    "__interception::",
+    "__sancov_",
+    "fuzzer::",
+    "std::",
+    "core::",
+    "alloc::",
+    "__rust_",
+];
+
+/// Namespaces of C++ runtimes as their symbols spell them (Itanium mangling).
+const LINKED_MANGLED: &[&str] = &[
+    "_ZN6fuzzer",
+    "_ZNK6fuzzer",
+    "_ZN6__asan",
+    "_ZN7__ubsan",
+    "_ZN6__lsan",
+    "_ZN6__msan",
+    "_ZN6__tsan",
+    "_ZN11__sanitizer",
+    "_ZN14__interception",
+    "_ZN8__hwasan",
+];
+
+/// Whether a function linked into the program itself is a runtime's, by its symbol.
+pub fn is_runtime_symbol(symbol: &str) -> bool {
+    // The compiler names the parts and copies that it makes `free.cold`, `raise.constprop.0`.
+    let source_name = symbol.split('.').next().unwrap_or(symbol);
+    if ABORT_PATH.contains(&source_name) || starts_with_any(symbol, LINKED_MANGLED) {
+        return true;
+    }
+    if !symbol.starts_with("_ZN") && !symbol.starts_with("_R") {
+        return starts_with_any(symbol, LINKED);
+    }
+    // C++ names demangle to nothing here; only Rust's own are meant.
+    rustc_demangle::try_demangle(symbol)
+        .is_ok_and(|name| starts_with_any(&format!("{name:#}"), LINKED))
+}
+
+fn starts_with_any(name: &str, prefixes: &[&str]) -> bool {
+    prefixes.iter().any(|prefix| name.starts_with(prefix))
+}

@@ -1,0 +1,56 @@
+//! What triage needs of `exec`: a process that can be seized before it runs the target.
+
+use nix::unistd::Pid;
+
+use crate::exec::{Ended, ExecError, Limits, Way};
+
+/// A process of the target that waits just before its `execve`, to be seized.
+///
+/// It need not be our child. Dropping it kills the process, if it still lives.
+pub trait Tracee {
+    /// Its process id, valid until its end has been collected.
+    fn pid(&self) -> Pid;
+
+    /// Lets it go on to its `execve`.
+    ///
+    /// # Errors
+    /// When it is gone.
+    fn release(&mut self) -> Result<(), ExecError>;
+
+    /// The last 4 KiB that it wrote to stderr; complete only once the process has ended.
+    fn stderr_tail(&mut self) -> Vec<u8>;
+}
+
+/// A run that was watched from outside only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Untraced {
+    /// How it ended.
+    pub ended: Ended,
+    /// The last 4 KiB that it wrote to stderr.
+    pub stderr_tail: Vec<u8>,
+}
+
+/// Starts the target for triage, one run at a time.
+pub trait Start: Send {
+    /// Starts the target on `input` and stops it just before its `execve`. Without `aslr` its
+    /// address space is not randomized, where the system allows that.
+    ///
+    /// # Errors
+    /// When the target cannot be started.
+    fn start(&mut self, input: &[u8], aslr: bool) -> Result<Box<dyn Tracee>, ExecError>;
+
+    /// Runs the target on `input` without tracing; used where the system refuses ptrace.
+    ///
+    /// # Errors
+    /// When the target cannot be run.
+    fn run_untraced(&mut self, input: &[u8], aslr: bool) -> Result<Untraced, ExecError>;
+
+    /// The way of execution that this stands for.
+    fn way(&self) -> Way;
+
+    /// Limits on each run.
+    fn limits(&self) -> Limits;
+
+    /// The exit status that counts as a crash.
+    fn crash_exit(&self) -> Option<i32>;
+}

@@ -1,0 +1,301 @@
+//! Runs an input again to see how it crashes.
+
+use std::io;
+use std::sync::mpsc;
+use std::time::{Duration, Instant, SystemTime};
+
+use nix::errno::Errno;
+
+use super::capture::{Trace, Tracer};
+use super::class::classify_ending;
+use super::modules::ModuleCache;
+use super::quick::{Named, name};
+use super::record::{Run, record};
+use super::snapshot::{Event, Snapshot};
+use super::tracee::{Start, Tracee};
+use super::watch::{Held, await_end};
+use super::{Class, Crash, Key};
+use crate::exec::{Ended, ExecError, Limits};
+
+/// How often an input is run before it counts as flaky.
+const TRIES: u32 = 3;
+
+/// What the user may choose about keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Frames in the minor key, 1…5.
+    pub depth: usize,
+    /// Exact names (as in the symbol table) of functions whose frames are dropped.
+    pub dropped: Vec<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            depth: super::keys::DEPTH,
+            dropped: Vec::new(),
+        }
+    }
+}
+
+/// What the runs of one input showed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// It crashes.
+    Crash(Box<Crash>),
+    /// None of the tries crashed.
+    Flaky {
+        /// How often it was run.
+        tries: u32,
+        /// How the last try ended.
+        ended: Ended,
+    },
+}
+
+/// What one run of one input showed, as far as the minimizer's oracle asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Quick {
+    /// It crashed.
+    Crash {
+        /// What kind of death.
+        class: Class,
+        /// Which bug.
+        major: Key,
+        /// Which way into it.
+        minor: Key,
+    },
+    /// It ended without a crash.
+    Ended(Ended),
+}
+
+/// Runs inputs again under ptrace and names their crashes. Several may work at a time, each in a
+/// thread of its own.
+pub struct Triager {
+    start: Box<dyn Start>,
+    settings: Settings,
+    cache: ModuleCache,
+    /// The system has refused to trace once, so it is not asked again.
+    refused: bool,
+}
+
+/// One finished run.
+struct Finished {
+    ended: Ended,
+    snapshot: Option<Snapshot>,
+    tracee: Option<Box<dyn Tracee>>,
+    stderr: Vec<u8>,
+    took: Duration,
+}
+
+impl Finished {
+    fn stderr(&mut self) -> &[u8] {
+        if let Some(mut tracee) = self.tracee.take() {
+            self.stderr = tracee.stderr_tail();
+        }
+        &self.stderr
+    }
+}
+
+impl Triager {
+    /// A triager for one target, with default settings.
+    pub fn new(start: Box<dyn Start>) -> Triager {
+        Triager::with_settings(start, Settings::default())
+    }
+
+    /// A triager for one target.
+    pub fn with_settings(start: Box<dyn Start>, settings: Settings) -> Triager {
+        let cache = ModuleCache::new(settings.dropped.clone());
+        Triager {
+            start,
+            settings,
+            cache,
+            refused: false,
+        }
+    }
+
+    /// Runs the input up to three times, twice without randomization of addresses and once with
+    /// it, until it crashes, and records the crash.
+    ///
+    /// # Errors
+    /// When the target cannot be started or traced.
+    pub fn examine(&mut self, input: &[u8]) -> Result<Verdict, ExecError> {
+        let at = SystemTime::now();
+        let mut ended = Ended::Exit(0);
+        for try_number in 1..=TRIES {
+            let mut run = self.run(input, try_number == TRIES)?;
+            if run.ended.is_crash(self.start.crash_exit()) {
+                let stderr = run.stderr().to_vec();
+                let named = self.name(&run, || stderr.clone());
+                let facts = Run {
+                    ended: run.ended,
+                    traced: !self.refused,
+                    way: self.start.way(),
+                    limits: self.start.limits(),
+                    tries: try_number,
+                    at,
+                    took: run.took,
+                    stderr: &stderr,
+                };
+                return Ok(Verdict::Crash(Box::new(record(
+                    named,
+                    run.snapshot,
+                    &facts,
+                ))));
+            }
+            ended = run.ended;
+        }
+        Ok(Verdict::Flaky {
+            tries: TRIES,
+            ended,
+        })
+    }
+
+    /// Runs the input once, for its keys only: no names, no record.
+    ///
+    /// # Errors
+    /// When the target cannot be started or traced.
+    pub fn key(&mut self, input: &[u8]) -> Result<Quick, ExecError> {
+        let mut run = self.run(input, false)?;
+        if !run.ended.is_crash(self.start.crash_exit()) {
+            return Ok(Quick::Ended(run.ended));
+        }
+        let mut tracee = run.tracee.take();
+        let untraced = std::mem::take(&mut run.stderr);
+        let stderr = || {
+            tracee
+                .as_mut()
+                .map_or(untraced, |tracee| tracee.stderr_tail())
+        };
+        let Named { class, keys, .. } = self.name(&run, stderr);
+        Ok(Quick::Crash {
+            class,
+            major: keys.major,
+            minor: keys.minor,
+        })
+    }
+
+    fn name(&self, run: &Finished, stderr: impl FnOnce() -> Vec<u8>) -> Named {
+        match (&run.snapshot, classify_ending(run.ended)) {
+            (Some(snapshot), _) => name(snapshot, self.settings.depth, stderr),
+            (None, Some(class)) => Named::of_class(class),
+            // A run over its limits is no crash and does not come here.
+            (None, None) => Named::of_class(Class(run.ended.to_string())),
+        }
+    }
+
+    fn run(&mut self, input: &[u8], aslr: bool) -> Result<Finished, ExecError> {
+        let began = Instant::now();
+        if !self.refused {
+            let mut tracee = self.start.start(input, aslr)?;
+            match follow(&mut *tracee, &*self.start, &mut self.cache)? {
+                Some(trace) => {
+                    let Trace { ended, snapshot } = trace;
+                    let stderr = Vec::new();
+                    let took = began.elapsed();
+                    return Ok(Finished {
+                        ended,
+                        snapshot,
+                        tracee: Some(tracee),
+                        stderr,
+                        took,
+                    });
+                }
+                None => self.refused = true,
+            }
+        }
+        let untraced = self.start.run_untraced(input, aslr)?;
+        Ok(Finished {
+            ended: untraced.ended,
+            snapshot: None,
+            tracee: None,
+            stderr: untraced.stderr_tail,
+            took: began.elapsed(),
+        })
+    }
+}
+
+/// What the tracing thread says.
+enum News {
+    Seized(nix::Result<()>),
+    Ended(nix::Result<Trace>),
+}
+
+/// Traces a process to its end; `None` where the system refuses to.
+fn follow(
+    tracee: &mut dyn Tracee,
+    start: &dyn Start,
+    cache: &mut ModuleCache,
+) -> Result<Option<Trace>, ExecError> {
+    let (pid, crash_exit) = (tracee.pid(), start.crash_exit());
+    let held = Held::new(pid).map_err(|source| system("holding the target's process", source))?;
+    let (sender, news) = mpsc::channel();
+    std::thread::scope(|scope| {
+        // A thread of its own: what it waits for is what it traces, and when it ends the kernel
+        // kills whatever it still traces.
+        scope.spawn(move || match Tracer::seize(pid, crash_exit, cache) {
+            Ok(tracer) => {
+                // Nobody listens only if the thread that started this one is gone.
+                let _ = sender.send(News::Seized(Ok(())));
+                let _ = sender.send(News::Ended(tracer.follow()));
+            }
+            Err(error) => drop(sender.send(News::Seized(Err(error)))),
+        });
+        match news.recv() {
+            Ok(News::Seized(Ok(()))) => {}
+            Ok(News::Seized(Err(Errno::EPERM | Errno::ENOSYS))) => return Ok(None),
+            Ok(News::Seized(Err(error))) => return Err(system("tracing the target", error.into())),
+            _ => {
+                return Err(system(
+                    "tracing the target",
+                    io::ErrorKind::BrokenPipe.into(),
+                ));
+            }
+        }
+        if let Err(error) = tracee.release() {
+            held.kill();
+            return Err(error);
+        }
+        collect(&news, &held, start.limits()).map(Some)
+    })
+}
+
+/// Waits for the end of a released process.
+fn collect(news: &mpsc::Receiver<News>, held: &Held, limits: Limits) -> Result<Trace, ExecError> {
+    let (last, killed) = await_end(news, held, limits);
+    let mut trace = match last {
+        Some(News::Ended(Ok(trace))) => trace,
+        Some(News::Ended(Err(error))) => {
+            return Err(system("waiting for the target", error.into()));
+        }
+        _ => {
+            return Err(system(
+                "tracing the target",
+                io::ErrorKind::BrokenPipe.into(),
+            ));
+        }
+    };
+    if killed && trace.ended == Ended::Signal(libc::SIGKILL) {
+        trace.ended = Ended::Timeout;
+    }
+    trace.snapshot = trace
+        .snapshot
+        .filter(|snapshot| explains(snapshot, trace.ended));
+    Ok(trace)
+}
+
+/// Whether what was read belongs to this end: an exit does not follow from a signal that the
+/// target has handled.
+fn explains(snapshot: &Snapshot, ended: Ended) -> bool {
+    match (snapshot.event, ended) {
+        (Event::Signal { .. }, Ended::Signal(_)) => true,
+        (Event::Exit(status), Ended::Exit(ended)) => status == ended,
+        _ => false,
+    }
+}
+
+fn system(what: &str, source: io::Error) -> ExecError {
+    ExecError::System {
+        what: what.to_owned(),
+        source,
+    }
+}

@@ -1,0 +1,202 @@
+//! Walking the stack of another process with framehop.
+
+use std::sync::Arc;
+
+use framehop::{
+    CacheNative, ExplicitModuleSectionInfo, FrameAddress, MayAllocateDuringUnwind,
+    UnwindRegsNative, Unwinder as _, UnwinderNative,
+};
+
+use super::instruction::interrupted;
+use super::memory::Memory;
+use super::module::Module;
+use super::modules::{Layout, Region};
+use super::snapshot::{End, Trust};
+use super::trust::{is_return_address, is_trampoline};
+
+/// The most frames that are read (crash-keys.md, "Normalise").
+pub(crate) const CAP: usize = 256;
+
+/// What unwinds through one set of mapped modules.
+pub(crate) struct Unwinder {
+    framehop: UnwinderNative<Arc<[u8]>, MayAllocateDuringUnwind>,
+    /// Kept as long as the modules stay the same: rules are cached by address.
+    cache: CacheNative<MayAllocateDuringUnwind>,
+}
+
+impl Unwinder {
+    /// An unwinder for these mappings.
+    pub(crate) fn new(regions: &[Region]) -> Unwinder {
+        let mut framehop = UnwinderNative::new();
+        for region in regions {
+            framehop.add_module(framehop_module(region));
+        }
+        Unwinder {
+            framehop,
+            cache: CacheNative::new(),
+        }
+    }
+}
+
+fn framehop_module(region: &Region) -> framehop::Module<Arc<[u8]>> {
+    // framehop counts from the base with 32 bits and takes no table that begins below it, so the
+    // base is the first executable segment and not 0.
+    let segments = region.module.executable.iter();
+    let first = segments.map(|segment| segment.address & !0xfff).min();
+    let base_svma = first.unwrap_or(region.range.start.wrapping_sub(region.bias));
+    let sections = ExplicitModuleSectionInfo {
+        base_svma,
+        ..sections(&region.module)
+    };
+    let base_avma = base_svma.wrapping_add(region.bias);
+    framehop::Module::new(
+        region.name.to_string(),
+        region.range.clone(),
+        base_avma,
+        sections,
+    )
+}
+
+fn sections(module: &Module) -> ExplicitModuleSectionInfo<Arc<[u8]>> {
+    let Some(tables) = &module.unwind else {
+        return ExplicitModuleSectionInfo::default();
+    };
+    let point = |address: u64| address..address.saturating_add(1);
+    ExplicitModuleSectionInfo {
+        text_svma: Some(point(tables.text)),
+        got_svma: Some(point(tables.got)),
+        eh_frame_svma: Some(point(tables.eh_frame.address)),
+        eh_frame: Some(tables.eh_frame.data.clone()),
+        eh_frame_hdr_svma: tables
+            .eh_frame_hdr
+            .as_ref()
+            .map(|section| point(section.address)),
+        eh_frame_hdr: tables
+            .eh_frame_hdr
+            .as_ref()
+            .map(|section| section.data.clone()),
+        ..ExplicitModuleSectionInfo::default()
+    }
+}
+
+/// Where a walk begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct From {
+    /// The program counter, or a return address.
+    pub address: u64,
+    /// Which of the two.
+    pub trust: Trust,
+    /// The stack pointer in that frame.
+    pub sp: u64,
+    /// The frame pointer in that frame.
+    pub fp: u64,
+    /// The link register, where the processor has one.
+    pub lr: u64,
+}
+
+/// One frame of a walk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Step {
+    /// The program counter, or the return address − 1.
+    pub address: u64,
+    /// Why it is believed.
+    pub trust: Trust,
+}
+
+/// The frames of a stack.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Walk {
+    /// Innermost first.
+    pub steps: Vec<Step>,
+    /// Why there are no more.
+    pub end: End,
+    /// Program counters that signals interrupted.
+    pub interrupted: Vec<u64>,
+}
+
+#[cfg(target_arch = "x86_64")]
+fn unwind_registers(pc: u64, sp: u64, fp: u64, _lr: u64) -> UnwindRegsNative {
+    UnwindRegsNative::new(pc, sp, fp)
+}
+
+#[cfg(target_arch = "aarch64")]
+fn unwind_registers(_pc: u64, sp: u64, fp: u64, lr: u64) -> UnwindRegsNative {
+    UnwindRegsNative::new(lr, sp, fp)
+}
+
+/// Walks the stack from `from` on, up to the first frame that is not trusted.
+pub(crate) fn walk(from: From, layout: &mut Layout, memory: &mut dyn Memory) -> Walk {
+    let mut walk = Walk::default();
+    let mut registers = unwind_registers(from.address, from.sp, from.fp, from.lr);
+    let mut at = match from.trust {
+        Trust::Call => FrameAddress::from_return_address(from.address),
+        _ => Some(FrameAddress::from_instruction_pointer(from.address)),
+    };
+    let mut trust = from.trust;
+    while let Some(address) = at {
+        walk.steps.push(Step {
+            address: address.address_for_lookup(),
+            trust,
+        });
+        if walk.steps.len() == CAP {
+            walk.end = End::Cap;
+            break;
+        }
+        match next(address, &mut registers, layout, memory) {
+            Next::Frame(address, why) => {
+                if let FrameAddress::InstructionPointer(pc) = address {
+                    walk.interrupted.push(pc);
+                }
+                (at, trust) = (Some(address), why);
+            }
+            Next::End(end) => {
+                walk.end = end;
+                break;
+            }
+        }
+    }
+    walk
+}
+
+enum Next {
+    Frame(FrameAddress, Trust),
+    End(End),
+}
+
+/// The caller of the frame at `address`.
+fn next(
+    address: FrameAddress,
+    registers: &mut UnwindRegsNative,
+    layout: &mut Layout,
+    memory: &mut dyn Memory,
+) -> Next {
+    if is_trampoline(address.address(), layout, memory) {
+        // framehop cannot read the frame of a signal: its rules are expressions over memory.
+        let Some((pc, sp, fp)) = interrupted(registers.sp(), memory) else {
+            return Next::End(End::Unreadable);
+        };
+        *registers = unwind_registers(pc, sp, fp, 0);
+        return match layout.region(pc) {
+            Some(_) => Next::Frame(FrameAddress::from_instruction_pointer(pc), Trust::Signal),
+            None => Next::End(End::Untrusted),
+        };
+    }
+    let Unwinder { framehop, cache } = &mut layout.unwinder;
+    let mut read = |address| memory.word(address).ok_or(());
+    let caller = match framehop.unwind_frame(address, registers, cache, &mut read) {
+        Ok(Some(caller)) => caller,
+        Ok(None) => return Next::End(End::Clean),
+        Err(_) => return Next::End(End::Unreadable),
+    };
+    let trust = if is_return_address(caller, layout, memory) {
+        Trust::Call
+    } else if is_trampoline(caller, layout, memory) {
+        Trust::Signal
+    } else {
+        return Next::End(End::Untrusted);
+    };
+    match FrameAddress::from_return_address(caller) {
+        Some(address) => Next::Frame(address, trust),
+        None => Next::End(End::Untrusted),
+    }
+}

@@ -1,0 +1,54 @@
+//! Tests of `triage`: planted bugs in real processes, and the pure parts on made-up snapshots.
+
+mod abort_text;
+mod class;
+mod fold;
+mod keys;
+mod made_up;
+mod maps;
+mod normalise;
+mod partition;
+mod programs;
+mod record;
+mod runtime_modules;
+mod severity;
+mod start;
+mod triager;
+
+use ddfuzz::triage::{Crash, Key, Quick, Triager, Verdict};
+use programs::Variant;
+use start::Starter;
+
+/// A triager for one variant of the planted bugs.
+fn triager(variant: &Variant) -> Triager {
+    Triager::new(Box::new(Starter::new(variant.path())))
+}
+
+/// The record of the crash that `input` causes.
+fn crash(variant: &Variant, input: &[u8]) -> Crash {
+    match triager(variant).examine(input).expect("the target runs") {
+        Verdict::Crash(crash) => *crash,
+        Verdict::Flaky { ended, .. } => {
+            panic!("{:?} ended with {ended}", String::from_utf8_lossy(input))
+        }
+    }
+}
+
+/// Class and keys of the crash that `input` causes.
+fn keys(triager: &mut Triager, input: &[u8]) -> (String, Key, Key) {
+    match triager.key(input).expect("the target runs") {
+        Quick::Crash {
+            class,
+            major,
+            minor,
+        } => (class.0, major, minor),
+        Quick::Ended(ended) => panic!("{:?} ended with {ended}", String::from_utf8_lossy(input)),
+    }
+}
+
+/// Names of the frames of the user's own code, innermost first.
+fn own_names(crash: &Crash) -> Vec<&str> {
+    let own = crash.frames.iter().filter(|frame| frame.own);
+    own.map(|frame| frame.name.as_deref().unwrap_or("?"))
+        .collect()
+}

@@ -1,0 +1,176 @@
+//! Starts programs for triage with the standard library alone.
+
+use std::fs::File;
+use std::io::{Read, Seek, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use ddfuzz::exec::{Ended, ExecError, Limits, Way};
+use ddfuzz::triage::{Start, Tracee, Untraced};
+use nix::unistd::Pid;
+
+/// Starts one program.
+pub struct Starter {
+    pub program: PathBuf,
+    pub limits: Limits,
+    pub crash_exit: Option<i32>,
+    /// Pretends to be a process that cannot be traced.
+    pub refuse: bool,
+    /// Randomizes addresses whatever is asked for.
+    pub always_random: bool,
+}
+
+impl Starter {
+    pub fn new(program: &Path) -> Starter {
+        Starter {
+            program: program.to_owned(),
+            limits: Limits::with_cpu(Duration::from_secs(10)),
+            crash_exit: None,
+            refuse: false,
+            always_random: false,
+        }
+    }
+
+    fn command(&self, input: &[u8], aslr: bool) -> (Command, File) {
+        let mut stdin = tempfile::tempfile().expect("a temporary file");
+        stdin
+            .write_all(input)
+            .and_then(|()| stdin.rewind())
+            .expect("the input is written");
+        let stderr = tempfile::tempfile().expect("a temporary file");
+        let mut command = Command::new(&self.program);
+        command
+            .stdin(stdin)
+            .stdout(Stdio::null())
+            .stderr(stderr.try_clone().expect("a copy"));
+        let random = aslr || self.always_random;
+        let child = move || {
+            if !random {
+                // SAFETY: takes a number; affects the calling process only.
+                unsafe { libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong) };
+            }
+            let none = libc::rlimit {
+                rlim_cur: 0,
+                rlim_max: 0,
+            };
+            // SAFETY: the limit is valid for the time of the call.
+            unsafe { libc::setrlimit(libc::RLIMIT_CORE, &none) };
+            Ok(())
+        };
+        // SAFETY: only async-signal-safe calls are made between fork and exec.
+        unsafe { command.pre_exec(child) };
+        (command, stderr)
+    }
+}
+
+/// A process that waits for a byte on a pipe before its `execve`.
+struct Waiting {
+    pid: Pid,
+    release: std::io::PipeWriter,
+    released: bool,
+    untraceable: bool,
+    stderr: File,
+    spawner: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Tracee for Waiting {
+    fn pid(&self) -> Pid {
+        if self.untraceable {
+            Pid::this()
+        } else {
+            self.pid
+        }
+    }
+
+    fn release(&mut self) -> Result<(), ExecError> {
+        self.released = true;
+        self.release
+            .write_all(b"!")
+            .map_err(|source| ExecError::System {
+                what: "releasing".to_owned(),
+                source,
+            })
+    }
+
+    fn stderr_tail(&mut self) -> Vec<u8> {
+        tail(&mut self.stderr)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if !self.released {
+            let _ = nix::sys::signal::kill(self.pid, nix::sys::signal::Signal::SIGKILL);
+        }
+        if let Some(spawner) = self.spawner.take() {
+            let _ = spawner.join();
+        }
+    }
+}
+
+fn tail(stderr: &mut File) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    stderr
+        .rewind()
+        .and_then(|()| stderr.read_to_end(&mut bytes))
+        .expect("stderr can be read");
+    bytes.split_off(bytes.len().saturating_sub(4096))
+}
+
+impl Start for Starter {
+    fn start(&mut self, input: &[u8], aslr: bool) -> Result<Box<dyn Tracee>, ExecError> {
+        let (mut command, stderr) = self.command(input, aslr);
+        let (mut pids, mut announce) = std::io::pipe().expect("a pipe");
+        let (mut wait, release) = std::io::pipe().expect("a pipe");
+        let child = move || {
+            announce.write_all(&std::process::id().to_le_bytes())?;
+            wait.read_exact(&mut [0])
+        };
+        // SAFETY: only async-signal-safe calls are made between fork and exec.
+        unsafe { command.pre_exec(child) };
+        let (reap, hold) = (self.refuse, !self.refuse);
+        // `spawn` returns only after the exec, so it needs a thread of its own.
+        let spawner = std::thread::spawn(move || {
+            if let Ok(mut child) = command.spawn()
+                && reap
+            {
+                let _ = child.wait();
+            }
+        });
+        let mut pid = [0; 4];
+        pids.read_exact(&mut pid).expect("the child says its id");
+        Ok(Box::new(Waiting {
+            pid: Pid::from_raw(i32::from_le_bytes(pid)),
+            release,
+            released: false,
+            untraceable: !hold,
+            stderr,
+            spawner: Some(spawner),
+        }))
+    }
+
+    fn run_untraced(&mut self, input: &[u8], aslr: bool) -> Result<Untraced, ExecError> {
+        use std::os::unix::process::ExitStatusExt;
+        let (mut command, mut stderr) = self.command(input, aslr);
+        let status = command.status().expect("the program runs");
+        let ended = Ended::from_wait_status(status.into_raw());
+        Ok(Untraced {
+            ended,
+            stderr_tail: tail(&mut stderr),
+        })
+    }
+
+    fn way(&self) -> Way {
+        Way::Command
+    }
+
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    fn crash_exit(&self) -> Option<i32> {
+        self.crash_exit
+    }
+}
