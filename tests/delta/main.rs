@@ -5,6 +5,7 @@ mod candidate;
 mod config;
 mod ddmin;
 mod fixed;
+#[cfg(feature = "engine")]
 mod golden;
 mod properties;
 mod reference;
