@@ -30,8 +30,11 @@ fn script(text: &[u8], _: bool) -> Result<Answer, OracleError> {
     Ok(Answer::of(Outcome::Pass))
 }
 
+/// The input of a slip that was handed over, and the index of its test.
+type Filed = (Vec<u8>, Option<u64>);
+
 /// Minimizes what is left of a log; gives the slips handed over, with their tests, and the log.
-fn slips(left: &[u8]) -> (Vec<(Vec<u8>, Option<u64>)>, Vec<u8>) {
+fn slips(left: &[u8]) -> (Vec<Filed>, Vec<u8>) {
     let filed = RefCell::new(Vec::new());
     let on_slip = Box::new(|slip: &ddfuzz::minimize::Slip, test| {
         filed.borrow_mut().push((slip.input.clone(), test));
