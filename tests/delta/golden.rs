@@ -1,5 +1,7 @@
 //! The runs printed in the papers (tests/golden/papers.json).
 
+use std::collections::HashSet;
+
 use ddfuzz::delta::{Ddmin, Outcome};
 use serde_json::Value;
 
@@ -35,6 +37,16 @@ fn reproduce(case: &Value, needed: &[usize]) -> Trace {
     })
 }
 
+/// Number of different configurations asked for.
+fn different(trace: &Trace) -> usize {
+    trace
+        .tests
+        .iter()
+        .map(|(kept, _)| kept)
+        .collect::<HashSet<_>>()
+        .len()
+}
+
 #[test]
 fn issta_table_1_ends_at_the_one_change_that_fails() {
     let case = case("issta-table-1");
@@ -55,7 +67,7 @@ fn issta_table_2_takes_27_steps_with_17_different_configurations() {
     assert_eq!(Some(trace.tests.len() as u64), case["steps"].as_u64());
     let axiom_tests = 2;
     assert_eq!(
-        Some((trace.different().len() + axiom_tests) as u64),
+        Some((different(&trace) + axiom_tests) as u64),
         case["different_tests"].as_u64()
     );
 }

@@ -1,7 +1,5 @@
 //! Runs a machine against a predicate and writes down what it asked.
 
-use std::collections::HashMap;
-
 use ddfuzz::delta::{Config, Outcome, Search};
 
 /// What a search asked and where it ended.
@@ -10,20 +8,6 @@ pub struct Trace {
     pub tests: Vec<(Vec<usize>, Outcome)>,
     /// The kept indices at the end.
     pub result: Vec<usize>,
-}
-
-impl Trace {
-    /// Configurations asked for the first time, in order.
-    pub fn different(&self) -> Vec<Vec<usize>> {
-        let mut seen = HashMap::new();
-        let mut first = Vec::new();
-        for (kept, outcome) in &self.tests {
-            if seen.insert(kept.clone(), *outcome).is_none() {
-                first.push(kept.clone());
-            }
-        }
-        first
-    }
 }
 
 /// The kept indices of a configuration.
