@@ -1,1 +1,40 @@
-//! (being built)
+//! Pure delta debugging: configurations, outcomes, and searches as step machines.
+//!
+//! Nothing here reads a file or a clock, starts a thread, or draws a random number. A [`Search`]
+//! says which [`Candidate`] to test next and is told the [`Outcome`]; who runs the tests, in what
+//! order and on how many workers, is the caller's business, and cannot change the result.
+//!
+//! The terms are those of the sources (Hildebrandt & Zeller, *Simplifying Failure-Inducing
+//! Input*, ISSTA 2000; Zeller, *Why Programs Fail*, appendix A, whose definitions and
+//! propositions are cited as A.10 and the like).
+//!
+//! # Simplifying any sequence
+//! ```
+//! use ddfuzz::delta::{Outcome, ddmin};
+//!
+//! let changes: Vec<u32> = (1..=8).collect();
+//! let fails_with_1_7_and_8 = |kept: &[u32]| match [1, 7, 8].map(|change| kept.contains(&change)) {
+//!     [true, true, true] => Outcome::Fail,
+//!     [false, false, false] => Outcome::Pass,
+//!     _ => Outcome::Unresolved,
+//! };
+//! assert_eq!(ddmin(&changes, fails_with_1_7_and_8), Ok(vec![1, 7, 8]));
+//! ```
+
+mod cache;
+mod candidate;
+mod config;
+mod ddmin;
+mod outcome;
+mod search;
+mod sequence;
+mod split;
+
+pub use self::ddmin::Ddmin;
+pub use cache::{Cache, Caching, Hit, Seen, TextId};
+pub use candidate::{Candidate, Edit, Replacement, Rule};
+pub use config::{Config, ConfigId};
+pub use outcome::Outcome;
+pub use search::Search;
+pub use sequence::{NotFailing, ddmin};
+pub use split::part;

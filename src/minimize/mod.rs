@@ -1,1 +1,43 @@
-//! (being built)
+//! The minimizer: joins delta debugging, running and triage, and writes the minimization log.
+//!
+//! An [`Oracle`] says what a candidate did; [`minimize`] feeds a search with its answers and
+//! writes every one of them to the [`log`]. A minimization is a pure function of (input, search,
+//! outcomes), so that the log is also the checkpoint ([`Journal::resume`]), the history
+//! ([`replay`]) and the proof ([`verify`]).
+//!
+//! Invariants: a claim is proven by outcomes in the log or not made; a candidate that slipped into
+//! another bug is handed over before its test is logged; the same input and outcomes give the same
+//! log, whatever happened in between.
+
+mod certificate;
+mod counts;
+mod course;
+mod crash_oracle;
+mod driver;
+mod error;
+mod journal;
+mod keyer;
+pub mod log;
+mod minimized;
+mod options;
+mod oracle;
+mod progress;
+mod record;
+mod replay;
+mod searches;
+mod verify;
+
+pub use certificate::{Certificate, Claim, ProofRef, Proved, Removal};
+pub use counts::{Counts, Rate};
+pub use crash_oracle::{CrashOracle, FreshExecutor, Held};
+pub use driver::minimize;
+pub use error::MinimizeError;
+pub use journal::Journal;
+pub use keyer::{Keyer, Quick};
+pub use minimized::{Minimized, Warning};
+pub use options::{CallbackError, OnReduce, OnSlip, Options};
+pub use oracle::{Answer, CutOff, Kind, Oracle, OracleError, Slip, SlipKeys};
+pub use record::{MinRecord, OutcomeRecord, SlipRecord};
+pub use replay::{Replayed, replay};
+pub use searches::{SEARCHES, UnknownSearch, search_by_name};
+pub use verify::{Counterexample, Verified, VerifyError, verify};

@@ -1,0 +1,115 @@
+//! What a search asks for.
+
+use std::fmt;
+use std::ops::Range;
+
+use super::{Config, ConfigId};
+
+/// By which rule of the search a candidate was made; a reduction is named by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// Reduce to subset: one part is kept.
+    Subset,
+    /// Reduce to complement: one part is removed.
+    Complement,
+    /// A pass of a search that has several, by name.
+    Pass(&'static str),
+}
+
+impl Rule {
+    /// The name used in logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Rule::Subset => "subset",
+            Rule::Complement => "complement",
+            Rule::Pass(name) => name,
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A range of the current best and the bytes that stand in its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replacement {
+    /// Positions in the current best, in bytes.
+    pub at: Range<usize>,
+    /// What stands there instead.
+    pub with: Vec<u8>,
+}
+
+/// How a candidate's text is made. An edit is relative to the search's current best, so that it
+/// stays small however scattered the best is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Edit {
+    /// The current best without these ranges of it, which ascend without overlap.
+    Cut(Vec<Range<usize>>),
+    /// These ranges of the original, whatever the current best is.
+    Keep(Config),
+    /// The current best with these ranges of it replaced; they ascend without overlap.
+    Set(Vec<Replacement>),
+}
+
+impl Edit {
+    /// The configuration that it makes of the current best; `None` where the text it makes is not
+    /// a subset of the original's units.
+    pub fn apply(&self, best: &Config) -> Option<Config> {
+        match self {
+            Edit::Cut(cuts) => Some(best.without(cuts)),
+            Edit::Keep(config) => Some(config.clone()),
+            Edit::Set(_) => None,
+        }
+    }
+}
+
+/// One configuration to test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// The rule that made it.
+    pub rule: Rule,
+    /// How its text is made.
+    pub edit: Edit,
+    /// The name of its set of units; `None` where it is not a subset of the original.
+    pub config: Option<ConfigId>,
+}
+
+impl Candidate {
+    /// A candidate that removes ranges of the positions of `best`.
+    pub fn cut(rule: Rule, best: &Config, cuts: Vec<Range<usize>>) -> Candidate {
+        let config = Some(best.id_without(&cuts));
+        Candidate {
+            rule,
+            edit: Edit::Cut(cuts),
+            config,
+        }
+    }
+
+    /// Writes the candidate's text into `text`, which is cleared first: one pass of copies over
+    /// ranges. `best` is the text of the search's current best, units being bytes.
+    pub fn write_into(&self, original: &[u8], best: &[u8], text: &mut Vec<u8>) {
+        text.clear();
+        let mut from = 0;
+        match &self.edit {
+            Edit::Cut(cuts) => {
+                for cut in cuts {
+                    text.extend_from_slice(&best[from..cut.start]);
+                    from = cut.end;
+                }
+                text.extend_from_slice(&best[from..]);
+            }
+            Edit::Keep(config) => config.write_into(original, text),
+            Edit::Set(replacements) => {
+                for replacement in replacements {
+                    text.extend_from_slice(&best[from..replacement.at.start]);
+                    text.extend_from_slice(&replacement.with);
+                    from = replacement.at.end;
+                }
+                text.extend_from_slice(&best[from..]);
+            }
+        }
+    }
+}

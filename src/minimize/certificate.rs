@@ -1,0 +1,126 @@
+//! What a claim of minimality rests on.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use super::log::What;
+
+/// What can be said of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Claim {
+    /// Removing any one byte makes the failure go away (A.11), proven by outcomes in the log.
+    #[serde(rename = "1-minimal")]
+    OneMinimal,
+    /// Removing any one or two bytes makes the failure go away (A.10), proven likewise.
+    #[serde(rename = "2-minimal")]
+    TwoMinimal,
+    /// It fails and is the smallest found; nothing more is proven.
+    #[serde(rename = "best-so-far")]
+    BestSoFar,
+}
+
+impl std::fmt::Display for Claim {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Claim::OneMinimal => "1-minimal",
+            Claim::TwoMinimal => "2-minimal",
+            Claim::BestSoFar => "best-so-far",
+        })
+    }
+}
+
+/// How much of a claim is proven.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Proved {
+    /// Distinct removals with an outcome that is not FAIL.
+    pub done: u64,
+    /// Distinct removals. Equal neighbours give one text: a run of k equal bytes is one removal.
+    pub of: u64,
+}
+
+/// Where an outcome that proves something stands in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum ProofRef {
+    /// The `test` line with this index.
+    Test(u64),
+    /// A `check` line: the axiom proves that the empty input does not fail.
+    Check(What),
+}
+
+/// One distinct removal of a single byte.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removal {
+    /// The run of equal bytes; removing any one of them gives the same text.
+    pub at: Range<usize>,
+    /// What proves that the failure goes away; `None` where nothing does.
+    pub proof: Option<ProofRef>,
+}
+
+/// The distinct single-byte removals of a text and what is known of each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certificate {
+    removals: Vec<Removal>,
+}
+
+impl Certificate {
+    /// The certificate of `text`; `proof` says what proves the removal of one of the equal bytes
+    /// in a range, if anything does.
+    pub fn new(
+        text: &[u8],
+        mut proof: impl FnMut(&Range<usize>) -> Option<ProofRef>,
+    ) -> Certificate {
+        let removals = runs(text)
+            .map(|at| Removal {
+                proof: proof(&at),
+                at,
+            })
+            .collect();
+        Certificate { removals }
+    }
+
+    /// The removals, ascending.
+    pub fn removals(&self) -> &[Removal] {
+        &self.removals
+    }
+
+    /// How many of them are proven.
+    pub fn proved(&self) -> Proved {
+        let done = self
+            .removals
+            .iter()
+            .filter(|removal| removal.proof.is_some())
+            .count();
+        Proved {
+            done: done as u64,
+            of: self.removals.len() as u64,
+        }
+    }
+
+    /// What proves them, ascending by removal.
+    pub fn proof(&self) -> Vec<ProofRef> {
+        self.removals
+            .iter()
+            .filter_map(|removal| removal.proof)
+            .collect()
+    }
+
+    /// The claim that it supports: [`Claim::OneMinimal`] where every removal is proven.
+    pub fn claim(&self) -> Claim {
+        match self.removals.iter().all(|removal| removal.proof.is_some()) {
+            true => Claim::OneMinimal,
+            false => Claim::BestSoFar,
+        }
+    }
+}
+
+/// The runs of equal bytes of a text.
+pub(super) fn runs(text: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
+    text.chunk_by(|one, next| one == next)
+        .scan(0, |start, run| {
+            let at = *start..*start + run.len();
+            *start = at.end;
+            Some(at)
+        })
+}

@@ -1,0 +1,267 @@
+//! The texts of a minimization: what is asked, what is known, what is best.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ops::Range;
+
+use super::log::{Base64, ContentHash, Phase, ReduceLine, Source, TestLine, What};
+use super::{Certificate, Counts, CutOff, Kind, ProofRef, SlipKeys};
+use crate::delta::{Cache, Caching, Candidate, Edit, Hit, Outcome, Rule, Seen};
+
+/// Bytes hashed at most while looking for proofs among the tests of earlier bests; beyond it what
+/// is not known from the tests of the last best counts as not proven.
+const MOST_HASHED: usize = 1 << 28;
+
+/// The answer to a test, as it is logged.
+#[derive(Clone, Debug)]
+pub(super) struct Reply {
+    pub outcome: Outcome,
+    pub source: Source,
+    pub us: u64,
+    pub cut_off: Option<CutOff>,
+    pub slip: Option<SlipKeys>,
+    pub log_input: bool,
+}
+
+/// A candidate that waits for its answer. Its text is `Course::text`.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    candidate: Candidate,
+    hash: ContentHash,
+    phase: Option<Phase>,
+    hit: Option<Hit>,
+}
+
+/// The texts of a minimization and what is known of them.
+#[derive(Clone)]
+pub(super) struct Course {
+    original: Vec<u8>,
+    best: Vec<u8>,
+    text: Vec<u8>,
+    asked: Option<Asked>,
+    cache: Cache,
+    /// Texts whose run was cut off in time: their outcome proves nothing.
+    cut_off: HashSet<ContentHash>,
+    /// Tests of the current best without one byte, by the byte's position.
+    singles: BTreeMap<usize, u64>,
+    tests: u64,
+    pub counts: Counts,
+}
+
+impl Course {
+    pub fn new(original: &[u8], caching: Caching) -> Course {
+        Course {
+            original: original.to_vec(),
+            best: original.to_vec(),
+            text: Vec::new(),
+            asked: None,
+            cache: Cache::new(caching),
+            cut_off: HashSet::new(),
+            singles: BTreeMap::new(),
+            tests: 0,
+            counts: Counts::default(),
+        }
+    }
+
+    pub fn original(&self) -> &[u8] {
+        &self.original
+    }
+
+    pub fn best(&self) -> &[u8] {
+        &self.best
+    }
+
+    /// The text of the candidate asked.
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// Number of tests answered.
+    pub fn tests(&self) -> u64 {
+        self.tests
+    }
+
+    /// The empty input fails: nothing is left to search.
+    pub fn take_empty(&mut self) {
+        self.best.clear();
+        self.singles.clear();
+    }
+
+    /// Records a run of the axiom.
+    pub fn record_check(&mut self, text: &[u8], outcome: Outcome, cut_off: Option<CutOff>) {
+        let hash = ContentHash::of(text);
+        if cut_off == Some(CutOff::Time) {
+            self.cut_off.insert(hash);
+        }
+        self.cache.record(
+            None,
+            hash.text_id(),
+            Seen {
+                outcome,
+                test: None,
+            },
+        );
+    }
+
+    /// Builds the text of a candidate, unless it is being asked already.
+    pub fn ask(&mut self, candidate: Candidate, phase: Option<Phase>) -> &Asked {
+        let known = self
+            .asked
+            .take()
+            .filter(|asked| asked.candidate == candidate);
+        let asked = known.unwrap_or_else(|| {
+            candidate.write_into(&self.original, &self.best, &mut self.text);
+            let hash = ContentHash::of(&self.text);
+            // The proof asks again what was cut off, with more patience.
+            let again = phase.is_some() && self.cut_off.contains(&hash);
+            let hit = match again {
+                true => None,
+                false => self.cache.lookup(candidate.config, hash.text_id()),
+            };
+            Asked {
+                candidate,
+                hash,
+                phase,
+                hit,
+            }
+        });
+        self.asked.insert(asked)
+    }
+
+    /// The candidate that waits for its answer.
+    pub fn asked(&self) -> Option<&Asked> {
+        self.asked.as_ref()
+    }
+
+    /// The line of the test being asked, with this answer.
+    pub fn test_line(&self, reply: &Reply) -> Option<TestLine> {
+        let asked = self.asked.as_ref()?;
+        Some(TestLine {
+            i: self.tests,
+            hash: asked.hash.short(),
+            edit: (&asked.candidate.edit).into(),
+            size: self.text.len() as u64,
+            outcome: reply.outcome,
+            source: reply.source,
+            us: reply.us,
+            phase: asked.phase,
+            cut_off: reply.cut_off,
+            slip: reply.slip,
+            input: reply.log_input.then(|| Base64(self.text.clone())),
+        })
+    }
+
+    /// Takes the answer to the test being asked; gives the reduction that follows from a FAIL.
+    pub fn commit(&mut self, reply: &Reply) -> Option<ReduceLine> {
+        let asked = self.asked.take()?;
+        let i = self.tests;
+        self.tests += 1;
+        self.count(reply.source, asked.hit);
+        let seen = Seen {
+            outcome: reply.outcome,
+            test: Some(i),
+        };
+        self.cache
+            .record(asked.candidate.config, asked.hash.text_id(), seen);
+        match reply.cut_off {
+            Some(CutOff::Time) => self.cut_off.insert(asked.hash),
+            _ if reply.source == Source::Run => self.cut_off.remove(&asked.hash),
+            _ => false,
+        };
+        if reply.outcome == Outcome::Fail {
+            std::mem::swap(&mut self.best, &mut self.text);
+            self.singles.clear();
+            let rule = asked.candidate.rule.name().to_owned();
+            return Some(ReduceLine {
+                i,
+                rule,
+                size: self.best.len() as u64,
+            });
+        }
+        if let Some(position) = single(&asked.candidate.edit)
+            && !self.cut_off.contains(&asked.hash)
+        {
+            self.singles.insert(position, i);
+        }
+        None
+    }
+
+    fn count(&mut self, source: Source, hit: Option<Hit>) {
+        *match (source, hit) {
+            (Source::Run, _) => &mut self.counts.executed,
+            (Source::Predicted, _) => &mut self.counts.predicted,
+            (Source::Cache, Some(Hit::Repeated(_))) => &mut self.counts.repeated,
+            (Source::Cache, _) => &mut self.counts.cached,
+        } += 1;
+    }
+
+    /// What is known of the single-byte removals of the best.
+    pub fn certificate(&self) -> Certificate {
+        let mut hashed = 0;
+        let mut text = Vec::with_capacity(self.best.len());
+        Certificate::new(&self.best, |at| {
+            if let Some((_, test)) = self.singles.range(at.clone()).next() {
+                return Some(ProofRef::Test(*test));
+            }
+            hashed += self.best.len();
+            if hashed > MOST_HASHED {
+                return None;
+            }
+            remove(at).write_into(&self.original, &self.best, &mut text);
+            self.proof_of(&text)
+        })
+    }
+
+    /// What proves that this text does not fail.
+    fn proof_of(&self, text: &[u8]) -> Option<ProofRef> {
+        let hash = ContentHash::of(text);
+        let seen = self.cache.seen(hash.text_id())?;
+        if seen.outcome == Outcome::Fail || self.cut_off.contains(&hash) {
+            return None;
+        }
+        Some(
+            seen.test
+                .map_or(ProofRef::Check(What::Axiom), ProofRef::Test),
+        )
+    }
+}
+
+impl Asked {
+    /// What the content cache knows of it.
+    pub fn known(&self) -> Option<Outcome> {
+        self.hit.map(Hit::outcome)
+    }
+
+    /// Which key has to stay.
+    pub fn kind(&self) -> Kind {
+        match self.candidate.edit {
+            Edit::Cut(_) | Edit::Keep(_) => Kind::Deleting,
+            Edit::Set(_) => Kind::Rewriting,
+        }
+    }
+
+    /// Whether it belongs to the proof, and needs a fresh process.
+    pub fn in_proof(&self) -> bool {
+        self.phase == Some(Phase::Proof)
+    }
+}
+
+/// The removal of the first of a run of equal bytes.
+pub(super) fn remove(at: &Range<usize>) -> Candidate {
+    let edit = Edit::Cut(std::iter::once(at.start..at.start + 1).collect());
+    Candidate {
+        rule: Rule::Pass("proof"),
+        edit,
+        config: None,
+    }
+}
+
+/// The position of the one byte that an edit removes, if that is all it does.
+fn single(edit: &Edit) -> Option<usize> {
+    match edit {
+        Edit::Cut(cuts) => match cuts.as_slice() {
+            [cut] if cut.len() == 1 => Some(cut.start),
+            _ => None,
+        },
+        Edit::Keep(_) | Edit::Set(_) => None,
+    }
+}

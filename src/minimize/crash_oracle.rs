@@ -1,0 +1,176 @@
+//! The oracle that holds a crash by its keys.
+
+use std::collections::HashSet;
+use std::time::Instant;
+
+use super::{Answer, CutOff, Keyer, Kind, Oracle, OracleError, Quick, Slip, SlipKeys};
+use crate::delta::Outcome;
+use crate::exec::{Ended, ExecError, Executor};
+use crate::triage::{Class, Crash, Key};
+
+/// Exit status of a Rust program that panicked: whether it did is for the keyer to say.
+const RUST_PANIC_STATUS: i32 = 101;
+
+/// The crash that is held while its input shrinks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// What kind of death.
+    pub class: Class,
+    /// Which bug.
+    pub major: Key,
+    /// Which way into it.
+    pub minor: Key,
+    /// How its runs end.
+    pub ended: Ended,
+}
+
+impl From<&Crash> for Held {
+    fn from(crash: &Crash) -> Held {
+        Held {
+            class: crash.class.clone(),
+            major: crash.keys.major,
+            minor: crash.keys.minor,
+            ended: crash.ended,
+        }
+    }
+}
+
+/// Starts an executor that shares no process with earlier ones, its limits ten times as long.
+pub type FreshExecutor = Box<dyn FnMut() -> Result<Box<dyn Executor>, ExecError> + Send>;
+
+/// Maps runs of a target to outcomes for one crash.
+///
+/// - PASS: the run ended by itself without a crash.
+/// - FAIL: it crashed with the held class and major key, and the held minor key where bytes were
+///   rewritten.
+/// - UNRESOLVED: another crash (a [`Slip`]), a run cut off, or a crash that was not seen again
+///   when it was watched.
+pub struct CrashOracle {
+    executor: Box<dyn Executor>,
+    fresh: FreshExecutor,
+    keyer: Box<dyn Keyer>,
+    held: Held,
+    crash_exit: Option<i32>,
+    examined: HashSet<SlipKeys>,
+}
+
+impl CrashOracle {
+    /// An oracle for the crash `held`; `crash_exit` is the exit status that counts as a crash.
+    pub fn new(
+        executor: Box<dyn Executor>,
+        fresh: FreshExecutor,
+        keyer: Box<dyn Keyer>,
+        held: Held,
+        crash_exit: Option<i32>,
+    ) -> CrashOracle {
+        CrashOracle {
+            executor,
+            fresh,
+            keyer,
+            held,
+            crash_exit,
+            examined: HashSet::new(),
+        }
+    }
+
+    /// The outcome of a run that ended so.
+    fn judge(&mut self, ended: Ended, input: &[u8], kind: Kind) -> Result<Answer, OracleError> {
+        let crash = ended.is_crash(self.crash_exit);
+        let as_held = ended == self.held.ended;
+        if crash || as_held || ended == Ended::Exit(RUST_PANIC_STATUS) {
+            match self.keyer.key(input)? {
+                Quick::Crash {
+                    class,
+                    major,
+                    minor,
+                } => {
+                    return self.compare(class, SlipKeys { major, minor }, input, kind);
+                }
+                Quick::Ended(_) if crash || as_held => return Ok(unresolved(cut_off(ended))),
+                Quick::Ended(_) => {}
+            }
+        }
+        Ok(match ended {
+            Ended::Timeout | Ended::OutOfMemory => unresolved(cut_off(ended)),
+            // A signal that is no crash (PIPE, TERM, …) ended the run from outside.
+            Ended::Signal(_) => unresolved(None),
+            Ended::Exit(_) => Answer::of(Outcome::Pass),
+        })
+    }
+
+    /// The outcome of a crash with these keys.
+    fn compare(
+        &mut self,
+        class: Class,
+        keys: SlipKeys,
+        input: &[u8],
+        kind: Kind,
+    ) -> Result<Answer, OracleError> {
+        if class == self.held.class && keys.major == self.held.major {
+            let same = kind == Kind::Deleting || keys.minor == self.held.minor;
+            let outcome = if same {
+                Outcome::Fail
+            } else {
+                Outcome::Unresolved
+            };
+            return Ok(Answer {
+                minor: same.then_some(keys.minor),
+                ..Answer::of(outcome)
+            });
+        }
+        let crash = match self.examined.contains(&keys) {
+            true => None,
+            false => self.keyer.examine(input)?,
+        };
+        if crash.is_some() {
+            self.examined.insert(keys);
+        }
+        let slip = Slip {
+            class,
+            keys,
+            crash,
+            input: input.to_vec(),
+        };
+        Ok(Answer {
+            slip: Some(slip),
+            ..unresolved(None)
+        })
+    }
+}
+
+impl Oracle for CrashOracle {
+    fn ask(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError> {
+        let begin = Instant::now();
+        let ended = self.executor.run(candidate)?.ended;
+        let answer = self.judge(ended, candidate, kind)?;
+        Ok(Answer {
+            cost: begin.elapsed(),
+            ..answer
+        })
+    }
+
+    fn ask_fresh(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError> {
+        let begin = Instant::now();
+        let ended = (self.fresh)()?.run(candidate)?.ended;
+        let answer = self.judge(ended, candidate, kind)?;
+        Ok(Answer {
+            cost: begin.elapsed(),
+            ..answer
+        })
+    }
+}
+
+fn unresolved(cut_off: Option<CutOff>) -> Answer {
+    Answer {
+        cut_off,
+        ..Answer::of(Outcome::Unresolved)
+    }
+}
+
+fn cut_off(ended: Ended) -> Option<CutOff> {
+    match ended {
+        Ended::Timeout => Some(CutOff::Time),
+        Ended::OutOfMemory => Some(CutOff::Memory),
+        Ended::Exit(_) | Ended::Signal(_) => None,
+    }
+}

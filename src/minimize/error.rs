@@ -1,0 +1,43 @@
+//! Why a minimization came to no result.
+
+use super::log::LogError;
+use super::{CallbackError, OracleError, UnknownSearch};
+use crate::delta::Outcome;
+
+/// Why a minimization came to no result.
+#[derive(Debug, thiserror::Error)]
+pub enum MinimizeError {
+    /// The input does not fail: half of the axiom does not hold.
+    #[error("the input does not fail: {tries} runs, the last of them {last}")]
+    NotFailing {
+        /// The outcome of the last run.
+        last: Outcome,
+        /// Runs made.
+        tries: u64,
+    },
+    /// The caller asked to stop. The state is in the log: resuming goes on from there.
+    #[error("interrupted at {size} bytes after {executed} tests; the log holds the state")]
+    Interrupted {
+        /// Size of the best so far, in bytes.
+        size: u64,
+        /// Tests executed so far.
+        executed: u64,
+    },
+    /// No search has this name.
+    #[error(transparent)]
+    UnknownSearch(#[from] UnknownSearch),
+    /// The log cannot be written, or does not belong to this minimization.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The target cannot be run any more.
+    #[error(transparent)]
+    Oracle(#[from] OracleError),
+    /// A reproducer or a slip could not be kept.
+    #[error("{what} could not be kept: {source}")]
+    Callback {
+        /// What was to be kept.
+        what: &'static str,
+        /// Why not.
+        source: CallbackError,
+    },
+}

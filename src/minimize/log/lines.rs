@@ -1,0 +1,242 @@
+//! The lines of the log.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Base64, ContentHash, EditRecord, OsText, ShortHash, TargetRecord};
+use crate::delta::{Caching, Outcome};
+use crate::exec::Limits;
+use crate::minimize::{Claim, Counts, CutOff, ProofRef, Proved, SlipKeys};
+use crate::triage::{Class, Key};
+
+/// Version of the log's schema.
+pub const VERSION: u32 = 1;
+
+/// One line of the log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Line {
+    /// The first line.
+    Start(Box<StartLine>),
+    /// A question of the search or the proof, with its answer.
+    Test(TestLine),
+    /// Anything else that ran the target.
+    Check(CheckLine),
+    /// A test failed: its candidate is the current best from here on.
+    Reduce(ReduceLine),
+    /// The last line.
+    End(EndLine),
+}
+
+/// A start line with its version before everything else, so that the log names itself.
+#[derive(Serialize)]
+struct Versioned<'a> {
+    v: u32,
+    #[serde(flatten)]
+    line: &'a Line,
+}
+
+impl Line {
+    /// The line as JSON, with its newline.
+    pub fn to_json(&self) -> serde_json::Result<Vec<u8>> {
+        let mut json = match self {
+            Line::Start(start) => serde_json::to_vec(&Versioned {
+                v: start.v,
+                line: self,
+            })?,
+            _ => serde_json::to_vec(self)?,
+        };
+        json.push(b'\n');
+        Ok(json)
+    }
+
+    /// What kind of line it is, as its `kind` says.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Line::Start(_) => "start",
+            Line::Test(_) => "test",
+            Line::Check(_) => "check",
+            Line::Reduce(_) => "reduce",
+            Line::End(_) => "end",
+        }
+    }
+}
+
+/// The crash being held.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyRecord {
+    /// What kind of death.
+    pub class: Class,
+    /// Which bug.
+    pub major: Key,
+    /// Which way into it.
+    pub minor: Key,
+}
+
+/// What is minimized, and how.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StartLine {
+    /// Version of the schema; written first.
+    #[serde(skip_serializing)]
+    pub v: u32,
+    /// Hash of the input.
+    pub input_blake3: ContentHash,
+    /// Size of the input, in bytes.
+    pub size: u64,
+    /// Name of the search.
+    pub search: String,
+    /// The target.
+    pub target: TargetRecord,
+    /// The crash being held; null where an interestingness test decides.
+    pub key: Option<KeyRecord>,
+    /// Limits on each run.
+    pub limits: Limits,
+    /// Version of ddfuzz.
+    pub ddfuzz: String,
+    /// Which tests are answered without a run.
+    pub cache: Caching,
+    /// Path of the input, as given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<OsText>,
+    /// Seed of the campaign that found it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+}
+
+impl StartLine {
+    /// The start line of minimizing `input` by the search of this name.
+    pub fn new(
+        input: &[u8],
+        search: &str,
+        target: TargetRecord,
+        key: Option<KeyRecord>,
+        limits: Limits,
+    ) -> StartLine {
+        StartLine {
+            v: VERSION,
+            input_blake3: ContentHash::of(input),
+            size: input.len() as u64,
+            search: search.to_owned(),
+            target,
+            key,
+            limits,
+            ddfuzz: env!("CARGO_PKG_VERSION").to_owned(),
+            cache: Caching::default(),
+            input: None,
+            seed: None,
+        }
+    }
+}
+
+/// Where an outcome came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// The target was run.
+    Run,
+    /// The content cache knew it.
+    Cache,
+    /// A predictor said it.
+    Predicted,
+}
+
+/// The part of a minimization that a test belongs to, the search aside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// The proof, after the search.
+    Proof,
+}
+
+/// One test of the search or the proof.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TestLine {
+    /// Index of the test, from 0.
+    pub i: u64,
+    /// Short hash of the candidate.
+    pub hash: ShortHash,
+    /// How the candidate was made.
+    #[serde(flatten)]
+    pub edit: EditRecord,
+    /// Size of the candidate, in bytes.
+    pub size: u64,
+    /// What the test said.
+    pub outcome: Outcome,
+    /// Where that came from.
+    pub source: Source,
+    /// Wall time of the test, in microseconds.
+    pub us: u64,
+    /// Present in the proof.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
+    /// The limit that ended the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut_off: Option<CutOff>,
+    /// The other bug that the candidate ran into.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slip: Option<SlipKeys>,
+    /// The candidate itself, with `--log-inputs`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Base64>,
+}
+
+/// What a check is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum What {
+    /// The empty input.
+    Axiom,
+    /// The input as it is.
+    Baseline,
+    /// The result, in a fresh process.
+    Confirm,
+    /// One of several runs of a flaky candidate.
+    Vote,
+}
+
+/// A run aside from the search.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CheckLine {
+    /// What it is for.
+    pub what: What,
+    /// What it said.
+    pub outcome: Outcome,
+    /// Wall time, in microseconds.
+    pub us: u64,
+    /// The minor key, where it failed and a key was taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minor: Option<Key>,
+    /// The limit that ended the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut_off: Option<CutOff>,
+    /// The other bug that it ran into.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slip: Option<SlipKeys>,
+}
+
+/// A reduction.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReduceLine {
+    /// Index of the test that failed.
+    pub i: u64,
+    /// The rule that made its candidate: `subset`, `complement`, or a pass by name.
+    pub rule: String,
+    /// Size of the new best, in bytes.
+    pub size: u64,
+}
+
+/// The result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndLine {
+    /// What is proven of it.
+    pub claim: Claim,
+    /// Its size, in bytes.
+    pub size: u64,
+    /// Its hash.
+    pub blake3: ContentHash,
+    /// Tests by kind.
+    pub tests: Counts,
+    /// How much is proven.
+    pub proved: Proved,
+    /// What proves it, one for each distinct removal of a byte, ascending by removal.
+    pub proof: Vec<ProofRef>,
+}

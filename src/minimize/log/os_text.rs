@@ -1,0 +1,47 @@
+//! Arguments and paths inside JSON.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::Base64;
+
+/// An argument, a variable or a path: a JSON string where it is UTF-8, else `{"base64": …}`, so
+/// that nothing is lost.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct OsText(pub OsString);
+
+impl<T: AsRef<OsStr> + ?Sized> From<&T> for OsText {
+    fn from(text: &T) -> OsText {
+        OsText(text.as_ref().to_owned())
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Form {
+    Text(String),
+    Bytes { base64: Base64 },
+}
+
+impl Serialize for OsText {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let form = match self.0.to_str() {
+            Some(text) => Form::Text(text.to_owned()),
+            None => Form::Bytes {
+                base64: Base64(self.0.as_bytes().to_vec()),
+            },
+        };
+        form.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for OsText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<OsText, D::Error> {
+        Ok(OsText(match Form::deserialize(deserializer)? {
+            Form::Text(text) => OsString::from(text),
+            Form::Bytes { base64 } => OsString::from_vec(base64.0),
+        }))
+    }
+}

@@ -1,0 +1,79 @@
+//! The target, as logged.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::OsText;
+use crate::exec::{Limits, Program, Target, Way};
+
+/// What is needed to run the target again, limits aside.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TargetRecord {
+    /// Path of the program; null for a bundled one. Where the log's `key` is null, an
+    /// interestingness test.
+    pub program: Option<OsText>,
+    /// Name of the bundled target; null for a program.
+    pub bundled: Option<String>,
+    /// Arguments; `@@` stands for a file holding the input.
+    pub args: Vec<OsText>,
+    /// Variables set on top of the inherited environment.
+    pub env: Vec<(OsText, OsText)>,
+    /// Working directory; null for a scratch directory.
+    pub cwd: Option<OsText>,
+    /// The exit status that counts as a crash.
+    pub crash_exit: Option<i32>,
+    /// The way of execution.
+    pub way: Way,
+}
+
+impl TargetRecord {
+    /// The record of a target run in this way.
+    pub fn new(target: &Target, way: Way) -> TargetRecord {
+        let (program, bundled) = match &target.program {
+            Program::Path(path) => (Some(OsText::from(path)), None),
+            Program::Bundled(name) => (None, Some(name.clone())),
+        };
+        TargetRecord {
+            program,
+            bundled,
+            args: target.args.iter().map(OsText::from).collect(),
+            env: target
+                .env
+                .iter()
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
+            cwd: target.cwd.as_ref().map(OsText::from),
+            crash_exit: target.crash_exit,
+            way,
+        }
+    }
+
+    /// The target again, with these limits; `None` where the record names no program.
+    pub fn target(&self, limits: Limits) -> Option<Target> {
+        let program = match (&self.program, &self.bundled) {
+            (Some(path), _) => Program::Path(PathBuf::from(&path.0)),
+            (None, Some(name)) => Program::Bundled(name.clone()),
+            (None, None) => return None,
+        };
+        let pair = |(name, value): &(OsText, OsText)| (name.0.clone(), value.0.clone());
+        Some(Target {
+            program,
+            args: self.args.iter().map(|arg| arg.0.clone()).collect(),
+            env: self.env.iter().map(pair).collect(),
+            cwd: self.cwd.as_ref().map(|cwd| PathBuf::from(&cwd.0)),
+            limits,
+            crash_exit: self.crash_exit,
+        })
+    }
+
+    /// Whether both run the same program on the same terms; the way of execution may differ,
+    /// because keys are equal by every way.
+    pub fn same_target(&self, other: &TargetRecord) -> bool {
+        *self
+            == TargetRecord {
+                way: self.way,
+                ..other.clone()
+            }
+    }
+}

@@ -1,0 +1,65 @@
+//! How a minimization is bounded and watched.
+
+use std::error::Error;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::Slip;
+use super::log::Line;
+
+/// Why a callback failed; it ends the minimization.
+pub type CallbackError = Box<dyn Error + Send + Sync>;
+
+/// Takes a new best text.
+pub type OnReduce<'a> = Box<dyn FnMut(&[u8]) -> Result<(), CallbackError> + 'a>;
+
+/// Takes a slip and the index of its test, `None` for a check.
+pub type OnSlip<'a> = Box<dyn FnMut(&Slip, Option<u64>) -> Result<(), CallbackError> + 'a>;
+
+/// Bounds and callbacks. None of them changes the order of tests.
+pub struct Options<'a> {
+    /// Largest number of executed tests; what is best then is the result.
+    pub budget_tests: Option<u64>,
+    /// Longest time for tests, those of resumed runs included.
+    pub budget_time: Option<Duration>,
+    /// When it turns true, the minimization stops with its state in the log.
+    pub stop: Option<&'a AtomicBool>,
+    /// Whether candidates are written into the log.
+    pub log_inputs: bool,
+    /// Called with each new best text, after its `reduce` line is synced, and once with the best so
+    /// far after a resume. It has to write it atomically.
+    pub on_reduce: OnReduce<'a>,
+    /// Called once per (major, minor) with a crash that a candidate slipped into, before its line
+    /// is written. Called again after a resume
+    /// that lost the line. A slip without a record may be followed by one that has it.
+    pub on_slip: OnSlip<'a>,
+    /// Called after each line that is written.
+    pub on_line: Box<dyn FnMut(&Line) + 'a>,
+}
+
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Options {
+            budget_tests: None,
+            budget_time: None,
+            stop: None,
+            log_inputs: false,
+            on_reduce: Box::new(|_| Ok(())),
+            on_slip: Box::new(|_, _| Ok(())),
+            on_line: Box::new(|_| ()),
+        }
+    }
+}
+
+impl Options<'_> {
+    /// Whether the caller asked to stop.
+    pub(super) fn stopped(&self) -> bool {
+        self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
+
+    /// Whether a budget is used up.
+    pub(super) fn spent(&self, executed: u64, time: Duration) -> bool {
+        self.budget_tests.is_some_and(|budget| executed >= budget)
+            || self.budget_time.is_some_and(|budget| time >= budget)
+    }
+}

@@ -1,0 +1,111 @@
+//! The question that a minimization asks, and its answers.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::delta::Outcome;
+use crate::exec::ExecError;
+use crate::triage::{Class, Crash, Key};
+
+/// How a candidate was made; it decides which key must stay (crash-keys.md, "The minimizer's
+/// oracle").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// By deleting only: class and major key must stay.
+    Deleting,
+    /// Bytes were replaced, inserted or repaired: the minor key must stay too, because rewriting
+    /// may turn one caller of a faulty function into another.
+    Rewriting,
+}
+
+/// Which limit a run was cut off by. A run that was cut off in time proves nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CutOff {
+    /// The time limit.
+    Time,
+    /// The memory limit.
+    Memory,
+}
+
+/// The keys of a crash that a candidate slipped into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct SlipKeys {
+    /// Which bug.
+    pub major: Key,
+    /// Which way into it.
+    pub minor: Key,
+}
+
+/// A candidate that crashed with another key than the one being held.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Slip {
+    /// Its class.
+    pub class: Class,
+    /// Its keys.
+    pub keys: SlipKeys,
+    /// The whole record, the first time that these keys were met; `None` later, and where the
+    /// crash was not seen again when it was examined.
+    pub crash: Option<Box<Crash>>,
+    /// The candidate.
+    pub input: Vec<u8>,
+}
+
+/// What the oracle knows of one test.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// FAIL is the failure being minimized and no other.
+    pub outcome: Outcome,
+    /// Wall time of the test.
+    pub cost: Duration,
+    /// The minor key, where the outcome is FAIL and a key was taken.
+    pub minor: Option<Key>,
+    /// The limit that ended the run, if one did.
+    pub cut_off: Option<CutOff>,
+    /// Another bug that the candidate ran into; the outcome is UNRESOLVED then.
+    pub slip: Option<Slip>,
+}
+
+impl Answer {
+    /// An answer of which nothing else is known.
+    pub fn of(outcome: Outcome) -> Answer {
+        Answer {
+            outcome,
+            cost: Duration::ZERO,
+            minor: None,
+            cut_off: None,
+            slip: None,
+        }
+    }
+}
+
+/// Why a test could not be made at all.
+#[derive(Debug, thiserror::Error)]
+pub enum OracleError {
+    /// The target cannot be run any more.
+    #[error(transparent)]
+    Exec(#[from] ExecError),
+    /// Another kind of oracle failed.
+    #[error("the test cannot be made: {why}")]
+    Failed {
+        /// What happened.
+        why: String,
+    },
+}
+
+/// Maps candidates to outcomes for one failure.
+pub trait Oracle {
+    /// Tests a candidate in the fastest way.
+    ///
+    /// # Errors
+    /// When the target cannot be run any more. An odd run is UNRESOLVED, not an error.
+    fn ask(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError>;
+
+    /// Tests a candidate in a fresh process, for proofs and confirmations: state left over by
+    /// earlier runs proves nothing. Its time limit is ten times that of [`ask`](Oracle::ask).
+    ///
+    /// # Errors
+    /// As `ask`.
+    fn ask_fresh(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError>;
+}

@@ -1,0 +1,47 @@
+//! Rebuilding a result from the input and the log alone.
+
+use super::log::{ContentHash, Log, LogError};
+use super::progress::Progress;
+use super::{Counts, MinimizeError, Minimized};
+
+/// A minimization rebuilt without its target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replayed {
+    /// The best text that the log leads to.
+    pub text: Vec<u8>,
+    /// Tests by kind.
+    pub counts: Counts,
+    /// The result; `None` where the log has no end yet.
+    pub minimized: Option<Minimized>,
+}
+
+/// Rebuilds the result of a log from `input`: feeds every logged outcome to the search and checks
+/// that it asks for just the logged candidates, in their order, with the logged hashes, and that
+/// size, hash, claim, proof and counts of the end follow.
+///
+/// # Errors
+/// [`LogError::Disagrees`] names the first line that does not hold; [`LogError::Mismatch`] says
+/// that the log is of another input; [`LogError::Empty`] that there is nothing to replay. A search
+/// that this version does not have is [`MinimizeError::UnknownSearch`].
+pub fn replay(input: &[u8], log: &Log) -> Result<Replayed, MinimizeError> {
+    let start = log.start.as_ref().ok_or(LogError::Empty)?;
+    if start.input_blake3 != ContentHash::of(input) {
+        return Err(LogError::Mismatch { what: "input" }.into());
+    }
+    if start.size != input.len() as u64 {
+        let why = "its size is not that of the input".to_owned();
+        return Err(LogError::Disagrees { line: 1, why }.into());
+    }
+    let mut progress = Progress::new(input, start)?;
+    for (line, content) in &log.lines {
+        let line = *line;
+        progress
+            .feed(content)
+            .map_err(|why| LogError::Disagrees { line, why })?;
+    }
+    Ok(Replayed {
+        text: progress.course().best().to_vec(),
+        counts: progress.course().counts,
+        minimized: progress.minimized(),
+    })
+}

@@ -1,0 +1,110 @@
+//! Budgets, and stopping.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use ddfuzz::delta::Outcome;
+use ddfuzz::minimize::{Answer, Claim, MinimizeError, Options};
+
+use crate::failures::{all_of, without_times};
+use crate::scripted::{answers, outcomes, resume_with, run, run_with, start};
+
+const INPUT: &[u8] = b"1234567812345678abcdefgh";
+
+#[test]
+fn a_budget_of_tests_ends_with_the_best_so_far_and_what_is_proven_of_it() {
+    let mut options = Options {
+        budget_tests: Some(9),
+        ..Options::default()
+    };
+    let mut oracle = outcomes(all_of(b"178"));
+    let (result, log) = run_with(INPUT, start(INPUT), &mut oracle, &mut options);
+    let result = result.expect("a result");
+    assert_eq!(result.claim, Claim::BestSoFar);
+    assert_eq!(result.counts.executed, 9);
+    assert!(result.proved.done < result.proved.of);
+    assert_eq!(all_of(b"178")(&result.text), Outcome::Fail);
+    let end = without_times(&log).pop().expect("an end");
+    assert_eq!(end["claim"], "best-so-far");
+}
+
+#[test]
+fn a_budget_of_no_time_leaves_the_input_as_it_is() {
+    let mut options = Options {
+        budget_time: Some(Duration::ZERO),
+        ..Options::default()
+    };
+    let mut oracle = outcomes(all_of(b"178"));
+    let (result, _) = run_with(INPUT, start(INPUT), &mut oracle, &mut options);
+    let result = result.expect("a result");
+    assert_eq!((result.text.as_slice(), result.counts.executed), (INPUT, 0));
+    assert_eq!(result.claim, Claim::BestSoFar);
+}
+
+#[test]
+fn a_budget_that_suffices_changes_nothing() {
+    let test = all_of(b"178");
+    let (unbounded, log) = run(INPUT, &mut outcomes(test.clone()));
+    let executed = unbounded.as_ref().expect("a result").counts.executed;
+    let mut options = Options {
+        budget_tests: Some(executed),
+        ..Options::default()
+    };
+    let (bounded, bounded_log) = run_with(INPUT, start(INPUT), &mut outcomes(test), &mut options);
+    assert_eq!(bounded.expect("a result"), unbounded.expect("a result"));
+    assert_eq!(without_times(&bounded_log), without_times(&log));
+}
+
+#[test]
+fn a_resumed_budget_counts_the_tests_before() {
+    let test = all_of(b"178");
+    let bounded = || Options {
+        budget_tests: Some(9),
+        ..Options::default()
+    };
+    let (_, whole) = run_with(
+        INPUT,
+        start(INPUT),
+        &mut outcomes(test.clone()),
+        &mut bounded(),
+    );
+    let mut oracle = outcomes(test);
+    let left = &whole[..whole.len() * 2 / 3];
+    let (_, resumed) = resume_with(INPUT, start(INPUT), left, &mut oracle, &mut bounded());
+    assert_eq!(without_times(&resumed), without_times(&whole));
+}
+
+#[test]
+fn a_stopped_minimization_says_so_and_goes_on_to_the_same_log() {
+    let test = all_of(b"178");
+    let (_, whole) = run(INPUT, &mut outcomes(test.clone()));
+    let stop = AtomicBool::new(false);
+    let asked = AtomicUsize::new(0);
+    let mut oracle = answers(|text, _| {
+        if asked.fetch_add(1, Ordering::Relaxed) == 12 {
+            stop.store(true, Ordering::Relaxed);
+        }
+        Ok(Answer::of(test(text)))
+    });
+    let mut options = Options {
+        stop: Some(&stop),
+        ..Options::default()
+    };
+    let (result, left) = run_with(INPUT, start(INPUT), &mut oracle, &mut options);
+    assert!(
+        matches!(result, Err(MinimizeError::Interrupted { .. })),
+        "{result:?}"
+    );
+    assert_eq!(asked.load(Ordering::Relaxed), 13);
+
+    let mut rest = outcomes(all_of(b"178"));
+    let (result, resumed) = resume_with(
+        INPUT,
+        start(INPUT),
+        &left,
+        &mut rest,
+        &mut Options::default(),
+    );
+    assert_eq!(result.expect("a result").claim, Claim::OneMinimal);
+    assert_eq!(without_times(&resumed), without_times(&whole));
+}

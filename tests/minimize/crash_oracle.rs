@@ -1,0 +1,231 @@
+//! The oracle that holds a crash by its keys.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ddfuzz::delta::Outcome;
+use ddfuzz::exec::mock::Mock;
+use ddfuzz::exec::{Ended, ExecError, Executor, Run};
+use ddfuzz::minimize::{
+    Answer, CrashOracle, CutOff, FreshExecutor, Held, Keyer, Kind, Oracle, OracleError, Quick,
+    SlipKeys,
+};
+use ddfuzz::triage::{Class, Crash};
+
+use crate::crashes::{crash, key, keys};
+use crate::scripted::run;
+
+const SEGV: Ended = Ended::Signal(libc::SIGSEGV);
+
+/// How the made-up target ends: the first byte decides.
+fn ended(input: &[u8]) -> Ended {
+    match input.first() {
+        Some(b'c' | b'm' | b'o' | b'f' | b'k') => SEGV,
+        Some(b't') => Ended::Timeout,
+        Some(b'O') => Ended::OutOfMemory,
+        Some(b'p' | b'e') => Ended::Exit(101),
+        Some(b'P') => Ended::Signal(libc::SIGPIPE),
+        _ => Ended::Exit(1),
+    }
+}
+
+/// What the made-up target's crashes are: class and keys; `None` where it does not crash again.
+fn crash_of(input: &[u8]) -> Option<(&'static str, SlipKeys)> {
+    match input.first()? {
+        b'c' => Some(("segv", keys("held", "held"))),
+        b'm' => Some(("segv", keys("held", "other minor"))),
+        b'o' => Some(("segv", keys("other", "other"))),
+        b'k' => Some(("smash", keys("held", "held"))),
+        b'p' => Some(("rustpanic", keys("panic", "panic"))),
+        _ => None,
+    }
+}
+
+#[derive(Default)]
+struct Scripted {
+    examined: Arc<AtomicU64>,
+}
+
+impl Keyer for Scripted {
+    fn key(&mut self, input: &[u8]) -> Result<Quick, ExecError> {
+        Ok(match crash_of(input) {
+            Some((class, keys)) => Quick::Crash {
+                class: Class(class.to_owned()),
+                major: keys.major,
+                minor: keys.minor,
+            },
+            None => Quick::Ended(Ended::Exit(0)),
+        })
+    }
+
+    fn examine(&mut self, input: &[u8]) -> Result<Option<Box<Crash>>, ExecError> {
+        self.examined.fetch_add(1, Ordering::Relaxed);
+        Ok(crash_of(input).map(|(class, keys)| Box::new(crash(class, keys))))
+    }
+}
+
+fn mock() -> Box<dyn Executor> {
+    Box::new(Mock::new(|input: &[u8]| Run::ended(ended(input))))
+}
+
+fn oracle_held(held: Held) -> (CrashOracle, Arc<AtomicU64>, Arc<AtomicU64>) {
+    let keyer = Scripted::default();
+    let examined = Arc::clone(&keyer.examined);
+    let started = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&started);
+    let fresh: FreshExecutor = Box::new(move || {
+        count.fetch_add(1, Ordering::Relaxed);
+        Ok(mock())
+    });
+    (
+        CrashOracle::new(mock(), fresh, Box::new(keyer), held, None),
+        examined,
+        started,
+    )
+}
+
+fn segv() -> Held {
+    Held::from(&crash("segv", keys("held", "held")))
+}
+
+fn ask(input: &[u8], kind: Kind) -> Answer {
+    oracle_held(segv()).0.ask(input, kind).expect("an answer")
+}
+
+#[test]
+fn the_held_crash_fails_and_a_quiet_end_passes() {
+    let answer = ask(b"c", Kind::Deleting);
+    assert_eq!(
+        (answer.outcome, answer.minor),
+        (Outcome::Fail, Some(key("held")))
+    );
+    assert_eq!(ask(b"", Kind::Deleting).outcome, Outcome::Pass);
+}
+
+#[test]
+fn another_minor_key_fails_by_deleting_and_not_by_rewriting() {
+    assert_eq!(ask(b"m", Kind::Deleting).outcome, Outcome::Fail);
+    assert_eq!(ask(b"m", Kind::Deleting).minor, Some(key("other minor")));
+    let rewritten = ask(b"m", Kind::Rewriting);
+    assert_eq!(
+        (rewritten.outcome, rewritten.slip),
+        (Outcome::Unresolved, None)
+    );
+    assert_eq!(ask(b"c", Kind::Rewriting).outcome, Outcome::Fail);
+}
+
+#[test]
+fn another_major_key_or_class_is_a_slip() {
+    for (input, class, keys) in [
+        (b"o", "segv", keys("other", "other")),
+        (b"k", "smash", keys("held", "held")),
+    ] {
+        let answer = ask(input, Kind::Deleting);
+        assert_eq!(answer.outcome, Outcome::Unresolved);
+        let slip = answer.slip.expect("a slip");
+        assert_eq!((slip.class.0.as_str(), slip.keys), (class, keys));
+        assert_eq!(slip.input, input);
+        assert_eq!(slip.crash.expect("a record").keys.major, keys.major);
+    }
+}
+
+#[test]
+fn a_slip_is_examined_once_for_its_keys() {
+    let (mut oracle, examined, _) = oracle_held(segv());
+    let slips = [b"o1", b"o2"].map(|input| {
+        oracle
+            .ask(input, Kind::Deleting)
+            .expect("an answer")
+            .slip
+            .expect("a slip")
+    });
+    assert!(slips[0].crash.is_some() && slips[1].crash.is_none());
+    assert_eq!(examined.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_crash_that_is_not_seen_again_is_unresolved() {
+    let answer = ask(b"f", Kind::Deleting);
+    assert_eq!((answer.outcome, answer.slip), (Outcome::Unresolved, None));
+}
+
+#[test]
+fn a_run_that_was_cut_off_is_unresolved_and_says_by_what() {
+    let time = ask(b"t", Kind::Deleting);
+    assert_eq!(
+        (time.outcome, time.cut_off),
+        (Outcome::Unresolved, Some(CutOff::Time))
+    );
+    let memory = ask(b"O", Kind::Deleting);
+    assert_eq!(
+        (memory.outcome, memory.cut_off),
+        (Outcome::Unresolved, Some(CutOff::Memory))
+    );
+}
+
+#[test]
+fn a_signal_from_outside_is_unresolved() {
+    assert_eq!(ask(b"P", Kind::Deleting).outcome, Outcome::Unresolved);
+}
+
+#[test]
+fn a_panic_is_told_from_an_exit_status_by_the_keyer() {
+    assert!(ask(b"p", Kind::Deleting).slip.is_some());
+    assert_eq!(ask(b"e", Kind::Deleting).outcome, Outcome::Pass);
+}
+
+#[test]
+fn where_a_panic_is_held_the_same_status_without_one_is_unresolved() {
+    let held = Held {
+        class: Class("rustpanic".to_owned()),
+        major: key("panic"),
+        minor: key("panic"),
+        ended: Ended::Exit(101),
+    };
+    let mut oracle = oracle_held(held).0;
+    assert_eq!(
+        oracle.ask(b"p", Kind::Deleting).expect("an answer").outcome,
+        Outcome::Fail
+    );
+    assert_eq!(
+        oracle.ask(b"e", Kind::Deleting).expect("an answer").outcome,
+        Outcome::Unresolved
+    );
+}
+
+#[test]
+fn proofs_run_in_an_executor_of_their_own() {
+    let (mut oracle, _, started) = oracle_held(segv());
+    for tests in 1..=3 {
+        oracle.ask_fresh(b"c", Kind::Deleting).expect("an answer");
+        assert_eq!(started.load(Ordering::Relaxed), tests);
+    }
+}
+
+#[test]
+fn a_target_that_cannot_be_started_is_an_error() {
+    let fresh: FreshExecutor = Box::new(|| {
+        Err(ExecError::Missing {
+            path: "gone".into(),
+        })
+    });
+    let mut oracle = CrashOracle::new(mock(), fresh, Box::new(Scripted::default()), segv(), None);
+    let error = oracle
+        .ask_fresh(b"c", Kind::Deleting)
+        .expect_err("an error");
+    assert!(matches!(
+        error,
+        OracleError::Exec(ExecError::Missing { .. })
+    ));
+}
+
+#[test]
+fn a_whole_minimization_holds_the_crash_and_reports_the_other() {
+    let (mut oracle, examined, started) = oracle_held(segv());
+    let (result, _) = run(b"cxxooxx", &mut oracle);
+    let result = result.expect("a result");
+    assert_eq!(result.text, b"c");
+    assert_eq!(result.minor_after, Some(key("held")));
+    assert_eq!(started.load(Ordering::Relaxed), 3, "three confirmations");
+    assert!(examined.load(Ordering::Relaxed) <= 1);
+}

@@ -1,0 +1,19 @@
+//! Minimization: the oracle, the log, and what is made of them.
+#![cfg(feature = "engine")]
+
+mod budget;
+mod certificate;
+mod crash_oracle;
+mod crashes;
+mod driver;
+mod failures;
+mod journal;
+mod lines;
+mod memory;
+mod proof;
+mod record;
+mod replay;
+mod resume;
+mod scripted;
+mod slips;
+mod verify;

@@ -1,0 +1,113 @@
+//! The proof: what the search's own outcomes leave open.
+
+use ddfuzz::delta::Outcome;
+use ddfuzz::minimize::log::{Line, Log, Phase, Source};
+use ddfuzz::minimize::{Answer, Claim, CutOff, OracleError};
+
+use crate::failures::{subsequence, without_times};
+use crate::scripted::{answers, resume_with, run, start};
+
+const INPUT: &[u8] = b"ab<cd>ef";
+
+/// Without `<` the target hangs in the fast way of execution; `fresh_fails` says what it does in a
+/// fresh process with ten times the patience.
+fn hanging(
+    fresh: impl Fn(&[u8]) -> Answer,
+) -> impl FnMut(&[u8], bool) -> Result<Answer, OracleError> {
+    move |text, in_fresh| {
+        let hangs = text == b">" || text == b"<";
+        Ok(match (hangs, in_fresh) {
+            (true, false) => cut_off(),
+            (true, true) => fresh(text),
+            (false, _) => Answer::of(subsequence(b"<>")(text)),
+        })
+    }
+}
+
+fn cut_off() -> Answer {
+    Answer {
+        cut_off: Some(CutOff::Time),
+        ..Answer::of(Outcome::Unresolved)
+    }
+}
+
+#[test]
+fn a_time_out_proves_nothing_and_is_tested_again_in_a_fresh_process() {
+    let mut oracle = answers(hanging(|_| Answer::of(Outcome::Pass)));
+    let (result, log) = run(INPUT, &mut oracle);
+    let result = result.expect("a result");
+    assert_eq!(
+        (result.text.as_slice(), result.claim),
+        (b"<>".as_slice(), Claim::OneMinimal)
+    );
+    assert_eq!(oracle.asked_fresh[..2], [b">".to_vec(), b"<".to_vec()]);
+    let log = Log::parse(&log).expect("a log");
+    let proof: Vec<_> = log
+        .lines
+        .iter()
+        .filter_map(|(_, line)| match line {
+            Line::Test(test) if test.phase == Some(Phase::Proof) => Some(test),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(proof.len(), 2);
+    assert!(proof.iter().all(|test| test.source == Source::Run));
+}
+
+#[test]
+fn a_time_out_with_all_patience_leaves_the_claim_unmade() {
+    let mut oracle = answers(hanging(|_| cut_off()));
+    let (result, _) = run(INPUT, &mut oracle);
+    let result = result.expect("a result");
+    assert_eq!(
+        (result.text.as_slice(), result.claim),
+        (b"<>".as_slice(), Claim::BestSoFar)
+    );
+    assert_eq!((result.proved.done, result.proved.of), (0, 2));
+}
+
+#[test]
+fn a_proof_test_that_fails_is_a_reduction() {
+    let mut oracle = answers(|text, fresh| match text {
+        b"<" if fresh => Ok(Answer::of(Outcome::Fail)),
+        _ => hanging(|_| Answer::of(Outcome::Pass))(text, fresh),
+    });
+    let (result, log) = run(INPUT, &mut oracle);
+    let result = result.expect("a result");
+    assert_eq!(
+        (result.text.as_slice(), result.claim),
+        (b"<".as_slice(), Claim::OneMinimal)
+    );
+    let lines = without_times(&log);
+    let last = lines
+        .iter()
+        .rfind(|line| line["kind"] == "reduce")
+        .expect("a reduction");
+    assert_eq!(last["rule"], "proof");
+}
+
+#[test]
+fn a_proof_cut_off_anywhere_is_gone_on_with() {
+    let script = || {
+        hanging(|text| {
+            Answer::of(if text == b"<" {
+                Outcome::Fail
+            } else {
+                Outcome::Pass
+            })
+        })
+    };
+    let (result, whole) = run(INPUT, &mut answers(script()));
+    let result = result.expect("a result");
+    for cut in (0..=whole.len()).step_by(7) {
+        let (again, log) = resume_with(
+            INPUT,
+            start(INPUT),
+            &whole[..cut],
+            &mut answers(script()),
+            &mut Default::default(),
+        );
+        assert_eq!(again.expect("a result"), result);
+        assert_eq!(without_times(&log), without_times(&whole));
+    }
+}
