@@ -15,7 +15,7 @@ use super::{FileError, folder};
 /// readers skip them, and the next writer may remove them.
 pub const TEMPORARY_PREFIX: &str = ".ddfuzz-tmp-";
 
-/// Whether a file of this name is a temporary one of [`write`], [`write_program`] or
+/// Whether a file of this name is a temporary one of [`write()`], [`write_program`] or
 /// [`create_new`].
 pub fn is_temporary(name: &OsStr) -> bool {
     name.as_encoded_bytes()
@@ -31,10 +31,10 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     replace(path, bytes, 0o666)
 }
 
-/// Like [`write`], and the file is executable.
+/// Like [`write()`], and the file is executable.
 ///
 /// # Errors
-/// Those of [`write`].
+/// Those of [`write()`].
 pub fn write_program(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     replace(path, bytes, 0o777)
 }
@@ -42,7 +42,7 @@ pub fn write_program(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
 /// Writes a file that is not there yet, in the same way; an existing one is never replaced.
 ///
 /// # Errors
-/// Those of [`write`], and one that [`FileError::is_existing`] when the file is there.
+/// Those of [`write()`], and one that [`FileError::is_existing`] when the file is there.
 pub fn create_new(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     temporary(path, bytes, 0o666)?
         .persist_noclobber(path)

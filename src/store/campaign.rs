@@ -29,7 +29,7 @@ pub struct Campaign {
 }
 
 /// The campaign file. The fields of the campaign that the directory belongs to stand at the top
-/// level; a directory that [`super::merge`] made belongs to none, and has only `campaigns`.
+/// level; a directory that [`super::merge()`] made belongs to none, and has only `campaigns`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CampaignFile {
     /// The version of the directory's contract.

@@ -16,7 +16,7 @@
 //! ```
 //!
 //! A [`Store`] is the one writer (by lock); a [`Reader`] needs no lock and may read while the
-//! writer is at work. [`merge`] is the union of several directories.
+//! writer is at work. [`merge()`] is the union of several directories.
 //!
 //! **No crash is ever lost.** An input is written and synced before the record that makes its
 //! entry count; an input without its record (the writer was killed in between) stays where it

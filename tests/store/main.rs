@@ -6,6 +6,7 @@ mod filing;
 mod killed;
 mod layout;
 mod merge;
+mod merge_laws;
 mod minimized;
 mod needs;
 mod open;

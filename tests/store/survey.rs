@@ -32,7 +32,7 @@ fn an_input_without_its_record_is_listed_and_completed_by_filing_it_again() {
             fs::write(&record, damage).unwrap();
         }
         let reader = Store::open_read(root.path()).unwrap();
-        assert_eq!(reader.incomplete().unwrap(), [id.clone()]);
+        assert_eq!(reader.incomplete().unwrap(), std::slice::from_ref(&id));
         assert_eq!(reader.entries(Kind::Crash, id.major()).unwrap().len(), 1);
         let mut store = Store::create_or_resume(root.path(), campaign("c1")).unwrap();
         let filed = store
