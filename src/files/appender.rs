@@ -1,0 +1,125 @@
+//! An append-only file of lines.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use super::{FileError, folder};
+
+/// Bytes read at a time on looking for the last line end.
+const CHUNK: u64 = 64 * 1024;
+
+/// An append-only file of lines, each written by one `write`. What a killed writer left after
+/// the last line end is dropped on opening, so that all that is read was written whole.
+#[derive(Debug)]
+pub struct Appender {
+    path: PathBuf,
+    file: File,
+    /// Length of the whole lines, in bytes.
+    len: u64,
+    /// Whether a part of a line may stand behind them.
+    torn: bool,
+}
+
+impl Appender {
+    /// Opens the file, or makes it, and truncates a torn last line.
+    ///
+    /// # Errors
+    /// When it cannot be opened, read or truncated.
+    pub fn open(path: &Path) -> Result<Appender, FileError> {
+        let file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .open(path)
+            .map_err(FileError::at("open", path))?;
+        let found = file.metadata().map_err(FileError::at("read", path))?.len();
+        let len = whole_lines(&file, found).map_err(FileError::at("read", path))?;
+        if len < found {
+            file.set_len(len)
+                .map_err(FileError::at("drop the torn last line of", path))?;
+        }
+        if found == 0 {
+            // The file may have been made just now: its name must survive a power cut too.
+            folder::sync(folder::parent(path))?;
+        }
+        Ok(Appender {
+            path: path.to_owned(),
+            file,
+            len,
+            torn: false,
+        })
+    }
+
+    /// Appends `line` and a line end in one `write`. It survives the death of the process at
+    /// once, and a power cut after [`Appender::sync`].
+    ///
+    /// # Errors
+    /// When `line` has a line end in it, or not all of it could be written; the part that was
+    /// written is then taken back.
+    pub fn append(&mut self, line: &[u8]) -> Result<(), FileError> {
+        let failed = |error| FileError::at("append to", &self.path)(error);
+        if line.contains(&b'\n') {
+            let why = "the line has a line end in it";
+            return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, why)));
+        }
+        let mut whole = Vec::with_capacity(line.len() + 1);
+        whole.extend_from_slice(line);
+        whole.push(b'\n');
+        // `write_all` is one `write` except where the system takes a part only (a disk almost
+        // full, a signal), and then it either completes the line or fails.
+        if self.torn {
+            self.file.set_len(self.len).map_err(failed)?;
+            self.torn = false;
+        }
+        if let Err(error) = self.file.write_all(&whole) {
+            // Should taking it back fail too, it is tried again before the next line.
+            self.torn = self.file.set_len(self.len).is_err();
+            return Err(failed(error));
+        }
+        self.len += whole.len() as u64;
+        Ok(())
+    }
+
+    /// Writes all appended lines through to the device.
+    ///
+    /// # Errors
+    /// When the system cannot.
+    pub fn sync(&self) -> Result<(), FileError> {
+        self.file
+            .sync_data()
+            .map_err(FileError::at("sync", &self.path))
+    }
+
+    /// The file's path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file's length, in bytes.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether the file has no line.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+/// The length of the file up to and with its last line end.
+fn whole_lines(file: &File, len: u64) -> io::Result<u64> {
+    let mut end = len;
+    let mut chunk = vec![0; CHUNK as usize];
+    while end > 0 {
+        let start = end.saturating_sub(CHUNK);
+        let chunk = &mut chunk[..(end - start) as usize];
+        file.read_exact_at(chunk, start)?;
+        if let Some(at) = chunk.iter().rposition(|&byte| byte == b'\n') {
+            return Ok(start + at as u64 + 1);
+        }
+        end = start;
+    }
+    Ok(0)
+}

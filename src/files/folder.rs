@@ -1,0 +1,45 @@
+//! Folders whose entries survive a power cut.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use super::FileError;
+
+/// Writes the folder's entries (new names, renames) through to the device.
+///
+/// # Errors
+/// When the folder cannot be opened or synced.
+pub fn sync(folder: &Path) -> Result<(), FileError> {
+    match File::open(folder).and_then(|file| file.sync_all()) {
+        // Some file systems (FUSE, network) know no fsync of folders; nothing more can be done.
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
+        answer => answer.map_err(FileError::at("sync the folder", folder)),
+    }
+}
+
+/// Makes the folder and all missing ones above it, each synced into its parent.
+///
+/// # Errors
+/// When one cannot be made, or a file stands in the way.
+pub fn create_all(folder: &Path) -> Result<(), FileError> {
+    if folder.as_os_str().is_empty() || folder.is_dir() {
+        return Ok(());
+    }
+    let parent = parent(folder);
+    create_all(parent)?;
+    match fs::create_dir(folder) {
+        Ok(()) => sync(parent),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
+        Err(error) => Err(FileError::at("make the folder", folder)(error)),
+    }
+}
+
+/// The folder that a file stands in; `.` for a bare name.
+pub fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        Some(_) => Path::new("."),
+        None => path,
+    }
+}

@@ -1,0 +1,81 @@
+//! One writer at a time.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use super::FileError;
+
+/// Why a lock was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// Another process holds it.
+    #[error("{} is held by {}", path.display(), match holder {
+        Some(pid) => format!("process {pid}"),
+        None => "another process".to_owned(),
+    })]
+    AlreadyLocked {
+        /// The lock file.
+        path: PathBuf,
+        /// The holder's process id, if it has written it already.
+        holder: Option<u32>,
+    },
+    /// The lock file cannot be opened or locked.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+/// An exclusive lock on a lock file, held until it is dropped or the process dies, however that
+/// happens. While it is held the file contains the holder's process id; the file stays.
+#[derive(Debug)]
+pub struct Lock {
+    file: File,
+}
+
+impl Lock {
+    /// Takes the lock without waiting; makes the file if it is not there.
+    ///
+    /// # Errors
+    /// [`LockError::AlreadyLocked`] when another process, or another `Lock` of this one, holds it.
+    pub fn acquire(path: &Path) -> Result<Lock, LockError> {
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(FileError::at("open the lock file", path))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(LockError::AlreadyLocked {
+                    path: path.to_owned(),
+                    holder: holder(&mut file),
+                });
+            }
+            Err(TryLockError::Error(error)) => {
+                return Err(FileError::at("lock", path)(error).into());
+            }
+        }
+        // The id only serves the message of whoever is refused, so a full disk does no harm here.
+        let _ = file
+            .set_len(0)
+            .and_then(|()| write!(file, "{}", std::process::id()));
+        Ok(Lock { file })
+    }
+}
+
+fn holder(file: &mut File) -> Option<u32> {
+    let mut text = String::new();
+    file.rewind().ok()?;
+    file.take(16).read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Removing the file instead would let two later writers lock two different files.
+        let _ = self.file.set_len(0);
+        let _ = self.file.unlock();
+    }
+}

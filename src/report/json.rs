@@ -1,0 +1,179 @@
+//! Results for scripts (interface.md, "JSON results"): keys are a contract, and null where
+//! nothing can be said.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+use super::GroupView;
+use crate::exec::Way;
+use crate::store::StoreError;
+use crate::triage::{Confidence, Severity};
+
+/// The result of `run`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunResult {
+    /// Runs of this call's fuzzing.
+    pub runs: u64,
+    /// Runs per second of it.
+    pub runs_per_s: f64,
+    /// Seconds of it.
+    pub seconds: f64,
+    /// The groups of the output directory's `crashes`.
+    pub groups: Vec<RunGroup>,
+    /// How many of them this call found first.
+    pub new_groups: u64,
+    /// Groups of hangs.
+    pub hangs: u64,
+    /// Groups of runs over the memory limit.
+    pub ooms: u64,
+    /// Groups of crashes that did not come again.
+    pub flaky: u64,
+    /// The way of execution.
+    pub exec: Way,
+    /// Whether it went on with an earlier call's campaign.
+    pub resumed: bool,
+}
+
+/// One group in the result of `run`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunGroup {
+    /// The first 12 hex digits of the major key.
+    pub major: String,
+    /// The first 12 hex digits of the minor key.
+    pub minor: String,
+    /// What kind of death.
+    pub class: String,
+    /// Runs of all campaigns that ended so.
+    pub runs_seen: u64,
+    /// Size of the input as found, in bytes.
+    pub size_before: u64,
+    /// Size of the best input known, in bytes.
+    pub size_after: u64,
+    /// The claim; null while the minimization has not ended.
+    pub claim: Option<String>,
+    /// Tests by how they were answered, as in the result of `min`; null like the claim.
+    pub tests: Option<Value>,
+    /// The file of the best input known.
+    #[serde(serialize_with = "lossy")]
+    pub file: PathBuf,
+    /// The minimization log; null where there is none.
+    #[serde(serialize_with = "lossy_option")]
+    pub log: Option<PathBuf>,
+}
+
+impl From<&GroupView> for RunGroup {
+    fn from(view: &GroupView) -> RunGroup {
+        let minimized = view.minimized.as_ref();
+        RunGroup {
+            major: view.major.short(),
+            minor: view.minor.short(),
+            class: view.class.to_string(),
+            runs_seen: view.runs_seen,
+            size_before: view.size_before,
+            size_after: view.size_after(),
+            claim: minimized.map(|minimized| minimized.claim.clone()),
+            tests: minimized.map(|minimized| minimized.tests.clone()),
+            file: view.file.clone(),
+            log: view.log.clone(),
+        }
+    }
+}
+
+/// The result of `triage`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct TriageResult {
+    /// All inputs.
+    pub inputs: Vec<TriageInput>,
+    /// The groups that they fall into.
+    pub groups: Vec<TriageGroup>,
+}
+
+/// One input in the result of `triage`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TriageInput {
+    /// Its file.
+    #[serde(serialize_with = "lossy")]
+    pub file: PathBuf,
+    /// How the run ended.
+    pub ended: Option<String>,
+    /// What kind of death; null where it does not crash.
+    pub class: Option<String>,
+    /// The first 12 hex digits of the major key.
+    pub major: Option<String>,
+    /// The first 12 hex digits of the minor key.
+    pub minor: Option<String>,
+    /// The way of execution.
+    pub way: Option<Way>,
+    /// How far the keys can be trusted.
+    pub confidence: Option<Confidence>,
+    /// Tries that crashed so.
+    pub hits: u32,
+    /// Tries made.
+    pub tries: u32,
+}
+
+/// One group in the result of `triage`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TriageGroup {
+    /// The first 12 hex digits of the major key.
+    pub major: String,
+    /// What kind of death.
+    pub class: String,
+    /// The highest estimate of its inputs.
+    pub severity: Severity,
+    /// Inputs in it.
+    pub count: u64,
+    /// The file of the least of them.
+    #[serde(serialize_with = "lossy")]
+    pub representative: PathBuf,
+}
+
+/// An error: `{"error":{"kind","message","path","hint"}}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ErrorReport {
+    /// The error.
+    pub error: ErrorBody,
+}
+
+/// What an [`ErrorReport`] says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ErrorBody {
+    /// A name for scripts.
+    pub kind: String,
+    /// A sentence for people.
+    pub message: String,
+    /// The path concerned.
+    #[serde(serialize_with = "lossy_option")]
+    pub path: Option<PathBuf>,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl From<&StoreError> for ErrorReport {
+    fn from(error: &StoreError) -> ErrorReport {
+        let path = error.path();
+        ErrorReport {
+            error: ErrorBody {
+                kind: error.kind().to_owned(),
+                message: error.to_string(),
+                path: Some(std::path::absolute(path).unwrap_or_else(|_| path.to_owned())),
+                hint: error.hint().map(str::to_owned),
+            },
+        }
+    }
+}
+
+/// A path as JSON; what is not UTF-8 in it stands as replacement characters, for a result with
+/// an odd name is better than none.
+fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&path.to_string_lossy())
+}
+
+fn lossy_option<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
+    match path {
+        Some(path) => lossy(path, serializer),
+        None => serializer.serialize_none(),
+    }
+}

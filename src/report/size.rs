@@ -1,0 +1,61 @@
+//! Bytes, counts and durations for people.
+
+use std::time::Duration;
+
+/// Names of the powers of 1024, from the first.
+const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+
+/// A size: `0 bytes`, `1 byte`, `1023 bytes`, `4.0 KiB`, `2.1 GiB`.
+pub fn bytes(size: u64) -> String {
+    if size < 1024 {
+        return counted(size, "byte");
+    }
+    let mut value = size as f64 / 1024.0;
+    let mut unit = 0;
+    // What would be rounded to 1024.0 is already the next unit.
+    while value >= 1023.95 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    format!("{value:.1} {}", UNITS[unit])
+}
+
+/// A reduction: `40 → 6 bytes`, `1.0 MiB → 6 bytes`.
+pub fn reduction(before: u64, after: u64) -> String {
+    if before < 1024 && after < 1024 {
+        format!("{before} → {}", bytes(after))
+    } else {
+        format!("{} → {}", bytes(before), bytes(after))
+    }
+}
+
+/// A count with its unit, in the plural except for one: `0 tests`, `1 test`, `12,345 tests`.
+pub fn counted(count: u64, unit: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {unit}{plural}", grouped(count))
+}
+
+/// A count in groups of three digits: `12,345`.
+pub fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.char_indices() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A duration in its two largest units: `0 ms`, `850 ms`, `12.3 s`, `4 m 05 s`, `2 h 03 m`.
+pub fn duration(duration: Duration) -> String {
+    let millis = duration.as_millis();
+    let seconds = duration.as_secs();
+    match seconds {
+        0 => format!("{millis} ms"),
+        1..60 => format!("{}.{} s", seconds, millis % 1000 / 100),
+        60..3600 => format!("{} m {:02} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {:02} m", seconds / 3600, seconds / 60 % 60),
+    }
+}

@@ -1,0 +1,74 @@
+//! Tables that fit the terminal.
+
+use super::block::severity;
+use super::text::{cut, printable};
+use super::{GroupView, TriageResult, size};
+
+/// Characters between two columns.
+const GAP: &str = "  ";
+
+/// The groups of an output directory, one line each, no line longer than `width` characters
+/// (`None`: as long as need be).
+pub fn groups_table(groups: &[GroupView], width: Option<usize>) -> String {
+    let header = [
+        "KIND", "GROUP", "CLASS", "SEVERITY", "SEEN", "SIZE", "CLAIM", "WHERE",
+    ];
+    let rows = groups.iter().map(|group| {
+        let claim = group
+            .minimized
+            .as_ref()
+            .map(|minimized| minimized.claim.clone());
+        [
+            group.kind.folder().to_owned(),
+            group.major.short(),
+            group.class.to_string(),
+            severity(group.severity).to_owned(),
+            size::grouped(group.runs_seen),
+            size::reduction(group.size_before, group.size_after()),
+            claim.unwrap_or_else(|| "-".to_owned()),
+            group.place.clone().unwrap_or_else(|| "-".to_owned()),
+        ]
+    });
+    render(header, rows.collect(), width)
+}
+
+/// The inputs of a triage, one line each, like [`groups_table`].
+pub fn triage_table(result: &TriageResult, width: Option<usize>) -> String {
+    let header = ["GROUP", "CLASS", "ENDED", "HITS", "FILE"];
+    let rows = result.inputs.iter().map(|input| {
+        let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+        [
+            or_none(&input.major),
+            or_none(&input.class),
+            or_none(&input.ended),
+            format!("{}/{}", input.hits, input.tries),
+            input.file.to_string_lossy().into_owned(),
+        ]
+    });
+    render(header, rows.collect(), width)
+}
+
+/// Columns as wide as their widest cell; lines that are too long lose their ends.
+fn render<const N: usize>(
+    header: [&str; N],
+    rows: Vec<[String; N]>,
+    width: Option<usize>,
+) -> String {
+    let mut lines = vec![header.map(str::to_owned)];
+    lines.extend(rows.into_iter().map(|row| row.map(|cell| printable(&cell))));
+    let widths: [usize; N] = std::array::from_fn(|column| {
+        let cells = lines.iter().map(|line| line[column].chars().count());
+        cells.max().unwrap_or(0)
+    });
+    let mut text = String::new();
+    for line in &lines {
+        let cells = line.iter().zip(widths);
+        let cells: Vec<String> = cells
+            .map(|(cell, width)| format!("{cell:<width$}"))
+            .collect();
+        let joined = cells.join(GAP);
+        text.push_str(&cut(joined.trim_end(), width.unwrap_or(usize::MAX)));
+        text.push('\n');
+    }
+    text
+}

@@ -1,0 +1,53 @@
+//! Text of unknown origin on a terminal.
+
+use std::path::Path;
+
+/// The text without what could move the cursor or turn the writing direction: control and
+/// format characters stand as their escapes.
+pub fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        if is_invisible(character) {
+            shown.extend(character.escape_default());
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}
+
+/// Control characters, marks of writing direction, and characters without width.
+fn is_invisible(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{61c}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{feff}'
+        )
+}
+
+/// The first `width` characters, the last of them `…` where there were more.
+pub fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let mut shown: String = text.chars().take(width.saturating_sub(1)).collect();
+    if width > 0 {
+        shown.push('…');
+    }
+    shown
+}
+
+/// The path as one word of a shell command.
+pub fn shell_word(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:,@%".contains(&byte);
+    if !text.is_empty() && text.bytes().all(plain) {
+        text.into_owned()
+    } else {
+        format!("'{}'", printable(&text).replace('\'', r"'\''"))
+    }
+}

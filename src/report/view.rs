@@ -1,0 +1,114 @@
+//! What reports show of one group.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::store::{Entry, Group, Kind, Minimized, StoreError};
+use crate::triage::{Class, Crash, Key, Severity};
+
+/// What reports show of one group, through one of its entries (its representative).
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupView {
+    /// The kind of finding.
+    pub kind: Kind,
+    /// The major key.
+    pub major: Key,
+    /// The minor key of the entry.
+    pub minor: Key,
+    /// What kind of death.
+    pub class: Class,
+    /// The group's estimate.
+    pub severity: Severity,
+    /// Why the entry has its estimate.
+    pub severity_reason: String,
+    /// Where in the user's code ([`place`]).
+    pub place: Option<String>,
+    /// Runs of all campaigns that ended so.
+    pub runs_seen: u64,
+    /// Size of the input as found, in bytes.
+    pub size_before: u64,
+    /// The best input known.
+    pub reproducer: Vec<u8>,
+    /// How the minimization ended; `None` where it has not.
+    pub minimized: Option<Minimized>,
+    /// The file of the best input known, absolute.
+    pub file: PathBuf,
+    /// The minimization log, absolute; `None` where there is none.
+    pub log: Option<PathBuf>,
+    /// The script that shows the crash, absolute; `None` where there is none.
+    pub script: Option<PathBuf>,
+}
+
+impl GroupView {
+    /// Reads what there is to show of `group` through `entry`.
+    ///
+    /// # Errors
+    /// When the entry's input cannot be read.
+    pub fn load(group: &Group, entry: &Entry) -> Result<GroupView, StoreError> {
+        let size_before = match &entry.minimized {
+            Some(minimized) => minimized.size_before,
+            None => entry.original_bytes()?.len() as u64,
+        };
+        let existing = |path: PathBuf| path.is_file().then(|| absolute(&path));
+        Ok(GroupView {
+            kind: group.kind,
+            major: group.record.major,
+            minor: entry.crash.keys.minor,
+            class: group.record.class.clone(),
+            severity: group.record.severity,
+            severity_reason: entry.crash.severity_reason.clone(),
+            place: place(&entry.crash),
+            runs_seen: group.runs_seen(),
+            size_before,
+            reproducer: entry.reproducer_bytes()?,
+            minimized: entry.minimized.clone(),
+            file: absolute(&entry.reproducer()),
+            log: existing(entry.log()),
+            script: existing(entry.script()),
+        })
+    }
+
+    /// Size of the best input known, in bytes.
+    pub fn size_after(&self) -> u64 {
+        self.reproducer.len() as u64
+    }
+
+    /// Tests that the minimization executed, where it has ended and says so.
+    pub fn tests_executed(&self) -> Option<u64> {
+        let tests = &self.minimized.as_ref()?.tests;
+        tests.get("executed").and_then(Value::as_u64)
+    }
+
+    /// The claim as a sentence with what it rests on.
+    pub fn claim(&self) -> String {
+        match &self.minimized {
+            None => "not minimized yet".to_owned(),
+            Some(minimized) if minimized.is_proved() => {
+                let tests = super::size::counted(minimized.proved.of, "test");
+                format!("{}, proved by {tests}", minimized.claim)
+            }
+            Some(minimized) => {
+                let claim = minimized.claim.replace('-', " ");
+                let proved = minimized.proved;
+                format!("{claim}, {} of {} proved", proved.done, proved.of)
+            }
+        }
+    }
+}
+
+/// Where in the user's code a crash happened: the innermost own frame, by name and line where
+/// they are known, else by module and offset.
+pub fn place(crash: &Crash) -> Option<String> {
+    let frame = crash.frames.iter().find(|frame| frame.own)?;
+    let name =
+        (frame.name.clone()).unwrap_or_else(|| format!("{}+{:#x}", frame.module, frame.offset));
+    Some(match &frame.line {
+        Some(line) => format!("{name} at {line}"),
+        None => name,
+    })
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}

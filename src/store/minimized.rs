@@ -1,0 +1,39 @@
+//! How a minimization ended (`minimized.json`).
+
+use serde::{Deserialize, Serialize};
+
+use crate::triage::Key;
+
+/// How many of the proof's single-unit removals have an outcome that is not FAIL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Proved {
+    /// Removals proved.
+    pub done: u64,
+    /// Removals there are.
+    pub of: u64,
+}
+
+/// How a minimization ended. Written last, so that where it stands the reproducer and the log
+/// beside it are final.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Minimized {
+    /// `1-minimal`, `2-minimal` or `best-so-far`.
+    pub claim: String,
+    /// Size of the input as found, in bytes.
+    pub size_before: u64,
+    /// Size of the reproducer, in bytes.
+    pub size_after: u64,
+    /// Tests by how they were answered, as in the JSON result of `min`.
+    pub tests: serde_json::Value,
+    /// What the claim rests on.
+    pub proved: Proved,
+    /// The minor key of the reproducer, which may differ from the input's.
+    pub minor_after: Option<Key>,
+}
+
+impl Minimized {
+    /// Whether the claim is more than the best so far, and every part of it is proved.
+    pub fn is_proved(&self) -> bool {
+        self.claim != "best-so-far" && self.proved.done >= self.proved.of
+    }
+}

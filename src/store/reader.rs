@@ -1,0 +1,184 @@
+//! Reading an output directory, also while its writer is at work.
+
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::open::{self, Found};
+use super::survey::{self, Survey};
+use super::{CampaignFile, Entry, EntryId, Group, Kind, StoreError, json, layout, listing};
+
+/// The checkpoint with its owner, so that a later campaign never goes on with an earlier one's.
+#[derive(Serialize, Deserialize)]
+pub(super) struct State<T> {
+    pub(super) campaign: String,
+    pub(super) state: T,
+}
+
+/// An output directory to be read. Nothing is locked or changed; each call reads the files as
+/// they stand, temporary and incomplete ones left out.
+#[derive(Clone, Debug)]
+pub struct Reader {
+    root: PathBuf,
+}
+
+impl Reader {
+    /// Opens the directory.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`], [`StoreError::NotOurs`], [`StoreError::OtherVersion`], or a
+    /// damaged campaign file.
+    pub fn open(root: &Path) -> Result<Reader, StoreError> {
+        match open::examine(root)? {
+            Found::Ours(_) => Ok(Reader::at(root)),
+            Found::Nothing if root.is_dir() => Err(StoreError::NotOurs {
+                path: root.to_owned(),
+            }),
+            Found::Nothing => Err(StoreError::Missing {
+                path: root.to_owned(),
+            }),
+        }
+    }
+
+    /// A reader of a directory that is known to be ours.
+    pub(super) fn at(root: &Path) -> Reader {
+        Reader {
+            root: root.to_owned(),
+        }
+    }
+
+    /// The directory.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Whose directory it is.
+    ///
+    /// # Errors
+    /// When the campaign file is gone or damaged.
+    pub fn campaigns(&self) -> Result<CampaignFile, StoreError> {
+        CampaignFile::read(&self.root)?.ok_or_else(|| StoreError::NotOurs {
+            path: self.root.clone(),
+        })
+    }
+
+    /// The groups of one kind, by major key.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn groups(&self, kind: Kind) -> Result<Vec<Group>, StoreError> {
+        let mut groups = Vec::new();
+        for major in survey::majors(&self.root, kind)? {
+            groups.extend(self.group(kind, &major)?);
+        }
+        Ok(groups)
+    }
+
+    /// The group of this name (12 hex digits); `None` where there is none with a complete entry.
+    /// Its record is made from its entries, so it is right also when its writer was killed
+    /// between an entry and the record.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn group(&self, kind: Kind, major: &str) -> Result<Option<Group>, StoreError> {
+        let survey = Survey::read(&self.root, kind, major)?;
+        Ok(survey.map(|survey| Group {
+            kind,
+            folder: layout::group_folder(&self.root, kind, major),
+            record: survey.record,
+        }))
+    }
+
+    /// The groups of all kinds whose major key begins with these hex digits.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn groups_named(&self, beginning: &str) -> Result<Vec<Group>, StoreError> {
+        let mut groups = Vec::new();
+        for kind in Kind::ALL {
+            for major in survey::majors(&self.root, kind)? {
+                if major.starts_with(beginning) || beginning.starts_with(&major) {
+                    groups.extend(self.group(kind, &major)?);
+                }
+            }
+        }
+        groups.retain(|group| group.record.major.to_string().starts_with(beginning));
+        Ok(groups)
+    }
+
+    /// The complete entries of a group, by minor key and HASH.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn entries(&self, kind: Kind, major: &str) -> Result<Vec<Entry>, StoreError> {
+        let mut entries = Vec::new();
+        for id in survey::entry_ids(&self.root, kind, major)? {
+            entries.extend(Entry::read(&self.root, &id)?);
+        }
+        Ok(entries)
+    }
+
+    /// One entry; `None` where it is not there or not complete.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn entry(&self, id: &EntryId) -> Result<Option<Entry>, StoreError> {
+        Entry::read(&self.root, id)
+    }
+
+    /// The entries that have an input without triage's record, because their writer was killed
+    /// in between. Triaging the file `original` in the entry's [`EntryId::folder`] and filing it
+    /// again completes them.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn incomplete(&self) -> Result<Vec<EntryId>, StoreError> {
+        let mut ids = Vec::new();
+        for kind in Kind::ALL {
+            for major in survey::majors(&self.root, kind)? {
+                for id in survey::entry_ids(&self.root, kind, &major)? {
+                    let original = id.folder(&self.root).join(layout::ORIGINAL);
+                    if original.is_file() && Entry::read(&self.root, &id)?.is_none() {
+                        ids.push(id);
+                    }
+                }
+            }
+        }
+        Ok(ids)
+    }
+
+    /// The files of the corpus, by name.
+    ///
+    /// # Errors
+    /// When the folder cannot be listed.
+    pub fn corpus(&self) -> Result<Vec<PathBuf>, StoreError> {
+        let folder = self.root.join(layout::CORPUS);
+        let names = listing::names(&folder, layout::is_hash_name)?;
+        Ok(names.into_iter().map(|name| folder.join(name)).collect())
+    }
+
+    /// The checkpoint of the campaign that the directory belongs to; `None` where it has saved
+    /// none.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or holds something else than a `T`.
+    pub fn load_state<T: DeserializeOwned>(&self) -> Result<Option<T>, StoreError> {
+        let current = self.campaigns()?.current.map(|campaign| campaign.id);
+        let path = self.root.join(layout::STATE);
+        let Some(saved) = json::read::<State<Value>>(&path)? else {
+            return Ok(None);
+        };
+        if Some(&saved.campaign) != current.as_ref() {
+            return Ok(None);
+        }
+        match serde_json::from_value(saved.state) {
+            Ok(state) => Ok(Some(state)),
+            Err(error) => Err(StoreError::Damaged {
+                path,
+                why: error.to_string(),
+            }),
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Tests of `ddfuzz::files`.
+#![cfg(feature = "engine")]
+
+mod appender;
+mod atomic;
+mod folder;
+mod lock;

@@ -1,0 +1,81 @@
+//! The block of a new group.
+
+use ddfuzz::report::{GroupView, block};
+use ddfuzz::store::{Kind, Minimized};
+
+use crate::sample::view;
+
+#[test]
+fn a_group_is_shown_in_eight_lines() {
+    let short = view().major.short();
+    let expected = format!(
+        "crash {short}: segv, high (write to a wild address)\n\
+         \x20 where   parse_line at ul.c:40\n\
+         \x20 size    40 → 6 bytes in 17 tests\n\
+         \x20 claim   1-minimal, proved by 6 tests\n\
+         \x20 input   41 1b 5b 32 4a 0a  |A.[2J.|\n\
+         \x20 replay  '/my out/reproduce.sh'\n\
+         \x20 file    /out/minimized\n\
+         \x20 log     /out/log.jsonl\n"
+    );
+    assert_eq!(block(&view()), expected);
+}
+
+#[test]
+fn an_unproved_claim_says_how_much_is_proved() {
+    let mut view = view();
+    let minimized = view.minimized.as_mut().unwrap();
+    minimized.claim = "best-so-far".to_owned();
+    minimized.proved.done = 2;
+    assert!(block(&view).contains("  claim   best so far, 2 of 6 proved\n"));
+}
+
+#[test]
+fn what_is_not_known_is_said_so() {
+    let view = GroupView {
+        kind: Kind::Hang,
+        place: None,
+        minimized: None,
+        log: None,
+        script: None,
+        ..view()
+    };
+    let text = block(&view);
+    assert!(text.starts_with("hang "));
+    for line in [
+        "where   unknown",
+        "size    40 → 6 bytes\n",
+        "claim   not minimized yet",
+    ] {
+        assert!(text.contains(line), "{line} in {text}");
+    }
+    assert_eq!(text.lines().count(), 8);
+}
+
+#[test]
+fn tests_are_left_out_where_the_outcome_does_not_say() {
+    let minimized = Minimized {
+        tests: serde_json::Value::Null,
+        ..view().minimized.unwrap()
+    };
+    let view = GroupView {
+        minimized: Some(minimized),
+        ..view()
+    };
+    assert!(block(&view).contains("size    40 → 6 bytes\n"));
+}
+
+#[test]
+fn names_of_the_target_cannot_write_to_the_terminal() {
+    let hostile = "x\x1b[2J\r\n\u{202e}y".to_owned();
+    let view = GroupView {
+        class: ddfuzz::triage::Class(hostile.clone()),
+        severity_reason: hostile.clone(),
+        place: Some(hostile.clone()),
+        file: hostile.into(),
+        ..view()
+    };
+    let text = block(&view);
+    assert_eq!(text.lines().count(), 8);
+    assert!(!text.contains(['\x1b', '\r', '\u{202e}']));
+}

@@ -1,0 +1,124 @@
+//! Results for scripts.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+
+use ddfuzz::exec::Way;
+use ddfuzz::report::{
+    ErrorReport, GroupView, RunGroup, RunResult, TriageGroup, TriageInput, TriageResult,
+};
+use ddfuzz::store::StoreError;
+use ddfuzz::triage::{Confidence, Severity};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::sample::view;
+
+fn value(result: &impl Serialize) -> Value {
+    serde_json::from_str(&serde_json::to_string(result).unwrap()).unwrap()
+}
+
+#[test]
+fn a_run_has_exactly_the_keys_of_the_contract() {
+    let result = RunResult {
+        runs: 10,
+        runs_per_s: 5.0,
+        seconds: 2.0,
+        groups: vec![RunGroup::from(&view())],
+        new_groups: 1,
+        hangs: 2,
+        ooms: 3,
+        flaky: 4,
+        exec: Way::Inject,
+        resumed: false,
+    };
+    let expected = json!({
+        "runs": 10, "runs_per_s": 5.0, "seconds": 2.0,
+        "groups": [{
+            "major": view().major.short(), "minor": view().minor.short(), "class": "segv",
+            "runs_seen": 1234, "size_before": 40, "size_after": 6, "claim": "1-minimal",
+            "tests": {"executed": 17, "cached": 2}, "file": "/out/minimized",
+            "log": "/out/log.jsonl",
+        }],
+        "new_groups": 1, "hangs": 2, "ooms": 3, "flaky": 4, "exec": "inject", "resumed": false,
+    });
+    assert_eq!(value(&result), expected);
+}
+
+#[test]
+fn a_group_that_is_not_minimized_has_null_for_what_is_not_known() {
+    let group = value(&RunGroup::from(&GroupView {
+        minimized: None,
+        log: None,
+        ..view()
+    }));
+    for key in ["claim", "tests", "log"] {
+        assert_eq!(group.get(key), Some(&Value::Null), "{key}");
+    }
+}
+
+#[test]
+fn a_triage_has_exactly_the_keys_of_the_contract() {
+    let crashing = TriageInput {
+        file: "/in/a".into(),
+        ended: Some("SIGSEGV".to_owned()),
+        class: Some("segv".to_owned()),
+        major: Some("0123456789ab".to_owned()),
+        minor: Some("ba9876543210".to_owned()),
+        way: Some(Way::Command),
+        confidence: Some(Confidence::High),
+        hits: 3,
+        tries: 3,
+    };
+    let passing = TriageInput {
+        class: None,
+        major: None,
+        minor: None,
+        confidence: None,
+        ..crashing.clone()
+    };
+    let group = TriageGroup {
+        major: "0123456789ab".to_owned(),
+        class: "segv".to_owned(),
+        severity: Severity::Low,
+        count: 1,
+        representative: "/in/a".into(),
+    };
+    let result = TriageResult {
+        inputs: vec![crashing, passing],
+        groups: vec![group],
+    };
+    let expected = json!({
+        "inputs": [
+            {"file": "/in/a", "ended": "SIGSEGV", "class": "segv", "major": "0123456789ab",
+             "minor": "ba9876543210", "way": "command", "confidence": "high", "hits": 3, "tries": 3},
+            {"file": "/in/a", "ended": "SIGSEGV", "class": null, "major": null, "minor": null,
+             "way": "command", "confidence": null, "hits": 3, "tries": 3},
+        ],
+        "groups": [{"major": "0123456789ab", "class": "segv", "severity": "low", "count": 1,
+                    "representative": "/in/a"}],
+    });
+    assert_eq!(value(&result), expected);
+}
+
+#[test]
+fn an_error_has_kind_message_path_and_hint() {
+    let report = ErrorReport::from(&StoreError::NotOurs { path: "/x".into() });
+    let expected = json!({"error": {
+        "kind": "not-an-output-directory",
+        "message": "/x is not an output directory of ddfuzz",
+        "path": "/x",
+        "hint": "choose an empty or new directory with `-o DIR`",
+    }});
+    assert_eq!(value(&report), expected);
+}
+
+#[test]
+fn a_path_that_is_not_utf8_does_not_cost_the_result() {
+    let file = OsString::from_vec(b"/a\xff".to_vec()).into();
+    let group = value(&RunGroup {
+        file,
+        ..RunGroup::from(&view())
+    });
+    assert_eq!(group["file"], "/a\u{fffd}");
+}

@@ -1,0 +1,11 @@
+//! Tests of `ddfuzz::report`.
+#![cfg(feature = "engine")]
+
+mod block;
+mod hexdump;
+mod json;
+mod sample;
+mod size;
+mod table;
+mod text;
+mod view;

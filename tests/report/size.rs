@@ -1,0 +1,52 @@
+//! Sizes, counts and durations.
+
+use std::time::Duration;
+
+use ddfuzz::report::size::{bytes, counted, duration, grouped, reduction};
+
+#[test]
+fn sizes_are_exact_below_a_kibibyte_and_rounded_above() {
+    for (size, text) in [
+        (0, "0 bytes"),
+        (1, "1 byte"),
+        (1023, "1,023 bytes"),
+        (1024, "1.0 KiB"),
+        (1536, "1.5 KiB"),
+        (1024 * 1024 - 1, "1.0 MiB"),
+        (1 << 30, "1.0 GiB"),
+        (u64::MAX, "16777216.0 TiB"),
+    ] {
+        assert_eq!(bytes(size), text);
+    }
+}
+
+#[test]
+fn a_reduction_names_its_unit_once_where_it_is_the_same() {
+    assert_eq!(reduction(40, 6), "40 → 6 bytes");
+    assert_eq!(reduction(1000, 1), "1000 → 1 byte");
+    assert_eq!(reduction(1 << 20, 0), "1.0 MiB → 0 bytes");
+}
+
+#[test]
+fn counts_are_grouped_by_thousands() {
+    assert_eq!(counted(1, "test"), "1 test");
+    assert_eq!(counted(0, "test"), "0 tests");
+    assert_eq!(grouped(999), "999");
+    assert_eq!(grouped(1000), "1,000");
+    assert_eq!(grouped(1_234_567), "1,234,567");
+}
+
+#[test]
+fn durations_have_their_two_largest_units() {
+    for (millis, text) in [
+        (0, "0 ms"),
+        (999, "999 ms"),
+        (1000, "1.0 s"),
+        (59_999, "59.9 s"),
+        (60_000, "1 m 00 s"),
+        (245_000, "4 m 05 s"),
+        (7_380_000, "2 h 03 m"),
+    ] {
+        assert_eq!(duration(Duration::from_millis(millis)), text);
+    }
+}

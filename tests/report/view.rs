@@ -1,0 +1,80 @@
+//! From an output directory to what is shown.
+
+use ddfuzz::report::GroupView;
+use ddfuzz::store::{Campaign, Kind, Store};
+use ddfuzz::triage::{Crash, Key};
+use serde_json::json;
+
+fn crash(frames: serde_json::Value) -> Crash {
+    let key = Key::of([b"key".as_slice()]);
+    serde_json::from_value(json!({
+        "v": 1, "keys": {"major": key, "minor": key, "stable": null, "version": 1},
+        "class": "segv", "ended": {"signal": 11}, "confidence": "high", "severity": "low",
+        "severity_reason": "null dereference", "way": "inject", "capture": "ptrace", "hits": 3,
+        "tries": 3, "frames": frames,
+        "limits": {"cpu_ms": 1, "wall_ms": 1, "memory": 1, "file_size": 1, "processes": 1},
+        "found": null,
+    }))
+    .unwrap()
+}
+
+fn frame(own: bool, name: Option<&str>, line: Option<&str>) -> serde_json::Value {
+    json!({"module": "exe", "offset": 255, "function_start": null, "name": name, "line": line,
+           "own": own})
+}
+
+fn loaded(crash: &Crash) -> GroupView {
+    let root = tempfile::tempdir().unwrap();
+    let campaign = Campaign {
+        id: "c1".to_owned(),
+        command_line: Vec::new(),
+        target: None,
+        ways: Vec::new(),
+        seed: None,
+        started: String::new(),
+        host: String::new(),
+    };
+    let mut store = Store::create_or_resume(root.path(), campaign).unwrap();
+    let filed = store.file(Kind::Crash, crash, b"original").unwrap();
+    store
+        .set_seen(Kind::Crash, crash.keys.major, "c1", 3)
+        .unwrap();
+    store.write_minimized(&filed.id, b"or").unwrap();
+    let group = store.reader().groups(Kind::Crash).unwrap().remove(0);
+    let entry = store.reader().entry(&filed.id).unwrap().unwrap();
+    GroupView::load(&group, &entry).unwrap()
+}
+
+#[test]
+fn a_stored_group_is_shown_with_its_sizes_and_files() {
+    let view = loaded(&crash(json!([frame(true, Some("f"), None)])));
+    assert_eq!(
+        (view.size_before, view.size_after(), view.runs_seen),
+        (8, 2, 3)
+    );
+    assert!(view.file.is_absolute() && view.file.ends_with("minimized"));
+    assert_eq!((view.log, view.script), (None, None));
+    assert_eq!(view.reproducer, b"or");
+}
+
+#[test]
+fn the_place_is_the_innermost_frame_of_the_users_code() {
+    for (frames, place) in [
+        (json!([]), None),
+        (json!([frame(false, Some("strlen"), None)]), None),
+        (
+            json!([
+                frame(false, Some("strlen"), None),
+                frame(true, Some("f"), Some("a.c:1"))
+            ]),
+            Some("f at a.c:1"),
+        ),
+        (
+            json!([frame(true, Some("f"), None), frame(true, Some("g"), None)]),
+            Some("f"),
+        ),
+        (json!([frame(true, None, None)]), Some("exe+0xff")),
+    ] {
+        assert_eq!(loaded(&crash(frames)).place.as_deref(), place);
+    }
+}

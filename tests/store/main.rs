@@ -1,0 +1,19 @@
+//! Tests of `ddfuzz::store`.
+#![cfg(feature = "engine")]
+
+mod campaign;
+mod filing;
+mod killed;
+mod layout;
+mod merge;
+mod merge_laws;
+mod minimized;
+mod needs;
+mod open;
+mod read_only;
+mod reproduce;
+mod sample;
+mod survey;
+mod target;
+mod timestamp;
+mod tree;

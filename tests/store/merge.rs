@@ -1,0 +1,227 @@
+//! Merging: what stays.
+
+use std::fs;
+use std::path::Path;
+
+use ddfuzz::store::{Kind, Merged, Store, StoreError, merge};
+use tempfile::TempDir;
+
+use crate::sample::{by_run, campaign, crash, key, outcome};
+use crate::tree::{files, tree};
+
+fn store(folder: &Path, name: &str) -> Store {
+    Store::create_or_resume(&folder.join(name), campaign(name)).unwrap()
+}
+
+#[test]
+fn entries_are_united_and_counts_are_the_larger_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut a, mut b) = (store(folder.path(), "a"), store(folder.path(), "b"));
+    a.file(Kind::Crash, &by_run(crash("m", "n"), 0), b"1")
+        .unwrap();
+    a.set_seen(Kind::Crash, key("m"), "a", 3).unwrap();
+    a.set_seen(Kind::Crash, key("m"), "x", 9).unwrap();
+    b.file(Kind::Crash, &by_run(crash("m", "n"), 5), b"2")
+        .unwrap();
+    b.file(Kind::Oom, &by_run(crash("m", "n"), 5), b"2")
+        .unwrap();
+    b.set_seen(Kind::Crash, key("m"), "b", 4).unwrap();
+    b.set_seen(Kind::Crash, key("m"), "x", 7).unwrap();
+    b.save_state(&1).unwrap();
+    // Both writers are still at work.
+    let out = folder.path().join("out");
+    let inputs = ["a", "b"].map(|name| folder.path().join(name));
+    let merged = merge(&inputs, &out).unwrap();
+    assert_eq!(
+        merged,
+        Merged {
+            groups: 2,
+            new_entries: 3
+        }
+    );
+    assert_eq!(
+        merge(&inputs, &out).unwrap(),
+        Merged {
+            groups: 2,
+            new_entries: 0
+        }
+    );
+    let reader = Store::open_read(&out).unwrap();
+    let group = reader.groups(Kind::Crash).unwrap().remove(0);
+    let seen: Vec<(&str, u64)> = group
+        .record
+        .seen
+        .iter()
+        .map(|(campaign, runs)| (campaign.as_str(), *runs))
+        .collect();
+    assert_eq!(seen, [("a", 3), ("b", 4), ("x", 9)]);
+    assert_eq!(group.record.representatives.len(), 1);
+    let file = reader.campaigns().unwrap();
+    assert_eq!(file.current, None);
+    assert_eq!(file.others, ["a", "b"].map(campaign));
+    assert!(!files(&out).contains(&"state.json".to_owned()));
+}
+
+/// Two directories that have the same entry, with these outcomes (reproducer, finished, proved).
+fn one_entry_twice(sides: [(&[u8], Option<bool>); 2]) -> (TempDir, Vec<u8>, Option<bool>) {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, (reproducer, finished)) in ["a", "b"].iter().zip(sides) {
+        let mut store = store(folder.path(), name);
+        let id = store
+            .file(Kind::Crash, &by_run(crash("m", "n"), 0), b"original")
+            .unwrap()
+            .id;
+        store.write_minimized(&id, reproducer).unwrap();
+        fs::write(id.log(store.reader().root()), reproducer).unwrap();
+        if let Some(proved) = finished {
+            store
+                .write_outcome(&id, &outcome(reproducer.len() as u64, proved))
+                .unwrap();
+        }
+    }
+    let out = folder.path().join("out");
+    merge(&["a", "b"].map(|name| folder.path().join(name)), &out).unwrap();
+    let reader = Store::open_read(&out).unwrap();
+    let entry = reader
+        .entries(Kind::Crash, &key("m").short())
+        .unwrap()
+        .remove(0);
+    let reproducer = entry.reproducer_bytes().unwrap();
+    assert_eq!(
+        fs::read(entry.log()).unwrap(),
+        reproducer,
+        "the log comes with its reproducer"
+    );
+    (
+        folder,
+        reproducer,
+        entry.minimized.map(|minimized| minimized.is_proved()),
+    )
+}
+
+#[test]
+fn a_finished_minimization_wins_over_a_half_finished_one() {
+    let (_, reproducer, proved) = one_entry_twice([(b"short", None), (b"longer", Some(false))]);
+    assert_eq!((&reproducer[..], proved), (&b"longer"[..], Some(false)));
+}
+
+#[test]
+fn a_proved_minimization_wins_over_a_shorter_one_that_is_not() {
+    let (_, reproducer, proved) =
+        one_entry_twice([(b"short", Some(false)), (b"longer", Some(true))]);
+    assert_eq!((&reproducer[..], proved), (&b"longer"[..], Some(true)));
+}
+
+#[test]
+fn of_two_proved_minimizations_the_shorter_one_wins_and_then_the_lesser() {
+    let (_, reproducer, _) = one_entry_twice([(b"longer", Some(true)), (b"short", Some(true))]);
+    assert_eq!(reproducer, b"short");
+    let (_, reproducer, _) = one_entry_twice([(b"zz", Some(true)), (b"aa", Some(true))]);
+    assert_eq!(reproducer, b"aa");
+    let (_, reproducer, proved) = one_entry_twice([(b"zz", None), (b"z", None)]);
+    assert_eq!((&reproducer[..], proved), (&b"z"[..], None));
+}
+
+#[test]
+fn scripts_and_their_programs_come_along_and_work() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut scripts = Vec::new();
+    for name in ["a", "b"] {
+        let mut store = store(folder.path(), name);
+        let id = store
+            .file(Kind::Crash, &by_run(crash(name, "n"), 0), b"1")
+            .unwrap()
+            .id;
+        let program = format!("#!/bin/sh\necho {name}\n");
+        store.install_program("ul", program.as_bytes()).unwrap();
+        let target = ddfuzz::exec::Target::new(ddfuzz::exec::Program::Bundled("ul".to_owned()));
+        let script = store.write_reproduce(&id, &target).unwrap();
+        scripts.push((
+            name,
+            script
+                .strip_prefix(folder.path().join(name))
+                .unwrap()
+                .to_owned(),
+        ));
+    }
+    let out = folder.path().join("out");
+    merge(&["a", "b"].map(|name| folder.path().join(name)), &out).unwrap();
+    for (name, script) in scripts {
+        let output = std::process::Command::new(out.join(script))
+            .output()
+            .unwrap();
+        assert_eq!(output.stdout, format!("{name}\n").as_bytes());
+    }
+}
+
+#[test]
+fn merging_into_an_input_is_refused_and_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let a = folder.path().join("a");
+    drop(store(folder.path(), "a"));
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink(&a, &link).unwrap();
+    let before = tree(&a);
+    for into in [
+        a.clone(),
+        link,
+        folder.path().join("x/../a"),
+        a.join("new"),
+        a.join("new/er"),
+    ] {
+        let error = merge(std::slice::from_ref(&a), &into);
+        // Where a part of the path is missing, the system's answer is as good.
+        let Err(error) = error else {
+            panic!("merged into {}", into.display())
+        };
+        assert!(
+            matches!(error, StoreError::MergeIntoInput { .. }),
+            "{error}"
+        );
+        assert!(error.hint().is_some());
+    }
+    assert_eq!(tree(&a), before);
+}
+
+#[test]
+fn a_directory_that_is_not_ours_is_refused_on_either_side() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(store(folder.path(), "a"));
+    let (a, foreign) = (folder.path().join("a"), folder.path().join("foreign"));
+    fs::create_dir(&foreign).unwrap();
+    fs::write(foreign.join("x"), "x").unwrap();
+    let error = merge(std::slice::from_ref(&a), &foreign).unwrap_err();
+    assert!(matches!(error, StoreError::NotOurs { .. }));
+    let out = folder.path().join("out");
+    for inputs in [
+        vec![a.clone(), foreign],
+        vec![a, folder.path().join("none")],
+    ] {
+        merge(&inputs, &out).unwrap_err();
+        assert!(
+            !out.exists(),
+            "nothing is made before all inputs are known to be good"
+        );
+    }
+}
+
+#[test]
+fn merging_into_a_campaigns_directory_keeps_its_campaign_and_checkpoint() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut a = store(folder.path(), "a");
+    a.file(Kind::Crash, &by_run(crash("m", "n"), 0), b"1")
+        .unwrap();
+    let b = store(folder.path(), "b");
+    b.save_state(&7).unwrap();
+    drop(b);
+    let (input, into) = (folder.path().join("a"), folder.path().join("b"));
+    merge(std::slice::from_ref(&input), &into).unwrap();
+    let mut b = Store::create_or_resume(&into, campaign("c")).unwrap();
+    assert!(b.resumed());
+    assert_eq!(b.campaigns().current, Some(campaign("b")));
+    assert_eq!(b.reader().load_state().unwrap(), Some(7));
+    let filed = b
+        .file(Kind::Crash, &by_run(crash("m", "n"), 0), b"1")
+        .unwrap();
+    assert!(filed.already && !filed.new_major);
+}

@@ -1,0 +1,217 @@
+//! Merging: its laws, on small random directories.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ddfuzz::store::{EntryId, Kind, Store, merge};
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use crate::needs;
+use crate::sample::{by_run, campaign, crash, outcome};
+use crate::tree::tree;
+
+/// One step of a small random history.
+#[derive(Clone, Debug)]
+enum Step {
+    File {
+        kind: Kind,
+        major: u8,
+        minor: u8,
+        input: u8,
+        run: u64,
+    },
+    Minimize {
+        entry: usize,
+        reproducer: Vec<u8>,
+    },
+    Finish {
+        entry: usize,
+        proved: bool,
+        size: u64,
+    },
+    Log {
+        entry: usize,
+        lines: u8,
+    },
+    Script {
+        entry: usize,
+        program: u8,
+    },
+    Seen {
+        entry: usize,
+        campaign: u8,
+        runs: u64,
+    },
+    Corpus {
+        input: u8,
+    },
+    Forget {
+        entry: usize,
+        what: &'static str,
+    },
+    Begin {
+        campaign: u8,
+    },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let kind = prop::sample::select(vec![Kind::Crash, Kind::Crash, Kind::Flaky, Kind::Hang]);
+    let forgotten = prop::sample::select(vec!["crash.json", "../../group.json", "minimized.json"]);
+    let entry = 0..8usize;
+    prop_oneof![
+        8 => (kind, 0..2u8, 0..2u8, 0..3u8, 0..4u64).prop_map(|(kind, major, minor, input, run)| {
+            Step::File { kind, major, minor, input, run }
+        }),
+        4 => (entry.clone(), prop::collection::vec(0..2u8, 0..3))
+            .prop_map(|(entry, reproducer)| Step::Minimize { entry, reproducer }),
+        4 => (entry.clone(), any::<bool>(), 0..3u64)
+            .prop_map(|(entry, proved, size)| Step::Finish { entry, proved, size }),
+        2 => (entry.clone(), 0..3u8).prop_map(|(entry, lines)| Step::Log { entry, lines }),
+        1 => (entry.clone(), 0..2u8).prop_map(|(entry, program)| Step::Script { entry, program }),
+        2 => (entry.clone(), 0..3u8, 0..5u64)
+            .prop_map(|(entry, campaign, runs)| Step::Seen { entry, campaign, runs }),
+        1 => (0..3u8).prop_map(|input| Step::Corpus { input }),
+        1 => (entry, forgotten).prop_map(|(entry, what)| Step::Forget { entry, what }),
+        1 => (0..3u8).prop_map(|campaign| Step::Begin { campaign }),
+    ]
+}
+
+/// Makes a directory by such a history.
+fn build(root: &Path, name: &str, steps: &[Step]) {
+    let mut store = Store::create_or_resume(root, campaign(name)).unwrap();
+    let mut ids: Vec<(EntryId, ddfuzz::triage::Key)> = Vec::new();
+    for step in steps {
+        let pick = |entry: usize| ids.get(entry % ids.len().max(1)).cloned();
+        match step.clone() {
+            Step::File {
+                kind,
+                major,
+                minor,
+                input,
+                run,
+            } => {
+                let crash = by_run(crash(&major.to_string(), &minor.to_string()), run);
+                let id = store.file(kind, &crash, &[input; 3]).unwrap().id;
+                ids.push((id, crash.keys.major));
+            }
+            Step::Corpus { input } => drop(store.add_to_corpus(&[input]).unwrap()),
+            Step::Begin { campaign: id } => {
+                let host = name.to_owned();
+                let campaign = ddfuzz::store::Campaign {
+                    host,
+                    ..campaign(&id.to_string())
+                };
+                store.begin(campaign).unwrap();
+            }
+            step => {
+                let entry = match step {
+                    Step::Minimize { entry, .. }
+                    | Step::Finish { entry, .. }
+                    | Step::Log { entry, .. }
+                    | Step::Script { entry, .. }
+                    | Step::Seen { entry, .. }
+                    | Step::Forget { entry, .. } => entry,
+                    _ => continue,
+                };
+                if let Some((id, major)) = pick(entry) {
+                    change(&mut store, &id, major, step);
+                }
+            }
+        }
+    }
+}
+
+/// Applies a step to an entry; on one that an earlier step made incomplete it fails, and nothing
+/// is changed.
+fn change(store: &mut Store, id: &EntryId, major: ddfuzz::triage::Key, step: Step) {
+    let folder = id.folder(store.reader().root());
+    match step {
+        Step::Minimize { reproducer, .. } => drop(store.write_minimized(id, &reproducer)),
+        Step::Finish { proved, size, .. } => {
+            drop(store.write_outcome(id, &outcome(size, proved)));
+        }
+        Step::Log { lines, .. } => {
+            fs::write(id.log(store.reader().root()), "{}\n".repeat(lines.into())).unwrap();
+        }
+        Step::Script { program, .. } => {
+            store.install_program("ul", &[program]).unwrap();
+            let program = ddfuzz::exec::Program::Bundled("ul".to_owned());
+            drop(store.write_reproduce(id, &ddfuzz::exec::Target::new(program)));
+        }
+        Step::Seen { campaign, runs, .. } => {
+            store
+                .set_seen(id.kind(), major, &campaign.to_string(), runs)
+                .unwrap();
+        }
+        Step::Forget { what, .. } => drop(fs::remove_file(folder.join(what))),
+        _ => {}
+    }
+}
+
+struct Three {
+    folder: TempDir,
+    inputs: [PathBuf; 3],
+    outs: u32,
+}
+
+impl Three {
+    fn build(steps: &[Vec<Step>; 3]) -> Three {
+        let folder = needs::fast_tempdir();
+        let inputs = ["a", "b", "c"].map(|name| folder.path().join(name));
+        for (root, steps) in inputs.iter().zip(steps) {
+            build(root, root.file_name().unwrap().to_str().unwrap(), steps);
+        }
+        Three {
+            folder,
+            inputs,
+            outs: 0,
+        }
+    }
+
+    /// Merges into a new directory.
+    fn merged(&mut self, inputs: &[&Path]) -> PathBuf {
+        self.outs += 1;
+        let out = self.folder.path().join(format!("out{}", self.outs));
+        let inputs: Vec<PathBuf> = inputs.iter().map(|input| input.to_path_buf()).collect();
+        merge(&inputs, &out).unwrap();
+        out
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 48,
+        failure_persistence: None,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(7),
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn merging_depends_neither_on_order_nor_on_grouping_nor_on_repetition(
+        steps in prop::array::uniform3(prop::collection::vec(step(), 0..24)),
+    ) {
+        let mut three = Three::build(&steps);
+        let inputs = three.inputs.clone();
+        let [a, b, c] = inputs.each_ref().map(PathBuf::as_path);
+        let before: Vec<_> = inputs.iter().map(|input| tree(input)).collect();
+        let all = three.merged(&[a, b, c]);
+        let expected = tree(&all);
+        let permuted = three.merged(&[c, a, b, a]);
+        prop_assert_eq!(&tree(&permuted), &expected);
+        let ab = three.merged(&[a, b]);
+        let left = three.merged(&[&ab, c]);
+        prop_assert_eq!(&tree(&left), &expected);
+        let cb = three.merged(&[c, b]);
+        let right = three.merged(&[a, &cb]);
+        prop_assert_eq!(&tree(&right), &expected);
+        for input in [c, b, a] {
+            merge(&[input.to_owned()], &cb).unwrap();
+        }
+        prop_assert_eq!(&tree(&cb), &expected);
+        let alone = three.merged(&[&all]);
+        prop_assert_eq!(&tree(&alone), &expected);
+        let after: Vec<_> = inputs.iter().map(|input| tree(input)).collect();
+        prop_assert_eq!(before, after);
+    }
+}
