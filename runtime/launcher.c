@@ -149,6 +149,7 @@ static void execute(const struct options *o)
 static void await_tracer(const struct request *request)
 {
     char go;
+    serve_page->pid = (uint32_t)getpid();
     serve_reply(request->seq, getpid(), 0, CPU_READY);
     if (!read_whole(FD_REQUEST, &go, 1))
         _exit(0);

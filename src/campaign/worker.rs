@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
 
 use crossbeam::channel::Sender;
 
@@ -22,14 +23,18 @@ pub(super) struct Shared<'a> {
     pub(super) end: u64,
     /// No new chunks are taken when it is true.
     pub(super) stop: &'a AtomicBool,
-    /// The time is up: the same, but not by the user.
-    pub(super) time_up: AtomicBool,
+    /// The same from this moment on.
+    pub(super) deadline: Option<Instant>,
+    /// The same when one of us has failed.
+    pub(super) broken: AtomicBool,
     pub(super) crash_exit: Option<i32>,
 }
 
 impl Shared<'_> {
     fn stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed) || self.time_up.load(Ordering::Relaxed)
+        self.stop.load(Ordering::Relaxed)
+            || self.broken.load(Ordering::Relaxed)
+            || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 }
 
@@ -82,7 +87,7 @@ impl Worker<'_> {
     fn judge(&mut self, ended: Ended, input: &[u8]) -> Result<Option<What>, ExecError> {
         match ended {
             Ended::Timeout | Ended::OutOfMemory => {
-                Ok(Some(What::Cut(Box::new(self.triager.unwatched(ended, input)))))
+                Ok(Some(What::Cut(Box::new(self.triager.unwatched(ended)))))
             }
             _ if !ended.is_crash(self.shared.crash_exit) => Ok(None),
             _ => self.name(ended, input).map(Some),
@@ -101,7 +106,7 @@ impl Worker<'_> {
                 Ok(What::Crash(crash))
             }
             Verdict::Flaky { .. } => {
-                Ok(What::Flaky(Box::new(self.triager.unwatched(ended, input))))
+                Ok(What::Flaky(Box::new(self.triager.unwatched(ended))))
             }
         }
     }

@@ -138,6 +138,15 @@ impl Server {
         Ok(reply)
     }
 
+    /// Waits for the reply to the last request, whose child this kills at its limits; gives why
+    /// it was killed.
+    pub(crate) fn watch(&mut self, limits: &Limits) -> Option<Ended> {
+        match watch::wait(&self.ends.reply, &self.page, limits, self.warm) {
+            Waited::Killed(why) => Some(why),
+            Waited::Ready | Waited::Silent => None,
+        }
+    }
+
     /// Waits for at most `timeout` for a reply.
     pub(crate) fn replies_within(&self, timeout: Duration) -> bool {
         watch::readable(&self.ends.reply, timeout)

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nix::unistd::Pid;
@@ -19,8 +20,13 @@ const STDERR_KEPT: u64 = 4096;
 /// How long the last word on a run may take after its tracer is done with it.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// A target that can be run under a tracer, again and again.
+/// A target that can be run under a tracer, again and again, one run at a time.
+#[derive(Clone)]
 pub struct Traceable {
+    inner: Arc<Mutex<Inner>>,
+}
+
+struct Inner {
     // First, so that the server is gone before its directory and group are removed.
     server: Option<Server>,
     launch: Launch,
@@ -48,7 +54,7 @@ impl Traceable {
             what: "making a memory file".to_owned(),
             source: errno.into(),
         })?;
-        Ok(Traceable {
+        let inner = Inner {
             server: None,
             launch: place.launch(target, Role::Trace, inject),
             input: place.input,
@@ -57,22 +63,27 @@ impl Traceable {
             way,
             limits: target.limits,
             crash_exit: target.crash_exit,
-        })
+        };
+        Ok(Traceable { inner: Arc::new(Mutex::new(inner)) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The way whose runs these stand for.
     pub fn way(&self) -> Way {
-        self.way
+        self.lock().way
     }
 
     /// Limits on each run.
     pub fn limits(&self) -> Limits {
-        self.limits
+        self.lock().limits
     }
 
     /// The exit status that counts as a crash.
     pub fn crash_exit(&self) -> Option<i32> {
-        self.crash_exit
+        self.lock().crash_exit
     }
 
     /// Forks a child for `input` that waits to be seized. `random_addresses`: with
@@ -80,11 +91,19 @@ impl Traceable {
     ///
     /// # Errors
     /// When the server cannot be started or breaks.
-    pub fn start(&mut self, input: &[u8], random_addresses: bool) -> Result<Traced<'_>, ExecError> {
-        let system = |source| ExecError::System {
-            what: "writing an input".to_owned(),
-            source,
-        };
+    pub fn start(&self, input: &[u8], random_addresses: bool) -> Result<Traced, ExecError> {
+        let mut inner = self.lock();
+        inner.put_in_place(input)?;
+        match inner.ask(input.len(), random_addresses) {
+            Ok(pid) => Ok(Traced { of: self.clone(), pid, released: false, ended: None }),
+            Err(broken) => Err(inner.broken(&broken)),
+        }
+    }
+}
+
+impl Inner {
+    fn put_in_place(&mut self, input: &[u8]) -> Result<(), ExecError> {
+        let system = |source| ExecError::System { what: "writing an input".to_owned(), source };
         self.input.write(input).map_err(system)?;
         self.stderr.set_len(0).map_err(system)?;
         self.stderr.seek(SeekFrom::Start(0)).map_err(system)?;
@@ -93,54 +112,41 @@ impl Traceable {
             let started = Server::start(&self.launch, stdin, Some(&self.stderr), false)?;
             self.server = Some(started);
         }
-        match self.ask(input.len(), random_addresses) {
-            Ok(pid) => Ok(Traced {
-                of: self,
-                pid,
-                released: false,
-                ended: None,
-            }),
-            Err(broken) => Err(self.broken(&broken)),
-        }
+        Ok(())
     }
 
     fn ask(&mut self, length: usize, random_addresses: bool) -> Result<Pid, Broken> {
-        let server = self
-            .server
-            .as_mut()
-            .ok_or_else(|| Broken::Gone("no server".to_owned()))?;
+        let server = self.server.as_mut().ok_or_else(gone)?;
         server.ask(length, random_addresses)?;
         if !server.replies_within(GRACE) {
             return Err(Broken::Gone("it does not answer".to_owned()));
         }
         let reply = server.reply()?;
         if !reply.ready() {
-            return Err(Broken::Gone(format!(
-                "no child: error {}",
-                reply.exec_errno
-            )));
+            return Err(Broken::Gone(format!("no child: error {}", reply.exec_errno)));
         }
         Ok(Pid::from_raw(reply.status))
     }
 
     fn broken(&mut self, why: &Broken) -> ExecError {
         self.server = None;
-        ExecError::Server {
-            path: self.launch.program.clone(),
-            why: why.to_string(),
-        }
+        ExecError::Server { path: self.launch.program.clone(), why: why.to_string() }
     }
 }
 
-/// A child that waits to be seized, and then is traced to its end.
-pub struct Traced<'a> {
-    of: &'a mut Traceable,
+fn gone() -> Broken {
+    Broken::Gone("it is gone".to_owned())
+}
+
+/// A child that waits to be seized, and then is traced to its end. Dropping it ends it.
+pub struct Traced {
+    of: Traceable,
     pid: Pid,
     released: bool,
     ended: Option<Ended>,
 }
 
-impl Traced<'_> {
+impl Traced {
     /// The child's process id. Its parent is not this process.
     pub fn pid(&self) -> Pid {
         self.pid
@@ -152,33 +158,48 @@ impl Traced<'_> {
     /// When the server is gone.
     pub fn release(&mut self) -> Result<(), ExecError> {
         self.released = true;
-        let sent = match self.of.server.as_mut() {
+        let mut inner = self.of.lock();
+        let sent = match inner.server.as_mut() {
             Some(server) => server.send(b"g"),
-            None => Err(Broken::Gone("no server".to_owned())),
+            None => Err(gone()),
         };
-        sent.map_err(|broken| self.of.broken(&broken))
+        sent.map_err(|broken| inner.broken(&broken))
     }
 
-    /// Waits for the server's word on how the run ended. The tracer must have let go of the
-    /// child, by its death or by detaching.
+    /// Waits for the end of a released child that nobody traces, within its limits.
     ///
     /// # Errors
     /// When the program could not be executed, or the server broke.
-    pub fn finish(&mut self) -> Result<Ended, ExecError> {
+    pub fn wait(&mut self) -> Result<Ended, ExecError> {
+        let mut inner = self.of.lock();
+        let limits = inner.limits;
+        let killed = inner.server.as_mut().and_then(|server| server.watch(&limits));
+        drop(inner);
+        match (killed, self.finish()?) {
+            (Some(why), Ended::Signal(libc::SIGKILL)) => Ok(why),
+            (_, ended) => Ok(ended),
+        }
+    }
+
+    /// Takes the server's word on how the run ended. The tracer must have let go of the child,
+    /// by its death or by detaching.
+    fn finish(&mut self) -> Result<Ended, ExecError> {
         if let Some(ended) = self.ended {
             return Ok(ended);
         }
-        let reply = match self.of.server.as_mut() {
+        let mut inner = self.of.lock();
+        let reply = match inner.server.as_mut() {
             Some(server) if server.replies_within(GRACE) => server.reply(),
             _ => Err(Broken::Gone("it does not answer".to_owned())),
         };
-        let reply = reply.map_err(|broken| self.of.broken(&broken))?;
+        let reply = reply.map_err(|broken| inner.broken(&broken))?;
         if reply.exec_errno != 0 {
             return Err(ExecError::NotExecutable {
-                path: self.of.launch.program.clone(),
+                path: inner.launch.program.clone(),
                 why: nix::Error::from_raw(reply.exec_errno).desc().to_owned(),
             });
         }
+        drop(inner);
         let ended = Ended::from_wait_status(reply.status);
         self.ended = Some(ended);
         Ok(ended)
@@ -186,28 +207,24 @@ impl Traced<'_> {
 
     /// The last 4 KiB that the run wrote to stderr.
     pub fn stderr_tail(&mut self) -> Vec<u8> {
-        let file = &mut self.of.stderr;
+        let file = &mut self.of.lock().stderr;
         let length = file.metadata().map_or(0, |facts| facts.len());
         let mut tail = Vec::new();
-        if file
-            .seek(SeekFrom::Start(length.saturating_sub(STDERR_KEPT)))
-            .is_ok()
-        {
+        if file.seek(SeekFrom::Start(length.saturating_sub(STDERR_KEPT))).is_ok() {
             let _ = file.take(STDERR_KEPT).read_to_end(&mut tail);
         }
         tail
     }
 }
 
-impl Drop for Traced<'_> {
+impl Drop for Traced {
     fn drop(&mut self) {
-        if self.ended.is_none() {
-            let known = self.released && self.finish().is_ok();
-            if !known {
-                self.of.server = None; // ends the child with everything else
-            }
+        let known = self.ended.is_some() || (self.released && self.finish().is_ok());
+        let mut inner = self.of.lock();
+        if !known {
+            inner.server = None; // ends the child with everything else
         }
-        if let Some(scratch) = &mut self.of.scratch {
+        if let Some(scratch) = &mut inner.scratch {
             scratch.clean();
         }
     }

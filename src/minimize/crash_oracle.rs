@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 use std::time::Instant;
 
-use super::{Answer, CutOff, Keyer, Kind, Oracle, OracleError, Quick, Slip, SlipKeys};
+use super::{Answer, CutOff, Keyer, Kind, Oracle, OracleError, Slip, SlipKeys};
 use crate::delta::Outcome;
 use crate::exec::{Ended, ExecError, Executor};
-use crate::triage::{Class, Crash, Key};
+use crate::triage::{Class, Crash, Key, Quick};
 
 /// Exit status of a Rust program that panicked: whether it did is for the keyer to say.
 const RUST_PANIC_STATUS: i32 = 101;

@@ -1,23 +1,7 @@
 //! Naming a crashing input by its keys.
 
-use crate::exec::{Ended, ExecError};
-use crate::triage::{Class, Crash, Key};
-
-/// The keys of one run, without a record.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Quick {
-    /// It crashed.
-    Crash {
-        /// What kind of death.
-        class: Class,
-        /// Which bug.
-        major: Key,
-        /// Which way into it.
-        minor: Key,
-    },
-    /// It ended without a crash.
-    Ended(Ended),
-}
+use crate::exec::ExecError;
+use crate::triage::{Crash, Quick, Triager, Verdict};
 
 /// Runs an input once more, watched closely, and names its crash.
 pub trait Keyer: Send {
@@ -32,4 +16,17 @@ pub trait Keyer: Send {
     /// # Errors
     /// As [`key`](Keyer::key).
     fn examine(&mut self, input: &[u8]) -> Result<Option<Box<Crash>>, ExecError>;
+}
+
+impl Keyer for Triager {
+    fn key(&mut self, input: &[u8]) -> Result<Quick, ExecError> {
+        Triager::key(self, input)
+    }
+
+    fn examine(&mut self, input: &[u8]) -> Result<Option<Box<Crash>>, ExecError> {
+        Ok(match Triager::examine(self, input)? {
+            Verdict::Crash(crash) => Some(crash),
+            Verdict::Flaky { .. } => None,
+        })
+    }
 }

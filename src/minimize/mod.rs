@@ -33,7 +33,7 @@ pub use crash_oracle::{CrashOracle, FreshExecutor, Held};
 pub use driver::minimize;
 pub use error::MinimizeError;
 pub use journal::Journal;
-pub use keyer::{Keyer, Quick};
+pub use keyer::Keyer;
 pub use minimized::{Minimized, Warning};
 pub use options::{CallbackError, OnReduce, OnSlip, Options};
 pub use oracle::{Answer, CutOff, Kind, Oracle, OracleError, Slip, SlipKeys};

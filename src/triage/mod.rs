@@ -34,6 +34,7 @@ pub mod severity;
 mod smash;
 pub mod snapshot;
 mod symbols;
+mod targets;
 mod tracee;
 mod triager;
 mod trust;

@@ -174,6 +174,25 @@ impl Triager {
         })
     }
 
+    /// The record of a run that was not watched: one over its limits, or a crash that did not
+    /// come again. Its keys rest on the class alone.
+    pub fn unwatched(&self, ended: Ended) -> Crash {
+        let class = classify_ending(ended).unwrap_or_else(|| {
+            Class(if ended == Ended::OutOfMemory { "oom" } else { "hang" }.to_owned())
+        });
+        let facts = Run {
+            ended,
+            traced: false,
+            way: self.start.way(),
+            limits: self.start.limits(),
+            tries: 1,
+            at: SystemTime::now(),
+            took: Duration::ZERO,
+            stderr: &[],
+        };
+        record(Named::of_class(class), None, &facts)
+    }
+
     fn name(&self, run: &Finished, stderr: impl FnOnce() -> Vec<u8>) -> Named {
         match (&run.snapshot, classify_ending(run.ended)) {
             (Some(snapshot), _) => name(snapshot, self.settings.depth, stderr),

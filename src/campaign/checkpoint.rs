@@ -1,0 +1,46 @@
+//! What a campaign remembers from call to call (`state.json`).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::store::Kind;
+
+/// The checkpoint of a campaign: everything that stands in no other file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Checkpoint {
+    /// The first run that is not committed.
+    pub(super) next: u64,
+    /// The first run of this count.
+    pub(super) count_start: u64,
+    /// The first run behind this count, while it has not been reached.
+    pub(super) goal: Option<u64>,
+    /// Runs that ended in each group, by kind and major key (12 hex digits), up to `next`.
+    pub(super) seen: BTreeMap<Kind, BTreeMap<String, u64>>,
+    /// Groups of crashes that were there before the campaign.
+    pub(super) known_before: BTreeSet<String>,
+}
+
+impl Checkpoint {
+    /// Begins a count of `runs`, or goes on with one that was cut off with the same goal in
+    /// sight: a campaign that was killed and resumed makes just the runs of one that was not.
+    pub(super) fn begin_count(&mut self, runs: Option<u64>) {
+        let cut_off = self.goal.is_some_and(|goal| {
+            runs.is_none_or(|runs| self.count_start.saturating_add(runs) == goal)
+        });
+        if !cut_off {
+            self.count_start = self.next;
+            self.goal = runs.map(|runs| self.next.saturating_add(runs));
+        }
+    }
+
+    /// Counts a run that ended in this group.
+    pub(super) fn count(&mut self, kind: Kind, major: String) {
+        *self.seen.entry(kind).or_default().entry(major).or_default() += 1;
+    }
+
+    /// All runs that ended in a group of this kind.
+    pub(super) fn total(&self, kind: Kind) -> u64 {
+        self.seen.get(&kind).map_or(0, |groups| groups.values().sum())
+    }
+}

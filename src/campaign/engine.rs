@@ -1,0 +1,348 @@
+//! Runs a campaign: starts the workers, commits what they report, and has groups minimized.
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crossbeam::channel::{self, Receiver, RecvTimeoutError, Sender};
+
+use super::error::CampaignError;
+use super::finding::Chunk;
+use super::ledger::{Ledger, lock};
+use super::screen::{Progress, Screen};
+use super::settings::{Settings, When};
+use super::summary::Summary;
+use super::worker::{Shared, Worker};
+use crate::exec::{ExecError, Freshness, start};
+use crate::minimize::MinimizeError;
+use crate::report::GroupView;
+use crate::store::{EntryId, Kind, Store};
+use crate::triage::{Key, Triager};
+
+/// Chunks that may wait to be committed before the workers pause.
+const BACKLOG: usize = 256;
+const TICK: Duration = Duration::from_millis(200);
+/// Between two lines of `stats.jsonl`, and two checkpoints without a finding.
+const SAVE_EVERY: Duration = Duration::from_secs(2);
+
+type Report = Result<Chunk, ExecError>;
+/// What the minimizing worker says of an entry.
+type Word = (EntryId, Result<(), CampaignError>);
+
+/// Runs one call of the campaign that `store` belongs to. When `stop` turns true it saves its
+/// state and ends.
+///
+/// # Errors
+/// When the target cannot be run or the output directory cannot be written; what was committed
+/// until then is kept.
+pub fn run(
+    store: &Mutex<Store>,
+    campaign: &str,
+    settings: &Settings,
+    screen: &mut dyn Screen,
+    stop: &AtomicBool,
+) -> Result<Summary, CampaignError> {
+    let mut ledger = Ledger::open(store, campaign)?;
+    ledger.checkpoint.begin_count(settings.runs);
+    ledger.save()?;
+    let began = Instant::now();
+    let shared = Shared {
+        plan: settings.plan,
+        next: AtomicU64::new(ledger.checkpoint.next),
+        end: ledger.checkpoint.goal.unwrap_or(u64::MAX),
+        stop,
+        deadline: settings.time.map(|time| began + time),
+        broken: AtomicBool::new(false),
+        crash_exit: settings.minimizing.target.crash_exit,
+    };
+    let first = ledger.checkpoint.next;
+    let engine = Engine {
+        store,
+        settings,
+        screen,
+        stop,
+        ledger,
+        began,
+        first,
+        saved: began,
+        queue: VecDeque::new(),
+        taken: HashSet::new(),
+    };
+    engine.campaign(&shared)
+}
+
+struct Engine<'a> {
+    store: &'a Mutex<Store>,
+    settings: &'a Settings,
+    screen: &'a mut dyn Screen,
+    stop: &'a AtomicBool,
+    ledger: Ledger<'a>,
+    began: Instant,
+    /// The first run of this call.
+    first: u64,
+    saved: Instant,
+    /// Founders that are still to be minimized.
+    queue: VecDeque<EntryId>,
+    /// Founders that were queued in this call.
+    taken: HashSet<EntryId>,
+}
+
+impl Engine<'_> {
+    fn campaign(mut self, shared: &Shared<'_>) -> Result<Summary, CampaignError> {
+        if self.settings.when != When::Off {
+            self.enqueue(false)?;
+        }
+        let fuzzed = self.fuzz(shared);
+        let saved = self.ledger.save();
+        let fuzzed = fuzzed?;
+        saved?;
+        if self.settings.when != When::Off && !self.stopped() {
+            self.enqueue(true)?;
+            self.minimize_queue()?;
+        }
+        if !self.stopped() && self.ledger.checkpoint.goal == Some(self.ledger.checkpoint.next) {
+            self.ledger.checkpoint.goal = None;
+            self.ledger.save()?;
+        }
+        let progress = self.progress();
+        lock(self.store).append_stats(&progress)?;
+        self.screen.progress(&progress);
+        let muted = |major: Key| self.muted(&major.short());
+        let known = &self.ledger.checkpoint.known_before;
+        let crashes = self.ledger.checkpoint.seen.get(&Kind::Crash);
+        let known_crashes = crashes.into_iter().flatten().filter(|(major, _)| {
+            known.contains(*major) || self.muted(major)
+        });
+        Ok(Summary {
+            runs: self.ledger.checkpoint.next - self.ledger.checkpoint.count_start,
+            runs_of_call: self.ledger.checkpoint.next - self.first,
+            fuzzed,
+            new_groups: self.ledger.new_groups(muted)?,
+            known_crashes: known_crashes.map(|(_, runs)| runs).sum(),
+            interrupted: self.stopped(),
+        })
+    }
+
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn muted(&self, major: &str) -> bool {
+        self.settings.known.iter().any(|known| {
+            let shown = known.get(..major.len()).unwrap_or(known);
+            major.starts_with(shown)
+        })
+    }
+
+    /// Fuzzes until the end of the count, of the time, or of the user's patience.
+    fn fuzz(&mut self, shared: &Shared<'_>) -> Result<Duration, CampaignError> {
+        let (report, reports) = channel::bounded::<Report>(BACKLOG);
+        let (order, orders) = channel::unbounded::<EntryId>();
+        let (word, words) = channel::unbounded::<Word>();
+        std::thread::scope(|scope| {
+            for _ in 0..self.settings.jobs.max(1) {
+                let report = report.clone();
+                let settings = self.settings;
+                scope.spawn(move || match start_worker(shared, settings) {
+                    Ok(worker) => worker.work(&report),
+                    Err(error) => drop(report.send(Err(error))),
+                });
+            }
+            drop(report);
+            if self.settings.when == When::Worker {
+                let (store, settings, stop) = (self.store, self.settings, self.stop);
+                scope.spawn(move || minimize_orders(store, settings, stop, &orders, &word));
+            } else {
+                drop((orders, word));
+            }
+            let done = self.commit_all(&reports, &order, &words);
+            shared.broken.store(done.is_err(), Ordering::Relaxed);
+            // A worker may be waiting for room; nothing more is committed.
+            while reports.recv().is_ok() {}
+            drop(order);
+            let minimized = self.hear_out(&words);
+            let fuzzed = done?;
+            minimized?;
+            Ok(fuzzed)
+        })
+    }
+
+    /// Commits chunks in the order of their runs.
+    fn commit_all(
+        &mut self,
+        reports: &Receiver<Report>,
+        order: &Sender<EntryId>,
+        words: &Receiver<Word>,
+    ) -> Result<Duration, CampaignError> {
+        let mut waiting = BTreeMap::new();
+        let mut cut_short = false;
+        loop {
+            self.give_out(order)?;
+            match reports.recv_timeout(TICK) {
+                Ok(chunk) => {
+                    let chunk = chunk?;
+                    waiting.insert(chunk.first, chunk);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok(self.began.elapsed()),
+            }
+            while !cut_short
+                && let Some(chunk) = waiting.remove(&self.ledger.checkpoint.next)
+            {
+                cut_short = chunk.runs < chunk.planned;
+                self.commit(&chunk, order)?;
+            }
+            for (id, result) in words.try_iter() {
+                self.show(&id, result)?;
+            }
+            self.tick()?;
+        }
+    }
+
+    fn commit(&mut self, chunk: &Chunk, order: &Sender<EntryId>) -> Result<(), CampaignError> {
+        for finding in &chunk.findings {
+            let Some(id) = self.ledger.commit(finding)? else { continue };
+            if self.settings.when == When::Off || self.muted(id.major()) {
+                continue;
+            }
+            if self.taken.insert(id.clone()) {
+                self.queue.push_back(id);
+                self.give_out(order)?;
+            }
+        }
+        self.ledger.checkpoint.next += chunk.runs;
+        Ok(())
+    }
+
+    /// Has the queue minimized, as far as that is not for later.
+    fn give_out(&mut self, order: &Sender<EntryId>) -> Result<(), CampaignError> {
+        match self.settings.when {
+            When::Inline => self.minimize_queue(),
+            When::Worker => {
+                for id in self.queue.drain(..) {
+                    // Nobody listens only if the worker failed, which its word will say.
+                    let _ = order.send(id);
+                }
+                Ok(())
+            }
+            When::After | When::Off => Ok(()),
+        }
+    }
+
+    fn minimize_queue(&mut self) -> Result<(), CampaignError> {
+        while !self.stopped()
+            && let Some(id) = self.queue.front().cloned()
+        {
+            self.screen.progress(&self.progress());
+            let result = minimize_entry(self.store, self.settings, self.stop, &id);
+            self.queue.pop_front();
+            self.show(&id, result)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the minimizing worker, whose orders have ended.
+    fn hear_out(&mut self, words: &Receiver<Word>) -> Result<(), CampaignError> {
+        while let Ok((id, result)) = words.recv() {
+            self.show(&id, result)?;
+        }
+        Ok(())
+    }
+
+    fn show(&mut self, id: &EntryId, result: Result<(), CampaignError>) -> Result<(), CampaignError> {
+        match result {
+            Err(CampaignError::Minimize(MinimizeError::Interrupted { .. })) => return Ok(()),
+            Err(error) => return Err(error),
+            Ok(()) => {}
+        }
+        let store = lock(self.store);
+        let reader = store.reader();
+        let (group, entry) = (reader.group(id.kind(), id.major())?, reader.entry(id)?);
+        drop(store);
+        if let (Some(group), Some(entry)) = (group, entry) {
+            self.screen.minimized(&GroupView::load(&group, &entry)?);
+        }
+        Ok(())
+    }
+
+    /// Queues what is still to be minimized.
+    fn enqueue(&mut self, slipped: bool) -> Result<(), CampaignError> {
+        for id in self.ledger.pending(slipped)? {
+            if !self.muted(id.major()) && self.taken.insert(id.clone()) {
+                self.queue.push_back(id);
+            }
+        }
+        Ok(())
+    }
+
+    fn tick(&mut self) -> Result<(), CampaignError> {
+        self.screen.progress(&self.progress());
+        if self.saved.elapsed() >= SAVE_EVERY || self.ledger.is_unsaved() {
+            self.ledger.save()?;
+        }
+        if self.saved.elapsed() >= SAVE_EVERY {
+            lock(self.store).append_stats(&self.progress())?;
+            self.saved = Instant::now();
+        }
+        Ok(())
+    }
+
+    fn progress(&self) -> Progress {
+        let checkpoint = &self.ledger.checkpoint;
+        let groups = checkpoint.seen.get(&Kind::Crash).map_or(0, BTreeMap::len);
+        Progress {
+            time_ms: self.began.elapsed().as_millis() as u64,
+            runs: checkpoint.next - checkpoint.count_start,
+            runs_per_s: Progress::rate(checkpoint.next - self.first, self.began.elapsed()),
+            corpus: 0,
+            groups: groups as u64,
+            crashes: checkpoint.total(Kind::Crash),
+            hangs: checkpoint.total(Kind::Hang),
+            minimizing: self.queue.len() as u64,
+        }
+    }
+}
+
+fn start_worker<'a>(shared: &'a Shared<'a>, settings: &Settings) -> Result<Worker<'a>, ExecError> {
+    let Settings { minimizing, .. } = settings;
+    let started = start(&minimizing.target, Some(minimizing.way), Freshness::Shared)?;
+    Ok(Worker {
+        shared,
+        executor: started.executor,
+        triager: Triager::of_target(&minimizing.target, minimizing.way)?,
+        reported: HashSet::new(),
+    })
+}
+
+/// The minimizing worker: does as it is told until the orders end.
+fn minimize_orders(
+    store: &Mutex<Store>,
+    settings: &Settings,
+    stop: &AtomicBool,
+    orders: &Receiver<EntryId>,
+    word: &Sender<Word>,
+) {
+    for id in orders {
+        let result = minimize_entry(store, settings, stop, &id);
+        if word.send((id, result)).is_err() {
+            return;
+        }
+    }
+}
+
+/// Minimizes one entry; one whose crash is not seen again stays as it is.
+fn minimize_entry(
+    store: &Mutex<Store>,
+    settings: &Settings,
+    stop: &AtomicBool,
+    id: &EntryId,
+) -> Result<(), CampaignError> {
+    match settings.minimizing.entry(store, id, stop) {
+        Ok(_) => Ok(()),
+        Err(CampaignError::Minimize(MinimizeError::NotFailing { .. })) => {
+            settings.minimizing.give_up(store, id)
+        }
+        Err(error) => Err(error),
+    }
+}

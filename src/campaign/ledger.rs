@@ -1,0 +1,163 @@
+//! Commits findings in the order of their runs.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::checkpoint::Checkpoint;
+use super::finding::{Finding, What};
+use crate::store::{EntryId, Kind, Store, StoreError};
+use crate::triage::{Crash, Found, Key};
+
+/// Ways into one bug of which an input is stored.
+const MINORS_KEPT: usize = 16;
+
+/// What has been committed.
+pub(super) struct Ledger<'a> {
+    store: &'a Mutex<Store>,
+    campaign: String,
+    pub(super) checkpoint: Checkpoint,
+    /// Groups whose founder is settled, and their minor keys: those founded by runs of this
+    /// campaign, or there before it. A group that was only slipped into may still get a run for
+    /// its founder.
+    settled: HashMap<(Kind, String), HashSet<String>>,
+    unsaved: bool,
+}
+
+impl<'a> Ledger<'a> {
+    /// Reads what was committed before.
+    pub(super) fn open(store: &'a Mutex<Store>, campaign: &str) -> Result<Ledger<'a>, StoreError> {
+        let mut settled: HashMap<(Kind, String), HashSet<String>> = HashMap::new();
+        let mut crashes = Vec::new();
+        let locked = lock(store);
+        let checkpoint = locked.reader().load_state::<Checkpoint>()?;
+        for kind in Kind::ALL {
+            for group in locked.reader().groups(kind)? {
+                let major = group.record.major.short();
+                for entry in locked.reader().entries(kind, &major)? {
+                    if !matches!(entry.crash.found, Some(Found::Slip { .. })) {
+                        let minors = settled.entry((kind, major.clone())).or_default();
+                        minors.insert(entry.crash.keys.minor.short());
+                    }
+                }
+                if kind == Kind::Crash {
+                    crashes.push(major);
+                }
+            }
+        }
+        drop(locked);
+        let checkpoint = checkpoint.unwrap_or_else(|| Checkpoint {
+            known_before: crashes.into_iter().collect(),
+            ..Checkpoint::default()
+        });
+        // A group from before that was only slipped into is known all the same.
+        for major in &checkpoint.known_before {
+            settled.entry((Kind::Crash, major.clone())).or_default();
+        }
+        let campaign = campaign.to_owned();
+        Ok(Ledger { store, campaign, checkpoint, settled, unsaved: false })
+    }
+
+    /// Commits one finding; gives the founder of a new group, which is to be minimized.
+    pub(super) fn commit(&mut self, finding: &Finding) -> Result<Option<EntryId>, StoreError> {
+        let (kind, crash) = match &finding.what {
+            What::Known { major } => {
+                self.checkpoint.count(Kind::Crash, major.short());
+                return Ok(None);
+            }
+            What::Crash(crash) => (Kind::Crash, crash),
+            What::Flaky(crash) => (Kind::Flaky, crash),
+            What::Cut(crash) => (kind_of_cut(crash), crash),
+        };
+        let (major, minor) = (crash.keys.major.short(), crash.keys.minor.short());
+        self.checkpoint.count(kind, major.clone());
+        let group = (kind, major);
+        let founds = !self.settled.contains_key(&group);
+        let minors = self.settled.get(&group);
+        let full = minors.is_some_and(|all| all.contains(&minor) || all.len() >= MINORS_KEPT);
+        if full {
+            return Ok(None);
+        }
+        let found = Found::Run {
+            campaign: self.campaign.clone(),
+            run: finding.run,
+            input: finding.name.to_string(),
+        };
+        let crash = Crash { found: Some(found), ..(**crash).clone() };
+        let filed = lock(self.store).file(kind, &crash, &finding.input)?;
+        self.settled.entry(group).or_default().insert(minor);
+        self.unsaved = true;
+        Ok((founds && kind == Kind::Crash).then_some(filed.id))
+    }
+
+    /// Whether a finding was stored since the last save.
+    pub(super) fn is_unsaved(&self) -> bool {
+        self.unsaved
+    }
+
+    /// Saves the checkpoint and the groups' counts.
+    pub(super) fn save(&mut self) -> Result<(), StoreError> {
+        let mut store = lock(self.store);
+        for (kind, groups) in &self.checkpoint.seen {
+            for group in store.reader().groups(*kind)? {
+                if let Some(runs) = groups.get(&group.record.major.short()) {
+                    store.set_seen(*kind, group.record.major, &self.campaign, *runs)?;
+                }
+            }
+        }
+        store.save_state(&self.checkpoint)?;
+        self.unsaved = false;
+        Ok(())
+    }
+
+    /// Groups of crashes without an ended minimization, as the entry to minimize: the founder.
+    /// `slipped`: those that were only slipped into as well.
+    pub(super) fn pending(&self, slipped: bool) -> Result<Vec<EntryId>, StoreError> {
+        let store = lock(self.store);
+        let mut pending = Vec::new();
+        for group in store.reader().groups(Kind::Crash)? {
+            let entries = store.reader().entries(Kind::Crash, &group.record.major.short())?;
+            if entries.iter().any(|entry| entry.minimized.is_some()) {
+                continue;
+            }
+            let founder = entries.iter().min_by_key(|entry| rank(entry.crash.found.as_ref()));
+            if let Some(entry) = founder
+                && (slipped || !matches!(entry.crash.found, Some(Found::Slip { .. })))
+            {
+                pending.push((rank(entry.crash.found.as_ref()), entry.id.clone()));
+            }
+        }
+        pending.sort();
+        Ok(pending.into_iter().map(|(_, id)| id).collect())
+    }
+
+    /// Groups of crashes that were not there before the campaign.
+    pub(super) fn new_groups(&self, muted: impl Fn(Key) -> bool) -> Result<u64, StoreError> {
+        let groups = lock(self.store).reader().groups(Kind::Crash)?;
+        let new = groups.iter().map(|group| group.record.major).filter(|major| {
+            !self.checkpoint.known_before.contains(&major.short()) && !muted(*major)
+        });
+        Ok(new.count() as u64)
+    }
+}
+
+/// Orders founders: by run, then slips by what they slipped from and when, then files.
+fn rank(found: Option<&Found>) -> (u8, u64, String) {
+    match found {
+        Some(Found::Run { run, .. }) => (0, *run, String::new()),
+        Some(Found::Slip { of, test }) => (1, *test, of.clone()),
+        Some(Found::File { path }) => (2, 0, path.to_string_lossy().into_owned()),
+        None => (3, 0, String::new()),
+    }
+}
+
+fn kind_of_cut(crash: &Crash) -> Kind {
+    match crash.ended {
+        crate::exec::Ended::OutOfMemory => Kind::Oom,
+        _ => Kind::Hang,
+    }
+}
+
+/// The store, for a moment.
+pub(super) fn lock(store: &Mutex<Store>) -> MutexGuard<'_, Store> {
+    store.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,188 @@
+//! Minimizes one entry of an output directory: log, reproducer and slips go where they belong.
+
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use super::error::CampaignError;
+use super::ledger::lock;
+use crate::exec::{Freshness, Target, Way, start};
+use crate::minimize::log::{KeyRecord, StartLine, TargetRecord};
+use crate::minimize::{
+    Claim, Counts, CrashOracle, Held, Journal, MinimizeError, Minimized, OnSlip, Options, minimize,
+};
+use crate::store::{self, EntryId, Kind, Store};
+use crate::triage::{Crash, Found, Triager};
+
+/// How much longer than other runs those may take that a proof rests on.
+const FRESH_FACTOR: u32 = 10;
+
+/// What is minimized, and how.
+#[derive(Clone, Debug)]
+pub struct Minimizing {
+    /// The target.
+    pub target: Target,
+    /// The way of execution.
+    pub way: Way,
+    /// Name of the search.
+    pub search: String,
+    /// Longest time for one entry.
+    pub budget_time: Option<Duration>,
+    /// Most executed tests for one entry.
+    pub budget_tests: Option<u64>,
+    /// Whether candidates are written into the log.
+    pub log_inputs: bool,
+    /// The campaign's seed, for the log.
+    pub seed: Option<u64>,
+}
+
+/// How the minimization of one entry ended.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// The first line of its log.
+    pub start: StartLine,
+    /// The result.
+    pub minimized: Minimized,
+}
+
+impl Minimizing {
+    /// The oracle that holds `crash`: each run in a process of its own, so that no outcome that a
+    /// claim may rest on depends on earlier runs.
+    ///
+    /// # Errors
+    /// When the target cannot be started.
+    pub fn oracle(&self, crash: &Crash) -> Result<CrashOracle, CampaignError> {
+        let held = Held::from(crash);
+        self.oracle_of(held)
+    }
+
+    /// The oracle that holds a crash by its keys.
+    ///
+    /// # Errors
+    /// When the target cannot be started.
+    pub fn oracle_of(&self, held: Held) -> Result<CrashOracle, CampaignError> {
+        let (target, way) = (self.target.clone(), self.way);
+        let executor = start(&target, Some(way), Freshness::Fresh)?.executor;
+        let triager = Triager::of_target(&target, way)?;
+        let crash_exit = target.crash_exit;
+        let fresh = Box::new(move || {
+            let mut patient = target.clone();
+            patient.limits.cpu *= FRESH_FACTOR;
+            patient.limits.wall *= FRESH_FACTOR;
+            start(&patient, Some(way), Freshness::Fresh).map(|started| started.executor)
+        });
+        Ok(CrashOracle::new(executor, fresh, Box::new(triager), held, crash_exit))
+    }
+
+    /// The first line of the log of `input`, which crashes as `crash` says.
+    pub fn start_line(&self, input: &[u8], crash: &Crash) -> StartLine {
+        let target = TargetRecord::new(&self.target, self.way);
+        let key = KeyRecord {
+            class: crash.class.clone(),
+            major: crash.keys.major,
+            minor: crash.keys.minor,
+        };
+        let mut start =
+            StartLine::new(input, &self.search, target, Some(key), self.target.limits);
+        start.seed = self.seed;
+        start
+    }
+
+    /// Minimizes the entry `id`, or goes on with a minimization that was cut off. The store is
+    /// locked only for moments.
+    ///
+    /// # Errors
+    /// [`MinimizeError::Interrupted`] when `stop` turned true: calling again goes on. Else when
+    /// the target cannot be run or something cannot be written.
+    pub fn entry(
+        &self,
+        store: &Mutex<Store>,
+        id: &EntryId,
+        stop: &AtomicBool,
+    ) -> Result<Finished, CampaignError> {
+        let (root, entry) = {
+            let store = lock(store);
+            (store.reader().root().to_owned(), store.reader().entry(id)?)
+        };
+        let entry = entry.ok_or_else(|| store::StoreError::NoSuch { path: id.folder(&root) })?;
+        let input = entry.original_bytes()?;
+        let start = self.start_line(&input, &entry.crash);
+        let mut oracle = self.oracle(&entry.crash)?;
+        let mut journal = Journal::resume(&id.log(&root), start).map_err(MinimizeError::from)?;
+        let start = journal.start().clone();
+        let mut options = Options {
+            budget_tests: self.budget_tests,
+            budget_time: self.budget_time,
+            stop: Some(stop),
+            log_inputs: self.log_inputs,
+            on_reduce: Box::new(|best| {
+                lock(store).write_minimized(id, best).map_err(Into::into)
+            }),
+            on_slip: file_slips(store, id),
+            ..Options::default()
+        };
+        let minimized = minimize(&input, &mut oracle, &mut journal, &mut options)?;
+        drop(options);
+        self.keep(store, id, &minimized)?;
+        Ok(Finished { start, minimized })
+    }
+
+    /// Ends the minimization of an entry whose crash is not seen again, with what there is.
+    ///
+    /// # Errors
+    /// When something cannot be written.
+    pub fn give_up(&self, store: &Mutex<Store>, id: &EntryId) -> Result<(), CampaignError> {
+        let mut store = lock(store);
+        let root = store.reader().root().to_owned();
+        let size = std::fs::metadata(id.folder(&root).join("original")).map_or(0, |f| f.len());
+        store.write_reproduce(id, &self.target)?;
+        let unchanged = store::Minimized {
+            claim: Claim::BestSoFar.to_string(),
+            size_before: size,
+            size_after: size,
+            tests: serde_json::to_value(Counts::default()).unwrap_or_default(),
+            proved: store::Proved { done: 0, of: 0 },
+            minor_after: None,
+        };
+        store.write_outcome(id, &unchanged)?;
+        Ok(())
+    }
+
+    /// Writes the result, the script that shows it, and last the record that it is final.
+    fn keep(
+        &self,
+        store: &Mutex<Store>,
+        id: &EntryId,
+        minimized: &Minimized,
+    ) -> Result<(), CampaignError> {
+        let mut store = lock(store);
+        store.write_minimized(id, &minimized.text)?;
+        store.write_reproduce(id, &self.target)?;
+        store.write_outcome(id, &outcome(minimized))?;
+        Ok(())
+    }
+}
+
+/// Files what a minimization slips into: every new (major, minor) of it, whatever the store
+/// holds by then, so that what is stored does not depend on when.
+fn file_slips<'a>(store: &'a Mutex<Store>, id: &'a EntryId) -> OnSlip<'a> {
+    Box::new(move |slip, test| {
+        let Some(crash) = &slip.crash else { return Ok(()) };
+        let found = Found::Slip { of: id.hash().to_owned(), test: test.unwrap_or(0) };
+        let crash = Crash { found: Some(found), ..(**crash).clone() };
+        lock(store).file(Kind::Crash, &crash, &slip.input)?;
+        Ok(())
+    })
+}
+
+/// The record of how a minimization ended.
+fn outcome(minimized: &Minimized) -> store::Minimized {
+    store::Minimized {
+        claim: minimized.claim.to_string(),
+        size_before: minimized.size_before,
+        size_after: minimized.text.len() as u64,
+        tests: serde_json::to_value(minimized.counts).unwrap_or_default(),
+        proved: store::Proved { done: minimized.proved.done, of: minimized.proved.of },
+        minor_after: minimized.minor_after,
+    }
+}

@@ -1,0 +1,56 @@
+//! What a campaign shows while it runs.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::report::GroupView;
+
+/// A campaign's course at one moment; a line of `stats.jsonl`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Progress {
+    /// Milliseconds since this call began to fuzz.
+    pub time_ms: u64,
+    /// Runs committed in this count.
+    pub runs: u64,
+    /// Runs committed per second of this call.
+    pub runs_per_s: f64,
+    /// Inputs in the corpus.
+    pub corpus: u64,
+    /// Groups of crashes.
+    pub groups: u64,
+    /// Runs that crashed.
+    pub crashes: u64,
+    /// Runs over their time limit.
+    pub hangs: u64,
+    /// Groups waiting to be minimized, the one under way included.
+    pub minimizing: u64,
+}
+
+impl Progress {
+    /// The rate of `runs` in `time`.
+    pub(super) fn rate(runs: u64, time: Duration) -> f64 {
+        runs as f64 / time.as_secs_f64().max(0.001)
+    }
+}
+
+/// Where a campaign shows its course. Called from one thread.
+pub trait Screen {
+    /// The course, several times a second.
+    fn progress(&mut self, progress: &Progress);
+
+    /// The minimization of a group has ended.
+    fn minimized(&mut self, group: &GroupView);
+
+    /// Something that the user should know.
+    fn note(&mut self, text: &str);
+}
+
+/// A screen that shows nothing.
+pub struct Silent;
+
+impl Screen for Silent {
+    fn progress(&mut self, _: &Progress) {}
+    fn minimized(&mut self, _: &GroupView) {}
+    fn note(&mut self, _: &str) {}
+}

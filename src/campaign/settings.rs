@@ -1,0 +1,40 @@
+//! What a campaign is told.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::minimizing::Minimizing;
+use super::plan::Plan;
+
+/// When a new group is minimized (`--minimize`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// As soon as it is found; results behind it wait to be committed, fuzzing goes on until
+    /// there are too many of them.
+    Inline,
+    /// When the fuzzing has ended.
+    After,
+    /// By a worker of its own, beside the fuzzing.
+    Worker,
+    /// Not at all.
+    Off,
+}
+
+/// The settings of one call of a campaign.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The inputs.
+    pub plan: Plan,
+    /// Runs that this call makes.
+    pub runs: Option<u64>,
+    /// Wall time that this call fuzzes.
+    pub time: Option<Duration>,
+    /// Workers.
+    pub jobs: usize,
+    /// When groups are minimized.
+    pub when: When,
+    /// What is run, and how groups are minimized.
+    pub minimizing: Minimizing,
+    /// Groups to mute: beginnings of major keys in hex.
+    pub known: BTreeSet<String>,
+}

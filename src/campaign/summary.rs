@@ -1,0 +1,20 @@
+//! What a campaign came to.
+
+use std::time::Duration;
+
+/// The end of one call of a campaign.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Summary {
+    /// Runs committed in this count.
+    pub runs: u64,
+    /// Of them, those made by this call.
+    pub runs_of_call: u64,
+    /// How long this call fuzzed.
+    pub fuzzed: Duration,
+    /// Groups of crashes that this campaign found first.
+    pub new_groups: u64,
+    /// Runs of this campaign that crashed in a group known before.
+    pub known_crashes: u64,
+    /// Whether the user stopped it.
+    pub interrupted: bool,
+}

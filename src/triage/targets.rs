@@ -1,0 +1,57 @@
+//! Triage of what `exec` starts.
+
+use nix::unistd::Pid;
+
+use super::tracee::{Start, Tracee, Untraced};
+use super::{Settings, Triager};
+use crate::exec::{ExecError, Limits, Target, Traceable, Traced, Way};
+
+impl Tracee for Traced {
+    fn pid(&self) -> Pid {
+        Traced::pid(self)
+    }
+
+    fn release(&mut self) -> Result<(), ExecError> {
+        Traced::release(self)
+    }
+
+    fn stderr_tail(&mut self) -> Vec<u8> {
+        Traced::stderr_tail(self)
+    }
+}
+
+impl Start for Traceable {
+    fn start(&mut self, input: &[u8], aslr: bool) -> Result<Box<dyn Tracee>, ExecError> {
+        Ok(Box::new(Traceable::start(self, input, aslr)?))
+    }
+
+    fn run_untraced(&mut self, input: &[u8], aslr: bool) -> Result<Untraced, ExecError> {
+        let mut run = Traceable::start(self, input, aslr)?;
+        run.release()?;
+        let ended = run.wait()?;
+        Ok(Untraced { ended, stderr_tail: run.stderr_tail() })
+    }
+
+    fn way(&self) -> Way {
+        Traceable::way(self)
+    }
+
+    fn limits(&self) -> Limits {
+        Traceable::limits(self)
+    }
+
+    fn crash_exit(&self) -> Option<i32> {
+        Traceable::crash_exit(self)
+    }
+}
+
+impl Triager {
+    /// A triager of `target` as the way `way` runs it.
+    ///
+    /// # Errors
+    /// When the program is missing or cannot be executed.
+    pub fn of_target(target: &Target, way: Way) -> Result<Triager, ExecError> {
+        let start = Traceable::new(target, way)?;
+        Ok(Triager::with_settings(Box::new(start), Settings::default()))
+    }
+}
