@@ -1,7 +1,7 @@
 /* Input lines: of the file, and of the macros called in it.
  *
- * Two bugs stand here. Lone 8-bit characters (an 8-bit line was the other kind of input left in
- * the ISSTA 2000 series of nroff and troff: `\302\n`): the character of a one-character line is
+ * Two bugs stand here. Lone 8-bit characters (after `\302\n`, on which the formatters of the
+ * fuzz studies died): the character of a one-character line is
  * looked up in a table by its value as a signed number, before the table's start if the high bit
  * is set. And arguments outside of a macro: the innermost macro is asked for its argument even
  * when there is none. */
