@@ -7,8 +7,8 @@
  *   f MODE          lines are solid, dotted or shortdashed    e   erase the screen
  *   # TEXT          a comment, up to the end of the line
  *
- * The bug (Miller et al. 1990; in Hildebrandt and Zeller's ISSTA 2000 series 10^6 characters
- * came down to one): labels are drawn with the device's character generator, and this device
+ * The bug (after the fuzz studies of Miller et al.; for Hildebrandt and Zeller, ISSTA 2000, 10^6
+ * characters came down to one): labels are drawn with the device's character generator, and this device
  * has none. The letter `t` is enough. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>

@@ -5,7 +5,8 @@
 
 static void put(struct text text)
 {
-	fwrite(text.at, 1, text.length, stdout);
+	if (text.length > 0)
+		fwrite(text.at, 1, text.length, stdout);
 }
 
 static void emit_classes(void)

@@ -1,7 +1,7 @@
 /* Input lines.
  *
- * The bug (Miller et al. 1990 and 1995; the first program of Hildebrandt and Zeller's ISSTA 2000
- * series, where 2121 characters were left): a line is copied into a buffer that is taken to be
+ * The bug (after the fuzz studies of Miller et al.; Hildebrandt and Zeller, ISSTA 2000, had 2121
+ * characters left): a line is copied into a buffer that is taken to be
  * long enough. 2121 characters without a newline or NUL among them overrun it. */
 #include "../complain.h"
 #include "../guarded.h"

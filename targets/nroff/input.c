@@ -1,7 +1,7 @@
 /* Input lines: of the file, and of the macros called in it.
  *
- * Two bugs stand here. Lone 8-bit characters (an 8-bit line was the other kind of input left in
- * the ISSTA 2000 series of nroff and troff: `\302\n`): the character of a one-character line is
+ * Two bugs stand here. Lone 8-bit characters (after `\302\n`, on which the formatters of the
+ * fuzz studies died): the character of a one-character line is
  * looked up in a table by its value as a signed number, before the table's start if the high bit
  * is set. And arguments outside of a macro: the innermost macro is asked for its argument even
  * when there is none. */
@@ -11,8 +11,11 @@
 #include "../guarded.h"
 #include "nroff.h"
 
+/* Macros may be nested so deeply, and a run may read so many of them and so many bytes of them: a
+ * few lines of definitions can ask for far more than any patience. */
 #define DEEPEST 20
 #define MOST_CALLS 5000
+#define MOST_BYTES (1 << 20)
 
 /* A macro being read, or the file. */
 struct source {
@@ -24,6 +27,7 @@ struct source {
 static struct source sources[DEEPEST];
 static size_t depth;
 static unsigned calls;
+static size_t called_bytes;
 /* The innermost macro; none is in force while lines of the file are read. */
 static struct source *macro;
 static uint8_t *controls;
@@ -42,14 +46,16 @@ void input_begin(const uint8_t *data, size_t size)
 	sources[0].rest = (struct cursor){data, data + size};
 	depth = 1;
 	calls = 0;
+	called_bytes = 0;
 	macro = NULL;
 }
 
 int push_macro(struct text body, const struct text *arguments, size_t count)
 {
-	if (depth == DEEPEST || calls == MOST_CALLS)
+	if (depth == DEEPEST || calls == MOST_CALLS || body.length > MOST_BYTES - called_bytes)
 		return 0;
 	calls++;
+	called_bytes += body.length;
 	macro = &sources[depth++];
 	macro->rest = (struct cursor){body.at, body.at + body.length};
 	memcpy(macro->arguments, arguments, count * sizeof *arguments);

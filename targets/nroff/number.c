@@ -1,7 +1,7 @@
 /* Numbers with scale indicators, such as `2i` or `-1.5v`.
  *
- * The bug (Miller et al. 1990 found nroff dying of unchecked input; in the ISSTA 2000 series one
- * of nroff's inputs came down to `\D^J%0F`): whatever letter stands behind a number is taken for
+ * The bug (after `\D^J%0F`, on which the formatters of the fuzz studies of Miller et al. and of
+ * Hildebrandt and Zeller, ISSTA 2000, died): whatever letter stands behind a number is taken for
  * a scale indicator and looked up, and what the look-up found is used unseen. Motions, lines,
  * drawings and requests all read their numbers here. */
 #include "../complain.h"

@@ -1,6 +1,6 @@
 /* Arguments of requests and escapes.
  *
- * The bug (one of the inputs left in the ISSTA 2000 series was `\D^J%0F`): an argument's closing
+ * The bug (after `\D^J%0F`, on which the formatters of the fuzz studies died): an argument's closing
  * delimiter is looked for and used, whether or not there is one. Motions, drawings, rules, widths
  * and overstrikes all take their arguments here. */
 #include <string.h>

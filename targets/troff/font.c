@@ -1,7 +1,7 @@
 /* The fonts that are mounted, and how wide their characters are.
  *
- * The bug: a font that is not mounted is looked up, and what the look-up found is used unseen.
- * Unchecked input of this kind is what Miller et al. (1990) found the text formatters dying of. */
+ * The bug: a font that is not mounted is looked up, and what the look-up found is used unseen; a
+ * result that nobody checks is one of the causes that Miller et al. name in their fuzz studies. */
 #include <string.h>
 
 #include "../complain.h"

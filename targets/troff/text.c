@@ -1,6 +1,6 @@
 /* Characters and escapes of text lines.
  *
- * The bug (the ISSTA 2000 series came down to `\302\n` for one of the inputs): a word of one
+ * The bug (after `\302\n`, on which the formatters of the fuzz studies died): a word of one
  * character at the end of a line is looked up in a table by its value as a signed number, before
  * the table's start if the high bit is set. */
 #include <stdio.h>

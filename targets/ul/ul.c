@@ -4,8 +4,8 @@
  * becomes bold. Backspace, tab and carriage return move the carriage; other control characters
  * and 8-bit characters are dropped.
  *
- * The bug (Miller, Fredriksen and So 1990; still there in 1995; the sixth program of Hildebrandt
- * and Zeller's ISSTA 2000 series of fuzz inputs): at each newline the line is packed into a
+ * The bug (after the fuzz studies of Miller et al.; Hildebrandt and Zeller, ISSTA 2000, had 516
+ * characters left): at each newline the line is packed into a
  * buffer that is taken to be long enough. 516 printable characters before a newline overrun it. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>

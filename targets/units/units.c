@@ -5,8 +5,8 @@
  *   smoot = 67 inch       defines a unit
  *   # TEXT                a comment
  *
- * The bug (Miller et al. 1990 and 1995; the ISSTA 2000 series of Hildebrandt and Zeller came down
- * to 77 8-bit characters): characters with the high bit set are taken out of the line and kept
+ * The bug (after the fuzz studies of Miller et al.; Hildebrandt and Zeller, ISSTA 2000, had 77
+ * 8-bit characters left): characters with the high bit set are taken out of the line and kept
  * aside, to be named in one complaint at its end. Nobody counts them: the 77th of a line is
  * written beyond the place for them. */
 #include <stdio.h>

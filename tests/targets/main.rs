@@ -1,0 +1,11 @@
+//! The bundled programs: real little tools that die of the historic bugs, and surely.
+#![cfg(feature = "engine")]
+
+mod bugs;
+mod bundled;
+mod examples;
+mod fixed;
+mod random;
+mod reentry;
+mod running;
+mod usage;
