@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use ddfuzz::delta::Outcome;
-use ddfuzz::minimize::{Answer, Claim, MinimizeError, Options};
+use ddfuzz::minimize::{Answer, Claim, MinimizeError, Options, OracleError};
 
 use crate::failures::{all_of, without_times};
 use crate::scripted::{answers, outcomes, resume_with, run, run_with, start};
@@ -107,4 +107,33 @@ fn a_stopped_minimization_says_so_and_goes_on_to_the_same_log() {
     );
     assert_eq!(result.expect("a result").claim, Claim::OneMinimal);
     assert_eq!(without_times(&resumed), without_times(&whole));
+}
+
+#[test]
+fn a_resumed_budget_of_time_counts_the_time_before() {
+    let hour = Duration::from_secs(3600);
+    let slow = |text: &[u8]| Answer {
+        cost: hour,
+        ..Answer::of(all_of(b"178")(text))
+    };
+    let mut left_to_answer = 12;
+    let mut oracle = answers(|text, _| {
+        left_to_answer -= 1;
+        match left_to_answer {
+            0 => Err(OracleError::Failed {
+                why: "the target is gone".to_owned(),
+            }),
+            _ => Ok(slow(text)),
+        }
+    });
+    let (_, left) = run_with(INPUT, start(INPUT), &mut oracle, &mut Options::default());
+
+    let mut rest = outcomes(all_of(b"178"));
+    let mut options = Options {
+        budget_time: Some(hour),
+        ..Options::default()
+    };
+    let (result, _) = resume_with(INPUT, start(INPUT), &left, &mut rest, &mut options);
+    assert_eq!(result.expect("a result").claim, Claim::BestSoFar);
+    assert_eq!((rest.asked.len(), rest.asked_fresh.len()), (0, 3));
 }

@@ -168,3 +168,29 @@ fn an_empty_log_is_refused() {
         Err(MinimizeError::Log(LogError::Empty))
     ));
 }
+
+#[test]
+fn an_answer_that_the_cache_would_not_give_is_found() {
+    let cached = "\"source\":\"cache\"";
+    let outcomes = [
+        ("\"PASS\"", "\"UNRESOLVED\""),
+        ("\"UNRESOLVED\"", "\"PASS\""),
+    ];
+    let (number, log) = tamper(cached, |line| {
+        let (from, to) = outcomes
+            .into_iter()
+            .find(|(from, _)| line.contains(from))
+            .expect("one");
+        format!("{}\n", line.replacen(from, to, 1))
+    });
+    assert_eq!(first_bad_line(&log), number);
+    let (number, log) = tamper(cached, |line| {
+        format!("{}\n", line.replacen("cache", "run", 1))
+    });
+    assert_eq!(first_bad_line(&log), number);
+    let run = "\"i\":0,";
+    let (number, log) = tamper(run, |line| {
+        format!("{}\n", line.replacen("\"run\"", "\"cache\"", 1))
+    });
+    assert_eq!(first_bad_line(&log), number);
+}

@@ -7,7 +7,7 @@ use ddfuzz::minimize::log::Log;
 use ddfuzz::minimize::{Answer, MinimizeError, Options, Oracle, OracleError};
 
 use crate::crashes::{keys, slip};
-use crate::failures::without_times;
+use crate::failures::{all_of, without_times};
 use crate::memory::Memory;
 use crate::scripted::{answers, resume_with, run_with, start};
 
@@ -141,4 +141,40 @@ fn an_oracle_that_fails_ends_the_minimization_and_it_can_be_resumed() {
     let (_, whole) = slips(&[]);
     let (_, resumed) = slips(&left);
     assert_eq!(without_times(&resumed), without_times(&whole));
+}
+
+/// Whether the slips handed over had their record, where only the slip of this number has it.
+fn records(with_record: u64) -> Vec<bool> {
+    let records = RefCell::new(Vec::new());
+    let on_slip = Box::new(|slip: &ddfuzz::minimize::Slip, _| {
+        records.borrow_mut().push(slip.crash.is_some());
+        Ok(())
+    });
+    let mut options = Options {
+        on_slip,
+        ..Options::default()
+    };
+    let mut slipped = 0;
+    let mut oracle = answers(|text, _| {
+        let mut answer = Answer::of(all_of(b"178")(text));
+        if answer.outcome == Outcome::Unresolved {
+            slipped += 1;
+            let whole = slip(keys("other", "other"), text);
+            let crash = whole.crash.clone().filter(|_| slipped == with_record);
+            answer.slip = Some(ddfuzz::minimize::Slip { crash, ..whole });
+        }
+        Ok(answer)
+    });
+    let input = b"12345678";
+    run_with(input, start(input), &mut oracle, &mut options)
+        .0
+        .expect("a result");
+    drop(options);
+    records.into_inner()
+}
+
+#[test]
+fn a_slip_without_a_record_is_followed_by_one_that_has_it_and_by_no_other() {
+    assert_eq!(records(3), [false, true]);
+    assert_eq!(records(1), [true]);
 }
