@@ -18,7 +18,10 @@ fn main() {
         None => Target::new(Program::Bundled("ul".to_owned())),
     };
     println!("{RUNS} runs a round, median of {ROUNDS} rounds");
-    println!("{:<18}{:>12}{:>12}{:>12}{:>10}", "way", "runs/s", "wall µs", "CPU µs", "ratio");
+    println!(
+        "{:<18}{:>12}{:>12}{:>12}{:>10}",
+        "way", "runs/s", "wall µs", "CPU µs", "ratio"
+    );
     let mut floor = None;
     for (way, freshness, name) in [
         (Way::Command, Freshness::Shared, "command"),
@@ -49,8 +52,15 @@ fn measure(
     freshness: Freshness,
 ) -> Result<(Duration, Duration), ddfuzz::exec::ExecError> {
     let mut executor = start(target, Some(way), freshness)?.executor;
-    let input: Vec<u8> =
-        (0..1000u32).map(|i| if i % 60 == 59 { b'\n' } else { b' ' + (i % 90) as u8 }).collect();
+    let input: Vec<u8> = (0..1000u32)
+        .map(|i| {
+            if i % 60 == 59 {
+                b'\n'
+            } else {
+                b' ' + (i % 90) as u8
+            }
+        })
+        .collect();
     let mut rounds: Vec<(Duration, Duration)> = Vec::new();
     for _ in 0..ROUNDS {
         let (began, cpu) = (Instant::now(), machine_cpu());

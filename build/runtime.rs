@@ -16,7 +16,12 @@ pub fn build(out: &Path) {
 
 fn link(output: &Path, source: &str, flags: &[&str]) {
     let mut command = compiler::command();
-    command.args(FLAGS).args([source, "runtime/serve.c"]).arg("-o").arg(output).args(flags);
+    command
+        .args(FLAGS)
+        .args([source, "runtime/serve.c"])
+        .arg("-o")
+        .arg(output)
+        .args(flags);
     let what = "the runtime";
     compiler::finish(what, compiler::start(what, &mut command));
 }

@@ -1,8 +1,8 @@
 //! Compiles the programs in `targets/`, each as it was and fixed, for the binary to embed.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Child;
 
 use crate::compiler;
@@ -35,7 +35,11 @@ pub fn build(out: &Path) {
         // The two variants at a time: more would not fit small machines.
         let variants = [
             start(name, &[], &programs.join(name)),
-            start(name, &["-DDDFUZZ_FIXED"], &programs.join(format!("{name}-fixed"))),
+            start(
+                name,
+                &["-DDDFUZZ_FIXED"],
+                &programs.join(format!("{name}-fixed")),
+            ),
         ];
         for variant in variants {
             compiler::finish(&format!("the bundled target {name}"), variant);
@@ -47,7 +51,12 @@ pub fn build(out: &Path) {
 /// Starts the compiler on one variant of a target.
 fn start(name: &str, defines: &[&str], program: &Path) -> Child {
     let mut command = compiler::command();
-    command.args(FLAGS).args(defines).arg("-o").arg(program).args(sources(name));
+    command
+        .args(FLAGS)
+        .args(defines)
+        .arg("-o")
+        .arg(program)
+        .args(sources(name));
     compiler::start(&format!("the bundled target {name}"), &mut command)
 }
 

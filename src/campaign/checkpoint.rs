@@ -41,6 +41,8 @@ impl Checkpoint {
 
     /// All runs that ended in a group of this kind.
     pub(super) fn total(&self, kind: Kind) -> u64 {
-        self.seen.get(&kind).map_or(0, |groups| groups.values().sum())
+        self.seen
+            .get(&kind)
+            .map_or(0, |groups| groups.values().sum())
     }
 }

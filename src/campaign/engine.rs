@@ -111,9 +111,10 @@ impl Engine<'_> {
         let muted = |major: Key| self.muted(&major.short());
         let known = &self.ledger.checkpoint.known_before;
         let crashes = self.ledger.checkpoint.seen.get(&Kind::Crash);
-        let known_crashes = crashes.into_iter().flatten().filter(|(major, _)| {
-            known.contains(*major) || self.muted(major)
-        });
+        let known_crashes = crashes
+            .into_iter()
+            .flatten()
+            .filter(|(major, _)| known.contains(*major) || self.muted(major));
         Ok(Summary {
             runs: self.ledger.checkpoint.next - self.ledger.checkpoint.count_start,
             runs_of_call: self.ledger.checkpoint.next - self.first,
@@ -187,9 +188,7 @@ impl Engine<'_> {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ok(self.began.elapsed()),
             }
-            while !cut_short
-                && let Some(chunk) = waiting.remove(&self.ledger.checkpoint.next)
-            {
+            while !cut_short && let Some(chunk) = waiting.remove(&self.ledger.checkpoint.next) {
                 cut_short = chunk.runs < chunk.planned;
                 self.commit(&chunk, order)?;
             }
@@ -202,7 +201,9 @@ impl Engine<'_> {
 
     fn commit(&mut self, chunk: &Chunk, order: &Sender<EntryId>) -> Result<(), CampaignError> {
         for finding in &chunk.findings {
-            let Some(id) = self.ledger.commit(finding)? else { continue };
+            let Some(id) = self.ledger.commit(finding)? else {
+                continue;
+            };
             if self.settings.when == When::Off || self.muted(id.major()) {
                 continue;
             }
@@ -250,7 +251,11 @@ impl Engine<'_> {
         Ok(())
     }
 
-    fn show(&mut self, id: &EntryId, result: Result<(), CampaignError>) -> Result<(), CampaignError> {
+    fn show(
+        &mut self,
+        id: &EntryId,
+        result: Result<(), CampaignError>,
+    ) -> Result<(), CampaignError> {
         match result {
             Err(CampaignError::Minimize(MinimizeError::Interrupted { .. })) => return Ok(()),
             Err(error) => return Err(error),

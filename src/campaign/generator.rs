@@ -21,11 +21,18 @@ pub struct Kind {
 impl Kind {
     /// Every kind, in the order of [`Kind::index`].
     pub const ALL: [Kind; 8] = {
-        let mut kinds = [Kind { all: false, nul: false, newlines: false }; 8];
+        let mut kinds = [Kind {
+            all: false,
+            nul: false,
+            newlines: false,
+        }; 8];
         let mut index = 0;
         while index < 8 {
-            kinds[index] =
-                Kind { all: index & 1 != 0, nul: index & 2 != 0, newlines: index & 4 != 0 };
+            kinds[index] = Kind {
+                all: index & 1 != 0,
+                nul: index & 2 != 0,
+                newlines: index & 4 != 0,
+            };
             index += 1;
         }
         kinds
@@ -73,7 +80,9 @@ impl fmt::Display for InputName {
 
 /// A text that names no generated input.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not the name of a generated input; one looks like all+nul+lines:00000000000000ff:1000")]
+#[error(
+    "{0:?} is not the name of a generated input; one looks like all+nul+lines:00000000000000ff:1000"
+)]
 pub struct NotAName(String);
 
 impl FromStr for InputName {
@@ -84,7 +93,9 @@ impl FromStr for InputName {
         let [kind, seed, length] = text.split(':').collect::<Vec<_>>()[..] else {
             return Err(wrong());
         };
-        let kind = Kind::ALL.into_iter().find(|known| known.to_string() == kind);
+        let kind = Kind::ALL
+            .into_iter()
+            .find(|known| known.to_string() == kind);
         Ok(InputName {
             kind: kind.ok_or_else(wrong)?,
             seed: u64::from_str_radix(seed, 16).map_err(|_| wrong())?,

@@ -54,7 +54,13 @@ impl<'a> Ledger<'a> {
             settled.entry((Kind::Crash, major.clone())).or_default();
         }
         let campaign = campaign.to_owned();
-        Ok(Ledger { store, campaign, checkpoint, settled, unsaved: false })
+        Ok(Ledger {
+            store,
+            campaign,
+            checkpoint,
+            settled,
+            unsaved: false,
+        })
     }
 
     /// Commits one finding; gives the founder of a new group, which is to be minimized.
@@ -82,7 +88,10 @@ impl<'a> Ledger<'a> {
             run: finding.run,
             input: finding.name.to_string(),
         };
-        let crash = Crash { found: Some(found), ..(**crash).clone() };
+        let crash = Crash {
+            found: Some(found),
+            ..(**crash).clone()
+        };
         let filed = lock(self.store).file(kind, &crash, &finding.input)?;
         self.settled.entry(group).or_default().insert(minor);
         self.unsaved = true;
@@ -115,11 +124,15 @@ impl<'a> Ledger<'a> {
         let store = lock(self.store);
         let mut pending = Vec::new();
         for group in store.reader().groups(Kind::Crash)? {
-            let entries = store.reader().entries(Kind::Crash, &group.record.major.short())?;
+            let entries = store
+                .reader()
+                .entries(Kind::Crash, &group.record.major.short())?;
             if entries.iter().any(|entry| entry.minimized.is_some()) {
                 continue;
             }
-            let founder = entries.iter().min_by_key(|entry| rank(entry.crash.found.as_ref()));
+            let founder = entries
+                .iter()
+                .min_by_key(|entry| rank(entry.crash.found.as_ref()));
             if let Some(entry) = founder
                 && (slipped || !matches!(entry.crash.found, Some(Found::Slip { .. })))
             {
@@ -133,9 +146,12 @@ impl<'a> Ledger<'a> {
     /// Groups of crashes that were not there before the campaign.
     pub(super) fn new_groups(&self, muted: impl Fn(Key) -> bool) -> Result<u64, StoreError> {
         let groups = lock(self.store).reader().groups(Kind::Crash)?;
-        let new = groups.iter().map(|group| group.record.major).filter(|major| {
-            !self.checkpoint.known_before.contains(&major.short()) && !muted(*major)
-        });
+        let new = groups
+            .iter()
+            .map(|group| group.record.major)
+            .filter(|major| {
+                !self.checkpoint.known_before.contains(&major.short()) && !muted(*major)
+            });
         Ok(new.count() as u64)
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::error::CampaignError;
 use super::ledger::lock;
+use crate::delta::Caching;
 use crate::exec::{Freshness, Target, Way, start};
 use crate::minimize::log::{KeyRecord, StartLine, TargetRecord};
 use crate::minimize::{
@@ -32,6 +33,8 @@ pub struct Minimizing {
     pub budget_tests: Option<u64>,
     /// Whether candidates are written into the log.
     pub log_inputs: bool,
+    /// Whether a text is tested again that another configuration gave before.
+    pub no_cache: bool,
     /// The campaign's seed, for the log.
     pub seed: Option<u64>,
 }
@@ -46,6 +49,31 @@ pub struct Finished {
 }
 
 impl Minimizing {
+    /// Minimizing without budgets.
+    pub fn of_target(target: Target, way: Way, search: &str) -> Minimizing {
+        Minimizing {
+            target,
+            way,
+            search: search.to_owned(),
+            budget_time: None,
+            budget_tests: None,
+            log_inputs: false,
+            no_cache: false,
+            seed: None,
+        }
+    }
+
+    /// The budgets as options, without callbacks.
+    pub fn options<'a>(&self, stop: &'a AtomicBool) -> Options<'a> {
+        Options {
+            budget_tests: self.budget_tests,
+            budget_time: self.budget_time,
+            stop: Some(stop),
+            log_inputs: self.log_inputs,
+            ..Options::default()
+        }
+    }
+
     /// The oracle that holds `crash`: each run in a process of its own, so that no outcome that a
     /// claim may rest on depends on earlier runs.
     ///
@@ -71,7 +99,13 @@ impl Minimizing {
             patient.limits.wall *= FRESH_FACTOR;
             start(&patient, Some(way), Freshness::Fresh).map(|started| started.executor)
         });
-        Ok(CrashOracle::new(executor, fresh, Box::new(triager), held, crash_exit))
+        Ok(CrashOracle::new(
+            executor,
+            fresh,
+            Box::new(triager),
+            held,
+            crash_exit,
+        ))
     }
 
     /// The first line of the log of `input`, which crashes as `crash` says.
@@ -82,9 +116,11 @@ impl Minimizing {
             major: crash.keys.major,
             minor: crash.keys.minor,
         };
-        let mut start =
-            StartLine::new(input, &self.search, target, Some(key), self.target.limits);
+        let mut start = StartLine::new(input, &self.search, target, Some(key), self.target.limits);
         start.seed = self.seed;
+        if self.no_cache {
+            start.cache = Caching::Configuration;
+        }
         start
     }
 
@@ -104,22 +140,18 @@ impl Minimizing {
             let store = lock(store);
             (store.reader().root().to_owned(), store.reader().entry(id)?)
         };
-        let entry = entry.ok_or_else(|| store::StoreError::NoSuch { path: id.folder(&root) })?;
+        let entry = entry.ok_or_else(|| store::StoreError::NoSuch {
+            path: id.folder(&root),
+        })?;
         let input = entry.original_bytes()?;
         let start = self.start_line(&input, &entry.crash);
         let mut oracle = self.oracle(&entry.crash)?;
         let mut journal = Journal::resume(&id.log(&root), start).map_err(MinimizeError::from)?;
         let start = journal.start().clone();
         let mut options = Options {
-            budget_tests: self.budget_tests,
-            budget_time: self.budget_time,
-            stop: Some(stop),
-            log_inputs: self.log_inputs,
-            on_reduce: Box::new(|best| {
-                lock(store).write_minimized(id, best).map_err(Into::into)
-            }),
+            on_reduce: Box::new(|best| lock(store).write_minimized(id, best).map_err(Into::into)),
             on_slip: file_slips(store, id),
-            ..Options::default()
+            ..self.options(stop)
         };
         let minimized = minimize(&input, &mut oracle, &mut journal, &mut options)?;
         drop(options);
@@ -167,9 +199,17 @@ impl Minimizing {
 /// holds by then, so that what is stored does not depend on when.
 fn file_slips<'a>(store: &'a Mutex<Store>, id: &'a EntryId) -> OnSlip<'a> {
     Box::new(move |slip, test| {
-        let Some(crash) = &slip.crash else { return Ok(()) };
-        let found = Found::Slip { of: id.hash().to_owned(), test: test.unwrap_or(0) };
-        let crash = Crash { found: Some(found), ..(**crash).clone() };
+        let Some(crash) = &slip.crash else {
+            return Ok(());
+        };
+        let found = Found::Slip {
+            of: id.hash().to_owned(),
+            test: test.unwrap_or(0),
+        };
+        let crash = Crash {
+            found: Some(found),
+            ..(**crash).clone()
+        };
         lock(store).file(Kind::Crash, &crash, &slip.input)?;
         Ok(())
     })
@@ -182,7 +222,10 @@ fn outcome(minimized: &Minimized) -> store::Minimized {
         size_before: minimized.size_before,
         size_after: minimized.text.len() as u64,
         tests: serde_json::to_value(minimized.counts).unwrap_or_default(),
-        proved: store::Proved { done: minimized.proved.done, of: minimized.proved.of },
+        proved: store::Proved {
+            done: minimized.proved.done,
+            of: minimized.proved.of,
+        },
         minor_after: minimized.minor_after,
     }
 }

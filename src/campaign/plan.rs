@@ -31,7 +31,10 @@ impl Plan {
             word.copy_from_slice(&bytes[at..at + 8]);
             u64::from_le_bytes(word)
         };
-        let decade = SHARES.iter().take_while(|&&below| bytes[24] >= below).count();
+        let decade = SHARES
+            .iter()
+            .take_while(|&&below| bytes[24] >= below)
+            .count();
         let (shortest, longest) = DECADES[decade];
         let length = shortest + number(8) % (longest - shortest + 1);
         InputName {

@@ -34,7 +34,9 @@ impl Shared<'_> {
     fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
             || self.broken.load(Ordering::Relaxed)
-            || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+            || self
+                .deadline
+                .is_some_and(|deadline| Instant::now() >= deadline)
     }
 }
 
@@ -66,7 +68,12 @@ impl Worker<'_> {
 
     /// A chunk that is cut short reports the runs made: those behind it are never committed.
     fn run_chunk(&mut self, first: u64, count: u64) -> Result<Chunk, ExecError> {
-        let mut chunk = Chunk { first, planned: count, runs: 0, findings: Vec::new() };
+        let mut chunk = Chunk {
+            first,
+            planned: count,
+            runs: 0,
+            findings: Vec::new(),
+        };
         let mut input = Vec::new();
         for run in first..first + count {
             if self.shared.stopped() {
@@ -77,8 +84,17 @@ impl Worker<'_> {
             let ended = self.executor.run(&input)?.ended;
             chunk.runs += 1;
             if let Some(what) = self.judge(ended, &input)? {
-                let input = if what.is_new() { input.clone() } else { Vec::new() };
-                chunk.findings.push(Finding { run, name, input, what });
+                let input = if what.is_new() {
+                    input.clone()
+                } else {
+                    Vec::new()
+                };
+                chunk.findings.push(Finding {
+                    run,
+                    name,
+                    input,
+                    what,
+                });
             }
         }
         Ok(chunk)
@@ -105,9 +121,7 @@ impl Worker<'_> {
                 self.reported.insert(crash.keys.minor);
                 Ok(What::Crash(crash))
             }
-            Verdict::Flaky { .. } => {
-                Ok(What::Flaky(Box::new(self.triager.unwatched(ended))))
-            }
+            Verdict::Flaky { .. } => Ok(What::Flaky(Box::new(self.triager.unwatched(ended)))),
         }
     }
 }

@@ -1,6 +1,94 @@
 //! The command line: one file per subcommand.
+//!
+//! Localized here: `clap` (arguments), `signal-hook` (Ctrl-C) and
+//! `indicatif` (the progress line, in [`ui`]).
+
+mod amounts;
+mod exit;
+mod failure;
+mod log;
+mod merge;
+mod min;
+mod output;
+mod run;
+mod show;
+mod signals;
+mod target;
+mod triage;
+pub mod ui;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+pub use exit::Exit;
+use failure::Failure;
+use output::Output;
+
+/// A fuzzing harness plug-in that turns every crash into its shortest reproducer while the
+/// campaign runs.
+#[derive(Parser)]
+#[command(name = "ddfuzz", version, max_term_width = 100, after_help = EXAMPLE)]
+struct Cli {
+    #[command(flatten)]
+    output: Output,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLE: &str = "Example:\n  ddfuzz run --target ul --time 10s\n\n\
+    Exit codes: 0 nothing found, or the job done; 1 crashes found, or what was checked does not \
+    hold; 2 usage; 3 the baseline failed; 4 only groups known before; 70 internal error; 130 \
+    interrupted, state saved";
+
+#[derive(Subcommand)]
+enum Command {
+    Run(run::Args),
+    Min(min::Args),
+    Triage(triage::Args),
+    Log(log::Args),
+    Show(show::Args),
+    Merge(merge::Args),
+}
 
 /// Parses the command line, runs the command, and gives its exit code.
-pub fn main() -> std::process::ExitCode {
-    std::process::ExitCode::from(70)
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    let output = cli.output;
+    let done = match cli.command {
+        Command::Run(args) => run::run(args, &output),
+        Command::Min(args) => min::run(args, &output),
+        Command::Triage(args) => triage::run(args, &output),
+        Command::Log(args) => log::run(args, &output),
+        Command::Show(args) => show::run(args, &output),
+        Command::Merge(args) => merge::run(args, &output),
+    };
+    match done {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            output.failure(&failure);
+            failure.exit.into()
+        }
+    }
+}
+
+/// Help and version are no errors; anything else is a wrong command line.
+fn usage(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        // Nothing can be done about a closed stdout.
+        let _ = error.print();
+        return Exit::Done.into();
+    }
+    if std::env::args_os().any(|arg| arg == "--json") {
+        let message = error.to_string();
+        let failure =
+            Failure::usage(message.lines().next().unwrap_or("wrong usage")).hint("see --help");
+        Output::json().failure(&failure);
+    } else {
+        let _ = error.print();
+    }
+    Exit::Usage.into()
 }

@@ -64,7 +64,9 @@ impl Traceable {
             limits: target.limits,
             crash_exit: target.crash_exit,
         };
-        Ok(Traceable { inner: Arc::new(Mutex::new(inner)) })
+        Ok(Traceable {
+            inner: Arc::new(Mutex::new(inner)),
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -95,7 +97,12 @@ impl Traceable {
         let mut inner = self.lock();
         inner.put_in_place(input)?;
         match inner.ask(input.len(), random_addresses) {
-            Ok(pid) => Ok(Traced { of: self.clone(), pid, released: false, ended: None }),
+            Ok(pid) => Ok(Traced {
+                of: self.clone(),
+                pid,
+                released: false,
+                ended: None,
+            }),
             Err(broken) => Err(inner.broken(&broken)),
         }
     }
@@ -103,7 +110,10 @@ impl Traceable {
 
 impl Inner {
     fn put_in_place(&mut self, input: &[u8]) -> Result<(), ExecError> {
-        let system = |source| ExecError::System { what: "writing an input".to_owned(), source };
+        let system = |source| ExecError::System {
+            what: "writing an input".to_owned(),
+            source,
+        };
         self.input.write(input).map_err(system)?;
         self.stderr.set_len(0).map_err(system)?;
         self.stderr.seek(SeekFrom::Start(0)).map_err(system)?;
@@ -123,14 +133,20 @@ impl Inner {
         }
         let reply = server.reply()?;
         if !reply.ready() {
-            return Err(Broken::Gone(format!("no child: error {}", reply.exec_errno)));
+            return Err(Broken::Gone(format!(
+                "no child: error {}",
+                reply.exec_errno
+            )));
         }
         Ok(Pid::from_raw(reply.status))
     }
 
     fn broken(&mut self, why: &Broken) -> ExecError {
         self.server = None;
-        ExecError::Server { path: self.launch.program.clone(), why: why.to_string() }
+        ExecError::Server {
+            path: self.launch.program.clone(),
+            why: why.to_string(),
+        }
     }
 }
 
@@ -173,7 +189,10 @@ impl Traced {
     pub fn wait(&mut self) -> Result<Ended, ExecError> {
         let mut inner = self.of.lock();
         let limits = inner.limits;
-        let killed = inner.server.as_mut().and_then(|server| server.watch(&limits));
+        let killed = inner
+            .server
+            .as_mut()
+            .and_then(|server| server.watch(&limits));
         drop(inner);
         match (killed, self.finish()?) {
             (Some(why), Ended::Signal(libc::SIGKILL)) => Ok(why),
@@ -210,7 +229,10 @@ impl Traced {
         let file = &mut self.of.lock().stderr;
         let length = file.metadata().map_or(0, |facts| facts.len());
         let mut tail = Vec::new();
-        if file.seek(SeekFrom::Start(length.saturating_sub(STDERR_KEPT))).is_ok() {
+        if file
+            .seek(SeekFrom::Start(length.saturating_sub(STDERR_KEPT)))
+            .is_ok()
+        {
             let _ = file.take(STDERR_KEPT).read_to_end(&mut tail);
         }
         tail

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::time::Instant;
 
+use super::log::KeyRecord;
 use super::{Answer, CutOff, Keyer, Kind, Oracle, OracleError, Slip, SlipKeys};
 use crate::delta::Outcome;
 use crate::exec::{Ended, ExecError, Executor};
@@ -31,6 +32,26 @@ impl From<&Crash> for Held {
             major: crash.keys.major,
             minor: crash.keys.minor,
             ended: crash.ended,
+        }
+    }
+}
+
+impl From<&KeyRecord> for Held {
+    fn from(key: &KeyRecord) -> Held {
+        let ended = match key.class.0.as_str() {
+            "hang" => Ended::Timeout,
+            "oom" => Ended::OutOfMemory,
+            class => match class.strip_prefix("exit:").map(str::parse) {
+                Some(Ok(status)) => Ended::Exit(status),
+                // Which signal does not matter: all that are crashes are keyed.
+                _ => Ended::Signal(libc::SIGSEGV),
+            },
+        };
+        Held {
+            class: key.class.clone(),
+            major: key.major,
+            minor: key.minor,
+            ended,
         }
     }
 }

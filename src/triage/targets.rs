@@ -29,7 +29,10 @@ impl Start for Traceable {
         let mut run = Traceable::start(self, input, aslr)?;
         run.release()?;
         let ended = run.wait()?;
-        Ok(Untraced { ended, stderr_tail: run.stderr_tail() })
+        Ok(Untraced {
+            ended,
+            stderr_tail: run.stderr_tail(),
+        })
     }
 
     fn way(&self) -> Way {

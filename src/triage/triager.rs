@@ -178,7 +178,14 @@ impl Triager {
     /// come again. Its keys rest on the class alone.
     pub fn unwatched(&self, ended: Ended) -> Crash {
         let class = classify_ending(ended).unwrap_or_else(|| {
-            Class(if ended == Ended::OutOfMemory { "oom" } else { "hang" }.to_owned())
+            Class(
+                if ended == Ended::OutOfMemory {
+                    "oom"
+                } else {
+                    "hang"
+                }
+                .to_owned(),
+            )
         });
         let facts = Run {
             ended,

@@ -8,7 +8,9 @@ use crate::programs::{Compiled, compile, target};
 const WAYS: [Way; 2] = [Way::Command, Way::Inject];
 
 fn executor(program: &Compiled, way: Way) -> Box<dyn Executor> {
-    start(&target(program), Some(way), Freshness::Shared).unwrap().executor
+    start(&target(program), Some(way), Freshness::Shared)
+        .unwrap()
+        .executor
 }
 
 /// Processes that execute this program.
@@ -25,7 +27,10 @@ fn running(program: &Compiled) -> usize {
 fn flooding_both_outputs_with_a_gigabyte_is_an_ordinary_run() {
     let program = compile("hostile", &[]);
     for way in WAYS {
-        assert_eq!(executor(&program, way).run(b"flood\n").unwrap().ended, Ended::Exit(0));
+        assert_eq!(
+            executor(&program, way).run(b"flood\n").unwrap().ended,
+            Ended::Exit(0)
+        );
     }
 }
 
@@ -47,7 +52,10 @@ fn eating_memory_ends_at_the_limit() {
     let program = compile("hostile", &[]);
     for way in WAYS {
         let ended = executor(&program, way).run(b"eat\n").unwrap().ended;
-        assert!(matches!(ended, Ended::OutOfMemory | Ended::Timeout), "{way}: {ended}");
+        assert!(
+            matches!(ended, Ended::OutOfMemory | Ended::Timeout),
+            "{way}: {ended}"
+        );
     }
 }
 
@@ -73,7 +81,11 @@ fn a_target_that_kills_its_parent_is_started_again() {
     for way in WAYS {
         let mut executor = executor(&program, way);
         executor.run(b"parent\n").unwrap();
-        assert_eq!(executor.run(b"\x02\n").unwrap().ended, Ended::Exit(2), "{way}");
+        assert_eq!(
+            executor.run(b"\x02\n").unwrap().ended,
+            Ended::Exit(2),
+            "{way}"
+        );
     }
 }
 
@@ -83,7 +95,11 @@ fn each_run_finds_its_directory_empty() {
     for way in WAYS {
         let mut executor = executor(&program, way);
         for _ in 0..3 {
-            assert_eq!(executor.run(b"litter\n").unwrap().ended, Ended::Exit(0), "{way}");
+            assert_eq!(
+                executor.run(b"litter\n").unwrap().ended,
+                Ended::Exit(0),
+                "{way}"
+            );
         }
     }
 }

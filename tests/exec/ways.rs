@@ -9,7 +9,9 @@ const WAYS: [Way; 2] = [Way::Command, Way::Inject];
 /// `count` inputs from a fixed stream, some of which crash.
 fn inputs(count: u64) -> impl Iterator<Item = Vec<u8>> {
     (0..count).map(|index| {
-        let mut stream = blake3::Hasher::new().update(&index.to_le_bytes()).finalize_xof();
+        let mut stream = blake3::Hasher::new()
+            .update(&index.to_le_bytes())
+            .finalize_xof();
         let mut bytes = vec![0; (index % 60) as usize];
         stream.fill(&mut bytes);
         match index % 7 {
@@ -24,8 +26,12 @@ fn inputs(count: u64) -> impl Iterator<Item = Vec<u8>> {
 fn inject_and_command_give_equal_endings_on_1000_inputs() {
     let program = compile("hostile", &[]);
     let target = target(&program);
-    let mut command = start(&target, Some(Way::Command), Freshness::Shared).unwrap().executor;
-    let mut inject = start(&target, Some(Way::Inject), Freshness::Shared).unwrap().executor;
+    let mut command = start(&target, Some(Way::Command), Freshness::Shared)
+        .unwrap()
+        .executor;
+    let mut inject = start(&target, Some(Way::Inject), Freshness::Shared)
+        .unwrap()
+        .executor;
     for input in inputs(1000) {
         let ended = command.run(&input).unwrap().ended;
         assert_eq!(inject.run(&input).unwrap().ended, ended, "on {input:?}");
@@ -38,9 +44,19 @@ fn a_file_argument_reaches_the_target_in_every_way() {
     let mut target = target(&program);
     target.args = vec!["@@".into()];
     for way in WAYS {
-        let mut executor = start(&target, Some(way), Freshness::Shared).unwrap().executor;
-        assert_eq!(executor.run(b"crash\n").unwrap().ended, Ended::Signal(11), "{way}");
-        assert_eq!(executor.run(b"\x01\n").unwrap().ended, Ended::Exit(1), "{way}");
+        let mut executor = start(&target, Some(way), Freshness::Shared)
+            .unwrap()
+            .executor;
+        assert_eq!(
+            executor.run(b"crash\n").unwrap().ended,
+            Ended::Signal(11),
+            "{way}"
+        );
+        assert_eq!(
+            executor.run(b"\x01\n").unwrap().ended,
+            Ended::Exit(1),
+            "{way}"
+        );
         assert_eq!(executor.run(b"").unwrap().ended, Ended::Exit(3), "{way}");
     }
 }
@@ -49,8 +65,9 @@ fn a_file_argument_reaches_the_target_in_every_way() {
 fn the_target_sees_neither_our_variables_nor_our_descriptors() {
     let program = compile("hostile", &[]);
     for way in WAYS {
-        let mut executor =
-            start(&target(&program), Some(way), Freshness::Shared).unwrap().executor;
+        let mut executor = start(&target(&program), Some(way), Freshness::Shared)
+            .unwrap()
+            .executor;
         for word in ["environment\n", "descriptors\n", "writes-stdin\n"] {
             let run = executor.run(word.as_bytes()).unwrap();
             assert_eq!(run.ended, Ended::Exit(0), "{way}: {word}");
@@ -86,7 +103,10 @@ fn a_script_runs_by_command() {
     target.program = ddfuzz::exec::Program::Path(script);
     let mut started = start(&target, None, Freshness::Shared).unwrap();
     assert_eq!(started.executor.way(), Way::Command);
-    assert_eq!(started.executor.run(b"42\n").unwrap().ended, Ended::Exit(42));
+    assert_eq!(
+        started.executor.run(b"42\n").unwrap().ended,
+        Ended::Exit(42)
+    );
 }
 
 #[test]
@@ -102,7 +122,10 @@ fn a_missing_or_unfit_program_is_a_named_error() {
     ] {
         let mut target = target(&program);
         target.program = ddfuzz::exec::Program::Path(path);
-        let error = start(&target, None, Freshness::Shared).err().unwrap().to_string();
+        let error = start(&target, None, Freshness::Shared)
+            .err()
+            .unwrap()
+            .to_string();
         assert!(error.contains(words), "{error}");
     }
 }
@@ -112,7 +135,9 @@ fn how_far_stdin_was_read_is_known() {
     let mut target = ddfuzz::exec::Target::new(ddfuzz::exec::Program::Path("/usr/bin/head".into()));
     target.args = vec!["-c".into(), "10".into()];
     for way in WAYS {
-        let mut executor = start(&target, Some(way), Freshness::Shared).unwrap().executor;
+        let mut executor = start(&target, Some(way), Freshness::Shared)
+            .unwrap()
+            .executor;
         assert_eq!(executor.run(&[b'x'; 100]).unwrap().read, Some(10), "{way}");
     }
 }

@@ -1,0 +1,66 @@
+//! Times and sizes as users write them.
+
+use std::time::Duration;
+
+/// Reads a time: a number with `ms`, `s`, `m` or `h`; seconds without.
+pub fn time(text: &str) -> Result<Duration, String> {
+    let (number, unit) = split(text);
+    let seconds = match unit {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err("a time ends with ms, s, m or h".to_owned()),
+    };
+    let number: f64 = number
+        .parse()
+        .map_err(|_| "a time begins with a number".to_owned())?;
+    Duration::try_from_secs_f64(number * seconds).map_err(|error| error.to_string())
+}
+
+/// Reads a size in bytes: a whole number, with `K`, `M` or `G` for powers of 1024.
+pub fn size(text: &str) -> Result<u64, String> {
+    let (number, unit) = split(text);
+    let factor: u64 = match unit {
+        "" => 1,
+        "K" | "k" => 1 << 10,
+        "M" => 1 << 20,
+        "G" => 1 << 30,
+        _ => return Err("a size ends with K, M or G, or with nothing for bytes".to_owned()),
+    };
+    let number: u64 = number
+        .parse()
+        .map_err(|_| "a size begins with a number".to_owned())?;
+    number
+        .checked_mul(factor)
+        .ok_or_else(|| "that is too much".to_owned())
+}
+
+fn split(text: &str) -> (&str, &str) {
+    let end = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    text.split_at(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_sizes_take_their_units() {
+        assert_eq!(time("90s").unwrap(), Duration::from_secs(90));
+        assert_eq!(time("1.5m").unwrap(), Duration::from_secs(90));
+        assert_eq!(time("250ms").unwrap(), Duration::from_millis(250));
+        assert_eq!(size("2G").unwrap(), 2 << 30);
+        assert_eq!(size("1000").unwrap(), 1000);
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_a_reason() {
+        for text in ["", "s", "1y", "-1s", "1e9999h"] {
+            assert!(time(text).is_err(), "{text}");
+        }
+        assert!(size("99999999999G").is_err());
+    }
+}

@@ -1,0 +1,184 @@
+//! Errors as users see them: what was wrong, where, and what to do next.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::Exit;
+use crate::campaign::CampaignError;
+use crate::exec::ExecError;
+use crate::minimize::log::LogError;
+use crate::minimize::{MinimizeError, OracleError, VerifyError};
+use crate::report::{ErrorBody, ErrorReport};
+use crate::store::StoreError;
+
+/// Why a command ended without a result.
+#[derive(Debug)]
+pub struct Failure {
+    /// The exit code.
+    pub exit: Exit,
+    report: ErrorReport,
+}
+
+impl Failure {
+    /// A failure of this kind.
+    pub fn new(exit: Exit, kind: &str, message: impl ToString) -> Failure {
+        let error = ErrorBody {
+            kind: kind.to_owned(),
+            message: message.to_string(),
+            path: None,
+            hint: None,
+        };
+        Failure {
+            exit,
+            report: ErrorReport { error },
+        }
+    }
+
+    /// Wrong usage.
+    pub fn usage(message: impl ToString) -> Failure {
+        Failure::new(Exit::Usage, "usage", message)
+    }
+
+    /// A file that the user gave cannot be read or written.
+    pub fn file(path: &Path, doing: &str, error: &io::Error) -> Failure {
+        Failure::new(
+            Exit::Usage,
+            "file",
+            format!("{doing} {}: {error}", path.display()),
+        )
+        .path(path)
+    }
+
+    /// Names the path concerned.
+    pub fn path(mut self, path: &Path) -> Failure {
+        self.report.error.path = Some(path.to_owned());
+        self
+    }
+
+    /// Says what to do.
+    pub fn hint(mut self, hint: impl ToString) -> Failure {
+        self.report.error.hint = Some(hint.to_string());
+        self
+    }
+
+    /// The report for scripts.
+    pub fn report(&self) -> &ErrorReport {
+        &self.report
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let error = &self.report.error;
+        write!(f, "error: {}", error.message)?;
+        match &error.hint {
+            Some(hint) => write!(f, "\nhint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The program that an error of execution is about.
+fn program_of(error: &ExecError) -> Option<PathBuf> {
+    match error {
+        ExecError::Missing { path }
+        | ExecError::NotExecutable { path, .. }
+        | ExecError::WayUnfit { path, .. }
+        | ExecError::Server { path, .. } => Some(path.clone()),
+        ExecError::UnknownBundled { .. } | ExecError::System { .. } => None,
+    }
+}
+
+impl From<ExecError> for Failure {
+    fn from(error: ExecError) -> Failure {
+        let (exit, kind, hint) = match &error {
+            ExecError::Missing { .. } => (
+                Exit::Baseline,
+                "program-missing",
+                "check the name behind `--`",
+            ),
+            ExecError::NotExecutable { .. } => (
+                Exit::Baseline,
+                "program-not-executable",
+                "name a program that can be executed",
+            ),
+            ExecError::UnknownBundled { .. } => (
+                Exit::Usage,
+                "unknown-target",
+                "`ddfuzz run` without a target lists them",
+            ),
+            ExecError::WayUnfit { .. } => (
+                Exit::Baseline,
+                "way-unfit",
+                "leave --exec away, or try --exec command",
+            ),
+            ExecError::Server { .. } => (Exit::Baseline, "server", "try --exec command"),
+            ExecError::System { .. } => (Exit::Internal, "system", "see what the system refused"),
+        };
+        let failure = Failure::new(exit, kind, &error).hint(hint);
+        match program_of(&error) {
+            Some(path) => failure.path(&path),
+            None => failure,
+        }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Failure {
+        let failure = Failure::new(Exit::Usage, error.kind(), &error).path(error.path());
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+}
+
+impl From<LogError> for Failure {
+    fn from(error: LogError) -> Failure {
+        let exit = match &error {
+            LogError::Disagrees { .. } => Exit::Found,
+            _ => Exit::Usage,
+        };
+        Failure::new(exit, "log", &error)
+    }
+}
+
+impl From<MinimizeError> for Failure {
+    fn from(error: MinimizeError) -> Failure {
+        match error {
+            MinimizeError::NotFailing { .. } => Failure::new(Exit::Baseline, "not-failing", &error)
+                .hint("minimize an input that crashes the target every time"),
+            MinimizeError::Interrupted { .. } => {
+                Failure::new(Exit::Interrupted, "interrupted", &error)
+                    .hint("the same command with --resume goes on")
+            }
+            MinimizeError::UnknownSearch(_) => Failure::usage(&error),
+            MinimizeError::Log(error) => error.into(),
+            MinimizeError::Oracle(OracleError::Exec(error)) => error.into(),
+            MinimizeError::Oracle(_) => Failure::new(Exit::Baseline, "oracle", &error),
+            MinimizeError::Callback { .. } => Failure::new(Exit::Usage, "output", &error)
+                .hint("make room or choose another output, then go on with --resume"),
+        }
+    }
+}
+
+impl From<VerifyError> for Failure {
+    fn from(error: VerifyError) -> Failure {
+        match error {
+            VerifyError::Replay(error) => error.into(),
+            VerifyError::Unfinished => Failure::new(Exit::Found, "unfinished", &error),
+            VerifyError::Oracle(OracleError::Exec(error)) => error.into(),
+            VerifyError::Oracle(_) => Failure::new(Exit::Baseline, "oracle", &error),
+        }
+    }
+}
+
+impl From<CampaignError> for Failure {
+    fn from(error: CampaignError) -> Failure {
+        match error {
+            CampaignError::Exec(error) => error.into(),
+            CampaignError::Store(error) => error.into(),
+            CampaignError::Minimize(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! `ddfuzz log show|replay|verify`: reads, rebuilds and proves a minimization.
+
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use serde::Serialize;
+
+use super::target::TargetArgs;
+use super::{Exit, Failure, Output};
+use crate::campaign::Minimizing;
+use crate::exec::Target;
+use crate::files::atomic;
+use crate::minimize::log::{ContentHash, Line, Log, StartLine};
+use crate::minimize::{Claim, Counts, Held, Proved, Replayed, replay, verify};
+use crate::report::size;
+
+/// Read, rebuild or prove a minimization from its log
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  ddfuzz log verify crash-1.min.log.jsonl")]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Show how the input shrank
+    #[command(after_help = "Example:\n  ddfuzz log show crash-1.min.log.jsonl")]
+    Show {
+        /// The log
+        log: PathBuf,
+    },
+    /// Rebuild the result from the input and the log, without the target
+    #[command(after_help = "Example:\n  ddfuzz log replay crash-1.min.log.jsonl -o rebuilt")]
+    Replay {
+        #[command(flatten)]
+        log: LogArgs,
+        /// Write the result here
+        #[arg(short, long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// Run again what the claim rests on
+    #[command(after_help = "Example:\n  ddfuzz log verify crash-1.min.log.jsonl")]
+    Verify {
+        #[command(flatten)]
+        log: LogArgs,
+        #[command(flatten)]
+        target: TargetArgs,
+    },
+}
+
+#[derive(clap::Args)]
+struct LogArgs {
+    /// The log
+    log: PathBuf,
+    /// The input that was minimized [default: `original` beside the log, else the path in the log]
+    #[arg(long, value_name = "FILE")]
+    input: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
+    match args.command {
+        Command::Show { log } => show(&log, output),
+        Command::Replay { log, out } => rebuild(&log, out.as_deref(), output),
+        Command::Verify { log, target } => prove(&log, &target, output),
+    }
+}
+
+fn read(path: &Path) -> Result<(Log, StartLine), Failure> {
+    let log = Log::read(path).map_err(|error| Failure::from(error).path(path))?;
+    match log.start.clone() {
+        Some(start) => Ok((log, start)),
+        None => {
+            let message = format!(
+                "{} is not a minimization log, or an empty one",
+                path.display()
+            );
+            Err(Failure::new(Exit::Usage, "log", message).path(path))
+        }
+    }
+}
+
+impl LogArgs {
+    /// The input that the log is about.
+    fn read_input(&self, start: &StartLine) -> Result<Vec<u8>, Failure> {
+        let beside = self.log.with_file_name("original");
+        let recorded = start.input.as_ref().map(|path| PathBuf::from(&path.0));
+        let path = match (&self.input, recorded) {
+            (Some(path), _) => path.clone(),
+            (None, _) if beside.is_file() => beside,
+            (None, Some(path)) => path,
+            (None, None) => {
+                return Err(Failure::usage("the log does not say where its input is")
+                    .path(&self.log)
+                    .hint("name it with --input FILE"));
+            }
+        };
+        let input = std::fs::read(&path).map_err(|e| {
+            Failure::file(&path, "reading", &e).hint("name the input with --input FILE")
+        })?;
+        if ContentHash::of(&input) != start.input_blake3 {
+            let message = format!("{} is not the input of this log", path.display());
+            return Err(Failure::usage(message)
+                .path(&path)
+                .hint("name it with --input FILE"));
+        }
+        Ok(input)
+    }
+}
+
+#[derive(Serialize)]
+struct Step {
+    i: u64,
+    rule: String,
+    size: u64,
+}
+
+#[derive(Serialize)]
+struct Shown {
+    start: StartLine,
+    steps: Vec<Step>,
+    tests: u64,
+    claim: Option<Claim>,
+}
+
+fn show(path: &Path, output: &Output) -> Result<Exit, Failure> {
+    let (log, start) = read(path)?;
+    let mut shown = Shown {
+        start,
+        steps: Vec::new(),
+        tests: 0,
+        claim: None,
+    };
+    let mut text = format!(
+        "{} with {}, {}\n{:>10}  {:>10}  rule\n",
+        path.display(),
+        shown.start.search,
+        size::bytes(shown.start.size),
+        "test",
+        "bytes"
+    );
+    for (_, line) in &log.lines {
+        match line {
+            Line::Test(_) => shown.tests += 1,
+            Line::Reduce(step) => {
+                text.push_str(&format!(
+                    "{:>10}  {:>10}  {}\n",
+                    step.i, step.size, step.rule
+                ));
+                let rule = step.rule.clone();
+                shown.steps.push(Step {
+                    i: step.i,
+                    rule,
+                    size: step.size,
+                });
+            }
+            Line::End(end) => shown.claim = Some(end.claim),
+            Line::Start(_) | Line::Check(_) => {}
+        }
+    }
+    text.push_str(&match shown.claim {
+        Some(claim) => format!("{}: {claim}", size::counted(shown.tests, "test")),
+        None => format!("{} so far: not ended", size::counted(shown.tests, "test")),
+    });
+    output.result(&text, &shown);
+    Ok(Exit::Done)
+}
+
+#[derive(Serialize)]
+struct Rebuilt {
+    holds: bool,
+    size: u64,
+    blake3: ContentHash,
+    claim: Option<Claim>,
+    proved: Option<Proved>,
+    tests: Counts,
+}
+
+fn rebuild(args: &LogArgs, out: Option<&Path>, output: &Output) -> Result<Exit, Failure> {
+    let (log, start) = read(&args.log)?;
+    let input = args.read_input(&start)?;
+    let replayed: Replayed =
+        replay(&input, &log).map_err(|error| Failure::from(error).path(&args.log))?;
+    if let Some(out) = out {
+        atomic::create_new(out, &replayed.text).map_err(|error| {
+            Failure::new(Exit::Usage, "output", &error)
+                .path(out)
+                .hint("choose another file")
+        })?;
+    }
+    let minimized = replayed.minimized.as_ref();
+    let rebuilt = Rebuilt {
+        holds: true,
+        size: replayed.text.len() as u64,
+        blake3: ContentHash::of(&replayed.text),
+        claim: minimized.map(|minimized| minimized.claim),
+        proved: minimized.map(|minimized| minimized.proved),
+        tests: replayed.counts,
+    };
+    let claim = rebuilt
+        .claim
+        .map_or("not ended".to_owned(), |claim| claim.to_string());
+    let text = format!(
+        "the log holds: {} to {}, {claim}",
+        size::counted(rebuilt.tests.executed, "test"),
+        size::bytes(rebuilt.size),
+    );
+    output.result(&text, &rebuilt);
+    Ok(Exit::Done)
+}
+
+#[derive(Serialize)]
+struct Proven {
+    holds: bool,
+    claim: Claim,
+    result: crate::delta::Outcome,
+    proved: Proved,
+    cut_off: u64,
+}
+
+fn prove(args: &LogArgs, target: &TargetArgs, output: &Output) -> Result<Exit, Failure> {
+    let (log, start) = read(&args.log)?;
+    let input = args.read_input(&start)?;
+    let Some(key) = &start.key else {
+        return Err(Failure::usage("the log holds no crash to verify").path(&args.log));
+    };
+    let target: Target = match (target.is_named(), start.target.target(start.limits)) {
+        (true, _) => target.target()?,
+        (false, Some(target)) => target,
+        (false, None) => {
+            return Err(Failure::usage("the log names no program")
+                .path(&args.log)
+                .hint("name it behind `--`"));
+        }
+    };
+    let minimizing = Minimizing::of_target(target, start.target.way, &start.search);
+    let mut oracle = minimizing.oracle_of(Held::from(key))?;
+    let verified = verify(&input, &log, &mut oracle, |_| ())?;
+    let proven = Proven {
+        holds: verified.holds(),
+        claim: verified.claim,
+        result: verified.result,
+        proved: verified.proved,
+        cut_off: verified.cut_off,
+    };
+    let of = format!(
+        "{} of {}",
+        proven.proved.done,
+        size::counted(proven.proved.of, "removal")
+    );
+    let text = match (proven.holds, &verified.counterexample) {
+        (true, _) => format!("{} holds: the result fails, {of} do not", proven.claim),
+        (false, Some(found)) => format!(
+            "{} does not hold: without the byte at {} it still fails",
+            proven.claim, found.at.start
+        ),
+        (false, None) => format!(
+            "{} does not hold: the result gave {}, {of} were proved",
+            proven.claim, proven.result
+        ),
+    };
+    output.result(&text, &proven);
+    Ok(if proven.holds {
+        Exit::Done
+    } else {
+        Exit::Found
+    })
+}

@@ -1,0 +1,42 @@
+//! `ddfuzz merge`: the union of several output directories.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::{Exit, Failure, Output};
+use crate::store::{Kind, Reader, merge};
+
+/// Merge output directories into one: the union of their findings
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  ddfuzz merge host1-out host2-out -o all-out")]
+pub struct Args {
+    /// The directories to merge; they are only read
+    #[arg(required = true)]
+    outs: Vec<PathBuf>,
+    /// The directory to merge them into
+    #[arg(short, long, value_name = "DIR")]
+    out: PathBuf,
+}
+
+#[derive(Serialize)]
+struct Merged {
+    output: PathBuf,
+    groups: u64,
+}
+
+/// Runs the command.
+pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
+    merge(&args.outs, &args.out)?;
+    let groups = Reader::open(&args.out)?.groups(Kind::Crash)?.len() as u64;
+    let path = std::path::absolute(&args.out).unwrap_or(args.out);
+    let text = format!("{groups} groups of crashes in {}", path.display());
+    output.result(
+        &text,
+        &Merged {
+            output: path,
+            groups,
+        },
+    );
+    Ok(Exit::Done)
+}

@@ -1,0 +1,97 @@
+//! What every command says, and how loudly.
+
+use std::io::{IsTerminal, Write};
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use super::failure::Failure;
+
+/// Options of every command.
+#[derive(Args, Clone, Debug)]
+pub struct Output {
+    /// Print one JSON object on stdout and nothing else there
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Say less
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+    /// Say more
+    #[arg(short, long, global = true)]
+    pub verbose: bool,
+    /// When to use colour
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
+    pub color: Color,
+}
+
+/// When to use colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl Output {
+    /// For an error before the options were understood.
+    pub fn json() -> Output {
+        Output {
+            json: true,
+            quiet: false,
+            verbose: false,
+            color: Color::Never,
+        }
+    }
+
+    /// A message for people, on stderr.
+    pub fn say(&self, text: &str) {
+        if !self.quiet {
+            eprintln!("{text}");
+        }
+    }
+
+    /// A message for people who want to know more.
+    pub fn detail(&self, text: &str) {
+        if self.verbose {
+            eprintln!("{text}");
+        }
+    }
+
+    /// A result: text for people, or the JSON object.
+    pub fn result(&self, text: &str, json: &impl Serialize) {
+        let line = match self.json {
+            true => serde_json::to_string(json).unwrap_or_else(|error| {
+                format!("{{\"error\":{{\"kind\":\"internal\",\"message\":\"{error}\"}}}}")
+            }),
+            false => text.trim_end().to_owned(),
+        };
+        // Whoever closed stdout does not want the rest.
+        let _ = writeln!(std::io::stdout(), "{line}");
+    }
+
+    /// Why there is no result.
+    pub fn failure(&self, failure: &Failure) {
+        if self.json {
+            self.result("", failure.report());
+        }
+        let text = failure.to_string();
+        match self.colored() {
+            true => eprintln!("{}", text.replacen("error:", "\x1b[1;31merror:\x1b[0m", 1)),
+            false => eprintln!("{text}"),
+        }
+    }
+
+    /// Whether stderr gets colour.
+    pub fn colored(&self) -> bool {
+        match self.color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => {
+                std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+            }
+        }
+    }
+}

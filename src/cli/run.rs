@@ -1,0 +1,324 @@
+//! `ddfuzz run`: a fuzz campaign with grouping and inline minimization.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::{Duration, SystemTime};
+
+use clap::ValueEnum;
+use serde::Serialize;
+
+use super::target::TargetArgs;
+use super::{Exit, Failure, Output, amounts, show, signals, ui};
+use crate::campaign::{self, Minimizing, Plan, Settings, Summary, When};
+use crate::exec::{Program, Target, Way, bundled};
+use crate::report::{GroupView, RunGroup, RunResult, groups_table, size};
+use crate::store::{Campaign, Kind, Store, TargetRecord, Text, hash_of, rfc3339};
+
+/// Fuzz a program: find crashes, group them, and minimize each new group
+///
+/// Without a target, lists the bundled ones.
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  ddfuzz run --target ul --time 10s\n  \
+                        ddfuzz run --time 60s -o boxes-out -- boxes")]
+pub struct Args {
+    #[command(flatten)]
+    target: TargetArgs,
+    /// The output directory
+    #[arg(short, long, value_name = "DIR", default_value = "ddfuzz-out")]
+    out: PathBuf,
+    /// Fuzz for this long [default: until Ctrl-C]
+    #[arg(long, value_parser = amounts::time)]
+    time: Option<Duration>,
+    /// Make this many runs
+    #[arg(long)]
+    runs: Option<u64>,
+    /// Workers [default: the number of processors]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    jobs: Option<u32>,
+    /// The seed of all inputs [default: from the clock]
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Longest input
+    #[arg(long, value_name = "SIZE", value_parser = amounts::size, default_value = "1M")]
+    max_len: u64,
+    /// When new groups are minimized
+    #[arg(long, value_enum, default_value_t = WhenArg::Inline)]
+    minimize: WhenArg,
+    /// How they are minimized
+    #[arg(long, value_name = "NAME", default_value = "ddmin")]
+    search: String,
+    /// Longest time for one minimization
+    #[arg(long, value_name = "TIME", value_parser = amounts::time, default_value = "60s")]
+    budget_time: Duration,
+    /// Most tests for one minimization
+    #[arg(long, value_name = "N")]
+    budget_tests: Option<u64>,
+    /// Write the candidates into the logs
+    #[arg(long)]
+    log_inputs: bool,
+    /// Go on with the campaign of the output directory
+    #[arg(long)]
+    resume: bool,
+    /// A file of groups to mute: a major key, or its beginning, a line
+    #[arg(long, value_name = "FILE")]
+    known: Option<PathBuf>,
+}
+
+/// When new groups are minimized, on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum WhenArg {
+    /// As soon as they are found
+    Inline,
+    /// When the fuzzing has ended
+    After,
+    /// By a worker of its own
+    Worker,
+    /// Not at all
+    Off,
+}
+
+impl From<WhenArg> for When {
+    fn from(arg: WhenArg) -> When {
+        match arg {
+            WhenArg::Inline => When::Inline,
+            WhenArg::After => When::After,
+            WhenArg::Worker => When::Worker,
+            WhenArg::Off => When::Off,
+        }
+    }
+}
+
+/// Runs the command.
+pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
+    if !args.target.is_named() {
+        list_targets(output);
+        return Ok(Exit::Done);
+    }
+    crate::minimize::search_by_name(&args.search, b"x").map_err(Failure::usage)?;
+    let target = args.target.target()?;
+    let known = args
+        .known
+        .as_deref()
+        .map(read_known)
+        .transpose()?
+        .unwrap_or_default();
+    let started = args.target.probe(&target)?;
+    let way = started.executor.way();
+    output.detail(&format!("running by {way}: {}", started.why));
+    drop(started);
+    let stop = signals::stop_flag()?;
+    let (store, campaign) = open_store(&args, &target, way)?;
+    let resumed = args.resume && store.resumed();
+    let seed = campaign.seed.unwrap_or_default();
+    output.detail(&format!("seed {seed}"));
+    let settings = settings(&args, target, way, seed, known);
+    let store = Mutex::new(store);
+    let mut line = ui::Line::new(output);
+    let summary = campaign::run(&store, &campaign.id, &settings, &mut line, &stop);
+    drop(line);
+    let store = store
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    report(&summary?, &store, way, resumed, output)
+}
+
+fn settings(args: &Args, target: Target, way: Way, seed: u64, known: BTreeSet<String>) -> Settings {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    Settings {
+        plan: Plan {
+            seed,
+            max_len: args.max_len,
+        },
+        runs: args.runs,
+        time: args.time,
+        jobs: args.jobs.map_or(processors, |jobs| jobs as usize),
+        when: args.minimize.into(),
+        minimizing: Minimizing {
+            target,
+            way,
+            search: args.search.clone(),
+            budget_time: Some(args.budget_time),
+            budget_tests: args.budget_tests,
+            log_inputs: args.log_inputs,
+            no_cache: false,
+            seed: Some(seed),
+        },
+        known,
+    }
+}
+
+/// Opens the output directory: `--resume` goes on with its campaign, else a new one begins,
+/// beside whatever earlier ones found.
+fn open_store(args: &Args, target: &Target, way: Way) -> Result<(Store, Campaign), Failure> {
+    let mut fresh = campaign_of(target, way, args.seed);
+    fresh.seed = fresh
+        .seed
+        .or_else(|| u64::from_str_radix(&fresh.id, 16).ok());
+    let mut store = Store::create_or_resume(&args.out, fresh.clone())?;
+    let current = store.campaigns().current.clone();
+    let campaign = match current {
+        Some(campaign) if store.resumed() && args.resume => {
+            check_same(args, target, &campaign)?;
+            campaign
+        }
+        _ if store.resumed() => {
+            store.begin(fresh.clone())?;
+            fresh
+        }
+        _ => fresh,
+    };
+    if let Program::Bundled(name) = &target.program
+        && let Some(program) = bundled::program(name)
+    {
+        store.install_program(name, program)?;
+    }
+    Ok((store, campaign))
+}
+
+/// A new campaign on this target, with an id that no other has.
+pub fn campaign_of(target: &Target, way: Way, seed: Option<u64>) -> Campaign {
+    let now = SystemTime::now();
+    let host = nix::sys::utsname::uname()
+        .map(|name| name.nodename().to_string_lossy().into_owned())
+        .unwrap_or_default();
+    let moment = now
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_nanos();
+    let unique = format!("{host} {} {moment}", std::process::id());
+    Campaign {
+        id: hash_of(unique.as_bytes()),
+        command_line: std::env::args_os().map(Text).collect(),
+        target: Some(TargetRecord::from(target)),
+        ways: vec![way],
+        seed,
+        started: rfc3339(now),
+        host,
+    }
+}
+
+fn check_same(args: &Args, target: &Target, campaign: &Campaign) -> Result<(), Failure> {
+    let unlike = |what: &str| {
+        let message = format!(
+            "the campaign of {} cannot be resumed with another {what}",
+            args.out.display()
+        );
+        Err(Failure::usage(message)
+            .path(&args.out)
+            .hint("leave --resume away to begin a new campaign there, or choose another --out"))
+    };
+    let same_target = |record: &TargetRecord| {
+        let recorded = Target::from(record.clone());
+        recorded.program == target.program && recorded.args == target.args
+    };
+    if !campaign.target.as_ref().is_none_or(same_target) {
+        return unlike("target");
+    }
+    if args.seed.is_some_and(|seed| campaign.seed != Some(seed)) {
+        return unlike("seed");
+    }
+    Ok(())
+}
+
+fn read_known(path: &std::path::Path) -> Result<BTreeSet<String>, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|e| Failure::file(path, "reading", &e))?;
+    let lines = text
+        .lines()
+        .map(|line| line.split('#').next().unwrap_or_default().trim());
+    let mut known = BTreeSet::new();
+    for (number, line) in lines.enumerate().filter(|(_, line)| !line.is_empty()) {
+        if line.len() < 4 || !line.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            let message = format!(
+                "{}, line {}: {line:?} is no key",
+                path.display(),
+                number + 1
+            );
+            return Err(Failure::usage(message)
+                .path(path)
+                .hint("a key is 4 to 32 hex digits"));
+        }
+        known.insert(line.to_ascii_lowercase());
+    }
+    Ok(known)
+}
+
+fn report(
+    summary: &Summary,
+    store: &Store,
+    way: Way,
+    resumed: bool,
+    output: &Output,
+) -> Result<Exit, Failure> {
+    let mut views: Vec<GroupView> = Vec::new();
+    let mut counts = Vec::new();
+    for kind in [Kind::Crash, Kind::Hang, Kind::Oom, Kind::Flaky] {
+        let of_kind = show::views(store.reader(), kind)?;
+        counts.push(of_kind.len() as u64);
+        views.extend(of_kind);
+    }
+    let seconds = summary.fuzzed.as_secs_f64();
+    let crashes = views.iter().filter(|view| view.kind == Kind::Crash);
+    let result = RunResult {
+        runs: summary.runs,
+        runs_per_s: summary.runs_of_call as f64 / seconds.max(0.001),
+        seconds,
+        groups: crashes.map(RunGroup::from).collect(),
+        new_groups: summary.new_groups,
+        hangs: counts[1],
+        ooms: counts[2],
+        flaky: counts[3],
+        exec: way,
+        resumed,
+    };
+    let text = format!(
+        "{}\n{} runs in {seconds:.1} s ({:.0}/s by {way}): {} groups of crashes, {} new; all in {}",
+        groups_table(&views, ui::stdout_width()),
+        size::grouped(summary.runs),
+        result.runs_per_s,
+        counts[0],
+        summary.new_groups,
+        store.reader().root().display(),
+    );
+    output.result(&text, &result);
+    Ok(match summary {
+        Summary {
+            interrupted: true, ..
+        } => Exit::Interrupted,
+        Summary {
+            new_groups: 1.., ..
+        } => Exit::Found,
+        Summary {
+            known_crashes: 1.., ..
+        } => Exit::Known,
+        _ => Exit::Done,
+    })
+}
+
+#[derive(Serialize)]
+struct Listed {
+    targets: Vec<ListedTarget>,
+}
+
+#[derive(Serialize)]
+struct ListedTarget {
+    name: &'static str,
+    summary: &'static str,
+}
+
+fn list_targets(output: &Output) {
+    let targets: Vec<ListedTarget> = bundled::list()
+        .into_iter()
+        .map(|bundled| ListedTarget {
+            name: bundled.name,
+            summary: bundled.summary,
+        })
+        .collect();
+    let mut text =
+        "Bundled targets, to be named with --target (or name any program behind `--`):\n"
+            .to_owned();
+    for target in &targets {
+        text.push_str(&format!("  {:<15} {}\n", target.name, target.summary));
+    }
+    output.result(&text, &Listed { targets });
+}

@@ -1,0 +1,74 @@
+//! `ddfuzz show`: the groups of an output directory.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::{Exit, Failure, Output, ui};
+use crate::report::{GroupView, RunGroup, block, groups_table};
+use crate::store::{Kind, Reader, StoreError};
+
+/// Show the groups of an output directory
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  ddfuzz show ddfuzz-out\n  ddfuzz show ddfuzz-out 3fa4")]
+pub struct Args {
+    /// The output directory
+    out: PathBuf,
+    /// Only the groups whose major key begins so, each in full
+    group: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Shown {
+    groups: Vec<RunGroup>,
+}
+
+/// Runs the command.
+pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
+    let reader = Reader::open(&args.out)?;
+    let mut views = Vec::new();
+    for kind in Kind::ALL {
+        views.extend(self::views(&reader, kind)?);
+    }
+    let text = match &args.group {
+        None => groups_table(&views, ui::stdout_width()),
+        Some(beginning) => {
+            views.retain(|view| view.major.to_string().starts_with(beginning));
+            if views.is_empty() {
+                let message = format!("no group of {} begins with {beginning}", args.out.display());
+                return Err(Failure::usage(message)
+                    .path(&args.out)
+                    .hint("list them without GROUP"));
+            }
+            views.iter().map(block).collect::<Vec<_>>().join("\n")
+        }
+    };
+    output.result(
+        &text,
+        &Shown {
+            groups: views.iter().map(RunGroup::from).collect(),
+        },
+    );
+    Ok(Exit::Done)
+}
+
+/// All groups of a kind, each through its minimized entry, else through its least reproducer.
+pub fn views(reader: &Reader, kind: Kind) -> Result<Vec<GroupView>, StoreError> {
+    let mut views = Vec::new();
+    for group in reader.groups(kind)? {
+        let mut shown = None;
+        for id in group.representatives() {
+            if let Some(entry) = reader.entry(&id)? {
+                let size = entry.reproducer_bytes()?.len();
+                let rank = (entry.minimized.is_none(), size, id);
+                if shown.as_ref().is_none_or(|(least, _)| rank < *least) {
+                    shown = Some((rank, entry));
+                }
+            }
+        }
+        if let Some((_, entry)) = shown {
+            views.push(GroupView::load(&group, &entry)?);
+        }
+    }
+    Ok(views)
+}

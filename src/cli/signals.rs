@@ -1,0 +1,21 @@
+//! Ctrl-C: the first asks for an end with the state saved, the second ends at once.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+
+use super::{Exit, Failure};
+
+/// A flag that turns true at SIGINT or SIGTERM.
+pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        // In this order: the first signal finds the flag down and only raises it.
+        flag::register_conditional_shutdown(signal, Exit::Interrupted as i32, Arc::clone(&stop))
+            .and_then(|_| flag::register(signal, Arc::clone(&stop)))
+            .map_err(|error| Failure::new(Exit::Internal, "system", error))?;
+    }
+    Ok(stop)
+}

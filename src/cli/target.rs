@@ -1,0 +1,129 @@
+//! The target of a command: a program behind `--`, or a bundled one by name.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use super::{Failure, amounts};
+use crate::exec::{
+    ExecError, Freshness, Limits, Program, Started, Target, Way, bundled, find_program, start,
+};
+
+/// What is run, and within which limits.
+#[derive(Args, Clone, Debug)]
+pub struct TargetArgs {
+    /// A bundled target by name, instead of a program
+    #[arg(long, value_name = "NAME")]
+    pub target: Option<String>,
+    /// The program and its arguments; @@ stands for a file holding the input, without it the
+    /// input goes to stdin
+    #[arg(last = true, value_name = "PROGRAM")]
+    pub program: Vec<OsString>,
+    /// How to run it
+    #[arg(long = "exec", value_name = "WAY", value_enum, default_value_t = WayArg::Auto)]
+    pub way: WayArg,
+    /// CPU time of one run [default: 1s]; a wall limit of twice that, at least 2s, stands behind
+    #[arg(long, value_name = "TIME", value_parser = amounts::time)]
+    pub timeout: Option<Duration>,
+    /// Memory of one run [default: 1G]
+    #[arg(long, value_name = "SIZE", value_parser = amounts::size)]
+    pub memory: Option<u64>,
+    /// Set a variable of the target's environment
+    #[arg(long, value_name = "K=V", value_parser = assignment)]
+    pub env: Vec<(OsString, OsString)>,
+    /// The target's directory [default: a scratch directory, emptied after each run]
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+    /// An exit status that counts as a crash
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=255))]
+    pub crash_exit: Option<i32>,
+}
+
+/// Ways of execution on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum WayArg {
+    /// The fastest that works.
+    Auto,
+    /// A new process for each run.
+    Command,
+    /// A fork server injected into the program.
+    Inject,
+    /// The entry function `target_main`, in-process.
+    Harness,
+}
+
+impl WayArg {
+    fn way(self) -> Option<Way> {
+        match self {
+            WayArg::Auto => None,
+            WayArg::Command => Some(Way::Command),
+            WayArg::Inject => Some(Way::Inject),
+            WayArg::Harness => Some(Way::Harness),
+        }
+    }
+}
+
+fn assignment(text: &str) -> Result<(OsString, OsString), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
+        _ => Err("a variable is set as NAME=VALUE".to_owned()),
+    }
+}
+
+impl TargetArgs {
+    /// Whether a target was named at all.
+    pub fn is_named(&self) -> bool {
+        self.target.is_some() || !self.program.is_empty()
+    }
+
+    /// The target, its program found.
+    pub fn target(&self) -> Result<Target, Failure> {
+        let mut target = Target::new(self.program()?);
+        if self.target.is_none() {
+            target.args = self.program[1..].to_vec();
+        }
+        if let Some(cpu) = self.timeout {
+            target.limits = Limits::with_cpu(cpu);
+        }
+        if let Some(memory) = self.memory {
+            target.limits.memory = memory;
+        }
+        target.env = self.env.clone();
+        target.crash_exit = self.crash_exit;
+        if let Some(cwd) = &self.cwd {
+            if !cwd.is_dir() {
+                let message = format!("--cwd {} is no directory", cwd.display());
+                return Err(Failure::usage(message).path(cwd));
+            }
+            let absolute = std::path::absolute(cwd);
+            target.cwd = Some(absolute.map_err(|error| Failure::file(cwd, "finding", &error))?);
+        }
+        Ok(target)
+    }
+
+    fn program(&self) -> Result<Program, Failure> {
+        match (&self.target, self.program.first()) {
+            (Some(_), Some(_)) => Err(Failure::usage(
+                "both --target and a program behind `--` are named",
+            )
+            .hint("name one of them")),
+            (Some(name), None) if bundled::program(name).is_some() => {
+                Ok(Program::Bundled(name.clone()))
+            }
+            (Some(name), None) => Err(Failure::from(ExecError::UnknownBundled {
+                name: name.clone(),
+                known: bundled::names().join(", "),
+            })),
+            (None, Some(program)) => Ok(Program::Path(find_program(program.as_ref())?)),
+            (None, None) => Err(Failure::usage("no target is named")
+                .hint("name a program behind `--`, or a bundled target with --target NAME")),
+        }
+    }
+
+    /// Starts the target once, to find out that it runs, and how.
+    pub fn probe(&self, target: &Target) -> Result<Started, Failure> {
+        Ok(start(target, self.way.way(), Freshness::Shared)?)
+    }
+}

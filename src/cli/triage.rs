@@ -1,0 +1,142 @@
+//! `ddfuzz triage`: runs, keys and groups crash files that exist already.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::run::campaign_of;
+use super::target::TargetArgs;
+use super::{Exit, Failure, Output, ui};
+use crate::report::{TriageGroup, TriageInput, TriageResult, triage_table};
+use crate::store::{Kind, Store};
+use crate::triage::{Crash, Found, Triager, Verdict};
+
+/// Run, key and group crash files
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  ddfuzz triage crash-1 artifacts/ -- ./program @@")]
+pub struct Args {
+    /// Crash files, or directories of them; they are only read
+    #[arg(required = true, value_name = "INPUT_OR_DIR")]
+    inputs: Vec<PathBuf>,
+    #[command(flatten)]
+    target: TargetArgs,
+    /// File the crashes in this output directory, too
+    #[arg(short, long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
+    let target = args.target.target()?;
+    let mut files = Vec::new();
+    for input in &args.inputs {
+        collect(input, &mut files)?;
+    }
+    let way = args.target.probe(&target)?.executor.way();
+    let mut triager = Triager::of_target(&target, way)?;
+    let mut store = match &args.out {
+        Some(out) => Some(Store::create_or_resume(
+            out,
+            campaign_of(&target, way, None),
+        )?),
+        None => None,
+    };
+    let mut result = TriageResult::default();
+    let mut groups: BTreeMap<String, (TriageGroup, u64)> = BTreeMap::new();
+    for file in files {
+        let bytes = std::fs::read(&file).map_err(|e| Failure::file(&file, "reading", &e))?;
+        let verdict = triager.examine(&bytes)?;
+        if let Verdict::Crash(crash) = &verdict {
+            take(&mut groups, crash, &file, bytes.len() as u64);
+            if let Some(store) = &mut store {
+                let found = Some(Found::File { path: file.clone() });
+                store.file(
+                    Kind::Crash,
+                    &Crash {
+                        found,
+                        ..(**crash).clone()
+                    },
+                    &bytes,
+                )?;
+            }
+        }
+        result.inputs.push(described(file, &verdict));
+    }
+    result.groups = groups.into_values().map(|(group, _)| group).collect();
+    let found = !result.groups.is_empty();
+    output.result(&triage_table(&result, ui::stdout_width()), &result);
+    Ok(if found { Exit::Found } else { Exit::Done })
+}
+
+/// The files below `path`, in the order of their names.
+fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
+    let failed = |error| Failure::file(path, "reading", &error);
+    let absolute = std::path::absolute(path).map_err(failed)?;
+    if !std::fs::metadata(path).map_err(failed)?.is_dir() {
+        files.push(absolute);
+        return Ok(());
+    }
+    let mut below = Vec::new();
+    for entry in std::fs::read_dir(&absolute).map_err(failed)? {
+        below.push(entry.map_err(failed)?.path());
+    }
+    below.sort();
+    for path in below {
+        // Links are followed to files, not to directories: those might lead round in a circle.
+        let kind = std::fs::symlink_metadata(&path)
+            .map_err(failed)?
+            .file_type();
+        if kind.is_dir() {
+            collect(&path, files)?;
+        } else if path.is_file() {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn take(groups: &mut BTreeMap<String, (TriageGroup, u64)>, crash: &Crash, file: &Path, size: u64) {
+    let major = crash.keys.major.short();
+    let (group, least) = groups.entry(major.clone()).or_insert_with(|| {
+        let group = TriageGroup {
+            major,
+            class: crash.class.to_string(),
+            severity: crash.severity,
+            count: 0,
+            representative: file.to_owned(),
+        };
+        (group, size)
+    });
+    group.count += 1;
+    group.severity = group.severity.max(crash.severity);
+    if size < *least {
+        *least = size;
+        group.representative = file.to_owned();
+    }
+}
+
+fn described(file: PathBuf, verdict: &Verdict) -> TriageInput {
+    match verdict {
+        Verdict::Crash(crash) => TriageInput {
+            file,
+            ended: Some(crash.ended.to_string()),
+            class: Some(crash.class.to_string()),
+            major: Some(crash.keys.major.short()),
+            minor: Some(crash.keys.minor.short()),
+            way: Some(crash.way),
+            confidence: Some(crash.confidence),
+            hits: crash.hits,
+            tries: crash.tries,
+        },
+        Verdict::Flaky { tries, ended } => TriageInput {
+            file,
+            ended: Some(ended.to_string()),
+            class: None,
+            major: None,
+            minor: None,
+            way: None,
+            confidence: None,
+            hits: 0,
+            tries: *tries,
+        },
+    }
+}

@@ -1,0 +1,76 @@
+//! The progress line of a campaign.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::campaign::{Progress, Screen};
+use crate::cli::Output;
+use crate::report::{GroupView, block, size};
+
+/// One line on stderr that is drawn again and again, if stderr is a terminal; the block of each
+/// group above it.
+pub struct Line {
+    bar: ProgressBar,
+    output: Output,
+}
+
+impl Line {
+    /// A line as loud as `output` says.
+    pub fn new(output: &Output) -> Line {
+        let target = match output.quiet {
+            true => ProgressDrawTarget::hidden(),
+            false => ProgressDrawTarget::stderr_with_hz(5),
+        };
+        let style = ProgressStyle::with_template("{elapsed_precise} {wide_msg}")
+            .unwrap_or_else(|_| ProgressStyle::default_spinner());
+        let bar = ProgressBar::with_draw_target(None, target).with_style(style);
+        bar.enable_steady_tick(Duration::from_millis(500));
+        Line {
+            bar,
+            output: output.clone(),
+        }
+    }
+
+    fn above(&self, text: &str) {
+        if self.output.quiet {
+            return;
+        }
+        self.bar.suspend(|| match self.output.json {
+            true => eprintln!("{text}"),
+            false => println!("{text}"),
+        });
+    }
+}
+
+impl Screen for Line {
+    fn progress(&mut self, progress: &Progress) {
+        let text = format!(
+            "{} runs, {:.0}/s, {} crashed, {} groups, {} hangs{}",
+            size::grouped(progress.runs),
+            progress.runs_per_s,
+            size::grouped(progress.crashes),
+            progress.groups,
+            progress.hangs,
+            match progress.minimizing {
+                0 => String::new(),
+                waiting => format!(", minimizing {waiting}"),
+            },
+        );
+        self.bar.set_message(text);
+    }
+
+    fn minimized(&mut self, group: &GroupView) {
+        self.above(&block(group));
+    }
+
+    fn note(&mut self, text: &str) {
+        self.above(text);
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
