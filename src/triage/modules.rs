@@ -43,6 +43,14 @@ pub(crate) struct Region {
     pub module: Arc<Module>,
 }
 
+impl Region {
+    /// Whether the code at `address` is the runtime's.
+    pub(crate) fn is_runtime(&self, address: u64) -> bool {
+        let offset = address.wrapping_sub(self.bias);
+        self.runtime || self.module.linked.containing(offset).is_some()
+    }
+}
+
 /// The code of one process: where which module is mapped, and what unwinds it.
 pub(crate) struct Layout {
     regions: Vec<Region>,

@@ -76,3 +76,9 @@ pub static FIXED: Variant = Variant::new("fixed", &["-O2", "-no-pie"], true);
 pub static STATIC: Variant = Variant::new("static", &["-O2", "-static"], false);
 /// Statically linked, without symbols.
 pub static STATIC_STRIPPED: Variant = Variant::new("static-stripped", &["-O2", "-static"], true);
+/// With buffer sizes checked by the C library.
+pub static FORTIFIED: Variant = Variant::new(
+    "fortified",
+    &["-O2", "-fno-stack-protector", "-D_FORTIFY_SOURCE=2"],
+    false,
+);
