@@ -18,10 +18,6 @@ pub struct Run {
 impl Run {
     /// A run that ended so, with nothing else known.
     pub fn ended(ended: Ended) -> Run {
-        Run {
-            ended,
-            cpu: Duration::ZERO,
-            read: None,
-        }
+        Run { ended, cpu: Duration::ZERO, read: None }
     }
 }

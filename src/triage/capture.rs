@@ -18,7 +18,7 @@ pub(crate) struct Trace {
     /// How it ended.
     pub ended: Ended,
     /// What was read off it when the cause of its death stopped it.
-    pub snapshot: Option<Snapshot>,
+    pub snapshot: Option<Box<Snapshot>>,
 }
 
 /// Snapshots taken of one run without asking whether the target handles the signal.
@@ -69,7 +69,7 @@ impl<'a> Tracer<'a> {
                 self.stopped(tid, status);
             } else if tid == self.pid {
                 let ended = Ended::from_wait_status(status);
-                let snapshot = self.last.map(|(_, snapshot)| snapshot);
+                let snapshot = self.last.map(|(_, snapshot)| Box::new(snapshot));
                 return Ok(Trace { ended, snapshot });
             }
         }

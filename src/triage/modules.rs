@@ -43,6 +43,14 @@ pub(crate) struct Region {
     pub module: Arc<Module>,
 }
 
+impl Region {
+    /// Whether the code at `address` is the runtime's.
+    pub(crate) fn is_runtime(&self, address: u64) -> bool {
+        let offset = address.wrapping_sub(self.bias);
+        self.runtime || self.module.linked.containing(offset).is_some()
+    }
+}
+
 /// The code of one process: where which module is mapped, and what unwinds it.
 pub(crate) struct Layout {
     regions: Vec<Region>,
@@ -171,10 +179,7 @@ impl ModuleCache {
         if let Some(module) = self.modules.get(&identity) {
             return (module.clone(), Some(path));
         }
-        let parsed = File::open(&path)
-            .ok()
-            .and_then(|file| Module::parse(&ReadCache::new(file), runtime, &self.dropped));
-        let module = Arc::new(parsed.unwrap_or_default());
+        let module = Arc::new(parse(&path, &identity, &self.dropped).unwrap_or_default());
         self.modules.insert(identity, module.clone());
         (module, Some(path))
     }
@@ -190,6 +195,19 @@ impl ModuleCache {
         };
         self.vdso.get_or_insert_with(read).clone()
     }
+}
+
+/// Files up to this size are read at once, which is much faster; of larger ones, which are mostly
+/// debug information, only the parts are read that are needed. In bytes.
+const READ_AT_ONCE: u64 = 128 << 20;
+
+fn parse(path: &Path, identity: &Identity, dropped: &[String]) -> Option<Module> {
+    if identity.size <= READ_AT_ONCE {
+        let image = std::fs::read(path).ok()?;
+        return Module::parse(image.as_slice(), identity.runtime, dropped);
+    }
+    let file = File::open(path).ok()?;
+    Module::parse(&ReadCache::new(file), identity.runtime, dropped)
 }
 
 fn is_vdso(mapping: &Mapping) -> bool {

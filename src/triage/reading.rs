@@ -142,7 +142,7 @@ fn frame(step: Step, layout: &Layout) -> Option<RawFrame> {
         offset,
         function_start,
         trust: step.trust,
-        runtime: region.runtime || starts || module.linked.containing(offset).is_some(),
+        runtime: starts || region.is_runtime(step.address),
         entry: function_start.and_then(|start| module.entry(start)),
         exported: None,
         build_id: module.build_id.clone(),

@@ -33,21 +33,21 @@ pub(crate) struct Run<'a> {
 }
 
 /// The record of a crash.
-pub(crate) fn record(named: Named, snapshot: Option<Snapshot>, run: &Run<'_>) -> Crash {
+pub(crate) fn record(named: Named, snapshot: Option<&Snapshot>, run: &Run<'_>) -> Crash {
     let Named {
         class,
         mut keys,
         normalised,
         confidence,
     } = named;
-    let frames = snapshot.as_ref().map(frames).unwrap_or_default();
+    let frames = snapshot.map(frames).unwrap_or_default();
     let own = normalised
         .own
         .iter()
         .map_while(|index| frames.get(*index)?.name.as_deref());
     keys.stable = stable_key(&class, &own.collect::<Vec<&str>>());
     let via = normalised.via.as_deref();
-    let details = details(snapshot.as_ref(), via, run);
+    let details = details(snapshot, via, run);
     let said = details.abort_message.as_deref();
     let (severity, severity_reason) = severity(&class, &details.fault, via, said);
     Crash {

@@ -24,7 +24,9 @@ pub(crate) fn victim(
     let top = registers.sp & !7;
     (1..=DEAD_STACK / 8).find_map(|words| {
         let address = memory.word(top.checked_sub(words * 8)?)?;
-        let own = layout.region(address).is_some_and(|region| !region.runtime);
+        let own = layout
+            .region(address)
+            .is_some_and(|region| !region.is_runtime(address - 1));
         (own && is_return_address(address, layout, memory)).then_some(address)
     })
 }

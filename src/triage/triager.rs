@@ -81,7 +81,7 @@ pub struct Triager {
 /// One finished run.
 struct Finished {
     ended: Ended,
-    snapshot: Option<Snapshot>,
+    snapshot: Option<Box<Snapshot>>,
     tracee: Option<Box<dyn Tracee>>,
     stderr: Vec<u8>,
     took: Duration,
@@ -138,7 +138,7 @@ impl Triager {
                 };
                 return Ok(Verdict::Crash(Box::new(record(
                     named,
-                    run.snapshot,
+                    run.snapshot.as_deref(),
                     &facts,
                 ))));
             }

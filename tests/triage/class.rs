@@ -6,7 +6,9 @@ use ddfuzz::triage::fault::AddressClass;
 use ddfuzz::triage::snapshot::{Control, End};
 
 use crate::made_up::{own, runtime, snapshot};
-use crate::programs::{DEBUG, FIXED, PLAIN, PROTECTED, STATIC, STRIPPED, UNPROTECTED, Variant};
+use crate::programs::{
+    DEBUG, FIXED, FORTIFIED, PLAIN, PROTECTED, STATIC, STRIPPED, UNPROTECTED, Variant,
+};
 use crate::{crash, keys, triager};
 
 fn class(variant: &Variant, input: &str) -> String {
@@ -24,6 +26,8 @@ fn signals_give_the_class_of_plain_deaths() {
             ("fpe", "fpe"),
             ("ill", "ill"),
             ("trap", "trap"),
+            ("bus", "bus"),
+            ("sys", "sys"),
         ] {
             assert_eq!(
                 class(variant, input),
@@ -92,6 +96,16 @@ fn a_smashed_stack_names_its_victim() {
             "{address:#x}"
         );
     }
+}
+
+#[test]
+fn an_overflow_that_the_library_notices_is_a_smash_in_its_caller() {
+    let crash = crash(&FORTIFIED, &smashing(1));
+    assert_eq!(crash.class.0, "smash");
+    assert_eq!(
+        crash.innermost_own().expect("an own frame").name.as_deref(),
+        Some("overwrites")
+    );
 }
 
 #[test]

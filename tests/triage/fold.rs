@@ -29,6 +29,8 @@ fn frames_that_recur_apart_stay() {
 }
 
 proptest! {
+    #![proptest_config(crate::fixed_cases(256))]
+
     #[test]
     fn the_depth_of_a_recursion_does_not_matter(cycle in "[a-c]{1,10}", more in 1usize..20) {
         let once = fold(&cycle.repeat(2));

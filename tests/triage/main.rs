@@ -6,6 +6,7 @@ mod fold;
 mod keys;
 mod made_up;
 mod maps;
+mod module;
 mod normalise;
 mod partition;
 mod programs;
@@ -51,4 +52,14 @@ fn own_names(crash: &Crash) -> Vec<&str> {
     let own = crash.frames.iter().filter(|frame| frame.own);
     own.map(|frame| frame.name.as_deref().unwrap_or("?"))
         .collect()
+}
+
+/// Random cases that are the same in every run.
+fn fixed_cases(cases: u32) -> proptest::test_runner::Config {
+    proptest::test_runner::Config {
+        cases,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(1994),
+        failure_persistence: None,
+        ..proptest::test_runner::Config::default()
+    }
 }

@@ -102,6 +102,8 @@ fn canonical_addresses_are_of_either_half() {
 }
 
 proptest! {
+    #![proptest_config(crate::fixed_cases(256))]
+
     #[test]
     fn no_text_makes_the_parser_panic(text in proptest::collection::vec(any::<u8>(), 0..400)) {
         let maps = Maps::parse(&text);

@@ -98,6 +98,15 @@ fn keys_are_equal_on_every_repeat() {
 }
 
 #[test]
+fn where_the_entry_calls_from_does_not_matter_with_or_without_symbols() {
+    for variant in [&PLAIN, &STRIPPED, &FIXED, &STATIC, &STATIC_STRIPPED] {
+        let mut triager = triager(variant);
+        let [here, there] = ["direct", "wild-write"].map(|it| keys(&mut triager, it.as_bytes()));
+        assert_eq!(here, there, "{}", variant.path().display());
+    }
+}
+
+#[test]
 fn aborts_of_a_static_program_without_symbols_are_told_apart_by_what_they_say() {
     let mut triager = triager(&STATIC_STRIPPED);
     let [assert, twice, abort] =

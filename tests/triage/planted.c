@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
+#include <linux/filter.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #define NOINLINE __attribute__((noinline, noclone))
@@ -48,6 +50,20 @@ NOINLINE int first_way(int n) { return descends(n) + 1; }
 NOINLINE int second_way(int n) { sink++; return descends(n) + 2; }
 NOINLINE int bounded(int n) { if (n == 0) { touch(pointer); } sink++; return n ? bounded(n - 1) + sink : 0; }
 NOINLINE void *descends_in_thread(void *p) { sink = descends(1); return p; }
+NOINLINE void beyond_the_file(void) {
+  FILE *file = tmpfile();
+  pointer = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
+  touch(pointer);
+  sink++;
+}
+NOINLINE void forbidden(void) {
+  struct sock_filter trap = BPF_STMT(BPF_RET | BPF_K, 0x00030000);
+  struct sock_fprog all = {1, &trap};
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  prctl(PR_SET_SECCOMP, 2, &all);
+  getppid();
+  sink++;
+}
 static void leaves(int s) { (void)s; _exit(3); }
 static void reraises(int s) { signal(s, SIG_DFL); raise(s); }
 static void gives_up_late(int s) { (void)s; abort(); }
@@ -96,6 +112,10 @@ int main(void) {
   if (is("thread")) { pthread_t t; pthread_create(&t, NULL, thread, NULL); pthread_join(t, NULL); }
   if (is("burst")) { pthread_t t; pthread_create(&t, NULL, descends_in_thread, NULL); pthread_join(t, NULL); }
   if (is("handled-exit")) { signal(SIGSEGV, leaves); if (length > 13) caller_a(); else caller_b(); }
+  if (is("bus")) beyond_the_file();
+  if (is("sys")) forbidden();
+  if (is("direct")) { sink += 5; touch(pointer); sink += 7; }
+  if (is("stops")) raise(SIGSTOP);
   if (is("killed")) raise(SIGTERM);
   if (is("spin")) for (;;) sink++;
   if (is("sleep")) pause();

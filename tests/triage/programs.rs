@@ -1,8 +1,12 @@
 //! Programs with planted bugs, compiled when a test first wants them.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+
+/// The planted bugs.
+const SOURCE: &str = include_str!("planted.c");
 
 /// One way of compiling the planted bugs.
 pub struct Variant {
@@ -27,22 +31,30 @@ impl Variant {
         self.built.get_or_init(|| self.build())
     }
 
+    /// Compiles the program unless this or another test process has done so. What was put in
+    /// place is never replaced: somebody may be running it.
     fn build(&self) -> PathBuf {
+        let mut hasher = DefaultHasher::new();
+        (SOURCE, self.flags, self.strip).hash(&mut hasher);
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let result = folder.join(format!("planted-{}", self.name));
-        // Other test processes may build the same: each builds its own and puts it in place.
-        let own = folder.join(format!("planted-{}.{}", self.name, std::process::id()));
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/triage/planted.c");
+        let result = folder.join(format!("planted-{}-{:016x}", self.name, hasher.finish()));
+        if result.exists() {
+            return result;
+        }
+        let own = tempfile::tempdir_in(folder).expect("a folder");
+        let (source, program) = (own.path().join("planted.c"), own.path().join("planted"));
+        std::fs::write(&source, SOURCE).expect("the source is written");
         run(Command::new("cc")
             .args(["-w", "-pthread"])
             .args(self.flags)
-            .arg(source)
+            .arg(&source)
             .arg("-o")
-            .arg(&own));
+            .arg(&program));
         if self.strip {
-            run(Command::new("strip").arg("-s").arg(&own));
+            run(Command::new("strip").arg("-s").arg(&program));
         }
-        std::fs::rename(&own, &result).expect("the program is put in place");
+        let linked = std::fs::hard_link(&program, &result);
+        assert!(linked.is_ok() || result.exists(), "{linked:?}");
         result
     }
 }
@@ -76,3 +88,9 @@ pub static FIXED: Variant = Variant::new("fixed", &["-O2", "-no-pie"], true);
 pub static STATIC: Variant = Variant::new("static", &["-O2", "-static"], false);
 /// Statically linked, without symbols.
 pub static STATIC_STRIPPED: Variant = Variant::new("static-stripped", &["-O2", "-static"], true);
+/// With buffer sizes checked by the C library.
+pub static FORTIFIED: Variant = Variant::new(
+    "fortified",
+    &["-O2", "-fno-stack-protector", "-D_FORTIFY_SOURCE=2"],
+    false,
+);

@@ -17,6 +17,7 @@ pub(crate) const LONGEST: usize = 16;
 
 /// What the start-up code hands to the C library as the program's `main`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) enum MainArgument {
     /// Its address.
     Address(u64),
@@ -26,6 +27,7 @@ pub(crate) enum MainArgument {
 
 /// Where a call goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) enum CallTarget {
     /// To this address.
     Address(u64),

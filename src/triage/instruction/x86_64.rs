@@ -144,8 +144,7 @@ pub(crate) fn stub_slot(code: &[u8], address: u64) -> Option<u64> {
     decoder
         .iter()
         .take(2)
-        .skip_while(|instruction| instruction.code() == Code::Endbr64)
-        .next()
+        .find(|instruction| instruction.code() != Code::Endbr64)
         .filter(|jump| {
             jump.flow_control() == FlowControl::IndirectBranch && jump.is_ip_rel_memory_operand()
         })

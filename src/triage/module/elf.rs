@@ -10,7 +10,7 @@ use object::{
     SymbolKind,
 };
 
-use super::{Entry, Module, Named, Names, Section, Segment, UnwindTables};
+use super::{Entry, Module, NamedRange, Names, Section, Segment, UnwindTables};
 use crate::triage::instruction::{MainArgument, main_argument};
 use crate::triage::runtime_modules::is_runtime_symbol;
 
@@ -159,9 +159,9 @@ fn read_exports<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>, module: &mut Modu
     module.exports = Names::new(exports);
 }
 
-fn named<'data>(symbol: &impl ObjectSymbol<'data>, name: &str) -> Named {
+fn named<'data>(symbol: &impl ObjectSymbol<'data>, name: &str) -> NamedRange {
     let start = symbol.address();
-    Named {
+    NamedRange {
         start,
         end: start.saturating_add(symbol.size()),
         name: name.into(),

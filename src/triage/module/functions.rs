@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use addr2line::gimli::{
-    BaseAddresses, CieOrFde, EhFrame, EhFrameHdr, EndianSlice, LittleEndian, UnwindSection,
+    BaseAddresses, CieOrFde, EhFrame, EhFrameHdr, EndianSlice, LittleEndian, Pointer, UnwindSection,
 };
 
 /// A section's bytes and the address that the file gives it.
@@ -33,20 +33,50 @@ pub(crate) struct UnwindTables {
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
 impl UnwindTables {
-    /// The tables made of these sections.
+    /// The tables made of these sections. An index that is not sound is left out.
     pub(crate) fn new(
         eh_frame: Section,
         eh_frame_hdr: Option<Section>,
         text: u64,
         got: u64,
     ) -> UnwindTables {
-        UnwindTables {
+        let index = OnceLock::new();
+        let mut tables = UnwindTables {
             eh_frame,
             eh_frame_hdr,
             text,
             got,
-            index: OnceLock::new(),
+            index,
+        };
+        if tables.has_sound_header().is_none() {
+            tables.eh_frame_hdr = None;
         }
+        tables
+    }
+
+    /// Whether the index is sorted and points into the table, as `gimli` takes for granted: its
+    /// subtractions overflow otherwise.
+    fn has_sound_header(&self) -> Option<()> {
+        let bases = self.bases();
+        let header = EhFrameHdr::new(&self.eh_frame_hdr.as_ref()?.data, LittleEndian);
+        let header = header.parse(&bases, 8).ok()?;
+        let Pointer::Direct(start) = header.eh_frame_ptr() else {
+            return None;
+        };
+        let inside = start..start.saturating_add(self.eh_frame.data.len() as u64);
+        let table = header.table().filter(|_| start == self.eh_frame.address)?;
+        let (mut entries, mut last) = (table.iter(&bases), None);
+        while let Some((function, entry)) = entries.next().ok()? {
+            let (Pointer::Direct(function), Pointer::Direct(entry)) = (function, entry) else {
+                return None;
+            };
+            if last > Some(function) || !inside.contains(&entry) {
+                return None;
+            }
+            last = Some(function);
+        }
+        // A lookup reads the first entry even of an empty table.
+        last.map(drop)
     }
 
     /// Start of the function that covers `address`; both as the file counts addresses.

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 pub(crate) use functions::{Section, UnwindTables};
-pub(crate) use names::{Named, Names};
+pub(crate) use names::{NamedRange, Names};
 
 /// Where a segment of a file goes in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,4 +101,13 @@ impl Module {
             .map(|(_, entry)| *entry)
             .max()
     }
+}
+
+/// Start of the function that covers `address` in an ELF file, both as the file counts
+/// addresses; `None` where the file is no 64-bit ELF file or says nothing of it.
+///
+/// This is the reading that triage does of the modules of a process, for tools and for fuzzing:
+/// ELF files are hostile input.
+pub fn function_start_in(image: &[u8], address: u64) -> Option<u64> {
+    Module::parse(image, false, &[])?.function_start(address)
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 /// A named range of addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Named {
+pub(crate) struct NamedRange {
     /// First address.
     pub start: u64,
     /// First address behind it; `start` where the size is not known.
@@ -13,17 +13,17 @@ pub(crate) struct Named {
     pub name: Arc<str>,
 }
 
-/// Named ranges, searchable by address.
+/// NamedRange ranges, searchable by address.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
     /// Sorted by start; one entry a start.
-    sorted: Vec<Named>,
+    sorted: Vec<NamedRange>,
 }
 
 impl Names {
     /// Sorts the names. Of several for one address the plainest is kept (fewest leading
     /// underscores, then shortest, then first), so that the answer does not depend on their order.
-    pub(crate) fn new(mut names: Vec<Named>) -> Names {
+    pub(crate) fn new(mut names: Vec<NamedRange>) -> Names {
         let plainness = |name: &str| {
             let underscores = name.len() - name.trim_start_matches('_').len();
             (underscores, name.len())
@@ -42,13 +42,13 @@ impl Names {
     }
 
     /// The nearest name at or below `address`.
-    pub(crate) fn nearest(&self, address: u64) -> Option<&Named> {
+    pub(crate) fn nearest(&self, address: u64) -> Option<&NamedRange> {
         let behind = self.sorted.partition_point(|named| named.start <= address);
         self.sorted.get(behind.checked_sub(1)?)
     }
 
     /// The name whose range holds `address`.
-    pub(crate) fn containing(&self, address: u64) -> Option<&Named> {
+    pub(crate) fn containing(&self, address: u64) -> Option<&NamedRange> {
         self.nearest(address).filter(|named| address < named.end)
     }
 }
