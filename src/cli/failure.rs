@@ -49,9 +49,14 @@ impl Failure {
         .path(path)
     }
 
-    /// Names the path concerned.
+    /// Names the path concerned, also in a message that does not do so itself.
     pub fn path(mut self, path: &Path) -> Failure {
-        self.report.error.path = Some(path.to_owned());
+        let error = &mut self.report.error;
+        let shown = path.display().to_string();
+        if !error.message.contains(&shown) {
+            error.message = format!("{shown}: {}", error.message);
+        }
+        error.path = Some(std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
         self
     }
 

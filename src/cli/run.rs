@@ -103,11 +103,11 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         .map(read_known)
         .transpose()?
         .unwrap_or_default();
+    let stop = signals::stop_flag()?;
     let started = args.target.probe(&target)?;
     let way = started.executor.way();
     output.detail(&format!("running by {way}: {}", started.why));
     drop(started);
-    let stop = signals::stop_flag()?;
     let (store, campaign) = open_store(&args, &target, way)?;
     let resumed = args.resume && store.resumed();
     let seed = campaign.seed.unwrap_or_default();
@@ -271,13 +271,16 @@ fn report(
         exec: way,
         resumed,
     };
+    let table = match views.is_empty() {
+        true => String::new(),
+        false => groups_table(&views, ui::stdout_width()) + "\n",
+    };
     let text = format!(
-        "{}\n{} runs in {seconds:.1} s ({:.0}/s by {way}): {} groups of crashes, {} new; all in {}",
-        groups_table(&views, ui::stdout_width()),
-        size::grouped(summary.runs),
-        result.runs_per_s,
-        counts[0],
-        summary.new_groups,
+        "{table}{} in {seconds:.1} s ({}/s by {way}): {} of crashes, {} new; all in {}",
+        size::counted(summary.runs, "run"),
+        ui::rate(result.runs_per_s),
+        size::counted(counts[0], "group"),
+        size::grouped(summary.new_groups),
         store.reader().root().display(),
     );
     output.result(&text, &result);
