@@ -140,11 +140,18 @@ impl From<StoreError> for Failure {
 
 impl From<LogError> for Failure {
     fn from(error: LogError) -> Failure {
-        let exit = match &error {
-            LogError::Disagrees { .. } => Exit::Found,
-            _ => Exit::Usage,
-        };
-        Failure::new(exit, "log", &error)
+        match &error {
+            LogError::Disagrees { .. } => Failure::new(Exit::Found, "log", &error),
+            LogError::Io { path, source, .. } => match source.kind() {
+                io::ErrorKind::StorageFull => Failure::new(Exit::Usage, "disk-full", &error)
+                    .hint("free some space; `--resume` goes on with what is stored"),
+                io::ErrorKind::ReadOnlyFilesystem => Failure::new(Exit::Usage, "read-only", &error)
+                    .hint("choose a place that can be written"),
+                _ => Failure::new(Exit::Usage, "log", &error),
+            }
+            .path(path),
+            _ => Failure::new(Exit::Usage, "log", &error),
+        }
     }
 }
 

@@ -1,6 +1,8 @@
 //! The program under test, called as a user calls it, in a directory of its own.
 
 use std::ffi::OsStr;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -44,9 +46,18 @@ impl Said {
 
 impl Desk {
     /// An empty directory, in memory where the machine has such a place: results are synced.
+    /// Temporary files of targets go to a folder beside it that everybody may write to, for
+    /// targets run as nobody where ddfuzz runs as root.
     pub fn new() -> Desk {
         let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
-        Desk { dir: dir.unwrap() }
+        let dir = dir.unwrap();
+        let allow = |path: &Path, mode| {
+            std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        };
+        std::fs::create_dir(dir.path().join("tmp")).unwrap();
+        allow(&dir.path().join("tmp"), 0o1777);
+        allow(dir.path(), 0o755);
+        Desk { dir }
     }
 
     /// The directory.
@@ -77,7 +88,7 @@ impl Desk {
         command
             .current_dir(self.path())
             .env("DESK", self.path())
-            .env("TMPDIR", self.path())
+            .env("TMPDIR", self.file("tmp"))
             .env_remove("NO_COLOR");
         command
     }

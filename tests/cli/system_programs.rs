@@ -16,7 +16,11 @@ fn holds(desk: &Desk, result: &Value) {
         assert_eq!(group["claim"], "1-minimal");
         let script = Path::new(group["file"].as_str().unwrap()).with_file_name("reproduce.sh");
         let mut command = Command::new(script);
-        let status = command.env("TMPDIR", desk.path()).output().unwrap().status;
+        let status = command
+            .env("TMPDIR", desk.file("tmp"))
+            .output()
+            .unwrap()
+            .status;
         assert!(status.code().unwrap() > 128, "{status}");
         let log = group["log"].as_str().unwrap();
         desk.call(&format!("log verify {log}")).exits(0);

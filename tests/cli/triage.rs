@@ -35,7 +35,7 @@ fn healthy_inputs_alone_end_with_nothing_found() {
     let desk = Desk::new();
     desk.write("healthy", "x");
     let said = desk.call("triage healthy --target crtplot").exits(0);
-    assert!(said.out.contains("exit 0"));
+    assert!(said.out.contains("exit 1"), "{}", said.out);
 }
 
 #[test]

@@ -49,7 +49,7 @@ int main(void)
     static unsigned char input[1 << 16];
     size_t length = fread(input, 1, sizeof input, stdin);
     if (memchr(input, 'c', length))
-        *(volatile int *)0 = 1;
+        *(volatile int *)8 = 1;
     switch (length ? input[0] % 8 : 7) {
     case 0:
         flood();

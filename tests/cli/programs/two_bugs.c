@@ -3,14 +3,17 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Unknown to the compiler, which would take the bugs away. */
+static int *volatile nowhere;
+
 __attribute__((noinline)) static void even_bug(void)
 {
-    *(volatile int *)0 = 1;
+    *nowhere = 1;
 }
 
 __attribute__((noinline)) static void odd_bug(void)
 {
-    *(volatile int *)8 = 2;
+    *nowhere = 2;
 }
 
 int main(void)
