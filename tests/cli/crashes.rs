@@ -1,4 +1,8 @@
 //! Inputs that crash the bundled targets.
+#![allow(
+    dead_code,
+    reason = "each test program that includes this uses a part of it"
+)]
 
 /// 600 printable characters and a line end: `ul` dies of 516 before a line end.
 pub fn for_ul() -> Vec<u8> {

@@ -1,4 +1,8 @@
 //! The program under test, called as a user calls it, in a directory of its own.
+#![allow(
+    dead_code,
+    reason = "each test program that includes this uses a part of it"
+)]
 
 use std::ffi::OsStr;
 use std::fs::Permissions;
