@@ -65,8 +65,11 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let target = args.target.target()?;
     let place = Place::choose(&args)?;
     let stop = signals::stop_flag()?;
-    let way = args.target.probe(&target)?.executor.way();
-    let crash = baseline(&args.input, &input, &target, way)?;
+    let started = signals::unless_stopped(&stop, args.target.probe(&target))?;
+    let way = started.executor.way();
+    drop(started);
+    let crash = baseline(&args.input, &input, &target, way);
+    let crash = signals::unless_stopped(&stop, crash)?;
     output.detail(&format!(
         "{} in group {}, by {way}",
         crash.class,
@@ -92,10 +95,11 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         place.clear()?;
     }
     let began = Instant::now();
-    let (finished, mut record) = match &place {
-        Place::File { result, log } => job.into_file(result, log)?,
-        Place::Directory(out) => job.into_directory(out)?,
+    let done = match &place {
+        Place::File { result, log } => job.into_file(result, log),
+        Place::Directory(out) => job.into_directory(out),
     };
+    let (finished, mut record) = signals::unless_stopped(&stop, done)?;
     record.wall_ms = began.elapsed().as_millis() as u64;
     for warning in &finished.minimized.warnings {
         output.say(&format!("warning: {warning}"));

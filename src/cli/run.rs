@@ -104,10 +104,9 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         .transpose()?
         .unwrap_or_default();
     let stop = signals::stop_flag()?;
-    let started = args.target.probe(&target)?;
+    let started = signals::unless_stopped(&stop, args.target.probe(&target))?;
     let way = started.executor.way();
     output.detail(&format!("running by {way}: {}", started.why));
-    drop(started);
     let (store, campaign) = open_store(&args, &target, way)?;
     let resumed = args.resume && store.resumed();
     let seed = campaign.seed.unwrap_or_default();
@@ -117,6 +116,9 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let mut line = ui::Line::new(output);
     let summary = campaign::run(&store, &campaign.id, &settings, &mut line, &stop);
     drop(line);
+    // Only now: while it lives, what it has unpacked is there for the workers. Were they to unpack
+    // it at the same time, one might find it being written by another.
+    drop(started);
     let store = store
         .into_inner()
         .unwrap_or_else(std::sync::PoisonError::into_inner);

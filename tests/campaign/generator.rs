@@ -13,13 +13,13 @@ fn input(name: &str) -> Vec<u8> {
 fn the_stream_of_a_name_never_changes() {
     // Were one of these to differ, every recorded campaign would lose its inputs.
     for (name, hash) in [
-        ("printable:0000000000000001:1000", "HASH0"),
-        ("all:0000000000000001:1000", "HASH1"),
-        ("printable+nul:00000000000000ff:4096", "HASH2"),
-        ("all+nul:00000000000000ff:100000", "HASH3"),
-        ("printable+lines:ffffffffffffffff:1000", "HASH4"),
-        ("all+nul+lines:0123456789abcdef:50000", "HASH5"),
-        ("all:0000000000000001:0", "HASH6"),
+        ("printable:0000000000000001:1000", "23ca7cd97755527e"),
+        ("all:0000000000000001:1000", "46126a7e179571d6"),
+        ("printable+nul:00000000000000ff:4096", "9337268e398aa174"),
+        ("all+nul:00000000000000ff:100000", "0ac1ef606e13850d"),
+        ("printable+lines:ffffffffffffffff:1000", "1f9009a26641e657"),
+        ("all+nul+lines:0123456789abcdef:50000", "3b3074105a444cea"),
+        ("all:0000000000000001:0", "af1349b9f5f9a1a6"),
     ] {
         let found = blake3::hash(&input(name)).to_hex();
         assert_eq!(&found[..16], hash, "{name}");

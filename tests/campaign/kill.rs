@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::crashes;
 use crate::ddfuzz::Desk;
-use crate::outcome::{files, log, outcome, record};
+use crate::outcome::{assert_same, files, log, outcome, record};
 
 /// Kills of each of the tests below.
 const KILLS: u32 = 50;
@@ -99,7 +99,11 @@ fn a_campaign_killed_at_fifty_moments_ends_as_an_undisturbed_one() {
                 break;
             }
         }
-        assert_eq!(outcome(&desk.file(&out)), expected, "round {round}");
+        assert_same(
+            &outcome(&desk.file(&out)),
+            &expected,
+            &format!("round {round}"),
+        );
     }
     desk.is_left_clean();
 }

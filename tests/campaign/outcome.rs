@@ -94,3 +94,23 @@ pub fn files(root: &Path) -> Vec<PathBuf> {
     found.sort();
     found
 }
+
+/// Fails with the names of the files that differ.
+#[track_caller]
+pub fn assert_same(one: &BTreeMap<String, String>, other: &BTreeMap<String, String>, what: &str) {
+    let names = one.keys().chain(other.keys());
+    let differing: Vec<_> = names
+        .filter(|name| one.get(*name) != other.get(*name))
+        .map(|name| (name, one.get(name), other.get(name)))
+        .map(|(name, one, other)| format!("{name}\n  {}\n  {}", shown(one), shown(other)))
+        .collect();
+    assert!(differing.is_empty(), "{what}:\n{}", differing.join("\n"));
+}
+
+/// The beginning of a text.
+fn shown(text: Option<&String>) -> String {
+    text.map_or_else(
+        || "none".to_owned(),
+        |text| text.chars().take(300).collect(),
+    )
+}

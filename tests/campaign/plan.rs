@@ -11,8 +11,21 @@ fn the_inputs_of_a_seed_never_change() {
         max_len: 1 << 20,
     };
     let names: Vec<String> = (0..6).map(|run| plan.input(run).to_string()).collect();
-    assert_eq!(names, ["PLAN"]);
-    assert_eq!(plan.input(u64::MAX).to_string(), "LAST");
+    assert_eq!(
+        names,
+        [
+            "all+nul:7d2badbb702d1f22:619826",
+            "printable+nul+lines:0102c553078fe0e9:6128",
+            "all:121e5f33bb8a884a:9172",
+            "all+nul:8ed735c1b9b75c6e:70795",
+            "all+nul:00bfb8ff3368fccc:734639",
+            "all+nul+lines:fe730964d4a8f1c6:91274",
+        ]
+    );
+    assert_eq!(
+        plan.input(u64::MAX).to_string(),
+        "printable+lines:0fa4eaeb6e87c6a7:6440"
+    );
 }
 
 #[test]

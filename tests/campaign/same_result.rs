@@ -1,13 +1,15 @@
 //! The same seed gives the same groups and logs.
 
+use std::collections::BTreeMap;
+
 use crate::ddfuzz::Desk;
-use crate::outcome::outcome;
+use crate::outcome::{assert_same, outcome};
 
 /// Runs a campaign with further options, and gives its outcome.
-fn campaign(desk: &Desk, base: &str, options: &str, out: &str) -> Vec<(String, String)> {
+fn campaign(desk: &Desk, base: &str, options: &str, out: &str) -> BTreeMap<String, String> {
     let said = desk.call(&format!("{base} -q -o {out} {options}")).exits(1);
     assert!(said.out.contains(" runs in "), "{said:?}");
-    outcome(&desk.file(out)).into_iter().collect()
+    outcome(&desk.file(out))
 }
 
 #[test]
@@ -21,7 +23,7 @@ fn groups_and_logs_do_not_depend_on_workers_or_on_when_is_minimized() {
         let desk = Desk::new();
         let base = format!("run --target {target} --runs {runs} --max-len 2000 --seed 11");
         let alone = campaign(&desk, &base, "--jobs 1", "alone");
-        assert!(alone.iter().any(|(name, _)| name.ends_with("log.jsonl")));
+        assert!(alone.keys().any(|name| name.ends_with("log.jsonl")));
         for (at, options) in [
             "--jobs 4",
             "--jobs 2 --minimize after",
@@ -31,7 +33,7 @@ fn groups_and_logs_do_not_depend_on_workers_or_on_when_is_minimized() {
         .enumerate()
         {
             let other = campaign(&desk, &base, options, &format!("other{at}"));
-            assert_eq!(other, alone, "{target} {options}");
+            assert_same(&other, &alone, &format!("{target} {options}"));
         }
         desk.is_left_clean();
     }
@@ -45,14 +47,12 @@ fn a_count_in_two_calls_gives_the_groups_of_one() {
     campaign(&desk, base, "--runs 200", "parts");
     // A resumed campaign counts anew.
     campaign(&desk, base, "--runs 300 --resume", "parts");
-    let parts = outcome(&desk.file("parts")).into_iter();
-    let facts = |all: Vec<(String, String)>| {
-        let all = all.into_iter();
-        let mut all: Vec<_> = all.filter(|(name, _)| name != "state.json").collect();
-        all.sort();
+    let parts = outcome(&desk.file("parts"));
+    let facts = |mut all: BTreeMap<String, String>| {
+        all.remove("state.json");
         all
     };
-    assert_eq!(facts(parts.collect()), facts(whole));
+    assert_same(&facts(parts), &facts(whole), "in two calls");
 }
 
 #[test]
@@ -61,9 +61,9 @@ fn another_seed_finds_other_inputs() {
     let base = "run --target crtplot --runs 100 --max-len 1000";
     let one = campaign(&desk, base, "--seed 1", "one");
     let two = campaign(&desk, base, "--seed 2", "two");
-    let originals = |all: &[(String, String)]| {
-        let all = all.iter().filter(|(name, _)| name.ends_with("/original"));
-        all.map(|(name, _)| name.clone()).collect::<Vec<_>>()
+    let originals = |all: &BTreeMap<String, String>| {
+        let all = all.keys().filter(|name| name.ends_with("/original"));
+        all.cloned().collect::<Vec<_>>()
     };
     assert_ne!(originals(&one), originals(&two));
 }
@@ -77,5 +77,5 @@ fn a_campaign_without_a_seed_records_the_one_it_took() {
     desk.call(&format!("{base} -o second --seed {seed}"))
         .exits(1);
     let [first, second] = ["first", "second"].map(|out| outcome(&desk.file(out)));
-    assert_eq!(first, second);
+    assert_same(&first, &second, "the seed again");
 }

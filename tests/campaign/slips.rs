@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use crate::ddfuzz::Desk;
-use crate::outcome::{outcome, record};
+use crate::outcome::{assert_same, outcome, record};
 
 /// Every input has 1000 bytes, so that the bug of odd lengths is only ever slipped into.
 const WORDS: &str = "run --runs 60 --max-len 1000 --seed 41";
@@ -59,7 +59,7 @@ fn slips_do_not_depend_on_workers_or_on_when_is_minimized() {
             outcome(&desk.file(&out))
         });
         for other in &outcomes[1..] {
-            assert_eq!(other, &outcomes[0], "{length}");
+            assert_same(other, &outcomes[0], &format!("{length}"));
         }
     }
 }
