@@ -21,7 +21,7 @@ use crate::store::{EntryId, Kind, Store};
 use crate::triage::{Key, Triager};
 
 /// Chunks that may wait to be committed before the workers pause.
-const BACKLOG: usize = 256;
+const BACKLOG: usize = 1 << 16;
 const TICK: Duration = Duration::from_millis(200);
 /// Between two lines of `stats.jsonl`, and two checkpoints without a finding.
 const SAVE_EVERY: Duration = Duration::from_secs(2);
