@@ -2,4 +2,5 @@
 
 mod hostile;
 mod programs;
+mod target_record;
 mod ways;

@@ -39,6 +39,7 @@ pub fn crash(class: &str, keys: SlipKeys) -> Crash {
         frames: Vec::new(),
         limits: Limits::default(),
         found: None,
+        details: Default::default(),
     }
 }
 

@@ -14,6 +14,5 @@ mod read_only;
 mod reproduce;
 mod sample;
 mod survey;
-mod target;
 mod timestamp;
 mod tree;
