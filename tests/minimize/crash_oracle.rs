@@ -7,10 +7,9 @@ use ddfuzz::delta::Outcome;
 use ddfuzz::exec::mock::Mock;
 use ddfuzz::exec::{Ended, ExecError, Executor, Run};
 use ddfuzz::minimize::{
-    Answer, CrashOracle, CutOff, FreshExecutor, Held, Keyer, Kind, Oracle, OracleError, Quick,
-    SlipKeys,
+    Answer, CrashOracle, CutOff, FreshExecutor, Held, Keyer, Kind, Oracle, OracleError, SlipKeys,
 };
-use ddfuzz::triage::{Class, Crash};
+use ddfuzz::triage::{Class, Crash, Quick};
 
 use crate::crashes::{crash, key, keys};
 use crate::scripted::run;
