@@ -80,7 +80,10 @@ fn measure(
             let ended = executor.run(&input)?.ended;
             assert!(matches!(ended, Ended::Exit(_)), "{ended}");
         }
-        rounds.push((began.elapsed() / plan.runs, (machine_cpu() - cpu) / plan.runs));
+        rounds.push((
+            began.elapsed() / plan.runs,
+            (machine_cpu() - cpu) / plan.runs,
+        ));
     }
     rounds.sort();
     Ok(rounds[plan.rounds / 2])

@@ -18,7 +18,9 @@
 //! | `cli` | one file per subcommand | everything |
 
 #[cfg(all(feature = "engine", not(target_os = "linux")))]
-compile_error!("ddfuzz runs on Linux only; use it with `default-features = false` for `delta` alone");
+compile_error!(
+    "ddfuzz runs on Linux only; use it with `default-features = false` for `delta` alone"
+);
 
 #[cfg(feature = "campaign")]
 pub mod campaign;

@@ -18,6 +18,10 @@ pub struct Run {
 impl Run {
     /// A run that ended so, with nothing else known.
     pub fn ended(ended: Ended) -> Run {
-        Run { ended, cpu: Duration::ZERO, read: None }
+        Run {
+            ended,
+            cpu: Duration::ZERO,
+            read: None,
+        }
     }
 }

@@ -47,6 +47,8 @@ impl Target {
 
     /// Whether the input goes to a file named in the arguments instead of stdin.
     pub fn takes_file(&self) -> bool {
-        self.args.iter().any(|arg| arg.to_string_lossy().contains("@@"))
+        self.args
+            .iter()
+            .any(|arg| arg.to_string_lossy().contains("@@"))
     }
 }

@@ -9,7 +9,6 @@ use crate::{module_of, sources, tree};
 const PLACES: &[(&str, &[&str])] = &[
     // Names and lines of frames, and (as `addr2line::gimli`) unwind tables.
     ("addr2line", &["triage"]),
-    ("anyhow", &["cli"]),
     // Bytes inside JSON: of inputs in the log, of paths and arguments in records.
     ("base64", &["minimize/log", "store/target.rs"]),
     // Keys; content names in the log and the store; the classic generator's stream.
@@ -23,13 +22,24 @@ const PLACES: &[(&str, &[&str])] = &[
         ],
     ),
     ("clap", &["cli"]),
+    // The width of the terminal.
+    ("console", &["cli/ui"]),
     ("crossbeam", &["campaign"]),
     ("framehop", &["triage/unwind.rs"]),
     ("iced_x86", &["triage/instruction/x86_64.rs"]),
     ("indicatif", &["cli"]),
     // What nix does not wrap: wait statuses, ptrace records, the numbers of signals and errors.
-    ("libc", &["exec", "triage", "files/folder.rs"]),
-    ("nix", &["exec", "triage"]),
+    (
+        "libc",
+        &[
+            "exec",
+            "triage",
+            "files/folder.rs",
+            "minimize/crash_oracle.rs",
+        ],
+    ),
+    // Processes, pipes, ptrace; the host's name, for the record of a campaign.
+    ("nix", &["exec", "triage", "cli/run.rs"]),
     ("object", &["triage", "exec/elf.rs"]),
     ("rustc_demangle", &["triage"]),
     // Records.
@@ -46,7 +56,7 @@ const PLACES: &[(&str, &[&str])] = &[
     ("signal_hook", &["cli"]),
     // Atomic writes; the directory for what is unpacked.
     ("tempfile", &["files/atomic.rs", "exec/private_dir.rs"]),
-    // The library's errors; the binary has anyhow.
+    // The library's errors; those of the command line are `cli/failure.rs`.
     (
         "thiserror",
         &["files", "exec", "triage", "minimize", "store", "campaign"],
