@@ -3,21 +3,32 @@
 //! `cargo bench --bench ways [-- PROGRAM]`: the bundled `ul` by default, on inputs of 1000
 //! printable bytes. Prints wall and CPU time a run (this process and all its children), and the
 //! ratio to `command`. A promise of the README rests on it: `inject` >= 2.5 x `command`.
+//!
+//! `cargo test` only sees whether each way still runs, with a few runs that measure nothing.
 
 use std::time::{Duration, Instant};
 
 use ddfuzz::exec::{Ended, Freshness, Program, Target, Way, start};
 
-/// Runs of one measurement, and how many measurements the median is of.
-const RUNS: u32 = 2000;
-const ROUNDS: usize = 5;
+/// How much is measured.
+struct Plan {
+    /// Runs of one measurement.
+    runs: u32,
+    /// How many measurements the median is of.
+    rounds: usize,
+}
 
 fn main() {
-    let target = match std::env::args().nth(1).filter(|arg| !arg.starts_with('-')) {
+    // Cargo says so when it is to measure; else any other word is a filter for tests.
+    let measures = std::env::args().any(|arg| arg == "--bench");
+    let program = std::env::args().nth(1);
+    let target = match program.filter(|arg| measures && !arg.starts_with('-')) {
         Some(path) => Target::new(Program::Path(path.into())),
         None => Target::new(Program::Bundled("ul".to_owned())),
     };
-    println!("{RUNS} runs a round, median of {ROUNDS} rounds");
+    let (runs, rounds) = if measures { (2000, 5) } else { (20, 1) };
+    let plan = Plan { runs, rounds };
+    println!("{runs} runs a round, median of {rounds} rounds");
     println!(
         "{:<18}{:>12}{:>12}{:>12}{:>10}",
         "way", "runs/s", "wall µs", "CPU µs", "ratio"
@@ -29,7 +40,7 @@ fn main() {
         (Way::Harness, Freshness::Fresh, "harness, fresh"),
         (Way::Harness, Freshness::Shared, "harness, shared"),
     ] {
-        match measure(&target, way, freshness) {
+        match measure(&plan, &target, way, freshness) {
             Ok((wall, cpu)) => {
                 let base = *floor.get_or_insert(wall);
                 println!(
@@ -47,6 +58,7 @@ fn main() {
 
 /// Median wall and CPU time of one run.
 fn measure(
+    plan: &Plan,
     target: &Target,
     way: Way,
     freshness: Freshness,
@@ -62,16 +74,19 @@ fn measure(
         })
         .collect();
     let mut rounds: Vec<(Duration, Duration)> = Vec::new();
-    for _ in 0..ROUNDS {
+    for _ in 0..plan.rounds {
         let (began, cpu) = (Instant::now(), machine_cpu());
-        for _ in 0..RUNS {
+        for _ in 0..plan.runs {
             let ended = executor.run(&input)?.ended;
             assert!(matches!(ended, Ended::Exit(_)), "{ended}");
         }
-        rounds.push((began.elapsed() / RUNS, (machine_cpu() - cpu) / RUNS));
+        rounds.push((
+            began.elapsed() / plan.runs,
+            (machine_cpu() - cpu) / plan.runs,
+        ));
     }
     rounds.sort();
-    Ok(rounds[ROUNDS / 2])
+    Ok(rounds[plan.rounds / 2])
 }
 
 /// CPU time that the whole machine has spent: servers are no children of ours that rusage

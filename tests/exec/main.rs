@@ -1,4 +1,5 @@
 //! Tests of `exec`: every way of execution on real programs.
+#![cfg(feature = "engine")]
 
 mod hostile;
 mod programs;

@@ -8,6 +8,8 @@ mod layout;
 mod merge;
 mod merge_laws;
 mod minimized;
+mod mounts;
+#[path = "../needs/mod.rs"]
 mod needs;
 mod open;
 mod read_only;
