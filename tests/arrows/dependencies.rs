@@ -10,7 +10,7 @@ const PLACES: &[(&str, &[&str])] = &[
     // Names and lines of frames, and (as `addr2line::gimli`) unwind tables.
     ("addr2line", &["triage"]),
     // Bytes inside JSON: of inputs in the log, of paths and arguments in records.
-    ("base64", &["minimize/log", "store/target.rs"]),
+    ("base64", &["files/base64.rs"]),
     // Keys; content names in the log and the store; the classic generator's stream.
     (
         "blake3",
@@ -46,7 +46,7 @@ const PLACES: &[(&str, &[&str])] = &[
     (
         "serde",
         &[
-            "delta", "exec", "triage", "minimize", "store", "report", "campaign", "cli",
+            "delta", "files", "exec", "triage", "minimize", "store", "report", "campaign", "cli",
         ],
     ),
     (

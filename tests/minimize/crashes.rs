@@ -40,7 +40,6 @@ pub fn crash(class: &str, keys: SlipKeys) -> Crash {
         limits: Limits::default(),
         details: Details::default(),
         found: None,
-        details: Default::default(),
     }
 }
 
