@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -103,21 +104,29 @@ static int run_once(entry_function entry)
     return call_entry(entry, STDIN_FILENO, (size_t)facts.st_size);
 }
 
-/* One child, many runs. It answers by itself as long as it lives. */
-static void loop_in_child(entry_function entry, pid_t parent)
+/* In the child of the server, forked ahead of its first request: the fork's time passes while
+ * ddfuzz is busy with the run before, and the request wakes the right process at once. */
+static void await_request(struct request *request, pid_t parent)
 {
-    struct request request;
     die_with(parent);
     setpgid(0, 0);
+    if (!serve_next(request))
+        _exit(0);
+    serve_page->started = request->seq;
+}
+
+static void loop_in_child(entry_function entry, struct request request)
+{
     for (int runs = 0; runs < RUNS_PER_CHILD; runs++) {
-        if (!serve_next(&request))
-            _exit(0);
-        serve_page->started = request.seq;
         int result = call_entry(entry, FD_INPUT, request.length);
         serve_page->ended = request.seq;
         serve_reply(request.seq, (result & 0xff) << 8, 0, 0);
+        if (!serve_next(&request))
+            _exit(0);
+        serve_page->started = request.seq;
     }
-    _exit(0);
+    /* The last request was taken and must be answered; the next child cannot take it. */
+    _exit(call_entry(entry, FD_INPUT, request.length) & 0xff);
 }
 
 static int ddfuzz_is_gone(void)
@@ -126,50 +135,47 @@ static int ddfuzz_is_gone(void)
     return poll(&requests, 1, 0) > 0 && !(requests.revents & POLLIN);
 }
 
-static void serve_loop(entry_function entry)
+/* Waits for the child, and speaks for it if it died in a run. */
+static void attend(pid_t child, int loop)
 {
-    pid_t self = getpid();
-    for (;;) {
-        int status = 0;
-        pid_t child = fork();
-        if (child == 0)
-            loop_in_child(entry, self);
-        if (child < 0)
+    int status = 0;
+    struct rusage usage;
+    serve_page->pid = (uint32_t)child;
+    while (wait4(child, &status, 0, &usage) < 0)
+        if (errno != EINTR)
             _exit(0);
-        serve_page->pid = (uint32_t)child;
-        while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-            continue;
-        sweep_descendants();
-        serve_page->pid = 0;
-        if (serve_page->started != serve_page->ended) {
-            serve_page->ended = serve_page->started;
-            serve_reply(serve_page->started, status, 0, 0);
-        } else if (ddfuzz_is_gone()) {
-            _exit(0);
-        }
+    serve_page->pid = 0;
+    sweep_descendants();
+    uint64_t seq = serve_page->started;
+    if (seq != serve_page->ended) {
+        serve_page->ended = seq;
+        serve_reply(seq, status, 0, loop ? 0 : cpu_micros(&usage));
+    } else if (ddfuzz_is_gone()) {
+        _exit(0);
     }
 }
 
-static int serve_by_fork(entry_function entry, int argc, char **argv, char **envp)
+static int serve_children(entry_function entry, int loop, int argc, char **argv, char **envp)
 {
     struct request request;
     pid_t self = getpid();
-    while (serve_next(&request)) {
+    for (;;) {
         pid_t child = fork();
-        if (child == 0) {
-            serve_become_child(self);
-            if (!entry)
-                return program_main(argc, argv, envp);
-            _exit(call_entry(entry, STDIN_FILENO, request.length) & 0xff);
-        }
-        if (child < 0) {
-            serve_reply(request.seq, 0, errno, 0);
-            continue;
-        }
-        serve_page->pid = (uint32_t)child;
-        serve_finish(&request, child);
+        if (child == 0)
+            break;
+        if (child > 0)
+            attend(child, loop);
+        else
+            poll(NULL, 0, 1); /* the limit on processes; ddfuzz waits */
     }
-    _exit(0);
+    await_request(&request, self);
+    if (loop)
+        loop_in_child(entry, request);
+    serve_unmap_page();
+    serve_become_child();
+    if (entry)
+        _exit(call_entry(entry, STDIN_FILENO, request.length) & 0xff);
+    return program_main(argc, argv, envp);
 }
 
 static int serve(int argc, char **argv, char **envp)
@@ -187,11 +193,9 @@ static int serve(int argc, char **argv, char **envp)
         serve_hello(TROUBLE_THREADS, 0);
         _exit(0);
     }
-    serve_map_page(loop);
+    serve_map_page();
     serve_hello(TROUBLE_NONE, 0);
-    if (loop)
-        serve_loop(entry);
-    return serve_by_fork(entry, argc, argv, envp);
+    return serve_children(entry, loop, argc, argv, envp);
 }
 
 __attribute__((visibility("default"))) int

@@ -145,6 +145,12 @@ static void execute(const struct options *o)
     _exit(127);
 }
 
+static void lead_group(pid_t parent)
+{
+    die_with(parent);
+    setpgid(0, 0);
+}
+
 /* Lets ddfuzz seize this child, which then goes on to its execve. */
 static void await_tracer(const struct request *request)
 {
@@ -163,15 +169,17 @@ static pid_t start_run(const struct options *o, const struct request *request, i
     if (traced) {
         child = fork();
         if (child == 0) {
+            lead_group(self);
             await_tracer(request);
-            serve_become_child(self);
+            serve_become_child();
             execute(o);
         }
     } else {
         child = vfork();
         if (child == 0) {
             serve_page->pid = (uint32_t)getpid();
-            serve_become_child(self);
+            lead_group(self);
+            serve_become_child();
             execute(o);
         }
     }
@@ -181,7 +189,7 @@ static pid_t start_run(const struct options *o, const struct request *request, i
 static void serve_by_exec(const struct options *o, int traced)
 {
     struct request request;
-    serve_map_page(1);
+    serve_map_page();
     serve_hello(TROUBLE_NONE, 0);
     while (serve_next(&request)) {
         serve_page->exec_errno = 0;

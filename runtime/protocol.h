@@ -52,10 +52,10 @@ struct reply {
 
 /* Shared with ddfuzz while a run is under way. */
 struct page {
-    volatile uint32_t pid;     /* the process that runs the input now, 0 between runs */
+    volatile uint32_t pid;     /* the process that runs the input now, or will; 0 while there is none */
     volatile int32_t exec_errno; /* why the last child could not be executed, or 0 */
-    volatile uint64_t started; /* seq of the last run begun (loop mode) */
-    volatile uint64_t ended;   /* seq of the last run answered (loop mode) */
+    volatile uint64_t started; /* seq of the last run that a child took */
+    volatile uint64_t ended;   /* seq of the last run answered */
 };
 
 #endif

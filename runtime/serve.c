@@ -43,17 +43,19 @@ void write_whole(int fd, const void *buffer, size_t length)
     }
 }
 
-void serve_map_page(int inherit)
+void serve_map_page(void)
 {
     void *page = mmap(NULL, sizeof(struct page), PROT_READ | PROT_WRITE, MAP_SHARED, FD_PAGE, 0);
     if (page == MAP_FAILED) {
         serve_hello(TROUBLE_SETUP, errno);
         _exit(0);
     }
-    /* A child that does not inherit the page cannot scribble on it, at no cost for a run. */
-    if (!inherit)
-        madvise(page, sizeof(struct page), MADV_DONTFORK);
     serve_page = page;
+}
+
+void serve_unmap_page(void)
+{
+    munmap(serve_page, sizeof(struct page));
 }
 
 void serve_hello(enum trouble trouble, int detail)
@@ -78,6 +80,11 @@ static uint64_t micros(struct timeval time)
     return (uint64_t)time.tv_sec * 1000000u + (uint64_t)time.tv_usec;
 }
 
+uint64_t cpu_micros(const struct rusage *usage)
+{
+    return micros(usage->ru_utime) + micros(usage->ru_stime);
+}
+
 void serve_finish(const struct request *request, pid_t child)
 {
     int status = 0;
@@ -88,7 +95,7 @@ void serve_finish(const struct request *request, pid_t child)
     }
     serve_page->pid = 0;
     sweep_descendants();
-    serve_reply(request->seq, status, serve_page->exec_errno, micros(usage.ru_utime) + micros(usage.ru_stime));
+    serve_reply(request->seq, status, serve_page->exec_errno, cpu_micros(&usage));
 }
 
 void die_with(pid_t parent)
@@ -98,10 +105,8 @@ void die_with(pid_t parent)
         _exit(0); /* it died before the call above could notice */
 }
 
-void serve_become_child(pid_t parent)
+void serve_become_child(void)
 {
-    die_with(parent);
-    setpgid(0, 0);
     dup2(FD_INPUT, STDIN_FILENO);
     lseek(STDIN_FILENO, 0, SEEK_SET);
 #ifdef SYS_close_range
@@ -114,33 +119,37 @@ void serve_become_child(pid_t parent)
 
 static int signal_tree(const char *children_file, int number, int depth);
 
+static char *append(char *at, const char *text)
+{
+    while (*text)
+        *at++ = *text++;
+    return at;
+}
+
+static char *append_number(char *at, pid_t number)
+{
+    char digits[16];
+    int length = 0;
+    for (; number > 0; number /= 10)
+        digits[length++] = (char)('0' + number % 10);
+    while (length > 0)
+        *at++ = digits[--length];
+    return at;
+}
+
 static int signal_one(pid_t pid, int number, int depth)
 {
-    char path[64], digits[16];
-    const char *head = "/proc/", *middle = "/task/", *tail = "/children";
-    char *at = path;
-    int length = 0;
+    char path[64];
     kill(pid, number);
     if (depth == 0)
         return 1;
-    for (pid_t rest = pid; rest > 0; rest /= 10)
-        digits[length++] = (char)('0' + rest % 10);
-    while (*head)
-        *at++ = *head++;
-    for (int i = length; i > 0; i--)
-        *at++ = digits[i - 1];
-    while (*middle)
-        *at++ = *middle++;
-    for (int i = length; i > 0; i--)
-        *at++ = digits[i - 1];
-    while (*tail)
-        *at++ = *tail++;
-    *at = 0;
+    /* By hand: printf may allocate. */
+    char *at = append_number(append(path, "/proc/"), pid);
+    *append(append_number(append(at, "/task/"), pid), "/children") = 0;
     return 1 + signal_tree(path, number, depth - 1);
 }
 
-/* Signals all processes below; returns how many there were. Printing a path by hand, because
- * nothing of libc that might allocate may be called here. */
+/* Signals all processes below; returns how many there were. */
 static int signal_tree(const char *children_file, int number, int depth)
 {
     char buffer[512];
@@ -165,26 +174,30 @@ static int signal_tree(const char *children_file, int number, int depth)
 
 enum { DEEPEST = 64, MOST_PASSES = 1000 };
 
+static const char our_children[] = "/proc/thread-self/children";
+
+/* All are stopped before any is killed. The stopped keep their places in the limit on processes,
+ * so a fork bomb runs out of room; each one killed while others still run would give them a
+ * place back. */
+static void stop_and_kill(void)
+{
+    int before = -1, now = signal_tree(our_children, SIGSTOP, DEEPEST);
+    for (int pass = 0; pass < MOST_PASSES && now != before; pass++) {
+        before = now;
+        now = signal_tree(our_children, SIGSTOP, DEEPEST);
+    }
+    signal_tree(our_children, SIGKILL, DEEPEST);
+}
+
 void sweep_descendants(void)
 {
-    static const char mine[] = "/proc/thread-self/children";
     for (;;) {
         pid_t pid = waitpid(-1, NULL, WNOHANG);
         if (pid < 0)
             return; /* no children left: the usual case costs this one call */
         if (pid > 0)
             continue;
-        /* All are stopped before any is killed. The stopped keep their places in the limit on
-         * processes, so a fork bomb runs out of room; each one killed while others still run
-         * would give them a place back. */
-        int before = -1, now = signal_tree(mine, SIGSTOP, DEEPEST);
-        for (int pass = 0; pass < MOST_PASSES && now != before; pass++) {
-            before = now;
-            now = signal_tree(mine, SIGSTOP, DEEPEST);
-        }
-        signal_tree(mine, SIGKILL, DEEPEST);
-        while (waitpid(-1, NULL, WNOHANG) > 0)
-            continue;
+        stop_and_kill();
         poll(NULL, 0, 1);
     }
 }

@@ -4,12 +4,15 @@
 #define DDFUZZ_SERVE_H
 
 #include <stddef.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "protocol.h"
 
-/* Maps the page; dies if that is impossible. `inherit`: children keep it mapped. */
-void serve_map_page(int inherit);
+/* Maps the page; dies if that is impossible. */
+void serve_map_page(void);
+/* In a child that is about to run the target, which must not scribble on it. */
+void serve_unmap_page(void);
 extern struct page *serve_page;
 
 void serve_hello(enum trouble trouble, int detail);
@@ -21,9 +24,11 @@ int serve_next(struct request *request);
 void serve_finish(const struct request *request, pid_t child);
 void serve_reply(uint64_t seq, int status, int exec_errno, uint64_t cpu_us);
 
-/* What each child does first: dies with its parent, leads a group, reads the input on stdin,
+/* What each child does before it runs the target: puts the input on stdin, from its beginning,
  * and forgets the protocol. */
-void serve_become_child(pid_t parent);
+void serve_become_child(void);
+
+uint64_t cpu_micros(const struct rusage *usage);
 
 /* Dies together with `parent`. */
 void die_with(pid_t parent);

@@ -21,7 +21,7 @@ use crate::store::{EntryId, Kind, Store};
 use crate::triage::{Key, Triager};
 
 /// Chunks that may wait to be committed before the workers pause.
-const BACKLOG: usize = 256;
+const BACKLOG: usize = 1 << 16;
 const TICK: Duration = Duration::from_millis(200);
 /// Between two lines of `stats.jsonl`, and two checkpoints without a finding.
 const SAVE_EVERY: Duration = Duration::from_secs(2);
@@ -190,7 +190,11 @@ impl Engine<'_> {
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Ok(self.began.elapsed()),
+                Err(RecvTimeoutError::Disconnected) => {
+                    // What is committed behind the deadline was run before it.
+                    let time = self.settings.time.unwrap_or(Duration::MAX);
+                    return Ok(self.began.elapsed().min(time));
+                }
             }
             while !cut_short && let Some(chunk) = waiting.remove(&self.ledger.checkpoint.next) {
                 cut_short = chunk.runs < chunk.planned;

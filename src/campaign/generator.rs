@@ -19,7 +19,7 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// Every kind, in the order of [`Kind::index`].
+    /// Every kind, in a fixed order.
     pub const ALL: [Kind; 8] = {
         let mut kinds = [Kind {
             all: false,

@@ -11,9 +11,10 @@ use serde::Serialize;
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, amounts, show, signals, ui};
 use crate::campaign::{self, Minimizing, Plan, Settings, Summary, When};
-use crate::exec::{Program, Target, Way, bundled};
+use crate::exec::{Program, Target, TargetRecord, Way, bundled};
+use crate::files::OsText;
 use crate::report::{GroupView, RunGroup, RunResult, groups_table, size};
-use crate::store::{Campaign, Kind, Store, TargetRecord, Text, hash_of, rfc3339};
+use crate::store::{Campaign, Kind, Store, hash_of, rfc3339};
 
 /// Fuzz a program: find crashes, group them, and minimize each new group
 ///
@@ -191,8 +192,9 @@ pub fn campaign_of(target: &Target, way: Way, seed: Option<u64>) -> Campaign {
     let unique = format!("{host} {} {moment}", std::process::id());
     Campaign {
         id: hash_of(unique.as_bytes()),
-        command_line: std::env::args_os().map(Text).collect(),
-        target: Some(TargetRecord::from(target)),
+        command_line: std::env::args_os().map(OsText).collect(),
+        target: Some(TargetRecord::new(target, way)),
+        limits: Some(target.limits),
         ways: vec![way],
         seed,
         started: rfc3339(now),
@@ -210,11 +212,13 @@ fn check_same(args: &Args, target: &Target, campaign: &Campaign) -> Result<(), F
             .path(&args.out)
             .hint("leave --resume away to begin a new campaign there, or choose another --out"))
     };
-    let same_target = |record: &TargetRecord| {
-        let recorded = Target::from(record.clone());
-        recorded.program == target.program && recorded.args == target.args
-    };
-    if !campaign.target.as_ref().is_none_or(same_target) {
+    // Keys are equal by every way of execution, so the way may be another.
+    let now = TargetRecord::new(target, Way::Command);
+    if !campaign
+        .target
+        .as_ref()
+        .is_none_or(|record| now.same_target(record))
+    {
         return unlike("target");
     }
     if args.seed.is_some_and(|seed| campaign.seed != Some(seed)) {

@@ -14,7 +14,7 @@ pub(crate) fn compose(extra: &[(OsString, OsString)]) -> Vec<CString> {
     let mut all: Vec<(OsString, OsString)> = std::env::vars_os()
         .filter(|(name, _)| !name.as_bytes().starts_with(OWN_PREFIX))
         .collect();
-    if !LOCALE.iter().any(|name| is_set(name)) {
+    if !LOCALE.iter().any(is_set) {
         all.retain(|(name, _)| name != "LANG");
         all.push(("LANG".into(), "C.UTF-8".into()));
     }

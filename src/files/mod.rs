@@ -1,14 +1,21 @@
 //! A leaf: whole or not at all ([`atomic`]), one writer at a time ([`Lock`]), append-only
-//! ([`Appender`]), and folders that survive a power cut ([`folder`]).
+//! ([`Appender`]), folders that survive a power cut ([`folder`]), and what JSON has no form for:
+//! bytes ([`Base64`]) and names that need not be UTF-8 ([`OsText`]).
+//!
+//! Localized here: `tempfile` (atomic writes) and `base64`.
 //!
 //! Every error is a [`FileError`], which carries the path and what was being done to it.
 
 mod appender;
 pub mod atomic;
+mod base64;
 mod error;
 pub mod folder;
 mod lock;
+mod os_text;
 
+pub use self::base64::Base64;
 pub use appender::Appender;
 pub use error::FileError;
 pub use lock::{Lock, LockError};
+pub use os_text::OsText;

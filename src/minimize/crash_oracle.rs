@@ -56,7 +56,7 @@ impl From<&KeyRecord> for Held {
     }
 }
 
-/// Starts an executor that shares no process with earlier ones, its limits ten times as long.
+/// Starts an executor whose every run has a process of its own, its limits ten times as long.
 pub type FreshExecutor = Box<dyn FnMut() -> Result<Box<dyn Executor>, ExecError> + Send>;
 
 /// Maps runs of a target to outcomes for one crash.
@@ -69,6 +69,8 @@ pub type FreshExecutor = Box<dyn FnMut() -> Result<Box<dyn Executor>, ExecError>
 pub struct CrashOracle {
     executor: Box<dyn Executor>,
     fresh: FreshExecutor,
+    /// Started when it is first asked.
+    patient: Option<Box<dyn Executor>>,
     keyer: Box<dyn Keyer>,
     held: Held,
     crash_exit: Option<i32>,
@@ -87,6 +89,7 @@ impl CrashOracle {
         CrashOracle {
             executor,
             fresh,
+            patient: None,
             keyer,
             held,
             crash_exit,
@@ -172,7 +175,11 @@ impl Oracle for CrashOracle {
 
     fn ask_fresh(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError> {
         let begin = Instant::now();
-        let ended = (self.fresh)()?.run(candidate)?.ended;
+        let patient = match &mut self.patient {
+            Some(patient) => patient,
+            none => none.insert((self.fresh)()?),
+        };
+        let ended = patient.run(candidate)?.ended;
         let answer = self.judge(ended, candidate, kind)?;
         Ok(Answer {
             cost: begin.elapsed(),

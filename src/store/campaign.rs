@@ -5,8 +5,9 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{StoreError, TargetRecord, Text, json, layout, open};
-use crate::exec::Way;
+use super::{StoreError, json, layout, open};
+use crate::exec::{Limits, TargetRecord, Way};
+use crate::files::OsText;
 
 /// One campaign: what was run, where and when.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,9 +16,11 @@ pub struct Campaign {
     #[serde(rename = "campaign")]
     pub id: String,
     /// The command line that began it.
-    pub command_line: Vec<Text>,
+    pub command_line: Vec<OsText>,
     /// What it runs; `None` where there are several targets (`revisit`).
     pub target: Option<TargetRecord>,
+    /// Limits on each run of it.
+    pub limits: Option<Limits>,
     /// The ways of execution used.
     pub ways: Vec<Way>,
     /// The seed of its generator, if it has one.

@@ -38,7 +38,6 @@ mod reader;
 mod reproduce;
 mod survey;
 mod sweep;
-mod target;
 mod timestamp;
 mod writer;
 
@@ -53,6 +52,5 @@ pub use minimized::{Minimized, Proved};
 pub use open::VERSION;
 pub use reader::Reader;
 pub use reproduce::script;
-pub use target::{TargetRecord, Text};
 pub use timestamp::rfc3339;
 pub use writer::Store;

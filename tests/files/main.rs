@@ -5,3 +5,4 @@ mod appender;
 mod atomic;
 mod folder;
 mod lock;
+mod os_text;

@@ -2,7 +2,7 @@
 
 use ddfuzz::exec::{Ended, Limits, Way};
 use ddfuzz::minimize::{Slip, SlipKeys};
-use ddfuzz::triage::{Class, Confidence, Crash, Key, Keys, Severity};
+use ddfuzz::triage::{Class, Confidence, Crash, Details, Key, Keys, Severity};
 
 /// A key by name.
 pub fn key(name: &str) -> Key {
@@ -38,6 +38,7 @@ pub fn crash(class: &str, keys: SlipKeys) -> Crash {
         tries: 1,
         frames: Vec::new(),
         limits: Limits::default(),
+        details: Details::default(),
         found: None,
     }
 }

@@ -2,8 +2,9 @@
 
 use std::fs;
 
-use ddfuzz::exec::{Program, Target, Way};
-use ddfuzz::store::{Campaign, Store, Text};
+use ddfuzz::exec::{Program, Target, TargetRecord, Way};
+use ddfuzz::files::OsText;
+use ddfuzz::store::{Campaign, Store};
 use serde_json::{Value, json};
 
 use crate::sample::campaign;
@@ -12,8 +13,11 @@ use crate::sample::campaign;
 fn the_campaign_file_has_the_keys_of_the_contract() {
     let root = tempfile::tempdir().unwrap();
     let campaign = Campaign {
-        command_line: vec![Text("ddfuzz".into()), Text("run".into())],
-        target: Some((&Target::new(Program::Path("/bin/cat".into()))).into()),
+        command_line: vec![OsText("ddfuzz".into()), OsText("run".into())],
+        target: Some(TargetRecord::new(
+            &Target::new(Program::Path("/bin/cat".into())),
+            Way::Inject,
+        )),
         ways: vec![Way::Inject],
         ..campaign("c1")
     };
@@ -23,7 +27,7 @@ fn the_campaign_file_has_the_keys_of_the_contract() {
     assert_eq!(value["version"], 1);
     assert_eq!(value["campaign"], "c1");
     assert_eq!(value["command_line"], json!(["ddfuzz", "run"]));
-    assert_eq!(value["target"]["program"]["path"], "/bin/cat");
+    assert_eq!(value["target"]["program"], "/bin/cat");
     assert_eq!(value["ways"], json!(["inject"]));
     assert_eq!(value["seed"], 1);
     assert_eq!(value["started"], "2026-01-02T03:04:05Z");

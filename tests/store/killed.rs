@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use ddfuzz::store::{EntryId, Kind, Store};
 
-use crate::needs;
+use crate::mounts;
 use crate::sample::{by_run, campaign, crash, outcome};
 
 /// Says to the child which directory to write to.
@@ -91,7 +91,7 @@ fn next(state: &mut u64) -> u64 {
 
 #[test]
 fn nothing_stored_is_lost_however_often_the_writer_is_killed() {
-    let root = needs::fast_tempdir();
+    let root = mounts::fast_tempdir();
     let mut random = 0x9e37_79b9_7f4a_7c15;
     let mut last = None;
     for _ in 0..12 {

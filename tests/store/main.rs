@@ -8,12 +8,13 @@ mod layout;
 mod merge;
 mod merge_laws;
 mod minimized;
+mod mounts;
+#[path = "../needs/mod.rs"]
 mod needs;
 mod open;
 mod read_only;
 mod reproduce;
 mod sample;
 mod survey;
-mod target;
 mod timestamp;
 mod tree;

@@ -7,7 +7,7 @@ use ddfuzz::store::{EntryId, Kind, Store, merge};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use crate::needs;
+use crate::mounts;
 use crate::sample::{by_run, campaign, crash, outcome};
 use crate::tree::tree;
 
@@ -157,7 +157,7 @@ struct Three {
 
 impl Three {
     fn build(steps: &[Vec<Step>; 3]) -> Three {
-        let folder = needs::fast_tempdir();
+        let folder = mounts::fast_tempdir();
         let inputs = ["a", "b", "c"].map(|name| folder.path().join(name));
         for (root, steps) in inputs.iter().zip(steps) {
             build(root, root.file_name().unwrap().to_str().unwrap(), steps);

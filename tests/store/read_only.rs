@@ -2,7 +2,7 @@
 
 use ddfuzz::store::{Kind, Store};
 
-use crate::needs::with_tmpfs;
+use crate::mounts::with_tmpfs;
 use crate::sample::{by_run, campaign, crash};
 use crate::tree::tree;
 

@@ -11,6 +11,7 @@ use ddfuzz::files::atomic;
 use ddfuzz::store::{EntryId, Kind, Store, StoreError};
 use tempfile::TempDir;
 
+use crate::needs;
 use crate::sample::{by_run, campaign, crash};
 
 struct Fixture {
@@ -91,11 +92,8 @@ fn the_script_works_from_any_directory_and_by_any_shell() {
         .current_dir(above)
         .env("CDPATH", above);
     assert_eq!(by(&mut command), b"original input");
-    if Path::new("/bin/bash").exists() {
-        assert_eq!(
-            by(Command::new("/bin/bash").arg(&script)),
-            b"original input"
-        );
+    if let Some(bash) = needs::program("bash") {
+        assert_eq!(by(Command::new(bash).arg(&script)), b"original input");
     }
 }
 

@@ -56,6 +56,7 @@ pub fn campaign(id: &str) -> Campaign {
         id: id.to_owned(),
         command_line: Vec::new(),
         target: None,
+        limits: None,
         ways: Vec::new(),
         seed: Some(1),
         started: "2026-01-02T03:04:05Z".to_owned(),

@@ -1,4 +1,5 @@
 //! Tests of `triage`: planted bugs in real processes, and the pure parts on made-up snapshots.
+#![cfg(feature = "engine")]
 
 mod abort_text;
 mod class;

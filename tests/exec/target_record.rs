@@ -3,8 +3,7 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
-use ddfuzz::exec::{Program, Target};
-use ddfuzz::store::{TargetRecord, Text};
+use ddfuzz::exec::{Program, Target, TargetRecord, Way};
 
 #[test]
 fn a_target_comes_back_whole_from_its_record() {
@@ -16,20 +15,14 @@ fn a_target_comes_back_whole_from_its_record() {
         crash_exit: Some(3),
         ..Target::new(Program::Path(odd.into()))
     };
-    let text = serde_json::to_string(&TargetRecord::from(&target)).unwrap();
+    let text = serde_json::to_string(&TargetRecord::new(&target, Way::Inject)).unwrap();
     let record: TargetRecord = serde_json::from_str(&text).unwrap();
-    assert_eq!(Target::from(record), target);
+    assert_eq!(record.target(target.limits), Some(target));
 }
 
 #[test]
 fn a_bundled_target_comes_back_by_name() {
     let target = Target::new(Program::Bundled("ul".to_owned()));
-    assert_eq!(Target::from(TargetRecord::from(&target)), target);
-}
-
-#[test]
-fn utf8_stands_as_a_plain_string() {
-    let text = Text("größe".into());
-    assert_eq!(serde_json::to_string(&text).unwrap(), "\"größe\"");
-    assert!(serde_json::from_str::<Text>("{\"base64\":\"?\"}").is_err());
+    let record = TargetRecord::new(&target, Way::Harness);
+    assert_eq!(record.target(target.limits), Some(target));
 }

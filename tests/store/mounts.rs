@@ -1,8 +1,10 @@
-//! What some tests need of the machine: the one place that says why they are skipped.
+//! File systems of our own: in memory, small, or read-only.
 
 use std::ffi::CString;
 use std::io;
 use std::path::Path;
+
+use crate::needs;
 
 /// A temporary directory, in memory where the machine has such a place: for tests that sync
 /// thousands of files.
@@ -11,14 +13,14 @@ pub fn fast_tempdir() -> tempfile::TempDir {
 }
 
 /// Runs `test` with a file system of its own on `folder`: a tmpfs with these mount options, in a
-/// mount namespace that ends with the test. Where the machine does not permit mounting, the
-/// reason is printed and the test is skipped.
+/// mount namespace that ends with the test. Where the machine does not permit mounting, the test
+/// is skipped.
 pub fn with_tmpfs(folder: &Path, options: &str, test: impl FnOnce(&Mount<'_>) + Send) {
     std::thread::scope(|scope| {
         // In a thread, because the namespace is the thread's.
         let tested = scope.spawn(|| match Mount::new(folder, options) {
             Ok(mount) => test(&mount),
-            Err(error) => eprintln!("skipped: mounting a tmpfs is not permitted here ({error})"),
+            Err(error) => needs::missing("mounting", &error.to_string()),
         });
         if let Err(panic) = tested.join() {
             std::panic::resume_unwind(panic);

@@ -1,11 +1,11 @@
-//! The target, as logged.
+//! A target as a record: in logs and in campaign files.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::OsText;
-use crate::exec::{Limits, Program, Target, Way};
+use super::{Limits, Program, Target, Way};
+use crate::files::OsText;
 
 /// What is needed to run the target again, limits aside.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,0 +1,188 @@
+//! Each dependency is used where it is localized, and nowhere else.
+
+use std::path::Path;
+
+use crate::paths::Paths;
+use crate::{module_of, sources, tree};
+
+/// Where each dependency may be used: modules, or files of `src/`.
+const PLACES: &[(&str, &[&str])] = &[
+    // Names and lines of frames, and (as `addr2line::gimli`) unwind tables.
+    ("addr2line", &["triage"]),
+    // Bytes inside JSON: of inputs in the log, of paths and arguments in records.
+    ("base64", &["files/base64.rs"]),
+    // Keys; content names in the log and the store; the classic generator's stream.
+    (
+        "blake3",
+        &[
+            "triage/key.rs",
+            "minimize/log/hash.rs",
+            "store/layout.rs",
+            "campaign",
+        ],
+    ),
+    ("clap", &["cli"]),
+    // The width of the terminal.
+    ("console", &["cli/ui"]),
+    ("crossbeam", &["campaign"]),
+    ("framehop", &["triage/unwind.rs"]),
+    ("iced_x86", &["triage/instruction/x86_64.rs"]),
+    ("indicatif", &["cli"]),
+    // What nix does not wrap: wait statuses, ptrace records, the numbers of signals and errors.
+    (
+        "libc",
+        &[
+            "exec",
+            "triage",
+            "files/folder.rs",
+            "minimize/crash_oracle.rs",
+        ],
+    ),
+    // Processes, pipes, ptrace; the host's name, for the record of a campaign.
+    ("nix", &["exec", "triage", "cli/run.rs"]),
+    ("object", &["triage", "exec/elf.rs"]),
+    ("rustc_demangle", &["triage"]),
+    // Records.
+    (
+        "serde",
+        &[
+            "delta", "files", "exec", "triage", "minimize", "store", "report", "campaign", "cli",
+        ],
+    ),
+    (
+        "serde_json",
+        &["minimize", "store", "report", "campaign", "cli"],
+    ),
+    ("signal_hook", &["cli"]),
+    // Atomic writes; the directory for what is unpacked.
+    ("tempfile", &["files/atomic.rs", "exec/private_dir.rs"]),
+    // The library's errors; those of the command line are `cli/failure.rs`.
+    (
+        "thiserror",
+        &["files", "exec", "triage", "minimize", "store", "campaign"],
+    ),
+    // The coverage-guided campaign, for the day that it is there.
+    ("libafl", &["campaign"]),
+    ("libafl_bolts", &["campaign"]),
+    ("libafl_targets", &["campaign"]),
+];
+
+/// The dependencies in the table that this version does not have.
+const NOT_YET: [&str; 3] = ["libafl", "libafl_bolts", "libafl_targets"];
+
+/// The names of `[dependencies]` in a manifest, as paths write them.
+fn dependencies(manifest: &str) -> Vec<String> {
+    let mut inside = false;
+    let mut names = Vec::new();
+    for line in manifest.lines().map(str::trim) {
+        if line.starts_with('[') {
+            inside = line == "[dependencies]";
+        } else if inside && !line.starts_with('#') {
+            names.extend(
+                line.split_once('=')
+                    .map(|(name, _)| name.trim().replace('-', "_")),
+            );
+        }
+    }
+    names
+}
+
+/// Whether a file lies in a place: a module, a folder of it, or a single file.
+fn lies_in(file: &Path, place: &str) -> bool {
+    let single = format!("{place}.rs");
+    file.strip_prefix("src")
+        .is_ok_and(|inside| inside.starts_with(place) || inside == Path::new(&single))
+}
+
+/// The uses of dependencies out of their places.
+fn strayed(file: &Path, paths: &Paths) -> Vec<String> {
+    let uses = paths.roots().filter_map(|(root, line)| {
+        let (name, places) = PLACES.iter().find(|(name, _)| *name == root)?;
+        let stays = places.iter().any(|place| lies_in(file, place));
+        (!stays).then(|| format!("{}:{line}: {name}", file.display()))
+    });
+    uses.collect()
+}
+
+#[test]
+fn each_dependency_stays_in_its_place() {
+    let found: Vec<String> = sources()
+        .iter()
+        .flat_map(|(file, paths)| strayed(file, paths))
+        .collect();
+    assert!(
+        found.is_empty(),
+        "dependencies out of their places:\n  {}",
+        found.join("\n  ")
+    );
+}
+
+#[test]
+fn the_table_names_each_dependency_of_the_manifest() {
+    let manifest = std::fs::read_to_string(tree::root().join("Cargo.toml")).expect("it is there");
+    let known: Vec<&str> = PLACES.iter().map(|(name, _)| *name).collect();
+    let declared = dependencies(&manifest);
+    assert!(declared.len() > 10, "only {declared:?} were found");
+    for name in &declared {
+        assert!(
+            known.contains(&name.as_str()),
+            "{name} has no place in the table"
+        );
+    }
+    for name in known.iter().filter(|name| !NOT_YET.contains(name)) {
+        assert!(
+            declared.iter().any(|one| one == name),
+            "{name} is no dependency any more"
+        );
+    }
+}
+
+#[test]
+fn each_place_in_the_table_exists() {
+    let modules: Vec<String> = sources().iter().map(|(file, _)| module_of(file)).collect();
+    for (name, places) in PLACES {
+        for place in *places {
+            let exists = tree::root().join("src").join(place).exists();
+            assert!(
+                exists || modules.iter().any(|module| module == place),
+                "{name}: {place}"
+            );
+        }
+    }
+}
+
+#[test]
+fn nothing_of_libafl_leaks_below_the_campaign() {
+    for (file, paths) in sources() {
+        let is_campaign = module_of(&file) == "campaign";
+        let leaked = paths
+            .words
+            .iter()
+            .find(|(word, _)| word.starts_with("libafl"));
+        assert!(
+            is_campaign || leaked.is_none(),
+            "{}: {leaked:?}",
+            file.display()
+        );
+    }
+}
+
+#[test]
+fn a_strayed_dependency_is_found_out_however_it_is_written() {
+    let file = Path::new("src/store/open.rs");
+    let good = "mod serde { fn nix() {} } use std::libc; fn a(nix: u8) -> serde_json::Value {}";
+    let of = |source: &str| strayed(file, &Paths::of(file, source));
+    for bad in [
+        "use nix::unistd::Pid;",
+        "use nix;",
+        "fn a() { nix::unistd::getpid() }",
+        "made_by!(nix::unistd);",
+        "#[cfg(x)] pub use {std::fs, nix::sys};",
+    ] {
+        assert_eq!(of(bad), ["src/store/open.rs:1: nix"], "{bad}");
+    }
+    assert_eq!(of(good), [""; 0]);
+    assert!(lies_in(Path::new("src/cli/ui/bar.rs"), "cli"));
+    assert!(lies_in(Path::new("src/exec/elf.rs"), "exec/elf.rs"));
+    assert!(!lies_in(Path::new("src/executor.rs"), "exec"));
+}

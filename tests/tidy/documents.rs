@@ -1,0 +1,123 @@
+//! The papers tell the truth where that can be checked.
+
+use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
+
+use crate::assert_none;
+use crate::tree::{files, root};
+
+fn read(file: impl AsRef<Path>) -> String {
+    std::fs::read_to_string(root().join(file)).expect("documents are UTF-8")
+}
+
+fn documents() -> Vec<PathBuf> {
+    let is_markdown = |file: &PathBuf| file.extension().is_some_and(|ending| ending == "md");
+    files().into_iter().filter(is_markdown).collect()
+}
+
+/// The targets of the links in a Markdown text, with their lines; code is skipped.
+fn links(text: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    let mut in_code = false;
+    for (index, line) in text.lines().enumerate() {
+        if line.trim_start().starts_with("```") {
+            in_code = !in_code;
+            continue;
+        }
+        if in_code {
+            continue;
+        }
+        // Every second part stands between backquotes.
+        let prose: String = line.split('`').step_by(2).collect::<Vec<_>>().join("`");
+        for link in prose.split("](").skip(1) {
+            if let Some((target, _)) = link.split_once(')') {
+                found.push((index + 1, target.to_owned()));
+            }
+        }
+    }
+    found
+}
+
+/// The file or folder that a link in `document` leads to; `None` for links that leave the tree.
+fn destination(document: &Path, link: &str) -> Option<PathBuf> {
+    let path = link.split('#').next().unwrap_or_default();
+    if path.is_empty() || path.contains("://") || path.starts_with("mailto:") {
+        return None;
+    }
+    let mut place = PathBuf::new();
+    let folder = document.parent().unwrap_or(Path::new(""));
+    for part in folder.join(path).components() {
+        match part {
+            Component::ParentDir if place.pop() => {}
+            Component::CurDir => {}
+            other => place.push(other),
+        }
+    }
+    Some(place)
+}
+
+#[test]
+fn each_link_leads_somewhere() {
+    let known = files();
+    let mut dead = Vec::new();
+    for document in documents() {
+        for (line, link) in links(&read(&document)) {
+            let Some(place) = destination(&document, &link) else {
+                continue;
+            };
+            // Not what happens to lie on this disk: only what is committed.
+            if !known.iter().any(|file| file.starts_with(&place)) {
+                dead.push(format!("{}:{line}: {link}", document.display()));
+            }
+        }
+    }
+    assert_none("links that lead nowhere", &dead);
+}
+
+#[test]
+fn each_module_is_on_the_map() {
+    let map = read("ARCHITECTURE.md");
+    let mut modules = BTreeSet::new();
+    for file in files() {
+        let Ok(inside) = file.strip_prefix("src") else {
+            continue;
+        };
+        match inside.parent() {
+            Some(folder) if folder != Path::new("") => {
+                modules.insert(format!("{}/", folder.display()));
+            }
+            _ => {
+                modules.insert(inside.display().to_string());
+            }
+        }
+    }
+    let missing: Vec<String> = modules
+        .into_iter()
+        .filter(|module| !map.contains(&format!("`{module}`")))
+        .collect();
+    assert_none("modules that ARCHITECTURE.md does not name", &missing);
+}
+
+#[test]
+fn each_page_of_the_book_is_in_its_summary() {
+    let summary = read("docs/src/SUMMARY.md");
+    let missing: Vec<String> = documents()
+        .iter()
+        .filter_map(|file| Some(file.strip_prefix("docs/src").ok()?.display().to_string()))
+        .filter(|page| page != "SUMMARY.md" && !summary.contains(&format!("({page})")))
+        .collect();
+    assert_none("pages that the summary does not list", &missing);
+}
+
+#[test]
+fn links_are_told_from_code() {
+    let text = "a [b](c.md#d) and `[e](f)` and\n```\n[g](h)\n```\n[i](https://j) [k](../l/)";
+    let found = links(text);
+    let expected = [(1, "c.md#d"), (5, "https://j"), (5, "../l/")];
+    assert_eq!(found, expected.map(|(line, link)| (line, link.to_owned())));
+    let page = Path::new("docs/src/m.md");
+    assert_eq!(destination(page, "c.md#d"), Some("docs/src/c.md".into()));
+    assert_eq!(destination(page, "../../n"), Some("n".into()));
+    assert_eq!(destination(page, "https://j"), None);
+    assert_eq!(destination(page, "#d"), None);
+}
