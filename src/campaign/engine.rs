@@ -10,8 +10,9 @@ use crossbeam::channel::{self, Receiver, RecvTimeoutError, Sender};
 use super::error::CampaignError;
 use super::finding::Chunk;
 use super::ledger::{Ledger, lock};
+use super::plan::Plan;
 use super::screen::{Progress, Screen};
-use super::settings::{Settings, When};
+use super::settings::{DEFAULT_MAX_LEN, Settings, When};
 use super::summary::Summary;
 use super::worker::{Shared, Worker};
 use crate::exec::{ExecError, Freshness, start};
@@ -44,11 +45,16 @@ pub fn run(
     stop: &AtomicBool,
 ) -> Result<Summary, CampaignError> {
     let mut ledger = Ledger::open(store, campaign)?;
+    let plan = Plan {
+        seed: settings.seed,
+        max_len: max_len(settings.max_len, ledger.checkpoint.max_len)?,
+    };
+    ledger.checkpoint.max_len = Some(plan.max_len);
     ledger.checkpoint.begin_count(settings.runs);
     ledger.save()?;
     let began = Instant::now();
     let shared = Shared {
-        plan: settings.plan,
+        plan,
         next: AtomicU64::new(ledger.checkpoint.next),
         end: ledger.checkpoint.goal.unwrap_or(u64::MAX),
         stop,
@@ -70,6 +76,14 @@ pub fn run(
         taken: HashSet::new(),
     };
     engine.campaign(&shared)
+}
+
+/// The greatest length asked for, which has to be that of the campaign so far.
+fn max_len(asked: Option<u64>, so_far: Option<u64>) -> Result<u64, CampaignError> {
+    match (asked, so_far) {
+        (Some(now), Some(was)) if now != was => Err(CampaignError::OtherLengths { was, now }),
+        (asked, so_far) => Ok(asked.or(so_far).unwrap_or(DEFAULT_MAX_LEN)),
+    }
 }
 
 struct Engine<'a> {

@@ -191,6 +191,9 @@ impl From<CampaignError> for Failure {
             CampaignError::Exec(error) => error.into(),
             CampaignError::Store(error) => error.into(),
             CampaignError::Minimize(error) => error.into(),
+            CampaignError::OtherLengths { was, .. } => {
+                Failure::usage(&error).hint(format!("resume it with --max-len {was}"))
+            }
         }
     }
 }

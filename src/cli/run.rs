@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, amounts, show, signals, ui};
-use crate::campaign::{self, Minimizing, Plan, Settings, Summary, When};
+use crate::campaign::{self, Minimizing, Settings, Summary, When};
 use crate::exec::{Program, Target, TargetRecord, Way, bundled};
 use crate::files::OsText;
 use crate::report::{GroupView, RunGroup, RunResult, groups_table, size};
@@ -40,9 +40,9 @@ pub struct Args {
     /// The seed of all inputs [default: from the clock]
     #[arg(long)]
     seed: Option<u64>,
-    /// Longest input
-    #[arg(long, value_name = "SIZE", value_parser = amounts::size, default_value = "1M")]
-    max_len: u64,
+    /// Longest input [default: 1M]
+    #[arg(long, value_name = "SIZE", value_parser = amounts::size)]
+    max_len: Option<u64>,
     /// When new groups are minimized
     #[arg(long, value_enum, default_value_t = WhenArg::Inline)]
     minimize: WhenArg,
@@ -129,10 +129,8 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
 fn settings(args: &Args, target: Target, way: Way, seed: u64, known: BTreeSet<String>) -> Settings {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     Settings {
-        plan: Plan {
-            seed,
-            max_len: args.max_len,
-        },
+        seed,
+        max_len: args.max_len,
         runs: args.runs,
         time: args.time,
         jobs: args.jobs.map_or(processors, |jobs| jobs as usize),

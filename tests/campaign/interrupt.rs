@@ -90,3 +90,14 @@ fn an_interrupted_minimization_exits_with_130_and_goes_on_to_the_same_result() {
     let [out, calm] = ["out", "calm"].map(|name| log(&desk.file(&format!("{name}.log.jsonl"))));
     assert_eq!(out, calm);
 }
+
+#[test]
+fn a_campaign_is_not_resumed_with_inputs_of_other_lengths() {
+    let desk = Desk::new();
+    let words = "run --target crtplot --seed 3 --jobs 1 -q -o out";
+    desk.call(&format!("{words} --runs 20 --max-len 1000"))
+        .exits(1);
+    desk.call(&format!("{words} --runs 20 --max-len 2000 --resume"))
+        .exits(2);
+    desk.call(&format!("{words} --runs 20 --resume")).exits(1);
+}
