@@ -280,7 +280,10 @@ fn prove(args: &LogArgs, target: &TargetArgs, output: &Output) -> Result<Exit, F
         size::counted(proven.proved.of, "removal")
     );
     let text = match (proven.holds, &verified.counterexample) {
-        (true, _) => format!("{} holds: the result fails, {of} do not", proven.claim),
+        (true, _) => format!(
+            "{} holds: the result fails, and no longer after any removal ({of})",
+            proven.claim
+        ),
         (false, Some(found)) => format!(
             "{} does not hold: without the byte at {} it still fails",
             proven.claim, found.at.start
