@@ -21,20 +21,36 @@
 //! assert_eq!(ddmin(&changes, fails_with_1_7_and_8), Ok(vec![1, 7, 8]));
 //! ```
 
+mod algebra;
 mod cache;
 mod candidate;
 mod config;
+mod dd;
+mod dd_1999;
+mod dd_plus;
 mod ddmin;
+mod ddmin_2002;
+mod findings;
+mod monotony;
 mod outcome;
+mod predictor;
 mod search;
 mod sequence;
 mod split;
+mod tester;
 
+pub use self::dd::{Dd, Mode};
 pub use self::ddmin::Ddmin;
 pub use cache::{Cache, Caching, Hit, Seen, TextId};
 pub use candidate::{Candidate, Edit, Replacement, Rule};
 pub use config::{Config, ConfigId};
+pub use dd_1999::Dd1999;
+pub use dd_plus::DdPlus;
+pub use ddmin_2002::Ddmin2002;
+pub use monotony::Monotony;
 pub use outcome::Outcome;
+pub use predictor::{Order, Predictor, Requires};
 pub use search::Search;
 pub use sequence::{NotFailing, ddmin};
 pub use split::part;
+pub use tester::{Answered, Tally, Tester};
