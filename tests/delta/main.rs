@@ -1,10 +1,12 @@
 //! Delta debugging: configurations, candidates, the cache and the searches.
 
 mod algebra;
+mod argument;
 mod cache;
 mod candidate;
 mod config;
 mod ddmin;
+mod debugger;
 #[cfg(feature = "engine")]
 mod debuggingbook;
 mod exact;
