@@ -242,6 +242,7 @@ int main(int argc, char **argv)
     pid_t keeper = descend_from_keepers();
     if (keeper < 0)
         fail(errno);
+    setsid(); /* so that a signal to its group does not reach the keepers */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     int refused = confine(&options.confinement);
     if (refused)
