@@ -64,8 +64,8 @@ pub(crate) struct Launch {
 }
 
 /// Room in RLIMIT_NPROC beyond what the user runs now: it counts all that he starts later, and
-/// the targets of other workers.
-const HEADROOM: u64 = 1024;
+/// the targets of other workers. A server that finds no room is started again, and counts again.
+const HEADROOM: u64 = 256;
 /// How often, and how far apart, a launcher is started that is busy: a thread that forks holds
 /// each file that is being written open for a moment.
 const TRIES: u32 = 200;

@@ -16,7 +16,10 @@ use super::{Ended, ExecError, Executor, Limits, Run, Target, Way};
 /// Servers are replaced after so many runs, so that what they leak stays bounded.
 const RUNS_PER_SERVER: u64 = 100_000;
 /// How many servers in turn a run is asked of: the first may have been killed by somebody else.
-const TRIES: u32 = 3;
+const MOST_RUNS: u32 = 3;
+/// How many of them may not even come up. The program is known to start: an executor has started
+/// it before.
+const MOST_STARTS: u32 = 10;
 /// Between two of them, so that what lasts a moment passes.
 const PAUSE: Duration = Duration::from_millis(5);
 /// How long the disk may be full: another worker's target fills it until its run has ended.
@@ -83,13 +86,19 @@ impl Served {
         answer.map_err(Failure::Broken)
     }
 
-    fn finish(&mut self, ended: Ended, cpu: Duration) -> Result<Run, ExecError> {
-        let in_process = self.warm && matches!(ended, Ended::Exit(_));
+    /// Empties the working directory, in which nothing runs any more.
+    fn clean(&mut self) -> Result<(), ExecError> {
         if let Some(scratch) = &mut self.scratch
-            && !in_process
             && scratch.clean().map_err(|source| self.launch.lost(source))? == Cleaned::Replaced
         {
             self.server = None; // it stands in a directory that is gone
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, ended: Ended, cpu: Duration) -> Result<Run, ExecError> {
+        if !self.warm || !matches!(ended, Ended::Exit(_)) {
+            self.clean()?;
         }
         let read = if self.way == Way::Harness {
             None
@@ -153,9 +162,8 @@ fn passes(errno: Errno) -> bool {
 impl Executor for Served {
     fn run(&mut self, input: &[u8]) -> Result<Run, ExecError> {
         self.write_input(input)?;
-        let mut tries = 0;
+        let (mut runs, mut starts) = (0, 0);
         loop {
-            tries += 1;
             let failure = match self.attempt(input.len()) {
                 Ok(answer) => return self.finish(answer.ended, answer.cpu),
                 // A loop whose target closed the input has an errno, too.
@@ -167,11 +175,16 @@ impl Executor for Served {
                 }
                 Err(failure) => failure,
             };
+            match failure {
+                Failure::Start(_) => starts += 1,
+                Failure::Broken(_) => runs += 1,
+            }
             self.server = None;
-            if tries == TRIES {
+            if runs == MOST_RUNS || starts == MOST_STARTS {
                 return self.give_up(failure);
             }
             std::thread::sleep(PAUSE);
+            self.clean()?; // the next one must not see what this one has left
         }
     }
 

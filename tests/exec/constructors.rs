@@ -72,12 +72,7 @@ fn what_no_fork_server_survives_runs_by_command_and_says_why() {
 #[test]
 fn a_program_that_never_comes_to_its_main_function_is_a_named_error_in_time() {
     let program = compile("constructor", &[]);
-    for (word, why) in [
-        ("is-silent", "did not start"),
-        ("half-a-hello", "did not start"),
-        ("daemonizes", "ended before"),
-        ("kills-group", "ended before"),
-    ] {
+    let assert_named = |word: &str, why: &str| {
         let began = Instant::now();
         let error = start(&with(&program, word), Some(Way::Inject), Freshness::Shared)
             .err()
@@ -85,8 +80,19 @@ fn a_program_that_never_comes_to_its_main_function_is_a_named_error_in_time() {
             .to_string();
         assert!(error.contains(why), "{word}: {error}");
         assert!(began.elapsed() < Duration::from_secs(20), "{word}");
-        assert_eq!(running(&program.path), 0, "{word}");
-    }
+    };
+    std::thread::scope(|scope| {
+        for (word, why) in [
+            ("is-silent", "did not start"),
+            ("half-a-hello", "did not start"),
+            ("daemonizes", "ended before"),
+            ("kills-group", "ended before"),
+        ] {
+            let assert_named = &assert_named;
+            scope.spawn(move || assert_named(word, why));
+        }
+    });
+    assert_eq!(running(&program.path), 0);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Many runs leave nothing behind.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use ddfuzz::exec::{Ended, Executor, Freshness, Program, Target, Way, start};
 
@@ -116,6 +117,18 @@ fn what_runs_for_long_grows_by_nothing() {
     assert!(descendants().is_empty());
 }
 
+/// The descendants, once there are so many; whatever there are, if that does not come.
+fn settled(count: usize) -> Vec<u32> {
+    let began = Instant::now();
+    loop {
+        let found = descendants();
+        if found.len() == count || began.elapsed() > Duration::from_secs(5) {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 fn runs_leave_nothing(executor: &mut dyn Executor, runs: usize, input: &[u8]) {
     let mut run = |times: usize| {
         for _ in 0..times {
@@ -127,13 +140,15 @@ fn runs_leave_nothing(executor: &mut dyn Executor, runs: usize, input: &[u8]) {
         }
     };
     run(200); // whatever is set up at first
-    let look = || {
-        let below: Vec<Holds> = descendants().into_iter().map(holds).collect();
+    let look = |count: usize| {
+        let below: Vec<Holds> = settled(count).into_iter().map(holds).collect();
         (holds(std::process::id()), below, files())
     };
-    let (us, below, left) = look();
+    // The child for the next run is forked after the answer to the last.
+    std::thread::sleep(Duration::from_millis(50));
+    let (us, below, left) = look(descendants().len());
     run(runs);
-    let (us_now, below_now, left_now) = look();
+    let (us_now, below_now, left_now) = look(below.len());
     assert_eq!(us_now.descriptors, us.descriptors);
     assert_eq!(us_now.threads, us.threads);
     assert!(us_now.memory < us.memory + 1024, "{us:?} {us_now:?}");
