@@ -4,21 +4,31 @@ use std::path::Path;
 
 use crate::compiler;
 
-const FLAGS: [&str; 4] = ["-std=c11", "-O2", "-Wall", "-Wextra"];
+const FLAGS: [&str; 5] = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Wpedantic"];
 
 /// Compiles both into `out`, where `src/exec/private_dir.rs` embeds them from.
 pub fn build(out: &Path) {
     println!("cargo::rerun-if-changed=runtime");
     let shared = ["-shared", "-fPIC", "-fvisibility=hidden", "-ldl"];
-    link(&out.join("launcher"), "runtime/launcher.c", &[]);
-    link(&out.join("ddfuzz-runtime.so"), "runtime/inject.c", &shared);
+    let launcher = [
+        "runtime/launcher.c",
+        "runtime/keeper.c",
+        "runtime/confine.c",
+    ];
+    link(&out.join("launcher"), &launcher, &[]);
+    link(
+        &out.join("ddfuzz-runtime.so"),
+        &["runtime/inject.c"],
+        &shared,
+    );
 }
 
-fn link(output: &Path, source: &str, flags: &[&str]) {
+fn link(output: &Path, sources: &[&str], flags: &[&str]) {
     let mut command = compiler::command();
     command
         .args(FLAGS)
-        .args([source, "runtime/serve.c"])
+        .args(sources)
+        .args(["runtime/serve.c", "runtime/sweep.c"])
         .arg("-o")
         .arg(output)
         .args(flags);

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <link.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -21,6 +22,7 @@
 #include <unistd.h>
 
 #include "serve.h"
+#include "sweep.h"
 
 typedef int (*main_function)(int, char **, char **);
 typedef int (*entry_function)(const uint8_t *, size_t);
@@ -31,6 +33,8 @@ typedef int (*start_function)(main_function, int, char **, void (*)(void), void 
 enum { RUNS_PER_CHILD = 20000 };
 
 static main_function program_main;
+/* The program's own answer to SIGCHLD: the server needs the ends of its children undisturbed. */
+static struct sigaction on_child;
 
 static int find_base(struct dl_phdr_info *info, size_t size, void *base)
 {
@@ -48,17 +52,30 @@ static entry_function entry_from(const char *offset)
 
 static int has_threads(void)
 {
-    char buffer[4096];
-    int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
-    ssize_t got = read(fd, buffer, sizeof buffer - 1);
-    close(fd);
-    if (got <= 0)
-        return 0;
-    buffer[got] = 0;
-    const char *line = strstr(buffer, "\nThreads:");
-    return line && strtol(line + 9, NULL, 10) > 1;
+    struct stat tasks; /* two links, and one for each thread */
+    return stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink > 3;
+}
+
+static int has_children(void)
+{
+    siginfo_t info;
+    return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+static int lacks_descriptors(void)
+{
+    return fcntl(FD_REQUEST, F_GETFD) < 0 || fcntl(FD_INPUT, F_GETFD) < 0
+           || fcntl(FD_PAGE, F_GETFD) < 0;
+}
+
+/* Why this process cannot serve, if so. */
+static enum trouble unfitness(void)
+{
+    if (has_threads())
+        return TROUBLE_THREADS; /* a fork would lose them */
+    if (has_children())
+        return TROUBLE_CHILDREN; /* the first run's end would end them */
+    return lacks_descriptors() ? TROUBLE_DESCRIPTORS : TROUBLE_NONE;
 }
 
 /* The target and its children must not become servers, and must not see our variables. */
@@ -74,59 +91,85 @@ static void forget_environment(void)
     unsetenv("DDFUZZ_PRELOAD");
     unsetenv("DDFUZZ_BIND_NOW");
     unsetenv("DDFUZZ_MODE");
+    unsetenv("DDFUZZ_PID");
     unsetenv("DDFUZZ_ENTRY");
 }
 
-/* Calls the entry function on a heap copy of exactly the input's size, so that reading beyond
- * its end is as visible as it can be. */
-static int call_entry(entry_function entry, int fd, size_t length)
+/* Gives the input as a heap block of exactly its size, so that reading beyond its end is as
+ * visible as it can be. Where it cannot be had: the errno. */
+static int take_input(int fd, size_t length, uint8_t **input)
 {
-    uint8_t *input = malloc(length ? length : 1);
     size_t at = 0;
-    if (!input)
-        _exit(0);
+    *input = malloc(length ? length : 1);
+    if (!*input)
+        return ENOMEM;
     while (at < length) {
-        ssize_t got = pread(fd, input + at, length - at, (off_t)at);
+        ssize_t got = pread(fd, *input + at, length - at, (off_t)at);
         if (got <= 0)
-            break;
+            return got < 0 ? errno : EIO;
         at += (size_t)got;
     }
-    int result = entry(input, at);
-    free(input);
-    return result;
+    return 0;
 }
 
+/* Calls the entry function on stdin. */
 static int run_once(entry_function entry)
 {
     struct stat facts;
-    if (fstat(STDIN_FILENO, &facts) < 0)
+    uint8_t *input;
+    if (fstat(STDIN_FILENO, &facts) < 0
+        || take_input(STDIN_FILENO, (size_t)facts.st_size, &input))
         return 127;
-    return call_entry(entry, STDIN_FILENO, (size_t)facts.st_size);
+    return entry(input, (size_t)facts.st_size);
 }
 
 /* In the child of the server, forked ahead of its first request: the fork's time passes while
  * ddfuzz is busy with the run before, and the request wakes the right process at once. */
-static void await_request(struct request *request, pid_t parent)
+static void await_request(struct request *request)
 {
-    die_with(parent);
     setpgid(0, 0);
     if (!serve_next(request))
         _exit(0);
     serve_page->started = request->seq;
 }
 
+/* Ends a child whose run could not begin; the server answers for it. */
+static void refuse(int error)
+{
+    serve_page->exec_errno = error;
+    _exit(127);
+}
+
+/* Whatever the target has done to our descriptors, each request taken is answered, here or by
+ * the server: an answer lost would be waited for. */
 static void loop_in_child(entry_function entry, struct request request)
 {
-    for (int runs = 0; runs < RUNS_PER_CHILD; runs++) {
-        int result = call_entry(entry, FD_INPUT, request.length);
+    for (int runs = 1;; runs++) {
+        uint8_t *input;
+        int refused = take_input(FD_INPUT, request.length, &input);
+        if (refused)
+            refuse(refused);
+        int result = entry(input, request.length) & 0xff;
+        free(input);
+        if (runs == RUNS_PER_CHILD || !serve_try_reply(request.seq, result << 8, 0, 0))
+            _exit(result);
+        /* A death just before this line is answered twice; ddfuzz passes over the second. */
         serve_page->ended = request.seq;
-        serve_reply(request.seq, (result & 0xff) << 8, 0, 0);
         if (!serve_next(&request))
             _exit(0);
         serve_page->started = request.seq;
     }
-    /* The last request was taken and must be answered; the next child cannot take it. */
-    _exit(call_entry(entry, FD_INPUT, request.length) & 0xff);
+}
+
+/* Calls the entry function once. */
+static void enter(entry_function entry, const struct request *request)
+{
+    uint8_t *input;
+    int refused = take_input(STDIN_FILENO, request->length, &input);
+    if (refused)
+        refuse(refused);
+    serve_unmap_page();
+    _exit(entry(input, request->length) & 0xff);
 }
 
 static int ddfuzz_is_gone(void)
@@ -138,44 +181,55 @@ static int ddfuzz_is_gone(void)
 /* Waits for the child, and speaks for it if it died in a run. */
 static void attend(pid_t child, int loop)
 {
-    int status = 0;
     struct rusage usage;
-    serve_page->pid = (uint32_t)child;
-    while (wait4(child, &status, 0, &usage) < 0)
-        if (errno != EINTR)
-            _exit(0);
-    serve_page->pid = 0;
+    int status = serve_await_end(child, &usage);
     sweep_descendants();
     uint64_t seq = serve_page->started;
     if (seq != serve_page->ended) {
         serve_page->ended = seq;
-        serve_reply(seq, status, 0, loop ? 0 : cpu_micros(&usage));
+        serve_reply(seq, status, serve_page->exec_errno, loop ? 0 : cpu_micros(&usage));
     } else if (ddfuzz_is_gone()) {
         _exit(0);
     }
 }
 
-static int serve_children(entry_function entry, int loop, int argc, char **argv, char **envp)
+/* Lets a child that was just forked go on into what it runs. */
+static int run_in_child(entry_function entry, int loop, int argc, char **argv, char **envp)
 {
     struct request request;
+    await_request(&request);
+    sigaction(SIGCHLD, &on_child, NULL);
+    if (loop)
+        loop_in_child(entry, request);
+    serve_become_child();
+    if (entry)
+        enter(entry, &request);
+    serve_unmap_page();
+    return program_main(argc, argv, envp);
+}
+
+static int serve_children(entry_function entry, int loop, int argc, char **argv, char **envp)
+{
     pid_t self = getpid();
     for (;;) {
+        serve_page->exec_errno = 0;
         pid_t child = fork();
-        if (child == 0)
-            break;
+        if (child == 0) {
+            die_with(self);
+            return run_in_child(entry, loop, argc, argv, envp);
+        }
         if (child > 0)
             attend(child, loop);
         else
             poll(NULL, 0, 1); /* the limit on processes; ddfuzz waits */
     }
-    await_request(&request, self);
-    if (loop)
-        loop_in_child(entry, request);
-    serve_unmap_page();
-    serve_become_child();
-    if (entry)
-        _exit(call_entry(entry, STDIN_FILENO, request.length) & 0xff);
-    return program_main(argc, argv, envp);
+}
+
+/* Whether the launcher meant this process, and not one that the program has started. */
+static int is_meant(void)
+{
+    const char *pid = getenv("DDFUZZ_PID");
+    return pid && strtol(pid, NULL, 10) == (long)getpid();
 }
 
 static int serve(int argc, char **argv, char **envp)
@@ -183,26 +237,40 @@ static int serve(int argc, char **argv, char **envp)
     const char *mode = getenv("DDFUZZ_MODE"), *offset = getenv("DDFUZZ_ENTRY");
     if (!mode)
         return program_main(argc, argv, envp);
-    int loop = strcmp(mode, "loop") == 0, once = strcmp(mode, "once") == 0;
+    int loop = strcmp(mode, "loop") == 0, once = strcmp(mode, "once") == 0, meant = is_meant();
     entry_function entry = offset ? entry_from(offset) : NULL;
     forget_environment();
     if (once)
         return entry ? run_once(entry) : 127;
+    if (!meant)
+        return program_main(argc, argv, envp);
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* not kept over execve by every kernel */
-    if (has_threads()) {
-        serve_hello(TROUBLE_THREADS, 0);
+    enum trouble unfit = unfitness();
+    if (unfit != TROUBLE_NONE) {
+        serve_hello(unfit, 0);
         _exit(0);
     }
+    struct sigaction by_default = {.sa_handler = SIG_DFL};
+    sigaction(SIGCHLD, &by_default, &on_child);
     serve_map_page();
     serve_hello(TROUBLE_NONE, 0);
     return serve_children(entry, loop, argc, argv, envp);
+}
+
+/* The next definition of a function that this one hides. */
+static start_function next_start(void)
+{
+    void *found = dlsym(RTLD_NEXT, "__libc_start_main");
+    start_function start;
+    memcpy(&start, &found, sizeof start); /* ISO C has no conversion between the two */
+    return start;
 }
 
 __attribute__((visibility("default"))) int
 __libc_start_main(main_function main, int argc, char **argv, void (*init)(void),
                   void (*fini)(void), void (*rtld_fini)(void), void *stack_end)
 {
-    start_function start = (start_function)dlsym(RTLD_NEXT, "__libc_start_main");
+    start_function start = next_start();
     if (!start)
         _exit(127);
     program_main = main;

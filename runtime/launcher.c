@@ -1,38 +1,35 @@
-/* The tiny process between ddfuzz and a target. It starts as the *keeper*: it outlives whatever
- * happens to ddfuzz or the server just long enough to kill all descendants. Its child, the
- * *seat*, takes on limits, identity and directory, and then becomes the server:
+/* The tiny process between ddfuzz and a target. It starts as the outer *keeper* (keeper.c), which
+ * outlives the target only to kill it. Its grandchild, the *seat*, takes on limits, identity and
+ * directory, and then becomes the server:
  *
  *   serve   runs the program with execve for each request (the way `command`)
  *   exec    becomes the program, which serves by the injected runtime
- *   trace   the same, but each child first says that it is ready and waits for one byte, so
- *           that ddfuzz can seize it before its execve
+ *   trace   the same as serve, but each child first says that it is ready and waits for one
+ *           byte, so that ddfuzz can seize it before its execve
  *
  * Usage: launcher MODE [-o VALUE]... -- PROGRAM ARGV0 [ARG]... */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <grp.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "confine.h"
+#include "keeper.h"
 #include "serve.h"
 
 extern char **environ;
 
 struct options {
-    const char *mode, *directory, *cgroup, *preload, *inject_mode, *entry;
-    uid_t uid;
-    gid_t gid;
-    int drop, fixed_addresses;
-    rlim_t memory, file_size, processes;
+    const char *mode, *preload, *inject_mode, *entry;
+    struct confinement confinement;
     char *program, **argv;
 };
 
@@ -42,81 +39,55 @@ static void fail(int detail)
     _exit(0);
 }
 
+/* The number that a whole argument is; anything else ends the launcher. */
+static unsigned long long number_from(const char *text)
+{
+    char *end;
+    errno = 0;
+    unsigned long long number = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || errno)
+        fail(EINVAL);
+    return number;
+}
+
 static void parse(int argc, char **argv, struct options *o)
 {
+    struct confinement *c = &o->confinement;
     int option;
     o->mode = argv[1];
     optind = 2;
     while ((option = getopt(argc, argv, "d:g:p:m:e:u:w:f:n:U:A")) != -1) {
         switch (option) {
-        case 'd': o->directory = optarg; break;
-        case 'g': o->cgroup = optarg; break;
+        case 'd': c->directory = optarg; break;
+        case 'g': c->cgroup = optarg; break;
         case 'p': o->preload = optarg; break;
         case 'm': o->inject_mode = optarg; break;
         case 'e': o->entry = optarg; break;
-        case 'u': o->uid = (uid_t)strtoul(optarg, NULL, 10); o->drop = 1; break;
-        case 'U': o->gid = (gid_t)strtoul(optarg, NULL, 10); break;
-        case 'w': o->memory = strtoull(optarg, NULL, 10); break;
-        case 'f': o->file_size = strtoull(optarg, NULL, 10); break;
-        case 'n': o->processes = strtoull(optarg, NULL, 10); break;
-        case 'A': o->fixed_addresses = 1; break;
+        case 'u': c->uid = (uid_t)number_from(optarg); c->drop = 1; break;
+        case 'U': c->gid = (gid_t)number_from(optarg); break;
+        case 'w': c->data = number_from(optarg); break;
+        case 'f': c->file_size = number_from(optarg); break;
+        case 'n': c->processes = number_from(optarg); break;
+        case 'A': c->fixed_addresses = 1; break;
         default: fail(EINVAL);
         }
     }
-    if (argc - optind < 2)
+    if (argc - optind < 2 || (o->preload && !o->inject_mode))
         fail(EINVAL);
     o->program = argv[optind];
     o->argv = argv + optind + 1;
 }
 
-static void limit(int resource, rlim_t value)
+static void set_variable(const char *name, const char *value)
 {
-    struct rlimit was, want = {value, value};
-    if (value == 0 || getrlimit(resource, &was) < 0)
-        return;
-    if (was.rlim_max < value) /* stricter already */
-        want.rlim_cur = want.rlim_max = was.rlim_max;
-    if (setrlimit(resource, &want) < 0)
+    if (setenv(name, value, 1) < 0)
         fail(errno);
-}
-
-static void join_cgroup(const char *procs)
-{
-    int fd = open(procs, O_WRONLY | O_CLOEXEC);
-    if (fd < 0 || write(fd, "0", 1) != 1)
-        fail(errno);
-    close(fd);
-}
-
-static void take_seat(const struct options *o, pid_t keeper)
-{
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
-    if (o->cgroup)
-        join_cgroup(o->cgroup);
-    limit(RLIMIT_AS, o->memory);
-    limit(RLIMIT_FSIZE, o->file_size);
-    limit(RLIMIT_NPROC, o->processes);
-    /* 1 and not 0: too small for a core file, and the only value that keeps a core_pattern
-     * with a pipe from starting its collector for each crash. */
-    limit(RLIMIT_CORE, 1);
-    if (o->fixed_addresses) {
-        int now = personality(0xffffffff);
-        if (now != -1)
-            personality((unsigned long)now | ADDR_NO_RANDOMIZE);
-    }
-    if (o->drop && (setgroups(0, NULL) < 0 || setresgid(o->gid, o->gid, o->gid) < 0
-                    || setresuid(o->uid, o->uid, o->uid) < 0))
-        fail(errno);
-    if (o->directory && chdir(o->directory) < 0)
-        fail(errno);
-    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); /* a setuid program gains nothing */
-    die_with(keeper); /* after the change of identity, which would clear it */
 }
 
 static void set_preload(const struct options *o)
 {
     const char *own = getenv("LD_PRELOAD");
-    char *list = NULL;
+    char *list = NULL, pid[16];
     if (own && *own) {
         list = malloc(strlen(o->preload) + strlen(own) + 2);
         if (!list)
@@ -124,24 +95,40 @@ static void set_preload(const struct options *o)
         strcpy(list, o->preload);
         strcat(list, ":");
         strcat(list, own);
-        setenv("DDFUZZ_PRELOAD", own, 1);
+        set_variable("DDFUZZ_PRELOAD", own);
     }
-    setenv("LD_PRELOAD", list ? list : o->preload, 1);
+    set_variable("LD_PRELOAD", list ? list : o->preload);
+    free(list);
     /* Without it each child would look up the same symbols again. */
     if (!getenv("LD_BIND_NOW")) {
-        setenv("LD_BIND_NOW", "1", 1);
-        setenv("DDFUZZ_BIND_NOW", "1", 1);
+        set_variable("LD_BIND_NOW", "1");
+        set_variable("DDFUZZ_BIND_NOW", "1");
     }
-    setenv("DDFUZZ_MODE", o->inject_mode, 1);
+    /* What the program starts before its main function is not to be a server. */
+    snprintf(pid, sizeof pid, "%d", (int)getpid());
+    set_variable("DDFUZZ_PID", pid);
+    set_variable("DDFUZZ_MODE", o->inject_mode);
     if (o->entry)
-        setenv("DDFUZZ_ENTRY", o->entry, 1);
+        set_variable("DDFUZZ_ENTRY", o->entry);
+}
+
+/* The errno of an execve that came back. A program that was written a moment ago is busy as long
+ * as any process that was forked meanwhile has not come to its own execve. */
+static int try_execute(const struct options *o)
+{
+    for (int tries = 0; tries < 200; tries++) {
+        execve(o->program, o->argv, environ);
+        if (errno != ETXTBSY)
+            break;
+        poll(NULL, 0, 5);
+    }
+    return errno;
 }
 
 /* In the child of a run; with vfork it still uses our memory. */
 static void execute(const struct options *o)
 {
-    execve(o->program, o->argv, environ);
-    serve_page->exec_errno = errno;
+    serve_page->exec_errno = try_execute(o);
     _exit(127);
 }
 
@@ -155,12 +142,12 @@ static void lead_group(pid_t parent)
 static void await_tracer(const struct request *request)
 {
     char go;
-    serve_page->pid = (uint32_t)getpid();
     serve_reply(request->seq, getpid(), 0, CPU_READY);
     if (!read_whole(FD_REQUEST, &go, 1))
         _exit(0);
-    if (request->flags & REQUEST_RANDOM_ADDRESSES)
-        personality((unsigned long)personality(0xffffffff) & ~(unsigned long)ADDR_NO_RANDOMIZE);
+    int now = personality(0xffffffff);
+    if (now != -1 && request->flags & REQUEST_RANDOM_ADDRESSES)
+        personality((unsigned long)now & ~(unsigned long)ADDR_NO_RANDOMIZE);
 }
 
 static pid_t start_run(const struct options *o, const struct request *request, int traced)
@@ -177,7 +164,6 @@ static pid_t start_run(const struct options *o, const struct request *request, i
     } else {
         child = vfork();
         if (child == 0) {
-            serve_page->pid = (uint32_t)getpid();
             lead_group(self);
             serve_become_child();
             execute(o);
@@ -193,6 +179,7 @@ static void serve_by_exec(const struct options *o, int traced)
     serve_hello(TROUBLE_NONE, 0);
     while (serve_next(&request)) {
         serve_page->exec_errno = 0;
+        serve_page->started = request.seq;
         pid_t child = start_run(o, &request, traced);
         if (child < 0)
             serve_reply(request.seq, 0, errno, 0);
@@ -204,35 +191,14 @@ static void serve_by_exec(const struct options *o, int traced)
 
 static void become_program(const struct options *o)
 {
-    execve(o->program, o->argv, environ);
-    serve_hello(TROUBLE_EXEC, errno);
+    serve_hello(TROUBLE_EXEC, try_execute(o));
     _exit(127);
 }
 
-static void on_child(int number)
+static void close_stranger(int fd)
 {
-    (void)number; /* its only job is to end ppoll */
-}
-
-static void keep(pid_t seat)
-{
-    struct pollfd lifeline = {FD_LIFELINE, POLLIN, 0};
-    sigset_t open_mask;
-    sigemptyset(&open_mask);
-    for (;;) {
-        pid_t ended;
-        while ((ended = waitpid(-1, NULL, WNOHANG)) > 0) {
-            if (ended == seat) {
-                sweep_descendants();
-                _exit(0);
-            }
-        }
-        if (ppoll(&lifeline, 1, NULL, &open_mask) > 0) {
-            kill(seat, SIGKILL);
-            sweep_descendants();
-            _exit(0);
-        }
-    }
+    if (fd > STDERR_FILENO && (fd < FD_FIRST || fd > FD_LAST))
+        close(fd);
 }
 
 /* Whatever ddfuzz was born with and never closed is not the target's. */
@@ -243,9 +209,15 @@ static void close_strangers(void)
         && syscall(SYS_close_range, FD_LAST + 1, ~0u, 0) == 0)
         return;
 #endif
-    for (int fd = 3; fd < 1024; fd++)
-        if (fd < FD_FIRST || fd > FD_LAST)
-            close(fd);
+    int open_fds[1024], count = 0;
+    DIR *listing = opendir("/proc/self/fd");
+    struct dirent *entry;
+    while (listing && count < 1024 && (entry = readdir(listing)))
+        open_fds[count++] = atoi(entry->d_name);
+    if (listing)
+        closedir(listing);
+    for (int i = 0; i < count; i++)
+        close_stranger(open_fds[i]);
 }
 
 static void reset_signals(void)
@@ -267,32 +239,15 @@ int main(int argc, char **argv)
     close_strangers();
     setsid();
     parse(argc, argv, &options);
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
-    pid_t keeper = getpid();
-
-    /* SIGCHLD is let in only inside ppoll, so none is missed. */
-    struct sigaction action = {.sa_handler = on_child};
-    sigset_t child_only, none;
-    sigemptyset(&child_only);
-    sigaddset(&child_only, SIGCHLD);
-    sigprocmask(SIG_BLOCK, &child_only, NULL);
-    sigaction(SIGCHLD, &action, NULL);
-
-    pid_t seat = fork();
-    if (seat < 0)
+    pid_t keeper = descend_from_keepers();
+    if (keeper < 0)
         fail(errno);
-    if (seat > 0) {
-        for (int fd = 0; fd <= FD_LAST; fd++)
-            if (fd != FD_LIFELINE)
-                close(fd);
-        keep(seat);
-    }
-    action.sa_handler = SIG_DFL;
-    sigaction(SIGCHLD, &action, NULL);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    close(FD_LIFELINE);
-    take_seat(&options, keeper);
+    setsid(); /* so that a signal to its group does not reach the keepers */
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    int refused = confine(&options.confinement);
+    if (refused)
+        fail(refused);
+    die_with(keeper); /* after the change of identity, which would clear it */
     if (options.preload)
         set_preload(&options);
     if (strcmp(options.mode, "exec") == 0)

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #define DDFUZZ_MAGIC 0x44446675u
-#define DDFUZZ_VERSION 1u
+#define DDFUZZ_VERSION 2u
 
 /* File descriptors that a server is born with. They are high, so that a target that counts its
  * descriptors from 3 sees what it sees elsewhere. */
@@ -15,13 +15,20 @@ enum {
     FD_REPLY = 191,    /* write end: struct hello once, then struct reply */
     FD_INPUT = 192,    /* memfd with the input, opened read-only */
     FD_PAGE = 193,     /* memfd of struct page */
-    FD_LIFELINE = 194, /* read end: its end of file means that ddfuzz is gone */
+    FD_LIFELINE = 194, /* the keepers' socket: its end of file means that ddfuzz is gone */
     FD_FIRST = FD_REQUEST,
     FD_LAST = FD_LIFELINE
 };
 
 /* Why a server cannot serve; `detail` holds the errno where there is one. */
-enum trouble { TROUBLE_NONE = 0, TROUBLE_EXEC = 1, TROUBLE_THREADS = 2, TROUBLE_SETUP = 3 };
+enum trouble {
+    TROUBLE_NONE = 0,
+    TROUBLE_EXEC = 1,        /* the program could not be executed */
+    TROUBLE_THREADS = 2,     /* it had threads before main */
+    TROUBLE_SETUP = 3,       /* limits, identity or directory could not be set */
+    TROUBLE_CHILDREN = 4,    /* it had child processes before main */
+    TROUBLE_DESCRIPTORS = 5, /* it closed descriptors of ours before main */
+};
 
 struct hello {
     uint32_t magic;
@@ -52,10 +59,9 @@ struct reply {
 
 /* Shared with ddfuzz while a run is under way. */
 struct page {
-    volatile uint32_t pid;     /* the process that runs the input now, or will; 0 while there is none */
-    volatile int32_t exec_errno; /* why the last child could not be executed, or 0 */
-    volatile uint64_t started; /* seq of the last run that a child took */
-    volatile uint64_t ended;   /* seq of the last run answered */
+    volatile uint64_t started;   /* seq of the last request that was taken */
+    volatile uint64_t ended;     /* seq of the last run answered */
+    volatile int32_t exec_errno; /* why the last run could not begin, or 0 */
 };
 
 #endif

@@ -1,12 +1,13 @@
 #define _GNU_SOURCE
 #include "serve.h"
+#include "sweep.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -29,7 +30,7 @@ int read_whole(int fd, void *buffer, size_t length)
     return 1;
 }
 
-void write_whole(int fd, const void *buffer, size_t length)
+static int write_whole(int fd, const void *buffer, size_t length)
 {
     const char *at = buffer;
     while (length > 0) {
@@ -37,10 +38,11 @@ void write_whole(int fd, const void *buffer, size_t length)
         if (put < 0 && errno == EINTR)
             continue;
         if (put <= 0)
-            _exit(0); /* ddfuzz is gone */
+            return 0;
         at += put;
         length -= (size_t)put;
     }
+    return 1;
 }
 
 void serve_map_page(void)
@@ -61,7 +63,8 @@ void serve_unmap_page(void)
 void serve_hello(enum trouble trouble, int detail)
 {
     struct hello hello = {DDFUZZ_MAGIC, DDFUZZ_VERSION, getpid(), trouble, detail, 0};
-    write_whole(FD_REPLY, &hello, sizeof hello);
+    if (!write_whole(FD_REPLY, &hello, sizeof hello))
+        _exit(0); /* ddfuzz is gone, or the program closed what it did not open */
 }
 
 int serve_next(struct request *request)
@@ -69,10 +72,16 @@ int serve_next(struct request *request)
     return read_whole(FD_REQUEST, request, sizeof *request);
 }
 
-void serve_reply(uint64_t seq, int status, int exec_errno, uint64_t cpu_us)
+int serve_try_reply(uint64_t seq, int status, int exec_errno, uint64_t cpu_us)
 {
     struct reply reply = {seq, status, exec_errno, cpu_us};
-    write_whole(FD_REPLY, &reply, sizeof reply);
+    return write_whole(FD_REPLY, &reply, sizeof reply);
+}
+
+void serve_reply(uint64_t seq, int status, int exec_errno, uint64_t cpu_us)
+{
+    if (!serve_try_reply(seq, status, exec_errno, cpu_us))
+        _exit(0); /* ddfuzz is gone */
 }
 
 static uint64_t micros(struct timeval time)
@@ -85,15 +94,37 @@ uint64_t cpu_micros(const struct rusage *usage)
     return micros(usage->ru_utime) + micros(usage->ru_stime);
 }
 
-void serve_finish(const struct request *request, pid_t child)
+/* A child that asked to be traced (PTRACE_TRACEME) stops for us at each of its signals. Nobody
+ * wants to see them: it goes on as if it had not asked. */
+static void let_go(pid_t child, int signal)
+{
+    siginfo_t info;
+    info.si_code = 0;
+    ptrace(PTRACE_GETSIGINFO, child, NULL, &info);
+    if (signal == SIGTRAP && info.si_code == SI_USER)
+        signal = 0; /* its execve, which would stop nobody else */
+    ptrace(PTRACE_DETACH, child, NULL, (long)signal);
+}
+
+int serve_await_end(pid_t child, struct rusage *usage)
 {
     int status = 0;
-    struct rusage usage;
-    while (wait4(child, &status, 0, &usage) < 0) {
-        if (errno != EINTR)
-            _exit(0);
+    for (;;) {
+        if (wait4(child, &status, 0, usage) < 0) {
+            if (errno != EINTR)
+                _exit(0); /* its end is lost; ddfuzz starts again */
+        } else if (WIFSTOPPED(status)) {
+            let_go(child, WSTOPSIG(status));
+        } else {
+            return status;
+        }
     }
-    serve_page->pid = 0;
+}
+
+void serve_finish(const struct request *request, pid_t child)
+{
+    struct rusage usage;
+    int status = serve_await_end(child, &usage);
     sweep_descendants();
     serve_reply(request->seq, status, serve_page->exec_errno, cpu_micros(&usage));
 }
@@ -115,89 +146,4 @@ void serve_become_child(void)
 #endif
     for (int fd = FD_FIRST; fd <= FD_LAST; fd++)
         close(fd);
-}
-
-static int signal_tree(const char *children_file, int number, int depth);
-
-static char *append(char *at, const char *text)
-{
-    while (*text)
-        *at++ = *text++;
-    return at;
-}
-
-static char *append_number(char *at, pid_t number)
-{
-    char digits[16];
-    int length = 0;
-    for (; number > 0; number /= 10)
-        digits[length++] = (char)('0' + number % 10);
-    while (length > 0)
-        *at++ = digits[--length];
-    return at;
-}
-
-static int signal_one(pid_t pid, int number, int depth)
-{
-    char path[64];
-    kill(pid, number);
-    if (depth == 0)
-        return 1;
-    /* By hand: printf may allocate. */
-    char *at = append_number(append(path, "/proc/"), pid);
-    *append(append_number(append(at, "/task/"), pid), "/children") = 0;
-    return 1 + signal_tree(path, number, depth - 1);
-}
-
-/* Signals all processes below; returns how many there were. */
-static int signal_tree(const char *children_file, int number, int depth)
-{
-    char buffer[512];
-    int count = 0, fd = open(children_file, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
-    ssize_t got;
-    pid_t pid = 0;
-    while ((got = read(fd, buffer, sizeof buffer)) > 0) {
-        for (ssize_t i = 0; i < got; i++) {
-            if (buffer[i] >= '0' && buffer[i] <= '9') {
-                pid = pid * 10 + (buffer[i] - '0');
-            } else if (pid > 0) {
-                count += signal_one(pid, number, depth);
-                pid = 0;
-            }
-        }
-    }
-    close(fd);
-    return count;
-}
-
-enum { DEEPEST = 64, MOST_PASSES = 1000 };
-
-static const char our_children[] = "/proc/thread-self/children";
-
-/* All are stopped before any is killed. The stopped keep their places in the limit on processes,
- * so a fork bomb runs out of room; each one killed while others still run would give them a
- * place back. */
-static void stop_and_kill(void)
-{
-    int before = -1, now = signal_tree(our_children, SIGSTOP, DEEPEST);
-    for (int pass = 0; pass < MOST_PASSES && now != before; pass++) {
-        before = now;
-        now = signal_tree(our_children, SIGSTOP, DEEPEST);
-    }
-    signal_tree(our_children, SIGKILL, DEEPEST);
-}
-
-void sweep_descendants(void)
-{
-    for (;;) {
-        pid_t pid = waitpid(-1, NULL, WNOHANG);
-        if (pid < 0)
-            return; /* no children left: the usual case costs this one call */
-        if (pid > 0)
-            continue;
-        stop_and_kill();
-        poll(NULL, 0, 1);
-    }
 }

@@ -23,6 +23,11 @@ int serve_next(struct request *request);
 /* Waits for the child of a run, kills what it left behind, and answers. */
 void serve_finish(const struct request *request, pid_t child);
 void serve_reply(uint64_t seq, int status, int exec_errno, uint64_t cpu_us);
+/* The same where the pipe may be closed although ddfuzz lives. 0: it is. */
+int serve_try_reply(uint64_t seq, int status, int exec_errno, uint64_t cpu_us);
+
+/* Waits for the end of a child, as wait4 does; stops are passed over. */
+int serve_await_end(pid_t child, struct rusage *usage);
 
 /* What each child does before it runs the target: puts the input on stdin, from its beginning,
  * and forgets the protocol. */
@@ -33,10 +38,6 @@ uint64_t cpu_micros(const struct rusage *usage);
 /* Dies together with `parent`. */
 void die_with(pid_t parent);
 
-/* Kills and reaps all descendants: the caller must be a child subreaper. */
-void sweep_descendants(void);
-
 int read_whole(int fd, void *buffer, size_t length);
-void write_whole(int fd, const void *buffer, size_t length);
 
 #endif

@@ -3,8 +3,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 /// Where the pids controller is mounted: version 1, then version 2.
 const ROOTS: [&str; 2] = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"];
@@ -18,12 +22,12 @@ pub(crate) struct Cgroup {
 impl Cgroup {
     /// Makes a group of at most `processes` processes and threads, where that is permitted.
     pub(crate) fn create(processes: u32) -> Option<Cgroup> {
+        static STALE: Once = Once::new();
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        ROOTS.iter().map(Path::new).find_map(|root| {
+        let roots = || ROOTS.iter().map(Path::new);
+        STALE.call_once(|| roots().for_each(remove_stale));
+        roots().find_map(|root| {
             let count = COUNT.fetch_add(1, Ordering::Relaxed);
-            if count == 0 {
-                remove_stale(root);
-            }
             let path = root.join(format!("{PREFIX}{}-{count}", std::process::id()));
             fs::create_dir(&path).ok()?;
             let group = Cgroup { path };
@@ -49,16 +53,23 @@ fn empty_and_remove(path: &Path) {
     // Without room for new processes, killing comes to an end even against a fork bomb.
     let _ = fs::write(path.join("pids.max"), "0");
     while fs::remove_dir(path).is_err() && path.exists() && Instant::now() < deadline {
-        let members = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
-        for pid in members.split_whitespace().flat_map(str::parse) {
-            let pid = nix::unistd::Pid::from_raw(pid);
-            let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
+        let listed = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
+        for pid in members(&listed) {
+            let _ = kill(pid, Signal::SIGKILL);
         }
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// Removes the groups of processes that are gone.
+/// A process that our namespace has no id for is listed as 0, which for `kill` means our own
+/// process group.
+fn members(listed: &str) -> impl Iterator<Item = Pid> {
+    let pids = listed.split_whitespace().flat_map(str::parse);
+    pids.filter(|pid| *pid > 0).map(Pid::from_raw)
+}
+
+/// Removes the groups of processes that are gone. Those in which something runs are another's:
+/// an owner in another namespace looks gone, and one that is gone has left no process.
 fn remove_stale(root: &Path) {
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -66,7 +77,18 @@ fn remove_stale(root: &Path) {
             .to_str()
             .and_then(|name| name.strip_prefix(PREFIX)?.split_once('-'));
         if owner.is_some_and(|(pid, _)| !Path::new("/proc").join(pid).exists()) {
-            empty_and_remove(&entry.path());
+            let _ = fs::remove_dir(entry.path());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_without_an_id_here_is_not_taken_for_our_group() {
+        let found: Vec<Pid> = members("0\n12\n-1\n0\n7\n").collect();
+        assert_eq!(found, [Pid::from_raw(12), Pid::from_raw(7)]);
     }
 }

@@ -5,6 +5,10 @@ use std::path::Path;
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, Object, ObjectSymbol, elf};
 
+/// What only programs with a sanitizer have whose shadow memory no limit on memory leaves room
+/// for, in their symbols or among those that they ask of a library.
+const SHADOWED: [&str; 4] = ["__asan_init", "__hwasan_init", "__msan_init", "__tsan_init"];
+
 /// Facts of an executable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Facts {
@@ -12,6 +16,10 @@ pub(crate) struct Facts {
     pub(crate) interpreter: Option<String>,
     /// Address of `target_main` before loading, if it is a bundled-style target.
     pub(crate) target_main: Option<u64>,
+    /// It is started by the C library's `__libc_start_main`, which the runtime takes the place of.
+    pub(crate) starts_by_libc: bool,
+    /// It was compiled with a sanitizer that needs terabytes of address space.
+    pub(crate) shadowed: bool,
 }
 
 /// Reads the facts of the program at `path`; `None` if it is not a 64-bit ELF file of this
@@ -35,13 +43,24 @@ pub(crate) fn facts(path: &Path) -> Option<Facts> {
         .find_map(|segment| segment.interpreter(endian, data.as_slice()).ok().flatten())
         .map(|name| String::from_utf8_lossy(name).into_owned());
     let file = object::File::parse(data.as_slice()).ok()?;
-    let target_main = file
-        .symbols()
-        .chain(file.dynamic_symbols())
-        .find(|symbol| symbol.name() == Ok("target_main") && symbol.address() != 0)
-        .map(|symbol| symbol.address());
-    Some(Facts {
+    let mut facts = Facts {
         interpreter,
-        target_main,
-    })
+        target_main: None,
+        starts_by_libc: false,
+        shadowed: false,
+    };
+    for symbol in file.symbols().chain(file.dynamic_symbols()) {
+        match symbol.name() {
+            Ok("target_main") if symbol.address() != 0 => {
+                facts.target_main.get_or_insert(symbol.address());
+            }
+            // In the table that strip removes, the name carries its version.
+            Ok(name) if name.split('@').next() == Some("__libc_start_main") => {
+                facts.starts_by_libc = true;
+            }
+            Ok(name) if SHADOWED.contains(&name) => facts.shadowed = true,
+            _ => {}
+        }
+    }
+    Some(facts)
 }

@@ -1,5 +1,6 @@
 //! The environment of a target (interface.md): the inherited one less ddfuzz's own variables,
-//! a UTF-8 locale where none is set, and what the user added.
+//! a UTF-8 locale where none is set, what the user added, and, for programs that may have a
+//! sanitizer, the options by which its reports become crashes.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -8,10 +9,23 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 const OWN_PREFIX: &[u8] = b"DDFUZZ_";
 const LOCALE: [&str; 3] = ["LC_ALL", "LC_CTYPE", "LANG"];
 
+/// crash-keys.md, "What a crash is". A runtime passes over the options that it does not know.
+const SANITIZER_OPTIONS: &[u8] = b"abort_on_error=1:halt_on_error=1:symbolize=0:\
+print_stacktrace=1:detect_leaks=0:verify_asan_link_order=0";
+const SANITIZERS: [&str; 5] = [
+    "ASAN_OPTIONS",
+    "HWASAN_OPTIONS",
+    "MSAN_OPTIONS",
+    "TSAN_OPTIONS",
+    "UBSAN_OPTIONS",
+];
+
+type Variables = Vec<(OsString, OsString)>;
+
 /// The variables of a target's processes, as `NAME=VALUE`.
-pub(crate) fn compose(extra: &[(OsString, OsString)]) -> Vec<CString> {
+pub(crate) fn compose(extra: &[(OsString, OsString)], sanitizers: bool) -> Vec<CString> {
     let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let mut all: Vec<(OsString, OsString)> = std::env::vars_os()
+    let mut all: Variables = std::env::vars_os()
         .filter(|(name, _)| !name.as_bytes().starts_with(OWN_PREFIX))
         .collect();
     if !LOCALE.iter().any(is_set) {
@@ -22,9 +36,26 @@ pub(crate) fn compose(extra: &[(OsString, OsString)]) -> Vec<CString> {
         all.retain(|(known, _)| known != name);
         all.push((name.clone(), value.clone()));
     }
+    if sanitizers {
+        add_sanitizer_options(&mut all);
+    }
     all.into_iter()
         .filter_map(|(name, value)| assignment(&name, value))
         .collect()
+}
+
+/// Behind the user's own, so that of an option given twice ours holds.
+fn add_sanitizer_options(all: &mut Variables) {
+    for name in SANITIZERS {
+        let at = all.iter().position(|(known, _)| known == name);
+        let own = at.map(|at| all.remove(at).1).unwrap_or_default();
+        let mut value = own.into_vec();
+        if !value.is_empty() {
+            value.push(b':');
+        }
+        value.extend(SANITIZER_OPTIONS);
+        all.push((name.into(), OsString::from_vec(value)));
+    }
 }
 
 fn assignment(name: &OsStr, value: OsString) -> Option<CString> {
@@ -32,4 +63,23 @@ fn assignment(name: &OsStr, value: OsString) -> Option<CString> {
     text.push(b'=');
     text.extend(value.into_vec());
     CString::new(text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sanitizer_options_stand_behind_the_users_own() {
+        let extra = [("ASAN_OPTIONS".into(), "abort_on_error=0".into())];
+        let find = |sanitizers| {
+            compose(&extra, sanitizers)
+                .into_iter()
+                .map(|word| word.into_string().unwrap())
+                .find(|word| word.starts_with("ASAN_OPTIONS="))
+                .unwrap()
+        };
+        assert_eq!(find(false), "ASAN_OPTIONS=abort_on_error=0");
+        assert!(find(true).starts_with("ASAN_OPTIONS=abort_on_error=0:abort_on_error=1:"));
+    }
 }

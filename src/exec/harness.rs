@@ -4,7 +4,7 @@
 use super::launch::{Inject, Role};
 use super::place::Place;
 use super::served::Served;
-use super::{ExecError, Target, Way, elf};
+use super::{ExecError, Target, Way};
 
 /// Starts `target` as a harness. `fresh`: each run gets a process of its own, so that no state
 /// of earlier runs can speak in the outcome; else one process runs inputs until it dies.
@@ -21,7 +21,9 @@ pub(crate) fn start(target: &Target, fresh: bool) -> Result<Served, ExecError> {
 
 /// Address of the entry function before loading.
 pub(crate) fn entry(place: &Place) -> Result<u64, ExecError> {
-    elf::facts(&place.program)
+    place
+        .facts
+        .as_ref()
         .and_then(|facts| facts.target_main)
         .ok_or_else(|| ExecError::WayUnfit {
             way: Way::Harness.name(),

@@ -1,17 +1,15 @@
 //! The way `inject`: a fork server inside an unmodified, dynamically linked program. Loading and
 //! linking happen once; each run forks just before `main`.
 
-use std::path::Path;
-
 use super::launch::{Inject, Role};
 use super::place::Place;
 use super::served::Served;
-use super::{ExecError, Target, Way, elf};
+use super::{ExecError, Target, Way};
 
 /// Starts `target` with the injected runtime.
 pub(crate) fn start(target: &Target) -> Result<Served, ExecError> {
     let place = Place::prepare(target)?;
-    if let Some(why) = unfit(&place.program) {
+    if let Some(why) = unfit(&place) {
         return Err(ExecError::WayUnfit {
             way: Way::Inject.name(),
             path: place.program,
@@ -28,18 +26,21 @@ pub(crate) fn start(target: &Target) -> Result<Served, ExecError> {
 }
 
 /// Why nothing can be injected into the program, if so.
-fn unfit(program: &Path) -> Option<&'static str> {
+fn unfit(place: &Place) -> Option<&'static str> {
     use std::os::unix::fs::PermissionsExt;
-    let Some(facts) = elf::facts(program) else {
+    let Some(facts) = &place.facts else {
         return Some("it is not an ELF program of this machine (a script?)");
     };
-    let Some(interpreter) = facts.interpreter else {
+    let Some(interpreter) = &facts.interpreter else {
         return Some("it is statically linked");
     };
     if interpreter.contains("musl") {
         return Some("it is linked with musl, whose start-up is another");
     }
-    let mode = std::fs::metadata(program)
+    if !facts.starts_by_libc {
+        return Some("it is not started by the C library");
+    }
+    let mode = std::fs::metadata(&place.program)
         .map(|facts| facts.permissions().mode())
         .unwrap_or(0);
     if mode & 0o6000 != 0 {

@@ -1,14 +1,19 @@
 //! How an input reaches the target: a memory file on stdin, or a file on tmpfs for `@@`.
 
 use std::ffi::CStr;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::unistd::{Whence, lseek};
+
+use super::scratch;
+
+/// Everybody may read a named input, whatever our umask: the target may be another user.
+const MODE: u32 = 0o644;
 
 /// A new anonymous memory file.
 pub(crate) fn memory_file(name: &CStr) -> nix::Result<OwnedFd> {
@@ -30,8 +35,7 @@ pub(crate) struct Input {
 impl Input {
     /// An input on stdin.
     pub(crate) fn on_stdin() -> io::Result<Input> {
-        let writer = File::from(memory_file(c"ddfuzz-input")?);
-        let stdin = reopen_read_only(&writer)?;
+        let (writer, stdin) = read_only_file(c"ddfuzz-input")?;
         Ok(Input {
             writer,
             stdin,
@@ -42,11 +46,9 @@ impl Input {
 
     /// An input in a new file at `path`; stdin is empty.
     pub(crate) fn in_file(path: &Path) -> io::Result<Input> {
-        let writer = OpenOptions::new().write(true).create_new(true).open(path)?;
-        let empty = File::from(memory_file(c"ddfuzz-empty")?);
-        let stdin = reopen_read_only(&empty)?;
+        let (_, stdin) = read_only_file(c"ddfuzz-empty")?;
         Ok(Input {
-            writer,
+            writer: create(path)?,
             stdin,
             length: 0,
             path: Some(path.to_owned()),
@@ -55,6 +57,14 @@ impl Input {
 
     /// Makes `bytes` the input of the next run.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if let Some(path) = &self.path {
+            // The target may own the file: it may have changed, moved or removed it.
+            if !is_at(&self.writer, path) {
+                scratch::remove(path);
+                self.writer = create(path)?;
+            }
+            self.length = self.writer.metadata()?.len();
+        }
         self.writer.write_all_at(bytes, 0)?;
         if bytes.len() as u64 != self.length {
             self.writer.set_len(bytes.len() as u64)?;
@@ -81,11 +91,72 @@ impl Input {
 impl Drop for Input {
     fn drop(&mut self) {
         if let Some(path) = &self.path {
-            let _ = std::fs::remove_file(path);
+            scratch::remove(path);
         }
     }
 }
 
-fn reopen_read_only(file: &File) -> io::Result<File> {
-    File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))
+fn create(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    file.set_permissions(Permissions::from_mode(MODE))?;
+    Ok(file)
+}
+
+/// Whether `path` still names this file, readable as it was made.
+fn is_at(file: &File, path: &Path) -> bool {
+    match (file.metadata(), std::fs::symlink_metadata(path)) {
+        (Ok(ours), Ok(named)) => {
+            (ours.dev(), ours.ino()) == (named.dev(), named.ino()) && ours.mode() & 0o7777 == MODE
+        }
+        _ => false,
+    }
+}
+
+/// A memory file to write, and its opening to read. Nobody can open it for writing again by
+/// /dev/stdin: a memory file is born writable for everybody.
+fn read_only_file(name: &CStr) -> io::Result<(File, File)> {
+    let writer = File::from(memory_file(name)?);
+    writer.set_permissions(Permissions::from_mode(0o444))?;
+    let reader = File::open(format!("/proc/self/fd/{}", writer.as_raw_fd()))?;
+    Ok((writer, reader))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_named_input_that_the_target_spoiled_is_whole_for_the_next_run() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("input");
+        let mut input = Input::in_file(&path).unwrap();
+        let other = dir.path().join("other");
+        type Spoil<'a> = &'a dyn Fn();
+        let spoils: [Spoil; 5] = [
+            &|| std::fs::write(&path, "longer than it was").unwrap(),
+            &|| std::fs::remove_file(&path).unwrap(),
+            &|| std::fs::rename(&path, &other).unwrap(),
+            &|| std::fs::set_permissions(&path, Permissions::from_mode(0)).unwrap(),
+            &|| {
+                std::fs::remove_file(&path).unwrap();
+                std::fs::create_dir(&path).unwrap();
+            },
+        ];
+        for spoil in spoils {
+            input.write(b"four").unwrap();
+            assert_eq!(std::fs::read(&path).unwrap(), b"four");
+            spoil();
+        }
+        input.write(b"four").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"four");
+        drop(input);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn the_input_on_stdin_cannot_be_opened_for_writing() {
+        let input = Input::on_stdin().unwrap();
+        let mode = input.stdin.metadata().unwrap().mode();
+        assert_eq!(mode & 0o222, 0);
+    }
 }

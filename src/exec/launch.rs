@@ -5,21 +5,22 @@ use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, posix_spawn};
 use nix::sys::stat::Mode;
-use nix::sys::wait::waitpid;
-use nix::unistd::Pid;
 
 use super::cgroup::Cgroup;
 use super::identity::Identity;
+use super::keeper::Keeper;
 use super::private_dir::PrivateDir;
 use super::protocol::fd;
-use super::{Limits, environment};
+use super::{ExecError, Limits, environment};
 
 /// What the launcher's child becomes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +52,8 @@ pub(crate) struct Launch {
     pub(crate) role: Role,
     pub(crate) inject: Option<Inject>,
     pub(crate) program: PathBuf,
+    /// It has a sanitizer, or may start something that has one.
+    pub(crate) sanitized: bool,
     /// The program's arguments, its name first.
     pub(crate) argv: Vec<OsString>,
     pub(crate) env: Vec<(OsString, OsString)>,
@@ -60,6 +63,14 @@ pub(crate) struct Launch {
     pub(crate) cgroup: Option<Cgroup>,
 }
 
+/// Room in RLIMIT_NPROC beyond what the user runs now: it counts all that he starts later, and
+/// the targets of other workers. A server that finds no room is started again, and counts again.
+const HEADROOM: u64 = 256;
+/// How often, and how far apart, a launcher is started that is busy: a thread that forks holds
+/// each file that is being written open for a moment.
+const TRIES: u32 = 200;
+const PAUSE: Duration = Duration::from_millis(5);
+
 /// Our ends of the pipes to a launched server.
 pub(crate) struct Ends {
     pub(crate) request: File,
@@ -67,6 +78,14 @@ pub(crate) struct Ends {
 }
 
 impl Launch {
+    /// The error where the target's directory cannot be made again.
+    pub(crate) fn lost(&self, source: std::io::Error) -> ExecError {
+        ExecError::System {
+            what: format!("making the directory of {} again", self.program.display()),
+            source,
+        }
+    }
+
     /// Starts the launcher. `stderr`: where the target's standard error goes, else nowhere.
     pub(crate) fn start(
         &self,
@@ -76,13 +95,15 @@ impl Launch {
     ) -> nix::Result<(Keeper, Ends)> {
         let (request_read, request_write) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
         let (reply_read, reply_write) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
-        let (lifeline_read, lifeline_write) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
+        let system =
+            |error: std::io::Error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO));
+        let (lifeline, keepers) = UnixStream::pair().map_err(system)?;
         let handed = [
             (above(&request_read)?, fd::REQUEST),
             (above(&reply_write)?, fd::REPLY),
             (above(stdin)?, fd::INPUT),
             (above(page)?, fd::PAGE),
-            (above(&lifeline_read)?, fd::LIFELINE),
+            (above(&keepers)?, fd::LIFELINE),
         ];
         let mut actions = PosixSpawnFileActions::init()?;
         let null = nix::fcntl::open("/dev/null", OFlag::O_RDWR | OFlag::O_CLOEXEC, Mode::empty())?;
@@ -92,17 +113,20 @@ impl Launch {
         for (ours, theirs) in &handed {
             actions.add_dup2(ours.as_raw_fd(), *theirs)?;
         }
-        let env = environment::compose(&self.env);
+        let env = environment::compose(&self.env, self.sanitized);
         let attributes = PosixSpawnAttr::init()?;
         let argv = self.launcher_argv().ok_or(Errno::EINVAL)?;
         let path = self.private.launcher();
-        let pid = posix_spawn(path.as_path(), &actions, &attributes, &argv, &env)?;
-        let keeper = Keeper {
-            pid,
-            lifeline: Some(lifeline_write),
+        let mut tries = 0;
+        let pid = loop {
+            match posix_spawn(path.as_path(), &actions, &attributes, &argv, &env) {
+                Err(Errno::ETXTBSY) if tries < TRIES => std::thread::sleep(PAUSE),
+                spawned => break spawned?,
+            }
+            tries += 1;
         };
         Ok((
-            keeper,
+            Keeper::new(pid, lifeline),
             Ends {
                 request: request_write.into(),
                 reply: reply_read.into(),
@@ -120,14 +144,15 @@ impl Launch {
         });
         let mut option = |flag: &str, value: &OsStr| words.extend([flag.into(), value.to_owned()]);
         let mut number = |flag: &str, value: u64| option(flag, OsStr::new(&value.to_string()));
-        // A backstop behind the watched limit: twice the memory, as address space.
-        number("-w", self.limits.memory.saturating_mul(2));
+        // A backstop behind the watched limit: twice the memory, as writable private memory. A
+        // sanitizer's shadow would not fit.
+        if !self.sanitized {
+            number("-w", self.limits.memory.saturating_mul(2));
+        }
         number("-f", self.limits.file_size);
         if self.cgroup.is_none() {
-            number(
-                "-n",
-                processes_of(self.identity) + u64::from(self.limits.processes),
-            );
+            let others = processes_of(self.identity) + HEADROOM;
+            number("-n", others + u64::from(self.limits.processes));
         }
         match self.inject {
             Some(Inject::Entry(at) | Inject::Loop(at) | Inject::Once(at)) => {
@@ -189,18 +214,4 @@ fn processes_of(identity: Option<Identity>) -> u64 {
 
 fn threads(process: &Path) -> u64 {
     std::fs::read_dir(process.join("task")).map_or(0, |tasks| tasks.count() as u64)
-}
-
-/// The running launcher. Dropping it kills the target with all its descendants, and waits for
-/// that; if we die instead, the end of the lifeline tells the launcher to do the same.
-pub(crate) struct Keeper {
-    pid: Pid,
-    lifeline: Option<OwnedFd>,
-}
-
-impl Drop for Keeper {
-    fn drop(&mut self) {
-        self.lifeline.take();
-        while waitpid(self.pid, None) == Err(Errno::EINTR) {}
-    }
 }

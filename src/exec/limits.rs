@@ -34,7 +34,7 @@ impl Limits {
     pub fn with_cpu(cpu: Duration) -> Limits {
         Limits {
             cpu,
-            wall: (cpu * 2).max(Duration::from_secs(2)),
+            wall: cpu.saturating_mul(2).max(Duration::from_secs(2)),
             memory: 1 << 30,
             file_size: 64 << 20,
             processes: 64,

@@ -17,6 +17,7 @@ mod harness;
 mod identity;
 mod inject;
 mod input;
+mod keeper;
 mod launch;
 mod limits;
 pub mod mock;

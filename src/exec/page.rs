@@ -4,9 +4,9 @@ use std::fs::File;
 use std::num::NonZeroUsize;
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
-use nix::unistd::Pid;
 
 /// Size of the page, in bytes.
 const SIZE: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
@@ -30,12 +30,10 @@ impl Page {
         Ok((Page { at }, file))
     }
 
-    /// The process that runs the input now, if any.
-    pub(crate) fn running(&self) -> Option<Pid> {
-        // SAFETY: the page starts with a 32-bit word that only whole stores change.
-        let pid = unsafe { &*self.at.as_ptr().cast::<std::sync::atomic::AtomicU32>() }
-            .load(std::sync::atomic::Ordering::Acquire);
-        (pid != 0).then(|| Pid::from_raw(pid.cast_signed()))
+    /// The last request that the server, or a child of its, has taken.
+    pub(crate) fn started(&self) -> u64 {
+        // SAFETY: the page starts with a 64-bit word that only whole stores change.
+        unsafe { &*self.at.as_ptr().cast::<AtomicU64>() }.load(Ordering::Acquire)
     }
 }
 

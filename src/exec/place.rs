@@ -11,11 +11,13 @@ use super::input::Input;
 use super::launch::{Inject, Launch, Role};
 use super::private_dir::PrivateDir;
 use super::scratch::Scratch;
-use super::{ExecError, Target, identity, resolve};
+use super::{ExecError, Target, elf, identity, resolve};
 
 /// A target with its program found, and its directory and input in place.
 pub(crate) struct Place {
     pub(crate) program: PathBuf,
+    /// `None` where the program is not an ELF file of this machine.
+    pub(crate) facts: Option<elf::Facts>,
     pub(crate) input: Input,
     pub(crate) scratch: Option<Scratch>,
     private: Arc<PrivateDir>,
@@ -39,6 +41,7 @@ impl Place {
         };
         let (input, argv) = input_and_argv(target, &program, &private).map_err(failed)?;
         Ok(Place {
+            facts: elf::facts(&program),
             program,
             input,
             scratch,
@@ -59,6 +62,8 @@ impl Place {
             role,
             inject,
             program: self.program.clone(),
+            // What a script starts cannot be known.
+            sanitized: self.facts.as_ref().is_none_or(|facts| facts.shadowed),
             argv: self.argv.clone(),
             env: target.env.clone(),
             cwd: target

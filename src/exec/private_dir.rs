@@ -1,9 +1,9 @@
 //! A directory of this process for what it unpacks: the launcher, the runtime, the bundled
 //! programs, and the targets' files.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -35,8 +35,15 @@ impl PrivateDir {
         if let Some(dir) = current.upgrade() {
             return Ok(dir);
         }
-        let root = root();
-        let dir = PrivateDir::create(&root)
+        let places = places();
+        let root = root(&places).ok_or_else(|| ExecError::System {
+            what: format!(
+                "looking for a directory to execute programs from, among {places:?} (set TMPDIR \
+                 to one)"
+            ),
+            source: io::ErrorKind::PermissionDenied.into(),
+        })?;
+        let dir = PrivateDir::create(root)
             .map(Arc::new)
             .map_err(|source| ExecError::System {
                 what: format!("making a private directory in {}", root.display()),
@@ -53,7 +60,7 @@ impl PrivateDir {
             .tempdir_in(root)?
             .keep();
         // Others may pass through to what they are told of, but not list it.
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o711))?;
+        fs::set_permissions(&path, Permissions::from_mode(0o711))?;
         // Locked before it has its name: an unlocked one would look left behind.
         let lock = File::create(path.join("lock.new"))?;
         lock.lock()?;
@@ -79,9 +86,10 @@ impl PrivateDir {
         let mut file = OpenOptions::new()
             .write(true)
             .create_new(true)
-            .mode(0o755)
             .open(&half)?;
         file.write_all(bytes)?;
+        // Whatever our umask: the target may be another user.
+        file.set_permissions(Permissions::from_mode(0o755))?;
         drop(file);
         fs::rename(&half, &path)?;
         Ok(path)
@@ -112,26 +120,72 @@ impl Drop for PrivateDir {
     }
 }
 
-/// tmpfs where programs may be executed, else the usual place for temporary files.
-fn root() -> PathBuf {
-    let shared = PathBuf::from("/dev/shm");
-    let usable = statvfs(&shared).is_ok_and(|facts| !facts.flags().contains(FsFlags::ST_NOEXEC))
-        && tempfile::tempfile_in(&shared).is_ok();
-    if usable { shared } else { std::env::temp_dir() }
+/// Where it may be: tmpfs, else the usual places for temporary files.
+fn places() -> [PathBuf; 3] {
+    ["/dev/shm".into(), std::env::temp_dir(), "/var/tmp".into()]
+}
+
+/// The first place where we may write, and programs be executed.
+fn root(places: &[PathBuf]) -> Option<&Path> {
+    places.iter().map(PathBuf::as_path).find(|place| {
+        statvfs(*place).is_ok_and(|facts| !facts.flags().contains(FsFlags::ST_NOEXEC))
+            && tempfile::tempfile_in(place).is_ok()
+    })
 }
 
 /// Removes the directories of processes that are gone.
 fn remove_stale(root: &Path) {
+    let us = nix::unistd::geteuid().as_raw();
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
-        if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
+        // Others may put here what they like.
+        let is_ours = entry.file_name().to_string_lossy().starts_with(PREFIX)
+            && entry
+                .metadata()
+                .is_ok_and(|facts| facts.is_dir() && facts.uid() == us);
+        if !is_ours {
             continue;
         }
+        let lock = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+            .open(entry.path().join("lock"));
         // No lock file: made this moment by another ddfuzz, or not ours.
-        let Ok(lock) = File::open(entry.path().join("lock")) else {
-            continue;
-        };
-        if lock.try_lock().is_ok() {
+        if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
             let _ = fs::remove_dir_all(entry.path());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_that_is_missing_or_not_for_programs_is_passed_over() {
+        let good = tempfile::tempdir().unwrap();
+        let places = [
+            PathBuf::from("/dev/shm/ddfuzz-is-not-here"),
+            PathBuf::from("/proc"),
+            good.path().to_owned(),
+        ];
+        assert_eq!(root(&places), Some(good.path()));
+        assert_eq!(root(&places[..2]), None);
+    }
+
+    #[test]
+    fn only_directories_whose_owner_is_gone_are_removed() {
+        let root = tempfile::tempdir().unwrap();
+        let live = PrivateDir::create(root.path()).unwrap();
+        let dead = root.path().join("ddfuzz-dead");
+        fs::create_dir(&dead).unwrap();
+        fs::write(dead.join("lock"), "").unwrap();
+        let young = root.path().join("ddfuzz-young");
+        fs::create_dir(&young).unwrap();
+        let trap = root.path().join("ddfuzz-trap");
+        fs::create_dir(&trap).unwrap();
+        nix::unistd::mkfifo(&trap.join("lock"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        remove_stale(root.path());
+        assert!(live.launcher().exists() && young.exists());
+        assert!(!dead.exists());
     }
 }

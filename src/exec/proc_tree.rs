@@ -1,72 +1,176 @@
-//! What a process and its descendants use, read from /proc. Looked at only when a run takes
-//! longer than most.
+//! What the descendants of a process use, read from /proc. Looked at only when a run takes longer
+//! than most.
 
+use std::path::Path;
+use std::sync::LazyLock;
 use std::time::Duration;
 
-use nix::unistd::Pid;
+use nix::unistd::{Pid, SysconfVar, sysconf};
 
 /// Usage of a process tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
     /// CPU time, user and system, with that of reaped children.
     pub(crate) cpu: Duration,
-    /// Resident memory, in bytes.
+    /// Resident memory, in bytes; what several processes share counts for each of them.
     pub(crate) memory: u64,
 }
 
 /// No tree is followed further than this many processes.
 const MOST: usize = 4096;
 
-/// The usage of `root` and all that descend from it and are still its relatives.
-pub(crate) fn usage(root: Pid) -> Usage {
+/// The usage of all that descend from `root`, without its own.
+pub(crate) fn usage_below(root: Pid) -> Usage {
     let mut total = Usage::default();
-    let mut todo = vec![root.as_raw()];
-    let mut seen = 0;
-    while let Some(pid) = todo.pop() {
-        seen += 1;
-        if seen > MOST {
-            break;
-        }
-        let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else {
-            continue;
-        };
-        if let Some(own) = parse_stat(&stat) {
+    for pid in descendants(root) {
+        if let Some(own) = stat(pid).and_then(|stat| stat.usage()) {
             total.cpu += own.cpu;
-            total.memory += own.memory;
+            total.memory = total.memory.saturating_add(own.memory);
         }
-        todo.extend(children(pid));
     }
     total
 }
 
-fn children(pid: i32) -> Vec<i32> {
-    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
-        return Vec::new();
-    };
-    threads
+/// Resident memory of all that descend from `root`, in bytes, each page counted once among those
+/// that share it; `None` where the system does not tell.
+pub(crate) fn shared_memory_below(root: Pid) -> Option<u64> {
+    descendants(root).into_iter().try_fold(0u64, |sum, pid| {
+        match std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")) {
+            Ok(text) => Some(sum.saturating_add(proportional(&text))),
+            // It has ended since, and uses nothing.
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Some(sum),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some(sum),
+            Err(_) => None,
+        }
+    })
+}
+
+fn proportional(rollup: &str) -> u64 {
+    rollup
+        .lines()
+        .find_map(|line| line.strip_prefix("Pss:"))
+        .and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok())
+        .unwrap_or(0)
+        .saturating_mul(1024)
+}
+
+/// The processes whose parent is `root`.
+pub(crate) fn children(root: Pid) -> Vec<Pid> {
+    listed_children(root).unwrap_or_else(|| scanned_children(root))
+}
+
+/// Whether `ancestor` is `pid`'s parent, or its parent's, and so on.
+pub(crate) fn descends(pid: Pid, ancestor: Pid) -> bool {
+    let mut at = pid;
+    for _ in 0..MOST {
+        match stat(at).and_then(|stat| stat.parent()) {
+            Some(parent) if parent == ancestor => return true,
+            Some(parent) if parent.as_raw() > 0 => at = parent,
+            _ => return false,
+        }
+    }
+    false
+}
+
+fn descendants(root: Pid) -> Vec<Pid> {
+    let mut found = children(root);
+    let mut at = 0;
+    while at < found.len() && found.len() < MOST {
+        found.extend(children(found[at]));
+        at += 1;
+    }
+    found
+}
+
+/// As the kernel lists them, thread by thread; `None` for kernels that do not
+/// (`CONFIG_PROC_CHILDREN`).
+fn listed_children(root: Pid) -> Option<Vec<Pid>> {
+    static LISTS: LazyLock<bool> =
+        LazyLock::new(|| Path::new("/proc/thread-self/children").exists());
+    if !*LISTS {
+        return None;
+    }
+    let threads = std::fs::read_dir(format!("/proc/{root}/task"));
+    let lists = threads
+        .into_iter()
         .flatten()
-        .filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok())
-        .flat_map(|list| {
-            list.split_whitespace()
-                .flat_map(str::parse)
-                .collect::<Vec<i32>>()
-        })
+        .flatten()
+        .filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    Some(
+        lists
+            .flat_map(|list| {
+                list.split_whitespace()
+                    .flat_map(str::parse)
+                    .map(Pid::from_raw)
+                    .collect::<Vec<Pid>>()
+            })
+            .collect(),
+    )
+}
+
+/// By asking every process for its parent.
+fn scanned_children(root: Pid) -> Vec<Pid> {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(Pid::from_raw))
+        .filter(|pid| stat(*pid).and_then(|stat| stat.parent()) == Some(root))
         .collect()
 }
 
-/// Reads a line of /proc/PID/stat: utime, stime, cutime, cstime (ticks) and rss (pages).
-fn parse_stat(stat: &str) -> Option<Usage> {
-    // The command's name stands in brackets and may hold anything, brackets too.
-    let fields: Vec<&str> = stat
-        .get(stat.rfind(')')? + 2..)?
-        .split_whitespace()
-        .collect();
-    let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
-    let ticks = number(14)? + number(15)? + number(16)? + number(17)?;
-    Some(Usage {
-        cpu: Duration::from_millis(ticks.saturating_mul(10)),
-        memory: number(24)? * 4096,
+/// A line of /proc/PID/stat.
+struct Stat {
+    line: String,
+}
+
+fn stat(pid: Pid) -> Option<Stat> {
+    let bytes = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    Some(Stat {
+        line: String::from_utf8_lossy(&bytes).into_owned(),
     })
+}
+
+impl Stat {
+    /// A field by its number in proc(5), from 4 on.
+    fn field(&self, number: usize) -> Option<u64> {
+        // The command's name stands in brackets and may hold anything, brackets too.
+        let rest = self.line.get(self.line.rfind(')')? + 2..)?;
+        rest.split_whitespace().nth(number - 3)?.parse().ok()
+    }
+
+    fn parent(&self) -> Option<Pid> {
+        Some(Pid::from_raw(i32::try_from(self.field(4)?).ok()?))
+    }
+
+    /// utime, stime, cutime, cstime (ticks) and rss (pages).
+    fn usage(&self) -> Option<Usage> {
+        let ticks = self.field(14)? + self.field(15)? + self.field(16)? + self.field(17)?;
+        Some(Usage {
+            cpu: Duration::from_millis(ticks.saturating_mul(1000) / units().ticks),
+            memory: self.field(24)?.saturating_mul(units().page),
+        })
+    }
+}
+
+/// What the kernel counts in.
+struct Units {
+    /// Clock ticks in a second.
+    ticks: u64,
+    /// Bytes in a page.
+    page: u64,
+}
+
+fn units() -> &'static Units {
+    static UNITS: LazyLock<Units> = LazyLock::new(|| {
+        let ask = |what| match sysconf(what) {
+            Ok(Some(number)) if number > 0 => Some(number.cast_unsigned()),
+            _ => None,
+        };
+        Units {
+            ticks: ask(SysconfVar::CLK_TCK).unwrap_or(100),
+            page: ask(SysconfVar::PAGE_SIZE).unwrap_or(4096),
+        }
+    });
+    &UNITS
 }
 
 #[cfg(test)]
@@ -75,14 +179,38 @@ mod tests {
 
     #[test]
     fn a_name_with_brackets_and_blanks_does_not_shift_the_fields() {
-        let stat = "7 (a) b) c) S 1 7 7 0 -1 0 0 0 0 0 3 4 5 6 20 0 1 0 99 1000 25 1 1";
-        let usage = parse_stat(stat).unwrap();
-        assert_eq!(usage.cpu, Duration::from_millis(180));
-        assert_eq!(usage.memory, 25 * 4096);
+        let line = "7 (a) b) c) S 1 7 7 0 -1 0 0 0 0 0 3 4 5 6 20 0 1 0 99 1000 25 1 1".to_owned();
+        let stat = Stat { line };
+        let usage = stat.usage().unwrap();
+        assert_eq!(stat.parent(), Some(Pid::from_raw(1)));
+        assert_eq!(usage.cpu, Duration::from_millis(18 * 1000 / units().ticks));
+        assert_eq!(usage.memory, 25 * units().page);
     }
 
     #[test]
-    fn our_own_usage_is_not_nothing() {
-        assert!(usage(Pid::this()).memory > 0);
+    fn a_child_is_found_by_its_parents_list_and_by_asking_all() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let pid = Pid::from_raw(child.id().cast_signed());
+        let listed = listed_children(Pid::this());
+        let scanned = scanned_children(Pid::this());
+        let below = descends(pid, Pid::this());
+        let used = usage_below(Pid::this());
+        let shared = shared_memory_below(Pid::this());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(listed.is_none_or(|listed| listed.contains(&pid)));
+        assert!(scanned.contains(&pid));
+        assert!(below && used.memory > 0);
+        assert!(shared.is_none_or(|shared| shared > 0));
+    }
+
+    #[test]
+    fn the_proportional_share_is_read_in_bytes() {
+        let rollup = "5-6 ---p 00 00:00 0 [rollup]\nRss:  20 kB\nPss:  12 kB\nPss_Dirty: 1 kB\n";
+        assert_eq!(proportional(rollup), 12 * 1024);
+        assert_eq!(proportional("nonsense"), 0);
     }
 }

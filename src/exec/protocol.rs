@@ -13,7 +13,7 @@ pub(crate) mod fd {
 }
 
 const MAGIC: u32 = 0x4444_6675;
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Why a server says that it cannot serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +24,10 @@ pub(crate) enum Trouble {
     Threads,
     /// The launcher could not set limits, identity or directory (errno).
     Setup(i32),
+    /// It had child processes before `main`.
+    Children,
+    /// It closed descriptors of ours before `main`.
+    Descriptors,
     /// Not a hello of this protocol and version.
     Nonsense,
 }
@@ -40,6 +44,8 @@ pub(crate) fn read_hello(bytes: &[u8; HELLO_SIZE]) -> Result<i32, Trouble> {
         (MAGIC, VERSION, 1) => Err(Trouble::Exec(detail)),
         (MAGIC, VERSION, 2) => Err(Trouble::Threads),
         (MAGIC, VERSION, 3) => Err(Trouble::Setup(detail)),
+        (MAGIC, VERSION, 4) => Err(Trouble::Children),
+        (MAGIC, VERSION, 5) => Err(Trouble::Descriptors),
         _ => Err(Trouble::Nonsense),
     }
 }

@@ -1,30 +1,44 @@
 //! A target's working directory, emptied after each run that left something in it.
 
-use std::fs;
+use std::ffi::OsString;
+use std::fs::{self, Permissions};
+use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use nix::dir::Dir;
+use nix::sys::stat::fstat;
 
 use super::identity::Identity;
+
+const MODE: u32 = 0o755;
+/// Names for what is moved while directories are emptied.
+const MOVED: &str = ".ddfuzz-moved-";
 
 /// A scratch directory.
 pub(crate) struct Scratch {
     path: PathBuf,
+    owner: Option<Identity>,
     listing: Dir,
+}
+
+/// Whether a server that stands in a directory may stay there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cleaned {
+    /// It is the same directory, and empty.
+    Same,
+    /// The target had removed it, so there is another now.
+    Replaced,
 }
 
 impl Scratch {
     /// Makes the directory `path`, owned by whom the target runs as.
-    pub(crate) fn create(path: &Path, owner: Option<Identity>) -> std::io::Result<Scratch> {
-        fs::create_dir(path)?;
-        if let Some(owner) = owner {
-            std::os::unix::fs::chown(path, Some(owner.uid), Some(owner.gid))?;
-        }
-        let listing = Dir::from_fd(OwnedFd::from(fs::File::open(path)?))?;
+    pub(crate) fn create(path: &Path, owner: Option<Identity>) -> io::Result<Scratch> {
         Ok(Scratch {
             path: path.to_owned(),
-            listing,
+            owner,
+            listing: make(path, owner)?,
         })
     }
 
@@ -33,42 +47,156 @@ impl Scratch {
         &self.path
     }
 
-    /// Removes whatever a run left behind. For a run that left nothing this costs two calls.
-    pub(crate) fn clean(&mut self) {
+    /// Removes whatever a run left behind. For a run that left nothing this costs three calls.
+    ///
+    /// # Errors
+    /// When the target had removed the directory, and no other can be made.
+    pub(crate) fn clean(&mut self) -> io::Result<Cleaned> {
+        let facts = fstat(&self.listing).map_err(io::Error::from)?;
+        if facts.st_nlink == 0 {
+            self.replace()?;
+            return Ok(Cleaned::Replaced);
+        }
+        if facts.st_mode & 0o7777 != MODE {
+            // As its owner we may; where the target is its owner, we are root.
+            let _ = fs::set_permissions(&self.path, Permissions::from_mode(MODE));
+        }
         let left = self
             .listing
             .iter()
             .flatten()
             .any(|entry| !matches!(entry.file_name().to_bytes(), b"." | b".."));
-        if !left {
-            return;
+        if left {
+            empty(&self.path);
         }
-        for entry in fs::read_dir(&self.path).into_iter().flatten().flatten() {
+        Ok(Cleaned::Same)
+    }
+
+    /// Makes it again, where a target has removed it.
+    fn replace(&mut self) -> io::Result<()> {
+        // The target may have put something else in its place.
+        remove(&self.path);
+        if let Some(above) = self.path.parent() {
+            fs::create_dir_all(above)?;
+        }
+        self.listing = make(&self.path, self.owner)?;
+        Ok(())
+    }
+}
+
+fn make(path: &Path, owner: Option<Identity>) -> io::Result<Dir> {
+    fs::create_dir(path)?;
+    fs::set_permissions(path, Permissions::from_mode(MODE))?; // whatever the umask
+    if let Some(owner) = owner {
+        std::os::unix::fs::chown(path, Some(owner.uid), Some(owner.gid))?;
+    }
+    Ok(Dir::from_fd(OwnedFd::from(fs::File::open(path)?))?)
+}
+
+/// Removes what a target has put at `path`, whatever it is.
+pub(super) fn remove(path: &Path) {
+    if fs::symlink_metadata(path).is_ok_and(|facts| facts.is_dir()) {
+        let _ = fs::set_permissions(path, Permissions::from_mode(0o700));
+        empty(path);
+        let _ = fs::remove_dir(path);
+    } else {
+        let _ = fs::remove_file(path);
+    }
+}
+
+/// Empties a directory in which a target may have nested others more deeply than there are
+/// descriptors, stack, or bytes in a path: what is in a directory below moves up first.
+fn empty(top: &Path) {
+    let mut moved: u64 = 0;
+    loop {
+        let entries: Vec<_> = fs::read_dir(top).into_iter().flatten().flatten().collect();
+        let mut removed = 0;
+        for entry in &entries {
             let path = entry.path();
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                open_up(&path);
-                let _ = fs::remove_dir_all(&path);
+            let gone = if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                // Gives back the permissions that the target took away.
+                let _ = fs::set_permissions(&path, Permissions::from_mode(0o700));
+                move_up(&path, top, &mut moved);
+                fs::remove_dir(&path)
             } else {
-                let _ = fs::remove_file(&path);
-            }
+                fs::remove_file(&path)
+            };
+            removed += usize::from(gone.is_ok());
+        }
+        if removed == 0 {
+            return; // it is empty, or holds what we may not remove
         }
     }
 }
 
-/// Gives back the permissions that a target took away, so that its directories can be removed.
-fn open_up(directory: &Path) {
-    use std::os::unix::fs::PermissionsExt;
-    let _ = fs::set_permissions(directory, fs::Permissions::from_mode(0o700));
-    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            open_up(&entry.path());
+/// Moves the directories in `from` to `top`, and removes its files.
+fn move_up(from: &Path, top: &Path, moved: &mut u64) {
+    for entry in fs::read_dir(from).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            let _ = fs::remove_file(&path);
+            continue;
         }
+        // To move a directory, one must be allowed to write in it.
+        let _ = fs::set_permissions(&path, Permissions::from_mode(0o700));
+        while fs::rename(&path, top.join(name(*moved))).is_err_and(|error| is_taken(&error)) {
+            *moved += 1;
+        }
+        *moved += 1;
     }
+}
+
+fn name(number: u64) -> OsString {
+    format!("{MOVED}{number}").into()
+}
+
+/// A target may have taken the name for something of its own.
+fn is_taken(error: &io::Error) -> bool {
+    use io::ErrorKind::{AlreadyExists, DirectoryNotEmpty, NotADirectory};
+    matches!(
+        error.kind(),
+        AlreadyExists | DirectoryNotEmpty | NotADirectory
+    )
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        self.clean();
-        let _ = fs::remove_dir(&self.path);
+        remove(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_nested_beyond_any_path_are_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut scratch = Scratch::create(&dir.path().join("s"), None).unwrap();
+        // From the bottom up: no path here gets long.
+        let (top, other) = (scratch.path().join("d"), scratch.path().join("e"));
+        fs::create_dir(&top).unwrap();
+        for _ in 0..3000 {
+            fs::create_dir(&other).unwrap();
+            fs::rename(&top, other.join("d")).unwrap();
+            fs::rename(&other, &top).unwrap();
+        }
+        fs::write(top.join("file"), "x").unwrap();
+        fs::write(scratch.path().join(name(0)), "in the way").unwrap();
+        assert_eq!(scratch.clean().unwrap(), Cleaned::Same);
+        assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_removed_directory_is_made_again_and_a_closed_one_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut scratch = Scratch::create(&dir.path().join("s"), None).unwrap();
+        fs::remove_dir(scratch.path()).unwrap();
+        fs::write(scratch.path(), "in its place").unwrap();
+        assert_eq!(scratch.clean().unwrap(), Cleaned::Replaced);
+        fs::create_dir(scratch.path().join("inside")).unwrap();
+        fs::set_permissions(scratch.path(), Permissions::from_mode(0)).unwrap();
+        assert_eq!(scratch.clean().unwrap(), Cleaned::Same);
+        assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0);
     }
 }

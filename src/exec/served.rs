@@ -1,15 +1,29 @@
 //! The executor behind all ways of execution: they differ in what the server is, and share how
 //! it is asked, watched and started again.
 
+use std::io::ErrorKind;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+
 use super::input::Input;
 use super::launch::{Inject, Launch, Role};
 use super::place::Place;
-use super::scratch::Scratch;
-use super::server::{Broken, Server};
+use super::scratch::{Cleaned, Scratch};
+use super::server::{Answer, Broken, Server};
 use super::{Ended, ExecError, Executor, Limits, Run, Target, Way};
 
 /// Servers are replaced after so many runs, so that what they leak stays bounded.
 const RUNS_PER_SERVER: u64 = 100_000;
+/// How many servers in turn a run is asked of: the first may have been killed by somebody else.
+const MOST_RUNS: u32 = 3;
+/// How many of them may not even come up. The program is known to start: an executor has started
+/// it before.
+const MOST_STARTS: u32 = 10;
+/// Between two of them, so that what lasts a moment passes.
+const PAUSE: Duration = Duration::from_millis(5);
+/// How long the disk may be full: another worker's target fills it until its run has ended.
+const FULL: Duration = Duration::from_secs(10);
 
 /// A target behind a server.
 pub(crate) struct Served {
@@ -63,48 +77,115 @@ impl Served {
         }
     }
 
-    fn finish(&mut self, ended: Ended, cpu: std::time::Duration) -> Run {
-        let in_process = self.warm && matches!(ended, Ended::Exit(_));
+    /// One try at a run.
+    fn attempt(&mut self, length: usize) -> Result<Answer, Failure> {
+        let limits = self.limits;
+        let server = self.server().map_err(Failure::Start)?;
+        let answer = server.run(length, &limits);
+        self.runs += 1;
+        answer.map_err(Failure::Broken)
+    }
+
+    /// Empties the working directory, in which nothing runs any more.
+    fn clean(&mut self) -> Result<(), ExecError> {
         if let Some(scratch) = &mut self.scratch
-            && !in_process
+            && scratch.clean().map_err(|source| self.launch.lost(source))? == Cleaned::Replaced
         {
-            scratch.clean();
+            self.server = None; // it stands in a directory that is gone
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, ended: Ended, cpu: Duration) -> Result<Run, ExecError> {
+        if !self.warm || !matches!(ended, Ended::Exit(_)) {
+            self.clean()?;
         }
         let read = if self.way == Way::Harness {
             None
         } else {
             self.input.read_so_far()
         };
-        Run { ended, cpu, read }
+        Ok(Run { ended, cpu, read })
     }
+
+    /// What is to be said of a run that several servers have not answered.
+    fn give_up(&mut self, failure: Failure) -> Result<Run, ExecError> {
+        let server = |why: String| ExecError::Server {
+            path: self.launch.program.clone(),
+            why,
+        };
+        match failure {
+            Failure::Start(error) => Err(error),
+            // The target has killed each of them, which from the outside is a death by SIGKILL
+            // like any other; or it has made them stop, and was killed at its limit.
+            Failure::Broken(Broken::Died) => {
+                self.finish(Ended::Signal(libc::SIGKILL), Duration::ZERO)
+            }
+            Failure::Broken(Broken::Silent(ended)) => self.finish(ended, Duration::ZERO),
+            Failure::Broken(broken) => Err(server(broken.to_string())),
+        }
+    }
+
+    fn write_input(&mut self, input: &[u8]) -> Result<(), ExecError> {
+        let deadline = Instant::now() + FULL;
+        loop {
+            match self.input.write(input) {
+                Ok(()) => return Ok(()),
+                Err(error)
+                    if error.kind() == ErrorKind::StorageFull && Instant::now() < deadline =>
+                {
+                    std::thread::sleep(PAUSE);
+                }
+                Err(source) => {
+                    let what = format!("writing an input of {} bytes", input.len());
+                    return Err(ExecError::System { what, source });
+                }
+            }
+        }
+    }
+}
+
+/// Why a try at a run has failed.
+enum Failure {
+    Start(ExecError),
+    Broken(Broken),
+}
+
+/// Errors of a fork or an execve that pass: of the moment's load, not of the program.
+fn passes(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::EAGAIN | Errno::ENOMEM | Errno::ETXTBSY | Errno::EMFILE | Errno::ENFILE
+    )
 }
 
 impl Executor for Served {
     fn run(&mut self, input: &[u8]) -> Result<Run, ExecError> {
-        self.input
-            .write(input)
-            .map_err(|source| ExecError::System {
-                what: format!("writing an input of {} bytes", input.len()),
-                source,
-            })?;
-        for _ in 0..2 {
-            let limits = self.limits;
-            let answer = self.server()?.run(input.len(), &limits);
-            self.runs += 1;
-            match answer {
-                Ok(answer) => return Ok(self.finish(answer.ended, answer.cpu)),
-                Err(Broken::Exec(errno)) => {
+        self.write_input(input)?;
+        let (mut runs, mut starts) = (0, 0);
+        loop {
+            let failure = match self.attempt(input.len()) {
+                Ok(answer) => return self.finish(answer.ended, answer.cpu),
+                // A loop whose target closed the input has an errno, too.
+                Err(Failure::Broken(Broken::Exec(errno))) if !passes(errno) && !self.warm => {
                     return Err(ExecError::NotExecutable {
                         path: self.launch.program.clone(),
                         why: errno.desc().to_owned(),
                     });
                 }
-                Err(Broken::Gone(_)) => self.server = None,
+                Err(failure) => failure,
+            };
+            match failure {
+                Failure::Start(_) => starts += 1,
+                Failure::Broken(_) => runs += 1,
             }
+            self.server = None;
+            if runs == MOST_RUNS || starts == MOST_STARTS {
+                return self.give_up(failure);
+            }
+            std::thread::sleep(PAUSE);
+            self.clean()?; // the next one must not see what this one has left
         }
-        // A fresh server broke on this input as well: the target killed it, which from the
-        // outside is a death by SIGKILL like any other.
-        Ok(self.finish(Ended::Signal(libc::SIGKILL), std::time::Duration::ZERO))
     }
 
     fn way(&self) -> Way {

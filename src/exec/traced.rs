@@ -4,16 +4,19 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use nix::errno::Errno;
 use nix::unistd::Pid;
 
 use super::input::Input;
 use super::launch::{Inject, Launch, Role};
 use super::place::Place;
-use super::scratch::Scratch;
+use super::scratch::{Cleaned, Scratch};
 use super::server::{Broken, Server};
 use super::stderr::Stderr;
 use super::{Ended, ExecError, Limits, Target, Way, harness};
 
+/// How many servers in turn are asked for a child.
+const TRIES: u32 = 2;
 /// How long the last word on a run may take after its tracer is done with it.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -92,15 +95,26 @@ impl Traceable {
     /// When the server cannot be started or breaks.
     pub fn start(&self, input: &[u8], random_addresses: bool) -> Result<Traced, ExecError> {
         let mut inner = self.lock();
-        inner.put_in_place(input)?;
-        match inner.ask(input.len(), random_addresses) {
-            Ok(pid) => Ok(Traced {
-                of: self.clone(),
-                pid,
-                released: false,
-                ended: None,
-            }),
-            Err(broken) => Err(inner.broken(&broken)),
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let asked = match inner.put_in_place(input) {
+                Ok(()) => inner.ask(input.len(), random_addresses),
+                Err(error) if tries == TRIES => return Err(error),
+                Err(_) => Err(gone()),
+            };
+            match asked {
+                Ok(pid) => {
+                    return Ok(Traced {
+                        of: self.clone(),
+                        pid,
+                        released: false,
+                        ended: None,
+                    });
+                }
+                Err(broken) if tries == TRIES => return Err(inner.broken(&broken)),
+                Err(_) => inner.server = None, // somebody has killed it since the run before
+            }
         }
     }
 }
@@ -124,15 +138,9 @@ impl Inner {
     fn ask(&mut self, length: usize, random_addresses: bool) -> Result<Pid, Broken> {
         let server = self.server.as_mut().ok_or_else(gone)?;
         server.ask(length, random_addresses)?;
-        if !server.replies_within(GRACE) {
-            return Err(Broken::Gone("it does not answer".to_owned()));
-        }
-        let reply = server.reply()?;
+        let reply = server.reply(GRACE)?;
         if !reply.ready() {
-            return Err(Broken::Gone(format!(
-                "no child: error {}",
-                reply.exec_errno
-            )));
+            return Err(Broken::Exec(Errno::from_raw(reply.exec_errno)));
         }
         Ok(Pid::from_raw(reply.status))
     }
@@ -147,7 +155,7 @@ impl Inner {
 }
 
 fn gone() -> Broken {
-    Broken::Gone("it is gone".to_owned())
+    Broken::Died
 }
 
 /// A child that waits to be seized, and then is traced to its end. Dropping it ends it.
@@ -185,10 +193,11 @@ impl Traced {
     pub fn wait(&mut self) -> Result<Ended, ExecError> {
         let mut inner = self.of.lock();
         let limits = inner.limits;
-        let killed = inner
-            .server
-            .as_mut()
-            .and_then(|server| server.watch(&limits));
+        let waited = match &inner.server {
+            Some(server) => server.wait(&limits),
+            None => Err(gone()),
+        };
+        let killed = waited.map_err(|broken| inner.broken(&broken))?;
         drop(inner);
         match (killed, self.finish()?) {
             (Some(why), Ended::Signal(libc::SIGKILL)) => Ok(why),
@@ -204,8 +213,8 @@ impl Traced {
         }
         let mut inner = self.of.lock();
         let reply = match inner.server.as_mut() {
-            Some(server) if server.replies_within(GRACE) => server.reply(),
-            _ => Err(Broken::Gone("it does not answer".to_owned())),
+            Some(server) => server.reply(GRACE),
+            None => Err(gone()),
         };
         let reply = reply.map_err(|broken| inner.broken(&broken))?;
         if reply.exec_errno != 0 {
@@ -233,8 +242,13 @@ impl Drop for Traced {
         if !known {
             inner.server = None; // ends the child with everything else
         }
+        let inner = &mut *inner;
         if let Some(scratch) = &mut inner.scratch {
-            scratch.clean();
+            match scratch.clean() {
+                Ok(Cleaned::Same) => {}
+                // A server would stand in a directory that is gone; the next start tells an error.
+                Ok(Cleaned::Replaced) | Err(_) => inner.server = None,
+            }
         }
     }
 }

@@ -1,11 +1,13 @@
 //! Waits for a server's reply and enforces the limits that no rlimit can: CPU time of the whole
 //! process tree, wall time, resident memory.
 
+use std::fs::File;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use super::page::Page;
 use super::{Ended, Limits, proc_tree};
@@ -22,54 +24,95 @@ pub(crate) enum Waited {
     Ready,
     /// The same, after the run was killed for going over a limit.
     Killed(Ended),
-    /// The server does not answer.
-    Silent,
+    /// The run was killed for going over a limit, and the server does not answer.
+    Silent(Ended),
+    /// Nobody has taken the request in all the time that the run might have had.
+    Untaken,
 }
 
-/// Waits until `reply` can be read, and kills the run when it goes over `limits`.
-///
-/// In a process that served earlier runs, `warm` takes the CPU time used before away.
-pub(crate) fn wait(reply: impl AsFd, page: &Page, limits: &Limits, warm: bool) -> Waited {
-    if readable(&reply, SLICE) {
-        return Waited::Ready;
-    }
-    let started = Instant::now() - SLICE;
-    let mut before = None;
-    loop {
-        let usage = page.running().map(proc_tree::usage).unwrap_or_default();
-        let base = *before.get_or_insert(if warm { usage.cpu } else { Duration::ZERO });
-        let over = if usage.memory > limits.memory {
-            Some(Ended::OutOfMemory)
-        } else if usage.cpu.saturating_sub(base) >= limits.cpu || started.elapsed() >= limits.wall {
-            Some(Ended::Timeout)
-        } else {
-            None
-        };
-        if let Some(ended) = over {
-            return kill_run(reply, page, ended);
-        }
-        if readable(&reply, SLICE) {
+/// A request that was sent, to be waited for.
+pub(crate) struct Watch<'a> {
+    /// Where the reply comes.
+    pub(crate) reply: &'a File,
+    /// What the server tells meanwhile.
+    pub(crate) page: &'a Page,
+    /// The request's number.
+    pub(crate) seq: u64,
+    /// The server: all that descends from it is of the run.
+    pub(crate) server: Pid,
+    /// The server's ancestor, by which it is told from a later process of the same id.
+    pub(crate) keeper: Pid,
+    /// The process served earlier runs: the CPU time it used before is taken away.
+    pub(crate) warm: bool,
+}
+
+impl Watch<'_> {
+    /// Waits until the reply can be read, and kills the run when it goes over `limits`.
+    pub(crate) fn wait(&self, limits: &Limits) -> Waited {
+        let started = Instant::now();
+        if readable(self.reply, SLICE) {
             return Waited::Ready;
         }
+        let mut before = None;
+        loop {
+            let usage = proc_tree::usage_below(self.server);
+            let base = if self.warm { usage.cpu } else { Duration::ZERO };
+            let base = *before.get_or_insert(base);
+            let over = if self.eats_too_much(usage.memory, limits) {
+                Some(Ended::OutOfMemory)
+            } else if usage.cpu.saturating_sub(base) >= limits.cpu
+                || started.elapsed() >= limits.wall
+            {
+                Some(Ended::Timeout)
+            } else {
+                None
+            };
+            match over {
+                Some(_) if self.page.started() < self.seq => return Waited::Untaken,
+                Some(ended) => return self.kill_run(ended),
+                None if readable(self.reply, SLICE) => return Waited::Ready,
+                None => {}
+            }
+        }
     }
-}
 
-fn kill_run(reply: impl AsFd, page: &Page, ended: Ended) -> Waited {
-    let deadline = Instant::now() + GRACE;
-    while Instant::now() < deadline {
-        if let Some(pid) = page.running() {
-            let _ = kill(pid, Signal::SIGKILL);
+    /// A process that forks shares its memory with its children; asked for exactly only where
+    /// the sum that counts it for each of them is over the limit.
+    fn eats_too_much(&self, memory: u64, limits: &Limits) -> bool {
+        memory > limits.memory
+            && proc_tree::shared_memory_below(self.server).unwrap_or(memory) > limits.memory
+    }
+
+    fn kill_run(&self, ended: Ended) -> Waited {
+        let deadline = Instant::now() + GRACE;
+        while Instant::now() < deadline && proc_tree::descends(self.server, self.keeper) {
+            for pid in proc_tree::children(self.server) {
+                let _ = kill(pid, Signal::SIGKILL);
+            }
+            // The target may have stopped the server.
+            let _ = kill(self.server, Signal::SIGCONT);
+            if readable(self.reply, SLICE) {
+                return Waited::Killed(ended);
+            }
         }
-        if readable(&reply, SLICE) {
-            return Waited::Killed(ended);
+        if readable(self.reply, SLICE) {
+            Waited::Killed(ended)
+        } else {
+            Waited::Silent(ended)
         }
     }
-    Waited::Silent
 }
 
 /// Waits for at most `timeout` until there is something to read, or the other end is gone.
 pub(crate) fn readable(fd: impl AsFd, timeout: Duration) -> bool {
-    let mut fds = [PollFd::new(fd.as_fd(), PollFlags::POLLIN)];
-    let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
-    matches!(poll(&mut fds, timeout), Ok(count) if count > 0)
+    let deadline = Instant::now() + timeout;
+    loop {
+        let mut fds = [PollFd::new(fd.as_fd(), PollFlags::POLLIN)];
+        let left = deadline.saturating_duration_since(Instant::now());
+        let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
+        match poll(&mut fds, timeout) {
+            Err(nix::errno::Errno::EINTR) => {}
+            answer => return answer.is_ok_and(|count| count > 0),
+        }
+    }
 }

@@ -3,7 +3,8 @@
 
 use ddfuzz::exec::{Ended, Executor, Freshness, Way, start};
 
-use crate::programs::{Compiled, compile, target};
+use crate::needs;
+use crate::programs::{Compiled, compile, running, target};
 
 const WAYS: [Way; 2] = [Way::Command, Way::Inject];
 
@@ -11,16 +12,6 @@ fn executor(program: &Compiled, way: Way) -> Box<dyn Executor> {
     start(&target(program), Some(way), Freshness::Shared)
         .unwrap()
         .executor
-}
-
-/// Processes that execute this program.
-fn running(program: &Compiled) -> usize {
-    let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    processes
-        .filter(|entry| {
-            std::fs::read_link(entry.path().join("exe")).is_ok_and(|exe| exe == program.path)
-        })
-        .count()
 }
 
 #[test]
@@ -68,11 +59,11 @@ fn no_descendant_survives_its_run() {
             executor.run(word.as_bytes()).unwrap();
             // The server, and the child that waits for the next run.
             let most = if way == Way::Inject { 2 } else { 0 };
-            assert!(running(&program) <= most, "{way}: {word}");
+            assert!(running(&program.path) <= most, "{way}: {word}");
         }
         assert_eq!(executor.run(b"crash\n").unwrap().ended, Ended::Signal(11));
         drop(executor);
-        assert_eq!(running(&program), 0, "{way}");
+        assert_eq!(running(&program.path), 0, "{way}");
     }
 }
 
@@ -120,5 +111,97 @@ fn root_runs_targets_as_nobody() {
     for way in WAYS {
         let ended = executor(&program, way).run(b"who\n").unwrap().ended;
         assert_eq!(ended, Ended::Exit(0), "{way}");
+    }
+}
+
+#[test]
+fn odd_habits_do_not_hide_an_ending() {
+    let program = compile("hostile", &[]);
+    for way in WAYS {
+        let mut executor = executor(&program, way);
+        for (word, expected) in [
+            ("traced", Ended::Signal(libc::SIGSEGV)),
+            ("traced-exec", Ended::Exit(42)),
+            ("undumpable", Ended::Signal(libc::SIGSEGV)),
+            ("unlimited", Ended::Signal(libc::SIGSEGV)),
+            ("group", Ended::Signal(libc::SIGKILL)),
+            ("daemon", Ended::Exit(0)),
+            ("blocked", Ended::Timeout),
+            ("stops-parent", Ended::Timeout),
+            ("writes-input", Ended::Exit(0)),
+        ] {
+            let run = executor.run(format!("{word}\n").as_bytes()).unwrap();
+            assert_eq!(run.ended, expected, "{way}: {word}");
+        }
+        assert_eq!(executor.run(b"crash\n").unwrap().ended, Ended::Signal(11));
+        drop(executor);
+        assert_eq!(running(&program.path), 0, "{way}");
+    }
+}
+
+#[test]
+fn a_target_cannot_signal_what_is_not_its_own() {
+    use std::os::unix::process::CommandExt;
+    // SAFETY: with these arguments the call only tells the version of its interface.
+    let version = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            std::ptr::null::<()>(),
+            0,
+            1,
+        )
+    };
+    if version < 6 {
+        return needs::missing("Landlock's signal scopes", "they came with Linux 6.12");
+    }
+    let program = compile("hostile", &[]);
+    let mut bystander = std::process::Command::new("sleep");
+    bystander.arg("60");
+    if nix::unistd::geteuid().is_root() {
+        bystander.uid(65534); // as the target
+    }
+    let mut bystander = bystander.spawn().unwrap();
+    for way in WAYS {
+        let order = format!("kill {}\n", bystander.id());
+        let run = executor(&program, way).run(order.as_bytes()).unwrap();
+        assert_eq!(run.ended, Ended::Exit(0), "{way}");
+    }
+    assert!(bystander.try_wait().unwrap().is_none());
+    bystander.kill().unwrap();
+    bystander.wait().unwrap();
+}
+
+#[test]
+fn a_spoiled_directory_or_input_is_whole_for_the_next_run() {
+    let program = compile("hostile", &[]);
+    for way in WAYS {
+        let mut on_stdin = executor(&program, way);
+        for word in ["no-directory", "closed-directory", "nests"] {
+            let ended = on_stdin.run(format!("{word}\n").as_bytes()).unwrap().ended;
+            // Only its owner's parent directory lets it be removed.
+            assert!(
+                matches!(ended, Ended::Exit(0 | 16 | 17)),
+                "{way}: {word}: {ended}"
+            );
+            let litter = on_stdin.run(b"litter\n").unwrap().ended;
+            assert_eq!(litter, Ended::Exit(0), "{way}: {word}");
+        }
+        let mut in_file = target(&program);
+        in_file.args = vec!["@@".into()];
+        let mut in_file = start(&in_file, Some(way), Freshness::Shared)
+            .unwrap()
+            .executor;
+        for _ in 0..2 {
+            assert_eq!(
+                in_file.run(b"no-input\n").unwrap().ended,
+                Ended::Exit(0),
+                "{way}"
+            );
+            assert_eq!(
+                in_file.run(b"crash\n").unwrap().ended,
+                Ended::Signal(11),
+                "{way}"
+            );
+        }
     }
 }

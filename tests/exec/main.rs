@@ -1,7 +1,20 @@
 //! Tests of `exec`: every way of execution on real programs.
 #![cfg(feature = "engine")]
 
+mod conformance;
+mod constructors;
+mod endurance;
+mod faults;
+mod filters;
 mod hostile;
+mod keys;
+mod killed;
+mod limits;
+#[path = "../needs/mod.rs"]
+mod needs;
+mod odd_system;
 mod programs;
+mod stage;
 mod target_record;
+mod unprivileged;
 mod ways;

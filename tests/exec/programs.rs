@@ -1,10 +1,19 @@
 //! C programs of the tests, compiled with the system's compiler.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use ddfuzz::exec::{Limits, Program, Target};
+
+/// The sources go with the test, which may run as a user who cannot read the project.
+const SOURCES: [(&str, &str); 5] = [
+    ("constructor", include_str!("programs/constructor.c")),
+    ("early_thread", include_str!("programs/early_thread.c")),
+    ("hostile", include_str!("programs/hostile.c")),
+    ("odd_system", include_str!("programs/odd_system.c")),
+    ("sweeper", include_str!("programs/sweeper.c")),
+];
 
 /// A compiled program in a directory of its own, that everybody may reach.
 pub struct Compiled {
@@ -14,20 +23,32 @@ pub struct Compiled {
 
 /// Compiles `tests/exec/programs/NAME.c`.
 pub fn compile(name: &str, flags: &[&str]) -> Compiled {
-    use std::os::unix::fs::PermissionsExt;
-    let dir = tempfile::tempdir().unwrap();
-    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-    let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/exec/programs");
+    try_compile(name, flags).expect("the tests need a C compiler")
+}
+
+/// The same where the compiler may lack something; `None` if it does.
+pub fn try_compile(name: &str, flags: &[&str]) -> Option<Compiled> {
+    let dir = open_directory();
+    let (_, source) = SOURCES.iter().find(|(known, _)| *known == name).unwrap();
+    let file = dir.path().join(format!("{name}.c"));
+    std::fs::write(&file, source).unwrap();
     let path = dir.path().join(name);
     let status = Command::new("cc")
         .args(["-O1", "-o"])
         .arg(&path)
-        .arg(source.join(format!("{name}.c")))
+        .arg(&file)
         .args(flags)
         .status()
         .expect("the tests need a C compiler");
-    assert!(status.success());
-    Compiled { _dir: dir, path }
+    status.success().then_some(Compiled { _dir: dir, path })
+}
+
+/// A temporary directory that everybody may reach.
+pub fn open_directory() -> tempfile::TempDir {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    dir
 }
 
 /// A target of that program with short limits.
@@ -36,4 +57,14 @@ pub fn target(program: &Compiled) -> Target {
     target.limits = Limits::with_cpu(Duration::from_millis(300));
     target.limits.memory = 200 << 20;
     target
+}
+
+/// Processes that execute this program.
+pub fn running(program: &Path) -> usize {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    processes
+        .filter(|entry| {
+            std::fs::read_link(entry.path().join("exe")).is_ok_and(|exe| exe == program)
+        })
+        .count()
 }

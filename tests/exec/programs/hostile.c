@@ -5,13 +5,88 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void spin(void)
 {
     for (volatile unsigned long i = 0;; i++)
         ;
+}
+
+static void crash(void)
+{
+    volatile int *volatile nowhere = 0;
+    *nowhere = 1;
+}
+
+/* Five processes in sessions of their own, each with a child in another one. */
+static void leave_children(void)
+{
+    for (int i = 0; i < 5; i++)
+        if (fork() == 0) {
+            setsid();
+            if (fork() == 0)
+                setsid();
+            for (;;)
+                pause();
+        }
+}
+
+/* Four busy processes, whose parents die where they are orphans. */
+static void keep_busy(int orphans)
+{
+    for (int i = 0; i < 4; i++)
+        if (fork() == 0) {
+            if (orphans && fork() > 0)
+                _exit(0);
+            spin();
+        }
+    for (;;)
+        pause();
+}
+
+/* 120 MiB that four children share. */
+static int share_memory(void)
+{
+    size_t size = 120u << 20;
+    char *block = malloc(size);
+    if (!block)
+        return 10;
+    memset(block, 1, size);
+    for (int i = 0; i < 4; i++)
+        if (fork() == 0) {
+            usleep(200000);
+            _exit(block[size - 1] != 1);
+        }
+    int status, failed = 0;
+    while (wait(&status) > 0)
+        failed |= status;
+    return failed ? 11 : 0;
+}
+
+/* Address space that is never used, as runtimes of languages take it. */
+static int reserve(void)
+{
+    char *block = mmap(NULL, 1ul << 36, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                       -1, 0);
+    if (block == MAP_FAILED || mprotect(block, 1 << 20, PROT_READ | PROT_WRITE) < 0)
+        return 12;
+    memset(block, 1, 1 << 20);
+    return 0;
+}
+
+static int nest(void)
+{
+    for (int i = 0; i < 5000; i++)
+        if (mkdir("d", 0700) < 0 || chdir("d") < 0)
+            return 13;
+    return 0;
 }
 
 int main(int argc, char **argv)
@@ -22,7 +97,7 @@ int main(int argc, char **argv)
         return 3;
     word[strcspn(word, "\n")] = 0;
     if (!strcmp(word, "crash")) {
-        *(volatile int *)0 = 1;
+        crash();
     } else if (!strcmp(word, "abort")) {
         abort();
     } else if (!strcmp(word, "flood")) {
@@ -46,14 +121,64 @@ int main(int argc, char **argv)
             memset(block, 1, 1 << 20);
         }
     } else if (!strcmp(word, "children")) {
-        for (int i = 0; i < 5; i++)
-            if (fork() == 0) {
-                setsid();
-                if (fork() == 0)
-                    setsid();
-                for (;;)
-                    pause();
-            }
+        leave_children();
+    } else if (!strcmp(word, "family")) {
+        leave_children();
+        for (;;)
+            pause();
+    } else if (!strcmp(word, "busy-children") || !strcmp(word, "busy-orphans")) {
+        keep_busy(!strcmp(word, "busy-orphans"));
+    } else if (!strcmp(word, "shares")) {
+        return share_memory();
+    } else if (!strcmp(word, "reserves")) {
+        return reserve();
+    } else if (!strcmp(word, "nests")) {
+        return nest();
+    } else if (!strcmp(word, "overflow")) {
+        volatile char *block = malloc(8);
+        block[8] = 1;
+    } else if (!strcmp(word, "traced")) {
+        ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+        crash();
+    } else if (!strcmp(word, "traced-exec")) {
+        ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+        execl("/bin/sh", "sh", "-c", "exit 42", (char *)NULL);
+    } else if (!strcmp(word, "undumpable")) {
+        prctl(PR_SET_DUMPABLE, 0);
+        prctl(PR_SET_PDEATHSIG, 0);
+        crash();
+    } else if (!strcmp(word, "blocked")) {
+        sigset_t all;
+        sigfillset(&all);
+        sigprocmask(SIG_SETMASK, &all, NULL);
+        setsid();
+        spin();
+    } else if (!strcmp(word, "unlimited")) {
+        struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+        setrlimit(RLIMIT_FSIZE, &limit);
+        limit.rlim_cur = limit.rlim_max = 8;
+        setrlimit(RLIMIT_NOFILE, &limit);
+        setrlimit(RLIMIT_NPROC, &limit);
+        crash();
+    } else if (!strcmp(word, "group")) {
+        kill(0, SIGKILL);
+    } else if (!strcmp(word, "daemon")) {
+        return daemon(0, 0) < 0 ? 14 : (sleep(60), 15);
+    } else if (!strncmp(word, "kill ", 5)) {
+        kill(atoi(word + 5), SIGKILL);
+    } else if (!strcmp(word, "stops-parent")) {
+        kill(getppid(), SIGSTOP);
+        for (;;)
+            pause();
+    } else if (!strcmp(word, "no-directory")) {
+        char here[256];
+        return getcwd(here, sizeof here) && rmdir(here) == 0 ? 16 : 17;
+    } else if (!strcmp(word, "closed-directory")) {
+        return chmod(".", 0) < 0 ? 18 : 0;
+    } else if (!strcmp(word, "no-input") && argc > 1) {
+        remove(argv[1]);
+    } else if (!strcmp(word, "writes-input")) {
+        return open("/dev/stdin", O_WRONLY | O_TRUNC) < 0 ? 0 : 19;
     } else if (!strcmp(word, "bomb")) {
         for (int i = 0; i < 100000; i++)
             if (fork() < 0)

@@ -1,0 +1,100 @@
+#define _GNU_SOURCE
+#include "keeper.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "protocol.h"
+#include "sweep.h"
+
+static void on_child(int number)
+{
+    (void)number; /* its only job is to end ppoll */
+}
+
+/* SIGCHLD is let in only inside ppoll, so none is missed. */
+static void hold_child_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_child};
+    sigset_t child_only;
+    sigemptyset(&child_only);
+    sigaddset(&child_only, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &child_only, NULL);
+    sigaction(SIGCHLD, &action, NULL);
+}
+
+static void release_child_signals(void)
+{
+    struct sigaction action = {.sa_handler = SIG_DFL};
+    sigset_t none;
+    sigaction(SIGCHLD, &action, NULL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* A keeper holds its lifelines, and its end of the other keeper's. */
+static void close_all_but(int wanted)
+{
+    for (int fd = 0; fd < FD_LIFELINE; fd++)
+        if (fd != wanted)
+            close(fd);
+}
+
+/* Waits until the child has ended or one of the lifelines has, and ends all that descends from
+ * it. The first lifeline stays open until that is done, which tells ddfuzz. */
+static void keep(pid_t child, int second)
+{
+    struct pollfd lifelines[] = {{FD_LIFELINE, POLLIN, 0}, {second, POLLIN, 0}};
+    sigset_t open_mask;
+    sigemptyset(&open_mask);
+    for (;;) {
+        pid_t ended;
+        while ((ended = waitpid(-1, NULL, WNOHANG)) > 0 && ended != child)
+            ;
+        if (ended == child || ended < 0)
+            break;
+        if (ppoll(lifelines, 2, NULL, &open_mask) > 0) {
+            kill(child, SIGKILL);
+            break;
+        }
+    }
+    sweep_descendants();
+    _exit(0);
+}
+
+/* Two, and each a child subreaper, because one may be killed, too (the kernel is out of memory,
+ * somebody kills by name). If the outer one dies, the inner one notices at their pipe; if the
+ * inner one dies, its descendants come to the outer one. */
+pid_t descend_from_keepers(void)
+{
+    int link[2];
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    hold_child_signals();
+    if (pipe2(link, O_CLOEXEC) < 0)
+        return -1;
+    pid_t below = fork();
+    if (below < 0)
+        return -1;
+    if (below > 0) {
+        close_all_but(link[1]);
+        keep(below, -1); /* poll passes a negative descriptor over */
+    }
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    close(link[1]);
+    pid_t inner = getpid();
+    below = fork();
+    if (below < 0)
+        return -1;
+    if (below > 0) {
+        close_all_but(link[0]);
+        keep(below, link[0]);
+    }
+    close(link[0]);
+    release_child_signals();
+    close(FD_LIFELINE);
+    return inner;
+}

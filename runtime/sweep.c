@@ -1,0 +1,203 @@
+#define _GNU_SOURCE
+#include "sweep.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A test compiles this file with another name, to stand for a kernel without such files. */
+#ifndef OUR_CHILDREN
+#define OUR_CHILDREN "/proc/thread-self/children"
+#endif
+
+/* No deeper than this by one pass: what lies below comes up when its parents are dead. */
+enum { DEEPEST = 64, MOST_PASSES = 1000, MOST_SWEEPS = 2000, MOST_SCANNED = 4096 };
+
+static int signal_tree(const char *children_file, int number, int depth);
+
+static char *append(char *at, const char *text)
+{
+    while (*text)
+        *at++ = *text++;
+    *at = 0;
+    return at;
+}
+
+/* By hand: printf may allocate. */
+static char *append_number(char *at, pid_t number)
+{
+    char digits[16];
+    int length = 0;
+    for (; number > 0; number /= 10)
+        digits[length++] = (char)('0' + number % 10);
+    while (length > 0)
+        *at++ = digits[--length];
+    *at = 0;
+    return at;
+}
+
+static int signal_one(pid_t pid, int number, int depth)
+{
+    char path[64];
+    kill(pid, number);
+    if (depth == 0)
+        return 1;
+    char *at = append_number(append(path, "/proc/"), pid);
+    append(append_number(append(at, "/task/"), pid), "/children");
+    return 1 + signal_tree(path, number, depth - 1);
+}
+
+/* Signals all processes below; returns how many there were, or -1 where there is no such file. */
+static int signal_tree(const char *children_file, int number, int depth)
+{
+    char buffer[512];
+    int count = 0, fd = open(children_file, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return depth == DEEPEST ? -1 : 0;
+    ssize_t got;
+    pid_t pid = 0;
+    while ((got = read(fd, buffer, sizeof buffer)) > 0) {
+        for (ssize_t i = 0; i < got; i++) {
+            if (buffer[i] >= '0' && buffer[i] <= '9') {
+                pid = pid * 10 + (buffer[i] - '0');
+            } else if (pid > 0) {
+                count += signal_one(pid, number, depth);
+                pid = 0;
+            }
+        }
+    }
+    close(fd);
+    return count;
+}
+
+static pid_t number_from(const char *text)
+{
+    pid_t number = 0;
+    while (*text >= '0' && *text <= '9')
+        number = number * 10 + (*text++ - '0');
+    return *text ? 0 : number;
+}
+
+/* The parent of a process, or 0. */
+static pid_t parent_of(pid_t pid)
+{
+    char path[64], stat[512];
+    append(append_number(append(path, "/proc/"), pid), "/stat");
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    ssize_t got = read(fd, stat, sizeof stat - 1);
+    close(fd);
+    if (got <= 0)
+        return 0;
+    stat[got] = 0;
+    /* "PID (NAME) STATE PARENT ...", and the name may hold anything, brackets too. */
+    char *at = strrchr(stat, ')');
+    if (!at || strlen(at) < 5)
+        return 0;
+    at += 4;
+    at[strspn(at, "0123456789")] = 0;
+    return number_from(at);
+}
+
+struct scan {
+    pid_t family[MOST_SCANNED]; /* we, and all that descend from us */
+    int count, added;
+};
+
+static void meet(struct scan *scan, pid_t pid)
+{
+    pid_t parent = parent_of(pid);
+    int known = 0, relative = 0;
+    for (int i = 0; i < scan->count; i++) {
+        known |= scan->family[i] == pid;
+        relative |= scan->family[i] == parent;
+    }
+    if (relative && !known && scan->count < MOST_SCANNED) {
+        scan->family[scan->count++] = pid;
+        scan->added = 1;
+    }
+}
+
+/* As <dirent.h> would, without its heap. */
+struct entry {
+    uint64_t inode;
+    int64_t offset;
+    uint16_t length;
+    uint8_t kind;
+    char name[];
+};
+
+static void meet_all(struct scan *scan)
+{
+    _Alignas(struct entry) char buffer[4096];
+    int fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    long got;
+    while ((got = syscall(SYS_getdents64, fd, buffer, sizeof buffer)) > 0) {
+        for (long at = 0; at < got;) {
+            struct entry *entry = (struct entry *)(buffer + at);
+            pid_t pid = number_from(entry->name);
+            if (pid > 0)
+                meet(scan, pid);
+            at += entry->length;
+        }
+    }
+    close(fd);
+}
+
+/* The same for kernels that do not list children (CONFIG_PROC_CHILDREN): asks every process for
+ * its parent. */
+static int signal_by_scan(int number)
+{
+    static struct scan scan;
+    scan.family[0] = getpid();
+    scan.count = 1;
+    do {
+        scan.added = 0;
+        meet_all(&scan);
+    } while (scan.added);
+    for (int i = 1; i < scan.count; i++)
+        kill(scan.family[i], number);
+    return scan.count - 1;
+}
+
+static int signal_descendants(int number)
+{
+    int count = signal_tree(OUR_CHILDREN, number, DEEPEST);
+    return count < 0 ? signal_by_scan(number) : count;
+}
+
+/* All are stopped before any is killed. The stopped keep their places in the limit on processes,
+ * so a fork bomb runs out of room; each one killed while others still run would give them a
+ * place back. */
+static void stop_and_kill(void)
+{
+    int before = -1, now = signal_descendants(SIGSTOP);
+    for (int pass = 0; pass < MOST_PASSES && now != before; pass++) {
+        before = now;
+        now = signal_descendants(SIGSTOP);
+    }
+    signal_descendants(SIGKILL);
+}
+
+void sweep_descendants(void)
+{
+    for (int sweep = 0; sweep < MOST_SWEEPS;) {
+        pid_t pid = waitpid(-1, NULL, WNOHANG);
+        if (pid < 0)
+            return; /* no children left: the usual case costs this one call */
+        if (pid > 0)
+            continue;
+        stop_and_kill();
+        poll(NULL, 0, 1);
+        sweep++;
+    }
+}

@@ -1,0 +1,161 @@
+//! Many runs leave nothing behind.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use ddfuzz::exec::{Ended, Executor, Freshness, Program, Target, Way, start};
+
+use crate::programs::compile;
+use crate::stage;
+
+/// What a process holds.
+#[derive(Debug)]
+struct Holds {
+    descriptors: usize,
+    /// Resident, in KiB.
+    memory: u64,
+    threads: usize,
+}
+
+fn holds(pid: u32) -> Holds {
+    let count = |what: &str| fs::read_dir(format!("/proc/{pid}/{what}")).unwrap().count();
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    Holds {
+        descriptors: count("fd"),
+        memory: resident
+            .unwrap()
+            .split_whitespace()
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap(),
+        threads: count("task"),
+    }
+}
+
+/// All processes below this one, by their parents.
+pub fn descendants() -> Vec<u32> {
+    let parents: Vec<(u32, u32)> = fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter_map(|entry| {
+            let pid = entry.file_name().to_str()?.parse().ok()?;
+            let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+            let rest = stat.get(stat.rfind(')')? + 2..)?;
+            Some((pid, rest.split_whitespace().nth(1)?.parse().ok()?))
+        })
+        .collect();
+    let mut found = vec![std::process::id()];
+    let mut at = 0;
+    while at < found.len() {
+        let parent = found[at];
+        found.extend(
+            parents
+                .iter()
+                .filter(|(_, of)| *of == parent)
+                .map(|(pid, _)| *pid),
+        );
+        at += 1;
+    }
+    found.split_off(1)
+}
+
+/// Files in the private directories of this process.
+fn files() -> usize {
+    let ours: Vec<_> = fs::read_dir("/proc/self/fd")
+        .unwrap()
+        .flatten()
+        .filter_map(|entry| fs::read_link(entry.path()).ok())
+        .filter(|path| path.ends_with("lock"))
+        .filter_map(|path| Some(path.parent()?.to_owned()))
+        .collect();
+    assert_eq!(ours.len(), 1, "{ours:?}");
+    fs::read_dir(&ours[0]).unwrap().count()
+}
+
+#[test]
+fn twenty_thousand_runs_leave_nothing_behind() {
+    let program = compile("hostile", &[]);
+    let mut command = stage::command("endurance", &["endurance::what_runs"], &program.path);
+    stage::play(&mut command);
+}
+
+#[test]
+fn what_runs_for_long_grows_by_nothing() {
+    if !stage::plays("endurance") {
+        return;
+    }
+    let bundled = Target::new(Program::Bundled("ul".to_owned()));
+    let hostile = Target::new(Program::Path(stage::given()));
+    let bounded = |target, way, freshness, runs, input: &[u8]| {
+        let mut executor = start(target, Some(way), freshness).unwrap().executor;
+        runs_leave_nothing(&mut *executor, runs, input);
+    };
+    bounded(
+        &bundled,
+        Way::Harness,
+        Freshness::Shared,
+        20_000,
+        b"a\x08_b\n",
+    );
+    bounded(
+        &bundled,
+        Way::Harness,
+        Freshness::Fresh,
+        3_000,
+        b"a\x08_b\n",
+    );
+    bounded(&hostile, Way::Inject, Freshness::Shared, 3_000, b"crash\n");
+    bounded(
+        &hostile,
+        Way::Command,
+        Freshness::Shared,
+        1_500,
+        b"litter\n",
+    );
+    assert!(descendants().is_empty());
+}
+
+/// The descendants, once there are so many; whatever there are, if that does not come.
+fn settled(count: usize) -> Vec<u32> {
+    let began = Instant::now();
+    loop {
+        let found = descendants();
+        if found.len() == count || began.elapsed() > Duration::from_secs(5) {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn runs_leave_nothing(executor: &mut dyn Executor, runs: usize, input: &[u8]) {
+    let mut run = |times: usize| {
+        for _ in 0..times {
+            let ended = executor.run(input).unwrap().ended;
+            assert!(
+                matches!(ended, Ended::Exit(0) | Ended::Signal(11)),
+                "{ended}"
+            );
+        }
+    };
+    run(200); // whatever is set up at first
+    let look = |count: usize| {
+        let below: Vec<Holds> = settled(count).into_iter().map(holds).collect();
+        (holds(std::process::id()), below, files())
+    };
+    // The child for the next run is forked after the answer to the last.
+    std::thread::sleep(Duration::from_millis(50));
+    let (us, below, left) = look(descendants().len());
+    run(runs);
+    let (us_now, below_now, left_now) = look(below.len());
+    assert_eq!(us_now.descriptors, us.descriptors);
+    assert_eq!(us_now.threads, us.threads);
+    assert!(us_now.memory < us.memory + 1024, "{us:?} {us_now:?}");
+    assert_eq!(below_now.len(), below.len());
+    for (then, now) in below.iter().zip(&below_now) {
+        assert_eq!(now.descriptors, then.descriptors);
+        assert!(now.memory < then.memory + 1024, "{then:?} {now:?}");
+    }
+    assert_eq!(left_now, left);
+}

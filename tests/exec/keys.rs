@@ -1,0 +1,46 @@
+//! The keys of a crash do not depend on the way of execution.
+
+use ddfuzz::exec::{Program, Target, Way};
+use ddfuzz::triage::{Crash, Triager, Verdict};
+
+/// A reproducer of each bug of the bundled targets (`tests/targets/bugs.rs`).
+fn bugs() -> Vec<(&'static str, Vec<u8>)> {
+    let underlined = [&[b'x'; 516][..], b"\n"].concat();
+    vec![
+        ("crtplot", b"t".to_vec()),
+        ("flex", vec![b'x'; 2121]),
+        ("nroff", b"\\D\n%0F".to_vec()),
+        ("nroff", b"\xc2\n".to_vec()),
+        ("nroff", b"\\$1".to_vec()),
+        ("troff", b"\\D\n".to_vec()),
+        ("troff", b"\xc2\n".to_vec()),
+        ("troff", b"\\f%".to_vec()),
+        ("ul", underlined),
+        ("units", vec![0x80; 77]),
+    ]
+}
+
+fn examine(target: &Target, way: Way, input: &[u8]) -> Crash {
+    match Triager::of_target(target, way).unwrap().examine(input) {
+        Ok(Verdict::Crash(crash)) => *crash,
+        other => panic!("{way}: {other:?}"),
+    }
+}
+
+#[test]
+fn every_bundled_bug_has_the_same_record_by_every_way() {
+    for (name, input) in bugs() {
+        let target = Target::new(Program::Bundled(name.to_owned()));
+        let command = examine(&target, Way::Command, &input);
+        assert_eq!(command.capture, "ptrace", "{name}");
+        for way in [Way::Inject, Way::Harness] {
+            let other = examine(&target, way, &input);
+            assert_eq!(other.keys, command.keys, "{name} by {way}");
+            assert_eq!(other.class, command.class, "{name} by {way}");
+            assert_eq!(other.ended, command.ended, "{name} by {way}");
+            let place = |crash: &Crash| crash.innermost_own().map(|frame| frame.place());
+            assert_eq!(place(&other), place(&command), "{name} by {way}");
+            assert_eq!(other.severity, command.severity, "{name} by {way}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Systems that lack what newer or more open ones have.
+
+use std::process::Command;
+
+use ddfuzz::exec::{Ended, Freshness, Way, start};
+
+use crate::programs::{compile, target};
+use crate::stage;
+
+#[test]
+fn an_old_and_strict_kernel_is_good_enough() {
+    let wrapper = compile("odd_system", &[]);
+    let mut command = Command::new(&wrapper.path);
+    let refused = |number: i64, errno: i32| format!("{number}:{errno}");
+    command
+        .arg(refused(libc::SYS_close_range, libc::ENOSYS))
+        .arg(refused(libc::SYS_personality, libc::EPERM))
+        .arg(refused(libc::SYS_landlock_create_ruleset, libc::ENOSYS))
+        .arg("--")
+        .arg(std::env::current_exe().unwrap());
+    stage::prepare(&mut command, "odd system", &["ways::"], &wrapper.path);
+    stage::play(&mut command);
+}
+
+#[test]
+fn processes_are_swept_away_by_kernels_that_do_not_list_children() {
+    let runtime = format!("-I{}/runtime", env!("CARGO_MANIFEST_DIR"));
+    for files in ["/proc/thread-self/children", "/nonexistent"] {
+        let define = format!("-DOUR_CHILDREN=\"{files}\"");
+        let program = compile("sweeper", &[&runtime, &define]);
+        let status = Command::new(&program.path).status().unwrap();
+        assert!(status.success(), "{files}: {status}");
+    }
+}
+
+#[test]
+fn a_strict_umask_changes_nothing() {
+    let program = compile("hostile", &[]);
+    let mut command = stage::command(
+        "umask",
+        &["odd_system::under_a_strict_umask"],
+        &program.path,
+    );
+    // SAFETY: umask is async-signal-safe and always succeeds.
+    unsafe {
+        std::os::unix::process::CommandExt::pre_exec(&mut command, || {
+            libc::umask(0o077);
+            Ok(())
+        });
+    }
+    stage::play(&mut command);
+}
+
+#[test]
+fn under_a_strict_umask_targets_are_nobody_and_read_their_files() {
+    if !stage::plays("umask") {
+        return;
+    }
+    let mut target = ddfuzz::exec::Target::new(ddfuzz::exec::Program::Path(stage::given()));
+    target.args = vec!["@@".into()];
+    for way in [Way::Command, Way::Inject] {
+        let mut executor = start(&target, Some(way), Freshness::Fresh)
+            .unwrap()
+            .executor;
+        assert_eq!(
+            executor.run(b"who\n").unwrap().ended,
+            Ended::Exit(0),
+            "{way}"
+        );
+        assert_eq!(
+            executor.run(b"crash\n").unwrap().ended,
+            Ended::Signal(11),
+            "{way}"
+        );
+    }
+    let bundled = ddfuzz::exec::Target::new(ddfuzz::exec::Program::Bundled("ul".to_owned()));
+    let mut harness = start(&bundled, None, Freshness::Fresh).unwrap().executor;
+    assert_eq!(harness.run(b"x").unwrap().ended, Ended::Exit(0));
+}
+
+#[test]
+fn too_few_descriptors_are_a_named_error() {
+    let program = compile("hostile", &[]);
+    let scene = "odd_system::with_few_descriptors";
+    let mut command = stage::command("descriptors", &[scene], &program.path);
+    // SAFETY: setrlimit is async-signal-safe, and the limit lives as long as the call.
+    unsafe {
+        std::os::unix::process::CommandExt::pre_exec(&mut command, || {
+            let few = libc::rlimit {
+                rlim_cur: 100,
+                rlim_max: 100,
+            };
+            libc::setrlimit(libc::RLIMIT_NOFILE, &few);
+            Ok(())
+        });
+    }
+    stage::play(&mut command);
+}
+
+#[test]
+fn with_few_descriptors_the_error_says_so() {
+    if !stage::plays("descriptors") {
+        return;
+    }
+    let mut plain = target(&compile("hostile", &[]));
+    plain.program = ddfuzz::exec::Program::Path(stage::given());
+    let error = start(&plain, None, Freshness::Fresh).err().unwrap();
+    assert!(error.to_string().contains("ulimit -n"), "{error}");
+}

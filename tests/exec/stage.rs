@@ -1,0 +1,57 @@
+//! Runs a part of this test program once more, as a process of its own: as another user, on
+//! another system, alone, or to be killed.
+
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// Which scene this process plays; not set in the process that cargo started.
+const SCENE: &str = "DDFUZZ_TEST_SCENE";
+
+/// Whether this process was started to play this scene.
+pub fn plays(scene: &str) -> bool {
+    std::env::var_os(SCENE).is_some_and(|played| played == scene)
+}
+
+/// What the scene was given: the program that it is about.
+pub fn given() -> std::path::PathBuf {
+    std::env::var_os("DDFUZZ_TEST_GIVEN").unwrap().into()
+}
+
+/// The command that plays `scene` in the tests whose names begin so.
+pub fn command(scene: &str, tests: &[&str], given: &Path) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    prepare(&mut command, scene, tests, given);
+    command
+}
+
+/// The same for a command that ends with the name of this program.
+pub fn prepare(command: &mut Command, scene: &str, tests: &[&str], given: &Path) {
+    command
+        .args(tests)
+        .args(["--nocapture", "--test-threads", "2"])
+        .env(SCENE, scene)
+        .env("DDFUZZ_TEST_GIVEN", given)
+        .stdin(Stdio::null());
+}
+
+/// Plays it to its end, which must be a good one, with at least one test.
+pub fn play(command: &mut Command) {
+    let output = command.output().unwrap();
+    let (said, complained) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert!(output.status.success(), "{said}\n{complained}");
+    assert!(!said.contains("running 0 tests"), "{said}");
+}
+
+/// Lets it begin.
+pub fn begin(command: &mut Command) -> Child {
+    command.stdout(Stdio::null()).spawn().unwrap()
+}
+
+/// Makes the process of `command` one of the user nobody.
+pub fn step_down(command: &mut Command) {
+    command.uid(65534).gid(65534).env("HOME", "/nonexistent");
+}
