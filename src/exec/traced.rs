@@ -31,7 +31,7 @@ struct Inner {
     server: Option<Server>,
     launch: Launch,
     input: Input,
-    scratch: Option<Scratch>,
+    scratch: Scratch,
     stderr: Stderr,
     way: Way,
     limits: Limits,
@@ -242,13 +242,10 @@ impl Drop for Traced {
         if !known {
             inner.server = None; // ends the child with everything else
         }
-        let inner = &mut *inner;
-        if let Some(scratch) = &mut inner.scratch {
-            match scratch.clean() {
-                Ok(Cleaned::Same) => {}
-                // A server would stand in a directory that is gone; the next start tells an error.
-                Ok(Cleaned::Replaced) | Err(_) => inner.server = None,
-            }
+        match inner.scratch.clean() {
+            Ok(Cleaned::Same) => {}
+            // A server would stand in a directory that is gone; the next start tells an error.
+            Ok(Cleaned::Replaced) | Err(_) => inner.server = None,
         }
     }
 }
