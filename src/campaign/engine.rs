@@ -10,6 +10,7 @@ use crossbeam::channel::{self, Receiver, RecvTimeoutError, Sender};
 use super::error::CampaignError;
 use super::finding::Chunk;
 use super::ledger::{Ledger, lock};
+use super::orders::{Word, minimize_entry, minimize_orders};
 use super::plan::Plan;
 use super::screen::{Progress, Screen};
 use super::settings::{DEFAULT_MAX_LEN, Settings, When};
@@ -28,8 +29,6 @@ const TICK: Duration = Duration::from_millis(200);
 const SAVE_EVERY: Duration = Duration::from_secs(2);
 
 type Report = Result<Chunk, ExecError>;
-/// What the minimizing worker says of an entry.
-type Word = (EntryId, Result<(), CampaignError>);
 
 /// Runs one call of the campaign that `store` belongs to. When `stop` turns true it saves its
 /// state and ends.
@@ -357,40 +356,6 @@ fn start_worker<'a>(shared: &'a Shared<'a>, settings: &Settings) -> Result<Worke
         triager: Triager::of_target(&minimizing.target, minimizing.way)?,
         reported: HashSet::new(),
     })
-}
-
-/// The minimizing worker: does as it is told until the orders end.
-fn minimize_orders(
-    store: &Mutex<Store>,
-    settings: &Settings,
-    stop: &AtomicBool,
-    orders: &Receiver<EntryId>,
-    word: &Sender<Word>,
-) {
-    for id in orders {
-        let result = minimize_entry(store, settings, stop, &id);
-        if word.send((id, result)).is_err() {
-            return;
-        }
-    }
-}
-
-/// Minimizes one entry; one whose crash is not seen again stays as it is.
-fn minimize_entry(
-    store: &Mutex<Store>,
-    settings: &Settings,
-    stop: &AtomicBool,
-    id: &EntryId,
-) -> Result<(), CampaignError> {
-    match settings.minimizing.entry(store, id, stop) {
-        Ok(_) => Ok(()),
-        Err(CampaignError::Minimize(MinimizeError::NotFailing { .. }))
-            if !stop.load(Ordering::Relaxed) =>
-        {
-            settings.minimizing.give_up(store, id)
-        }
-        Err(error) => Err(error),
-    }
 }
 
 /// Whether this is about the target, which the user's Ctrl-C may have reached as well.

@@ -15,6 +15,7 @@ mod finding;
 pub mod generator;
 mod ledger;
 mod minimizing;
+mod orders;
 mod plan;
 mod screen;
 mod settings;

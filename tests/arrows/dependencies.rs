@@ -54,8 +54,16 @@ const PLACES: &[(&str, &[&str])] = &[
         &["minimize", "store", "report", "campaign", "cli"],
     ),
     ("signal_hook", &["cli"]),
-    // Atomic writes; the directory for what is unpacked.
-    ("tempfile", &["files/atomic.rs", "exec/private_dir.rs"]),
+    // Atomic writes; the directory for what is unpacked; directories of unit tests.
+    (
+        "tempfile",
+        &[
+            "files/atomic.rs",
+            "exec/private_dir.rs",
+            "exec/input.rs",
+            "exec/scratch.rs",
+        ],
+    ),
     // The library's errors; those of the command line are `cli/failure.rs`.
     (
         "thiserror",

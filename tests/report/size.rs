@@ -5,7 +5,7 @@ use std::time::Duration;
 use ddfuzz::report::size::{bytes, counted, duration, grouped, reduction};
 
 #[test]
-fn sizes_are_exact_below_a_kibibyte_and_rounded_above() {
+fn sizes_are_exact_below_ten_thousand_bytes_and_rounded_above() {
     for (size, text) in [
         (0, "0 bytes"),
         (1, "1 byte"),
@@ -23,7 +23,7 @@ fn sizes_are_exact_below_a_kibibyte_and_rounded_above() {
 #[test]
 fn a_reduction_names_its_unit_once_where_it_is_the_same() {
     assert_eq!(reduction(40, 6), "40 → 6 bytes");
-    assert_eq!(reduction(1000, 1), "1000 → 1 byte");
+    assert_eq!(reduction(1000, 1), "1,000 → 1 byte");
     assert_eq!(reduction(1 << 20, 0), "1.0 MiB → 0 bytes");
 }
 
