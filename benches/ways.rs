@@ -8,7 +8,7 @@
 
 use std::time::{Duration, Instant};
 
-use ddfuzz::exec::{Ended, Freshness, Program, Target, Way, start};
+use ddfuzz::exec::{Ended, Executor, Freshness, Program, Target, Way, start};
 
 /// How much is measured.
 struct Plan {
@@ -26,67 +26,97 @@ fn main() {
         Some(path) => Target::new(Program::Path(path.into())),
         None => Target::new(Program::Bundled("ul".to_owned())),
     };
-    let (runs, rounds) = if measures { (2000, 5) } else { (20, 1) };
+    let (runs, rounds) = if measures { (1000, 11) } else { (20, 1) };
     let plan = Plan { runs, rounds };
     println!("{runs} runs a round, median of {rounds} rounds");
     println!(
         "{:<18}{:>12}{:>12}{:>12}{:>10}",
         "way", "runs/s", "wall µs", "CPU µs", "ratio"
     );
-    let mut floor = None;
-    for (way, freshness, name) in [
+    let ways = [
         (Way::Command, Freshness::Shared, "command"),
         (Way::Inject, Freshness::Shared, "inject"),
         (Way::Harness, Freshness::Fresh, "harness, fresh"),
         (Way::Harness, Freshness::Shared, "harness, shared"),
-    ] {
-        match measure(&plan, &target, way, freshness) {
-            Ok((wall, cpu)) => {
-                let base = *floor.get_or_insert(wall);
-                println!(
-                    "{name:<18}{:>12.0}{:>12.1}{:>12.1}{:>9.1}x",
-                    1.0 / wall.as_secs_f64(),
-                    wall.as_secs_f64() * 1e6,
-                    cpu.as_secs_f64() * 1e6,
-                    base.as_secs_f64() / wall.as_secs_f64(),
-                );
-            }
+    ];
+    let mut subjects = Vec::new();
+    for (way, freshness, name) in ways {
+        match start(&target, Some(way), freshness) {
+            Ok(started) => subjects.push(Subject::new(name, started.executor)),
             Err(error) => println!("{name:<18} {error}"),
         }
     }
+    // Round by round, each way in its turn, so that a busy moment of the machine hits all alike.
+    for _ in 0..plan.rounds {
+        for subject in &mut subjects {
+            subject.measure(plan.runs);
+        }
+    }
+    let floor = subjects[0].median(|round| round.wall);
+    for subject in &mut subjects {
+        let (wall, cpu) = (
+            subject.median(|round| round.wall),
+            subject.median(|round| round.cpu),
+        );
+        println!(
+            "{:<18}{:>12.0}{:>12.1}{:>12.1}{:>9.1}x",
+            subject.name,
+            1.0 / wall.as_secs_f64(),
+            wall.as_secs_f64() * 1e6,
+            cpu.as_secs_f64() * 1e6,
+            floor.as_secs_f64() / wall.as_secs_f64(),
+        );
+    }
 }
 
-/// Median wall and CPU time of one run.
-fn measure(
-    plan: &Plan,
-    target: &Target,
-    way: Way,
-    freshness: Freshness,
-) -> Result<(Duration, Duration), ddfuzz::exec::ExecError> {
-    let mut executor = start(target, Some(way), freshness)?.executor;
-    let input: Vec<u8> = (0..1000u32)
-        .map(|i| {
-            if i % 60 == 59 {
-                b'\n'
-            } else {
-                b' ' + (i % 90) as u8
-            }
-        })
-        .collect();
-    let mut rounds: Vec<(Duration, Duration)> = Vec::new();
-    for _ in 0..plan.rounds {
+/// What one run of a round cost.
+#[derive(Clone, Copy)]
+struct Round {
+    wall: Duration,
+    cpu: Duration,
+}
+
+/// One way under measurement.
+struct Subject {
+    name: &'static str,
+    executor: Box<dyn Executor>,
+    rounds: Vec<Round>,
+}
+
+impl Subject {
+    fn new(name: &'static str, executor: Box<dyn Executor>) -> Subject {
+        Subject {
+            name,
+            executor,
+            rounds: Vec::new(),
+        }
+    }
+
+    fn measure(&mut self, runs: u32) {
+        let input = input();
         let (began, cpu) = (Instant::now(), machine_cpu());
-        for _ in 0..plan.runs {
-            let ended = executor.run(&input)?.ended;
+        for _ in 0..runs {
+            let ended = self.executor.run(&input).expect("the target runs").ended;
             assert!(matches!(ended, Ended::Exit(_)), "{ended}");
         }
-        rounds.push((
-            began.elapsed() / plan.runs,
-            (machine_cpu() - cpu) / plan.runs,
-        ));
+        let (wall, cpu) = (began.elapsed() / runs, (machine_cpu() - cpu) / runs);
+        self.rounds.push(Round { wall, cpu });
     }
-    rounds.sort();
-    Ok(rounds[plan.rounds / 2])
+
+    fn median(&self, of: impl Fn(&Round) -> Duration) -> Duration {
+        let mut all: Vec<Duration> = self.rounds.iter().map(of).collect();
+        all.sort();
+        all[all.len() / 2]
+    }
+}
+
+/// Lines of 59 printable bytes, 1000 bytes in all.
+fn input() -> Vec<u8> {
+    let byte = |i: u32| match i % 60 {
+        59 => b'\n',
+        _ => b' ' + (i % 90) as u8,
+    };
+    (0..1000).map(byte).collect()
 }
 
 /// CPU time that the whole machine has spent: servers are no children of ours that rusage

@@ -5,15 +5,19 @@ use std::process::{Child, Command};
 const HINT: &str = "hint: install a C compiler with its C library's headers (gcc or clang; on \
                     Debian `apt install gcc libc6-dev`), or name one in the variable CC";
 
-/// The compiler, ready for arguments.
+/// The compiler, ready for arguments. Names of sources in the debug information begin at the
+/// project: they are shown to users, to whom the root of the building machine means nothing.
 pub fn command() -> Command {
-    cc::Build::new()
+    let mut command = cc::Build::new()
         .opt_level(1)
         .debug(true)
         .pic(false)
         .force_frame_pointer(true)
         .get_compiler()
-        .to_command()
+        .to_command();
+    let here = std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
+    command.arg(format!("-ffile-prefix-map={here}=ddfuzz"));
+    command
 }
 
 /// Starts a compilation of `what`.

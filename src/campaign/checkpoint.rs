@@ -17,6 +17,10 @@ pub(super) struct Checkpoint {
     pub(super) goal: Option<u64>,
     /// Runs that ended in each group, by kind and major key (12 hex digits), up to `next`.
     pub(super) seen: BTreeMap<Kind, BTreeMap<String, u64>>,
+    /// The greatest length of the inputs, in bytes: with another one, a run would have another
+    /// input than its number says.
+    #[serde(default)]
+    pub(super) max_len: Option<u64>,
     /// Groups of crashes that were there before the campaign.
     pub(super) known_before: BTreeSet<String>,
 }

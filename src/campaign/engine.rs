@@ -10,8 +10,9 @@ use crossbeam::channel::{self, Receiver, RecvTimeoutError, Sender};
 use super::error::CampaignError;
 use super::finding::Chunk;
 use super::ledger::{Ledger, lock};
+use super::plan::Plan;
 use super::screen::{Progress, Screen};
-use super::settings::{Settings, When};
+use super::settings::{DEFAULT_MAX_LEN, Settings, When};
 use super::summary::Summary;
 use super::worker::{Shared, Worker};
 use crate::exec::{ExecError, Freshness, start};
@@ -44,11 +45,16 @@ pub fn run(
     stop: &AtomicBool,
 ) -> Result<Summary, CampaignError> {
     let mut ledger = Ledger::open(store, campaign)?;
+    let plan = Plan {
+        seed: settings.seed,
+        max_len: max_len(settings.max_len, ledger.checkpoint.max_len)?,
+    };
+    ledger.checkpoint.max_len = Some(plan.max_len);
     ledger.checkpoint.begin_count(settings.runs);
     ledger.save()?;
     let began = Instant::now();
     let shared = Shared {
-        plan: settings.plan,
+        plan,
         next: AtomicU64::new(ledger.checkpoint.next),
         end: ledger.checkpoint.goal.unwrap_or(u64::MAX),
         stop,
@@ -72,6 +78,14 @@ pub fn run(
     engine.campaign(&shared)
 }
 
+/// The greatest length asked for, which has to be that of the campaign so far.
+fn max_len(asked: Option<u64>, so_far: Option<u64>) -> Result<u64, CampaignError> {
+    match (asked, so_far) {
+        (Some(now), Some(was)) if now != was => Err(CampaignError::OtherLengths { was, now }),
+        (asked, so_far) => Ok(asked.or(so_far).unwrap_or(DEFAULT_MAX_LEN)),
+    }
+}
+
 struct Engine<'a> {
     store: &'a Mutex<Store>,
     settings: &'a Settings,
@@ -91,15 +105,15 @@ struct Engine<'a> {
 impl Engine<'_> {
     fn campaign(mut self, shared: &Shared<'_>) -> Result<Summary, CampaignError> {
         if self.settings.when != When::Off {
-            self.enqueue(false)?;
+            self.enqueue_founders()?;
         }
         let fuzzed = self.fuzz(shared);
         let saved = self.ledger.save();
         let fuzzed = fuzzed?;
         saved?;
-        if self.settings.when != When::Off && !self.stopped() {
-            self.enqueue(true)?;
+        if self.settings.when != When::Off {
             self.minimize_queue()?;
+            self.minimize_slips()?;
         }
         if !self.stopped() && self.ledger.checkpoint.goal == Some(self.ledger.checkpoint.next) {
             self.ledger.checkpoint.goal = None;
@@ -182,8 +196,12 @@ impl Engine<'_> {
             self.give_out(order)?;
             match reports.recv_timeout(TICK) {
                 Ok(chunk) => {
-                    let chunk = chunk?;
-                    waiting.insert(chunk.first, chunk);
+                    match chunk {
+                        Ok(chunk) => drop(waiting.insert(chunk.first, chunk)),
+                        // The user's Ctrl-C may have reached a starting target, too.
+                        Err(_) if self.stopped() => {}
+                        Err(error) => return Err(error.into()),
+                    }
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
@@ -247,6 +265,22 @@ impl Engine<'_> {
         Ok(())
     }
 
+    /// Minimizes the groups that were only slipped into, one by one, for each may slip into
+    /// further ones: which is next does not depend on what an earlier call had queued.
+    fn minimize_slips(&mut self) -> Result<(), CampaignError> {
+        while !self.stopped() {
+            let pending = self.ledger.pending(true)?;
+            let fresh = |id: &EntryId| !self.muted(id.major()) && !self.taken.contains(id);
+            let Some(id) = pending.into_iter().find(fresh) else {
+                return Ok(());
+            };
+            self.taken.insert(id.clone());
+            self.queue.push_back(id);
+            self.minimize_queue()?;
+        }
+        Ok(())
+    }
+
     /// Waits for the minimizing worker, whose orders have ended.
     fn hear_out(&mut self, words: &Receiver<Word>) -> Result<(), CampaignError> {
         while let Ok((id, result)) = words.recv() {
@@ -262,6 +296,7 @@ impl Engine<'_> {
     ) -> Result<(), CampaignError> {
         match result {
             Err(CampaignError::Minimize(MinimizeError::Interrupted { .. })) => return Ok(()),
+            Err(error) if self.stopped() && is_of_target(&error) => return Ok(()),
             Err(error) => return Err(error),
             Ok(()) => {}
         }
@@ -275,9 +310,9 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Queues what is still to be minimized.
-    fn enqueue(&mut self, slipped: bool) -> Result<(), CampaignError> {
-        for id in self.ledger.pending(slipped)? {
+    /// Queues what an earlier call left to be minimized.
+    fn enqueue_founders(&mut self) -> Result<(), CampaignError> {
+        for id in self.ledger.pending(false)? {
             if !self.muted(id.major()) && self.taken.insert(id.clone()) {
                 self.queue.push_back(id);
             }
@@ -349,9 +384,20 @@ fn minimize_entry(
 ) -> Result<(), CampaignError> {
     match settings.minimizing.entry(store, id, stop) {
         Ok(_) => Ok(()),
-        Err(CampaignError::Minimize(MinimizeError::NotFailing { .. })) => {
+        Err(CampaignError::Minimize(MinimizeError::NotFailing { .. }))
+            if !stop.load(Ordering::Relaxed) =>
+        {
             settings.minimizing.give_up(store, id)
         }
         Err(error) => Err(error),
     }
+}
+
+/// Whether this is about the target, which the user's Ctrl-C may have reached as well.
+fn is_of_target(error: &CampaignError) -> bool {
+    matches!(
+        error,
+        CampaignError::Exec(_)
+            | CampaignError::Minimize(MinimizeError::Oracle(_) | MinimizeError::NotFailing { .. })
+    )
 }

@@ -13,6 +13,14 @@ pub enum CampaignError {
     /// The output directory cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The campaign is resumed with inputs of other lengths.
+    #[error("the campaign has inputs of up to {was} bytes and cannot be resumed with {now}")]
+    OtherLengths {
+        /// Its greatest length, in bytes.
+        was: u64,
+        /// The one asked for.
+        now: u64,
+    },
     /// A minimization failed for another reason than its target.
     #[error(transparent)]
     Minimize(#[from] MinimizeError),

@@ -118,8 +118,9 @@ impl<'a> Ledger<'a> {
         Ok(())
     }
 
-    /// Groups of crashes without an ended minimization, as the entry to minimize: the founder.
-    /// `slipped`: those that were only slipped into as well.
+    /// Groups of crashes without an ended minimization, as the entry to minimize: the founder,
+    /// those first whose minimization was cut off. `slipped`: those that were only slipped into
+    /// as well.
     pub(super) fn pending(&self, slipped: bool) -> Result<Vec<EntryId>, StoreError> {
         let store = lock(self.store);
         let mut pending = Vec::new();
@@ -136,11 +137,12 @@ impl<'a> Ledger<'a> {
             if let Some(entry) = founder
                 && (slipped || !matches!(entry.crash.found, Some(Found::Slip { .. })))
             {
-                pending.push((rank(entry.crash.found.as_ref()), entry.id.clone()));
+                let begun = entry.id.log(store.reader().root()).exists();
+                pending.push((!begun, rank(entry.crash.found.as_ref()), entry.id.clone()));
             }
         }
         pending.sort();
-        Ok(pending.into_iter().map(|(_, id)| id).collect())
+        Ok(pending.into_iter().map(|(_, _, id)| id).collect())
     }
 
     /// Groups of crashes that were not there before the campaign.

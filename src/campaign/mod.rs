@@ -26,5 +26,5 @@ pub use error::CampaignError;
 pub use minimizing::{Finished, Minimizing};
 pub use plan::Plan;
 pub use screen::{Progress, Screen, Silent};
-pub use settings::{Settings, When};
+pub use settings::{DEFAULT_MAX_LEN, Settings, When};
 pub use summary::Summary;

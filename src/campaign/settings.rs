@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::minimizing::Minimizing;
-use super::plan::Plan;
 
 /// When a new group is minimized (`--minimize`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,11 +19,17 @@ pub enum When {
     Off,
 }
 
+/// The greatest length of an input where nobody says another, in bytes.
+pub const DEFAULT_MAX_LEN: u64 = 1 << 20;
+
 /// The settings of one call of a campaign.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The inputs.
-    pub plan: Plan,
+    /// The seed of all inputs.
+    pub seed: u64,
+    /// The greatest length of an input, in bytes; `None`: that of the campaign so far, or
+    /// [`DEFAULT_MAX_LEN`].
+    pub max_len: Option<u64>,
     /// Runs that this call makes.
     pub runs: Option<u64>,
     /// Wall time that this call fuzzes.

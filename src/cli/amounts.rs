@@ -36,6 +36,22 @@ pub fn size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "that is too much".to_owned())
 }
 
+/// Reads a time of at least a millisecond: a limit.
+pub fn time_limit(text: &str) -> Result<Duration, String> {
+    match time(text)? {
+        limit if limit < Duration::from_millis(1) => Err("it is less than 1ms".to_owned()),
+        limit => Ok(limit),
+    }
+}
+
+/// Reads a size of at least a byte: a limit.
+pub fn size_limit(text: &str) -> Result<u64, String> {
+    match size(text)? {
+        0 => Err("it is nothing".to_owned()),
+        limit => Ok(limit),
+    }
+}
+
 fn split(text: &str) -> (&str, &str) {
     let end = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
@@ -62,5 +78,7 @@ mod tests {
             assert!(time(text).is_err(), "{text}");
         }
         assert!(size("99999999999G").is_err());
+        assert!(time_limit("0").is_err() && time_limit("0.1ms").is_err());
+        assert!(size_limit("0K").is_err());
     }
 }

@@ -49,9 +49,14 @@ impl Failure {
         .path(path)
     }
 
-    /// Names the path concerned.
+    /// Names the path concerned, also in a message that does not do so itself.
     pub fn path(mut self, path: &Path) -> Failure {
-        self.report.error.path = Some(path.to_owned());
+        let error = &mut self.report.error;
+        let shown = path.display().to_string();
+        if !error.message.contains(&shown) {
+            error.message = format!("{shown}: {}", error.message);
+        }
+        error.path = Some(std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
         self
     }
 
@@ -135,11 +140,18 @@ impl From<StoreError> for Failure {
 
 impl From<LogError> for Failure {
     fn from(error: LogError) -> Failure {
-        let exit = match &error {
-            LogError::Disagrees { .. } => Exit::Found,
-            _ => Exit::Usage,
-        };
-        Failure::new(exit, "log", &error)
+        match &error {
+            LogError::Disagrees { .. } => Failure::new(Exit::Found, "log", &error),
+            LogError::Io { path, source, .. } => match source.kind() {
+                io::ErrorKind::StorageFull => Failure::new(Exit::Usage, "disk-full", &error)
+                    .hint("free some space; `--resume` goes on with what is stored"),
+                io::ErrorKind::ReadOnlyFilesystem => Failure::new(Exit::Usage, "read-only", &error)
+                    .hint("choose a place that can be written"),
+                _ => Failure::new(Exit::Usage, "log", &error),
+            }
+            .path(path),
+            _ => Failure::new(Exit::Usage, "log", &error),
+        }
     }
 }
 
@@ -179,6 +191,9 @@ impl From<CampaignError> for Failure {
             CampaignError::Exec(error) => error.into(),
             CampaignError::Store(error) => error.into(),
             CampaignError::Minimize(error) => error.into(),
+            CampaignError::OtherLengths { was, .. } => {
+                Failure::usage(&error).hint(format!("resume it with --max-len {was}"))
+            }
         }
     }
 }

@@ -1,5 +1,7 @@
 //! `ddfuzz log show|replay|verify`: reads, rebuilds and proves a minimization.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
@@ -10,7 +12,7 @@ use super::{Exit, Failure, Output};
 use crate::campaign::Minimizing;
 use crate::exec::Target;
 use crate::files::atomic;
-use crate::minimize::log::{ContentHash, Line, Log, StartLine};
+use crate::minimize::log::{ContentHash, Line, Log, LogError, Source, StartLine};
 use crate::minimize::{Claim, Counts, Held, Proved, Replayed, replay, verify};
 use crate::report::size;
 
@@ -67,8 +69,16 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     }
 }
 
-fn read(path: &Path) -> Result<(Log, StartLine), Failure> {
-    let log = Log::read(path).map_err(|error| Failure::from(error).path(path))?;
+/// Reads a log; `damaged` is the exit where it is one, but a line of it is not understood.
+fn read(path: &Path, damaged: Exit) -> Result<(Log, StartLine), Failure> {
+    let log = Log::read(path).map_err(|error| {
+        let malformed = matches!(error, LogError::Malformed { .. });
+        let mut failure = Failure::from(error).path(path);
+        if malformed && names_itself(path) {
+            failure.exit = damaged;
+        }
+        failure
+    })?;
     match log.start.clone() {
         Some(start) => Ok((log, start)),
         None => {
@@ -80,6 +90,16 @@ fn read(path: &Path) -> Result<(Log, StartLine), Failure> {
         }
     }
 }
+
+/// Whether a file begins like a log, whatever became of it behind that.
+fn names_itself(path: &Path) -> bool {
+    let mut begins = [0; START.len()];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut begins));
+    read.is_ok() && begins == *START
+}
+
+/// What every log begins with.
+const START: &[u8; 21] = br#"{"v":1,"kind":"start""#;
 
 impl LogArgs {
     /// The input that the log is about.
@@ -101,7 +121,7 @@ impl LogArgs {
         })?;
         if ContentHash::of(&input) != start.input_blake3 {
             let message = format!("{} is not the input of this log", path.display());
-            return Err(Failure::usage(message)
+            return Err(Failure::new(Exit::Found, "input", message)
                 .path(&path)
                 .hint("name it with --input FILE"));
         }
@@ -121,15 +141,17 @@ struct Shown {
     start: StartLine,
     steps: Vec<Step>,
     tests: u64,
+    executed: u64,
     claim: Option<Claim>,
 }
 
 fn show(path: &Path, output: &Output) -> Result<Exit, Failure> {
-    let (log, start) = read(path)?;
+    let (log, start) = read(path, Exit::Usage)?;
     let mut shown = Shown {
         start,
         steps: Vec::new(),
         tests: 0,
+        executed: 0,
         claim: None,
     };
     let mut text = format!(
@@ -142,7 +164,10 @@ fn show(path: &Path, output: &Output) -> Result<Exit, Failure> {
     );
     for (_, line) in &log.lines {
         match line {
-            Line::Test(_) => shown.tests += 1,
+            Line::Test(test) => {
+                shown.tests += 1;
+                shown.executed += u64::from(test.source == Source::Run);
+            }
             Line::Reduce(step) => {
                 text.push_str(&format!(
                     "{:>10}  {:>10}  {}\n",
@@ -159,9 +184,14 @@ fn show(path: &Path, output: &Output) -> Result<Exit, Failure> {
             Line::Start(_) | Line::Check(_) => {}
         }
     }
+    let tests = format!(
+        "{}, {} of them run",
+        size::counted(shown.tests, "test"),
+        size::grouped(shown.executed)
+    );
     text.push_str(&match shown.claim {
-        Some(claim) => format!("{}: {claim}", size::counted(shown.tests, "test")),
-        None => format!("{} so far: not ended", size::counted(shown.tests, "test")),
+        Some(claim) => format!("{tests}: {claim}"),
+        None => format!("{tests} so far: not ended"),
     });
     output.result(&text, &shown);
     Ok(Exit::Done)
@@ -178,7 +208,7 @@ struct Rebuilt {
 }
 
 fn rebuild(args: &LogArgs, out: Option<&Path>, output: &Output) -> Result<Exit, Failure> {
-    let (log, start) = read(&args.log)?;
+    let (log, start) = read(&args.log, Exit::Found)?;
     let input = args.read_input(&start)?;
     let replayed: Replayed =
         replay(&input, &log).map_err(|error| Failure::from(error).path(&args.log))?;
@@ -220,7 +250,7 @@ struct Proven {
 }
 
 fn prove(args: &LogArgs, target: &TargetArgs, output: &Output) -> Result<Exit, Failure> {
-    let (log, start) = read(&args.log)?;
+    let (log, start) = read(&args.log, Exit::Found)?;
     let input = args.read_input(&start)?;
     let Some(key) = &start.key else {
         return Err(Failure::usage("the log holds no crash to verify").path(&args.log));
@@ -246,11 +276,14 @@ fn prove(args: &LogArgs, target: &TargetArgs, output: &Output) -> Result<Exit, F
     };
     let of = format!(
         "{} of {}",
-        proven.proved.done,
+        size::grouped(proven.proved.done),
         size::counted(proven.proved.of, "removal")
     );
     let text = match (proven.holds, &verified.counterexample) {
-        (true, _) => format!("{} holds: the result fails, {of} do not", proven.claim),
+        (true, _) => format!(
+            "{} holds: the result fails, and no longer after any removal ({of})",
+            proven.claim
+        ),
         (false, Some(found)) => format!(
             "{} does not hold: without the byte at {} it still fails",
             proven.claim, found.at.start

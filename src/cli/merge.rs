@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::{Exit, Failure, Output};
+use crate::report::size;
 use crate::store::{Kind, Reader, merge};
 
 /// Merge output directories into one: the union of their findings
@@ -30,7 +31,11 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     merge(&args.outs, &args.out)?;
     let groups = Reader::open(&args.out)?.groups(Kind::Crash)?.len() as u64;
     let path = std::path::absolute(&args.out).unwrap_or(args.out);
-    let text = format!("{groups} groups of crashes in {}", path.display());
+    let text = format!(
+        "{} of crashes in {}",
+        size::counted(groups, "group"),
+        path.display()
+    );
     output.result(
         &text,
         &Merged {

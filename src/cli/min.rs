@@ -1,6 +1,7 @@
 //! `ddfuzz min`: minimizes one failing input.
 
 use std::cell::RefCell;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
@@ -62,9 +63,13 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let search = crate::minimize::search_by_name(&args.search, &input);
     search.map_err(Failure::usage)?;
     let target = args.target.target()?;
-    let way = args.target.probe(&target)?.executor.way();
     let place = Place::choose(&args)?;
-    let crash = baseline(&args.input, &input, &target, way)?;
+    let stop = signals::stop_flag()?;
+    let started = signals::unless_stopped(&stop, args.target.probe(&target))?;
+    let way = started.executor.way();
+    drop(started);
+    let crash = baseline(&args.input, &input, &target, way);
+    let crash = signals::unless_stopped(&stop, crash)?;
     output.detail(&format!(
         "{} in group {}, by {way}",
         crash.class,
@@ -81,16 +86,20 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
             no_cache: args.no_cache,
             seed: None,
         },
-        stop: &*signals::stop_flag()?,
+        stop: &stop,
         args: &args,
         crash,
         input,
     };
+    if args.force {
+        place.clear()?;
+    }
     let began = Instant::now();
-    let (finished, mut record) = match &place {
-        Place::File { result, log } => job.into_file(result, log)?,
-        Place::Directory(out) => job.into_directory(out)?,
+    let done = match &place {
+        Place::File { result, log } => job.into_file(result, log),
+        Place::Directory(out) => job.into_directory(out),
     };
+    let (finished, mut record) = signals::unless_stopped(&stop, done)?;
     record.wall_ms = began.elapsed().as_millis() as u64;
     for warning in &finished.minimized.warnings {
         output.say(&format!("warning: {warning}"));
@@ -149,18 +158,47 @@ impl Place {
             .clone()
             .unwrap_or_else(|| with_ending(&result, ".log.jsonl"));
         for file in [&result, &log] {
-            if !file.exists() || args.resume {
-                continue;
+            if is_same_file(file, &args.input) {
+                let message = format!("{} is the input, which is only read", file.display());
+                return Err(Failure::usage(message)
+                    .path(file)
+                    .hint("name another file with -o or --log"));
             }
-            if !args.force {
+            if file.exists() && !args.resume && !args.force {
                 let message = format!("{} exists already", file.display());
                 return Err(Failure::new(Exit::Usage, "exists", message)
                     .path(file)
                     .hint("--resume goes on with it, --force overwrites it, -o names another"));
             }
-            std::fs::remove_file(file).map_err(|e| Failure::file(file, "removing", &e))?;
+        }
+        if result == log || is_same_file(&result, &log) {
+            let message = format!("{} would be result and log in one", log.display());
+            return Err(Failure::usage(message)
+                .path(&log)
+                .hint("name another file with --log"));
         }
         Ok(Place::File { result, log })
+    }
+
+    /// Removes what `--force` allows to overwrite; only once there is something to put there.
+    fn clear(&self) -> Result<(), Failure> {
+        let Place::File { result, log } = self else {
+            return Ok(());
+        };
+        for file in [result, log] {
+            if file.exists() {
+                std::fs::remove_file(file).map_err(|e| Failure::file(file, "removing", &e))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether two names lead to one file.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    match (one.metadata(), other.metadata()) {
+        (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
+        _ => false,
     }
 }
 
@@ -289,7 +327,9 @@ fn text(record: &MinRecord, finished: &Finished) -> String {
         ),
         false => format!(
             "{}, {} of {} proved",
-            record.claim, record.proved.done, record.proved.of
+            record.claim,
+            size::grouped(record.proved.done),
+            size::grouped(record.proved.of)
         ),
     };
     format!(

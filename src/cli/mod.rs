@@ -82,11 +82,14 @@ fn usage(error: &clap::Error) -> ExitCode {
         let _ = error.print();
         return Exit::Done.into();
     }
-    if std::env::args_os().any(|arg| arg == "--json") {
+    // What stands behind `--` is the target's.
+    let mut own = std::env::args_os().take_while(|arg| arg != "--");
+    if own.any(|arg| arg == "--json") {
         let message = error.to_string();
-        let failure =
-            Failure::usage(message.lines().next().unwrap_or("wrong usage")).hint("see --help");
-        Output::json().failure(&failure);
+        let sentence = message.lines().take_while(|line| !line.is_empty());
+        let sentence = sentence.map(str::trim).collect::<Vec<_>>().join(" ");
+        let sentence = sentence.trim_start_matches("error: ");
+        Output::json().failure(&Failure::usage(sentence).hint("see --help"));
     } else {
         let _ = error.print();
     }

@@ -9,6 +9,7 @@ use super::failure::Failure;
 
 /// Options of every command.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "What is said")]
 pub struct Output {
     /// Print one JSON object on stdout and nothing else there
     #[arg(long, global = true)]
@@ -49,14 +50,14 @@ impl Output {
     /// A message for people, on stderr.
     pub fn say(&self, text: &str) {
         if !self.quiet {
-            eprintln!("{text}");
+            tell(text);
         }
     }
 
     /// A message for people who want to know more.
     pub fn detail(&self, text: &str) {
         if self.verbose {
-            eprintln!("{text}");
+            tell(text);
         }
     }
 
@@ -68,8 +69,7 @@ impl Output {
             }),
             false => text.trim_end().to_owned(),
         };
-        // Whoever closed stdout does not want the rest.
-        let _ = writeln!(std::io::stdout(), "{line}");
+        print(&line);
     }
 
     /// Why there is no result.
@@ -79,8 +79,8 @@ impl Output {
         }
         let text = failure.to_string();
         match self.colored() {
-            true => eprintln!("{}", text.replacen("error:", "\x1b[1;31merror:\x1b[0m", 1)),
-            false => eprintln!("{text}"),
+            true => tell(&text.replacen("error:", "\x1b[1;31merror:\x1b[0m", 1)),
+            false => tell(&text),
         }
     }
 
@@ -94,4 +94,14 @@ impl Output {
             }
         }
     }
+}
+
+/// A line on stdout. Whoever closed it does not want the rest: `ddfuzz show | head` is no error.
+pub fn print(line: &str) {
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
+
+/// A line on stderr, if anybody listens.
+pub fn tell(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }

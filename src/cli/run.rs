@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, amounts, show, signals, ui};
-use crate::campaign::{self, Minimizing, Plan, Settings, Summary, When};
+use crate::campaign::{self, Minimizing, Settings, Summary, When};
 use crate::exec::{Program, Target, TargetRecord, Way, bundled};
 use crate::files::OsText;
 use crate::report::{GroupView, RunGroup, RunResult, groups_table, size};
@@ -40,9 +40,9 @@ pub struct Args {
     /// The seed of all inputs [default: from the clock]
     #[arg(long)]
     seed: Option<u64>,
-    /// Longest input
-    #[arg(long, value_name = "SIZE", value_parser = amounts::size, default_value = "1M")]
-    max_len: u64,
+    /// Longest input [default: 1M]
+    #[arg(long, value_name = "SIZE", value_parser = amounts::size)]
+    max_len: Option<u64>,
     /// When new groups are minimized
     #[arg(long, value_enum, default_value_t = WhenArg::Inline)]
     minimize: WhenArg,
@@ -104,11 +104,10 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         .map(read_known)
         .transpose()?
         .unwrap_or_default();
-    let started = args.target.probe(&target)?;
+    let stop = signals::stop_flag()?;
+    let started = signals::unless_stopped(&stop, args.target.probe(&target))?;
     let way = started.executor.way();
     output.detail(&format!("running by {way}: {}", started.why));
-    drop(started);
-    let stop = signals::stop_flag()?;
     let (store, campaign) = open_store(&args, &target, way)?;
     let resumed = args.resume && store.resumed();
     let seed = campaign.seed.unwrap_or_default();
@@ -118,6 +117,9 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let mut line = ui::Line::new(output);
     let summary = campaign::run(&store, &campaign.id, &settings, &mut line, &stop);
     drop(line);
+    // Only now: while it lives, what it has unpacked is there for the workers. Were they to unpack
+    // it at the same time, one might find it being written by another.
+    drop(started);
     let store = store
         .into_inner()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -127,10 +129,8 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
 fn settings(args: &Args, target: Target, way: Way, seed: u64, known: BTreeSet<String>) -> Settings {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     Settings {
-        plan: Plan {
-            seed,
-            max_len: args.max_len,
-        },
+        seed,
+        max_len: args.max_len,
         runs: args.runs,
         time: args.time,
         jobs: args.jobs.map_or(processors, |jobs| jobs as usize),
@@ -275,13 +275,16 @@ fn report(
         exec: way,
         resumed,
     };
+    let table = match views.is_empty() {
+        true => String::new(),
+        false => groups_table(&views, ui::stdout_width()) + "\n",
+    };
     let text = format!(
-        "{}\n{} runs in {seconds:.1} s ({:.0}/s by {way}): {} groups of crashes, {} new; all in {}",
-        groups_table(&views, ui::stdout_width()),
-        size::grouped(summary.runs),
-        result.runs_per_s,
-        counts[0],
-        summary.new_groups,
+        "{table}{} in {seconds:.1} s ({}/s by {way}): {} of crashes, {} new; all in {}",
+        size::counted(summary.runs, "run"),
+        ui::rate(result.runs_per_s),
+        size::counted(counts[0], "group"),
+        size::grouped(summary.new_groups),
         store.reader().root().display(),
     );
     output.result(&text, &result);

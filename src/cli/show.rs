@@ -31,6 +31,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         views.extend(self::views(&reader, kind)?);
     }
     let text = match &args.group {
+        None if views.is_empty() => format!("no groups in {}", args.out.display()),
         None => groups_table(&views, ui::stdout_width()),
         Some(beginning) => {
             views.retain(|view| view.major.to_string().starts_with(beginning));

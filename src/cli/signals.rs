@@ -1,7 +1,7 @@
 //! Ctrl-C: the first asks for an end with the state saved, the second ends at once.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -18,4 +18,17 @@ pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
             .map_err(|error| Failure::new(Exit::Internal, "system", error))?;
     }
     Ok(stop)
+}
+
+/// A failure of the target is no news once the user has stopped: Ctrl-C reaches a target that is
+/// just being started, too.
+pub fn unless_stopped<T>(stop: &AtomicBool, result: Result<T, Failure>) -> Result<T, Failure> {
+    let of_target = |exit| matches!(exit, Exit::Baseline | Exit::Internal);
+    result.map_err(|failure| match stop.load(Ordering::Relaxed) {
+        true if of_target(failure.exit) => {
+            Failure::new(Exit::Interrupted, "interrupted", "interrupted")
+                .hint("the same command with --resume goes on")
+        }
+        _ => failure,
+    })
 }

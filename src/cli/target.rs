@@ -11,33 +11,36 @@ use crate::exec::{
     ExecError, Freshness, Limits, Program, Started, Target, Way, bundled, find_program, start,
 };
 
+/// Where the help shows the options of targets.
+const TARGET: &str = "The target";
+
 /// What is run, and within which limits.
 #[derive(Args, Clone, Debug)]
 pub struct TargetArgs {
     /// A bundled target by name, instead of a program
-    #[arg(long, value_name = "NAME")]
+    #[arg(help_heading = TARGET, long, value_name = "NAME")]
     pub target: Option<String>,
     /// The program and its arguments; @@ stands for a file holding the input, without it the
     /// input goes to stdin
     #[arg(last = true, value_name = "PROGRAM")]
     pub program: Vec<OsString>,
     /// How to run it
-    #[arg(long = "exec", value_name = "WAY", value_enum, default_value_t = WayArg::Auto)]
+    #[arg(help_heading = TARGET, long = "exec", value_name = "WAY", value_enum, default_value_t = WayArg::Auto)]
     pub way: WayArg,
     /// CPU time of one run [default: 1s]; a wall limit of twice that, at least 2s, stands behind
-    #[arg(long, value_name = "TIME", value_parser = amounts::time)]
+    #[arg(help_heading = TARGET, long, value_name = "TIME", value_parser = amounts::time_limit)]
     pub timeout: Option<Duration>,
     /// Memory of one run [default: 1G]
-    #[arg(long, value_name = "SIZE", value_parser = amounts::size)]
+    #[arg(help_heading = TARGET, long, value_name = "SIZE", value_parser = amounts::size_limit)]
     pub memory: Option<u64>,
     /// Set a variable of the target's environment
-    #[arg(long, value_name = "K=V", value_parser = assignment)]
+    #[arg(help_heading = TARGET, long, value_name = "K=V", value_parser = assignment)]
     pub env: Vec<(OsString, OsString)>,
     /// The target's directory [default: a scratch directory, emptied after each run]
-    #[arg(long, value_name = "DIR")]
+    #[arg(help_heading = TARGET, long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
     /// An exit status that counts as a crash
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=255))]
+    #[arg(help_heading = TARGET, long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=255))]
     pub crash_exit: Option<i32>,
 }
 

@@ -5,13 +5,19 @@ use std::ops::Range;
 
 use super::{Config, ConfigId};
 
-/// By which rule of the search a candidate was made; a reduction is named by it.
+/// By which rule of the search a candidate was made; a reduction or an increase is named by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rule {
     /// Reduce to subset: one part is kept.
     Subset,
     /// Reduce to complement: one part is removed.
     Complement,
+    /// Increase to subset: the passing side becomes the failing one without one part.
+    IncreaseToSubset,
+    /// Increase to complement: one part is added to the passing side.
+    IncreaseToComplement,
+    /// The result that the search came to, tested last.
+    Result,
     /// A pass of a search that has several, by name.
     Pass(&'static str),
 }
@@ -22,6 +28,9 @@ impl Rule {
         match self {
             Rule::Subset => "subset",
             Rule::Complement => "complement",
+            Rule::IncreaseToSubset => "increase-to-subset",
+            Rule::IncreaseToComplement => "increase-to-complement",
+            Rule::Result => "result",
             Rule::Pass(name) => name,
         }
     }
@@ -85,6 +94,15 @@ impl Candidate {
             rule,
             edit: Edit::Cut(cuts),
             config,
+        }
+    }
+
+    /// A candidate that keeps these units of the original.
+    pub fn keep(rule: Rule, config: Config) -> Candidate {
+        Candidate {
+            rule,
+            config: Some(config.id()),
+            edit: Edit::Keep(config),
         }
     }
 

@@ -75,6 +75,13 @@ impl Config {
         Some(builder.build())
     }
 
+    /// The configuration that keeps these ranges, which ascend without overlap.
+    pub(super) fn from_ascending(ranges: impl IntoIterator<Item = Range<usize>>) -> Config {
+        let mut builder = Builder::default();
+        ranges.into_iter().for_each(|range| builder.push(range));
+        builder.build()
+    }
+
     /// Number of kept units.
     pub fn len(&self) -> usize {
         self.len
@@ -88,6 +95,15 @@ impl Config {
     /// The kept ranges of the original, ascending, none empty, no two touching.
     pub fn ranges(&self) -> impl ExactSizeIterator<Item = Range<usize>> + '_ {
         self.spans.iter().map(|span| span.start..span.end)
+    }
+
+    /// Number of kept units among the first `unit` units of the original: where `unit` is kept,
+    /// its position. Takes O(log ranges).
+    pub fn count_below(&self, unit: usize) -> usize {
+        let next = self.spans.partition_point(|span| span.end <= unit);
+        self.spans.get(next).map_or(self.len, |span| {
+            span.before + unit.saturating_sub(span.start)
+        })
     }
 
     /// The name of this set of units.

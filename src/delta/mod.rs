@@ -20,21 +20,65 @@
 //! };
 //! assert_eq!(ddmin(&changes, fails_with_1_7_and_8), Ok(vec![1, 7, 8]));
 //! ```
+//!
+//! # Simplifying a call
+//! [`DeltaDebugger`] takes a function that panics and its arguments, and says what part of them
+//! makes it panic.
+//!
+//! # Searches
+//! | search | what it does | after |
+//! |---|---|---|
+//! | [`Ddmin`] | minimizes, by subsets and complements | ISSTA, figure 1 |
+//! | [`Ddmin2002`] | minimizes, by complements alone | *The Debugging Book* |
+//! | [`Dd`] | minimizes, maximizes, or isolates a difference | *The Debugging Book*; A.1.6 |
+//! | [`Dd1999`] | divides and unites, where all is monotone and resolved | ESEC, algorithm 1 |
+//! | [`DdPlus`] | the same with unresolved outcomes | ESEC, algorithm 2 |
+//!
+//! ESEC is Zeller, *Yesterday, my program worked. Today, it does not. Why?*, 1999; AADEBUG is
+//! Cleve & Zeller, *Finding Failure Causes through Automated Testing*, 2000.
 
+mod algebra;
+mod argument;
+mod arguments;
+mod axiom;
 mod cache;
 mod candidate;
 mod config;
+mod dd;
+mod dd_1999;
+mod dd_plus;
 mod ddmin;
+mod ddmin_2002;
+mod debugger;
+mod difference;
+mod findings;
+mod monotony;
 mod outcome;
+mod predictor;
 mod search;
 mod sequence;
 mod split;
+mod tester;
+mod verdict;
 
+pub use self::dd::{Dd, Mode};
 pub use self::ddmin::Ddmin;
+pub use argument::Argument;
+pub use arguments::Arguments;
+pub use axiom::{AxiomError, NotFailing, NotPassing};
 pub use cache::{Cache, Caching, Hit, Seen, TextId};
 pub use candidate::{Candidate, Edit, Replacement, Rule};
 pub use config::{Config, ConfigId};
+pub use dd_1999::Dd1999;
+pub use dd_plus::DdPlus;
+pub use ddmin_2002::Ddmin2002;
+pub use debugger::DeltaDebugger;
+pub use difference::Difference;
+pub use monotony::Monotony;
 pub use outcome::Outcome;
+pub use predictor::{Order, Predictor, Requires};
 pub use search::Search;
-pub use sequence::{NotFailing, ddmin};
+pub use sequence::{dd, ddmin, minimize};
 pub use split::part;
+pub use tester::{Answered, Tally, Tester};
+pub use verdict::Verdict;

@@ -18,7 +18,11 @@ pub trait Search: Send {
     /// The outcome of the candidate that `next` gave. After the end it changes nothing.
     fn tell(&mut self, outcome: Outcome);
 
-    /// The smallest failing configuration so far. Invariant: its test was FAIL.
+    /// The failing configuration that the search has come to, the smallest so far. Invariant: its
+    /// test was FAIL.
+    ///
+    /// Searches that only [cut](super::Edit::Cut) the best take each FAIL as the new best. Others
+    /// also see larger configurations fail: the best is the first of the smallest.
     fn best(&self) -> &Config;
 
     /// A machine in the same state.

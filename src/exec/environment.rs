@@ -1,9 +1,11 @@
 //! The environment of a target (interface.md): the inherited one less ddfuzz's own variables,
-//! a UTF-8 locale where none is set, what the user added, and, for programs that may have a
-//! sanitizer, the options by which its reports become crashes.
+//! a UTF-8 locale where none is set, a directory for temporary files that is emptied after each
+//! run, what the user added, and, for programs that may have a sanitizer, the options by which
+//! its reports become crashes.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
 
 /// Variables that would tell a target about ddfuzz.
 const OWN_PREFIX: &[u8] = b"DDFUZZ_";
@@ -22,8 +24,12 @@ const SANITIZERS: [&str; 5] = [
 
 type Variables = Vec<(OsString, OsString)>;
 
-/// The variables of a target's processes, as `NAME=VALUE`.
-pub(crate) fn compose(extra: &[(OsString, OsString)], sanitizers: bool) -> Vec<CString> {
+/// The variables of a target's processes, as `NAME=VALUE`. `scratch`: where temporary files go.
+pub(crate) fn compose(
+    extra: &[(OsString, OsString)],
+    scratch: &Path,
+    sanitizers: bool,
+) -> Vec<CString> {
     let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let mut all: Variables = std::env::vars_os()
         .filter(|(name, _)| !name.as_bytes().starts_with(OWN_PREFIX))
@@ -32,7 +38,10 @@ pub(crate) fn compose(extra: &[(OsString, OsString)], sanitizers: bool) -> Vec<C
         all.retain(|(name, _)| name != "LANG");
         all.push(("LANG".into(), "C.UTF-8".into()));
     }
-    for (name, value) in extra {
+    // A crashing program leaves its temporary files behind: an editor, one for each of a million
+    // runs. The inherited directory might be closed to whom the target runs as, too.
+    let temporary = (OsString::from("TMPDIR"), scratch.as_os_str().to_owned());
+    for (name, value) in std::iter::once(&temporary).chain(extra) {
         all.retain(|(known, _)| known != name);
         all.push((name.clone(), value.clone()));
     }
@@ -73,7 +82,7 @@ mod tests {
     fn sanitizer_options_stand_behind_the_users_own() {
         let extra = [("ASAN_OPTIONS".into(), "abort_on_error=0".into())];
         let find = |sanitizers| {
-            compose(&extra, sanitizers)
+            compose(&extra, Path::new("/scratch"), sanitizers)
                 .into_iter()
                 .map(|word| word.into_string().unwrap())
                 .find(|word| word.starts_with("ASAN_OPTIONS="))

@@ -54,6 +54,8 @@ pub(crate) struct Launch {
     pub(crate) program: PathBuf,
     /// It has a sanitizer, or may start something that has one.
     pub(crate) sanitized: bool,
+    /// Where the target's temporary files go.
+    pub(crate) scratch: PathBuf,
     /// The program's arguments, its name first.
     pub(crate) argv: Vec<OsString>,
     pub(crate) env: Vec<(OsString, OsString)>,
@@ -113,7 +115,7 @@ impl Launch {
         for (ours, theirs) in &handed {
             actions.add_dup2(ours.as_raw_fd(), *theirs)?;
         }
-        let env = environment::compose(&self.env, self.sanitized);
+        let env = environment::compose(&self.env, &self.scratch, self.sanitized);
         let attributes = PosixSpawnAttr::init()?;
         let argv = self.launcher_argv().ok_or(Errno::EINVAL)?;
         let path = self.private.launcher();

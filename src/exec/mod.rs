@@ -31,6 +31,7 @@ mod run;
 mod scratch;
 mod served;
 mod server;
+mod stderr;
 mod target;
 mod target_record;
 mod traced;

@@ -19,7 +19,7 @@ pub(crate) struct Place {
     /// `None` where the program is not an ELF file of this machine.
     pub(crate) facts: Option<elf::Facts>,
     pub(crate) input: Input,
-    pub(crate) scratch: Option<Scratch>,
+    pub(crate) scratch: Scratch,
     private: Arc<PrivateDir>,
     identity: Option<identity::Identity>,
     argv: Vec<OsString>,
@@ -35,10 +35,7 @@ impl Place {
             what: format!("making the input and directory of {}", program.display()),
             source,
         };
-        let scratch = match target.cwd {
-            Some(_) => None,
-            None => Some(Scratch::create(&private.fresh("scratch"), identity).map_err(failed)?),
-        };
+        let scratch = Scratch::create(&private.fresh("scratch"), identity).map_err(failed)?;
         let (input, argv) = input_and_argv(target, &program, &private).map_err(failed)?;
         Ok(Place {
             facts: elf::facts(&program),
@@ -53,10 +50,7 @@ impl Place {
 
     /// The recipe for launching it in this role.
     pub(crate) fn launch(&self, target: &Target, role: Role, inject: Option<Inject>) -> Launch {
-        let scratch = self
-            .scratch
-            .as_ref()
-            .map(|scratch| scratch.path().to_owned());
+        let scratch = self.scratch.path().to_owned();
         Launch {
             private: Arc::clone(&self.private),
             role,
@@ -66,11 +60,8 @@ impl Place {
             sanitized: self.facts.as_ref().is_none_or(|facts| facts.shadowed),
             argv: self.argv.clone(),
             env: target.env.clone(),
-            cwd: target
-                .cwd
-                .clone()
-                .or(scratch)
-                .unwrap_or_else(|| PathBuf::from("/")),
+            cwd: target.cwd.clone().unwrap_or_else(|| scratch.clone()),
+            scratch,
             limits: target.limits,
             identity: self.identity,
             cgroup: Cgroup::create(target.limits.processes),

@@ -36,7 +36,7 @@ pub(crate) struct Served {
     limits: Limits,
     launch: Launch,
     input: Input,
-    scratch: Option<Scratch>,
+    scratch: Scratch,
 }
 
 impl Served {
@@ -88,9 +88,8 @@ impl Served {
 
     /// Empties the working directory, in which nothing runs any more.
     fn clean(&mut self) -> Result<(), ExecError> {
-        if let Some(scratch) = &mut self.scratch
-            && scratch.clean().map_err(|source| self.launch.lost(source))? == Cleaned::Replaced
-        {
+        let cleaned = self.scratch.clean();
+        if cleaned.map_err(|source| self.launch.lost(source))? == Cleaned::Replaced {
             self.server = None; // it stands in a directory that is gone
         }
         Ok(())

@@ -24,7 +24,8 @@ pub struct Target {
     pub args: Vec<OsString>,
     /// Variables set on top of the inherited environment.
     pub env: Vec<(OsString, OsString)>,
-    /// The working directory; a scratch directory where `None`.
+    /// The working directory; a scratch directory where `None`. `TMPDIR` is a scratch directory
+    /// in any case.
     pub cwd: Option<PathBuf>,
     /// Limits on each run.
     pub limits: Limits,

@@ -1,23 +1,20 @@
 //! Runs a target once under a tracer: the child waits just before its `execve` until it has
 //! been seized.
 
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
-use super::input::{Input, memory_file};
+use super::input::Input;
 use super::launch::{Inject, Launch, Role};
 use super::place::Place;
 use super::scratch::{Cleaned, Scratch};
 use super::server::{Broken, Server};
+use super::stderr::Stderr;
 use super::{Ended, ExecError, Limits, Target, Way, harness};
 
-/// How much of the end of stderr is kept, in bytes.
-const STDERR_KEPT: u64 = 4096;
 /// How many servers in turn are asked for a child.
 const TRIES: u32 = 2;
 /// How long the last word on a run may take after its tracer is done with it.
@@ -34,8 +31,8 @@ struct Inner {
     server: Option<Server>,
     launch: Launch,
     input: Input,
-    scratch: Option<Scratch>,
-    stderr: File,
+    scratch: Scratch,
+    stderr: Stderr,
     way: Way,
     limits: Limits,
     crash_exit: Option<i32>,
@@ -53,16 +50,16 @@ impl Traceable {
             Way::Harness => Some(Inject::Once(harness::entry(&place)?)),
             Way::Command | Way::Inject | Way::Mock => None,
         };
-        let stderr = memory_file(c"ddfuzz-stderr").map_err(|errno| ExecError::System {
-            what: "making a memory file".to_owned(),
-            source: errno.into(),
+        let stderr = Stderr::open().map_err(|source| ExecError::System {
+            what: "making a pipe".to_owned(),
+            source,
         })?;
         let inner = Inner {
             server: None,
             launch: place.launch(target, Role::Trace, inject),
             input: place.input,
             scratch: place.scratch,
-            stderr: File::from(stderr),
+            stderr,
             way,
             limits: target.limits,
             crash_exit: target.crash_exit,
@@ -129,11 +126,10 @@ impl Inner {
             source,
         };
         self.input.write(input).map_err(system)?;
-        self.stderr.set_len(0).map_err(system)?;
-        self.stderr.seek(SeekFrom::Start(0)).map_err(system)?;
+        self.stderr.clear();
         if self.server.is_none() {
             let stdin = self.input.stdin();
-            let started = Server::start(&self.launch, stdin, Some(&self.stderr), false)?;
+            let started = Server::start(&self.launch, stdin, Some(self.stderr.writer()), false)?;
             self.server = Some(started);
         }
         Ok(())
@@ -235,16 +231,7 @@ impl Traced {
 
     /// The last 4 KiB that the run wrote to stderr.
     pub fn stderr_tail(&mut self) -> Vec<u8> {
-        let file = &mut self.of.lock().stderr;
-        let length = file.metadata().map_or(0, |facts| facts.len());
-        let mut tail = Vec::new();
-        if file
-            .seek(SeekFrom::Start(length.saturating_sub(STDERR_KEPT)))
-            .is_ok()
-        {
-            let _ = file.take(STDERR_KEPT).read_to_end(&mut tail);
-        }
-        tail
+        self.of.lock().stderr.tail()
     }
 }
 
@@ -255,13 +242,10 @@ impl Drop for Traced {
         if !known {
             inner.server = None; // ends the child with everything else
         }
-        let inner = &mut *inner;
-        if let Some(scratch) = &mut inner.scratch {
-            match scratch.clean() {
-                Ok(Cleaned::Same) => {}
-                // A server would stand in a directory that is gone; the next start tells an error.
-                Ok(Cleaned::Replaced) | Err(_) => inner.server = None,
-            }
+        match inner.scratch.clean() {
+            Ok(Cleaned::Same) => {}
+            // A server would stand in a directory that is gone; the next start tells an error.
+            Ok(Cleaned::Replaced) | Err(_) => inner.server = None,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::log::{Base64, ContentHash, Phase, ReduceLine, Source, TestLine, What};
 use super::{Certificate, Counts, CutOff, Kind, ProofRef, SlipKeys};
-use crate::delta::{Cache, Caching, Candidate, Edit, Hit, Outcome, Rule, Seen};
+use crate::delta::{Cache, Caching, Candidate, Config, Edit, Hit, Outcome, Rule, Seen};
 
 /// Bytes hashed at most while looking for proofs among the tests of earlier bests; beyond it what
 /// is not known from the tests of the last best counts as not proven.
@@ -36,6 +36,8 @@ pub(super) struct Asked {
 pub(super) struct Course {
     original: Vec<u8>,
     best: Vec<u8>,
+    /// The best as units of the original, as far as edits that keep units of it have made it.
+    best_kept: Option<Config>,
     text: Vec<u8>,
     asked: Option<Asked>,
     cache: Cache,
@@ -52,6 +54,7 @@ impl Course {
         Course {
             original: original.to_vec(),
             best: original.to_vec(),
+            best_kept: Some(Config::all(original.len())),
             text: Vec::new(),
             asked: None,
             cache: Cache::new(caching),
@@ -83,6 +86,7 @@ impl Course {
     /// The empty input fails: nothing is left to search.
     pub fn take_empty(&mut self) {
         self.best.clear();
+        self.best_kept = Some(Config::empty());
         self.singles.clear();
     }
 
@@ -168,21 +172,56 @@ impl Course {
             _ => false,
         };
         if reply.outcome == Outcome::Fail {
+            if !self.is_new_best(&asked.candidate.edit) {
+                return None;
+            }
+            let rule = asked.candidate.rule;
+            self.best_kept = match asked.candidate.edit {
+                Edit::Keep(config) => Some(config),
+                Edit::Cut(_) | Edit::Set(_) => None,
+            };
             std::mem::swap(&mut self.best, &mut self.text);
             self.singles.clear();
-            let rule = asked.candidate.rule.name().to_owned();
+            let rule = rule.name().to_owned();
             return Some(ReduceLine {
                 i,
                 rule,
                 size: self.best.len() as u64,
             });
         }
-        if let Some(position) = single(&asked.candidate.edit)
+        if let Some(position) = self.single(&asked.candidate.edit)
             && !self.cut_off.contains(&asked.hash)
         {
             self.singles.insert(position, i);
         }
         None
+    }
+
+    /// Whether a candidate that failed is the new best. What was made of the best always is; what
+    /// was made of the original, where it is smaller: the same rule as that of the searches.
+    fn is_new_best(&self, edit: &Edit) -> bool {
+        match edit {
+            Edit::Cut(_) | Edit::Set(_) => true,
+            Edit::Keep(_) => self.text.len() < self.best.len(),
+        }
+    }
+
+    /// The position of the one byte of the best that an edit removes, if that is all it does.
+    fn single(&self, edit: &Edit) -> Option<usize> {
+        match edit {
+            Edit::Cut(cuts) => match cuts.as_slice() {
+                [cut] if cut.len() == 1 => Some(cut.start),
+                _ => None,
+            },
+            Edit::Keep(config) => {
+                let best = self.best_kept.as_ref();
+                let best = best.filter(|best| best.len() == config.len() + 1)?;
+                let gone = best.minus(config);
+                let unit = gone.ranges().next().filter(|_| gone.len() == 1)?;
+                Some(best.count_below(unit.start))
+            }
+            Edit::Set(_) => None,
+        }
     }
 
     fn count(&mut self, source: Source, hit: Option<Hit>) {
@@ -252,16 +291,5 @@ pub(super) fn remove(at: &Range<usize>) -> Candidate {
         rule: Rule::Pass("proof"),
         edit,
         config: None,
-    }
-}
-
-/// The position of the one byte that an edit removes, if that is all it does.
-fn single(edit: &Edit) -> Option<usize> {
-    match edit {
-        Edit::Cut(cuts) => match cuts.as_slice() {
-            [cut] if cut.len() == 1 => Some(cut.start),
-            _ => None,
-        },
-        Edit::Keep(_) | Edit::Set(_) => None,
     }
 }

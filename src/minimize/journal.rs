@@ -35,7 +35,7 @@ impl Journal {
         }
         let log = Log::read(path)?;
         check_same(&log, &start)?;
-        let writer = LogWriter::resume(path, log.whole)?;
+        let writer = LogWriter::resume(path)?;
         Journal::go_on(log, start, writer)
     }
 

@@ -1,9 +1,15 @@
 //! Searches by name.
 
-use crate::delta::{Ddmin, Search};
+use crate::delta::{Dd, Dd1999, DdPlus, Ddmin, Ddmin2002, Mode, Search};
 
 /// The names of all searches, as `--search` takes them.
-pub const SEARCHES: &[&str] = &[Ddmin::NAME];
+pub const SEARCHES: &[&str] = &[
+    Ddmin::NAME,
+    Ddmin2002::NAME,
+    Dd::NAME,
+    Dd1999::NAME,
+    DdPlus::NAME,
+];
 
 /// No search has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -13,15 +19,26 @@ pub struct UnknownSearch {
     pub name: String,
 }
 
-/// A search of this name over the bytes of `input`, before its first step.
+/// A search of this name over the bytes of `input`, before its first step. `dd` minimizes.
+///
+/// None of them knows of the content cache: it answers what they ask again, `ddmin-2002` too, which
+/// as published runs everything. Such a test is counted as *repeated*, or as *cached* where another
+/// configuration had the same text.
 ///
 /// # Errors
 /// [`UnknownSearch`] where there is none.
 pub fn search_by_name(name: &str, input: &[u8]) -> Result<Box<dyn Search>, UnknownSearch> {
-    match name {
-        Ddmin::NAME => Ok(Box::new(Ddmin::new(input.len()))),
-        _ => Err(UnknownSearch {
-            name: name.to_owned(),
-        }),
-    }
+    let units = input.len();
+    Ok(match name {
+        Ddmin::NAME => Box::new(Ddmin::new(units)),
+        Ddmin2002::NAME => Box::new(Ddmin2002::new(units)),
+        Dd::NAME => Box::new(Dd::new(units, Mode::Minimize)),
+        Dd1999::NAME => Box::new(Dd1999::new(units)),
+        DdPlus::NAME => Box::new(DdPlus::new(units)),
+        _ => {
+            return Err(UnknownSearch {
+                name: name.to_owned(),
+            });
+        }
+    })
 }

@@ -5,9 +5,12 @@ use std::time::Duration;
 /// Names of the powers of 1024, from the first.
 const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
 
-/// A size: `0 bytes`, `1 byte`, `1023 bytes`, `4.0 KiB`, `2.1 GiB`.
+/// Sizes below this are told to the byte: minima of real bugs lie there, and each byte counts.
+const EXACT: u64 = 10_000;
+
+/// A size: `0 bytes`, `1 byte`, `2,121 bytes`, `40.0 KiB`, `2.1 GiB`.
 pub fn bytes(size: u64) -> String {
-    if size < 1024 {
+    if size < EXACT {
         return counted(size, "byte");
     }
     let mut value = size as f64 / 1024.0;
@@ -22,8 +25,8 @@ pub fn bytes(size: u64) -> String {
 
 /// A reduction: `40 → 6 bytes`, `1.0 MiB → 6 bytes`.
 pub fn reduction(before: u64, after: u64) -> String {
-    if before < 1024 && after < 1024 {
-        format!("{before} → {}", bytes(after))
+    if before < EXACT && after < EXACT {
+        format!("{} → {}", grouped(before), bytes(after))
     } else {
         format!("{} → {}", bytes(before), bytes(after))
     }

@@ -1,14 +1,23 @@
 //! Delta debugging: configurations, candidates, the cache and the searches.
 
+mod algebra;
+mod argument;
 mod cache;
 mod candidate;
 mod config;
 mod ddmin;
+mod debugger;
+#[cfg(feature = "engine")]
+mod debuggingbook;
+mod exact;
 mod fixed;
 #[cfg(feature = "engine")]
 mod golden;
+mod predictor;
 mod properties;
+mod random;
 mod reference;
+mod reference_dd;
 mod sequence;
 mod split;
 mod trace;

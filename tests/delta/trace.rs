@@ -15,8 +15,11 @@ pub fn indices(config: &Config) -> Vec<usize> {
     config.ranges().flatten().collect()
 }
 
-/// Runs `machine` to its end.
-pub fn run(mut machine: impl Search, test: impl Fn(&[usize]) -> Outcome) -> Trace {
+/// Runs `machine` to its end; gives the kept indices of every test, in order, with the outcome.
+pub fn run_on(
+    machine: &mut dyn Search,
+    test: impl Fn(&[usize]) -> Outcome,
+) -> Vec<(Vec<usize>, Outcome)> {
     let mut tests = Vec::new();
     while let Some(candidate) = machine.next() {
         assert_eq!(
@@ -38,6 +41,12 @@ pub fn run(mut machine: impl Search, test: impl Fn(&[usize]) -> Outcome) -> Trac
         tests.push((kept, outcome));
         machine.tell(outcome);
     }
+    tests
+}
+
+/// Runs `machine` to its end.
+pub fn run(mut machine: impl Search, test: impl Fn(&[usize]) -> Outcome) -> Trace {
+    let tests = run_on(&mut machine, test);
     Trace {
         tests,
         result: indices(machine.best()),

@@ -97,6 +97,23 @@ fn each_run_finds_its_directory_empty() {
 }
 
 #[test]
+fn temporary_files_go_to_the_scratch_directory_and_with_it() {
+    let program = compile("hostile", &[]);
+    let elsewhere = program.path.parent().unwrap().to_owned();
+    for way in WAYS {
+        let mut target = target(&program);
+        target.cwd = Some(elsewhere.clone());
+        let mut executor = start(&target, Some(way), Freshness::Shared)
+            .unwrap()
+            .executor;
+        for _ in 0..3 {
+            let ended = executor.run(b"temporary\n").unwrap().ended;
+            assert_eq!(ended, Ended::Exit(0), "{way}");
+        }
+    }
+}
+
+#[test]
 fn a_file_cannot_grow_beyond_the_limit() {
     let program = compile("hostile", &[]);
     for way in WAYS {

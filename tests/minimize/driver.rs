@@ -225,7 +225,10 @@ fn an_unknown_search_is_named_beside_those_that_exist() {
     };
     let (result, _) = run_with(b"x", start, &mut oracle, &mut Options::default());
     let message = result.expect_err("no such search").to_string();
-    assert_eq!(message, "no search \"quickest\"; there are: ddmin");
+    assert_eq!(
+        message,
+        "no search \"quickest\"; there are: ddmin, ddmin-2002, dd, dd-1999, dd-plus"
+    );
 }
 
 #[test]

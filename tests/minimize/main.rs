@@ -15,5 +15,6 @@ mod record;
 mod replay;
 mod resume;
 mod scripted;
+mod searches;
 mod slips;
 mod verify;

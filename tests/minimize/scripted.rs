@@ -53,6 +53,14 @@ pub fn start(input: &[u8]) -> StartLine {
     StartLine::new(input, "ddmin", target, None, Limits::default())
 }
 
+/// The start of minimizing `input` by the search of this name.
+pub fn start_by(input: &[u8], search: &str) -> StartLine {
+    StartLine {
+        search: search.to_owned(),
+        ..start(input)
+    }
+}
+
 /// The start with another rule of caching.
 pub fn start_caching(input: &[u8], cache: Caching) -> StartLine {
     StartLine {

@@ -29,6 +29,7 @@ fn loaded(crash: &Crash) -> GroupView {
         id: "c1".to_owned(),
         command_line: Vec::new(),
         target: None,
+        limits: None,
         ways: Vec::new(),
         seed: None,
         started: String::new(),

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::rate;
 use crate::campaign::{Progress, Screen};
-use crate::cli::Output;
+use crate::cli::output::{self, Output};
 use crate::report::{GroupView, block, size};
 
 /// One line on stderr that is drawn again and again, if stderr is a terminal; the block of each
@@ -37,8 +38,8 @@ impl Line {
             return;
         }
         self.bar.suspend(|| match self.output.json {
-            true => eprintln!("{text}"),
-            false => println!("{text}"),
+            true => output::tell(text),
+            false => output::print(text),
         });
     }
 }
@@ -46,12 +47,12 @@ impl Line {
 impl Screen for Line {
     fn progress(&mut self, progress: &Progress) {
         let text = format!(
-            "{} runs, {:.0}/s, {} crashed, {} groups, {} hangs{}",
-            size::grouped(progress.runs),
-            progress.runs_per_s,
+            "{}, {}/s, {} crashed, {}, {}{}",
+            size::counted(progress.runs, "run"),
+            rate(progress.runs_per_s),
             size::grouped(progress.crashes),
-            progress.groups,
-            progress.hangs,
+            size::counted(progress.groups, "group"),
+            size::counted(progress.hangs, "hang"),
             match progress.minimizing {
                 0 => String::new(),
                 waiting => format!(", minimizing {waiting}"),

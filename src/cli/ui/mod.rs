@@ -4,8 +4,18 @@ mod line;
 
 pub use line::Line;
 
+use crate::report::size;
+
 /// The width of the terminal that stdout is, in characters; `None` if it is none.
 pub fn stdout_width() -> Option<usize> {
     let (_, columns) = console::Term::stdout().size_checked()?;
     Some(usize::from(columns))
+}
+
+/// Runs per second: with a decimal where a whole number would say too little.
+pub fn rate(per_second: f64) -> String {
+    match per_second {
+        slow if slow < 10.0 => format!("{slow:.1}"),
+        fast => size::grouped(fast.round() as u64),
+    }
 }

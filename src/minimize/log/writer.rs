@@ -1,10 +1,10 @@
 //! Writing a log.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{Line, LogError};
+use crate::files::{Appender, FileError};
 
 /// Where lines are appended.
 pub trait Medium: Send {
@@ -21,13 +21,21 @@ pub trait Medium: Send {
     fn sync(&mut self) -> io::Result<()>;
 }
 
-impl Medium for File {
+impl Medium for Appender {
     fn append(&mut self, line: &[u8]) -> io::Result<()> {
-        self.write_all(line)
+        Appender::append(self, line.strip_suffix(b"\n").unwrap_or(line)).map_err(system_error)
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        self.sync_data()
+        Appender::sync(self).map_err(system_error)
+    }
+}
+
+/// The system's error alone: what was done to which file, errors of the log say themselves.
+fn system_error(error: FileError) -> io::Error {
+    match error.io().raw_os_error() {
+        Some(number) => io::Error::from_raw_os_error(number),
+        None => io::Error::new(error.io().kind(), error.to_string()),
     }
 }
 
@@ -43,20 +51,22 @@ impl LogWriter {
     /// # Errors
     /// When it exists already, or cannot be created.
     pub fn create(path: &Path) -> Result<LogWriter, LogError> {
-        let file = OpenOptions::new().append(true).create_new(true).open(path);
+        if path.exists() {
+            let exists = io::Error::from(io::ErrorKind::AlreadyExists);
+            return Err(LogError::io("creating", path)(exists));
+        }
+        let file = Appender::open(path).map_err(system_error);
         let file = file.map_err(LogError::io("creating", path))?;
         Ok(LogWriter::on(Box::new(file), path))
     }
 
-    /// Goes on with a log file after its first `whole` bytes; a torn line behind them is cut off.
+    /// Goes on with a log file; a torn last line is cut off.
     ///
     /// # Errors
     /// When it cannot be opened or shortened.
-    pub fn resume(path: &Path, whole: u64) -> Result<LogWriter, LogError> {
-        let file = OpenOptions::new().append(true).open(path);
+    pub fn resume(path: &Path) -> Result<LogWriter, LogError> {
+        let file = Appender::open(path).map_err(system_error);
         let file = file.map_err(LogError::io("opening", path))?;
-        file.set_len(whole)
-            .map_err(LogError::io("shortening", path))?;
         Ok(LogWriter::on(Box::new(file), path))
     }
 

@@ -1,0 +1,105 @@
+//! The end of what a target writes to stderr, however much that is.
+//!
+//! A pipe and not a file: a file would meet the limit on file sizes, and a target that floods its
+//! stderr would die of the watching.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+/// How much of the end is kept, in bytes.
+const KEPT: usize = 4096;
+
+/// A pipe that is always drained.
+pub(crate) struct Stderr {
+    /// Our copy of the write end, which every server inherits. With the last copy gone the
+    /// draining thread ends.
+    writer: File,
+    drain: Arc<Mutex<Drain>>,
+}
+
+struct Drain {
+    reader: File,
+    tail: Vec<u8>,
+}
+
+impl Stderr {
+    /// Makes the pipe and begins to drain it.
+    pub(crate) fn open() -> std::io::Result<Stderr> {
+        let (reader, writer) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
+        fcntl(&reader, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+        let waiting: OwnedFd = reader.try_clone()?;
+        let drain = Drain {
+            reader: reader.into(),
+            tail: Vec::new(),
+        };
+        let drain = Arc::new(Mutex::new(drain));
+        let drained = Arc::clone(&drain);
+        std::thread::Builder::new()
+            .name("ddfuzz-stderr".to_owned())
+            .spawn(move || while readable(&waiting) && lock(&drained).take() {})?;
+        Ok(Stderr {
+            writer: writer.into(),
+            drain,
+        })
+    }
+
+    /// What a server gets as its stderr.
+    pub(crate) fn writer(&self) -> &File {
+        &self.writer
+    }
+
+    /// Forgets what earlier runs wrote.
+    pub(crate) fn clear(&self) {
+        let mut drain = lock(&self.drain);
+        drain.take();
+        drain.tail.clear();
+    }
+
+    /// The last 4 KiB written; complete once no process of the run is left.
+    pub(crate) fn tail(&self) -> Vec<u8> {
+        let mut drain = lock(&self.drain);
+        drain.take();
+        drain.tail.clone()
+    }
+}
+
+impl Drain {
+    /// Takes all there is; false at the end of the pipe.
+    fn take(&mut self) -> bool {
+        let mut block = [0; 1 << 16];
+        loop {
+            match self.reader.read(&mut block) {
+                Ok(0) => return false,
+                Ok(length) => {
+                    self.tail
+                        .extend_from_slice(&block[length.saturating_sub(KEPT)..length]);
+                    let surplus = self.tail.len().saturating_sub(KEPT);
+                    self.tail.drain(..surplus);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return error.kind() == ErrorKind::WouldBlock,
+            }
+        }
+    }
+}
+
+fn lock(drain: &Mutex<Drain>) -> std::sync::MutexGuard<'_, Drain> {
+    drain.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits until there is something to read, or nobody left to write it.
+fn readable(fd: &OwnedFd) -> bool {
+    let mut fds = [PollFd::new(fd.as_fd(), PollFlags::POLLIN)];
+    loop {
+        match poll(&mut fds, PollTimeout::NONE) {
+            Ok(_) => return true,
+            Err(nix::Error::EINTR) => {}
+            Err(_) => return false,
+        }
+    }
+}

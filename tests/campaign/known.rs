@@ -1,0 +1,63 @@
+//! Groups that are known already: exit codes, and muting.
+
+use crate::ddfuzz::Desk;
+use crate::outcome::files;
+
+const WORDS: &str = "run --json --target crtplot --runs 60 --max-len 1000";
+
+#[test]
+fn a_second_campaign_that_finds_only_known_groups_exits_with_4() {
+    let desk = Desk::new();
+    let first = desk
+        .call(&format!("{WORDS} --seed 1 -o out"))
+        .exits(1)
+        .json();
+    let second = desk
+        .call(&format!("{WORDS} --seed 2 -o out"))
+        .exits(4)
+        .json();
+    assert_eq!(first["new_groups"], 1);
+    assert_eq!(second["new_groups"], 0);
+    assert_eq!(second["resumed"], false);
+    let seen = |result: &serde_json::Value| result["groups"][0]["runs_seen"].as_u64().unwrap();
+    assert!(seen(&second) > seen(&first));
+    assert_eq!(first["groups"][0]["log"], second["groups"][0]["log"]);
+    // A third finds nothing in no runs.
+    desk.call("run --target crtplot --runs 0 -o out").exits(0);
+}
+
+#[test]
+fn a_muted_group_is_stored_but_not_minimized() {
+    let desk = Desk::new();
+    let first = desk
+        .call(&format!("{WORDS} --seed 1 -o first"))
+        .exits(1)
+        .json();
+    let major = first["groups"][0]["major"].as_str().unwrap();
+    for known in [
+        major.to_owned(),
+        format!("# the letter t\n{}  # so\n", &major[..6]),
+    ] {
+        desk.write("known", known);
+        let out = desk.file("muted");
+        let _ = std::fs::remove_dir_all(&out);
+        let said = desk.call(&format!("{WORDS} --seed 1 -o muted --known known"));
+        let result = said.exits(4).json();
+        assert_eq!(result["new_groups"], 0);
+        assert_eq!(result["groups"][0]["claim"], serde_json::Value::Null);
+        assert!(files(&out).iter().any(|path| path.ends_with("original")));
+        assert!(!files(&out).iter().any(|path| path.ends_with("log.jsonl")));
+    }
+    desk.write("known", "ffffffffffff\n");
+    let said = desk.call(&format!("{WORDS} --seed 1 -o other --known known"));
+    assert_eq!(said.exits(1).json()["new_groups"], 1);
+}
+
+#[test]
+fn a_campaign_that_finds_nothing_exits_with_0() {
+    let desk = Desk::new();
+    let said = desk.call("run --json --target crtplot-fixed --runs 60 --max-len 1000 --seed 1");
+    assert_eq!(said.exits(0).json()["new_groups"], 0);
+    desk.call("run --json --runs 10 -- /no/such/program")
+        .exits(3);
+}

@@ -1,0 +1,188 @@
+//! The program under test, called as a user calls it, in a directory of its own.
+#![allow(
+    dead_code,
+    reason = "each test program that includes this uses a part of it"
+)]
+
+use std::ffi::OsStr;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// No call takes longer than this; one that does has gone wrong.
+const LONGEST: Duration = Duration::from_secs(120);
+
+/// A user's directory. Every process that is started here carries a mark in its environment, by
+/// which it is found again, be it an orphan in a session of its own.
+pub struct Desk {
+    dir: tempfile::TempDir,
+}
+
+/// What a call said, and its exit code; `None` where a signal ended it.
+#[derive(Debug)]
+pub struct Said {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl Said {
+    /// The one JSON object on stdout.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        let ended = self.out.ends_with('\n');
+        assert_eq!(self.out.lines().count(), 1, "one line on stdout: {self:?}");
+        assert!(ended, "a whole line on stdout: {self:?}");
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// Itself, when it ended so.
+    #[track_caller]
+    pub fn exits(self, code: i32) -> Said {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        self
+    }
+}
+
+impl Desk {
+    /// An empty directory, in memory where the machine has such a place: results are synced.
+    /// Temporary files of targets go to a folder beside it that everybody may write to, for
+    /// targets run as nobody where ddfuzz runs as root.
+    pub fn new() -> Desk {
+        let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+        let dir = dir.unwrap();
+        let allow = |path: &Path, mode| {
+            std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        };
+        std::fs::create_dir(dir.path().join("tmp")).unwrap();
+        allow(&dir.path().join("tmp"), 0o1777);
+        allow(dir.path(), 0o755);
+        Desk { dir }
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// A file in it.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path().join(name)
+    }
+
+    /// Writes a file.
+    pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        std::fs::write(self.file(name), bytes).unwrap();
+        self.file(name)
+    }
+
+    /// Reads a file.
+    #[track_caller]
+    pub fn read(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.file(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    /// Calls any program with the desk's mark.
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command
+            .current_dir(self.path())
+            .env("DESK", self.path())
+            .env("TMPDIR", self.file("tmp"))
+            .env_remove("NO_COLOR");
+        command
+    }
+
+    /// Calls ddfuzz with these words.
+    pub fn call(&self, words: &str) -> Said {
+        self.call_with(words, &[])
+    }
+
+    /// Calls ddfuzz with words, and further arguments that may hold blanks.
+    pub fn call_with(&self, words: &str, more: &[&OsStr]) -> Said {
+        let mut command = self.command(env!("CARGO_BIN_EXE_ddfuzz"));
+        command.args(words.split_whitespace()).args(more);
+        let output = assert_cmd::Command::from_std(command)
+            .timeout(LONGEST)
+            .output()
+            .unwrap();
+        Said {
+            code: output.status.code(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// Starts ddfuzz with these words, in a process group of its own, and lets it run.
+    pub fn start(&self, words: &str) -> Child {
+        use std::os::unix::process::CommandExt;
+        let mut command = self.command(env!("CARGO_BIN_EXE_ddfuzz"));
+        command
+            .args(words.split_whitespace())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0);
+        command.spawn().unwrap()
+    }
+
+    /// Processes with the desk's mark that live now; zombies are no longer marked.
+    pub fn processes(&self) -> Vec<String> {
+        let mark = format!("DESK={}", self.path().display());
+        let marked = |process: &PathBuf| {
+            let environment = std::fs::read(process.join("environ")).unwrap_or_default();
+            environment
+                .split(|byte| *byte == 0)
+                .any(|variable| variable == mark.as_bytes())
+        };
+        let all = std::fs::read_dir("/proc").unwrap().flatten();
+        all.map(|entry| entry.path())
+            .filter(marked)
+            .map(|process| {
+                let line = std::fs::read(process.join("cmdline")).unwrap_or_default();
+                format!("{}: {}", process.display(), String::from_utf8_lossy(&line))
+            })
+            .collect()
+    }
+
+    /// Fails when a process with the desk's mark lives on. What was killed this moment may take
+    /// a moment to be gone.
+    #[track_caller]
+    pub fn is_left_clean(&self) {
+        let mut left = self.processes();
+        for _ in 0..100 {
+            if left.is_empty() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+            left = self.processes();
+        }
+        panic!("left behind: {left:?}");
+    }
+
+    /// Compiles a C program of the tests, and gives its path.
+    pub fn compile(&self, source: &str, name: &str) -> PathBuf {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
+        let status = self
+            .command("cc")
+            .args(["-O1", "-fno-inline", "-Wall", "-o", name])
+            .arg(source)
+            .status()
+            .expect("the tests need a C compiler");
+        assert!(status.success());
+        self.file(name)
+    }
+}
+
+/// The keys of a JSON object, in alphabetical order.
+#[track_caller]
+pub fn keys(value: &Value) -> Vec<&str> {
+    let object = value.as_object().expect("an object");
+    let mut keys: Vec<&str> = object.keys().map(String::as_str).collect();
+    keys.sort_unstable();
+    keys
+}

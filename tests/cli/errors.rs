@@ -1,0 +1,196 @@
+//! Bad input: a clear error with its exit code, and nothing lost.
+
+use serde_json::Value;
+
+use crate::crashes;
+use crate::ddfuzz::{Desk, keys};
+
+/// The error of a call, as scripts see it; people see the same on stderr.
+#[track_caller]
+fn error(desk: &Desk, words: &str, code: i32) -> Value {
+    let said = desk.call(&format!("--json {words}")).exits(code);
+    let report = said.json();
+    assert_eq!(keys(&report), ["error"]);
+    let error = report["error"].clone();
+    assert_eq!(keys(&error), ["hint", "kind", "message", "path"]);
+    let message = error["message"].as_str().unwrap();
+    assert!(said.err.contains(message), "{said:?}");
+    if let Some(path) = error["path"].as_str() {
+        assert!(path.starts_with('/'), "an absolute path: {path}");
+    }
+    let plain = desk.call(words).exits(code);
+    assert_eq!(plain.out, "");
+    assert!(plain.err.starts_with("error: "), "{plain:?}");
+    assert!(!plain.err.contains("panicked"));
+    error
+}
+
+#[test]
+fn a_program_that_cannot_be_run_is_named() {
+    let desk = Desk::new();
+    desk.write("crash", "x");
+    desk.write("text", "no program");
+    let missing = ["/no/such/program", "no-such-program", "./no-such-program"];
+    for command in ["run -o out --runs 1", "min crash", "triage crash"] {
+        for program in missing {
+            let error = error(&desk, &format!("{command} -- {program}"), 3);
+            assert_eq!(error["kind"], "program-missing");
+            assert!(error["message"].as_str().unwrap().contains(program));
+        }
+        for program in ["./text", "/"] {
+            let error = error(&desk, &format!("{command} -- {program}"), 3);
+            assert_eq!(error["kind"], "program-not-executable");
+        }
+    }
+    assert!(!desk.file("out").exists());
+    assert!(!desk.file("crash.min").exists());
+}
+
+#[test]
+fn inputs_that_are_no_files_are_wrong_usage() {
+    let desk = Desk::new();
+    std::fs::create_dir(desk.file("folder")).unwrap();
+    for input in ["folder", "missing"] {
+        let error = error(&desk, &format!("min {input} --target crtplot"), 2);
+        assert!(error["message"].as_str().unwrap().contains(input));
+    }
+    error(&desk, "triage missing --target crtplot", 2);
+}
+
+#[test]
+fn inputs_that_do_not_fail_fail_the_baseline() {
+    let desk = Desk::new();
+    desk.write("empty", "");
+    desk.write("healthy", "hello");
+    for input in ["empty", "healthy"] {
+        let error = error(&desk, &format!("min {input} --target crtplot"), 3);
+        assert_eq!(error["kind"], "not-failing");
+        assert!(!desk.file(&format!("{input}.min")).exists());
+        assert!(!desk.file(&format!("{input}.min.log.jsonl")).exists());
+    }
+}
+
+#[test]
+fn wrong_usage_is_explained() {
+    let desk = Desk::new();
+    desk.write("crash", "t");
+    for words in [
+        "run --target no-such-target",
+        "run --target crtplot -- cat",
+        "run --target crtplot --search no-such-search",
+        "run --target crtplot --timeout 0",
+        "run --target crtplot --memory 0",
+        "run --target crtplot --jobs 0",
+        "run --target crtplot --time soon",
+        "run --target crtplot --known missing",
+        "run --target crtplot --cwd missing",
+        "run --target crtplot --env nonsense",
+        "min crash",
+        "min",
+        "merge",
+        "no-such-command",
+        "min crash --target crtplot --resume --force",
+    ] {
+        let error = error(&desk, words, 2);
+        let message = error["message"].as_str().unwrap();
+        assert!(!message.starts_with("error"), "{message}");
+    }
+    assert!(!desk.file("ddfuzz-out").exists());
+}
+
+#[test]
+fn known_groups_must_be_keys() {
+    let desk = Desk::new();
+    desk.write("known", "# fine\nabcd1234\nno key\n");
+    let error = error(&desk, "run --target crtplot --known known -o out", 2);
+    assert!(error["message"].as_str().unwrap().contains("line 3"));
+}
+
+#[test]
+fn output_directories_that_are_not_ours_are_left_alone() {
+    let desk = Desk::new();
+    desk.write("file", "x");
+    std::fs::create_dir(desk.file("foreign")).unwrap();
+    desk.write("foreign/thesis", "x");
+    for out in ["file", "foreign"] {
+        let error = error(&desk, &format!("run --target crtplot --runs 1 -o {out}"), 2);
+        assert_eq!(error["kind"], "not-an-output-directory");
+    }
+    let names = std::fs::read_dir(desk.file("foreign")).unwrap().count();
+    assert_eq!(names, 1);
+    for words in ["show missing", "show foreign", "merge foreign -o new"] {
+        error(&desk, words, 2);
+    }
+}
+
+#[test]
+fn an_output_directory_of_another_version_is_left_alone() {
+    let desk = Desk::new();
+    desk.call("run --target crtplot --runs 20 --max-len 500 --seed 1 -o out")
+        .exits(1);
+    let file = String::from_utf8(desk.read("out/ddfuzz.json")).unwrap();
+    let newer = file.replacen("\"version\": 1", "\"version\": 99", 1);
+    desk.write("out/ddfuzz.json", &newer);
+    for words in ["run --target crtplot --runs 1 -o out", "show out"] {
+        let error = error(&desk, words, 2);
+        assert_eq!(error["kind"], "other-version");
+        assert!(error["message"].as_str().unwrap().contains("99"));
+    }
+    assert_eq!(desk.read("out/ddfuzz.json"), newer.as_bytes());
+}
+
+#[test]
+fn an_output_directory_in_use_is_left_to_its_writer() {
+    let desk = Desk::new();
+    let mut writer = desk.start("run --target crtplot --max-len 500 --seed 1 -o out");
+    while !desk.file("out/state.json").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    desk.write("crash", "t");
+    for words in [
+        "run --target crtplot --runs 1 -o out",
+        "run --target crtplot --runs 1 -o out --resume",
+        "min crash --target crtplot -o out",
+    ] {
+        let error = error(&desk, words, 2);
+        assert_eq!(error["kind"], "in-use");
+        let holder = format!("process {}", writer.id());
+        assert!(error["message"].as_str().unwrap().contains(&holder));
+    }
+    // Reading is free.
+    desk.call("show out").exits(0);
+    writer.kill().unwrap();
+    writer.wait().unwrap();
+    desk.is_left_clean();
+}
+
+#[test]
+fn a_damaged_record_is_named() {
+    let desk = Desk::new();
+    desk.call("run --target crtplot --runs 20 --max-len 500 --seed 1 -o out")
+        .exits(1);
+    desk.write("out/state.json", "{\"campaign\":");
+    let error = error(&desk, "run --target crtplot --runs 1 -o out --resume", 2);
+    assert_eq!(error["kind"], "damaged");
+    assert!(error["path"].as_str().unwrap().ends_with("out/state.json"));
+}
+
+#[test]
+fn a_resumed_campaign_keeps_its_target_and_seed() {
+    let desk = Desk::new();
+    desk.call("run --target crtplot --runs 20 --max-len 500 --seed 1 -o out")
+        .exits(1);
+    for words in ["--target ul", "--target crtplot --seed 2"] {
+        let error = error(&desk, &format!("run --resume --runs 1 -o out {words}"), 2);
+        assert_eq!(error["kind"], "usage");
+    }
+}
+
+#[test]
+fn a_way_that_does_not_work_says_why() {
+    let desk = Desk::new();
+    desk.write("crash", crashes::for_ul());
+    let error = error(&desk, "run --runs 1 --exec harness -o out -- cat", 3);
+    assert_eq!(error["kind"], "way-unfit");
+    assert!(error["message"].as_str().unwrap().contains("target_main"));
+}

@@ -1,0 +1,139 @@
+//! The JSON results have exactly the keys that scripts may rely on.
+
+use crate::ddfuzz::{Desk, keys};
+
+const TESTS: [&str; 6] = [
+    "cached",
+    "checks",
+    "executed",
+    "predicted",
+    "repeated",
+    "speculative",
+];
+
+#[test]
+fn run_has_the_keys_of_the_contract() {
+    let desk = Desk::new();
+    let words = "run --json --target crtplot --runs 64 --max-len 1000 --seed 5 -o out";
+    let result = desk.call(words).exits(1).json();
+    let expected = [
+        "exec",
+        "flaky",
+        "groups",
+        "hangs",
+        "new_groups",
+        "ooms",
+        "resumed",
+        "runs",
+        "runs_per_s",
+        "seconds",
+    ];
+    assert_eq!(keys(&result), expected);
+    let group = &result["groups"][0];
+    let expected = [
+        "claim",
+        "class",
+        "file",
+        "log",
+        "major",
+        "minor",
+        "runs_seen",
+        "size_after",
+        "size_before",
+        "tests",
+    ];
+    assert_eq!(keys(group), expected);
+    assert_eq!(keys(&group["tests"]), TESTS);
+    for path in ["file", "log"] {
+        assert!(group[path].as_str().unwrap().starts_with('/'));
+    }
+    assert_eq!(group["major"].as_str().unwrap().len(), 12);
+}
+
+#[test]
+fn min_has_the_keys_of_the_contract() {
+    let desk = Desk::new();
+    desk.write("crash", "a t b");
+    let record = desk
+        .call("min crash --json --target crtplot")
+        .exits(0)
+        .json();
+    let expected = [
+        "claim",
+        "log",
+        "minor_after",
+        "outcome",
+        "output",
+        "proved",
+        "rate",
+        "search",
+        "size_after",
+        "size_before",
+        "slips",
+        "tests",
+        "wall_ms",
+    ];
+    assert_eq!(keys(&record), expected);
+    assert_eq!(keys(&record["tests"]), TESTS);
+    assert_eq!(keys(&record["proved"]), ["done", "of"]);
+    assert_eq!(keys(&record["outcome"]), ["class", "major", "minor"]);
+    assert_eq!(keys(&record["rate"]), ["hits", "tries"]);
+    assert_eq!(record["output"], desk.file("crash.min").to_str().unwrap());
+    assert_eq!(
+        record["log"],
+        desk.file("crash.min.log.jsonl").to_str().unwrap()
+    );
+}
+
+#[test]
+fn triage_has_the_keys_of_the_contract() {
+    let desk = Desk::new();
+    desk.write("crash", "a t b");
+    desk.write("healthy", "x");
+    let result = desk
+        .call("triage crash healthy --json --target crtplot")
+        .exits(1)
+        .json();
+    assert_eq!(keys(&result), ["groups", "inputs"]);
+    let expected = [
+        "class",
+        "confidence",
+        "ended",
+        "file",
+        "hits",
+        "major",
+        "minor",
+        "tries",
+        "way",
+    ];
+    for input in result["inputs"].as_array().unwrap() {
+        assert_eq!(keys(input), expected);
+    }
+    let expected = ["class", "count", "major", "representative", "severity"];
+    assert_eq!(keys(&result["groups"][0]), expected);
+}
+
+#[test]
+fn the_counts_of_tests_are_those_of_the_log() {
+    let desk = Desk::new();
+    desk.write("crash", "abcdefgh t ijklmnop");
+    let record = desk
+        .call("min crash --json --target crtplot")
+        .exits(0)
+        .json();
+    let log = String::from_utf8(desk.read("crash.min.log.jsonl")).unwrap();
+    let count = |parts: [&str; 2]| {
+        let lines = log.lines();
+        lines
+            .filter(|line| parts.iter().all(|part| line.contains(part)))
+            .count() as u64
+    };
+    let tests = &record["tests"];
+    assert_eq!(
+        tests["executed"],
+        count(["\"kind\":\"test\"", "\"source\":\"run\""])
+    );
+    assert_eq!(tests["checks"], count(["\"kind\":\"check\"", ""]));
+    let cached = tests["cached"].as_u64().unwrap() + tests["repeated"].as_u64().unwrap();
+    assert_eq!(cached, count(["\"kind\":\"test\"", "\"source\":\"cache\""]));
+}

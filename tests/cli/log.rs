@@ -1,0 +1,165 @@
+//! `ddfuzz log show|replay|verify`.
+
+use crate::crashes;
+use crate::ddfuzz::Desk;
+
+const LOG: &str = "crash.min.log.jsonl";
+
+/// A desk with a minimized crash of `ul`.
+fn minimized() -> Desk {
+    let desk = Desk::new();
+    desk.write("crash", crashes::for_ul());
+    desk.call("min crash --target ul").exits(0);
+    desk
+}
+
+#[test]
+fn a_replay_rebuilds_the_result_without_the_target() {
+    let desk = minimized();
+    let rebuilt = desk
+        .call(&format!("log replay --json {LOG} -o rebuilt"))
+        .exits(0)
+        .json();
+    assert_eq!(desk.read("rebuilt"), desk.read("crash.min"));
+    assert_eq!(rebuilt["size"], 517);
+    assert_eq!(rebuilt["claim"], "1-minimal");
+    // What stands there already is not overwritten.
+    desk.call(&format!("log replay {LOG} -o rebuilt")).exits(2);
+}
+
+#[test]
+fn the_log_of_a_campaigns_group_is_replayed_and_verified_in_its_folder() {
+    let desk = Desk::new();
+    let words = "run --json --target crtplot --runs 100 --max-len 1000 --seed 5 -o out";
+    let result = desk.call(words).exits(1).json();
+    let log = result["groups"][0]["log"].as_str().unwrap();
+    desk.call(&format!("log replay {log} -o rebuilt")).exits(0);
+    assert_eq!(desk.read("rebuilt"), b"t");
+    desk.call(&format!("log verify {log}")).exits(0);
+}
+
+#[test]
+fn a_log_with_one_byte_changed_is_refused() {
+    let desk = minimized();
+    let log = String::from_utf8(desk.read(LOG)).unwrap();
+    let lines: Vec<&str> = log.lines().collect();
+    let last = lines.len() - 1;
+    let reduced = lines
+        .iter()
+        .position(|line| line.contains("\"FAIL\",\"source\""));
+    let forged = |line: usize, key: &str, by: u8| {
+        let mut bytes = log.clone().into_bytes();
+        let begin: usize = lines[..line].iter().map(|line| line.len() + 1).sum();
+        let at = begin + lines[line].find(key).unwrap() + key.len();
+        assert_ne!(bytes[at], by);
+        bytes[at] = by;
+        bytes
+    };
+    let digit = |line: usize, key: &str| {
+        let at = lines[line].find(key).unwrap() + key.len();
+        if lines[line].as_bytes()[at] == b'0' {
+            b'1'
+        } else {
+            b'0'
+        }
+    };
+    let hash = "\"hash\":\"";
+    let middle = last / 2;
+    for (what, line, key, by) in [
+        (
+            "the input's hash",
+            0,
+            "\"input_blake3\":\"",
+            digit(0, "\"input_blake3\":\""),
+        ),
+        ("a hash", middle, hash, digit(middle, hash)),
+        ("a hash that is none", middle, hash, b'z'),
+        ("an outcome", reduced.unwrap(), "\"outcome\":\"FAI", b'K'),
+        (
+            "the result's hash",
+            last,
+            "\"blake3\":\"",
+            digit(last, "\"blake3\":\""),
+        ),
+        ("the result's size", last, "\"size\":51", b'6'),
+    ] {
+        let bytes = forged(line, key, by);
+        desk.write("forged", bytes);
+        for command in ["replay", "verify"] {
+            let said = desk.call(&format!("log {command} --json forged --input crash"));
+            assert_eq!(
+                said.code,
+                Some(1),
+                "{command} with {what} changed: {said:?}"
+            );
+            assert!(said.json()["error"]["message"].is_string(), "{said:?}");
+        }
+    }
+}
+
+#[test]
+fn a_log_whose_outcomes_are_swapped_does_not_hold() {
+    let desk = minimized();
+    let log = String::from_utf8(desk.read(LOG)).unwrap();
+    let swapped = log.replacen(
+        "\"outcome\":\"PASS\",\"source\"",
+        "\"outcome\":\"FAIL\",\"source\"",
+        1,
+    );
+    assert_ne!(log, swapped);
+    desk.write("forged", swapped);
+    desk.call("log replay forged --input crash").exits(1);
+    desk.call("log verify forged --input crash").exits(1);
+}
+
+#[test]
+fn a_claim_does_not_hold_for_a_fixed_program() {
+    let desk = minimized();
+    let verified = desk
+        .call(&format!("log verify --json {LOG} --target ul-fixed"))
+        .exits(1);
+    assert_eq!(verified.json()["holds"], false);
+}
+
+#[test]
+fn a_torn_last_line_is_no_error() {
+    let desk = minimized();
+    let mut log = desk.read(LOG);
+    log.truncate(log.len() - 20);
+    desk.write("torn", log);
+    let said = desk.call("log show torn").exits(0);
+    assert!(said.out.contains("not ended"));
+    desk.call("log replay torn -o rebuilt").exits(0);
+    assert_eq!(desk.read("rebuilt"), desk.read("crash.min"));
+    assert_eq!(
+        desk.call("log verify torn --json").exits(1).json()["error"]["kind"],
+        "unfinished"
+    );
+}
+
+#[test]
+fn what_is_no_log_is_wrong_usage() {
+    let desk = Desk::new();
+    desk.write("text", "hello\n");
+    desk.write("empty", "");
+    for name in ["text", "empty", "missing", "."] {
+        for command in ["show", "replay", "verify"] {
+            let error = desk
+                .call(&format!("log {command} --json {name}"))
+                .exits(2)
+                .json();
+            assert!(error["error"]["message"].as_str().unwrap().contains(name));
+        }
+    }
+}
+
+#[test]
+fn the_steps_of_a_minimization_are_shown() {
+    let desk = minimized();
+    let said = desk.call(&format!("log show {LOG}")).exits(0);
+    assert!(said.out.contains("1-minimal"), "{}", said.out);
+    let shown = desk.call(&format!("log show --json {LOG}")).exits(0).json();
+    let steps = shown["steps"].as_array().unwrap();
+    assert_eq!(steps.last().unwrap()["size"], 517);
+    assert!(shown["executed"].as_u64() <= shown["tests"].as_u64());
+}

@@ -1,0 +1,41 @@
+//! `ddfuzz merge`.
+
+use crate::ddfuzz::Desk;
+
+#[test]
+fn a_merge_is_the_union_of_groups_and_leaves_its_inputs_alone() {
+    let desk = Desk::new();
+    for (target, out) in [("crtplot", "one"), ("nroff", "two")] {
+        let words = format!("run --target {target} --runs 300 --max-len 2000 --seed 7 -o {out}");
+        desk.call(&words).exits(1);
+    }
+    let majors = |out: &str| {
+        let shown = desk.call(&format!("show --json {out}")).exits(0).json();
+        let groups = shown["groups"].as_array().unwrap().iter();
+        let facts = |group: &serde_json::Value| {
+            let text = |key: &str| group[key].to_string();
+            (text("major"), text("runs_seen"), text("size_after"))
+        };
+        let mut majors: Vec<_> = groups.map(facts).collect();
+        majors.sort();
+        majors
+    };
+    let mut both = [majors("one"), majors("two")].concat();
+    both.sort();
+    desk.call("merge one two -o all").exits(0);
+    assert_eq!(majors("all"), both);
+    // In the other order, and once more, it is the same.
+    desk.call("merge two one one -o again").exits(0);
+    assert_eq!(majors("again"), both);
+    let mut ones = majors("one");
+    ones.retain(|group| !both.contains(group));
+    assert!(ones.is_empty());
+}
+
+#[test]
+fn a_directory_is_not_merged_into_itself() {
+    let desk = Desk::new();
+    desk.call("run --target crtplot --runs 0 -o one").exits(0);
+    let error = desk.call("merge --json one -o one").exits(2).json();
+    assert_eq!(error["error"]["kind"], "merge-into-input");
+}

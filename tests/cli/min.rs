@@ -1,0 +1,153 @@
+//! `ddfuzz min`.
+
+use crate::crashes;
+use crate::ddfuzz::Desk;
+
+#[test]
+fn ul_is_minimized_to_517_bytes_and_the_proof_is_verified() {
+    let desk = Desk::new();
+    desk.write("crash", crashes::for_ul());
+    let record = desk.call("min crash --json --target ul").exits(0).json();
+    assert_eq!(record["size_after"], 517);
+    assert_eq!(record["claim"], "1-minimal");
+    assert_eq!(record["proved"]["done"], record["proved"]["of"]);
+    assert_eq!(desk.read("crash.min").len(), 517);
+    assert_eq!(desk.read("crash"), crashes::for_ul());
+    desk.call("log verify crash.min.log.jsonl").exits(0);
+    desk.is_left_clean();
+}
+
+#[test]
+fn flex_is_minimized_to_2121_bytes_and_the_proof_is_verified() {
+    let desk = Desk::new();
+    desk.write("crash", crashes::for_flex());
+    let record = desk.call("min crash --json --target flex").exits(0).json();
+    assert_eq!(record["size_after"], 2121);
+    assert_eq!(record["claim"], "1-minimal");
+    let verified = desk.call("log verify --json crash.min.log.jsonl").exits(0);
+    assert_eq!(verified.json()["holds"], true);
+}
+
+#[test]
+fn the_result_goes_where_it_is_sent() {
+    let desk = Desk::new();
+    desk.write("crash", "a t b");
+    desk.call("min crash --target crtplot -o small --log small.log")
+        .exits(0);
+    assert_eq!(desk.read("small"), b"t");
+    desk.call("log replay small.log").exits(0);
+    // A trailing slash makes an output directory.
+    let words = "min crash --json --target crtplot -o dir/";
+    let record = desk.call(words).exits(0).json();
+    let output = record["output"].as_str().unwrap();
+    assert_eq!(std::fs::read(output).unwrap(), b"t");
+    assert!(output.starts_with(desk.file("dir/crashes").to_str().unwrap()));
+    let shown = desk.call("show --json dir").exits(0).json();
+    assert_eq!(shown["groups"][0]["size_after"], 1);
+    // The same again is the same.
+    let again = desk.call(words).exits(0).json();
+    assert_eq!(again["output"], record["output"]);
+    assert_eq!(again["tests"], record["tests"]);
+}
+
+#[test]
+fn existing_results_are_only_overwritten_by_force() {
+    let desk = Desk::new();
+    desk.write("crash", "a t b");
+    desk.write("crash.min", "precious");
+    let error = desk
+        .call("min crash --json --target crtplot")
+        .exits(2)
+        .json();
+    assert_eq!(error["error"]["kind"], "exists");
+    assert_eq!(desk.read("crash.min"), b"precious");
+    // Force does not take the old result away before there is a new one.
+    desk.write("healthy", "x");
+    desk.call("min healthy --force --target crtplot -o crash.min")
+        .exits(3);
+    assert_eq!(desk.read("crash.min"), b"precious");
+    desk.call("min crash --force --target crtplot").exits(0);
+    assert_eq!(desk.read("crash.min"), b"t");
+    // Nor is a log overwritten.
+    std::fs::remove_file(desk.file("crash.min")).unwrap();
+    desk.call("min crash --target crtplot").exits(2);
+}
+
+#[test]
+fn the_input_is_never_written_to() {
+    let desk = Desk::new();
+    desk.write("crash", "a t b");
+    std::fs::hard_link(desk.file("crash"), desk.file("link")).unwrap();
+    for words in [
+        "-o crash --force",
+        "-o crash --resume",
+        "-o ./crash --force",
+        "-o link --force",
+        "--log crash --force",
+        "-o x --log x",
+    ] {
+        let said = desk.call(&format!("min crash --json --target crtplot {words}"));
+        assert_eq!(said.exits(2).json()["error"]["kind"], "usage");
+        assert_eq!(desk.read("crash"), b"a t b");
+    }
+}
+
+#[test]
+fn resuming_a_finished_minimization_gives_its_result_again() {
+    let desk = Desk::new();
+    desk.write("crash", "xx t yy");
+    let record = desk
+        .call("min crash --json --target crtplot")
+        .exits(0)
+        .json();
+    let log = desk.read("crash.min.log.jsonl");
+    let again = desk
+        .call("min crash --json --resume --target crtplot")
+        .exits(0)
+        .json();
+    for key in ["claim", "size_after", "tests", "proved", "outcome", "rate"] {
+        assert_eq!(record[key], again[key], "{key}");
+    }
+    assert_eq!(desk.read("crash.min.log.jsonl"), log);
+    // Of another input there is nothing to resume.
+    desk.write("crash", "xx t zz");
+    let error = desk
+        .call("min crash --json --resume --target crtplot")
+        .exits(2)
+        .json();
+    assert_eq!(error["error"]["kind"], "log");
+    assert_eq!(desk.read("crash.min.log.jsonl"), log);
+}
+
+#[test]
+fn a_program_gets_the_input_as_a_file_where_at_signs_stand() {
+    let desk = Desk::new();
+    desk.write("crash", "....b....");
+    let script = "if grep -q b \"$0\"; then kill -SEGV $$; fi";
+    let words = "min crash --json -- sh -c";
+    let record = desk.call_with(words, &[script.as_ref(), "@@".as_ref()]);
+    assert_eq!(record.exits(0).json()["size_after"], 1);
+    assert_eq!(desk.read("crash.min"), b"b");
+}
+
+#[test]
+fn a_slip_into_another_bug_is_filed_beside_the_result() {
+    let desk = Desk::new();
+    desk.compile("tests/cli/programs/two_bugs.c", "two_bugs");
+    desk.write("crash", "even length, with a k.");
+    let record = desk.call("min crash --json -- ./two_bugs").exits(0).json();
+    assert_eq!(record["size_after"], 2);
+    assert_eq!(record["claim"], "1-minimal");
+    let [slip] = &record["slips"].as_array().unwrap()[..] else {
+        panic!("one slip: {record}");
+    };
+    assert_ne!(slip["major"], record["outcome"]["major"]);
+    let file = slip["file"].as_str().unwrap();
+    let triaged = desk
+        .call(&format!("triage --json {file} -- ./two_bugs"))
+        .exits(1)
+        .json();
+    let shown = slip["major"].as_str().unwrap();
+    let major = triaged["groups"][0]["major"].as_str().unwrap();
+    assert!(shown.starts_with(major), "{shown} {major}");
+}

@@ -1,0 +1,152 @@
+//! Full and read-only disks, and what is left in shared memory: in a mount namespace of the
+//! test's own, where nothing else is.
+
+use std::process::Output;
+
+use crate::ddfuzz::Desk;
+use crate::needs;
+
+/// Runs a shell script, which finds ddfuzz as `$DD`, in a mount namespace of its own; `None`, and
+/// said so, where the machine does not permit that.
+fn script(desk: &Desk, text: &str) -> Option<String> {
+    let run = |text: &str| -> Output {
+        let mut command = desk.command("unshare");
+        command.args(["--mount", "sh", "-euc", text]);
+        command.env("DD", env!("CARGO_BIN_EXE_ddfuzz"));
+        command.output().expect("unshare belongs to every system")
+    };
+    let probe = run("mount -t tmpfs -o size=16k tmpfs \"$DESK\"");
+    if !probe.status.success() {
+        needs::missing("mount", &String::from_utf8_lossy(&probe.stderr));
+        return None;
+    }
+    let output = run(text);
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {err}", output.status);
+    Some(String::from_utf8(output.stdout).unwrap())
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_the_campaign_goes_on_when_there_is_room() {
+    let desk = Desk::new();
+    let words = "run --json --target ul --runs 400 --max-len 2000 --seed 7 -o out";
+    let undisturbed = Desk::new().call(words).exits(1).json();
+    let text = format!(
+        "mkdir disk; mount -t tmpfs -o size=256k tmpfs disk; cd disk
+         code=0; timeout 100 $DD {words} || code=$?
+         echo \"code $code\"
+         timeout 100 $DD show --json out
+         mount -o remount,size=64m tmpfs .
+         timeout 100 $DD {words} --resume || true"
+    );
+    let Some(said) = script(&desk, &text) else {
+        return;
+    };
+    let lines: Vec<&str> = said.lines().collect();
+    let json = |line: usize| serde_json::from_str::<serde_json::Value>(lines[line]).unwrap();
+    assert_eq!(json(0)["error"]["kind"], "disk-full", "{said}");
+    assert_eq!(lines[1], "code 2");
+    // What was found until then is there.
+    assert_eq!(
+        json(2)["groups"][0]["major"],
+        undisturbed["groups"][0]["major"]
+    );
+    let resumed = json(3);
+    assert_eq!(resumed["resumed"], true);
+    for key in [
+        "major",
+        "minor",
+        "runs_seen",
+        "size_before",
+        "size_after",
+        "claim",
+    ] {
+        assert_eq!(
+            resumed["groups"][0][key], undisturbed["groups"][0][key],
+            "{key}"
+        );
+    }
+    assert_eq!(resumed["runs"], 400);
+    desk.is_left_clean();
+}
+
+#[test]
+fn a_full_disk_does_not_harm_what_min_has_reached() {
+    let desk = Desk::new();
+    desk.write("crash", crate::crashes::for_ul());
+    let text = "mkdir disk; mount -t tmpfs -o size=64k tmpfs disk
+         code=0; timeout 100 $DD min crash --json -o disk/small --target ul || code=$?
+         echo \"code $code\"
+         mount -o remount,size=16m tmpfs disk
+         timeout 100 $DD min crash --json --resume -o disk/small --target ul
+         timeout 100 $DD log verify disk/small.log.jsonl";
+    let Some(said) = script(&desk, text) else {
+        return;
+    };
+    let lines: Vec<&str> = said.lines().collect();
+    let json = |line: usize| serde_json::from_str::<serde_json::Value>(lines[line]).unwrap();
+    assert!(
+        json(0)["error"]["hint"]
+            .as_str()
+            .unwrap()
+            .contains("--resume"),
+        "{said}"
+    );
+    assert_eq!(lines[1], "code 2");
+    assert_eq!(json(2)["size_after"], 517);
+}
+
+#[test]
+fn a_read_only_disk_is_an_error() {
+    let desk = Desk::new();
+    desk.write("crash", "t");
+    let text = "mkdir disk; mount -t tmpfs tmpfs disk; cp crash disk
+         $DD run --target crtplot --runs 20 --max-len 500 --seed 1 -q -o disk/old >/dev/null || true
+         mount -o remount,ro tmpfs disk
+         for words in 'run --target crtplot --runs 9 -o disk/new' \\
+                      'run --target crtplot --runs 9 -o disk/old' \\
+                      'min disk/crash --target crtplot'
+         do
+             code=0; timeout 100 $DD --json $words || code=$?
+             echo \"code $code\"
+         done
+         timeout 100 $DD show --json disk/old";
+    let Some(said) = script(&desk, text) else {
+        return;
+    };
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines.len(), 7, "{said}");
+    for call in 0..3 {
+        let report: serde_json::Value = serde_json::from_str(lines[2 * call]).unwrap();
+        let message = report["error"]["message"].as_str().unwrap();
+        assert!(message.contains("Read-only file system"), "{said}");
+        assert_eq!(lines[2 * call + 1], "code 2", "{said}");
+    }
+    assert!(lines[6].contains("\"size_after\":1"));
+}
+
+#[test]
+fn nothing_is_left_in_shared_memory_and_the_next_call_sweeps_after_a_killed_one() {
+    let desk = Desk::new();
+    desk.write("crash", "a t");
+    let text = "mount -t tmpfs -o mode=1777 tmpfs /dev/shm
+         unset TMPDIR; cd /
+         here=$(mktemp -d); cd $here; printf 'a t' > crash
+         for way in harness inject command; do
+             timeout 100 $DD run -q --target crtplot --exec $way --runs 30 --seed 1 -o $way >/dev/null || true
+             timeout 100 $DD min crash -q --target crtplot --exec $way -o $way.min >/dev/null
+             echo $way: $(ls -A /dev/shm)
+         done
+         $DD run -q --target crtplot --seed 1 -o killed >/dev/null & pid=$!
+         while ! [ -e killed/state.json ]; do sleep 0.02; done
+         kill -KILL $pid; wait $pid || true
+         ls /dev/shm | grep -c '^ddfuzz-'
+         timeout 100 $DD triage crash -q --target crtplot >/dev/null || true
+         echo after: $(ls -A /dev/shm)
+         cd /; rm -rf $here";
+    let Some(said) = script(&desk, text) else {
+        return;
+    };
+    assert_eq!(said, "harness:\ninject:\ncommand:\n1\nafter:\n");
+    desk.is_left_clean();
+}

@@ -1,0 +1,101 @@
+//! What people see.
+
+use std::io::Read;
+use std::process::Stdio;
+
+use crate::ddfuzz::Desk;
+
+#[test]
+fn every_command_has_a_help_with_an_example() {
+    let desk = Desk::new();
+    let commands = [
+        "run",
+        "min",
+        "triage",
+        "log",
+        "log show",
+        "log replay",
+        "log verify",
+        "show",
+    ];
+    for command in commands.into_iter().chain(["merge", ""]) {
+        let said = desk.call(&format!("{command} --help")).exits(0);
+        assert!(
+            said.out.contains("Example:\n  ddfuzz "),
+            "{command}: {}",
+            said.out
+        );
+        for option in ["--json", "--quiet", "--verbose", "--color"] {
+            assert!(said.out.contains(option), "{command}: {option}");
+        }
+    }
+}
+
+#[test]
+fn one_is_not_spoken_of_in_the_plural() {
+    let desk = Desk::new();
+    let said = desk
+        .call("run --target crtplot --runs 60 --max-len 500 --seed 1 -o out")
+        .exits(1);
+    assert!(
+        said.out.contains(": 1 group of crashes, 1 new; all in"),
+        "{}",
+        said.out
+    );
+    assert!(said.out.contains("→ 1 byte in "));
+    assert!(said.err.is_empty(), "{}", said.err);
+    let merged = desk.call("merge out -o all").exits(0);
+    assert!(merged.out.starts_with("1 group of crashes in "));
+    let nothing = desk
+        .call("run --target crtplot --runs 1 --max-len 0 -o empty")
+        .exits(0);
+    assert!(nothing.out.starts_with("1 run in "), "{}", nothing.out);
+}
+
+#[test]
+fn a_reader_that_leaves_early_does_no_harm() {
+    let desk = Desk::new();
+    let words = "run --target crtplot --runs 300 --max-len 500 --seed 1 -o out";
+    let mut child = desk
+        .command(env!("CARGO_BIN_EXE_ddfuzz"))
+        .args(words.split(' '))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let mut err = String::new();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut err)
+        .unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1), "{err}");
+    assert_eq!(err, "");
+    let shown = desk.call("show --json out").exits(0).json();
+    assert_eq!(shown["groups"][0]["claim"], "1-minimal");
+}
+
+#[test]
+fn quiet_and_json_keep_the_progress_away() {
+    let desk = Desk::new();
+    let words = "run --target crtplot --runs 60 --max-len 500 --seed 1";
+    let quiet = desk.call(&format!("{words} -q -o quiet")).exits(1);
+    assert!(quiet.err.is_empty());
+    assert!(!quiet.out.contains("reproduce.sh"), "{}", quiet.out);
+    let json = desk.call(&format!("{words} --json -o json")).exits(1);
+    json.json();
+    assert!(json.err.contains("reproduce.sh"));
+    let verbose = desk.call(&format!("{words} -v -o verbose")).exits(1);
+    assert!(verbose.err.contains("seed 1") && verbose.err.contains("running by harness"));
+}
+
+#[test]
+fn errors_have_colour_only_where_it_is_wanted() {
+    let desk = Desk::new();
+    let plain = desk.call("show missing").exits(2);
+    assert!(plain.err.starts_with("error: "));
+    let red = desk.call("show missing --color always").exits(2);
+    assert!(red.err.starts_with("\u{1b}["));
+}

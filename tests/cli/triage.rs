@@ -1,0 +1,53 @@
+//! `ddfuzz triage`.
+
+use crate::ddfuzz::Desk;
+
+#[test]
+fn crashes_are_grouped_by_bug_and_other_inputs_have_no_class() {
+    let desk = Desk::new();
+    desk.compile("tests/cli/programs/two_bugs.c", "two_bugs");
+    std::fs::create_dir(desk.file("found")).unwrap();
+    for (name, text) in [("1", "k"), ("2", "kkk"), ("3", "kk"), ("4", "healthy")] {
+        desk.write(&format!("found/{name}"), text);
+    }
+    let result = desk
+        .call("triage --json found -- ./two_bugs")
+        .exits(1)
+        .json();
+    let inputs = result["inputs"].as_array().unwrap();
+    assert_eq!(inputs.len(), 4);
+    assert_eq!(inputs[0]["major"], inputs[1]["major"]);
+    assert_ne!(inputs[0]["major"], inputs[2]["major"]);
+    assert_eq!(inputs[3]["class"], serde_json::Value::Null);
+    let groups = result["groups"].as_array().unwrap();
+    assert_eq!(groups.len(), 2);
+    let odd = groups.iter().find(|group| group["count"] == 2).unwrap();
+    assert_eq!(odd["major"], inputs[0]["major"]);
+    assert_eq!(
+        odd["representative"],
+        desk.file("found/1").to_str().unwrap()
+    );
+    desk.is_left_clean();
+}
+
+#[test]
+fn healthy_inputs_alone_end_with_nothing_found() {
+    let desk = Desk::new();
+    desk.write("healthy", "x");
+    let said = desk.call("triage healthy --target crtplot").exits(0);
+    assert!(said.out.contains("exit 1"), "{}", said.out);
+}
+
+#[test]
+fn crashes_can_be_filed_in_an_output_directory() {
+    let desk = Desk::new();
+    desk.write("one", "a t");
+    desk.write("two", "t t");
+    desk.call("triage one two -o out --target crtplot").exits(1);
+    let shown = desk.call("show --json out").exits(0).json();
+    assert_eq!(shown["groups"].as_array().unwrap().len(), 1);
+    // A campaign there minimizes what triage filed.
+    let words = "run --json --target crtplot --runs 0 -o out";
+    let result = desk.call(words).exits(0).json();
+    assert_eq!(result["groups"][0]["size_after"], 1);
+}
