@@ -123,20 +123,20 @@ fn read_only_file(name: &CStr) -> io::Result<(File, File)> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::private_dir::PrivateDir;
     use super::*;
 
     #[test]
     fn a_named_input_that_the_target_spoiled_is_whole_for_the_next_run() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("input");
+        let private = PrivateDir::get().unwrap();
+        let (path, other) = (private.fresh("test"), private.fresh("test"));
         let mut input = Input::in_file(&path).unwrap();
-        let other = dir.path().join("other");
         type Spoil<'a> = &'a dyn Fn();
         let spoils: [Spoil; 5] = [
             &|| std::fs::write(&path, "longer than it was").unwrap(),
             &|| std::fs::remove_file(&path).unwrap(),
             &|| std::fs::rename(&path, &other).unwrap(),
-            &|| std::fs::set_permissions(&path, Permissions::from_mode(0)).unwrap(),
+            &|| std::fs::set_permissions(&path, Permissions::from_mode(0o0)).unwrap(),
             &|| {
                 std::fs::remove_file(&path).unwrap();
                 std::fs::create_dir(&path).unwrap();

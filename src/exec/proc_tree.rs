@@ -197,14 +197,19 @@ mod tests {
         let listed = listed_children(Pid::this());
         let scanned = scanned_children(Pid::this());
         let below = descends(pid, Pid::this());
-        let used = usage_below(Pid::this());
+        let found = descendants(Pid::this());
         let shared = shared_memory_below(Pid::this());
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(listed.is_none_or(|listed| listed.contains(&pid)));
         assert!(scanned.contains(&pid));
-        assert!(below && used.memory > 0);
+        assert!(below && found.contains(&pid));
         assert!(shared.is_none_or(|shared| shared > 0));
+    }
+
+    #[test]
+    fn our_own_usage_is_not_nothing() {
+        assert!(stat(Pid::this()).unwrap().usage().unwrap().memory > 0);
     }
 
     #[test]

@@ -167,12 +167,13 @@ impl Drop for Scratch {
 
 #[cfg(test)]
 mod tests {
+    use super::super::private_dir::PrivateDir;
     use super::*;
 
     #[test]
     fn directories_nested_beyond_any_path_are_removed() {
-        let dir = tempfile::tempdir().unwrap();
-        let mut scratch = Scratch::create(&dir.path().join("s"), None).unwrap();
+        let private = PrivateDir::get().unwrap();
+        let mut scratch = Scratch::create(&private.fresh("test"), None).unwrap();
         // From the bottom up: no path here gets long.
         let (top, other) = (scratch.path().join("d"), scratch.path().join("e"));
         fs::create_dir(&top).unwrap();
@@ -189,13 +190,13 @@ mod tests {
 
     #[test]
     fn a_removed_directory_is_made_again_and_a_closed_one_opened() {
-        let dir = tempfile::tempdir().unwrap();
-        let mut scratch = Scratch::create(&dir.path().join("s"), None).unwrap();
+        let private = PrivateDir::get().unwrap();
+        let mut scratch = Scratch::create(&private.fresh("test"), None).unwrap();
         fs::remove_dir(scratch.path()).unwrap();
         fs::write(scratch.path(), "in its place").unwrap();
         assert_eq!(scratch.clean().unwrap(), Cleaned::Replaced);
         fs::create_dir(scratch.path().join("inside")).unwrap();
-        fs::set_permissions(scratch.path(), Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(scratch.path(), Permissions::from_mode(0o0)).unwrap();
         assert_eq!(scratch.clean().unwrap(), Cleaned::Same);
         assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0);
     }

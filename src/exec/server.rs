@@ -79,7 +79,11 @@ impl Server {
         let pid = read_hello(&hello).map_err(|trouble| startup_error(launch, trouble))?;
         let pid = Pid::from_raw(pid);
         if !proc_tree::descends(pid, keeper.pid()) {
-            return Err(startup_error(launch, Trouble::Nonsense));
+            // Nothing could be told from it of the run, nor of what to kill.
+            return Err(ExecError::Server {
+                path: launch.program.clone(),
+                why: "it is not in /proc (is that of another PID namespace?)".to_owned(),
+            });
         }
         Ok(Server {
             ends,
