@@ -136,7 +136,7 @@ mod tests {
             &|| std::fs::write(&path, "longer than it was").unwrap(),
             &|| std::fs::remove_file(&path).unwrap(),
             &|| std::fs::rename(&path, &other).unwrap(),
-            &|| std::fs::set_permissions(&path, Permissions::from_mode(0)).unwrap(),
+            &|| std::fs::set_permissions(&path, Permissions::from_mode(0o0)).unwrap(),
             &|| {
                 std::fs::remove_file(&path).unwrap();
                 std::fs::create_dir(&path).unwrap();

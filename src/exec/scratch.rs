@@ -196,7 +196,7 @@ mod tests {
         fs::write(scratch.path(), "in its place").unwrap();
         assert_eq!(scratch.clean().unwrap(), Cleaned::Replaced);
         fs::create_dir(scratch.path().join("inside")).unwrap();
-        fs::set_permissions(scratch.path(), Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(scratch.path(), Permissions::from_mode(0o0)).unwrap();
         assert_eq!(scratch.clean().unwrap(), Cleaned::Same);
         assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0);
     }
