@@ -4,10 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <stdint.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 static int limit(int resource, rlim_t value)
@@ -59,23 +57,6 @@ static int step_down(uid_t uid, gid_t gid)
                : 0;
 }
 
-/* Signals of the target reach only what descends from the seat: with kill(-1) it would end other
- * targets of the same user, and, where ddfuzz is not root, ddfuzz and the user's session. Older
- * kernels than 6.12 do not know how. The numbers stand here because older headers lack them, too;
- * they are the same on all machines. */
-static void fence_signals(void)
-{
-    enum { CREATE_RULESET = 444, RESTRICT_SELF = 446, SCOPE_SIGNAL = 2 };
-    struct {
-        uint64_t files, net, scoped;
-    } rules = {0, 0, SCOPE_SIGNAL};
-    int fd = (int)syscall(CREATE_RULESET, &rules, sizeof rules, 0);
-    if (fd < 0)
-        return;
-    syscall(RESTRICT_SELF, fd, 0);
-    close(fd);
-}
-
 int confine(const struct confinement *wanted)
 {
     if (wanted->cgroup && join_cgroup(wanted->cgroup) < 0)
@@ -89,6 +70,5 @@ int confine(const struct confinement *wanted)
     if (wanted->directory && chdir(wanted->directory) < 0)
         return errno;
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); /* a setuid program gains nothing */
-    fence_signals();
     return 0;
 }

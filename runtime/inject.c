@@ -92,6 +92,7 @@ static void forget_environment(void)
     unsetenv("DDFUZZ_BIND_NOW");
     unsetenv("DDFUZZ_MODE");
     unsetenv("DDFUZZ_PID");
+    unsetenv("DDFUZZ_OUTSIDE");
     unsetenv("DDFUZZ_ENTRY");
 }
 
@@ -225,11 +226,11 @@ static int serve_children(entry_function entry, int loop, int argc, char **argv,
     }
 }
 
-/* Whether the launcher meant this process, and not one that the program has started. */
-static int is_meant(void)
+/* A number that the launcher left for us; 0 where there is none. */
+static pid_t number_in(const char *variable)
 {
-    const char *pid = getenv("DDFUZZ_PID");
-    return pid && strtol(pid, NULL, 10) == (long)getpid();
+    const char *number = getenv(variable);
+    return number ? (pid_t)strtol(number, NULL, 10) : 0;
 }
 
 static int serve(int argc, char **argv, char **envp)
@@ -237,7 +238,9 @@ static int serve(int argc, char **argv, char **envp)
     const char *mode = getenv("DDFUZZ_MODE"), *offset = getenv("DDFUZZ_ENTRY");
     if (!mode)
         return program_main(argc, argv, envp);
-    int loop = strcmp(mode, "loop") == 0, once = strcmp(mode, "once") == 0, meant = is_meant();
+    int loop = strcmp(mode, "loop") == 0, once = strcmp(mode, "once") == 0;
+    int meant = number_in("DDFUZZ_PID") == getpid(); /* and not what the program has started */
+    sweep_behind_fence(number_in("DDFUZZ_OUTSIDE"));
     entry_function entry = offset ? entry_from(offset) : NULL;
     forget_environment();
     if (once)

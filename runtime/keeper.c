@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "fence.h"
 #include "protocol.h"
 #include "sweep.h"
 
@@ -44,9 +45,18 @@ static void close_all_but(int wanted)
             close(fd);
 }
 
+/* How long the outer keeper leaves it to the inner one to end everything, in milliseconds. */
+enum { PATIENCE = 3000 };
+
+static void await(pid_t child, int milliseconds)
+{
+    while (milliseconds-- > 0 && waitpid(child, NULL, WNOHANG) == 0)
+        poll(NULL, 0, 1);
+}
+
 /* Waits until the child has ended or one of the lifelines has, and ends all that descends from
  * it. The first lifeline stays open until that is done, which tells ddfuzz. */
-static void keep(pid_t child, int second)
+static void keep(pid_t child, int second, int patience)
 {
     struct pollfd lifelines[] = {{FD_LIFELINE, POLLIN, 0}, {second, POLLIN, 0}};
     sigset_t open_mask;
@@ -58,7 +68,7 @@ static void keep(pid_t child, int second)
         if (ended == child || ended < 0)
             break;
         if (ppoll(lifelines, 2, NULL, &open_mask) > 0) {
-            kill(child, SIGKILL);
+            await(child, patience);
             break;
         }
     }
@@ -68,7 +78,8 @@ static void keep(pid_t child, int second)
 
 /* Two, and each a child subreaper, because one may be killed, too (the kernel is out of memory,
  * somebody kills by name). If the outer one dies, the inner one notices at their pipe; if the
- * inner one dies, its descendants come to the outer one. */
+ * inner one dies, its descendants come to the outer one. The inner one stands behind a fence of
+ * its own, and can kill all that descends from it with one call. */
 pid_t descend_from_keepers(void)
 {
     int link[2];
@@ -81,17 +92,19 @@ pid_t descend_from_keepers(void)
         return -1;
     if (below > 0) {
         close_all_but(link[1]);
-        keep(below, -1); /* poll passes a negative descriptor over */
+        keep(below, -1, PATIENCE); /* poll passes a negative descriptor over */
     }
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     close(link[1]);
     pid_t inner = getpid();
+    if (fence_signals())
+        sweep_behind_fence(getppid());
     below = fork();
     if (below < 0)
         return -1;
     if (below > 0) {
         close_all_but(link[0]);
-        keep(below, link[0]);
+        keep(below, link[0], 0);
     }
     close(link[0]);
     release_child_signals();

@@ -22,8 +22,10 @@
 #include <unistd.h>
 
 #include "confine.h"
+#include "fence.h"
 #include "keeper.h"
 #include "serve.h"
+#include "sweep.h"
 
 extern char **environ;
 
@@ -31,6 +33,7 @@ struct options {
     const char *mode, *preload, *inject_mode, *entry;
     struct confinement confinement;
     char *program, **argv;
+    pid_t outside; /* of the fence; 0 where there is none */
 };
 
 static void fail(int detail)
@@ -84,10 +87,17 @@ static void set_variable(const char *name, const char *value)
         fail(errno);
 }
 
+static void set_number(const char *name, pid_t number)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%d", (int)number);
+    set_variable(name, text);
+}
+
 static void set_preload(const struct options *o)
 {
     const char *own = getenv("LD_PRELOAD");
-    char *list = NULL, pid[16];
+    char *list = NULL;
     if (own && *own) {
         list = malloc(strlen(o->preload) + strlen(own) + 2);
         if (!list)
@@ -105,8 +115,8 @@ static void set_preload(const struct options *o)
         set_variable("DDFUZZ_BIND_NOW", "1");
     }
     /* What the program starts before its main function is not to be a server. */
-    snprintf(pid, sizeof pid, "%d", (int)getpid());
-    set_variable("DDFUZZ_PID", pid);
+    set_number("DDFUZZ_PID", getpid());
+    set_number("DDFUZZ_OUTSIDE", o->outside);
     set_variable("DDFUZZ_MODE", o->inject_mode);
     if (o->entry)
         set_variable("DDFUZZ_ENTRY", o->entry);
@@ -248,6 +258,9 @@ int main(int argc, char **argv)
     if (refused)
         fail(refused);
     die_with(keeper); /* after the change of identity, which would clear it */
+    if (fence_signals())
+        options.outside = keeper;
+    sweep_behind_fence(options.outside);
     if (options.preload)
         set_preload(&options);
     if (strcmp(options.mode, "exec") == 0)

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "sweep.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -175,11 +176,31 @@ static int signal_descendants(int number)
     return count < 0 ? signal_by_scan(number) : count;
 }
 
+/* A process that no signal of ours reaches; 0 where there is no fence. */
+static pid_t outside;
+
+void sweep_behind_fence(pid_t process)
+{
+    outside = process;
+}
+
+/* Kills all behind the fence but the caller. The kernel lets nobody fork meanwhile, so no fork
+ * bomb outruns it. The fence is tried first: without it this would end the user's session. */
+static int kill_fenced(void)
+{
+    if (outside <= 1 || kill(outside, 0) == 0 || errno != EPERM)
+        return 0;
+    kill(-1, SIGKILL);
+    return 1;
+}
+
 /* All are stopped before any is killed. The stopped keep their places in the limit on processes,
  * so a fork bomb runs out of room; each one killed while others still run would give them a
  * place back. */
 static void stop_and_kill(void)
 {
+    if (kill_fenced())
+        return;
     int before = -1, now = signal_descendants(SIGSTOP);
     for (int pass = 0; pass < MOST_PASSES && now != before; pass++) {
         before = now;

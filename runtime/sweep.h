@@ -2,8 +2,13 @@
 #ifndef DDFUZZ_SWEEP_H
 #define DDFUZZ_SWEEP_H
 
+#include <sys/types.h>
+
 /* Kills and reaps all descendants: the caller must be a child subreaper. Gives up on processes
  * that do not die of SIGKILL (a dead file system holds them), so that nobody waits for ever. */
 void sweep_descendants(void);
+
+/* To be told by a caller that stands behind a fence of signals: the process `outside` of it. */
+void sweep_behind_fence(pid_t outside);
 
 #endif
