@@ -74,8 +74,8 @@ impl Minimizing {
         }
     }
 
-    /// The oracle that holds `crash`: each run in a process of its own, so that no outcome that a
-    /// claim may rest on depends on earlier runs.
+    /// The oracle that holds `crash`. It searches as fast as the way of execution allows, where
+    /// that is in a process that runs many inputs; what a claim rests on runs in fresh ones.
     ///
     /// # Errors
     /// When the target cannot be started.
@@ -90,7 +90,7 @@ impl Minimizing {
     /// When the target cannot be started.
     pub fn oracle_of(&self, held: Held) -> Result<CrashOracle, CampaignError> {
         let (target, way) = (self.target.clone(), self.way);
-        let executor = start(&target, Some(way), Freshness::Fresh)?.executor;
+        let executor = start(&target, Some(way), Freshness::Shared)?.executor;
         let triager = Triager::of_target(&target, way)?;
         let crash_exit = target.crash_exit;
         let fresh = Box::new(move || {

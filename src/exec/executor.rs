@@ -1,6 +1,6 @@
 //! The trait that all ways of execution share.
 
-use super::{ExecError, Run, Way};
+use super::{ExecError, Freshness, Run, Way};
 
 /// A started target: feeds one input at a time and says how each run ended.
 ///
@@ -15,4 +15,7 @@ pub trait Executor: Send {
 
     /// The way in which this executor runs its target.
     fn way(&self) -> Way;
+
+    /// Whether runs may share a process.
+    fn freshness(&self) -> Freshness;
 }

@@ -1,6 +1,6 @@
 //! A scripted executor, so that everything above `exec` is tested without processes.
 
-use super::{ExecError, Executor, Run, Way};
+use super::{ExecError, Executor, Freshness, Run, Way};
 
 /// An executor whose runs are computed by a closure.
 pub struct Mock<F> {
@@ -24,5 +24,9 @@ impl<F: FnMut(&[u8]) -> Run + Send> Executor for Mock<F> {
 
     fn way(&self) -> Way {
         Way::Mock
+    }
+
+    fn freshness(&self) -> Freshness {
+        Freshness::Fresh
     }
 }

@@ -11,7 +11,7 @@ use super::launch::{Inject, Launch, Role};
 use super::place::Place;
 use super::scratch::{Cleaned, Scratch};
 use super::server::{Answer, Broken, Server};
-use super::{Ended, ExecError, Executor, Limits, Run, Target, Way};
+use super::{Ended, ExecError, Executor, Freshness, Limits, Run, Target, Way};
 
 /// Servers are replaced after so many runs, so that what they leak stays bounded.
 const RUNS_PER_SERVER: u64 = 100_000;
@@ -189,5 +189,12 @@ impl Executor for Served {
 
     fn way(&self) -> Way {
         self.way
+    }
+
+    fn freshness(&self) -> Freshness {
+        match self.warm {
+            true => Freshness::Shared,
+            false => Freshness::Fresh,
+        }
     }
 }

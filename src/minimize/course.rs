@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
 use super::log::{Base64, ContentHash, Phase, ReduceLine, Source, TestLine, What};
-use super::{Certificate, Counts, CutOff, Kind, ProofRef, SlipKeys};
+use super::{Certificate, Counts, CutOff, Kind, Process, ProofRef, SlipKeys};
 use crate::delta::{Cache, Caching, Candidate, Config, Edit, Hit, Outcome, Rule, Seen};
 
 /// Bytes hashed at most while looking for proofs among the tests of earlier bests; beyond it what
@@ -18,6 +18,7 @@ pub(super) struct Reply {
     pub source: Source,
     pub us: u64,
     pub cut_off: Option<CutOff>,
+    pub process: Process,
     pub slip: Option<SlipKeys>,
     pub log_input: bool,
 }
@@ -41,8 +42,8 @@ pub(super) struct Course {
     text: Vec<u8>,
     asked: Option<Asked>,
     cache: Cache,
-    /// Texts whose run was cut off in time: their outcome proves nothing.
-    cut_off: HashSet<ContentHash>,
+    /// Texts whose outcome proves nothing: the run was cut off in time, or shared a process.
+    unproven: HashSet<ContentHash>,
     /// Tests of the current best without one byte, by the byte's position.
     singles: BTreeMap<usize, u64>,
     tests: u64,
@@ -58,7 +59,7 @@ impl Course {
             text: Vec::new(),
             asked: None,
             cache: Cache::new(caching),
-            cut_off: HashSet::new(),
+            unproven: HashSet::new(),
             singles: BTreeMap::new(),
             tests: 0,
             counts: Counts::default(),
@@ -94,7 +95,7 @@ impl Course {
     pub fn record_check(&mut self, text: &[u8], outcome: Outcome, cut_off: Option<CutOff>) {
         let hash = ContentHash::of(text);
         if cut_off == Some(CutOff::Time) {
-            self.cut_off.insert(hash);
+            self.unproven.insert(hash);
         }
         self.cache.record(
             None,
@@ -115,8 +116,8 @@ impl Course {
         let asked = known.unwrap_or_else(|| {
             candidate.write_into(&self.original, &self.best, &mut self.text);
             let hash = ContentHash::of(&self.text);
-            // The proof asks again what was cut off, with more patience.
-            let again = phase.is_some() && self.cut_off.contains(&hash);
+            // The proof asks again what proves nothing, in a fresh process and with more patience.
+            let again = phase.is_some() && self.unproven.contains(&hash);
             let hit = match again {
                 true => None,
                 false => self.cache.lookup(candidate.config, hash.text_id()),
@@ -149,6 +150,7 @@ impl Course {
             us: reply.us,
             phase: asked.phase,
             cut_off: reply.cut_off,
+            process: reply.process,
             slip: reply.slip,
             input: reply.log_input.then(|| Base64(self.text.clone())),
         })
@@ -166,11 +168,11 @@ impl Course {
         };
         self.cache
             .record(asked.candidate.config, asked.hash.text_id(), seen);
-        match reply.cut_off {
-            Some(CutOff::Time) => self.cut_off.insert(asked.hash),
-            _ if reply.source == Source::Run => self.cut_off.remove(&asked.hash),
-            _ => false,
-        };
+        if reply.cut_off == Some(CutOff::Time) || reply.process == Process::Shared {
+            self.unproven.insert(asked.hash);
+        } else if reply.source == Source::Run {
+            self.unproven.remove(&asked.hash);
+        }
         if reply.outcome == Outcome::Fail {
             if !self.is_new_best(&asked.candidate.edit) {
                 return None;
@@ -190,7 +192,7 @@ impl Course {
             });
         }
         if let Some(position) = self.single(&asked.candidate.edit)
-            && !self.cut_off.contains(&asked.hash)
+            && !self.unproven.contains(&asked.hash)
         {
             self.singles.insert(position, i);
         }
@@ -254,7 +256,7 @@ impl Course {
     fn proof_of(&self, text: &[u8]) -> Option<ProofRef> {
         let hash = ContentHash::of(text);
         let seen = self.cache.seen(hash.text_id())?;
-        if seen.outcome == Outcome::Fail || self.cut_off.contains(&hash) {
+        if seen.outcome == Outcome::Fail || self.unproven.contains(&hash) {
             return None;
         }
         Some(

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::time::Instant;
 
 use super::log::KeyRecord;
-use super::{Answer, CutOff, Keyer, Kind, Oracle, OracleError, Slip, SlipKeys};
+use super::{Answer, CutOff, Keyer, Kind, Oracle, OracleError, Process, Slip, SlipKeys};
 use crate::delta::Outcome;
-use crate::exec::{Ended, ExecError, Executor};
+use crate::exec::{Ended, ExecError, Executor, Freshness};
 use crate::triage::{Class, Crash, Key, Quick};
 
 /// Exit status of a Rust program that panicked: whether it did is for the keyer to say.
@@ -167,8 +167,15 @@ impl Oracle for CrashOracle {
         let begin = Instant::now();
         let ended = self.executor.run(candidate)?.ended;
         let answer = self.judge(ended, candidate, kind)?;
+        // The keyer runs in a process of its own: what it has named does not rest on ours.
+        let named = answer.outcome == Outcome::Fail || answer.slip.is_some();
+        let process = match self.executor.freshness() {
+            Freshness::Shared if !named => Process::Shared,
+            _ => Process::Own,
+        };
         Ok(Answer {
             cost: begin.elapsed(),
+            process,
             ..answer
         })
     }

@@ -142,6 +142,7 @@ impl Driver<'_, '_> {
             source,
             us: micros(answer.cost),
             cut_off: answer.cut_off,
+            process: answer.process,
             slip: answer.slip.map(|slip| slip.keys),
             log_input: self.options.log_inputs,
         };
@@ -189,8 +190,9 @@ fn gives_new_best(line: &Line) -> bool {
 /// Runs a text aside from the search.
 fn check(oracle: &mut dyn Oracle, what: What, text: &[u8]) -> Result<Answer, OracleError> {
     match what {
-        What::Confirm => oracle.ask_fresh(text, Kind::Deleting),
-        What::Axiom | What::Baseline | What::Vote => oracle.ask(text, Kind::Deleting),
+        // The axiom proves that a result of one byte is minimal.
+        What::Confirm | What::Axiom => oracle.ask_fresh(text, Kind::Deleting),
+        What::Baseline | What::Vote => oracle.ask(text, Kind::Deleting),
     }
 }
 

@@ -36,7 +36,7 @@ pub use journal::Journal;
 pub use keyer::Keyer;
 pub use minimized::{Minimized, Warning};
 pub use options::{CallbackError, OnReduce, OnSlip, Options};
-pub use oracle::{Answer, CutOff, Kind, Oracle, OracleError, Slip, SlipKeys};
+pub use oracle::{Answer, CutOff, Kind, Oracle, OracleError, Process, Slip, SlipKeys};
 pub use record::{MinRecord, OutcomeRecord, SlipRecord};
 pub use replay::{Replayed, replay};
 pub use searches::{SEARCHES, UnknownSearch, search_by_name};

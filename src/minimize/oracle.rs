@@ -29,6 +29,25 @@ pub enum CutOff {
     Memory,
 }
 
+/// Which process a test ran in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Process {
+    /// One of its own.
+    #[default]
+    Own,
+    /// One that earlier tests had run in: what they left behind may speak in the outcome, which
+    /// therefore proves nothing.
+    Shared,
+}
+
+impl Process {
+    /// Whether it was one of its own.
+    pub fn is_own(&self) -> bool {
+        *self == Process::Own
+    }
+}
+
 /// The keys of a crash that a candidate slipped into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SlipKeys {
@@ -63,6 +82,8 @@ pub struct Answer {
     pub minor: Option<Key>,
     /// The limit that ended the run, if one did.
     pub cut_off: Option<CutOff>,
+    /// The process that the outcome rests on.
+    pub process: Process,
     /// Another bug that the candidate ran into; the outcome is UNRESOLVED then.
     pub slip: Option<Slip>,
 }
@@ -75,6 +96,7 @@ impl Answer {
             cost: Duration::ZERO,
             minor: None,
             cut_off: None,
+            process: Process::Own,
             slip: None,
         }
     }

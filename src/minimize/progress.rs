@@ -245,6 +245,7 @@ impl Progress {
             source: line.source,
             us: line.us,
             cut_off: line.cut_off,
+            process: line.process,
             slip: line.slip,
             log_input: line.input.is_some(),
         };

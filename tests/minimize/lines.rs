@@ -9,7 +9,7 @@ use ddfuzz::minimize::log::{
     CheckLine, ContentHash, EditRecord, EndLine, KeyRecord, Line, Phase, ReduceLine, Source,
     StartLine, TargetRecord, TestLine, What,
 };
-use ddfuzz::minimize::{Claim, Counts, CutOff, ProofRef, Proved};
+use ddfuzz::minimize::{Claim, Counts, CutOff, Process, ProofRef, Proved};
 use ddfuzz::triage::Class;
 
 use crate::crashes::{key, keys};
@@ -35,6 +35,7 @@ fn test_line() -> TestLine {
         us: 250,
         phase: None,
         cut_off: None,
+        process: Process::Own,
         slip: None,
         input: None,
     }
@@ -54,6 +55,7 @@ fn a_test_line_may_say_more() {
     let line = TestLine {
         phase: Some(Phase::Proof),
         cut_off: Some(CutOff::Time),
+        process: Process::Shared,
         slip: Some(keys("a", "b")),
         input: Some(ddfuzz::minimize::log::Base64(b"abc".to_vec())),
         source: Source::Cache,
@@ -63,6 +65,7 @@ fn a_test_line_may_say_more() {
     for field in [
         "\"phase\":\"proof\"",
         "\"cut_off\":\"time\"",
+        "\"process\":\"shared\"",
         "\"input\":\"YWJj\"",
         "\"cache\"",
     ] {

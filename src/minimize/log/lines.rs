@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Base64, ContentHash, EditRecord, OsText, ShortHash, TargetRecord};
 use crate::delta::{Caching, Outcome};
 use crate::exec::Limits;
-use crate::minimize::{Claim, Counts, CutOff, ProofRef, Proved, SlipKeys};
+use crate::minimize::{Claim, Counts, CutOff, Process, ProofRef, Proved, SlipKeys};
 use crate::triage::{Class, Key};
 
 /// Version of the log's schema.
@@ -171,6 +171,9 @@ pub struct TestLine {
     /// The limit that ended the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_off: Option<CutOff>,
+    /// Present where the outcome rests on a process that earlier tests had run in.
+    #[serde(default, skip_serializing_if = "Process::is_own")]
+    pub process: Process,
     /// The other bug that the candidate ran into.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slip: Option<SlipKeys>,
