@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use super::Exit;
 use crate::campaign::CampaignError;
 use crate::exec::ExecError;
+use crate::files::FileError;
 use crate::minimize::log::LogError;
-use crate::minimize::{MinimizeError, OracleError, VerifyError};
+use crate::minimize::{CallbackError, MinimizeError, OracleError, VerifyError};
 use crate::report::{ErrorBody, ErrorReport};
 use crate::store::StoreError;
 
@@ -168,9 +169,25 @@ impl From<MinimizeError> for Failure {
             MinimizeError::Log(error) => error.into(),
             MinimizeError::Oracle(OracleError::Exec(error)) => error.into(),
             MinimizeError::Oracle(_) => Failure::new(Exit::Baseline, "oracle", &error),
-            MinimizeError::Callback { .. } => Failure::new(Exit::Usage, "output", &error)
-                .hint("make room or choose another output, then go on with --resume"),
+            MinimizeError::Callback { what, source } => not_kept(what, source),
         }
+    }
+}
+
+/// A reproducer or a slip that could not be written: mostly a matter of the disk.
+fn not_kept(what: &str, source: CallbackError) -> Failure {
+    let source = match source.downcast::<StoreError>() {
+        Ok(error) => return Failure::from(*error),
+        Err(source) => source,
+    };
+    match source.downcast::<FileError>() {
+        Ok(error) => Failure::from(StoreError::from(*error)),
+        Err(source) => Failure::new(
+            Exit::Usage,
+            "output",
+            format!("{what} could not be kept: {source}"),
+        )
+        .hint("make room or choose another output, then go on with --resume"),
     }
 }
 
