@@ -121,6 +121,15 @@ impl From<ExecError> for Failure {
             ExecError::System { .. } => (Exit::Internal, "system", "see what the system refused"),
         };
         let failure = Failure::new(exit, kind, &error).hint(hint);
+        if let ExecError::Missing { path } = &error
+            && path.components().count() == 1
+            && path.is_file()
+        {
+            let name = path.display();
+            return failure
+                .path(path)
+                .hint(format!("a program of this directory is named ./{name}"));
+        }
         match program_of(&error) {
             Some(path) => failure.path(&path),
             None => failure,

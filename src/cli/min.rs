@@ -65,7 +65,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let target = args.target.target()?;
     let place = Place::choose(&args)?;
     let stop = signals::stop_flag()?;
-    let started = signals::unless_stopped(&stop, args.target.probe(&target))?;
+    let started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
     let way = started.executor.way();
     drop(started);
     let crash = baseline(&args.input, &input, &target, way);

@@ -105,7 +105,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         .transpose()?
         .unwrap_or_default();
     let stop = signals::stop_flag()?;
-    let started = signals::unless_stopped(&stop, args.target.probe(&target))?;
+    let started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
     let way = started.executor.way();
     output.detail(&format!("running by {way}: {}", started.why));
     let (store, campaign) = open_store(&args, &target, way)?;

@@ -1,12 +1,12 @@
 //! The target of a command: a program behind `--`, or a bundled one by name.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::{Failure, amounts};
+use super::{Failure, Output, amounts};
 use crate::exec::{
     ExecError, Freshness, Limits, Program, Started, Target, Way, bundled, find_program, start,
 };
@@ -125,8 +125,20 @@ impl TargetArgs {
         }
     }
 
-    /// Starts the target once, to find out that it runs, and how.
-    pub fn probe(&self, target: &Target) -> Result<Started, Failure> {
+    /// Starts the target once, to find out that it runs, and how. Says which of its arguments it
+    /// will not understand as the shell did where they were completed.
+    pub fn probe(&self, target: &Target, output: &Output) -> Result<Started, Failure> {
+        if target.cwd.is_none() {
+            for name in target.args.iter().map(Path::new) {
+                if name.is_relative() && name.is_file() {
+                    output.say(&format!(
+                        "warning: the argument {} is a file here, but the target runs in a \
+                         scratch directory: give its absolute path, or a --cwd",
+                        name.display()
+                    ));
+                }
+            }
+        }
         Ok(start(target, self.way.way(), Freshness::Shared)?)
     }
 }

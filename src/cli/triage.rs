@@ -31,7 +31,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     for input in &args.inputs {
         collect(input, &mut files)?;
     }
-    let way = args.target.probe(&target)?.executor.way();
+    let way = args.target.probe(&target, output)?.executor.way();
     let mut triager = Triager::of_target(&target, way)?;
     let mut store = match &args.out {
         Some(out) => Some(Store::create_or_resume(

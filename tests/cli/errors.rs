@@ -47,6 +47,32 @@ fn a_program_that_cannot_be_run_is_named() {
 }
 
 #[test]
+fn a_program_of_this_directory_needs_its_slash() {
+    let desk = Desk::new();
+    desk.write("crash", "x");
+    desk.write("prog-of-this-directory", "no program");
+    let error = error(&desk, "min crash -- prog-of-this-directory", 3);
+    assert_eq!(error["kind"], "program-missing");
+    let hint = error["hint"].as_str().unwrap();
+    assert!(hint.contains("./prog-of-this-directory"), "{hint}");
+}
+
+#[test]
+fn an_argument_that_is_a_file_only_here_is_warned_of() {
+    let desk = Desk::new();
+    let file = desk.write("settings", "x");
+    let warned = |words: &str| {
+        let said = desk.call(words).exits(0);
+        said.err.contains("warning: the argument settings")
+    };
+    assert!(warned("triage settings -- cat settings"));
+    assert!(!warned("triage settings --cwd . -- cat settings"));
+    assert!(!warned("triage settings -q -- cat settings"));
+    let absolute = file.display();
+    assert!(!warned(&format!("triage settings -- cat {absolute}")));
+}
+
+#[test]
 fn inputs_that_are_no_files_are_wrong_usage() {
     let desk = Desk::new();
     std::fs::create_dir(desk.file("folder")).unwrap();
