@@ -183,11 +183,12 @@ impl From<MinimizeError> for Failure {
     }
 }
 
-impl From<VerifyError> for Failure {
-    fn from(error: VerifyError) -> Failure {
+impl Failure {
+    /// Why a log could not be verified, or that it does not hold.
+    pub fn of_verifying(error: VerifyError, log: &Path) -> Failure {
         match error {
-            VerifyError::Replay(error) => error.into(),
-            VerifyError::Unfinished => Failure::new(Exit::Found, "unfinished", &error),
+            VerifyError::Replay(error) => Failure::from(error).path(log),
+            VerifyError::Unfinished => Failure::new(Exit::Found, "unfinished", &error).path(log),
             VerifyError::Oracle(OracleError::Exec(error)) => error.into(),
             VerifyError::Oracle(_) => Failure::new(Exit::Baseline, "oracle", &error),
         }

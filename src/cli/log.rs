@@ -266,7 +266,8 @@ fn prove(args: &LogArgs, target: &TargetArgs, output: &Output) -> Result<Exit, F
     };
     let minimizing = Minimizing::of_target(target, start.target.way, &start.search);
     let mut oracle = minimizing.oracle_of(Held::from(key))?;
-    let verified = verify(&input, &log, &mut oracle, |_| ())?;
+    let verified = verify(&input, &log, &mut oracle, |_| ())
+        .map_err(|error| Failure::of_verifying(error, &args.log))?;
     let proven = Proven {
         holds: verified.holds(),
         claim: verified.claim,
@@ -280,6 +281,9 @@ fn prove(args: &LogArgs, target: &TargetArgs, output: &Output) -> Result<Exit, F
         size::counted(proven.proved.of, "removal")
     );
     let text = match (proven.holds, &verified.counterexample) {
+        (true, _) if proven.proved.of == 0 && proven.claim == Claim::BestSoFar => {
+            "the result fails; best-so-far claims no more".to_owned()
+        }
         (true, _) => format!(
             "{} holds: the result fails, and no longer after any removal ({of})",
             proven.claim
