@@ -221,7 +221,9 @@ impl Job<'_> {
         let mut start = self.minimizing.start_line(&self.input, &self.crash);
         let absolute = std::path::absolute(&self.args.input);
         start.input = absolute.ok().map(|path| OsText(path.into()));
-        let mut journal = Journal::resume(log, start).map_err(MinimizeError::from)?;
+        let begun = log.exists();
+        let mut journal =
+            Journal::resume(log, start).map_err(|error| Failure::from(error).path(log))?;
         let start: StartLine = journal.start().clone();
         let mut oracle = self.minimizing.oracle(&self.crash)?;
         let slips = RefCell::new(Vec::new());
@@ -235,7 +237,15 @@ impl Job<'_> {
             }),
             ..self.minimizing.options(self.stop)
         };
-        let minimized = minimize(&self.input, &mut oracle, &mut journal, &mut options)?;
+        let minimized = minimize(&self.input, &mut oracle, &mut journal, &mut options);
+        let minimized = minimized.map_err(|error| {
+            if !begun && matches!(error, MinimizeError::NotFailing { .. }) {
+                // Nothing was tested, and the log would be in the way of the same command. That it
+                // cannot be removed is no news beside the error.
+                let _ = std::fs::remove_file(log);
+            }
+            self.failure(error)
+        })?;
         drop(options);
         atomic::write(result, &minimized.text)
             .map_err(|error| Failure::new(Exit::Usage, "output", error).path(result))?;
@@ -248,6 +258,15 @@ impl Job<'_> {
             .map(|slip| slip_on_file(result, slip, &slips.borrow()))
             .collect();
         Ok((Finished { start, minimized }, record))
+    }
+
+    fn failure(&self, error: MinimizeError) -> Failure {
+        let of_input = matches!(error, MinimizeError::NotFailing { .. });
+        let failure = Failure::from(error);
+        match of_input {
+            true => failure.path(&self.args.input),
+            false => failure,
+        }
     }
 
     fn into_directory(self, out: &Path) -> Result<(Finished, MinRecord), Failure> {

@@ -1,9 +1,11 @@
 //! The target of a command: a program behind `--`, or a bundled one by name.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
 use super::{Failure, Output, amounts};
@@ -34,7 +36,7 @@ pub struct TargetArgs {
     #[arg(help_heading = TARGET, long, value_name = "SIZE", value_parser = amounts::size_limit)]
     pub memory: Option<u64>,
     /// Set a variable of the target's environment
-    #[arg(help_heading = TARGET, long, value_name = "K=V", value_parser = assignment)]
+    #[arg(help_heading = TARGET, long, value_name = "K=V", value_parser = OsStringValueParser::new().try_map(assignment))]
     pub env: Vec<(OsString, OsString)>,
     /// The target's directory [default: a scratch directory, emptied after each run]
     #[arg(help_heading = TARGET, long, value_name = "DIR")]
@@ -68,9 +70,13 @@ impl WayArg {
     }
 }
 
-fn assignment(text: &str) -> Result<(OsString, OsString), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
+fn assignment(text: OsString) -> Result<(OsString, OsString), String> {
+    let bytes = text.into_vec();
+    match bytes.iter().position(|byte| *byte == b'=') {
+        Some(at @ 1..) => Ok((
+            OsStr::from_bytes(&bytes[..at]).to_owned(),
+            OsStr::from_bytes(&bytes[at + 1..]).to_owned(),
+        )),
         _ => Err("a variable is set as NAME=VALUE".to_owned()),
     }
 }

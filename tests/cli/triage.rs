@@ -51,3 +51,17 @@ fn crashes_can_be_filed_in_an_output_directory() {
     let result = desk.call(words).exits(0).json();
     assert_eq!(result["groups"][0]["size_after"], 1);
 }
+
+#[test]
+fn a_variable_of_the_target_need_not_be_text() {
+    use std::os::unix::ffi::OsStrExt;
+    let desk = Desk::new();
+    desk.write("input", "x");
+    let value = std::ffi::OsStr::from_bytes(b"ODD=\xff");
+    let program = b"[ \"$(printenv ODD | od -An -tx1)\" = ' ff 0a' ]".as_slice();
+    let program = std::ffi::OsStr::from_bytes(program);
+    let words = ["--", "sh", "-c"].map(std::ffi::OsStr::new);
+    let more = [&[value][..], &words, &[program]].concat();
+    let said = desk.call_with("triage input --json --env", &more).exits(0);
+    assert_eq!(said.json()["inputs"][0]["ended"], "exit 0");
+}
