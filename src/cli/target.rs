@@ -145,6 +145,12 @@ impl TargetArgs {
                 }
             }
         }
-        Ok(start(target, self.way.way(), Freshness::Shared)?)
+        let mut started = start(target, self.way.way(), Freshness::Shared)?;
+        if started.executor.way() == Way::Command {
+            // Without a server nothing has been executed yet, and what the kernel refuses would
+            // look to a tracer like a program that ends with a status of its own.
+            started.executor.run(b"")?;
+        }
+        Ok(started)
     }
 }

@@ -47,6 +47,26 @@ fn a_program_that_cannot_be_run_is_named() {
 }
 
 #[test]
+fn a_program_that_the_system_refuses_is_no_healthy_program() {
+    let desk = Desk::new();
+    desk.write("crash", "x");
+    let refused = [
+        ("elf", "\x7fELF of no kind"),
+        ("script", "#!/no/such/interpreter\n"),
+    ];
+    for (name, text) in refused {
+        let program = desk.write(name, text);
+        let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(program, executable).unwrap();
+        for command in ["run -o out --runs 1", "min crash", "triage crash"] {
+            let error = error(&desk, &format!("{command} -- ./{name}"), 3);
+            assert_eq!(error["kind"], "program-not-executable");
+        }
+    }
+    assert!(!desk.file("out").exists());
+}
+
+#[test]
 fn a_program_of_this_directory_needs_its_slash() {
     let desk = Desk::new();
     desk.write("crash", "x");
