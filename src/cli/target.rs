@@ -82,6 +82,11 @@ fn assignment(text: OsString) -> Result<(OsString, OsString), String> {
 }
 
 impl TargetArgs {
+    /// The way of execution that is asked for.
+    pub fn asked_way(&self) -> Option<Way> {
+        self.way.way()
+    }
+
     /// Whether a target was named at all.
     pub fn is_named(&self) -> bool {
         self.target.is_some() || !self.program.is_empty()

@@ -113,6 +113,15 @@ fn a_log_whose_outcomes_are_swapped_does_not_hold() {
 }
 
 #[test]
+fn a_claim_can_be_verified_by_another_way_of_execution() {
+    let desk = minimized();
+    desk.call(&format!("log verify {LOG} --exec command"))
+        .exits(0);
+    let unfit = desk.call(&format!("log verify --json {LOG} --exec harness -- cat"));
+    assert_eq!(unfit.exits(3).json()["error"]["kind"], "way-unfit");
+}
+
+#[test]
 fn a_claim_does_not_hold_for_a_fixed_program() {
     let desk = minimized();
     let verified = desk
