@@ -21,13 +21,21 @@ pub(super) struct Checkpoint {
     /// input than its number says.
     #[serde(default)]
     pub(super) max_len: Option<u64>,
-    /// Groups of crashes that were there before the campaign.
+    /// Groups of crashes that were there before the campaign, or were in the result of a call of
+    /// it that came to its end.
     pub(super) known_before: BTreeSet<String>,
+    /// Runs that crashed in each group before this count, as in `seen`.
+    #[serde(default)]
+    pub(super) seen_before: BTreeMap<String, u64>,
+    /// Whether the last call came to its end, and so told its user what is new.
+    #[serde(default)]
+    pub(super) told: bool,
 }
 
 impl Checkpoint {
     /// Begins a count of `runs`, or goes on with one that was cut off with the same goal in
-    /// sight: a campaign that was killed and resumed makes just the runs of one that was not.
+    /// sight: a campaign that was killed and resumed makes just the runs of one that was not, and
+    /// finds the same groups new. What an ended call has told is known to the count behind it.
     pub(super) fn begin_count(&mut self, runs: Option<u64>) {
         let cut_off = self.goal.is_some_and(|goal| {
             runs.is_none_or(|runs| self.count_start.saturating_add(runs) == goal)
@@ -35,12 +43,23 @@ impl Checkpoint {
         if !cut_off {
             self.count_start = self.next;
             self.goal = runs.map(|runs| self.next.saturating_add(runs));
+            self.seen_before = self.seen.get(&Kind::Crash).cloned().unwrap_or_default();
         }
+        self.told = false;
     }
 
     /// Counts a run that ended in this group.
     pub(super) fn count(&mut self, kind: Kind, major: String) {
         *self.seen.entry(kind).or_default().entry(major).or_default() += 1;
+    }
+
+    /// Runs of this count that crashed in a group that `is_known`.
+    pub(super) fn known_crashes(&self, is_known: impl Fn(&str) -> bool) -> u64 {
+        let crashes = self.seen.get(&Kind::Crash).into_iter().flatten();
+        crashes
+            .filter(|(major, _)| self.known_before.contains(*major) || is_known(major))
+            .map(|(major, runs)| runs - self.seen_before.get(major).unwrap_or(&0).min(runs))
+            .sum()
     }
 
     /// All runs that ended in a group of this kind.

@@ -114,26 +114,20 @@ impl Engine<'_> {
             self.minimize_queue()?;
             self.minimize_slips()?;
         }
-        if !self.stopped() && self.ledger.checkpoint.goal == Some(self.ledger.checkpoint.next) {
-            self.ledger.checkpoint.goal = None;
-            self.ledger.save()?;
+        if !self.stopped() {
+            self.ledger.end_call()?;
         }
         let progress = self.progress();
         lock(self.store).append_stats(&progress)?;
         self.screen.progress(&progress);
         let muted = |major: Key| self.muted(&major.short());
-        let known = &self.ledger.checkpoint.known_before;
-        let crashes = self.ledger.checkpoint.seen.get(&Kind::Crash);
-        let known_crashes = crashes
-            .into_iter()
-            .flatten()
-            .filter(|(major, _)| known.contains(*major) || self.muted(major));
+        let checkpoint = &self.ledger.checkpoint;
         Ok(Summary {
             runs: self.ledger.checkpoint.next - self.ledger.checkpoint.count_start,
             runs_of_call: self.ledger.checkpoint.next - self.first,
             fuzzed,
             new_groups: self.ledger.new_groups(muted)?,
-            known_crashes: known_crashes.map(|(_, runs)| runs).sum(),
+            known_crashes: checkpoint.known_crashes(|major| self.muted(major)),
             interrupted: self.stopped(),
         })
     }

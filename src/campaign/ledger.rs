@@ -45,10 +45,11 @@ impl<'a> Ledger<'a> {
             }
         }
         drop(locked);
-        let checkpoint = checkpoint.unwrap_or_else(|| Checkpoint {
-            known_before: crashes.into_iter().collect(),
-            ..Checkpoint::default()
-        });
+        let first_call = checkpoint.is_none();
+        let mut checkpoint = checkpoint.unwrap_or_default();
+        if first_call || checkpoint.told {
+            checkpoint.known_before = crashes.into_iter().collect();
+        }
         // A group from before that was only slipped into is known all the same.
         for major in &checkpoint.known_before {
             settled.entry((Kind::Crash, major.clone())).or_default();
@@ -118,6 +119,16 @@ impl<'a> Ledger<'a> {
         Ok(())
     }
 
+    /// Notes that the call comes to its end, and its count where that is complete.
+    pub(super) fn end_call(&mut self) -> Result<(), StoreError> {
+        let checkpoint = &mut self.checkpoint;
+        checkpoint.told = true;
+        if checkpoint.goal == Some(checkpoint.next) {
+            checkpoint.goal = None;
+        }
+        self.save()
+    }
+
     /// Groups of crashes without an ended minimization, as the entry to minimize: the founder,
     /// those first whose minimization was cut off. `slipped`: those that were only slipped into
     /// as well.
@@ -145,7 +156,7 @@ impl<'a> Ledger<'a> {
         Ok(pending.into_iter().map(|(_, _, id)| id).collect())
     }
 
-    /// Groups of crashes that were not there before the campaign.
+    /// Groups of crashes that were neither there before the campaign nor told by an earlier call.
     pub(super) fn new_groups(&self, muted: impl Fn(Key) -> bool) -> Result<u64, StoreError> {
         let groups = lock(self.store).reader().groups(Kind::Crash)?;
         let new = groups

@@ -11,9 +11,9 @@ pub struct Summary {
     pub runs_of_call: u64,
     /// How long this call fuzzed.
     pub fuzzed: Duration,
-    /// Groups of crashes that this campaign found first.
+    /// Groups of crashes that this count found first, or earlier calls that were cut off.
     pub new_groups: u64,
-    /// Runs of this campaign that crashed in a group known before.
+    /// Runs of this count that crashed in a group known before.
     pub known_crashes: u64,
     /// Whether the user stopped it.
     pub interrupted: bool,

@@ -122,6 +122,15 @@ impl From<ExecError> for Failure {
             ExecError::System { .. } => (Exit::Internal, "system", "see what the system refused"),
         };
         let failure = Failure::new(exit, kind, &error).hint(hint);
+        if let ExecError::Missing { path } = &error
+            && path.components().count() == 1
+            && path.is_file()
+        {
+            let name = path.display();
+            return failure
+                .path(path)
+                .hint(format!("a program of this directory is named ./{name}"));
+        }
         match program_of(&error) {
             Some(path) => failure.path(&path),
             None => failure,
@@ -191,11 +200,12 @@ fn not_kept(what: &str, source: CallbackError) -> Failure {
     }
 }
 
-impl From<VerifyError> for Failure {
-    fn from(error: VerifyError) -> Failure {
+impl Failure {
+    /// Why a log could not be verified, or that it does not hold.
+    pub fn of_verifying(error: VerifyError, log: &Path) -> Failure {
         match error {
-            VerifyError::Replay(error) => error.into(),
-            VerifyError::Unfinished => Failure::new(Exit::Found, "unfinished", &error),
+            VerifyError::Replay(error) => Failure::from(error).path(log),
+            VerifyError::Unfinished => Failure::new(Exit::Found, "unfinished", &error).path(log),
             VerifyError::Oracle(OracleError::Exec(error)) => error.into(),
             VerifyError::Oracle(_) => Failure::new(Exit::Baseline, "oracle", &error),
         }

@@ -249,14 +249,14 @@ struct Proven {
     cut_off: u64,
 }
 
-fn prove(args: &LogArgs, target: &TargetArgs, output: &Output) -> Result<Exit, Failure> {
+fn prove(args: &LogArgs, asked: &TargetArgs, output: &Output) -> Result<Exit, Failure> {
     let (log, start) = read(&args.log, Exit::Found)?;
     let input = args.read_input(&start)?;
     let Some(key) = &start.key else {
         return Err(Failure::usage("the log holds no crash to verify").path(&args.log));
     };
-    let target: Target = match (target.is_named(), start.target.target(start.limits)) {
-        (true, _) => target.target()?,
+    let target: Target = match (asked.is_named(), start.target.target(start.limits)) {
+        (true, _) => asked.target()?,
         (false, Some(target)) => target,
         (false, None) => {
             return Err(Failure::usage("the log names no program")
@@ -264,9 +264,12 @@ fn prove(args: &LogArgs, target: &TargetArgs, output: &Output) -> Result<Exit, F
                 .hint("name it behind `--`"));
         }
     };
-    let minimizing = Minimizing::of_target(target, start.target.way, &start.search);
+    // Keys are equal by every way of execution.
+    let way = asked.asked_way().unwrap_or(start.target.way);
+    let minimizing = Minimizing::of_target(target, way, &start.search);
     let mut oracle = minimizing.oracle_of(Held::from(key))?;
-    let verified = verify(&input, &log, &mut oracle, |_| ())?;
+    let verified = verify(&input, &log, &mut oracle, |_| ())
+        .map_err(|error| Failure::of_verifying(error, &args.log))?;
     let proven = Proven {
         holds: verified.holds(),
         claim: verified.claim,
@@ -280,6 +283,9 @@ fn prove(args: &LogArgs, target: &TargetArgs, output: &Output) -> Result<Exit, F
         size::counted(proven.proved.of, "removal")
     );
     let text = match (proven.holds, &verified.counterexample) {
+        (true, _) if proven.proved.of == 0 && proven.claim == Claim::BestSoFar => {
+            "the result fails; best-so-far claims no more".to_owned()
+        }
         (true, _) => format!(
             "{} holds: the result fails, and no longer after any removal ({of})",
             proven.claim

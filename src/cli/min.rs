@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::run::campaign_of;
@@ -49,6 +49,9 @@ pub struct Args {
     /// Test a text again that another configuration gave before, as the papers count
     #[arg(long)]
     no_cache: bool,
+    /// Workers, on whose number no result depends; tests run one after another so far
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    jobs: Option<u32>,
     /// Go on with a minimization that was cut off
     #[arg(long, conflicts_with = "force")]
     resume: bool,
@@ -65,7 +68,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let target = args.target.target()?;
     let place = Place::choose(&args)?;
     let stop = signals::stop_flag()?;
-    let started = signals::unless_stopped(&stop, args.target.probe(&target))?;
+    let started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
     let way = started.executor.way();
     drop(started);
     let crash = baseline(&args.input, &input, &target, way);
@@ -221,7 +224,9 @@ impl Job<'_> {
         let mut start = self.minimizing.start_line(&self.input, &self.crash);
         let absolute = std::path::absolute(&self.args.input);
         start.input = absolute.ok().map(|path| OsText(path.into()));
-        let mut journal = Journal::resume(log, start).map_err(MinimizeError::from)?;
+        let begun = log.exists();
+        let mut journal =
+            Journal::resume(log, start).map_err(|error| Failure::from(error).path(log))?;
         let start: StartLine = journal.start().clone();
         let mut oracle = self.minimizing.oracle(&self.crash)?;
         let slips = RefCell::new(Vec::new());
@@ -235,7 +240,15 @@ impl Job<'_> {
             }),
             ..self.minimizing.options(self.stop)
         };
-        let minimized = minimize(&self.input, &mut oracle, &mut journal, &mut options)?;
+        let minimized = minimize(&self.input, &mut oracle, &mut journal, &mut options);
+        let minimized = minimized.map_err(|error| {
+            if !begun && matches!(error, MinimizeError::NotFailing { .. }) {
+                // Nothing was tested, and the log would be in the way of the same command. That it
+                // cannot be removed is no news beside the error.
+                let _ = std::fs::remove_file(log);
+            }
+            self.failure(error)
+        })?;
         drop(options);
         atomic::write(result, &minimized.text)
             .map_err(|error| Failure::new(Exit::Usage, "output", error).path(result))?;
@@ -248,6 +261,15 @@ impl Job<'_> {
             .map(|slip| slip_on_file(result, slip, &slips.borrow()))
             .collect();
         Ok((Finished { start, minimized }, record))
+    }
+
+    fn failure(&self, error: MinimizeError) -> Failure {
+        let of_input = matches!(error, MinimizeError::NotFailing { .. });
+        let failure = Failure::from(error);
+        match of_input {
+            true => failure.path(&self.args.input),
+            false => failure,
+        }
     }
 
     fn into_directory(self, out: &Path) -> Result<(Finished, MinRecord), Failure> {
@@ -264,6 +286,12 @@ impl Job<'_> {
         let mut record = MinRecord::new(&finished.minimized, &finished.start, Duration::ZERO);
         record.output = text_of(&filed.path.join("minimized"));
         record.log = text_of(&filed.path.join("log.jsonl"));
+        let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
+        for slip in &mut record.slips {
+            let entries = store.reader().entries(Kind::Crash, &slip.major)?;
+            let found = entries.iter().find(|entry| entry.id.minor() == slip.minor);
+            slip.file = found.and_then(|entry| text_of(&entry.original()));
+        }
         Ok((finished, record))
     }
 }
@@ -295,7 +323,7 @@ fn keep_slip(
 
 /// The slip with its file, also where it was kept before a resume.
 fn slip_on_file(result: &Path, slip: &SlipRecord, kept: &[PathBuf]) -> SlipRecord {
-    let begins = format!("{}-{}-", slip.major.short(), slip.minor.short());
+    let begins = format!("{}-{}-", slip.major, slip.minor);
     let named = |path: &PathBuf| {
         path.file_name()
             .is_some_and(|name| name.to_string_lossy().starts_with(&begins))

@@ -1,6 +1,6 @@
 //! What every command says, and how loudly.
 
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -97,8 +97,16 @@ impl Output {
 }
 
 /// A line on stdout. Whoever closed it does not want the rest: `ddfuzz show | head` is no error.
+/// A result that does not fit on the disk is wanted.
 pub fn print(line: &str) {
-    let _ = writeln!(std::io::stdout(), "{line}");
+    let mut stdout = std::io::stdout();
+    let printed = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
+    match printed {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            tell(&format!("error: writing the result to stdout: {error}"));
+        }
+        _ => {}
+    }
 }
 
 /// A line on stderr, if anybody listens.

@@ -105,7 +105,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         .transpose()?
         .unwrap_or_default();
     let stop = signals::stop_flag()?;
-    let started = signals::unless_stopped(&stop, args.target.probe(&target))?;
+    let started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
     let way = started.executor.way();
     output.detail(&format!("running by {way}: {}", started.why));
     let (store, campaign) = open_store(&args, &target, way)?;
@@ -127,13 +127,12 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
 }
 
 fn settings(args: &Args, target: Target, way: Way, seed: u64, known: BTreeSet<String>) -> Settings {
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
     Settings {
         seed,
         max_len: args.max_len,
         runs: args.runs,
         time: args.time,
-        jobs: args.jobs.map_or(processors, |jobs| jobs as usize),
+        jobs: args.jobs.map_or_else(processors, |jobs| jobs as usize),
         when: args.minimize.into(),
         minimizing: Minimizing {
             target,
@@ -147,6 +146,11 @@ fn settings(args: &Args, target: Target, way: Way, seed: u64, known: BTreeSet<St
         },
         known,
     }
+}
+
+/// How many workers there are where nobody says.
+pub fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Opens the output directory: `--resume` goes on with its campaign, else a new one begins,

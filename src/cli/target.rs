@@ -1,12 +1,14 @@
 //! The target of a command: a program behind `--`, or a bundled one by name.
 
-use std::ffi::OsString;
-use std::path::PathBuf;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
-use super::{Failure, amounts};
+use super::{Failure, Output, amounts};
 use crate::exec::{
     ExecError, Freshness, Limits, Program, Started, Target, Way, bundled, find_program, start,
 };
@@ -34,7 +36,7 @@ pub struct TargetArgs {
     #[arg(help_heading = TARGET, long, value_name = "SIZE", value_parser = amounts::size_limit)]
     pub memory: Option<u64>,
     /// Set a variable of the target's environment
-    #[arg(help_heading = TARGET, long, value_name = "K=V", value_parser = assignment)]
+    #[arg(help_heading = TARGET, long, value_name = "K=V", value_parser = OsStringValueParser::new().try_map(assignment))]
     pub env: Vec<(OsString, OsString)>,
     /// The target's directory [default: a scratch directory, emptied after each run]
     #[arg(help_heading = TARGET, long, value_name = "DIR")]
@@ -68,14 +70,23 @@ impl WayArg {
     }
 }
 
-fn assignment(text: &str) -> Result<(OsString, OsString), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
+fn assignment(text: OsString) -> Result<(OsString, OsString), String> {
+    let bytes = text.into_vec();
+    match bytes.iter().position(|byte| *byte == b'=') {
+        Some(at @ 1..) => Ok((
+            OsStr::from_bytes(&bytes[..at]).to_owned(),
+            OsStr::from_bytes(&bytes[at + 1..]).to_owned(),
+        )),
         _ => Err("a variable is set as NAME=VALUE".to_owned()),
     }
 }
 
 impl TargetArgs {
+    /// The way of execution that is asked for.
+    pub fn asked_way(&self) -> Option<Way> {
+        self.way.way()
+    }
+
     /// Whether a target was named at all.
     pub fn is_named(&self) -> bool {
         self.target.is_some() || !self.program.is_empty()
@@ -125,8 +136,26 @@ impl TargetArgs {
         }
     }
 
-    /// Starts the target once, to find out that it runs, and how.
-    pub fn probe(&self, target: &Target) -> Result<Started, Failure> {
-        Ok(start(target, self.way.way(), Freshness::Shared)?)
+    /// Starts the target once, to find out that it runs, and how. Says which of its arguments it
+    /// will not understand as the shell did where they were completed.
+    pub fn probe(&self, target: &Target, output: &Output) -> Result<Started, Failure> {
+        if target.cwd.is_none() {
+            for name in target.args.iter().map(Path::new) {
+                if name.is_relative() && name.is_file() {
+                    output.say(&format!(
+                        "warning: the argument {} is a file here, but the target runs in a \
+                         scratch directory: give its absolute path, or a --cwd",
+                        name.display()
+                    ));
+                }
+            }
+        }
+        let mut started = start(target, self.way.way(), Freshness::Shared)?;
+        if started.executor.way() == Way::Command {
+            // Without a server nothing has been executed yet, and what the kernel refuses would
+            // look to a tracer like a program that ends with a status of its own.
+            started.executor.run(b"")?;
+        }
+        Ok(started)
     }
 }

@@ -1,11 +1,14 @@
 //! `ddfuzz triage`: runs, keys and groups crash files that exist already.
 
 use std::collections::BTreeMap;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::run::campaign_of;
+use super::run::{campaign_of, processors};
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, ui};
+use crate::exec::{Target, Way};
 use crate::report::{TriageGroup, TriageInput, TriageResult, triage_table};
 use crate::store::{Kind, Store};
 use crate::triage::{Crash, Found, Triager, Verdict};
@@ -19,6 +22,9 @@ pub struct Args {
     inputs: Vec<PathBuf>,
     #[command(flatten)]
     target: TargetArgs,
+    /// Workers [default: the number of processors]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    jobs: Option<u32>,
     /// File the crashes in this output directory, too
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -31,8 +37,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     for input in &args.inputs {
         collect(input, &mut files)?;
     }
-    let way = args.target.probe(&target)?.executor.way();
-    let mut triager = Triager::of_target(&target, way)?;
+    let way = args.target.probe(&target, output)?.executor.way();
     let mut store = match &args.out {
         Some(out) => Some(Store::create_or_resume(
             out,
@@ -42,9 +47,10 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     };
     let mut result = TriageResult::default();
     let mut groups: BTreeMap<String, (TriageGroup, u64)> = BTreeMap::new();
-    for file in files {
-        let bytes = std::fs::read(&file).map_err(|e| Failure::file(&file, "reading", &e))?;
-        let verdict = triager.examine(&bytes)?;
+    let jobs = args.jobs.map_or_else(processors, |jobs| jobs as usize);
+    let verdicts = examine_all(&files, &target, way, jobs)?;
+    for (file, verdict) in files.into_iter().zip(verdicts) {
+        let bytes = read(&file)?;
         if let Verdict::Crash(crash) = &verdict {
             take(&mut groups, crash, &file, bytes.len() as u64);
             if let Some(store) = &mut store {
@@ -65,6 +71,49 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let found = !result.groups.is_empty();
     output.result(&triage_table(&result, ui::stdout_width()), &result);
     Ok(if found { Exit::Found } else { Exit::Done })
+}
+
+fn read(file: &Path) -> Result<Vec<u8>, Failure> {
+    std::fs::read(file).map_err(|error| Failure::file(file, "reading", &error))
+}
+
+/// Examines all files by `jobs` workers; the verdicts in the order of the files, or the failure
+/// of the first of them that has one.
+fn examine_all(
+    files: &[PathBuf],
+    target: &Target,
+    way: Way,
+    jobs: usize,
+) -> Result<Vec<Verdict>, Failure> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut triager = Triager::of_target(target, way)?;
+        let mut done = Vec::new();
+        while let Some((at, file)) = {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            files.get(at).map(|file| (at, file))
+        } {
+            let verdict = read(file).and_then(|bytes| Ok(triager.examine(&bytes)?));
+            let failed = verdict.is_err();
+            done.push((at, verdict));
+            if failed {
+                next.store(files.len(), Ordering::Relaxed); // the others may stop as well
+            }
+        }
+        Ok::<_, Failure>(done)
+    };
+    let mut all = Vec::new();
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..jobs.min(files.len()))
+            .map(|_| scope.spawn(work))
+            .collect();
+        for worker in workers {
+            all.extend(worker.join().unwrap_or_else(|panic| resume_unwind(panic))?);
+        }
+        Ok::<_, Failure>(())
+    })?;
+    all.sort_by_key(|(at, _)| *at);
+    all.into_iter().map(|(_, verdict)| verdict).collect()
 }
 
 /// The files below `path`, in the order of their names.

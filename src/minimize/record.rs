@@ -13,19 +13,19 @@ use crate::triage::{Class, Key};
 pub struct OutcomeRecord {
     /// What kind of death.
     pub class: Option<Class>,
-    /// Which bug.
-    pub major: Option<Key>,
-    /// Which way into it, before.
-    pub minor: Option<Key>,
+    /// Which bug: the first 12 hex digits of the major key, as in every result.
+    pub major: Option<String>,
+    /// Which way into it, before: the first 12 hex digits of the minor key.
+    pub minor: Option<String>,
 }
 
 /// A crash with another key that was found on the way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlipRecord {
-    /// Which bug.
-    pub major: Key,
-    /// Which way into it.
-    pub minor: Key,
+    /// Which bug: the first 12 hex digits of the major key.
+    pub major: String,
+    /// Which way into it: the first 12 hex digits of the minor key.
+    pub minor: String,
     /// Where its input was filed; null where it was not.
     pub file: Option<OsText>,
 }
@@ -48,7 +48,7 @@ pub struct MinRecord {
     /// The crash.
     pub outcome: OutcomeRecord,
     /// The minor key of the result, where one was taken.
-    pub minor_after: Option<Key>,
+    pub minor_after: Option<String>,
     /// How often the result failed when it was confirmed.
     pub rate: Rate,
     /// Wall time, in milliseconds.
@@ -67,8 +67,8 @@ impl MinRecord {
     pub fn new(minimized: &Minimized, start: &StartLine, wall: Duration) -> MinRecord {
         let key = start.key.as_ref();
         let slip = |keys: &super::SlipKeys| SlipRecord {
-            major: keys.major,
-            minor: keys.minor,
+            major: keys.major.short(),
+            minor: keys.minor.short(),
             file: None,
         };
         MinRecord {
@@ -80,10 +80,10 @@ impl MinRecord {
             search: start.search.clone(),
             outcome: OutcomeRecord {
                 class: key.map(|key| key.class.clone()),
-                major: key.map(|key| key.major),
-                minor: key.map(|key| key.minor),
+                major: key.map(|key| key.major.short()),
+                minor: key.map(|key| key.minor.short()),
             },
-            minor_after: minimized.minor_after,
+            minor_after: minimized.minor_after.map(Key::short),
             rate: minimized.confirmed,
             wall_ms: wall.as_millis().try_into().unwrap_or(u64::MAX),
             output: None,

@@ -27,6 +27,28 @@ fn a_second_campaign_that_finds_only_known_groups_exits_with_4() {
 }
 
 #[test]
+fn what_an_ended_call_has_told_is_known_to_the_next_count() {
+    let desk = Desk::new();
+    let words = format!("{WORDS} --seed 1 --resume -o out");
+    let first = desk.call(&words).exits(1).json();
+    assert_eq!(first["resumed"], false);
+    let second = desk.call(&words).exits(4).json();
+    assert_eq!(second["resumed"], true);
+    assert_eq!(second["new_groups"], 0);
+    // No runs meet no group, new or known.
+    let nothing = "run --json --target crtplot --runs 0 --max-len 1000 --resume -o out";
+    desk.call(nothing).exits(0);
+}
+
+#[test]
+fn what_a_call_of_unlimited_runs_has_told_is_known_to_the_next() {
+    let desk = Desk::new();
+    let words = "run --json --target crtplot --time 500ms --max-len 1000 --seed 1 --resume -o out";
+    desk.call(words).exits(1);
+    desk.call(words).exits(4);
+}
+
+#[test]
 fn a_muted_group_is_stored_but_not_minimized() {
     let desk = Desk::new();
     let first = desk

@@ -47,6 +47,52 @@ fn a_program_that_cannot_be_run_is_named() {
 }
 
 #[test]
+fn a_program_that_the_system_refuses_is_no_healthy_program() {
+    let desk = Desk::new();
+    desk.write("crash", "x");
+    let refused = [
+        ("elf", "\x7fELF of no kind"),
+        ("script", "#!/no/such/interpreter\n"),
+    ];
+    for (name, text) in refused {
+        let program = desk.write(name, text);
+        let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(program, executable).unwrap();
+        for command in ["run -o out --runs 1", "min crash", "triage crash"] {
+            let error = error(&desk, &format!("{command} -- ./{name}"), 3);
+            assert_eq!(error["kind"], "program-not-executable");
+        }
+    }
+    assert!(!desk.file("out").exists());
+}
+
+#[test]
+fn a_program_of_this_directory_needs_its_slash() {
+    let desk = Desk::new();
+    desk.write("crash", "x");
+    desk.write("prog-of-this-directory", "no program");
+    let error = error(&desk, "min crash -- prog-of-this-directory", 3);
+    assert_eq!(error["kind"], "program-missing");
+    let hint = error["hint"].as_str().unwrap();
+    assert!(hint.contains("./prog-of-this-directory"), "{hint}");
+}
+
+#[test]
+fn an_argument_that_is_a_file_only_here_is_warned_of() {
+    let desk = Desk::new();
+    let file = desk.write("settings", "x");
+    let warned = |words: &str| {
+        let said = desk.call(words).exits(0);
+        said.err.contains("warning: the argument settings")
+    };
+    assert!(warned("triage settings -- cat settings"));
+    assert!(!warned("triage settings --cwd . -- cat settings"));
+    assert!(!warned("triage settings -q -- cat settings"));
+    let absolute = file.display();
+    assert!(!warned(&format!("triage settings -- cat {absolute}")));
+}
+
+#[test]
 fn inputs_that_are_no_files_are_wrong_usage() {
     let desk = Desk::new();
     std::fs::create_dir(desk.file("folder")).unwrap();

@@ -113,6 +113,15 @@ fn a_log_whose_outcomes_are_swapped_does_not_hold() {
 }
 
 #[test]
+fn a_claim_can_be_verified_by_another_way_of_execution() {
+    let desk = minimized();
+    desk.call(&format!("log verify {LOG} --exec command"))
+        .exits(0);
+    let unfit = desk.call(&format!("log verify --json {LOG} --exec harness -- cat"));
+    assert_eq!(unfit.exits(3).json()["error"]["kind"], "way-unfit");
+}
+
+#[test]
 fn a_claim_does_not_hold_for_a_fixed_program() {
     let desk = minimized();
     let verified = desk
@@ -131,10 +140,22 @@ fn a_torn_last_line_is_no_error() {
     assert!(said.out.contains("not ended"));
     desk.call("log replay torn -o rebuilt").exits(0);
     assert_eq!(desk.read("rebuilt"), desk.read("crash.min"));
-    assert_eq!(
-        desk.call("log verify torn --json").exits(1).json()["error"]["kind"],
-        "unfinished"
-    );
+    let error = desk.call("log verify torn --json").exits(1).json();
+    assert_eq!(error["error"]["kind"], "unfinished");
+    assert!(error["error"]["path"].as_str().unwrap().ends_with("torn"));
+}
+
+#[test]
+fn what_was_stopped_early_claims_no_more_than_that_it_fails() {
+    let desk = Desk::new();
+    desk.write("crash", crashes::for_ul());
+    let log = "early.log.jsonl";
+    desk.call("min crash --target ul -o early --budget-tests 5")
+        .exits(0);
+    let verified = desk.call(&format!("log verify {log}")).exits(0);
+    assert!(!verified.out.contains("removal"), "{verified:?}");
+    let verified = desk.call(&format!("log verify --json {log}")).exits(0);
+    assert_eq!(verified.json()["claim"], "best-so-far");
 }
 
 #[test]

@@ -116,7 +116,34 @@ fn resuming_a_finished_minimization_gives_its_result_again() {
         .exits(2)
         .json();
     assert_eq!(error["error"]["kind"], "log");
+    let path = error["error"]["path"].as_str().unwrap();
+    assert!(path.ends_with("crash.min.log.jsonl"), "{path}");
     assert_eq!(desk.read("crash.min.log.jsonl"), log);
+}
+
+#[test]
+fn an_input_that_fails_but_once_leaves_no_log_behind() {
+    let desk = Desk::new();
+    desk.write("crash", "x");
+    std::fs::create_dir(desk.file("odd")).unwrap();
+    let anybody = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(desk.file("odd"), anybody).unwrap();
+    // Only the first run with this input fails: the one that names the crash.
+    let script = desk.write(
+        "once",
+        "[ \"$(cat)\" = x ] && mkdir seen 2>/dev/null && exit 7; exit 0\n",
+    );
+    let words = format!(
+        "min crash --json --crash-exit 7 --cwd odd --exec command -- sh {}",
+        script.display()
+    );
+    let error = desk.call(&words).exits(3).json();
+    assert_eq!(error["error"]["kind"], "not-failing");
+    let message = error["error"]["message"].as_str().unwrap();
+    assert!(message.contains("the last of them PASS"), "{message}");
+    let path = error["error"]["path"].as_str().unwrap();
+    assert!(path.ends_with("/crash"), "{path}");
+    assert!(!desk.file("crash.min.log.jsonl").exists());
 }
 
 #[test]

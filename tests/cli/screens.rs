@@ -99,3 +99,13 @@ fn errors_have_colour_only_where_it_is_wanted() {
     let red = desk.call("show missing --color always").exits(2);
     assert!(red.err.starts_with("\u{1b}["));
 }
+
+#[test]
+fn a_result_that_does_not_fit_on_the_disk_is_an_error_message() {
+    let desk = Desk::new();
+    let mut call = desk.command(env!("CARGO_BIN_EXE_ddfuzz"));
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let said = call.args(["run", "--json"]).stdout(full.unwrap()).output();
+    let err = String::from_utf8(said.unwrap().stderr).unwrap();
+    assert!(err.starts_with("error: writing the result"), "{err}");
+}

@@ -51,3 +51,33 @@ fn crashes_can_be_filed_in_an_output_directory() {
     let result = desk.call(words).exits(0).json();
     assert_eq!(result["groups"][0]["size_after"], 1);
 }
+
+#[test]
+fn a_variable_of_the_target_need_not_be_text() {
+    use std::os::unix::ffi::OsStrExt;
+    let desk = Desk::new();
+    desk.write("input", "x");
+    let value = std::ffi::OsStr::from_bytes(b"ODD=\xff");
+    let program = b"[ \"$(printenv ODD | od -An -tx1)\" = ' ff 0a' ]".as_slice();
+    let program = std::ffi::OsStr::from_bytes(program);
+    let words = ["--", "sh", "-c"].map(std::ffi::OsStr::new);
+    let more = [&[value][..], &words, &[program]].concat();
+    let said = desk.call_with("triage input --json --env", &more).exits(0);
+    assert_eq!(said.json()["inputs"][0]["ended"], "exit 0");
+}
+
+#[test]
+fn the_verdicts_do_not_depend_on_the_number_of_workers() {
+    let desk = Desk::new();
+    for (index, text) in ["t", "x", "xxt", "", "ttt", "abc"].iter().enumerate() {
+        std::fs::create_dir_all(desk.file("inputs")).unwrap();
+        std::fs::write(desk.file(&format!("inputs/{index}")), text).unwrap();
+    }
+    let [one, four] = [1, 4].map(|jobs| {
+        let words = format!("triage --json --jobs {jobs} --target crtplot inputs");
+        desk.call(&words).exits(1).json()
+    });
+    assert_eq!(one, four);
+    assert_eq!(one["inputs"].as_array().unwrap().len(), 6);
+    assert_eq!(one["groups"][0]["count"], 3);
+}

@@ -31,8 +31,8 @@ fn it_has_the_keys_of_the_contract() {
          \"proved\":{{\"done\":3,\"of\":3}},\"search\":\"ddmin\",\"outcome\":{{\"class\":\"segv\",\
          \"major\":\"{}\",\"minor\":\"{}\"}},\"minor_after\":null,\"rate\":{{\"hits\":3,\"tries\":3}},\
          \"wall_ms\":1500,\"output\":\"/out/INPUT.min\",\"log\":null,\"slips\":[]}}",
-        key("a"),
-        key("b")
+        key("a").short(),
+        key("b").short()
     );
     assert_eq!(serde_json::to_string(&record).expect("JSON"), expected);
 }
