@@ -57,7 +57,8 @@ pub fn run(
         next: AtomicU64::new(ledger.checkpoint.next),
         end: ledger.checkpoint.goal.unwrap_or(u64::MAX),
         stop,
-        deadline: settings.time.map(|time| began + time),
+        // A time that no clock will see is none.
+        deadline: settings.time.and_then(|time| began.checked_add(time)),
         broken: AtomicBool::new(false),
         crash_exit: settings.minimizing.target.crash_exit,
     };
@@ -72,6 +73,7 @@ pub fn run(
         first,
         saved: began,
         queue: VecDeque::new(),
+        ordered: 0,
         taken: HashSet::new(),
     };
     engine.campaign(&shared)
@@ -97,6 +99,8 @@ struct Engine<'a> {
     saved: Instant,
     /// Founders that are still to be minimized.
     queue: VecDeque<EntryId>,
+    /// Founders that the minimizing worker has not answered for.
+    ordered: u64,
     /// Founders that were queued in this call.
     taken: HashSet<EntryId>,
 }
@@ -208,13 +212,31 @@ impl Engine<'_> {
                 self.commit(&chunk, order)?;
             }
             for (id, result) in words.try_iter() {
+                self.ordered -= 1;
                 self.show(&id, result)?;
             }
             self.tick()?;
         }
     }
 
+    /// Commits a chunk as a whole: where that fails, its runs are not counted, and are made again
+    /// by the call that goes on.
     fn commit(&mut self, chunk: &Chunk, order: &Sender<EntryId>) -> Result<(), CampaignError> {
+        let seen = (!chunk.findings.is_empty()).then(|| self.ledger.checkpoint.seen.clone());
+        let done = self.commit_findings(chunk, order);
+        match (&done, seen) {
+            (Ok(()), _) => self.ledger.checkpoint.next += chunk.runs,
+            (Err(_), Some(seen)) => self.ledger.checkpoint.seen = seen,
+            (Err(_), None) => {}
+        }
+        done
+    }
+
+    fn commit_findings(
+        &mut self,
+        chunk: &Chunk,
+        order: &Sender<EntryId>,
+    ) -> Result<(), CampaignError> {
         for finding in &chunk.findings {
             let Some(id) = self.ledger.commit(finding)? else {
                 continue;
@@ -227,7 +249,6 @@ impl Engine<'_> {
                 self.give_out(order)?;
             }
         }
-        self.ledger.checkpoint.next += chunk.runs;
         Ok(())
     }
 
@@ -237,6 +258,7 @@ impl Engine<'_> {
             When::Inline => self.minimize_queue(),
             When::Worker => {
                 for id in self.queue.drain(..) {
+                    self.ordered += 1;
                     // Nobody listens only if the worker failed, which its word will say.
                     let _ = order.send(id);
                 }
@@ -277,6 +299,7 @@ impl Engine<'_> {
     /// Waits for the minimizing worker, whose orders have ended.
     fn hear_out(&mut self, words: &Receiver<Word>) -> Result<(), CampaignError> {
         while let Ok((id, result)) = words.recv() {
+            self.ordered -= 1;
             self.show(&id, result)?;
         }
         Ok(())
@@ -336,7 +359,7 @@ impl Engine<'_> {
             groups: groups as u64,
             crashes: checkpoint.total(Kind::Crash),
             hangs: checkpoint.total(Kind::Hang),
-            minimizing: self.queue.len() as u64,
+            minimizing: self.queue.len() as u64 + self.ordered,
         }
     }
 }

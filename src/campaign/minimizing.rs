@@ -95,8 +95,9 @@ impl Minimizing {
         let crash_exit = target.crash_exit;
         let fresh = Box::new(move || {
             let mut patient = target.clone();
-            patient.limits.cpu *= FRESH_FACTOR;
-            patient.limits.wall *= FRESH_FACTOR;
+            let limits = &mut patient.limits;
+            limits.cpu = limits.cpu.saturating_mul(FRESH_FACTOR);
+            limits.wall = limits.wall.saturating_mul(FRESH_FACTOR);
             start(&patient, Some(way), Freshness::Fresh).map(|started| started.executor)
         });
         Ok(CrashOracle::new(
