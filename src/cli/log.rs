@@ -1,4 +1,4 @@
-//! `ddfuzz log show|replay|verify`: reads, rebuilds and proves a minimization.
+//! `ddfuzz log show|replay|schema|verify`: reads, rebuilds and proves a minimization.
 
 use std::fs::File;
 use std::io::Read;
@@ -12,7 +12,7 @@ use super::{Exit, Failure, Output};
 use crate::campaign::Minimizing;
 use crate::exec::Target;
 use crate::files::atomic;
-use crate::minimize::log::{ContentHash, Line, Log, LogError, Source, StartLine};
+use crate::minimize::log::{ContentHash, Line, Log, LogError, Source, StartLine, schema};
 use crate::minimize::{Claim, Counts, Held, Proved, Replayed, replay, verify};
 use crate::report::size;
 
@@ -41,6 +41,9 @@ enum Command {
         #[arg(short, long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
+    /// Print the JSON schema of a log's lines
+    #[command(after_help = "Example:\n  ddfuzz log schema > log.schema.json")]
+    Schema,
     /// Run again what the claim rests on
     #[command(after_help = "Example:\n  ddfuzz log verify crash-1.min.log.jsonl")]
     Verify {
@@ -63,6 +66,12 @@ struct LogArgs {
 /// Runs the command.
 pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     match args.command {
+        Command::Schema => {
+            let schema = schema();
+            let text = serde_json::to_string_pretty(&schema);
+            output.result(&text.unwrap_or_default(), &schema);
+            Ok(Exit::Done)
+        }
         Command::Show { log } => show(&log, output),
         Command::Replay { log, out } => rebuild(&log, out.as_deref(), output),
         Command::Verify { log, target } => prove(&log, &target, output),

@@ -2,17 +2,20 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Limits on one run. Hangs are judged by CPU time; the wall limit behind it only catches
 /// sleepers, because wall clocks lie on a busy machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Limits {
     /// CPU time of the run's process tree.
     #[serde(rename = "cpu_ms", with = "millis")]
+    #[schemars(with = "u64")]
     pub cpu: Duration,
     /// Wall time.
     #[serde(rename = "wall_ms", with = "millis")]
+    #[schemars(with = "u64")]
     pub wall: Duration,
     /// Resident memory, in bytes.
     pub memory: u64,

@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Limits, Program, Target, Way};
 use crate::files::OsText;
 
 /// What is needed to run the target again, limits aside.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TargetRecord {
     /// Path of the program; null for a bundled one. Where the log's `key` is null, an
     /// interestingness test.

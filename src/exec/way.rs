@@ -1,9 +1,10 @@
 //! The ways of execution by name.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A way to run a target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Way {
     /// A new process and `execve` for each run.

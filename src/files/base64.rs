@@ -2,7 +2,9 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
 
 /// Bytes, written as base64 with padding.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,5 +23,15 @@ impl<'de> Deserialize<'de> for Base64 {
             .decode(text)
             .map(Base64)
             .map_err(serde::de::Error::custom)
+    }
+}
+
+impl JsonSchema for Base64 {
+    fn schema_name() -> Cow<'static, str> {
+        "Base64".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "contentEncoding": "base64" })
     }
 }

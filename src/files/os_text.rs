@@ -1,8 +1,10 @@
 //! Arguments and paths inside JSON.
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Base64;
@@ -43,5 +45,25 @@ impl<'de> Deserialize<'de> for OsText {
             Form::Text(text) => OsString::from(text),
             Form::Bytes { base64 } => OsString::from_vec(base64.0),
         }))
+    }
+}
+
+impl JsonSchema for OsText {
+    fn schema_name() -> Cow<'static, str> {
+        "OsText".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "a string where it is UTF-8, else its bytes",
+            "anyOf": [
+                { "type": "string" },
+                {
+                    "type": "object",
+                    "properties": { "base64": { "type": "string", "contentEncoding": "base64" } },
+                    "required": ["base64"]
+                }
+            ]
+        })
     }
 }

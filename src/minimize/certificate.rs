@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::log::What;
 
 /// What can be said of a result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Claim {
     /// Removing any one byte makes the failure go away (A.11), proven by outcomes in the log.
     #[serde(rename = "1-minimal")]
@@ -31,7 +32,7 @@ impl std::fmt::Display for Claim {
 }
 
 /// How much of a claim is proven.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Proved {
     /// Distinct removals with an outcome that is not FAIL.
     pub done: u64,
@@ -40,7 +41,7 @@ pub struct Proved {
 }
 
 /// Where an outcome that proves something stands in the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ProofRef {
     /// The `test` line with this index.

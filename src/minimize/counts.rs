@@ -1,9 +1,10 @@
 //! Tests, counted the same way in every report.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Tests of one minimization, each kind counted apart.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Counts {
     /// Tests that ran the target: `test` lines with source `run`.
     pub executed: u64,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::delta::Outcome;
@@ -20,7 +21,7 @@ pub enum Kind {
 }
 
 /// Which limit a run was cut off by. A run that was cut off in time proves nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CutOff {
     /// The time limit.
@@ -30,7 +31,7 @@ pub enum CutOff {
 }
 
 /// Which process a test ran in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Process {
     /// One of its own.
@@ -49,7 +50,9 @@ impl Process {
 }
 
 /// The keys of a crash that a candidate slipped into.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 pub struct SlipKeys {
     /// Which bug.
     pub major: Key,

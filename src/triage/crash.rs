@@ -1,12 +1,15 @@
 //! The record of one crash (`crash.json`).
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Details, Frame, Key};
 use crate::exec::{Ended, Limits, Way};
 
 /// What kind of death (crash-keys.md, "Class").
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
 pub struct Class(pub String);
 

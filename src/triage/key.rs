@@ -1,6 +1,8 @@
 //! Crash keys: 16 bytes of blake3.
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
 
 /// A crash key: the first 16 bytes of a blake3 hash. Written whole as 32 hex digits in records,
 /// shown as the first 12.
@@ -71,5 +73,15 @@ impl<'de> Deserialize<'de> for Key {
         String::deserialize(deserializer)?
             .parse()
             .map_err(serde::de::Error::custom)
+    }
+}
+
+impl JsonSchema for Key {
+    fn schema_name() -> Cow<'static, str> {
+        "Key".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": "^[0-9a-f]{32}$" })
     }
 }

@@ -53,6 +53,8 @@ const PLACES: &[(&str, &[&str])] = &[
         "serde_json",
         &["minimize", "store", "report", "campaign", "cli"],
     ),
+    // The schema of the log: each type says what it looks like beside its serde.
+    ("schemars", &["files", "exec", "triage", "minimize"]),
     ("signal_hook", &["cli"]),
     // Atomic writes; the directory for what is unpacked; directories of unit tests.
     (

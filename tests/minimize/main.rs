@@ -14,6 +14,7 @@ mod proof;
 mod record;
 mod replay;
 mod resume;
+mod schema;
 mod scripted;
 mod searches;
 mod slips;

@@ -1,12 +1,13 @@
 //! How a candidate was made, as logged.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Base64;
 use crate::delta::Edit;
 
 /// An edit: one of the fields `cut`, `keep` and `set`, ranges in bytes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EditRecord {
     /// Ranges removed from the current best.

@@ -1,6 +1,8 @@
 //! Content names.
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
 
 use crate::delta::TextId;
 
@@ -78,5 +80,25 @@ impl<'de> Deserialize<'de> for ShortHash {
         u64::from_str_radix(&text, 16)
             .map(|value| ShortHash(value.to_be_bytes()))
             .map_err(serde::de::Error::custom)
+    }
+}
+
+impl JsonSchema for ContentHash {
+    fn schema_name() -> Cow<'static, str> {
+        "ContentHash".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": "^[0-9a-f]{64}$" })
+    }
+}
+
+impl JsonSchema for ShortHash {
+    fn schema_name() -> Cow<'static, str> {
+        "ShortHash".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": "^[0-9a-f]{16}$" })
     }
 }

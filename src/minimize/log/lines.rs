@@ -1,7 +1,9 @@
 //! The lines of the log.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::schema::{CachingName, OutcomeName};
 use super::{Base64, ContentHash, EditRecord, OsText, ShortHash, TargetRecord};
 use crate::delta::{Caching, Outcome};
 use crate::exec::Limits;
@@ -12,7 +14,7 @@ use crate::triage::{Class, Key};
 pub const VERSION: u32 = 1;
 
 /// One line of the log.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Line {
     /// The first line.
@@ -62,7 +64,7 @@ impl Line {
 }
 
 /// The crash being held.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KeyRecord {
     /// What kind of death.
     pub class: Class,
@@ -73,7 +75,7 @@ pub struct KeyRecord {
 }
 
 /// What is minimized, and how.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StartLine {
     /// Version of the schema; written first.
     #[serde(skip_serializing)]
@@ -93,6 +95,7 @@ pub struct StartLine {
     /// Version of ddfuzz.
     pub ddfuzz: String,
     /// Which tests are answered without a run.
+    #[schemars(with = "CachingName")]
     pub cache: Caching,
     /// Path of the input, as given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -128,7 +131,7 @@ impl StartLine {
 }
 
 /// Where an outcome came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
     /// The target was run.
@@ -140,7 +143,7 @@ pub enum Source {
 }
 
 /// The part of a minimization that a test belongs to, the search aside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
     /// The proof, after the search.
@@ -148,7 +151,7 @@ pub enum Phase {
 }
 
 /// One test of the search or the proof.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TestLine {
     /// Index of the test, from 0.
     pub i: u64,
@@ -160,6 +163,7 @@ pub struct TestLine {
     /// Size of the candidate, in bytes.
     pub size: u64,
     /// What the test said.
+    #[schemars(with = "OutcomeName")]
     pub outcome: Outcome,
     /// Where that came from.
     pub source: Source,
@@ -183,7 +187,7 @@ pub struct TestLine {
 }
 
 /// What a check is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum What {
     /// The empty input.
@@ -197,11 +201,12 @@ pub enum What {
 }
 
 /// A run aside from the search.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CheckLine {
     /// What it is for.
     pub what: What,
     /// What it said.
+    #[schemars(with = "OutcomeName")]
     pub outcome: Outcome,
     /// Wall time, in microseconds.
     pub us: u64,
@@ -217,7 +222,7 @@ pub struct CheckLine {
 }
 
 /// A reduction.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReduceLine {
     /// Index of the test that failed.
     pub i: u64,
@@ -228,7 +233,7 @@ pub struct ReduceLine {
 }
 
 /// The result.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EndLine {
     /// What is proven of it.
     pub claim: Claim,

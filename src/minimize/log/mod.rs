@@ -8,6 +8,7 @@ mod error;
 mod hash;
 mod lines;
 mod reader;
+mod schema;
 mod writer;
 
 pub use crate::exec::TargetRecord;
@@ -20,4 +21,5 @@ pub use lines::{
     What,
 };
 pub use reader::Log;
+pub use schema::schema;
 pub use writer::{LogWriter, Medium};
