@@ -12,7 +12,7 @@ use crate::minimize::log::{KeyRecord, StartLine, TargetRecord};
 use crate::minimize::{
     Claim, Counts, CrashOracle, Held, Journal, MinimizeError, Minimized, OnSlip, Options, minimize,
 };
-use crate::store::{self, EntryId, Kind, Store};
+use crate::store::{self, Entry, EntryId, Kind, Store, StoreError};
 use crate::triage::{Crash, Found, Triager};
 
 /// How much longer than other runs those may take that a proof rests on.
@@ -74,21 +74,13 @@ impl Minimizing {
         }
     }
 
-    /// The oracle that holds `crash`. It searches as fast as the way of execution allows, where
-    /// that is in a process that runs many inputs; what a claim rests on runs in fresh ones.
+    /// The oracle that holds a crash, given by its record or by the keys of a log. It searches as
+    /// fast as the way of execution allows, where that is in a process that runs many inputs; what
+    /// a claim rests on runs in fresh ones.
     ///
     /// # Errors
     /// When the target cannot be started.
-    pub fn oracle(&self, crash: &Crash) -> Result<CrashOracle, CampaignError> {
-        let held = Held::from(crash);
-        self.oracle_of(held)
-    }
-
-    /// The oracle that holds a crash by its keys.
-    ///
-    /// # Errors
-    /// When the target cannot be started.
-    pub fn oracle_of(&self, held: Held) -> Result<CrashOracle, CampaignError> {
+    pub fn oracle(&self, held: impl Into<Held>) -> Result<CrashOracle, CampaignError> {
         let (target, way) = (self.target.clone(), self.way);
         let executor = start(&target, Some(way), Freshness::Shared)?.executor;
         let triager = Triager::of_target(&target, way)?;
@@ -104,7 +96,7 @@ impl Minimizing {
             executor,
             fresh,
             Box::new(triager),
-            held,
+            held.into(),
             crash_exit,
         ))
     }
@@ -137,17 +129,11 @@ impl Minimizing {
         id: &EntryId,
         stop: &AtomicBool,
     ) -> Result<Finished, CampaignError> {
-        let (root, entry) = {
-            let store = lock(store);
-            (store.reader().root().to_owned(), store.reader().entry(id)?)
-        };
-        let entry = entry.ok_or_else(|| store::StoreError::NoSuch {
-            path: id.folder(&root),
-        })?;
+        let entry = entry_of(&lock(store), id)?;
         let input = entry.original_bytes()?;
         let start = self.start_line(&input, &entry.crash);
         let mut oracle = self.oracle(&entry.crash)?;
-        let mut journal = Journal::resume(&id.log(&root), start).map_err(MinimizeError::from)?;
+        let mut journal = Journal::resume(&entry.log(), start).map_err(MinimizeError::from)?;
         let start = journal.start().clone();
         let mut options = Options {
             on_reduce: Box::new(|best| lock(store).write_minimized(id, best).map_err(Into::into)),
@@ -166,8 +152,7 @@ impl Minimizing {
     /// When something cannot be written.
     pub fn give_up(&self, store: &Mutex<Store>, id: &EntryId) -> Result<(), CampaignError> {
         let mut store = lock(store);
-        let root = store.reader().root().to_owned();
-        let size = std::fs::metadata(id.folder(&root).join("original")).map_or(0, |f| f.len());
+        let size = entry_of(&store, id)?.original_bytes()?.len() as u64;
         store.write_reproduce(id, &self.target)?;
         let unchanged = store::Minimized {
             claim: Claim::BestSoFar.to_string(),
@@ -194,6 +179,14 @@ impl Minimizing {
         store.write_outcome(id, &outcome(minimized))?;
         Ok(())
     }
+}
+
+/// The entry, which must be complete.
+fn entry_of(store: &Store, id: &EntryId) -> Result<Entry, StoreError> {
+    let missing = || StoreError::NoSuch {
+        path: id.folder(store.reader().root()),
+    };
+    store.reader().entry(id)?.ok_or_else(missing)
 }
 
 /// Files what a minimization slips into: every new (major, minor) of it, whatever the store

@@ -13,7 +13,7 @@ use crate::campaign::Minimizing;
 use crate::exec::Target;
 use crate::files::atomic;
 use crate::minimize::log::{ContentHash, Line, Log, LogError, Source, StartLine, schema};
-use crate::minimize::{Claim, Counts, Held, Proved, Replayed, replay, verify};
+use crate::minimize::{Claim, Counts, Proved, Replayed, replay, verify};
 use crate::report::size;
 
 /// Read, rebuild or prove a minimization from its log
@@ -276,7 +276,7 @@ fn prove(args: &LogArgs, asked: &TargetArgs, output: &Output) -> Result<Exit, Fa
     // Keys are equal by every way of execution.
     let way = asked.asked_way().unwrap_or(start.target.way);
     let minimizing = Minimizing::of_target(target, way, &start.search);
-    let mut oracle = minimizing.oracle_of(Held::from(key))?;
+    let mut oracle = minimizing.oracle(key)?;
     let verified = verify(&input, &log, &mut oracle, |_| ())
         .map_err(|error| Failure::of_verifying(error, &args.log))?;
     let proven = Proven {

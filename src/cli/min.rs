@@ -8,10 +8,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::run::campaign_of;
-use super::target::TargetArgs;
+use super::target::{TargetArgs, install_bundled};
 use super::{Exit, Failure, Output, amounts, signals};
 use crate::campaign::{Finished, Minimizing};
-use crate::exec::{Program, Target, Way, bundled};
+use crate::exec::{Target, Way};
 use crate::files::{FileError, atomic};
 use crate::minimize::log::{OsText, StartLine};
 use crate::minimize::{Journal, MinRecord, MinimizeError, Options, SlipRecord, minimize};
@@ -275,18 +275,16 @@ impl Job<'_> {
     fn into_directory(self, out: &Path) -> Result<(Finished, MinRecord), Failure> {
         let Minimizing { target, way, .. } = &self.minimizing;
         let mut store = Store::create_or_resume(out, campaign_of(target, *way, None))?;
-        if let Program::Bundled(name) = &target.program
-            && let Some(program) = bundled::program(name)
-        {
-            store.install_program(name, program)?;
-        }
+        install_bundled(&mut store, target)?;
         let filed = store.file(Kind::Crash, &self.crash, &self.input)?;
         let store = Mutex::new(store);
         let finished = self.minimizing.entry(&store, &filed.id, self.stop)?;
         let mut record = MinRecord::new(&finished.minimized, &finished.start, Duration::ZERO);
-        record.output = text_of(&filed.path.join("minimized"));
-        record.log = text_of(&filed.path.join("log.jsonl"));
         let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = store.reader().entry(&filed.id)? {
+            record.output = text_of(&entry.reproducer());
+            record.log = text_of(&entry.log());
+        }
         for slip in &mut record.slips {
             let entries = store.reader().entries(Kind::Crash, &slip.major)?;
             let found = entries.iter().find(|entry| entry.id.minor() == slip.minor);

@@ -8,10 +8,10 @@ use std::time::{Duration, SystemTime};
 use clap::ValueEnum;
 use serde::Serialize;
 
-use super::target::TargetArgs;
+use super::target::{TargetArgs, install_bundled};
 use super::{Exit, Failure, Output, amounts, show, signals, ui};
 use crate::campaign::{self, Minimizing, Settings, Summary, When};
-use crate::exec::{Program, Target, TargetRecord, Way, bundled};
+use crate::exec::{Target, TargetRecord, Way, bundled};
 use crate::files::OsText;
 use crate::report::{GroupView, RunGroup, RunResult, groups_table, size};
 use crate::store::{Campaign, Kind, Store, hash_of, rfc3339};
@@ -173,11 +173,7 @@ fn open_store(args: &Args, target: &Target, way: Way) -> Result<(Store, Campaign
         }
         _ => fresh,
     };
-    if let Program::Bundled(name) = &target.program
-        && let Some(program) = bundled::program(name)
-    {
-        store.install_program(name, program)?;
-    }
+    install_bundled(&mut store, target)?;
     Ok((store, campaign))
 }
 

@@ -12,6 +12,7 @@ use super::{Failure, Output, amounts};
 use crate::exec::{
     ExecError, Freshness, Limits, Program, Started, Target, Way, bundled, find_program, start,
 };
+use crate::store::{Store, StoreError};
 
 /// Where the help shows the options of targets.
 const TARGET: &str = "The target";
@@ -79,6 +80,16 @@ fn assignment(text: OsString) -> Result<(OsString, OsString), String> {
         )),
         _ => Err("a variable is set as NAME=VALUE".to_owned()),
     }
+}
+
+/// Puts a bundled target's program into an output directory, where its reproducers find it.
+pub fn install_bundled(store: &mut Store, target: &Target) -> Result<(), StoreError> {
+    if let Program::Bundled(name) = &target.program
+        && let Some(program) = bundled::program(name)
+    {
+        store.install_program(name, program)?;
+    }
+    Ok(())
 }
 
 impl TargetArgs {

@@ -48,11 +48,10 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let mut result = TriageResult::default();
     let mut groups: BTreeMap<String, (TriageGroup, u64)> = BTreeMap::new();
     let jobs = args.jobs.map_or_else(processors, |jobs| jobs as usize);
-    let verdicts = examine_all(&files, &target, way, jobs)?;
-    for (file, verdict) in files.into_iter().zip(verdicts) {
-        let bytes = read(&file)?;
+    let examined = examine_all(&files, &target, way, jobs)?;
+    for (file, Examined { size, verdict }) in files.into_iter().zip(examined) {
         if let Verdict::Crash(crash) = &verdict {
-            take(&mut groups, crash, &file, bytes.len() as u64);
+            take(&mut groups, crash, &file, size);
             if let Some(store) = &mut store {
                 let found = Some(Found::File { path: file.clone() });
                 store.file(
@@ -61,7 +60,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
                         found,
                         ..(**crash).clone()
                     },
-                    &bytes,
+                    &read(&file)?,
                 )?;
             }
         }
@@ -77,25 +76,39 @@ fn read(file: &Path) -> Result<Vec<u8>, Failure> {
     std::fs::read(file).map_err(|error| Failure::file(file, "reading", &error))
 }
 
-/// Examines all files by `jobs` workers; the verdicts in the order of the files, or the failure
+/// What was found out about one file.
+struct Examined {
+    /// Its size, in bytes.
+    size: u64,
+    verdict: Verdict,
+}
+
+fn examine(triager: &mut Triager, file: &Path) -> Result<Examined, Failure> {
+    let bytes = read(file)?;
+    Ok(Examined {
+        size: bytes.len() as u64,
+        verdict: triager.examine(&bytes)?,
+    })
+}
+
+/// Examines all files by `jobs` workers; the answers in the order of the files, or the failure
 /// of the first of them that has one.
 fn examine_all(
     files: &[PathBuf],
     target: &Target,
     way: Way,
     jobs: usize,
-) -> Result<Vec<Verdict>, Failure> {
+) -> Result<Vec<Examined>, Failure> {
     let next = AtomicUsize::new(0);
     let work = || {
         let mut triager = Triager::of_target(target, way)?;
         let mut done = Vec::new();
-        while let Some((at, file)) = {
+        loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
-            files.get(at).map(|file| (at, file))
-        } {
-            let verdict = read(file).and_then(|bytes| Ok(triager.examine(&bytes)?));
-            let failed = verdict.is_err();
-            done.push((at, verdict));
+            let Some(file) = files.get(at) else { break };
+            let examined = examine(&mut triager, file);
+            let failed = examined.is_err();
+            done.push((at, examined));
             if failed {
                 next.store(files.len(), Ordering::Relaxed); // the others may stop as well
             }
@@ -113,7 +126,7 @@ fn examine_all(
         Ok::<_, Failure>(())
     })?;
     all.sort_by_key(|(at, _)| *at);
-    all.into_iter().map(|(_, verdict)| verdict).collect()
+    all.into_iter().map(|(_, examined)| examined).collect()
 }
 
 /// The files below `path`, in the order of their names.
