@@ -2,15 +2,7 @@
 
 use ddfuzz::exec::{Executor, Freshness, Program, Target, Way, start};
 
-/// Bytes from a fixed stream.
-pub fn stream(seed: u64, length: usize) -> Vec<u8> {
-    let mut bytes = vec![0; length];
-    blake3::Hasher::new()
-        .update(&seed.to_le_bytes())
-        .finalize_xof()
-        .fill(&mut bytes);
-    bytes
-}
+use crate::stream::stream;
 
 /// Inputs of all sizes up to some thousands of bytes: random bytes, printable characters, and
 /// lines of both.

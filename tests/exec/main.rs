@@ -15,6 +15,8 @@ mod needs;
 mod odd_system;
 mod programs;
 mod stage;
+#[path = "../stream/mod.rs"]
+mod stream;
 mod target_record;
 mod unprivileged;
 mod ways;

@@ -1,8 +1,8 @@
 //! The fixed variants: nothing crashes them.
 
 use crate::bugs;
-use crate::random::stream;
 use crate::running::{TARGETS, ending};
+use crate::stream::stream;
 
 #[test]
 fn no_reproducer_crashes_any_fixed_variant() {

@@ -8,4 +8,6 @@ mod fixed;
 mod random;
 mod reentry;
 mod running;
+#[path = "../stream/mod.rs"]
+mod stream;
 mod usage;

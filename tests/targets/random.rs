@@ -1,16 +1,7 @@
 //! The bugs are found by random input, as the fuzz studies found them.
 
 use crate::running::ending;
-
-/// Random bytes, always the same for a seed.
-pub fn stream(seed: u64, length: usize) -> Vec<u8> {
-    let mut bytes = vec![0; length];
-    blake3::Hasher::new()
-        .update(&seed.to_le_bytes())
-        .finalize_xof()
-        .fill(&mut bytes);
-    bytes
-}
+use crate::stream::stream;
 
 fn crashes(target: &str, length: usize, character: fn(u8) -> u8) -> usize {
     let inputs = (0..20).map(|seed| stream(seed, length).into_iter().map(character).collect());

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::random::stream;
 use crate::running::{TARGETS, input_file, run};
+use crate::stream::stream;
 
 /// The targets' folder.
 fn folder() -> PathBuf {
