@@ -2,6 +2,7 @@
 
 use ddfuzz::exec::{Executor, Freshness, Program, Target, Way, start};
 
+use crate::programs::patient;
 use crate::stream::stream;
 
 /// Inputs of all sizes up to some thousands of bytes: random bytes, printable characters, and
@@ -27,7 +28,7 @@ fn executor(target: &Target, way: Way, freshness: Freshness) -> Box<dyn Executor
 #[test]
 fn a_harness_ends_as_the_program_does_on_500_inputs_of_each_bundled_target() {
     for name in ["crtplot", "flex", "nroff", "troff", "ul", "units"] {
-        let target = Target::new(Program::Bundled(name.to_owned()));
+        let target = patient(Program::Bundled(name.to_owned()));
         let mut command = executor(&target, Way::Command, Freshness::Fresh);
         let mut others = [
             executor(&target, Way::Inject, Freshness::Fresh),

@@ -1,9 +1,10 @@
 //! Installed programs end alike by the injected runtime and by `execve`.
 
-use ddfuzz::exec::{Freshness, Target, Way, start};
+use ddfuzz::exec::{Freshness, Way, start};
 
 use crate::conformance::inputs;
 use crate::needs;
+use crate::programs::patient;
 
 /// Filters that every Debian system has, with their arguments.
 const FILTERS: [(&str, &[&str]); 36] = [
@@ -51,7 +52,7 @@ fn installed_filters_end_alike_by_inject_and_by_command() {
         let Some(path) = needs::program(name) else {
             continue;
         };
-        let mut target = Target::new(ddfuzz::exec::Program::Path(path));
+        let mut target = patient(ddfuzz::exec::Program::Path(path));
         target.args = args.iter().map(Into::into).collect();
         let executor = |way| {
             let started = start(&target, Some(way), Freshness::Fresh);

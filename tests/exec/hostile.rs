@@ -1,6 +1,8 @@
 //! A target cannot hurt us: it neither slows a campaign beyond its limits nor leaves a process
 //! behind.
 
+use std::time::Duration;
+
 use ddfuzz::exec::{Ended, Executor, Freshness, Way, start};
 
 use crate::needs;
@@ -9,7 +11,9 @@ use crate::programs::{Compiled, compile, running, target};
 const WAYS: [Way; 2] = [Way::Command, Way::Inject];
 
 fn executor(program: &Compiled, way: Way) -> Box<dyn Executor> {
-    start(&target(program), Some(way), Freshness::Shared)
+    let mut target = target(program);
+    target.limits.wall = Duration::from_secs(5); // for those that sleep
+    start(&target, Some(way), Freshness::Shared)
         .unwrap()
         .executor
 }

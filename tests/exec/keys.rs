@@ -3,6 +3,8 @@
 use ddfuzz::exec::{Program, Target, Way};
 use ddfuzz::triage::{Crash, Triager, Verdict};
 
+use crate::programs::patient;
+
 /// A reproducer of each bug of the bundled targets (`tests/targets/bugs.rs`).
 fn bugs() -> Vec<(&'static str, Vec<u8>)> {
     let underlined = [&[b'x'; 516][..], b"\n"].concat();
@@ -30,7 +32,7 @@ fn examine(target: &Target, way: Way, input: &[u8]) -> Crash {
 #[test]
 fn every_bundled_bug_has_the_same_record_by_every_way() {
     for (name, input) in bugs() {
-        let target = Target::new(Program::Bundled(name.to_owned()));
+        let target = patient(Program::Bundled(name.to_owned()));
         let command = examine(&target, Way::Command, &input);
         assert_eq!(command.capture, "ptrace", "{name}");
         for way in [Way::Inject, Way::Harness] {

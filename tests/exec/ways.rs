@@ -2,7 +2,7 @@
 
 use ddfuzz::exec::{Ended, Freshness, Way, start};
 
-use crate::programs::{compile, target};
+use crate::programs::{compile, patient, target};
 
 const WAYS: [Way; 2] = [Way::Command, Way::Inject];
 
@@ -132,7 +132,7 @@ fn a_missing_or_unfit_program_is_a_named_error() {
 
 #[test]
 fn how_far_stdin_was_read_is_known() {
-    let mut target = ddfuzz::exec::Target::new(ddfuzz::exec::Program::Path("/usr/bin/head".into()));
+    let mut target = patient(ddfuzz::exec::Program::Path("/usr/bin/head".into()));
     target.args = vec!["-c".into(), "10".into()];
     for way in WAYS {
         let mut executor = start(&target, Some(way), Freshness::Shared)
