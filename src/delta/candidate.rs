@@ -73,45 +73,11 @@ impl Edit {
             Edit::Set(_) => None,
         }
     }
-}
 
-/// One configuration to test.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Candidate {
-    /// The rule that made it.
-    pub rule: Rule,
-    /// How its text is made.
-    pub edit: Edit,
-    /// The name of its set of units; `None` where it is not a subset of the original.
-    pub config: Option<ConfigId>,
-}
-
-impl Candidate {
-    /// A candidate that removes ranges of the positions of `best`.
-    pub fn cut(rule: Rule, best: &Config, cuts: Vec<Range<usize>>) -> Candidate {
-        let config = Some(best.id_without(&cuts));
-        Candidate {
-            rule,
-            edit: Edit::Cut(cuts),
-            config,
-        }
-    }
-
-    /// A candidate that keeps these units of the original.
-    pub fn keep(rule: Rule, config: Config) -> Candidate {
-        Candidate {
-            rule,
-            config: Some(config.id()),
-            edit: Edit::Keep(config),
-        }
-    }
-
-    /// Writes the candidate's text into `text`, which is cleared first: one pass of copies over
-    /// ranges. `best` is the text of the search's current best, units being bytes.
-    pub fn write_into(&self, original: &[u8], best: &[u8], text: &mut Vec<u8>) {
-        text.clear();
+    /// Appends to `text` what it makes of the text of the current best.
+    pub(super) fn write_into(&self, original: &[u8], best: &[u8], text: &mut Vec<u8>) {
         let mut from = 0;
-        match &self.edit {
+        match self {
             Edit::Cut(cuts) => {
                 for cut in cuts {
                     text.extend_from_slice(&best[from..cut.start]);
@@ -129,5 +95,48 @@ impl Candidate {
                 text.extend_from_slice(&best[from..]);
             }
         }
+    }
+}
+
+/// One configuration to test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// The rule that made it.
+    pub rule: Rule,
+    /// How its text is made.
+    pub edit: Edit,
+    /// The name of its set of units; `None` where it is not a subset of the original.
+    pub config: Option<ConfigId>,
+    /// Whether its run shall be observed, so that it tells what it [compared](super::Comparison).
+    pub observed: bool,
+}
+
+impl Candidate {
+    /// A candidate that removes ranges of the positions of `best`.
+    pub fn cut(rule: Rule, best: &Config, cuts: Vec<Range<usize>>) -> Candidate {
+        let config = Some(best.id_without(&cuts));
+        Candidate {
+            rule,
+            edit: Edit::Cut(cuts),
+            config,
+            observed: false,
+        }
+    }
+
+    /// A candidate that keeps these units of the original.
+    pub fn keep(rule: Rule, config: Config) -> Candidate {
+        Candidate {
+            rule,
+            config: Some(config.id()),
+            edit: Edit::Keep(config),
+            observed: false,
+        }
+    }
+
+    /// Writes the candidate's text into `text`, which is cleared first: one pass of copies over
+    /// ranges. `best` is the text of the search's current best, units being bytes.
+    pub fn write_into(&self, original: &[u8], best: &[u8], text: &mut Vec<u8>) {
+        text.clear();
+        self.edit.write_into(original, best, text);
     }
 }

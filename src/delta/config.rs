@@ -106,6 +106,12 @@ impl Config {
         })
     }
 
+    /// The unit of the original at a position; `None` behind the last. Takes O(log ranges).
+    pub fn unit_at(&self, position: usize) -> Option<usize> {
+        let span = self.spans.get(self.span_at(position))?;
+        Some(span.start + (position - span.before))
+    }
+
     /// The name of this set of units.
     pub fn id(&self) -> ConfigId {
         ConfigId(self.id)

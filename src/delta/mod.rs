@@ -33,6 +33,8 @@
 //! | [`Dd`] | minimizes, maximizes, or isolates a difference | *The Debugging Book*; A.1.6 |
 //! | [`Dd1999`] | divides and unites, where all is monotone and resolved | ESEC, algorithm 1 |
 //! | [`DdPlus`] | the same with unresolved outcomes | ESEC, algorithm 2 |
+//! | [`Subset`] | minimizes by deleting, in the order that needs the fewest tests | its passes |
+//! | [`Full`] | minimizes, and may replace bytes too | its passes |
 //!
 //! ESEC is Zeller, *Yesterday, my program worked. Today, it does not. Why?*, 1999; AADEBUG is
 //! Cleve & Zeller, *Finding Failure Causes through Automated Testing*, 2000.
@@ -52,8 +54,10 @@ mod ddmin_2002;
 mod debugger;
 mod difference;
 mod findings;
+mod hints;
 mod monotony;
 mod outcome;
+mod passes;
 mod predictor;
 mod search;
 mod sequence;
@@ -74,8 +78,10 @@ pub use dd_plus::DdPlus;
 pub use ddmin_2002::Ddmin2002;
 pub use debugger::DeltaDebugger;
 pub use difference::Difference;
+pub use hints::{Comparison, Hints};
 pub use monotony::Monotony;
 pub use outcome::Outcome;
+pub use passes::{Full, Subset};
 pub use predictor::{Order, Predictor, Requires};
 pub use search::Search;
 pub use sequence::{dd, ddmin, minimize};

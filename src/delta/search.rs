@@ -1,6 +1,6 @@
 //! The trait that all searches share.
 
-use super::{Candidate, Config, Outcome};
+use super::{Candidate, Config, Hints, Outcome};
 
 /// A search as a step machine: [`next`](Search::next) says what to test, [`tell`](Search::tell)
 /// takes the answer. The same outcomes give the same candidates in the same order, whoever runs
@@ -18,8 +18,17 @@ pub trait Search: Send {
     /// The outcome of the candidate that `next` gave. After the end it changes nothing.
     fn tell(&mut self, outcome: Outcome);
 
+    /// What a run told besides its outcome: called before the first step with what the run of the
+    /// input told, and before [`tell`](Search::tell) where the candidate asked to be
+    /// [observed](Candidate::observed). The same hints belong to the same outcomes: they are part
+    /// of what a search is a function of. Most searches need none.
+    fn hint(&mut self, _: &Hints) {}
+
     /// The failing configuration that the search has come to, the smallest so far. Invariant: its
     /// test was FAIL.
+    ///
+    /// A search that also replaces bytes keeps the positions of the original that its best has
+    /// descended from, whatever stands there now.
     ///
     /// Searches that only [cut](super::Edit::Cut) the best take each FAIL as the new best. Others
     /// also see larger configurations fail: the best is the first of the smallest.

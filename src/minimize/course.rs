@@ -293,5 +293,6 @@ pub(super) fn remove(at: &Range<usize>) -> Candidate {
         rule: Rule::Pass("proof"),
         edit,
         config: None,
+        observed: false,
     }
 }

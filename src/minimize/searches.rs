@@ -1,9 +1,11 @@
 //! Searches by name.
 
-use crate::delta::{Dd, Dd1999, DdPlus, Ddmin, Ddmin2002, Mode, Search};
+use crate::delta::{Dd, Dd1999, DdPlus, Ddmin, Ddmin2002, Full, Mode, Search, Subset};
 
 /// The names of all searches, as `--search` takes them.
 pub const SEARCHES: &[&str] = &[
+    Full::NAME,
+    Subset::NAME,
     Ddmin::NAME,
     Ddmin2002::NAME,
     Dd::NAME,
@@ -30,6 +32,8 @@ pub struct UnknownSearch {
 pub fn search_by_name(name: &str, input: &[u8]) -> Result<Box<dyn Search>, UnknownSearch> {
     let units = input.len();
     Ok(match name {
+        Full::NAME => Box::new(Full::new(input)),
+        Subset::NAME => Box::new(Subset::new(input)),
         Ddmin::NAME => Box::new(Ddmin::new(units)),
         Ddmin2002::NAME => Box::new(Ddmin2002::new(units)),
         Dd::NAME => Box::new(Dd::new(units, Mode::Minimize)),

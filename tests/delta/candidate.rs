@@ -8,6 +8,7 @@ fn text(edit: Edit, original: &[u8], best: &[u8]) -> Vec<u8> {
         rule: Rule::Pass("test"),
         edit,
         config: None,
+        observed: false,
     }
     .write_into(original, best, &mut text);
     text

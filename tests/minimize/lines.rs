@@ -80,6 +80,7 @@ fn edits_are_cut_keep_or_set() {
             rule: Rule::Pass("values"),
             edit,
             config: None,
+            observed: false,
         };
         let line = TestLine {
             edit: (&candidate.edit).into(),

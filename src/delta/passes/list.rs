@@ -1,0 +1,219 @@
+//! The list search: ends, middle, and a sweep by group testing.
+
+use std::ops::Range;
+
+use super::pattern::Pattern;
+use super::spacing::{Spacing, likely_half};
+use super::units::Units;
+use super::workpiece::Workpiece;
+use crate::delta::Outcome;
+
+/// Units kept by the probes for a cluster of needed units at the end.
+const CLUSTERS: [usize; 3] = [1, 64, 4096];
+
+/// Of more units than these no end is tried alone: where it is needed, bisection finds that out at
+/// a cost that does not show in the proof of so many.
+const MANY: usize = 4096;
+
+/// A list of units under reduction.
+pub(super) struct List<'a> {
+    work: &'a mut Workpiece,
+    units: &'a mut dyn Units,
+    /// The last outcome.
+    last: Outcome,
+}
+
+/// What is known of the ends of a list.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ends {
+    /// Units at the front that are needed, or stand.
+    pub front: usize,
+    /// Units at the end that are needed.
+    pub back: usize,
+    /// Whether a test without one unit at an end was UNRESOLVED: size or position may count.
+    pub unresolved: bool,
+}
+
+impl<'a> List<'a> {
+    /// A list that deletes these units of the best.
+    pub fn new(work: &'a mut Workpiece, units: &'a mut dyn Units) -> List<'a> {
+        List {
+            work,
+            units,
+            last: Outcome::Pass,
+        }
+    }
+
+    /// Deletes units until each that is left is needed, as far as needs do not change while
+    /// others go.
+    pub async fn reduce(&mut self) {
+        let all = 0..self.units.len();
+        if self.units.all_is_open() && self.delete(all).await.is_some() {
+            return;
+        }
+        let ends = self.ends().await;
+        if !self.middle(ends).await {
+            let to = self.units.len().saturating_sub(ends.back);
+            self.sweep(ends.front..to).await;
+        }
+    }
+
+    /// Deletes units; gives how many of them still stand, `None` where they are needed.
+    async fn delete(&mut self, cut: Range<usize>) -> Option<usize> {
+        self.delete_all(vec![cut]).await.map(|stand| stand[0])
+    }
+
+    async fn delete_all(&mut self, cuts: Vec<Range<usize>>) -> Option<Vec<usize>> {
+        let Some(edit) = self.units.edit(self.work, &cuts) else {
+            return Some(cuts.iter().map(Range::len).collect());
+        };
+        self.last = self.work.test(self.units.rule(), edit).await;
+        (self.last == Outcome::Fail).then(|| self.units.taken(self.work, &cuts))
+    }
+
+    /// Finds the shortest failing prefix by bisection, then a cluster of needed units at its end
+    /// by galloping probes and bisection.
+    ///
+    /// Invariant of both: what is left fails, and what the other bound would leave does not.
+    pub async fn ends(&mut self) -> Ends {
+        let mut ends = Ends {
+            front: 0,
+            back: 0,
+            unresolved: false,
+        };
+        let total = self.units.len();
+        if total < 2 {
+            ends.back = total;
+            return ends;
+        }
+        ends.back = 1;
+        if total > MANY || self.delete(total - 1..total).await.is_some() {
+            self.shortest_prefix(total).await;
+        }
+        let left = self.units.len();
+        if left < 2 {
+            return ends;
+        }
+        let first = match left > MANY {
+            true => Some(0),
+            false => self.delete(0..1).await,
+        };
+        ends.front = match first {
+            Some(stand) => self.cluster(stand).await,
+            None => 1,
+        };
+        ends
+    }
+
+    async fn shortest_prefix(&mut self, total: usize) {
+        let (mut passing, mut failing) = (0, self.units.len());
+        while failing - passing > 1 {
+            let half = likely_half(passing, failing, total);
+            match self.delete(half..failing).await {
+                Some(0) => failing = half,
+                _ => passing = half,
+            }
+        }
+    }
+
+    /// Deletes the front but for a cluster at the end; gives how many units at the front are
+    /// needed, or stand.
+    async fn cluster(&mut self, stand: usize) -> usize {
+        let len = self.units.len();
+        let mut too_few = 0;
+        for kept in CLUSTERS {
+            if stand + kept >= len {
+                break;
+            }
+            match self.delete(stand..len - kept).await {
+                Some(more) => return self.bisect_front(stand + more, kept - too_few).await,
+                None => too_few = kept,
+            }
+        }
+        stand
+    }
+
+    /// Deletes units from position `front` on, of which deleting `too_many` does not fail.
+    async fn bisect_front(&mut self, mut front: usize, mut too_many: usize) -> usize {
+        while too_many > 1 {
+            let half = too_many / 2;
+            match self.delete(front..front + half).await {
+                Some(stand) => {
+                    front += stand;
+                    too_many -= half;
+                }
+                None => too_many = half,
+            }
+        }
+        (front + 1).min(self.units.len())
+    }
+
+    /// Deletes all between the needed ends in one test; says whether that is done.
+    pub async fn middle(&mut self, ends: Ends) -> bool {
+        let to = self.units.len().saturating_sub(ends.back);
+        if ends.front == 0 || ends.front + 1 >= to {
+            return ends.front >= to;
+        }
+        self.delete(ends.front..to).await.is_some()
+    }
+
+    /// Deletes blocks of `range` from its end to its front, each as long as recent gaps between
+    /// needed units let expect. Behind a block that goes, a longer one is tried; inside a block
+    /// that is needed its last needed unit is found by bisection, known from then on and never
+    /// tested alone.
+    ///
+    /// Invariant: units of the range behind the position are needed, or stand.
+    pub async fn sweep(&mut self, range: Range<usize>) {
+        let mut spacing = Spacing::over(range.len());
+        let mut pattern = Pattern::default();
+        let mut to = range.end;
+        while to > range.start {
+            let block = spacing.block().min(to - range.start);
+            if self.delete(to - block..to).await.is_some() {
+                to -= block;
+                spacing.deleted(block);
+                pattern.deleted(block);
+                continue;
+            }
+            let needed = self.last_needed(to - block, to).await;
+            if to - 1 > needed {
+                spacing.deleted(to - 1 - needed);
+                pattern.deleted(to - 1 - needed);
+            }
+            to = self.units.alike_from(self.work, needed).max(range.start);
+            spacing.needed();
+            pattern.kept(needed + 1 - to);
+            to = self.repeat(&mut pattern, range.start..to).await;
+        }
+    }
+
+    /// Deletes what a pattern says of the rest in front of the sweep, else of its nearer half;
+    /// gives where the sweep goes on.
+    async fn repeat(&mut self, pattern: &mut Pattern, rest: Range<usize>) -> usize {
+        let nearer = rest.start + rest.len() / 2..rest.end;
+        for part in [rest.clone(), nearer] {
+            let Some(cuts) = pattern.guess(part.clone()) else {
+                return rest.end;
+            };
+            if self.delete_all(cuts).await.is_some() {
+                pattern.forget();
+                return part.start;
+            }
+        }
+        pattern.refuse();
+        rest.end
+    }
+
+    /// The last needed unit of a block that is needed. What stands behind it is deleted.
+    async fn last_needed(&mut self, from: usize, mut to: usize) -> usize {
+        let mut needed = from;
+        while to - needed > 1 {
+            let half = needed + (to - needed) / 2;
+            match self.delete(half..to).await {
+                Some(_) => to = half,
+                None => needed = half,
+            }
+        }
+        needed
+    }
+}

@@ -1,0 +1,14 @@
+//! Searches made of passes.
+
+mod dialogue;
+mod full;
+mod list;
+mod pattern;
+mod singles;
+mod spacing;
+mod subset;
+mod units;
+mod workpiece;
+
+pub use full::Full;
+pub use subset::Subset;

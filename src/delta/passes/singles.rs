@@ -1,0 +1,29 @@
+//! The last look: each single byte.
+
+use super::workpiece::Workpiece;
+use crate::delta::Outcome;
+
+/// Deletes single bytes, from the end to the front, equal neighbours as one. Behind a byte that
+/// goes, twice as many are tried.
+///
+/// Invariant: no byte behind the position can go alone, given what is in front of it. A round that
+/// deletes nothing is the proof of the result: each of its tests removes one byte of it.
+pub(super) async fn singles(work: &mut Workpiece) {
+    let mut to = work.len();
+    let mut block = 1;
+    while to > 0 {
+        let size = block.min(to);
+        if work.len() == 1 {
+            // Nothing but the empty text is smaller, which is part of the axiom.
+            return;
+        }
+        if work.cut("singles", vec![to - size..to]).await == Outcome::Fail {
+            to -= size;
+            block *= 2;
+        } else if size > 1 {
+            block = 1;
+        } else {
+            to = work.run_start(to - 1);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! What the passes work on: the best so far, and the way to ask for less.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::dialogue::Asker;
+use crate::delta::{Candidate, Config, Edit, Hints, Outcome, Replacement, Rule};
+
+/// The best so far and its text. Invariant: its test was FAIL, and it is never longer than what it
+/// was before.
+pub(super) struct Workpiece {
+    asker: Asker,
+    original: Arc<[u8]>,
+    /// Positions of the original that the best has descended from.
+    best: Config,
+    /// Its text, where it was asked for since the last reduction, or bytes were replaced.
+    text: Option<Arc<[u8]>>,
+    /// Whether bytes were replaced, so that the text cannot be taken from the original any more.
+    rewritten: bool,
+    /// Reductions so far.
+    reductions: usize,
+    /// Tests asked so far.
+    asked: usize,
+}
+
+impl Workpiece {
+    /// The whole input, whose test was FAIL.
+    pub fn new(asker: Asker, original: Arc<[u8]>) -> Workpiece {
+        Workpiece {
+            asker,
+            best: Config::all(original.len()),
+            text: Some(original.clone()),
+            original,
+            rewritten: false,
+            reductions: 0,
+            asked: 0,
+        }
+    }
+
+    /// Size of the best, in bytes.
+    pub fn len(&self) -> usize {
+        self.best.len()
+    }
+
+    /// Reductions so far: a pass sees by it whether it changed anything.
+    pub fn reductions(&self) -> usize {
+        self.reductions
+    }
+
+    /// Tests asked so far.
+    pub fn asked(&self) -> usize {
+        self.asked
+    }
+
+    /// What the last run told.
+    pub fn hints(&self) -> Hints {
+        self.asker.hints()
+    }
+
+    /// The text of the best. It is made anew after reductions: ask for it where bytes decide.
+    pub fn text(&mut self) -> Arc<[u8]> {
+        let text = self.text.take().unwrap_or_else(|| {
+            let mut text = Vec::new();
+            self.best.write_into(&self.original, &mut text);
+            text.into()
+        });
+        self.text.insert(text).clone()
+    }
+
+    /// The byte of the best at a position.
+    pub fn byte(&self, position: usize) -> Option<u8> {
+        match &self.text {
+            Some(text) => text.get(position).copied(),
+            None => {
+                let unit = self.best.unit_at(position)?;
+                self.original.get(unit).copied()
+            }
+        }
+    }
+
+    /// First position of the run of equal bytes that ends at `position`: deleting any one of them
+    /// gives the same text.
+    pub fn run_start(&self, position: usize) -> usize {
+        let byte = self.byte(position);
+        let mut start = position;
+        while start > 0 && self.byte(start - 1) == byte {
+            start -= 1;
+        }
+        start
+    }
+
+    /// Tests an edit of the best, and takes it where it fails.
+    pub async fn test(&mut self, rule: &'static str, edit: Edit) -> Outcome {
+        self.ask(rule, edit, false).await
+    }
+
+    /// Tests an edit in a run that is observed: [`hints`](Workpiece::hints) has what it compared.
+    pub async fn test_observed(&mut self, rule: &'static str, edit: Edit) -> Outcome {
+        self.ask(rule, edit, true).await
+    }
+
+    /// Tests the best without these ranges of its positions, which ascend without overlap.
+    pub async fn cut(&mut self, rule: &'static str, cuts: Vec<Range<usize>>) -> Outcome {
+        self.test(rule, Edit::Cut(cuts)).await
+    }
+
+    async fn ask(&mut self, rule: &'static str, edit: Edit, observed: bool) -> Outcome {
+        let config = match &edit {
+            Edit::Cut(cuts) if !self.rewritten => Some(self.best.id_without(cuts)),
+            _ => None,
+        };
+        let candidate = Candidate {
+            rule: Rule::Pass(rule),
+            edit: edit.clone(),
+            config,
+            observed,
+        };
+        self.asked += 1;
+        let outcome = self.asker.ask(candidate).await;
+        if outcome == Outcome::Fail {
+            self.take(&edit);
+        }
+        outcome
+    }
+
+    fn take(&mut self, edit: &Edit) {
+        self.reductions += 1;
+        self.text = match edit {
+            Edit::Cut(_) if !self.rewritten => None,
+            _ => {
+                self.rewritten = true;
+                let before = self.text();
+                let mut text = Vec::with_capacity(before.len());
+                edit.write_into(&self.original, &before, &mut text);
+                Some(text.into())
+            }
+        };
+        self.best = match edit {
+            Edit::Cut(cuts) => self.best.without(cuts),
+            Edit::Keep(config) => config.clone(),
+            Edit::Set(replacements) => self.best.without(&lost(replacements)),
+        };
+        self.asker.set_best(&self.best);
+    }
+}
+
+/// The positions that replacements do away with: those behind what stands in their place.
+fn lost(replacements: &[Replacement]) -> Vec<Range<usize>> {
+    let gone = replacements
+        .iter()
+        .map(|new| (new.at.start + new.with.len()).min(new.at.end)..new.at.end);
+    gone.filter(|gone| !gone.is_empty()).collect()
+}

@@ -1,0 +1,6 @@
+//! The families of inputs that the searches `subset` and `full` are measured by.
+
+mod bytes;
+mod count;
+mod random;
+mod table;
