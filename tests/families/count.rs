@@ -63,11 +63,19 @@ pub fn reduce(search: &str, case: &Case) -> Reduced {
         let outcome = hit.unwrap_or_else(|| (case.judge)(&text));
         searched += usize::from(hit.is_none());
         known.insert(text.clone(), outcome);
-        log.push((candidate.rule.to_string(), text.len(), outcome, hit.is_none()));
+        log.push((
+            candidate.rule.to_string(),
+            text.len(),
+            outcome,
+            hit.is_none(),
+        ));
         if candidate.observed {
             machine.hint(&Hints {
                 read: None,
-                comparisons: case.compared.as_ref().map_or_else(Vec::new, |see| see(&text)),
+                comparisons: case
+                    .compared
+                    .as_ref()
+                    .map_or_else(Vec::new, |see| see(&text)),
             });
         }
         machine.tell(outcome);

@@ -12,24 +12,87 @@ struct Family {
 }
 
 fn seeds(make: impl Fn(u64) -> Case) -> Vec<Case> {
-    let many = std::env::var("SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(10);
+    let many = std::env::var("SEEDS")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(10);
     (1..=many).map(make).collect()
 }
 
 fn families() -> Vec<Family> {
-    let f = |name, full, subset, size, cases| Family { name, full, subset, size, cases };
+    let f = |name, full, subset, size, cases| Family {
+        name,
+        full,
+        subset,
+        size,
+        cases,
+    };
     vec![
-        f("long line 1e5", 60, 2200, 2121, seeds(|s| long_line(s, 100_000, 2121))),
-        f("long line 1e6", 65, 2200, 2121, seeds(|s| long_line(s, 1_000_000, 2121))),
-        f("printable line", 85, 2500, 517, seeds(|s| printable_line(s, 100_000, 516))),
-        f("one byte 1e6", 25, 25, 1, seeds(|s| scattered(s, 1_000_000, 1))),
-        f("two bytes 1e6", 50, 50, 2, seeds(|s| scattered(s, 1_000_000, 2))),
-        f("eight bytes", 125, 120, 8, seeds(|s| scattered(s, 20_000, 8))),
+        f(
+            "long line 1e5",
+            60,
+            2200,
+            2121,
+            seeds(|s| long_line(s, 100_000, 2121)),
+        ),
+        f(
+            "long line 1e6",
+            65,
+            2200,
+            2121,
+            seeds(|s| long_line(s, 1_000_000, 2121)),
+        ),
+        f(
+            "printable line",
+            85,
+            2500,
+            517,
+            seeds(|s| printable_line(s, 100_000, 516)),
+        ),
+        f(
+            "one byte 1e6",
+            25,
+            25,
+            1,
+            seeds(|s| scattered(s, 1_000_000, 1)),
+        ),
+        f(
+            "two bytes 1e6",
+            50,
+            50,
+            2,
+            seeds(|s| scattered(s, 1_000_000, 2)),
+        ),
+        f(
+            "eight bytes",
+            125,
+            120,
+            8,
+            seeds(|s| scattered(s, 20_000, 8)),
+        ),
         f("all needed", 325, 320, 300, seeds(|s| all_needed(s, 300))),
         f("every other", 240, 235, 200, seeds(|s| every_other(s, 400))),
-        f("header and line", 85, 78, 14, seeds(|s| header_and_line(s, 1000))),
-        f("two bugs, size", 105, 105, 2, seeds(|s| two_bugs_by_size(s, 8192))),
-        f("two bugs, position", 105, 105, 2, seeds(|s| two_bugs_by_position(s, 8192))),
+        f(
+            "header and line",
+            85,
+            78,
+            14,
+            seeds(|s| header_and_line(s, 1000)),
+        ),
+        f(
+            "two bugs, size",
+            105,
+            105,
+            2,
+            seeds(|s| two_bugs_by_size(s, 8192)),
+        ),
+        f(
+            "two bugs, position",
+            105,
+            105,
+            2,
+            seeds(|s| two_bugs_by_position(s, 8192)),
+        ),
         f("select", 30, 27, 8, vec![select()]),
         f("select, one piece", 30, 27, 8, vec![select_in_one_piece()]),
     ]
@@ -41,7 +104,11 @@ fn figures_are_reached() {
     let verbose = std::env::var("V").is_ok();
     for family in families().into_iter().filter(|f| f.name.contains(&only)) {
         for (search, bound) in [("subset", family.subset), ("full", family.full)] {
-            let reduced: Vec<_> = family.cases.iter().map(|case| reduce(search, case)).collect();
+            let reduced: Vec<_> = family
+                .cases
+                .iter()
+                .map(|case| reduce(search, case))
+                .collect();
             if verbose {
                 let worst = reduced.iter().max_by_key(|one| one.tests()).unwrap();
                 for (i, step) in worst.log.iter().enumerate() {
@@ -58,7 +125,11 @@ fn figures_are_reached() {
                 tests.iter().sum::<usize>() / tests.len(),
                 tests.iter().max().unwrap_or(&0),
                 family.size,
-                if size > family.size || over > 0 { "****" } else { "" }
+                if size > family.size || over > 0 {
+                    "****"
+                } else {
+                    ""
+                }
             );
         }
     }

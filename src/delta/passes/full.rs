@@ -3,11 +3,23 @@
 use std::sync::Arc;
 
 use super::dialogue::Dialogue;
+use super::lines::Lines;
 use super::list::List;
+use super::normalize::normalize;
+use super::pairs::pairs;
 use super::singles::singles;
-use super::units::Bytes;
+use super::units::{Bytes, Units};
 use super::workpiece::Workpiece;
 use crate::delta::{Candidate, Config, Hints, Outcome, Search};
+
+/// Fewer bytes than these are not worth a probe of their values.
+const NORMALIZED: usize = 16;
+/// More lines than these are reduced as lines first.
+const MANY_LINES: usize = 8;
+/// Bytes left of which all pairs may be tried.
+const FEW: usize = 32;
+/// Bytes that are looked at to tell a text.
+const SAMPLE: usize = 4096;
 
 /// What a script may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,10 +70,100 @@ impl Search for Full {
     }
 }
 
-/// All passes in their order.
+/// All passes in their order, again and again until a whole round finds nothing.
 pub(super) async fn script(mut work: Workpiece, plan: Plan) {
-    let mut bytes = Bytes::all(&work, "bytes", 1, 0);
-    let mut list = List::new(&mut work, &mut bytes);
+    read_part(&mut work).await;
+    loop {
+        let before = work.reductions();
+        bytes(&mut work, plan).await;
+        let clean = work.reductions();
+        singles(&mut work).await;
+        if work.reductions() == clean || work.reductions() == before {
+            return;
+        }
+    }
+}
+
+/// Cuts what was not read in one test.
+async fn read_part(work: &mut Workpiece) {
+    if let Some(read) = work
+        .hints()
+        .read
+        .filter(|read| (1..work.len()).contains(read))
+    {
+        let len = work.len();
+        work.cut("unread", std::iter::once(read..len).collect())
+            .await;
+    }
+}
+
+/// Reduces bytes; where tests are UNRESOLVED, in groups first.
+async fn bytes(work: &mut Workpiece, plan: Plan) {
+    if plain(work, plan).await {
+        return;
+    }
+    grouped(work).await;
+    let mut units = Bytes::all(work, "bytes", 1, 0);
+    let mut list = List::new(work, &mut units);
     list.reduce().await;
-    singles(&mut work).await;
+    if work.len() <= FEW {
+        pairs(work, FEW * FEW / 2).await;
+    }
+}
+
+/// Reduces plain bytes: ends, middle, values, lines, and the rest. Says whether it came to its end.
+async fn plain(work: &mut Workpiece, plan: Plan) -> bool {
+    let mut units = Bytes::all(work, "bytes", 1, 0);
+    let mut list = List::new(work, &mut units).give_up_unresolved();
+    let ends = list.ends().await;
+    if list.middle(ends).await {
+        return true;
+    }
+    if ends.front == 0 {
+        // Needed bytes lie far apart: values are worth a probe once there are few of them.
+        list.sweep(ends).await;
+    }
+    if list.has_given_up() {
+        return false;
+    }
+    if plan == Plan::Rewrite && work.len() >= NORMALIZED {
+        normalize(work).await;
+    }
+    lines(work).await;
+    if ends.front == 0 {
+        return true;
+    }
+    let mut units = Bytes::all(work, "bytes", 1, 0);
+    let mut list = List::new(work, &mut units).give_up_unresolved();
+    list.sweep(ends).await;
+    !list.has_given_up()
+}
+
+/// Where the size or the place of a byte decides which bug it is, two bytes go at once.
+async fn grouped(work: &mut Workpiece) {
+    for skipped in [0, 1] {
+        let mut units = Bytes::all(work, "groups", 2, skipped);
+        List::new(work, &mut units).reduce().await;
+    }
+}
+
+/// Reduces lines, where there are many.
+async fn lines(work: &mut Workpiece) {
+    if !is_text(work) {
+        return;
+    }
+    let mut units = Lines::of(work);
+    if units.len() > MANY_LINES {
+        List::new(work, &mut units).reduce().await;
+    }
+}
+
+/// Whether the best begins like a text.
+fn is_text(work: &Workpiece) -> bool {
+    let len = work.len().min(SAMPLE);
+    let written = (0..len).filter(|at| {
+        let byte = work.byte(*at).unwrap_or_default();
+        byte >= b' ' && byte != 0x7f || byte.is_ascii_whitespace()
+    });
+    written.count() * 20 >= len * 19
 }

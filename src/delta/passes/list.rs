@@ -11,6 +11,9 @@ use crate::delta::Outcome;
 /// Units kept by the probes for a cluster of needed units at the end.
 const CLUSTERS: [usize; 3] = [1, 64, 4096];
 
+/// UNRESOLVED tests after which a search that minds them gives up.
+const PATIENCE: usize = 3;
+
 /// Of more units than these no end is tried alone: where it is needed, bisection finds that out at
 /// a cost that does not show in the proof of so many.
 const MANY: usize = 4096;
@@ -19,8 +22,10 @@ const MANY: usize = 4096;
 pub(super) struct List<'a> {
     work: &'a mut Workpiece,
     units: &'a mut dyn Units,
-    /// The last outcome.
-    last: Outcome,
+    /// Tests that were UNRESOLVED.
+    unresolved: usize,
+    /// As many of them end the search.
+    patience: usize,
 }
 
 /// What is known of the ends of a list.
@@ -30,8 +35,6 @@ pub(super) struct Ends {
     pub front: usize,
     /// Units at the end that are needed.
     pub back: usize,
-    /// Whether a test without one unit at an end was UNRESOLVED: size or position may count.
-    pub unresolved: bool,
 }
 
 impl<'a> List<'a> {
@@ -40,7 +43,8 @@ impl<'a> List<'a> {
         List {
             work,
             units,
-            last: Outcome::Pass,
+            unresolved: 0,
+            patience: usize::MAX,
         }
     }
 
@@ -53,9 +57,20 @@ impl<'a> List<'a> {
         }
         let ends = self.ends().await;
         if !self.middle(ends).await {
-            let to = self.units.len().saturating_sub(ends.back);
-            self.sweep(ends.front..to).await;
+            self.sweep(ends).await;
         }
+    }
+
+    /// Gives up where a few tests are UNRESOLVED: the size, or the place of what is left, may
+    /// count, which other units respect.
+    pub fn give_up_unresolved(mut self) -> List<'a> {
+        self.patience = PATIENCE;
+        self
+    }
+
+    /// Whether it gave up.
+    pub fn has_given_up(&self) -> bool {
+        self.unresolved >= self.patience
     }
 
     /// Deletes units; gives how many of them still stand, `None` where they are needed.
@@ -64,11 +79,15 @@ impl<'a> List<'a> {
     }
 
     async fn delete_all(&mut self, cuts: Vec<Range<usize>>) -> Option<Vec<usize>> {
+        if self.has_given_up() {
+            return None;
+        }
         let Some(edit) = self.units.edit(self.work, &cuts) else {
             return Some(cuts.iter().map(Range::len).collect());
         };
-        self.last = self.work.test(self.units.rule(), edit).await;
-        (self.last == Outcome::Fail).then(|| self.units.taken(self.work, &cuts))
+        let outcome = self.work.test(self.units.rule(), edit).await;
+        self.unresolved += usize::from(outcome == Outcome::Unresolved);
+        (outcome == Outcome::Fail).then(|| self.units.taken(self.work, &cuts))
     }
 
     /// Finds the shortest failing prefix by bisection, then a cluster of needed units at its end
@@ -76,11 +95,7 @@ impl<'a> List<'a> {
     ///
     /// Invariant of both: what is left fails, and what the other bound would leave does not.
     pub async fn ends(&mut self) -> Ends {
-        let mut ends = Ends {
-            front: 0,
-            back: 0,
-            unresolved: false,
-        };
+        let mut ends = Ends { front: 0, back: 0 };
         let total = self.units.len();
         if total < 2 {
             ends.back = total;
@@ -157,17 +172,23 @@ impl<'a> List<'a> {
         self.delete(ends.front..to).await.is_some()
     }
 
+    /// Sweeps over all between the needed ends.
+    pub async fn sweep(&mut self, ends: Ends) {
+        let to = self.units.len().saturating_sub(ends.back);
+        self.sweep_range(ends.front..to).await;
+    }
+
     /// Deletes blocks of `range` from its end to its front, each as long as recent gaps between
     /// needed units let expect. Behind a block that goes, a longer one is tried; inside a block
     /// that is needed its last needed unit is found by bisection, known from then on and never
     /// tested alone.
     ///
     /// Invariant: units of the range behind the position are needed, or stand.
-    pub async fn sweep(&mut self, range: Range<usize>) {
+    pub async fn sweep_range(&mut self, range: Range<usize>) {
         let mut spacing = Spacing::over(range.len());
         let mut pattern = Pattern::default();
         let mut to = range.end;
-        while to > range.start {
+        while to > range.start && !self.has_given_up() {
             let block = spacing.block().min(to - range.start);
             if self.delete(to - block..to).await.is_some() {
                 to -= block;

@@ -2,7 +2,10 @@
 
 mod dialogue;
 mod full;
+mod lines;
 mod list;
+mod normalize;
+mod pairs;
 mod pattern;
 mod singles;
 mod spacing;

@@ -55,7 +55,10 @@ impl Spacing {
         let distance = (self.gap + 1) * 16;
         // The average, in which those long past fade.
         let weight = self.seen.min(7) + 1;
-        self.distance = (self.distance * weight + distance) / (weight + 1);
+        self.distance = match distance * 16 < self.distance {
+            true => self.distance / 2,
+            false => (self.distance * weight + distance) / (weight + 1),
+        };
         self.seen += 1;
         self.gap = 0;
         self.blocks = 0;
