@@ -81,6 +81,9 @@ pub fn reduce(search: &str, case: &Case) -> Reduced {
         machine.tell(outcome);
         if outcome == Outcome::Fail {
             std::mem::swap(&mut best, &mut text);
+            if std::env::var("V").is_ok() && best.len() < 400 {
+                println!("   {} {}", candidate.rule, String::from_utf8_lossy(&best));
+            }
         }
     }
     let mut reduced = Reduced {

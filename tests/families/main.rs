@@ -2,5 +2,7 @@
 
 mod bytes;
 mod count;
+mod json;
 mod random;
+mod structured;
 mod table;

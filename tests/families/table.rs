@@ -2,6 +2,7 @@
 
 use crate::bytes::*;
 use crate::count::{Case, reduce};
+use crate::structured::*;
 
 struct Family {
     name: &'static str,
@@ -93,6 +94,13 @@ fn families() -> Vec<Family> {
             2,
             seeds(|s| two_bugs_by_position(s, 8192)),
         ),
+        f("nested, needle", 90, 90, 12, seeds(nested_needle)),
+        f("nested, kinds", 90, 90, 12, seeds(nested_kinds)),
+        f("nested, deep", 90, 90, 12, seeds(nested_deep)),
+        f("nested, depth", 90, 90, 12, seeds(nested_depth)),
+        f("json, path", 130, 130, 22, seeds(json_path)),
+        f("json, members", 130, 130, 19, seeds(json_members)),
+        f("json, word", 130, 130, 10, seeds(json_word)),
         f("select", 30, 27, 8, vec![select()]),
         f("select, one piece", 30, 27, 8, vec![select_in_one_piece()]),
     ]

@@ -8,6 +8,7 @@ use super::list::List;
 use super::normalize::normalize;
 use super::pairs::pairs;
 use super::singles::singles;
+use super::structure::structure;
 use super::units::{Bytes, Units};
 use super::workpiece::Workpiece;
 use crate::delta::{Candidate, Config, Hints, Outcome, Search};
@@ -16,6 +17,8 @@ use crate::delta::{Candidate, Config, Hints, Outcome, Search};
 const NORMALIZED: usize = 16;
 /// More lines than these are reduced as lines first.
 const MANY_LINES: usize = 8;
+/// UNRESOLVED tests after which plain bytes are given up.
+const PATIENCE: usize = 3;
 /// Bytes left of which all pairs may be tried.
 const FEW: usize = 32;
 /// Bytes that are looked at to tell a text.
@@ -73,9 +76,10 @@ impl Search for Full {
 /// All passes in their order, again and again until a whole round finds nothing.
 pub(super) async fn script(mut work: Workpiece, plan: Plan) {
     read_part(&mut work).await;
+    let structured = is_text(&work) && structure(&mut work).await;
     loop {
         let before = work.reductions();
-        bytes(&mut work, plan).await;
+        bytes(&mut work, plan, structured).await;
         let clean = work.reductions();
         singles(&mut work).await;
         if work.reductions() == clean || work.reductions() == before {
@@ -98,8 +102,8 @@ async fn read_part(work: &mut Workpiece) {
 }
 
 /// Reduces bytes; where tests are UNRESOLVED, in groups first.
-async fn bytes(work: &mut Workpiece, plan: Plan) {
-    if plain(work, plan).await {
+async fn bytes(work: &mut Workpiece, plan: Plan, structured: bool) {
+    if plain(work, plan, structured).await {
         return;
     }
     grouped(work).await;
@@ -112,9 +116,11 @@ async fn bytes(work: &mut Workpiece, plan: Plan) {
 }
 
 /// Reduces plain bytes: ends, middle, values, lines, and the rest. Says whether it came to its end.
-async fn plain(work: &mut Workpiece, plan: Plan) -> bool {
+async fn plain(work: &mut Workpiece, plan: Plan, structured: bool) -> bool {
+    // What is refused where brackets have to match says nothing of sizes.
+    let patience = if structured { usize::MAX } else { PATIENCE };
     let mut units = Bytes::all(work, "bytes", 1, 0);
-    let mut list = List::new(work, &mut units).give_up_unresolved();
+    let mut list = List::new(work, &mut units).give_up_after(patience);
     let ends = list.ends().await;
     if list.middle(ends).await {
         return true;
@@ -134,7 +140,7 @@ async fn plain(work: &mut Workpiece, plan: Plan) -> bool {
         return true;
     }
     let mut units = Bytes::all(work, "bytes", 1, 0);
-    let mut list = List::new(work, &mut units).give_up_unresolved();
+    let mut list = List::new(work, &mut units).give_up_after(patience);
     list.sweep(ends).await;
     !list.has_given_up()
 }

@@ -11,9 +11,6 @@ use crate::delta::Outcome;
 /// Units kept by the probes for a cluster of needed units at the end.
 const CLUSTERS: [usize; 3] = [1, 64, 4096];
 
-/// UNRESOLVED tests after which a search that minds them gives up.
-const PATIENCE: usize = 3;
-
 /// Of more units than these no end is tried alone: where it is needed, bisection finds that out at
 /// a cost that does not show in the proof of so many.
 const MANY: usize = 4096;
@@ -61,10 +58,10 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Gives up where a few tests are UNRESOLVED: the size, or the place of what is left, may
+    /// Gives up where so many tests are UNRESOLVED: the size, or the place of what is left, may
     /// count, which other units respect.
-    pub fn give_up_unresolved(mut self) -> List<'a> {
-        self.patience = PATIENCE;
+    pub fn give_up_after(mut self, unresolved: usize) -> List<'a> {
+        self.patience = unresolved;
         self
     }
 
@@ -140,21 +137,22 @@ impl<'a> List<'a> {
             if stand + kept >= len {
                 break;
             }
-            match self.delete(stand..len - kept).await {
-                Some(more) => return self.bisect_front(stand + more, kept - too_few).await,
+            match self.delete(0..len - kept).await {
+                Some(stand) => return self.bisect_front(stand, kept - too_few).await,
                 None => too_few = kept,
             }
         }
         stand
     }
 
-    /// Deletes units from position `front` on, of which deleting `too_many` does not fail.
+    /// Deletes units from position `front` on, of which deleting `too_many` does not fail. What
+    /// stands in front of it may go with them.
     async fn bisect_front(&mut self, mut front: usize, mut too_many: usize) -> usize {
         while too_many > 1 {
             let half = too_many / 2;
-            match self.delete(front..front + half).await {
+            match self.delete(0..front + half).await {
                 Some(stand) => {
-                    front += stand;
+                    front = stand;
                     too_many -= half;
                 }
                 None => too_many = half,
