@@ -1,5 +1,6 @@
 //! The families of inputs that the searches `subset` and `full` are measured by.
 
+mod binary;
 mod bytes;
 mod count;
 mod json;

@@ -1,5 +1,6 @@
 //! The table of figures.
 
+use crate::binary::*;
 use crate::bytes::*;
 use crate::count::{Case, reduce};
 use crate::structured::*;
@@ -101,6 +102,132 @@ fn families() -> Vec<Family> {
         f("json, path", 130, 130, 22, seeds(json_path)),
         f("json, members", 130, 130, 19, seeds(json_members)),
         f("json, word", 130, 130, 10, seeds(json_word)),
+        f(
+            "records, u8",
+            45,
+            0,
+            3,
+            seeds(|s| {
+                record_file(
+                    s,
+                    2048,
+                    Records {
+                        magic: b"",
+                        count: (1, false),
+                        kind: 0,
+                        length: (1, false),
+                    },
+                )
+            }),
+        ),
+        f(
+            "records, u16",
+            45,
+            0,
+            5,
+            seeds(|s| {
+                record_file(
+                    s,
+                    2048,
+                    Records {
+                        magic: b"",
+                        count: (2, false),
+                        kind: 0,
+                        length: (2, true),
+                    },
+                )
+            }),
+        ),
+        f(
+            "records, typed",
+            45,
+            0,
+            9,
+            seeds(|s| {
+                record_file(
+                    s,
+                    2048,
+                    Records {
+                        magic: b"RF",
+                        count: (4, true),
+                        kind: 1,
+                        length: (1, false),
+                    },
+                )
+            }),
+        ),
+        f(
+            "frame, sum32",
+            170,
+            0,
+            10,
+            seeds(|s| {
+                protected(
+                    s,
+                    1024,
+                    Frame {
+                        magic: b"",
+                        length: (2, false),
+                        check: (4, false, sum),
+                    },
+                    false,
+                )
+            }),
+        ),
+        f(
+            "frame, crc32",
+            170,
+            0,
+            12,
+            seeds(|s| {
+                protected(
+                    s,
+                    1024,
+                    Frame {
+                        magic: b"PK",
+                        length: (2, true),
+                        check: (4, true, crc32),
+                    },
+                    false,
+                )
+            }),
+        ),
+        f(
+            "frame, odd, observed",
+            170,
+            0,
+            10,
+            seeds(|s| {
+                protected(
+                    s,
+                    1024,
+                    Frame {
+                        magic: b"",
+                        length: (2, false),
+                        check: (4, false, odd_hash),
+                    },
+                    true,
+                )
+            }),
+        ),
+        f(
+            "frame, crc, observed",
+            170,
+            0,
+            10,
+            seeds(|s| {
+                protected(
+                    s,
+                    1024,
+                    Frame {
+                        magic: b"",
+                        length: (2, true),
+                        check: (4, true, crc32),
+                    },
+                    true,
+                )
+            }),
+        ),
         f("select", 30, 27, 8, vec![select()]),
         f("select, one piece", 30, 27, 8, vec![select_in_one_piece()]),
     ]
@@ -112,6 +239,9 @@ fn figures_are_reached() {
     let verbose = std::env::var("V").is_ok();
     for family in families().into_iter().filter(|f| f.name.contains(&only)) {
         for (search, bound) in [("subset", family.subset), ("full", family.full)] {
+            if std::env::var("S").is_ok_and(|only| only != search) {
+                continue;
+            }
             let reduced: Vec<_> = family
                 .cases
                 .iter()

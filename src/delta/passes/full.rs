@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::binary::binary;
 use super::dialogue::Dialogue;
 use super::lines::Lines;
 use super::list::List;
@@ -76,7 +77,10 @@ impl Search for Full {
 /// All passes in their order, again and again until a whole round finds nothing.
 pub(super) async fn script(mut work: Workpiece, plan: Plan) {
     read_part(&mut work).await;
-    let structured = is_text(&work) && structure(&mut work).await;
+    let structured = match is_text(&work) {
+        true => structure(&mut work).await,
+        false => plan == Plan::Rewrite && binary(&mut work).await,
+    };
     loop {
         let before = work.reductions();
         bytes(&mut work, plan, structured).await;

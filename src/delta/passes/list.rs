@@ -71,7 +71,7 @@ impl<'a> List<'a> {
     }
 
     /// Deletes units; gives how many of them still stand, `None` where they are needed.
-    async fn delete(&mut self, cut: Range<usize>) -> Option<usize> {
+    pub async fn delete(&mut self, cut: Range<usize>) -> Option<usize> {
         self.delete_all(vec![cut]).await.map(|stand| stand[0])
     }
 

@@ -1,7 +1,11 @@
 //! Searches made of passes.
 
+mod binary;
 mod chain;
+mod checksum;
+mod detect;
 mod dialogue;
+mod field;
 mod full;
 mod lines;
 mod list;
@@ -9,6 +13,8 @@ mod normalize;
 mod pairs;
 mod parse;
 mod pattern;
+mod protocol;
+mod repair;
 mod singles;
 mod spacing;
 mod spots;

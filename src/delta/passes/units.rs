@@ -48,6 +48,11 @@ impl Bytes {
         }
     }
 
+    /// The bytes of a range, one by one.
+    pub fn within(rule: &'static str, at: Range<usize>) -> Bytes {
+        Bytes { rule, at, group: 1 }
+    }
+
     fn place(&self, cut: &Range<usize>) -> Range<usize> {
         let start = self.at.start + cut.start * self.group;
         let end = match cut.end == self.len() {

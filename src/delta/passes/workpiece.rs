@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::dialogue::Asker;
+use super::repair::Repair;
 use crate::delta::{Candidate, Config, Edit, Hints, Outcome, Replacement, Rule};
 
 /// The best so far and its text. Invariant: its test was FAIL, and it is never longer than what it
@@ -21,6 +22,8 @@ pub(super) struct Workpiece {
     reductions: usize,
     /// Tests asked so far.
     asked: usize,
+    /// What puts numbers right.
+    repair: Option<Repair>,
 }
 
 impl Workpiece {
@@ -34,6 +37,7 @@ impl Workpiece {
             rewritten: false,
             reductions: 0,
             asked: 0,
+            repair: None,
         }
     }
 
@@ -89,14 +93,21 @@ impl Workpiece {
         start
     }
 
-    /// Tests an edit of the best, and takes it where it fails.
-    pub async fn test(&mut self, rule: &'static str, edit: Edit) -> Outcome {
-        self.ask(rule, edit, false).await
+    /// Has numbers put right in what is tested from now on.
+    pub fn repair_by(&mut self, repair: Option<Repair>) {
+        self.repair = repair;
     }
 
-    /// Tests an edit in a run that is observed: [`hints`](Workpiece::hints) has what it compared.
-    pub async fn test_observed(&mut self, rule: &'static str, edit: Edit) -> Outcome {
-        self.ask(rule, edit, true).await
+    /// Tests an edit of the best, and takes it where it fails.
+    pub async fn test(&mut self, rule: &'static str, edit: Edit) -> Outcome {
+        match self.repair.take() {
+            Some(mut repair) => {
+                let outcome = repair.test(self, rule, edit).await;
+                self.repair = Some(repair);
+                outcome
+            }
+            None => self.ask(rule, edit, false).await,
+        }
     }
 
     /// Tests the best without these ranges of its positions, which ascend without overlap.
@@ -104,7 +115,8 @@ impl Workpiece {
         self.test(rule, Edit::Cut(cuts)).await
     }
 
-    async fn ask(&mut self, rule: &'static str, edit: Edit, observed: bool) -> Outcome {
+    /// Tests an edit as it is. What an observed run compared is in [`hints`](Workpiece::hints).
+    pub async fn ask(&mut self, rule: &'static str, edit: Edit, observed: bool) -> Outcome {
         let config = match &edit {
             Edit::Cut(cuts) if !self.rewritten => Some(self.best.id_without(cuts)),
             _ => None,

@@ -1,0 +1,72 @@
+//! The pass over binary formats: records, frames, and what repair finds.
+
+use super::detect::{frames, payload, records};
+use super::list::List;
+use super::protocol::Protocol;
+use super::repair::Repair;
+use super::units::{Bytes, Units};
+use super::workpiece::Workpiece;
+
+/// Readings of a text that are tried, of each kind.
+const READINGS: usize = 4;
+
+/// Reduces a binary format by its numbers; says whether it has any.
+///
+/// Invariant: numbers that were right stay right.
+pub(super) async fn binary(work: &mut Workpiece) -> bool {
+    recorded(work).await || framed(work).await || repaired(work).await
+}
+
+/// Reduces records, and then what is in them.
+async fn recorded(work: &mut Workpiece) -> bool {
+    let readings = records(&work.text());
+    for mut records in readings.into_iter().take(READINGS) {
+        if is_right(work, &mut records).await {
+            List::new(work, &mut records).reduce().await;
+            let mut bytes = payload(&records);
+            List::new(work, &mut bytes).reduce().await;
+            return true;
+        }
+    }
+    false
+}
+
+/// Reduces what a length, and maybe a checksum, protects.
+async fn framed(work: &mut Workpiece) -> bool {
+    let readings = frames(&work.text());
+    for mut frame in readings.into_iter().take(READINGS) {
+        if is_right(work, &mut frame).await {
+            List::new(work, &mut frame).reduce().await;
+            return true;
+        }
+    }
+    false
+}
+
+/// Reduces what numbers protect that only a run tells of.
+async fn repaired(work: &mut Workpiece) -> bool {
+    let Some(repair) = Repair::learn(work).await else {
+        return false;
+    };
+    let mut bytes = Bytes::within("repair", repair.between(work.len()));
+    work.repair_by(Some(repair));
+    List::new(work, &mut bytes).reduce().await;
+    work.repair_by(None);
+    true
+}
+
+/// Whether a reading is right: its last piece can go, or its first.
+async fn is_right(work: &mut Workpiece, protocol: &mut Protocol) -> bool {
+    let before = work.reductions();
+    for last in [true, false] {
+        let Some(end) = protocol.len().checked_sub(1) else {
+            return false;
+        };
+        let piece = if last { end..end + 1 } else { 0..1 };
+        List::new(work, protocol).delete(piece).await;
+        if work.reductions() > before {
+            return true;
+        }
+    }
+    false
+}

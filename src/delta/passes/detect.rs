@@ -1,0 +1,239 @@
+//! Finds the numbers of a binary format by what they agree with.
+
+use std::ops::Range;
+
+use super::checksum::Checksum;
+use super::field::{Field, Form, Meaning};
+use super::protocol::Protocol;
+
+/// Bytes at the front in which formats begin.
+const HEADER: usize = 16;
+/// Bytes at the front in which fields of a frame lie.
+const FRONT: usize = 64;
+/// Bytes between a length and what it speaks of, and behind that, at most.
+const SLACK: usize = 16;
+/// Fewer records than these may be a coincidence.
+const FEWEST: usize = 3;
+/// Larger texts are not looked through.
+const LARGEST: usize = 1 << 14;
+/// Bytes in front of the length of a record: none, a type, …
+const TYPES: [usize; 4] = [0, 1, 2, 4];
+
+/// Counts with as many records, each with its length, to the very end of the text, and with the
+/// checksums that hold. The longer chains first: the shorter may be coincidences.
+pub(super) fn records(text: &[u8]) -> Vec<Protocol> {
+    if text.len() > LARGEST {
+        return Vec::new();
+    }
+    let mut found: Vec<Protocol> = (0..HEADER.min(text.len()))
+        .flat_map(|at| Form::ALL.map(|form| (at, form)))
+        .filter_map(|(at, form)| counted(text, at, form))
+        .collect();
+    found.sort_by_key(|protocol| std::cmp::Reverse(protocol.pieces.len()));
+    found
+}
+
+/// The records that a count at a position counts.
+fn counted(text: &[u8], at: usize, form: Form) -> Option<Protocol> {
+    let count = usize::try_from(form.read(text, at)?).ok()?;
+    let from = at + form.width;
+    if count < FEWEST {
+        return None;
+    }
+    let (lengths, pieces) = Form::ALL.iter().find_map(|length| {
+        let mut kinds = TYPES.iter();
+        kinds.find_map(|kind| chain(text, from, count, *length, *kind))
+    })?;
+    let number = Field {
+        at,
+        form,
+        scope: from..text.len(),
+        meaning: Meaning::Count,
+    };
+    let protocol = Protocol {
+        rule: "records",
+        fields: std::iter::once(number).chain(lengths).collect(),
+        pieces,
+    };
+    Some(with_checks(text, protocol))
+}
+
+/// `count` records from a position to the end of the text.
+fn chain(
+    text: &[u8],
+    from: usize,
+    count: usize,
+    form: Form,
+    kind: usize,
+) -> Option<(Vec<Field>, Vec<Range<usize>>)> {
+    if count.checked_mul(form.width + kind)? > text.len() {
+        return None;
+    }
+    let mut fields = Vec::new();
+    let mut pieces = Vec::new();
+    let mut start = from;
+    for _ in 0..count {
+        let at = start + kind;
+        let length = usize::try_from(form.read(text, at)?).ok()?;
+        let body = at + form.width;
+        let end = body.checked_add(length).filter(|end| *end <= text.len())?;
+        fields.push(Field {
+            at,
+            form,
+            scope: body..end,
+            meaning: Meaning::Length,
+        });
+        pieces.push(start..end);
+        start = end;
+    }
+    (start == text.len()).then_some((fields, pieces))
+}
+
+/// The bytes inside of all lengths that hold no other field; records stay as many as they are.
+pub(super) fn payload(protocol: &Protocol) -> Protocol {
+    let lengths = protocol
+        .fields
+        .iter()
+        .filter(|field| field.meaning == Meaning::Length);
+    let mut pieces: Vec<Range<usize>> = lengths
+        .flat_map(|field| field.scope.clone())
+        .filter(|at| {
+            !protocol
+                .fields
+                .iter()
+                .any(|field| field.place().contains(at))
+        })
+        .map(|at| at..at + 1)
+        .collect();
+    pieces.sort_by_key(|piece| piece.start);
+    pieces.dedup();
+    let stay = protocol
+        .fields
+        .iter()
+        .filter(|field| field.meaning != Meaning::Count);
+    Protocol {
+        rule: "payload",
+        fields: stay.cloned().collect(),
+        pieces,
+    }
+}
+
+/// Frames that the text may be: a length near the front of what is behind it, of all, or of all
+/// but a trailer; with the checksums that hold. The likelier first.
+pub(super) fn frames(text: &[u8]) -> Vec<Protocol> {
+    let mut frames = Vec::new();
+    if text.len() > LARGEST {
+        return frames;
+    }
+    for form in Form::ALL {
+        for at in 0..FRONT.min(text.len()) {
+            let Some(number) = form.read(text, at) else {
+                continue;
+            };
+            if let Some(scope) = scope(text.len(), at + form.width, number) {
+                let field = Field {
+                    at,
+                    form,
+                    scope,
+                    meaning: Meaning::Length,
+                };
+                let frame = Protocol {
+                    rule: "payload",
+                    fields: vec![field],
+                    pieces: Vec::new(),
+                };
+                frames.push(payload(&with_checks(text, frame)));
+            }
+        }
+    }
+    // A checksum that holds is no coincidence.
+    frames.sort_by_key(|frame| frame.fields.len() < 2);
+    frames
+}
+
+/// What a number behind which `from` begins may be the length of.
+fn scope(len: usize, from: usize, number: u64) -> Option<Range<usize>> {
+    let number = usize::try_from(number).ok().filter(|number| *number > 1)?;
+    if number == len {
+        return Some(from..len);
+    }
+    let start = match len.checked_sub(number)? {
+        // Of all that is left, fields between the two aside.
+        start if start >= from => start,
+        _ => return None,
+    };
+    // With a trailer, what it speaks of begins right behind it.
+    match start - from {
+        0..=SLACK => Some(start..len),
+        _ => None,
+    }
+}
+
+/// Adds the checksums that hold: over what lengths speak of, or all that is behind, or before.
+fn with_checks(text: &[u8], mut protocol: Protocol) -> Protocol {
+    let lengths = protocol
+        .fields
+        .iter()
+        .filter(|field| field.meaning == Meaning::Length);
+    let scopes: Vec<_> = lengths
+        .map(|field| field.scope.clone())
+        .take(FEWEST)
+        .collect();
+    let mut checks: Vec<Field> = Vec::new();
+    let mut add = |found: Option<Field>| {
+        checks.extend(found.filter(|found| {
+            let place = found.place();
+            let known = protocol.fields.iter().chain(&checks);
+            let mut taken = known.map(Field::place);
+            !taken.any(|taken| taken.start < place.end && place.start < taken.end)
+        }));
+    };
+    let places = || (0..FRONT.min(text.len())).chain(text.len().saturating_sub(8)..text.len());
+    for (checksum, widths) in Checksum::ALL {
+        for scope in &scopes {
+            let number = checksum.of(&text[scope.clone()]);
+            for (at, width) in places().flat_map(|at| widths.iter().map(move |width| (at, *width)))
+            {
+                add(holds(text, at, width, checksum, scope, number));
+            }
+        }
+        for at in places() {
+            let width = widths[0].max(2);
+            for scope in [(at + width).min(text.len())..text.len(), 0..at] {
+                let number = checksum.of(&text[scope.clone()]);
+                add(holds(text, at, width, checksum, &scope, number));
+            }
+        }
+    }
+    checks.sort_by_key(|check| check.scope.len());
+    protocol.fields.extend(checks);
+    protocol
+}
+
+/// The field at a position, if this number stands there.
+fn holds(
+    text: &[u8],
+    at: usize,
+    width: usize,
+    checksum: Checksum,
+    scope: &Range<usize>,
+    number: u64,
+) -> Option<Field> {
+    let outside = scope.end <= at || scope.start >= at + width;
+    // One byte agrees with something everywhere: it has to stand beside what it speaks of.
+    let beside = scope.end == at || scope.start == at + width;
+    if !outside || scope.len() <= SLACK || width == 1 && !beside {
+        return None;
+    }
+    let form = [false, true]
+        .map(|big| Form { width, big })
+        .into_iter()
+        .find(|form| text.get(at..at + width) == Some(form.write(number).as_slice()))?;
+    let (scope, meaning) = (scope.clone(), Meaning::Check(checksum));
+    Some(Field {
+        at,
+        form,
+        scope,
+        meaning,
+    })
+}

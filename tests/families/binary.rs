@@ -1,0 +1,158 @@
+//! Families of binary formats.
+
+use ddfuzz::delta::{Comparison, Outcome};
+
+use crate::bytes::{fails_if, has_in_order};
+use crate::count::Case;
+use crate::random::Random;
+
+/// Reads a number of `width` bytes; advances the text.
+fn number(text: &mut &[u8], width: usize, big: bool) -> Option<usize> {
+    let (bytes, rest) = text.split_at_checked(width)?;
+    *text = rest;
+    let add = |number: usize, byte: &u8| number << 8 | usize::from(*byte);
+    Some(match big {
+        true => bytes.iter().fold(0, add),
+        false => bytes.iter().rev().fold(0, add),
+    })
+}
+
+fn put(text: &mut Vec<u8>, number: usize, width: usize, big: bool) {
+    let mut bytes = number.to_le_bytes()[..width].to_vec();
+    if big {
+        bytes.reverse();
+    }
+    text.extend(bytes);
+}
+
+/// The shape of a file of records.
+#[derive(Clone, Copy)]
+pub struct Records {
+    pub magic: &'static [u8],
+    pub count: (usize, bool),
+    pub kind: usize,
+    pub length: (usize, bool),
+}
+
+/// The records of a text, if it is whole.
+fn records(shape: Records, mut text: &[u8]) -> Option<Vec<Vec<u8>>> {
+    text = text.strip_prefix(shape.magic)?;
+    let count = number(&mut text, shape.count.0, shape.count.1)?;
+    let mut records = Vec::new();
+    for _ in 0..count {
+        text = text.get(shape.kind..)?;
+        let length = number(&mut text, shape.length.0, shape.length.1)?;
+        let (body, rest) = text.split_at_checked(length)?;
+        records.push(body.to_vec());
+        text = rest;
+    }
+    text.is_empty().then_some(records)
+}
+
+/// A count and length-prefixed records, one with a bad byte.
+pub fn record_file(seed: u64, size: usize, shape: Records) -> Case {
+    let mut random = Random::new(seed);
+    let mut bodies: Vec<Vec<u8>> = Vec::new();
+    let mut left = size;
+    while left > 70 && bodies.len() < 250 {
+        let length = 1 + random.below(60);
+        let body = random.bytes(length).iter().map(|byte| byte % 250).collect();
+        left -= length + shape.kind + shape.length.0;
+        bodies.push(body);
+    }
+    let bad = random.below(bodies.len());
+    let at = random.below(bodies[bad].len());
+    bodies[bad][at] = 0xff;
+    let mut input = shape.magic.to_vec();
+    put(&mut input, bodies.len(), shape.count.0, shape.count.1);
+    for body in &bodies {
+        input.extend(random.bytes(shape.kind));
+        put(&mut input, body.len(), shape.length.0, shape.length.1);
+        input.extend(body);
+    }
+    Case::new(input, move |text| {
+        let records = records(shape, text).unwrap_or_default();
+        fails_if(records.iter().any(|body| body.contains(&0xff)))
+    })
+}
+
+pub type Check = fn(&[u8]) -> usize;
+
+/// The shape of a protected frame.
+#[derive(Clone, Copy)]
+pub struct Frame {
+    pub magic: &'static [u8],
+    pub length: (usize, bool),
+    pub check: (usize, bool, Check),
+}
+
+pub fn sum(bytes: &[u8]) -> usize {
+    bytes.iter().map(|byte| usize::from(*byte)).sum()
+}
+
+/// A checksum that nobody knows.
+pub fn odd_hash(bytes: &[u8]) -> usize {
+    let hash = bytes.iter().fold(77u32, |hash, byte| {
+        hash.rotate_left(5).wrapping_mul(31) ^ u32::from(*byte)
+    });
+    hash as usize
+}
+
+pub fn crc32(bytes: &[u8]) -> usize {
+    let crc = bytes.iter().fold(!0u32, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+            (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg())
+        })
+    });
+    !crc as usize
+}
+
+/// What of a frame is compared until something differs, and its payload if nothing does.
+fn check(shape: Frame, whole: &[u8]) -> Result<Vec<u8>, Option<Comparison>> {
+    let differ = |width: usize, one: usize, other: usize| {
+        let bytes = |number: usize| number.to_le_bytes()[..width].to_vec();
+        match bytes(one) == bytes(other) {
+            true => Ok(()),
+            false => Err(Some(Comparison {
+                left: bytes(one),
+                right: bytes(other),
+            })),
+        }
+    };
+    let mut text = whole.strip_prefix(shape.magic).ok_or(None)?;
+    let length = number(&mut text, shape.length.0, shape.length.1).ok_or(None)?;
+    let stored = number(&mut text, shape.check.0, shape.check.1).ok_or(None)?;
+    differ(4, length, text.len())?;
+    differ(shape.check.0, stored, (shape.check.2)(text))?;
+    Ok(text.to_vec())
+}
+
+/// A length and a checksum over a payload with four needed bytes.
+pub fn protected(seed: u64, size: usize, shape: Frame, observed: bool) -> Case {
+    let mut random = Random::new(seed);
+    let mut payload: Vec<u8> = random.bytes(size).iter().map(|byte| byte % 250).collect();
+    let needle = [0xfa, 0xfb, 0xfc, 0xfd];
+    for (at, byte) in random.positions(4, size).into_iter().zip(needle) {
+        payload[at] = byte;
+    }
+    let mut input = shape.magic.to_vec();
+    put(&mut input, payload.len(), shape.length.0, shape.length.1);
+    put(
+        &mut input,
+        (shape.check.2)(&payload),
+        shape.check.0,
+        shape.check.1,
+    );
+    input.extend(payload);
+    let mut case = Case::new(input, move |text| match check(shape, text) {
+        Ok(payload) => fails_if(has_in_order(&payload, &needle)),
+        Err(_) => Outcome::Pass,
+    });
+    if observed {
+        case.compared = Some(Box::new(move |text| match check(shape, text) {
+            Err(Some(comparison)) => vec![comparison],
+            _ => Vec::new(),
+        }));
+    }
+    case
+}
