@@ -248,11 +248,18 @@ fn figures_are_reached() {
                 .map(|case| reduce(search, case))
                 .collect();
             if verbose {
-                let worst = reduced.iter().max_by_key(|one| one.tests()).unwrap();
+                let worst = reduced
+                    .iter()
+                    .max_by_key(|one| (one.text.len(), one.tests()))
+                    .unwrap();
                 for (i, step) in worst.log.iter().enumerate() {
                     println!("{i} {step:?}");
                 }
-                println!("{:?}", String::from_utf8_lossy(&worst.text));
+                println!(
+                    "{:?} {:?}",
+                    String::from_utf8_lossy(&worst.text),
+                    worst.text
+                );
             }
             let tests: Vec<_> = reduced.iter().map(|one| one.tests()).collect();
             let size = reduced.iter().map(|one| one.text.len()).max().unwrap_or(0);

@@ -200,8 +200,11 @@ fn with_checks(text: &[u8], mut protocol: Protocol) -> Protocol {
         for at in places() {
             let width = widths[0].max(2);
             for scope in [(at + width).min(text.len())..text.len(), 0..at] {
-                let number = checksum.of(&text[scope.clone()]);
-                add(holds(text, at, width, checksum, &scope, number));
+                // Two bytes agree with something now and then.
+                if width > 2 || at == 0 || at + width == text.len() {
+                    let number = checksum.of(&text[scope.clone()]);
+                    add(holds(text, at, width, checksum, &scope, number));
+                }
             }
         }
     }
@@ -220,9 +223,9 @@ fn holds(
     number: u64,
 ) -> Option<Field> {
     let outside = scope.end <= at || scope.start >= at + width;
-    // One byte agrees with something everywhere: it has to stand beside what it speaks of.
+    // A few bytes agree with something: they have to stand beside what they speak of.
     let beside = scope.end == at || scope.start == at + width;
-    if !outside || scope.len() <= SLACK || width == 1 && !beside {
+    if !outside || scope.len() <= SLACK || width <= 2 && !beside {
         return None;
     }
     let form = [false, true]

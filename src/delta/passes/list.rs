@@ -19,6 +19,8 @@ const MANY: usize = 4096;
 pub(super) struct List<'a> {
     work: &'a mut Workpiece,
     units: &'a mut dyn Units,
+    /// Whether a pattern was taken, so that some of what is left was not tried.
+    guessed: bool,
     /// Tests that were UNRESOLVED.
     unresolved: usize,
     /// As many of them end the search.
@@ -40,6 +42,7 @@ impl<'a> List<'a> {
         List {
             work,
             units,
+            guessed: false,
             unresolved: 0,
             patience: usize::MAX,
         }
@@ -55,6 +58,10 @@ impl<'a> List<'a> {
         let ends = self.ends().await;
         if !self.middle(ends).await {
             self.sweep(ends).await;
+            if self.guessed && !self.units.are_judged_again() {
+                self.guessed = false;
+                self.sweep_range(0..self.units.len()).await;
+            }
         }
     }
 
@@ -216,6 +223,7 @@ impl<'a> List<'a> {
             };
             if self.delete_all(cuts).await.is_some() {
                 pattern.forget();
+                self.guessed = true;
                 return part.start;
             }
         }

@@ -25,6 +25,11 @@ pub(super) trait Units: Send {
         index
     }
 
+    /// Whether a later pass tries each unit that is left alone.
+    fn are_judged_again(&self) -> bool {
+        false
+    }
+
     /// Whether the text without any of them is still to be tested.
     fn all_is_open(&self) -> bool {
         true
@@ -89,6 +94,10 @@ impl Units for Bytes {
                 .saturating_sub(self.at.start),
             _ => index,
         }
+    }
+
+    fn are_judged_again(&self) -> bool {
+        true
     }
 
     fn all_is_open(&self) -> bool {
