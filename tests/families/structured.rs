@@ -129,7 +129,7 @@ fn json_with(seed: u64, core: &str, judge: fn(&Value) -> bool) -> Case {
     let mut input = b"{".to_vec();
     let put = random.below(3500);
     let mut done = false;
-    while input.len() < 4000 {
+    while input.len() < 4000 || !done {
         string(&mut random, &mut input);
         input.extend_from_slice(b": ");
         if input.len() > put && !done {

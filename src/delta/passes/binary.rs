@@ -6,6 +6,10 @@ use super::protocol::Protocol;
 use super::repair::Repair;
 use super::units::{Bytes, Units};
 use super::workpiece::Workpiece;
+use crate::delta::Outcome;
+
+/// Larger texts are not looked through, in bytes.
+const LARGEST: usize = 1 << 14;
 
 /// Readings of a text that are tried, of each kind.
 const READINGS: usize = 4;
@@ -14,6 +18,15 @@ const READINGS: usize = 4;
 ///
 /// Invariant: numbers that were right stay right.
 pub(super) async fn binary(work: &mut Workpiece) -> bool {
+    let len = work.len();
+    if !(2..=LARGEST).contains(&len) {
+        return false;
+    }
+    // Where the last byte can go just so, no number protects anything.
+    let last = std::iter::once(len - 1..len).collect();
+    if work.cut("bytes", last).await == Outcome::Fail {
+        return false;
+    }
     recorded(work).await || framed(work).await || repaired(work).await
 }
 

@@ -14,17 +14,12 @@ const FRONT: usize = 64;
 const SLACK: usize = 16;
 /// Fewer records than these may be a coincidence.
 const FEWEST: usize = 3;
-/// Larger texts are not looked through.
-const LARGEST: usize = 1 << 14;
 /// Bytes in front of the length of a record: none, a type, …
 const TYPES: [usize; 4] = [0, 1, 2, 4];
 
 /// Counts with as many records, each with its length, to the very end of the text, and with the
 /// checksums that hold. The longer chains first: the shorter may be coincidences.
 pub(super) fn records(text: &[u8]) -> Vec<Protocol> {
-    if text.len() > LARGEST {
-        return Vec::new();
-    }
     let mut found: Vec<Protocol> = (0..HEADER.min(text.len()))
         .flat_map(|at| Form::ALL.map(|form| (at, form)))
         .filter_map(|(at, form)| counted(text, at, form))
@@ -122,9 +117,6 @@ pub(super) fn payload(protocol: &Protocol) -> Protocol {
 /// but a trailer; with the checksums that hold. The likelier first.
 pub(super) fn frames(text: &[u8]) -> Vec<Protocol> {
     let mut frames = Vec::new();
-    if text.len() > LARGEST {
-        return frames;
-    }
     for form in Form::ALL {
         for at in 0..FRONT.min(text.len()) {
             let Some(number) = form.read(text, at) else {

@@ -8,6 +8,7 @@ use super::lines::Lines;
 use super::list::List;
 use super::normalize::normalize;
 use super::pairs::pairs;
+use super::shortlex::shortlex;
 use super::singles::singles;
 use super::structure::structure;
 use super::units::{Bytes, Units};
@@ -15,11 +16,20 @@ use super::workpiece::Workpiece;
 use crate::delta::{Candidate, Config, Hints, Outcome, Search};
 
 /// Fewer bytes than these are not worth a probe of their values.
-const NORMALIZED: usize = 16;
+const NORMALIZED: usize = 4;
 /// More lines than these are reduced as lines first.
 const MANY_LINES: usize = 8;
+/// Larger texts have their values probed only after the sweep, where nothing is at the front.
+const MEDIUM: usize = 4096;
 /// UNRESOLVED tests after which plain bytes are given up.
 const PATIENCE: usize = 3;
+/// A search of so few tests has no budget for extras; of the tests beyond, one of so many goes to
+/// each, and no more than so many in all while nothing comes of it.
+const CHEAP: usize = 24;
+const SHARE: usize = 32;
+const MOST: usize = 2;
+/// So few pairs are always tried.
+const CHEAP_PAIRS: usize = 6;
 /// Bytes left of which all pairs may be tried.
 const FEW: usize = 32;
 /// Bytes that are looked at to tell a text.
@@ -84,11 +94,24 @@ pub(super) async fn script(mut work: Workpiece, plan: Plan) {
     loop {
         let before = work.reductions();
         bytes(&mut work, plan, structured).await;
+        extras(&mut work, plan).await;
         let clean = work.reductions();
         singles(&mut work).await;
         if work.reductions() == clean || work.reductions() == before {
             return;
         }
+    }
+}
+
+/// Pairs and values, by what a small part of the tests so far allows.
+async fn extras(work: &mut Workpiece, plan: Plan) {
+    let budget = (work.asked().saturating_sub(CHEAP) / SHARE).min(MOST);
+    if work.len() <= FEW {
+        let all = work.len() * work.len().saturating_sub(1) / 2;
+        pairs(work, if all <= CHEAP_PAIRS { all } else { budget }).await;
+    }
+    if plan == Plan::Rewrite {
+        shortlex(work, budget).await;
     }
 }
 
@@ -119,18 +142,20 @@ async fn bytes(work: &mut Workpiece, plan: Plan, structured: bool) {
     }
 }
 
-/// Reduces plain bytes: ends, middle, values, lines, and the rest. Says whether it came to its end.
+/// Reduces plain bytes: lines, ends, middle, values, and the rest. Says whether it came to its end.
 async fn plain(work: &mut Workpiece, plan: Plan, structured: bool) -> bool {
     // What is refused where brackets have to match says nothing of sizes.
     let patience = if structured { usize::MAX } else { PATIENCE };
+    lines(work).await;
     let mut units = Bytes::all(work, "bytes", 1, 0);
     let mut list = List::new(work, &mut units).give_up_after(patience);
     let ends = list.ends().await;
     if list.middle(ends).await {
         return true;
     }
-    if ends.front == 0 {
-        // Needed bytes lie far apart: values are worth a probe once there are few of them.
+    // Where needed bytes lie far apart, values are worth a probe once there are few of them.
+    let apart = ends.front == 0 && list.len() > MEDIUM;
+    if apart {
         list.sweep(ends).await;
     }
     if list.has_given_up() {
@@ -139,8 +164,7 @@ async fn plain(work: &mut Workpiece, plan: Plan, structured: bool) -> bool {
     if plan == Plan::Rewrite && work.len() >= NORMALIZED {
         normalize(work).await;
     }
-    lines(work).await;
-    if ends.front == 0 {
+    if apart {
         return true;
     }
     let mut units = Bytes::all(work, "bytes", 1, 0);

@@ -11,6 +11,9 @@ use crate::delta::Outcome;
 /// Units kept by the probes for a cluster of needed units at the end.
 const CLUSTERS: [usize; 3] = [1, 64, 4096];
 
+/// More units than these are bisected at the front, too, instead of swept.
+const CLUSTERED: usize = 1024;
+
 /// Of more units than these no end is tried alone: where it is needed, bisection finds that out at
 /// a cost that does not show in the proof of so many.
 const MANY: usize = 4096;
@@ -25,6 +28,8 @@ pub(super) struct List<'a> {
     unresolved: usize,
     /// As many of them end the search.
     patience: usize,
+    /// As many needed units one after the other end a sweep.
+    fruitless: usize,
 }
 
 /// What is known of the ends of a list.
@@ -45,6 +50,7 @@ impl<'a> List<'a> {
             guessed: false,
             unresolved: 0,
             patience: usize::MAX,
+            fruitless: usize::MAX,
         }
     }
 
@@ -70,6 +76,17 @@ impl<'a> List<'a> {
     pub fn give_up_after(mut self, unresolved: usize) -> List<'a> {
         self.patience = unresolved;
         self
+    }
+
+    /// Ends sweeps behind so many needed units one after the other.
+    pub fn stop_behind(mut self, needed: usize) -> List<'a> {
+        self.fruitless = needed;
+        self
+    }
+
+    /// Number of units left.
+    pub fn len(&self) -> usize {
+        self.units.len()
     }
 
     /// Whether it gave up.
@@ -142,7 +159,11 @@ impl<'a> List<'a> {
         let mut too_few = 0;
         for kept in CLUSTERS {
             if stand + kept >= len {
-                break;
+                // All of a text of medium size is a cluster.
+                return match len > CLUSTERED {
+                    true => self.bisect_front(stand, len - stand - too_few).await,
+                    false => stand,
+                };
             }
             match self.delete(0..len - kept).await {
                 Some(stand) => return self.bisect_front(stand, kept - too_few).await,
@@ -193,16 +214,20 @@ impl<'a> List<'a> {
         let mut spacing = Spacing::over(range.len());
         let mut pattern = Pattern::default();
         let mut to = range.end;
-        while to > range.start && !self.has_given_up() {
+        let mut fruitless = 0;
+        while to > range.start && fruitless < self.fruitless && !self.has_given_up() {
             let block = spacing.block().min(to - range.start);
             if self.delete(to - block..to).await.is_some() {
                 to -= block;
+                fruitless = 0;
                 spacing.deleted(block);
                 pattern.deleted(block);
                 continue;
             }
             let needed = self.last_needed(to - block, to).await;
+            fruitless += 1;
             if to - 1 > needed {
+                fruitless = 0;
                 spacing.deleted(to - 1 - needed);
                 pattern.deleted(to - 1 - needed);
             }

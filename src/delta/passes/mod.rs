@@ -15,6 +15,7 @@ mod parse;
 mod pattern;
 mod protocol;
 mod repair;
+mod shortlex;
 mod singles;
 mod spacing;
 mod spots;

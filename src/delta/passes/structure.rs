@@ -11,6 +11,10 @@ use super::workpiece::Workpiece;
 /// Fewer bracket pairs are no structure.
 const FEWEST_PAIRS: usize = 3;
 
+/// Needed units one after the other behind which a sweep has no more hope: the bytes are tried
+/// anyhow.
+const FRUITLESS: usize = 16;
+
 /// Reduces a text by the tree of its brackets; says whether it has one.
 ///
 /// Invariant: brackets that match go on matching, and items stay separated.
@@ -18,15 +22,24 @@ pub(super) async fn structure(work: &mut Workpiece) -> bool {
     let Some(mut tree) = parse(&work.text()).filter(is_worth_it) else {
         return false;
     };
-    List::new(work, &mut tree).reduce().await;
+    List::new(work, &mut tree)
+        .stop_behind(FRUITLESS)
+        .reduce()
+        .await;
     hoist(work).await;
     if let Some(tree) = parse(&work.text()) {
         let mut brackets = Spots::brackets(&tree);
-        List::new(work, &mut brackets).reduce().await;
+        List::new(work, &mut brackets)
+            .stop_behind(FRUITLESS)
+            .reduce()
+            .await;
     }
     let mut inside = Spots::strings(strings(&work.text()));
     if inside.len() > 0 {
-        List::new(work, &mut inside).reduce().await;
+        List::new(work, &mut inside)
+            .stop_behind(FRUITLESS)
+            .reduce()
+            .await;
     }
     true
 }
@@ -44,7 +57,10 @@ async fn hoist(work: &mut Workpiece) {
         let Some(chain) = chains.get(done) else {
             return;
         };
-        List::new(work, &mut Chain::of(&tree, chain)).reduce().await;
+        List::new(work, &mut Chain::of(&tree, chain))
+            .stop_behind(FRUITLESS)
+            .reduce()
+            .await;
         done += 1;
     }
 }
