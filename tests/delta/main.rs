@@ -10,9 +10,11 @@ mod debugger;
 #[cfg(feature = "engine")]
 mod debuggingbook;
 mod exact;
+mod families;
 mod fixed;
 #[cfg(feature = "engine")]
 mod golden;
+mod passes;
 mod predictor;
 mod properties;
 mod random;

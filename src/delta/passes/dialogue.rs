@@ -172,3 +172,32 @@ impl Clone for Dialogue {
         copy
     }
 }
+
+/// A search that is a dialogue is one by its machine.
+macro_rules! is_search {
+    ($search:ty) => {
+        impl $crate::delta::Search for $search {
+            fn next(&mut self) -> Option<$crate::delta::Candidate> {
+                self.0.next()
+            }
+
+            fn tell(&mut self, outcome: $crate::delta::Outcome) {
+                self.0.tell(outcome);
+            }
+
+            fn hint(&mut self, hints: &$crate::delta::Hints) {
+                self.0.hint(hints);
+            }
+
+            fn best(&self) -> &$crate::delta::Config {
+                self.0.best()
+            }
+
+            fn boxed(&self) -> Box<dyn $crate::delta::Search> {
+                Box::new(self.clone())
+            }
+        }
+    };
+}
+
+pub(super) use is_search;

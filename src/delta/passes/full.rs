@@ -2,49 +2,15 @@
 
 use std::sync::Arc;
 
-use super::binary::binary;
-use super::dialogue::Dialogue;
-use super::lines::Lines;
-use super::list::List;
-use super::normalize::normalize;
-use super::pairs::pairs;
-use super::shortlex::shortlex;
-use super::singles::singles;
-use super::structure::structure;
-use super::units::{Bytes, Units};
+use super::dialogue::{Dialogue, is_search};
+use super::script::{Plan, script};
 use super::workpiece::Workpiece;
-use crate::delta::{Candidate, Config, Hints, Outcome, Search};
 
-/// Fewer bytes than these are not worth a probe of their values.
-const NORMALIZED: usize = 4;
-/// More lines than these are reduced as lines first.
-const MANY_LINES: usize = 8;
-/// Larger texts have their values probed only after the sweep, where nothing is at the front.
-const MEDIUM: usize = 4096;
-/// UNRESOLVED tests after which plain bytes are given up.
-const PATIENCE: usize = 3;
-/// A search of so few tests has no budget for extras; of the tests beyond, one of so many goes to
-/// each, and no more than so many in all while nothing comes of it.
-const CHEAP: usize = 24;
-const SHARE: usize = 32;
-const MOST: usize = 2;
-/// So few pairs are always tried.
-const CHEAP_PAIRS: usize = 6;
-/// Bytes left of which all pairs may be tried.
-const FEW: usize = 32;
-/// Bytes that are looked at to tell a text.
-const SAMPLE: usize = 4096;
-
-/// What a script may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Plan {
-    /// Delete bytes.
-    Delete,
-    /// Replace bytes, too.
-    Rewrite,
-}
-
-/// Minimizes.
+/// Minimizes bytes by all passes: it deletes, replaces bytes by `0`, and keeps the numbers of
+/// binary formats right. No result is longer than what it was made of.
+///
+/// The result is 1-minimal where no byte of it can go alone, which its last round of tests shows.
+/// Of results of one size it tends to the least in *shortlex* order, within a small budget.
 #[derive(Clone)]
 pub struct Full(Dialogue);
 
@@ -62,142 +28,4 @@ impl Full {
     }
 }
 
-impl Search for Full {
-    fn next(&mut self) -> Option<Candidate> {
-        self.0.next()
-    }
-
-    fn tell(&mut self, outcome: Outcome) {
-        self.0.tell(outcome);
-    }
-
-    fn hint(&mut self, hints: &Hints) {
-        self.0.hint(hints);
-    }
-
-    fn best(&self) -> &Config {
-        self.0.best()
-    }
-
-    fn boxed(&self) -> Box<dyn Search> {
-        Box::new(self.clone())
-    }
-}
-
-/// All passes in their order, again and again until a whole round finds nothing.
-pub(super) async fn script(mut work: Workpiece, plan: Plan) {
-    read_part(&mut work).await;
-    let structured = match is_text(&work) {
-        true => structure(&mut work).await,
-        false => plan == Plan::Rewrite && binary(&mut work).await,
-    };
-    loop {
-        let before = work.reductions();
-        bytes(&mut work, plan, structured).await;
-        extras(&mut work, plan).await;
-        let clean = work.reductions();
-        singles(&mut work).await;
-        if work.reductions() == clean || work.reductions() == before {
-            return;
-        }
-    }
-}
-
-/// Pairs and values, by what a small part of the tests so far allows.
-async fn extras(work: &mut Workpiece, plan: Plan) {
-    let budget = (work.asked().saturating_sub(CHEAP) / SHARE).min(MOST);
-    if work.len() <= FEW {
-        let all = work.len() * work.len().saturating_sub(1) / 2;
-        pairs(work, if all <= CHEAP_PAIRS { all } else { budget }).await;
-    }
-    if plan == Plan::Rewrite {
-        shortlex(work, budget).await;
-    }
-}
-
-/// Cuts what was not read in one test.
-async fn read_part(work: &mut Workpiece) {
-    if let Some(read) = work
-        .hints()
-        .read
-        .filter(|read| (1..work.len()).contains(read))
-    {
-        let len = work.len();
-        work.cut("unread", std::iter::once(read..len).collect())
-            .await;
-    }
-}
-
-/// Reduces bytes; where tests are UNRESOLVED, in groups first.
-async fn bytes(work: &mut Workpiece, plan: Plan, structured: bool) {
-    if plain(work, plan, structured).await {
-        return;
-    }
-    grouped(work).await;
-    let mut units = Bytes::all(work, "bytes", 1, 0);
-    let mut list = List::new(work, &mut units);
-    list.reduce().await;
-    if work.len() <= FEW {
-        pairs(work, FEW * FEW / 2).await;
-    }
-}
-
-/// Reduces plain bytes: lines, ends, middle, values, and the rest. Says whether it came to its end.
-async fn plain(work: &mut Workpiece, plan: Plan, structured: bool) -> bool {
-    // What is refused where brackets have to match says nothing of sizes.
-    let patience = if structured { usize::MAX } else { PATIENCE };
-    lines(work).await;
-    let mut units = Bytes::all(work, "bytes", 1, 0);
-    let mut list = List::new(work, &mut units).give_up_after(patience);
-    let ends = list.ends().await;
-    if list.middle(ends).await {
-        return true;
-    }
-    // Where needed bytes lie far apart, values are worth a probe once there are few of them.
-    let apart = ends.front == 0 && list.len() > MEDIUM;
-    if apart {
-        list.sweep(ends).await;
-    }
-    if list.has_given_up() {
-        return false;
-    }
-    if plan == Plan::Rewrite && work.len() >= NORMALIZED {
-        normalize(work).await;
-    }
-    if apart {
-        return true;
-    }
-    let mut units = Bytes::all(work, "bytes", 1, 0);
-    let mut list = List::new(work, &mut units).give_up_after(patience);
-    list.sweep(ends).await;
-    !list.has_given_up()
-}
-
-/// Where the size or the place of a byte decides which bug it is, two bytes go at once.
-async fn grouped(work: &mut Workpiece) {
-    for skipped in [0, 1] {
-        let mut units = Bytes::all(work, "groups", 2, skipped);
-        List::new(work, &mut units).reduce().await;
-    }
-}
-
-/// Reduces lines, where there are many.
-async fn lines(work: &mut Workpiece) {
-    if !is_text(work) {
-        return;
-    }
-    let mut units = Lines::of(work);
-    if units.len() > MANY_LINES {
-        List::new(work, &mut units).reduce().await;
-    }
-}
-
-/// Whether the best begins like a text.
-fn is_text(work: &Workpiece) -> bool {
-    let len = work.len().min(SAMPLE);
-    let written = (0..len).filter(|at| {
-        let byte = work.byte(*at).unwrap_or_default();
-        byte >= b' ' && byte != 0x7f || byte.is_ascii_whitespace()
-    });
-    written.count() * 20 >= len * 19
-}
+is_search!(Full);

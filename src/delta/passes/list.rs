@@ -130,6 +130,11 @@ impl<'a> List<'a> {
         if left < 2 {
             return ends;
         }
+        if self.units.alike_from(self.work, left - 1) == 0 {
+            // One run of equal units, whose last one is needed.
+            ends.front = left;
+            return ends;
+        }
         let first = match left > MANY {
             true => Some(0),
             false => self.delete(0..1).await,

@@ -10,6 +10,9 @@ use crate::delta::{Edit, Outcome, Replacement};
 /// The least byte of the order that results are compared by.
 pub(super) const LEAST: u8 = b'0';
 
+/// Halves of fewer bytes than these are not tried.
+const HALVED: usize = 16;
+
 /// The bytes of the best that are not `0` yet; to delete one here is to write `0` in its place.
 pub(super) struct Unlike {
     rule: &'static str,
@@ -64,7 +67,7 @@ impl Units for Unlike {
 /// Invariant: the size stays, and no byte becomes greater in the order of results.
 pub(super) async fn normalize(work: &mut Workpiece) {
     let all = 0..work.len();
-    if set(work, all.clone()).await {
+    if set(work, all.clone()).await || all.end < HALVED {
         return;
     }
     let half = all.end / 2;

@@ -11,6 +11,7 @@ use crate::delta::{Candidate, Config, Edit, Hints, Outcome, Replacement, Rule};
 /// was before.
 pub(super) struct Workpiece {
     asker: Asker,
+    /// The input; empty where units are no bytes.
     original: Arc<[u8]>,
     /// Positions of the original that the best has descended from.
     best: Config,
@@ -38,6 +39,15 @@ impl Workpiece {
             reductions: 0,
             asked: 0,
             repair: None,
+        }
+    }
+
+    /// All of some units that are no bytes, or of which nothing is known.
+    pub fn of_units(asker: Asker, units: usize) -> Workpiece {
+        Workpiece {
+            best: Config::all(units),
+            text: None,
+            ..Workpiece::new(asker, Arc::default())
         }
     }
 
@@ -87,7 +97,7 @@ impl Workpiece {
     pub fn run_start(&self, position: usize) -> usize {
         let byte = self.byte(position);
         let mut start = position;
-        while start > 0 && self.byte(start - 1) == byte {
+        while byte.is_some() && start > 0 && self.byte(start - 1) == byte {
             start -= 1;
         }
         start

@@ -2,10 +2,10 @@
 
 use ddfuzz::delta::Outcome;
 
-use crate::bytes::{contains, fails_if};
-use crate::count::Case;
-use crate::json::{self, Value};
-use crate::random::Random;
+use super::bytes::{contains, fails_if};
+use super::count::Case;
+use super::json::{self, Value};
+use super::random::Random;
 
 /// How deep each byte lies; `None` where brackets do not match.
 fn depths(text: &[u8]) -> Option<Vec<usize>> {

@@ -35,7 +35,6 @@ pub struct Reduced {
     pub searched: usize,
     /// Tests run for the proof, beside those of the search that belong to it.
     pub proved: usize,
-    pub log: Vec<(String, usize, Outcome, bool)>,
 }
 
 impl Reduced {
@@ -52,7 +51,6 @@ pub fn reduce(search: &str, case: &Case) -> Reduced {
     };
     let mut known = HashMap::from([(Vec::new(), (case.judge)(&[]))]);
     let mut best = case.input.clone();
-    let mut log = Vec::new();
     let mut text = Vec::new();
     let mut searched = 0;
     assert_eq!((case.judge)(&best), Outcome::Fail, "the input fails");
@@ -63,12 +61,6 @@ pub fn reduce(search: &str, case: &Case) -> Reduced {
         let outcome = hit.unwrap_or_else(|| (case.judge)(&text));
         searched += usize::from(hit.is_none());
         known.insert(text.clone(), outcome);
-        log.push((
-            candidate.rule.to_string(),
-            text.len(),
-            outcome,
-            hit.is_none(),
-        ));
         if candidate.observed {
             machine.hint(&Hints {
                 read: None,
@@ -81,16 +73,12 @@ pub fn reduce(search: &str, case: &Case) -> Reduced {
         machine.tell(outcome);
         if outcome == Outcome::Fail {
             std::mem::swap(&mut best, &mut text);
-            if std::env::var("V").is_ok() && best.len() < 400 {
-                println!("   {} {}", candidate.rule, String::from_utf8_lossy(&best));
-            }
         }
     }
     let mut reduced = Reduced {
         text: best,
         searched,
         proved: 0,
-        log,
     };
     prove(case, &mut reduced, &mut known);
     reduced

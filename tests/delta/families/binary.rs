@@ -2,9 +2,9 @@
 
 use ddfuzz::delta::{Comparison, Outcome};
 
-use crate::bytes::{fails_if, has_in_order};
-use crate::count::Case;
-use crate::random::Random;
+use super::bytes::{fails_if, has_in_order};
+use super::count::Case;
+use super::random::Random;
 
 /// Reads a number of `width` bytes; advances the text.
 fn number(text: &mut &[u8], width: usize, big: bool) -> Option<usize> {

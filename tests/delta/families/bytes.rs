@@ -2,8 +2,8 @@
 
 use ddfuzz::delta::Outcome;
 
-use crate::count::Case;
-use crate::random::Random;
+use super::count::Case;
+use super::random::Random;
 
 pub fn fails_if(fails: bool) -> Outcome {
     match fails {
