@@ -23,8 +23,7 @@ pub(super) async fn binary(work: &mut Workpiece) -> bool {
         return false;
     }
     // Where the last byte can go just so, no number protects anything.
-    let last = std::iter::once(len - 1..len).collect();
-    if work.cut("bytes", last).await == Outcome::Fail {
+    if work.cut("bytes", len - 1..len).await == Outcome::Fail {
         return false;
     }
     recorded(work).await || framed(work).await || repaired(work).await

@@ -1,7 +1,8 @@
 //! Pairs of bytes that can only go together.
 
+use super::tree::union;
 use super::workpiece::Workpiece;
-use crate::delta::Outcome;
+use crate::delta::{Edit, Outcome};
 
 /// Deletes pairs of bytes, neighbours first, as long as `budget` tests allow.
 ///
@@ -16,11 +17,8 @@ pub(super) async fn pairs(work: &mut Workpiece, budget: usize) {
                     return;
                 }
                 let second = first + apart;
-                let cuts = match apart {
-                    1 => vec![first..second + 1],
-                    _ => vec![first..first + 1, second..second + 1],
-                };
-                if work.cut("pairs", cuts).await == Outcome::Fail {
+                let cuts = union(vec![first..first + 1, second..second + 1]);
+                if work.test("pairs", Edit::Cut(cuts)).await == Outcome::Fail {
                     continue 'anew;
                 }
             }

@@ -91,8 +91,7 @@ async fn read_part(work: &mut Workpiece) {
         .filter(|read| (1..work.len()).contains(read))
     {
         let len = work.len();
-        work.cut("unread", std::iter::once(read..len).collect())
-            .await;
+        work.cut("unread", read..len).await;
     }
 }
 

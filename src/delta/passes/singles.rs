@@ -17,7 +17,7 @@ pub(super) async fn singles(work: &mut Workpiece) {
             // Nothing but the empty text is smaller, which is part of the axiom.
             return;
         }
-        if work.cut("singles", vec![to - size..to]).await == Outcome::Fail {
+        if work.cut("singles", to - size..to).await == Outcome::Fail {
             to -= size;
             block *= 2;
         } else if size > 1 {

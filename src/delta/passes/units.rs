@@ -41,6 +41,8 @@ pub(super) struct Bytes {
     rule: &'static str,
     at: Range<usize>,
     group: usize,
+    /// Whether a later pass tries each byte alone.
+    judged: bool,
 }
 
 impl Bytes {
@@ -50,12 +52,18 @@ impl Bytes {
             rule,
             at: skipped.min(work.len())..work.len(),
             group,
+            judged: true,
         }
     }
 
-    /// The bytes of a range, one by one.
+    /// The bytes of a range, one by one, which no later pass can try in this way.
     pub fn within(rule: &'static str, at: Range<usize>) -> Bytes {
-        Bytes { rule, at, group: 1 }
+        Bytes {
+            rule,
+            at,
+            group: 1,
+            judged: false,
+        }
     }
 
     fn place(&self, cut: &Range<usize>) -> Range<usize> {
@@ -97,7 +105,7 @@ impl Units for Bytes {
     }
 
     fn are_judged_again(&self) -> bool {
-        true
+        self.judged
     }
 
     fn all_is_open(&self) -> bool {

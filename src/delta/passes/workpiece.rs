@@ -120,8 +120,9 @@ impl Workpiece {
         }
     }
 
-    /// Tests the best without these ranges of its positions, which ascend without overlap.
-    pub async fn cut(&mut self, rule: &'static str, cuts: Vec<Range<usize>>) -> Outcome {
+    /// Tests the best without a range of its positions.
+    pub async fn cut(&mut self, rule: &'static str, cut: Range<usize>) -> Outcome {
+        let cuts = std::iter::once(cut).collect();
         self.test(rule, Edit::Cut(cuts)).await
     }
 
