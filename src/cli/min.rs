@@ -32,7 +32,7 @@ pub struct Args {
     #[arg(short, long, value_name = "PATH")]
     out: Option<PathBuf>,
     /// How to minimize
-    #[arg(long, value_name = "NAME", default_value = "ddmin")]
+    #[arg(long, value_name = "NAME", default_value = "full")]
     search: String,
     /// The log [default: the result file's name with .log.jsonl]
     #[arg(long, value_name = "FILE")]

@@ -47,7 +47,7 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = WhenArg::Inline)]
     minimize: WhenArg,
     /// How they are minimized
-    #[arg(long, value_name = "NAME", default_value = "ddmin")]
+    #[arg(long, value_name = "NAME", default_value = "full")]
     search: String,
     /// Longest time for one minimization
     #[arg(long, value_name = "TIME", value_parser = amounts::time, default_value = "60s")]
