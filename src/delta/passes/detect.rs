@@ -10,8 +10,10 @@ use super::protocol::Protocol;
 const HEADER: usize = 16;
 /// Bytes at the front in which fields of a frame lie.
 const FRONT: usize = 64;
-/// Bytes between a length and what it speaks of, and behind that, at most.
+/// Bytes between a length and what it speaks of, at most.
 const SLACK: usize = 16;
+/// Bytes behind what a length speaks of, at most.
+const TRAILER: usize = 8;
 /// Fewer records than these may be a coincidence.
 const FEWEST: usize = 3;
 /// Bytes in front of the length of a record: none, a type, …
@@ -122,7 +124,7 @@ pub(super) fn frames(text: &[u8]) -> Vec<Protocol> {
             let Some(number) = form.read(text, at) else {
                 continue;
             };
-            if let Some(scope) = scope(text.len(), at + form.width, number) {
+            for scope in scopes(text.len(), at + form.width, number) {
                 let field = Field {
                     at,
                     form,
@@ -143,22 +145,18 @@ pub(super) fn frames(text: &[u8]) -> Vec<Protocol> {
     frames
 }
 
-/// What a number behind which `from` begins may be the length of.
-fn scope(len: usize, from: usize, number: u64) -> Option<Range<usize>> {
-    let number = usize::try_from(number).ok().filter(|number| *number > 1)?;
-    if number == len {
-        return Some(from..len);
-    }
-    let start = match len.checked_sub(number)? {
-        // Of all that is left, fields between the two aside.
-        start if start >= from => start,
-        _ => return None,
+/// What a number behind which `from` begins may be the length of: all of the text, its end after
+/// some more fields, or what follows with a trailer behind it.
+fn scopes(len: usize, from: usize, number: u64) -> Vec<Range<usize>> {
+    let Some(number) = usize::try_from(number).ok().filter(|number| *number > 1) else {
+        return Vec::new();
     };
-    // With a trailer, what it speaks of begins right behind it.
-    match start - from {
-        0..=SLACK => Some(start..len),
-        _ => None,
-    }
+    let all = (number == len).then_some(from..len);
+    let end = len.checked_sub(number).map(|start| start..len);
+    let end = end.filter(|end| (from..=from + SLACK).contains(&end.start));
+    let trailed = from.checked_add(number).map(|end| from..end);
+    let trailed = trailed.filter(|scope| scope.end < len && len - scope.end <= TRAILER);
+    all.into_iter().chain(end).chain(trailed).collect()
 }
 
 /// Adds the checksums that hold: over what lengths speak of, or all that is behind, or before.
@@ -180,7 +178,8 @@ fn with_checks(text: &[u8], mut protocol: Protocol) -> Protocol {
             !taken.any(|taken| taken.start < place.end && place.start < taken.end)
         }));
     };
-    let places = || (0..FRONT.min(text.len())).chain(text.len().saturating_sub(8)..text.len());
+    let places =
+        || (0..FRONT.min(text.len())).chain(text.len().saturating_sub(TRAILER)..text.len());
     for (checksum, widths) in Checksum::ALL {
         for scope in &scopes {
             let number = checksum.of(&text[scope.clone()]);

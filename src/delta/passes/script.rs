@@ -24,6 +24,8 @@ const PATIENCE: usize = 3;
 const CHEAP: usize = 24;
 const SHARE: usize = 32;
 const MOST: usize = 2;
+/// Bytes left whose values may be tried one by one.
+const SHORT: usize = 16;
 /// So few pairs are always tried.
 const CHEAP_PAIRS: usize = 6;
 /// Bytes left of which all pairs may be tried.
@@ -78,7 +80,8 @@ async fn extras(work: &mut Workpiece, plan: Plan) {
         let all = work.len() * work.len().saturating_sub(1) / 2;
         pairs(work, if all <= CHEAP_PAIRS { all } else { budget / 2 }).await;
     }
-    if plan == Plan::Rewrite {
+    // A value that takes makes all single deletions open again.
+    if plan == Plan::Rewrite && work.len() <= SHORT {
         shortlex(work, budget).await;
     }
 }
