@@ -1,6 +1,6 @@
 //! The pass over binary formats: records, frames, and what repair finds.
 
-use super::detect::{frames, payload, records};
+use super::detect::{SCOPE, frames, payload, records};
 use super::list::List;
 use super::protocol::Protocol;
 use super::repair::Repair;
@@ -45,14 +45,36 @@ async fn recorded(work: &mut Workpiece) -> bool {
 
 /// Reduces what a length, and maybe a checksum, protects.
 async fn framed(work: &mut Workpiece) -> bool {
-    let readings = frames(&work.text());
+    let readings = frames(&work.text(), SCOPE);
     for mut frame in readings.into_iter().take(READINGS) {
         if is_right(work, &mut frame).await {
             List::new(work, &mut frame).reduce().await;
+            read_again(work, &frame).await;
             return true;
         }
     }
     false
+}
+
+/// A sum that makes all zero can be read at both of its ends: what the other reading takes for the
+/// checksum may go now.
+async fn read_again(work: &mut Workpiece, frame: &Protocol) {
+    let Some(length) = frame.fields.first() else {
+        return;
+    };
+    let others = frames(&work.text(), 1).into_iter();
+    let same = |other: &Protocol| {
+        let found = other.fields.first();
+        found.is_some_and(|found| (found.at, found.form) == (length.at, length.form))
+            && other.fields.len() > 1
+            && other.pieces != frame.pieces
+    };
+    for mut other in others.filter(same).take(READINGS).collect::<Vec<_>>() {
+        if is_right(work, &mut other).await {
+            List::new(work, &mut other).reduce().await;
+            return;
+        }
+    }
 }
 
 /// Reduces what numbers protect that only a run tells of.

@@ -12,6 +12,8 @@ const HEADER: usize = 16;
 const FRONT: usize = 64;
 /// Bytes between a length and what it speaks of, at most.
 const SLACK: usize = 16;
+/// Bytes that a checksum of one or two bytes speaks of, at least: it may be a coincidence.
+pub(super) const SCOPE: usize = 17;
 /// Bytes behind what a length speaks of, at most.
 const TRAILER: usize = 8;
 /// Fewer records than these may be a coincidence.
@@ -52,7 +54,7 @@ fn counted(text: &[u8], at: usize, form: Form) -> Option<Protocol> {
         fields: std::iter::once(number).chain(lengths).collect(),
         pieces,
     };
-    Some(with_checks(text, protocol))
+    Some(with_checks(text, protocol, SCOPE))
 }
 
 /// `count` records from a position to the end of the text.
@@ -116,8 +118,9 @@ pub(super) fn payload(protocol: &Protocol) -> Protocol {
 }
 
 /// Frames that the text may be: a length near the front of what is behind it, of all, or of all
-/// but a trailer; with the checksums that hold. The likelier first.
-pub(super) fn frames(text: &[u8]) -> Vec<Protocol> {
+/// but a trailer; with the checksums that hold, of small fields over at least so many bytes. The
+/// likelier first.
+pub(super) fn frames(text: &[u8], least: usize) -> Vec<Protocol> {
     let mut frames = Vec::new();
     for form in Form::ALL {
         for at in 0..FRONT.min(text.len()) {
@@ -136,7 +139,7 @@ pub(super) fn frames(text: &[u8]) -> Vec<Protocol> {
                     fields: vec![field],
                     pieces: Vec::new(),
                 };
-                frames.push(payload(&with_checks(text, frame)));
+                frames.push(payload(&with_checks(text, frame, least)));
             }
         }
     }
@@ -160,7 +163,8 @@ fn scopes(len: usize, from: usize, number: u64) -> Vec<Range<usize>> {
 }
 
 /// Adds the checksums that hold: over what lengths speak of, or all that is behind, or before.
-fn with_checks(text: &[u8], mut protocol: Protocol) -> Protocol {
+/// Those of one or two bytes count where they speak of at least so many.
+fn with_checks(text: &[u8], mut protocol: Protocol, least: usize) -> Protocol {
     let lengths = protocol
         .fields
         .iter()
@@ -169,6 +173,10 @@ fn with_checks(text: &[u8], mut protocol: Protocol) -> Protocol {
         .map(|field| field.scope.clone())
         .take(FEWEST)
         .collect();
+    let is_meant = |scope: &Range<usize>, width: usize| match width {
+        1 | 2 => scope.len() >= least,
+        _ => !scope.is_empty(),
+    };
     let mut checks: Vec<Field> = Vec::new();
     let mut add = |found: Option<Field>| {
         checks.extend(found.filter(|found| {
@@ -185,14 +193,17 @@ fn with_checks(text: &[u8], mut protocol: Protocol) -> Protocol {
             let number = checksum.of(&text[scope.clone()]);
             for (at, width) in places().flat_map(|at| widths.iter().map(move |width| (at, *width)))
             {
-                add(holds(text, at, width, checksum, scope, number));
+                if is_meant(scope, width) {
+                    add(holds(text, at, width, checksum, scope, number));
+                }
             }
         }
         for at in places() {
             let width = widths[0].max(2);
             for scope in [(at + width).min(text.len())..text.len(), 0..at] {
                 // Two bytes agree with something now and then.
-                if width > 2 || at == 0 || at + width == text.len() {
+                let at_end = at == 0 || at + width == text.len();
+                if is_meant(&scope, width) && (width > 2 || at_end) {
                     let number = checksum.of(&text[scope.clone()]);
                     add(holds(text, at, width, checksum, &scope, number));
                 }
@@ -216,7 +227,7 @@ fn holds(
     let outside = scope.end <= at || scope.start >= at + width;
     // A few bytes agree with something: they have to stand beside what they speak of.
     let beside = scope.end == at || scope.start == at + width;
-    if !outside || scope.len() <= SLACK || width <= 2 && !beside {
+    if !outside || width <= 2 && !beside {
         return None;
     }
     let form = [false, true]
