@@ -7,6 +7,9 @@ use super::dialogue::Asker;
 use super::repair::Repair;
 use crate::delta::{Candidate, Config, Edit, Hints, Outcome, Replacement, Rule};
 
+/// Equal bytes that are looked back over, at most, so that no step takes long.
+const LONGEST_RUN: usize = 1 << 16;
+
 /// The best so far and its text. Invariant: its test was FAIL, and it is never longer than what it
 /// was before.
 pub(super) struct Workpiece {
@@ -93,11 +96,12 @@ impl Workpiece {
     }
 
     /// First position of the run of equal bytes that ends at `position`: deleting any one of them
-    /// gives the same text.
+    /// gives the same text. Longer runs than [`LONGEST_RUN`] are not followed to their beginning.
     pub fn run_start(&self, position: usize) -> usize {
         let byte = self.byte(position);
+        let first = position.saturating_sub(LONGEST_RUN);
         let mut start = position;
-        while byte.is_some() && start > 0 && self.byte(start - 1) == byte {
+        while byte.is_some() && start > first && self.byte(start - 1) == byte {
             start -= 1;
         }
         start
