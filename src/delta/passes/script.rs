@@ -153,7 +153,9 @@ async fn grouped(work: &mut Workpiece) {
 
 /// Reduces lines, where there are many.
 async fn lines(work: &mut Workpiece) {
-    if !is_text(work) {
+    // A text without a newline at its beginning has no lines worth looking for.
+    let mut sample = 0..work.len().min(SAMPLE);
+    if !is_text(work) || !sample.any(|at| work.byte(at) == Some(b'\n')) {
         return;
     }
     let mut units = Lines::of(work);
