@@ -7,16 +7,14 @@ use std::time::Duration;
 use super::error::CampaignError;
 use super::ledger::lock;
 use crate::delta::Caching;
-use crate::exec::{Freshness, Target, Way, start};
+use crate::exec::{Ended, Freshness, Target, TimeLimit, Way, start};
 use crate::minimize::log::{KeyRecord, StartLine, TargetRecord};
 use crate::minimize::{
-    Claim, Counts, CrashOracle, Held, Journal, MinimizeError, Minimized, OnSlip, Options, minimize,
+    Claim, Counts, CrashOracle, Held, Journal, MinimizeError, Minimized, OnSlip, Options, PATIENCE,
+    minimize,
 };
 use crate::store::{self, Entry, EntryId, Kind, Store, StoreError};
 use crate::triage::{Crash, Found, Triager};
-
-/// How much longer than other runs those may take that a proof rests on.
-const FRESH_FACTOR: u32 = 10;
 
 /// What is minimized, and how.
 #[derive(Clone, Debug)]
@@ -37,6 +35,9 @@ pub struct Minimizing {
     pub no_cache: bool,
     /// The campaign's seed, for the log.
     pub seed: Option<u64>,
+    /// Whether the limit on the time of a run is learned from the runs of the input; not where
+    /// the user has set one.
+    pub learn_limit: bool,
 }
 
 /// How the minimization of one entry ended.
@@ -60,6 +61,7 @@ impl Minimizing {
             log_inputs: false,
             no_cache: false,
             seed: None,
+            learn_limit: true,
         }
     }
 
@@ -87,18 +89,16 @@ impl Minimizing {
         let crash_exit = target.crash_exit;
         let fresh = Box::new(move || {
             let mut patient = target.clone();
-            let limits = &mut patient.limits;
-            limits.cpu = limits.cpu.saturating_mul(FRESH_FACTOR);
-            limits.wall = limits.wall.saturating_mul(FRESH_FACTOR);
+            let time = TimeLimit::from(patient.limits).times(PATIENCE);
+            patient.limits = time.within(patient.limits);
             start(&patient, Some(way), Freshness::Fresh).map(|started| started.executor)
         });
-        Ok(CrashOracle::new(
-            executor,
-            fresh,
-            Box::new(triager),
-            held.into(),
-            crash_exit,
-        ))
+        let keyer = Box::new(triager);
+        let oracle = CrashOracle::new(executor, fresh, keyer, held.into(), crash_exit);
+        Ok(match self.learn_limit {
+            true => oracle,
+            false => oracle.with_fixed_time(),
+        })
     }
 
     /// The first line of the log of `input`, which crashes as `crash` says.
@@ -111,6 +111,9 @@ impl Minimizing {
         };
         let mut start = StartLine::new(input, &self.search, target, Some(key), self.target.limits);
         start.seed = self.seed;
+        // A hang is one only by the limit that it was found with.
+        let by_limit = matches!(crash.ended, Ended::Timeout | Ended::OutOfMemory);
+        start.learn_limit = self.learn_limit && !by_limit;
         if self.no_cache {
             start.cache = Caching::Configuration;
         }

@@ -170,6 +170,11 @@ impl From<MinimizeError> for Failure {
         match error {
             MinimizeError::NotFailing { .. } => Failure::new(Exit::Baseline, "not-failing", &error)
                 .hint("minimize an input that crashes the target every time"),
+            MinimizeError::Alternating { .. } => {
+                Failure::new(Exit::Baseline, "not-reproducible", &error).hint(
+                    "make the test say the same of the same input, whatever it was asked before",
+                )
+            }
             MinimizeError::Interrupted { .. } => {
                 Failure::new(Exit::Interrupted, "interrupted", &error)
                     .hint("the same command with --resume goes on")

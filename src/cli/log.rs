@@ -275,7 +275,8 @@ fn prove(args: &LogArgs, asked: &TargetArgs, output: &Output) -> Result<Exit, Fa
     };
     // Keys are equal by every way of execution.
     let way = asked.asked_way().unwrap_or(start.target.way);
-    let minimizing = Minimizing::of_target(target, way, &start.search);
+    let mut minimizing = Minimizing::of_target(target, way, &start.search);
+    minimizing.learn_limit = asked.timeout.is_none();
     let mut oracle = minimizing.oracle(key)?;
     let verified = verify(&input, &log, &mut oracle, |_| ())
         .map_err(|error| Failure::of_verifying(error, &args.log))?;

@@ -88,6 +88,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
             log_inputs: args.log_inputs,
             no_cache: args.no_cache,
             seed: None,
+            learn_limit: args.target.timeout.is_none(),
         },
         stop: &stop,
         args: &args,

@@ -11,7 +11,7 @@ use super::launch::{Inject, Launch, Role};
 use super::place::Place;
 use super::scratch::{Cleaned, Scratch};
 use super::server::{Answer, Broken, Server};
-use super::{Ended, ExecError, Executor, Freshness, Limits, Run, Target, Way};
+use super::{Ended, ExecError, Executor, Freshness, Limits, Run, Target, TimeLimit, Way};
 
 /// Servers are replaced after so many runs, so that what they leak stays bounded.
 const RUNS_PER_SERVER: u64 = 100_000;
@@ -196,5 +196,9 @@ impl Executor for Served {
             true => Freshness::Shared,
             false => Freshness::Fresh,
         }
+    }
+
+    fn limit_time(&mut self, time: TimeLimit) {
+        self.limits = time.within(self.limits);
     }
 }

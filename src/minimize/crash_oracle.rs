@@ -1,12 +1,12 @@
 //! The oracle that holds a crash by its keys.
 
 use std::collections::HashSet;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::log::KeyRecord;
-use super::{Answer, CutOff, Keyer, Kind, Oracle, OracleError, Process, Slip, SlipKeys};
+use super::{Answer, CutOff, Keyer, Kind, Oracle, OracleError, PATIENCE, Process, Slip, SlipKeys};
 use crate::delta::Outcome;
-use crate::exec::{Ended, ExecError, Executor, Freshness};
+use crate::exec::{Ended, ExecError, Executor, Freshness, TimeLimit};
 use crate::triage::{Class, Crash, Key, Quick};
 
 /// Exit status of a Rust program that panicked: whether it did is for the keyer to say.
@@ -71,6 +71,10 @@ pub struct CrashOracle {
     fresh: FreshExecutor,
     /// Started when it is first asked.
     patient: Option<Box<dyn Executor>>,
+    /// The limit on time is the user's.
+    fixed_time: bool,
+    /// The limit on time that was learned.
+    learned: Option<TimeLimit>,
     keyer: Box<dyn Keyer>,
     held: Held,
     crash_exit: Option<i32>,
@@ -90,11 +94,19 @@ impl CrashOracle {
             executor,
             fresh,
             patient: None,
+            fixed_time: false,
+            learned: None,
             keyer,
             held,
             crash_exit,
             examined: HashSet::new(),
         }
+    }
+
+    /// The same with the limit on time that it has, which is not to be learned.
+    pub fn with_fixed_time(mut self) -> CrashOracle {
+        self.fixed_time = true;
+        self
     }
 
     /// The outcome of a run that ended so.
@@ -165,8 +177,14 @@ impl CrashOracle {
 impl Oracle for CrashOracle {
     fn ask(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError> {
         let begin = Instant::now();
-        let ended = self.executor.run(candidate)?.ended;
-        let answer = self.judge(ended, candidate, kind)?;
+        let run = self.executor.run(candidate)?;
+        // A process that serves many runs does not tell the CPU time of one; it is not above this,
+        // unless by threads.
+        let cpu = match run.cpu {
+            Duration::ZERO => begin.elapsed(),
+            cpu => cpu,
+        };
+        let answer = self.judge(run.ended, candidate, kind)?;
         // The keyer runs in a process of its own: what it has named does not rest on ours.
         let named = answer.outcome == Outcome::Fail || answer.slip.is_some();
         let process = match self.executor.freshness() {
@@ -175,6 +193,7 @@ impl Oracle for CrashOracle {
         };
         Ok(Answer {
             cost: begin.elapsed(),
+            cpu: Some(cpu),
             process,
             ..answer
         })
@@ -184,7 +203,13 @@ impl Oracle for CrashOracle {
         let begin = Instant::now();
         let patient = match &mut self.patient {
             Some(patient) => patient,
-            none => none.insert((self.fresh)()?),
+            none => {
+                let patient = none.insert((self.fresh)()?);
+                if let Some(learned) = self.learned {
+                    patient.limit_time(learned.times(PATIENCE));
+                }
+                patient
+            }
         };
         let ended = patient.run(candidate)?.ended;
         let answer = self.judge(ended, candidate, kind)?;
@@ -192,6 +217,17 @@ impl Oracle for CrashOracle {
             cost: begin.elapsed(),
             ..answer
         })
+    }
+
+    fn limit_time(&mut self, learned: TimeLimit) {
+        if self.fixed_time {
+            return;
+        }
+        self.learned = Some(learned);
+        self.executor.limit_time(learned);
+        if let Some(patient) = &mut self.patient {
+            patient.limit_time(learned.times(PATIENCE));
+        }
     }
 }
 

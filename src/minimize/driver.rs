@@ -14,13 +14,16 @@ use crate::delta::Outcome;
 
 /// Minimizes `input`, whose log is `journal`, with `oracle` as the judge.
 ///
-/// The input is run three times, then the empty input (the axiom), then the search goes on until
+/// The input is run three times (more often where it does not fail every time), then the empty
+/// input (the axiom), then the search goes on until
 /// it ends or a budget does; what its own outcomes do not prove is tested in fresh processes, and
 /// the result is confirmed three times likewise. Every run is a line of the log. Lines that the
-/// journal held already are taken as answers first. Where the empty input fails, it is the result.
+/// journal held already are taken as answers first; where they end because a budget did, and this
+/// one is larger, the search goes on. Where the empty input fails, it is the result.
 ///
 /// # Errors
-/// [`MinimizeError::NotFailing`] where no run of the input fails; [`MinimizeError::Interrupted`]
+/// [`MinimizeError::NotFailing`] where no run of the input fails; [`MinimizeError::Alternating`]
+/// where a script's outcome does not depend on the input; [`MinimizeError::Interrupted`]
 /// where the caller asked to stop; a log that does not follow from this input and search; an
 /// oracle or a callback that failed. The log is valid and can be resumed in each of these cases
 /// but the log's own.
@@ -40,7 +43,7 @@ pub fn minimize(
         filed: HashSet::new(),
     };
     driver.go_over_past(journal)?;
-    while let Some(line) = driver.next_line()? {
+    while let Some(line) = driver.next_line_or_more()? {
         journal.append(&line)?;
         driver.feed(&line, None)?;
         (driver.options.on_line)(&line);
@@ -95,21 +98,45 @@ impl Driver<'_, '_> {
                 line: number.unwrap_or_default(),
                 why,
             })
-        })
+        })?;
+        if matches!(line, Line::Check(check) if check.what == What::Baseline)
+            && let Some(limit) = self.progress.time_limit()
+        {
+            self.oracle.limit_time(limit);
+        }
+        Ok(())
+    }
+
+    /// The line that comes next; also behind an end that came of a smaller budget.
+    fn next_line_or_more(&mut self) -> Result<Option<Line>, MinimizeError> {
+        match self.next_line()? {
+            None if self.progress.can_go_on() && !self.spent() => {
+                self.progress.go_on();
+                self.next_line()
+            }
+            line => Ok(line),
+        }
+    }
+
+    /// Whether a budget is used up.
+    fn spent(&self) -> bool {
+        let executed = self.progress.course().counts.executed;
+        let time = self.earlier + self.begin.elapsed();
+        self.options.spent(executed, time)
     }
 
     /// The line that comes next, asking the oracle where it has to be asked.
     fn next_line(&mut self) -> Result<Option<Line>, MinimizeError> {
         loop {
             let stopped = self.options.stopped();
-            let executed = self.progress.course().counts.executed;
-            let spent = self
-                .options
-                .spent(executed, self.earlier + self.begin.elapsed());
+            let spent = self.spent();
             let asked = match self.progress.want() {
                 Want::Nothing => return Ok(None),
                 Want::NotFailing { last, tries } => {
                     return Err(MinimizeError::NotFailing { last, tries });
+                }
+                Want::Alternating { rate } => {
+                    return Err(MinimizeError::Alternating { rate });
                 }
                 Want::Write(line) => return Ok(Some(line)),
                 Want::Test { asked, .. } if asked.known().is_some() => {
@@ -131,6 +158,9 @@ impl Driver<'_, '_> {
             self.file(answer.slip.as_ref(), what)?;
             return Ok(match what {
                 Some(what) => Some(check_line(what, &answer)),
+                None if self.progress.is_vote(answer.outcome) => {
+                    Some(check_line(What::Vote, &answer))
+                }
                 None => self.test_line(Source::Run, answer),
             });
         }
@@ -201,8 +231,13 @@ fn check_line(what: What, answer: &Answer) -> Line {
         what,
         outcome: answer.outcome,
         us: micros(answer.cost),
+        cpu_us: match what {
+            What::Baseline => answer.cpu.map(micros),
+            What::Axiom | What::Confirm | What::Vote => None,
+        },
         minor: answer.minor,
         cut_off: answer.cut_off,
+        process: answer.process,
         slip: answer.slip.as_ref().map(|slip| slip.keys),
     })
 }

@@ -25,6 +25,8 @@ mod progress;
 mod record;
 mod replay;
 mod searches;
+mod steadiness;
+mod time_limit;
 mod verify;
 
 pub use certificate::{Certificate, Claim, ProofRef, Proved, Removal};
@@ -40,4 +42,5 @@ pub use oracle::{Answer, CutOff, Kind, Oracle, OracleError, Process, Slip, SlipK
 pub use record::{MinRecord, OutcomeRecord, SlipRecord};
 pub use replay::{Replayed, replay};
 pub use searches::{SEARCHES, UnknownSearch, search_by_name};
+pub use time_limit::PATIENCE;
 pub use verify::{Counterexample, Verified, VerifyError, verify};

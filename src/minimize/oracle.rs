@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::delta::Outcome;
-use crate::exec::ExecError;
+use crate::exec::{ExecError, TimeLimit};
 use crate::triage::{Class, Crash, Key};
 
 /// How a candidate was made; it decides which key must stay (crash-keys.md, "The minimizer's
@@ -81,6 +81,8 @@ pub struct Answer {
     pub outcome: Outcome,
     /// Wall time of the test.
     pub cost: Duration,
+    /// CPU time of the target's run, where it is known.
+    pub cpu: Option<Duration>,
     /// The minor key, where the outcome is FAIL and a key was taken.
     pub minor: Option<Key>,
     /// The limit that ended the run, if one did.
@@ -97,6 +99,7 @@ impl Answer {
         Answer {
             outcome,
             cost: Duration::ZERO,
+            cpu: None,
             minor: None,
             cut_off: None,
             process: Process::Own,
@@ -133,4 +136,8 @@ pub trait Oracle {
     /// # Errors
     /// As `ask`.
     fn ask_fresh(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError>;
+
+    /// Limits the time of all runs from here on by what the runs of the input have taught. An
+    /// oracle whose limit is not to be learned does nothing.
+    fn limit_time(&mut self, _learned: TimeLimit) {}
 }

@@ -103,8 +103,10 @@ fn check_and_reduce_lines_are_those_of_the_contract() {
         what: What::Confirm,
         outcome: Outcome::Fail,
         us: 9,
+        cpu_us: None,
         minor: None,
         cut_off: None,
+        process: Process::Own,
         slip: None,
     };
     assert_eq!(

@@ -97,6 +97,10 @@ pub struct StartLine {
     /// Which tests are answered without a run.
     #[schemars(with = "CachingName")]
     pub cache: Caching,
+    /// Whether the limit on time is learned from the `baseline` checks: 10 times the greatest
+    /// `cpu_us` of those that failed, at least 50 ms; `limits` hold until then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub learn_limit: bool,
     /// Path of the input, as given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<OsText>,
@@ -124,6 +128,7 @@ impl StartLine {
             limits,
             ddfuzz: env!("CARGO_PKG_VERSION").to_owned(),
             cache: Caching::default(),
+            learn_limit: false,
             input: None,
             seed: None,
         }
@@ -196,7 +201,8 @@ pub enum What {
     Baseline,
     /// The result, in a fresh process.
     Confirm,
-    /// One of several runs of a flaky candidate.
+    /// A run of a candidate of a flaky input that did not fail, and is not the last: the `test`
+    /// line follows.
     Vote,
 }
 
@@ -210,12 +216,18 @@ pub struct CheckLine {
     pub outcome: Outcome,
     /// Wall time, in microseconds.
     pub us: u64,
+    /// CPU time of the target's run, in microseconds; of a `baseline` only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_us: Option<u64>,
     /// The minor key, where it failed and a key was taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minor: Option<Key>,
     /// The limit that ended the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_off: Option<CutOff>,
+    /// Present where the outcome rests on a process that earlier tests had run in.
+    #[serde(default, skip_serializing_if = "Process::is_own")]
+    pub process: Process,
     /// The other bug that it ran into.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slip: Option<SlipKeys>,

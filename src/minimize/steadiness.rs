@@ -1,0 +1,103 @@
+//! How often a failure is asked for that does not come every time.
+//!
+//! A crash with the held key is a fact: no run that shows it lies. Only runs that do not show it
+//! may, so that voting is 1 of n: a candidate FAILs with the first run that fails, and does not
+//! with n runs that do not. n follows from the rate of the input itself (docs/decisions/0023).
+
+use super::Rate;
+
+/// Runs of the input where all of them agree, and of a steady result.
+pub(super) const AGREEING: u64 = 3;
+/// Runs of an input that was not seen to fail before it counts as not failing.
+const NEVER: u64 = 5;
+/// Runs from which a rate is taken: of an input that fails now and then, and of its result.
+pub(super) const ESTIMATING: u64 = 20;
+/// Runs of one candidate at most: a rarer failure is missed more often than [`ODDS`] say.
+const MOST: u64 = 100;
+/// One candidate in so many is taken not to fail although it fails as often as the input.
+const ODDS: f64 = 1000.0;
+
+/// What the runs of the input say of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Baseline {
+    /// Too little yet.
+    Open,
+    /// It fails; each candidate is to be run up to so many times.
+    Fails { votes: u64 },
+    /// No run failed.
+    Never,
+}
+
+/// Judges the runs of the input: three where they all fail, twenty where some do, five where none
+/// does.
+pub(super) fn judge(rate: Rate) -> Baseline {
+    match rate {
+        Rate { tries, .. } if tries < AGREEING => Baseline::Open,
+        Rate { hits: 0, tries } if tries < NEVER => Baseline::Open,
+        Rate { hits: 0, .. } => Baseline::Never,
+        Rate { hits, tries } if hits == tries => Baseline::Fails { votes: 1 },
+        Rate { tries, .. } if tries < ESTIMATING => Baseline::Open,
+        _ => Baseline::Fails { votes: votes(rate) },
+    }
+}
+
+/// Runs of one candidate that miss a failure of this rate once in a thousand, at most a hundred.
+fn votes(rate: Rate) -> u64 {
+    (1..MOST)
+        .find(|votes| odds(rate, *votes) >= ODDS)
+        .unwrap_or(MOST)
+}
+
+/// One failure in so many is missed by `votes` runs, where it is as frequent as the lower end of
+/// `rate`.
+pub(super) fn odds(rate: Rate, votes: u64) -> f64 {
+    let silent = 1.0 - lower_end(rate);
+    // Products, because a logarithm differs from machine to machine, and logs must not.
+    let missed = (0..votes).fold(1.0, |missed, _| missed * silent);
+    1.0 / missed
+}
+
+/// The lower end of Wilson's interval for a rate, at one standard deviation: five rates in six
+/// are above it.
+fn lower_end(rate: Rate) -> f64 {
+    let tries = rate.tries as f64;
+    let share = rate.hits as f64 / tries;
+    let spread = share * (1.0 - share) / tries + 1.0 / (4.0 * tries * tries);
+    (share + 1.0 / (2.0 * tries) - spread.sqrt()) / (1.0 + 1.0 / tries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rate(hits: u64, tries: u64) -> Rate {
+        Rate { hits, tries }
+    }
+
+    #[test]
+    fn an_input_that_always_fails_takes_three_runs_and_one_vote() {
+        assert_eq!(judge(rate(2, 2)), Baseline::Open);
+        assert_eq!(judge(rate(3, 3)), Baseline::Fails { votes: 1 });
+    }
+
+    #[test]
+    fn an_input_that_never_fails_takes_five_runs() {
+        assert_eq!(judge(rate(0, 4)), Baseline::Open);
+        assert_eq!(judge(rate(0, 5)), Baseline::Never);
+    }
+
+    #[test]
+    fn a_rate_is_taken_from_twenty_runs() {
+        assert_eq!(judge(rate(2, 3)), Baseline::Open);
+        assert_eq!(judge(rate(1, 5)), Baseline::Open);
+        assert_eq!(judge(rate(10, 20)), Baseline::Fails { votes: 14 });
+    }
+
+    #[test]
+    fn rarer_failures_take_more_votes_up_to_a_hundred() {
+        let votes: Vec<u64> = (1..20).rev().map(|hits| votes(rate(hits, 20))).collect();
+        assert!(votes.is_sorted(), "{votes:?}");
+        assert_eq!((votes[0], votes[18]), (3, 100));
+        assert!(odds(rate(10, 20), 14) >= ODDS && odds(rate(1, 20), 100) < ODDS);
+    }
+}

@@ -1,0 +1,32 @@
+//! The time limit that a minimization learns from the runs of its input.
+
+use std::time::Duration;
+
+use crate::exec::{Limits, TimeLimit};
+
+/// How much longer than a run that crashes any other may take.
+const FACTOR: u32 = 10;
+/// The least limit in CPU time: the kernel counts it in steps of some milliseconds.
+const LEAST: Duration = Duration::from_millis(50);
+/// How much longer than other runs those may take that a proof rests on: factor of the limits.
+pub const PATIENCE: u32 = 10;
+
+/// The limit learned from the slowest crashing run, which took this CPU time: ten times that, at
+/// least 50 ms; wall time twice as long, at least 2 s (minimizer.md, "Baseline").
+pub(super) fn learned(slowest: Duration) -> TimeLimit {
+    Limits::with_cpu(slowest.saturating_mul(FACTOR).max(LEAST)).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quick_crash_leaves_50_ms_and_a_slow_one_ten_times_its_own() {
+        let limit = |ms| learned(Duration::from_millis(ms));
+        assert_eq!(limit(0).cpu, Duration::from_millis(50));
+        assert_eq!(limit(300).cpu, Duration::from_secs(3));
+        assert_eq!(limit(0).wall, Duration::from_secs(2));
+        assert_eq!(limit(300).wall, Duration::from_secs(6));
+    }
+}
