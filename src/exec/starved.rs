@@ -16,7 +16,8 @@ const MOST: u32 = 10;
 pub(crate) struct Starved {
     root: Pid,
     began: Instant,
-    looked: Option<Instant>,
+    /// Up to here it is counted who waited; `None` before the first look.
+    counted: Option<Instant>,
     /// What each thread had waited at the last look.
     before: HashMap<Pid, Duration>,
     total: Duration,
@@ -28,7 +29,7 @@ impl Starved {
         Starved {
             root,
             began,
-            looked: None,
+            counted: None,
             before: HashMap::new(),
             total: Duration::ZERO,
         }
@@ -43,19 +44,21 @@ impl Starved {
         elapsed.saturating_sub(self.total) >= limit || elapsed >= limit.saturating_mul(MOST)
     }
 
-    /// Between two looks counts the thread that waited longest. What was before the first look is
-    /// not of this run where a process serves many.
+    /// Counts the thread that has waited longest. The kernel tells of a wait at its end, when it may
+    /// have lasted for many looks; what was counted is not counted again. What was before the first
+    /// look is not of this run where a process serves many.
     fn note(&mut self, delays: HashMap<Pid, Duration>, now: Instant) {
-        if let Some(looked) = self.looked {
-            let waited = delays.iter().map(|(thread, delay)| {
-                let before = self.before.get(thread).copied().unwrap_or_default();
-                delay.saturating_sub(before)
-            });
-            let slice = now.duration_since(looked);
-            self.total += waited.max().unwrap_or_default().min(slice);
+        let counted = *self.counted.get_or_insert(now);
+        let waited = delays.iter().map(|(thread, delay)| {
+            let before = self.before.get(thread).copied().unwrap_or_default();
+            delay.saturating_sub(before)
+        });
+        let longest = waited.max().unwrap_or_default();
+        if !longest.is_zero() {
+            self.total += longest.min(now.duration_since(counted));
+            self.counted = Some(now);
         }
         self.before = delays;
-        self.looked = Some(now);
     }
 }
 
@@ -97,8 +100,16 @@ mod tests {
     }
 
     #[test]
+    fn a_wait_is_told_of_at_its_end_and_counts_from_its_beginning() {
+        let looks: [&[(i32, u64)]; 5] = [&[(7, 3)], &[(7, 3)], &[(7, 3)], &[(7, 3)], &[(7, 38)]];
+        assert_eq!(starved(&looks).as_millis(), 35);
+    }
+
+    #[test]
     fn nobody_waits_longer_than_the_clock_runs() {
         assert_eq!(starved(&[&[], &[(7, 500)]]), SLICE);
+        let one_after_the_other: [&[(i32, u64)]; 4] = [&[], &[], &[(7, 20)], &[(7, 20), (8, 30)]];
+        assert_eq!(starved(&one_after_the_other), SLICE * 3);
     }
 
     #[test]
