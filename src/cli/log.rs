@@ -8,11 +8,11 @@ use clap::Subcommand;
 use serde::Serialize;
 
 use super::target::TargetArgs;
-use super::{Exit, Failure, Output};
+use super::{Exit, Failure, Output, log_show};
 use crate::campaign::Minimizing;
 use crate::exec::Target;
 use crate::files::atomic;
-use crate::minimize::log::{ContentHash, Line, Log, LogError, Source, StartLine, schema};
+use crate::minimize::log::{ContentHash, Log, LogError, StartLine, schema};
 use crate::minimize::{Claim, Counts, Proved, Replayed, replay, verify};
 use crate::report::size;
 
@@ -27,11 +27,8 @@ pub struct Args {
 #[derive(Subcommand)]
 enum Command {
     /// Show how the input shrank
-    #[command(after_help = "Example:\n  ddfuzz log show crash-1.min.log.jsonl")]
-    Show {
-        /// The log
-        log: PathBuf,
-    },
+    #[command(after_help = "Example:\n  ddfuzz log show crash-1.min.log.jsonl --svg crash-1.svg")]
+    Show(log_show::Args),
     /// Rebuild the result from the input and the log, without the target
     #[command(after_help = "Example:\n  ddfuzz log replay crash-1.min.log.jsonl -o rebuilt")]
     Replay {
@@ -72,14 +69,14 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
             output.result(&text.unwrap_or_default(), &schema);
             Ok(Exit::Done)
         }
-        Command::Show { log } => show(&log, output),
+        Command::Show(args) => log_show::run(&args, output),
         Command::Replay { log, out } => rebuild(&log, out.as_deref(), output),
         Command::Verify { log, target } => prove(&log, &target, output),
     }
 }
 
 /// Reads a log; `damaged` is the exit where it is one, but a line of it is not understood.
-fn read(path: &Path, damaged: Exit) -> Result<(Log, StartLine), Failure> {
+pub(super) fn read(path: &Path, damaged: Exit) -> Result<(Log, StartLine), Failure> {
     let log = Log::read(path).map_err(|error| {
         let malformed = matches!(error, LogError::Malformed { .. });
         let mut failure = Failure::from(error).path(path);
@@ -136,74 +133,6 @@ impl LogArgs {
         }
         Ok(input)
     }
-}
-
-#[derive(Serialize)]
-struct Step {
-    i: u64,
-    rule: String,
-    size: u64,
-}
-
-#[derive(Serialize)]
-struct Shown {
-    start: StartLine,
-    steps: Vec<Step>,
-    tests: u64,
-    executed: u64,
-    claim: Option<Claim>,
-}
-
-fn show(path: &Path, output: &Output) -> Result<Exit, Failure> {
-    let (log, start) = read(path, Exit::Usage)?;
-    let mut shown = Shown {
-        start,
-        steps: Vec::new(),
-        tests: 0,
-        executed: 0,
-        claim: None,
-    };
-    let mut text = format!(
-        "{} with {}, {}\n{:>10}  {:>10}  rule\n",
-        path.display(),
-        shown.start.search,
-        size::bytes(shown.start.size),
-        "test",
-        "bytes"
-    );
-    for (_, line) in &log.lines {
-        match line {
-            Line::Test(test) => {
-                shown.tests += 1;
-                shown.executed += u64::from(test.source == Source::Run);
-            }
-            Line::Reduce(step) => {
-                text.push_str(&format!(
-                    "{:>10}  {:>10}  {}\n",
-                    step.i, step.size, step.rule
-                ));
-                let rule = step.rule.clone();
-                shown.steps.push(Step {
-                    i: step.i,
-                    rule,
-                    size: step.size,
-                });
-            }
-            Line::End(end) => shown.claim = Some(end.claim),
-            Line::Start(_) | Line::Check(_) => {}
-        }
-    }
-    let tests = format!(
-        "{}, {} of them run",
-        size::counted(shown.tests, "test"),
-        size::grouped(shown.executed)
-    );
-    text.push_str(&match shown.claim {
-        Some(claim) => format!("{tests}: {claim}"),
-        None => format!("{tests} so far: not ended"),
-    });
-    output.result(&text, &shown);
-    Ok(Exit::Done)
 }
 
 #[derive(Serialize)]

@@ -7,6 +7,7 @@ mod amounts;
 mod exit;
 mod failure;
 mod log;
+mod log_show;
 mod merge;
 mod min;
 mod output;

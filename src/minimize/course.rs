@@ -148,6 +148,10 @@ impl Course {
             outcome: reply.outcome,
             source: reply.source,
             us: reply.us,
+            pass: match (asked.candidate.rule, asked.phase) {
+                (Rule::Pass(name), None) => Some(name.to_owned()),
+                _ => None,
+            },
             phase: asked.phase,
             cut_off: reply.cut_off,
             process: reply.process,
@@ -270,6 +274,11 @@ impl Asked {
     /// What the content cache knows of it.
     pub fn known(&self) -> Option<Outcome> {
         self.hit.map(Hit::outcome)
+    }
+
+    /// The rule that made it.
+    pub fn rule(&self) -> Rule {
+        self.candidate.rule
     }
 
     /// Which key has to stay.

@@ -174,6 +174,9 @@ pub struct TestLine {
     pub source: Source,
     /// Wall time of the test, in microseconds.
     pub us: u64,
+    /// The pass that asked, where the search has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pass: Option<String>,
     /// Present in the proof.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
@@ -189,6 +192,13 @@ pub struct TestLine {
     /// The candidate itself, with `--log-inputs`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Base64>,
+}
+
+impl TestLine {
+    /// Whether the failure was seen.
+    pub fn has_failed(&self) -> bool {
+        self.outcome == Outcome::Fail
+    }
 }
 
 /// What a check is for.

@@ -206,6 +206,7 @@ fn agree(line: &TestLine, expected: &TestLine) -> Result<(), String> {
         (line.i != expected.i, "index"),
         (line.edit != expected.edit, "ranges"),
         (line.phase != expected.phase, "phase"),
+        (line.pass != expected.pass, "pass"),
         (line.size != expected.size, "size"),
         (line.hash != expected.hash, "hash"),
         (line.input != expected.input, "input"),
