@@ -132,6 +132,19 @@ impl Minimizing {
         id: &EntryId,
         stop: &AtomicBool,
     ) -> Result<Finished, CampaignError> {
+        self.entry_with(store, id, self.options(stop))
+    }
+
+    /// The same with other options, whose results and slips go to the store all the same.
+    ///
+    /// # Errors
+    /// As [`Minimizing::entry`].
+    pub fn entry_with(
+        &self,
+        store: &Mutex<Store>,
+        id: &EntryId,
+        options: Options<'_>,
+    ) -> Result<Finished, CampaignError> {
         let entry = entry_of(&lock(store), id)?;
         let input = entry.original_bytes()?;
         let start = self.start_line(&input, &entry.crash);
@@ -141,7 +154,7 @@ impl Minimizing {
         let mut options = Options {
             on_reduce: Box::new(|best| lock(store).write_minimized(id, best).map_err(Into::into)),
             on_slip: file_slips(store, id),
-            ..self.options(stop)
+            ..options
         };
         let minimized = minimize(&input, &mut oracle, &mut journal, &mut options)?;
         drop(options);

@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use super::run::campaign_of;
 use super::target::{TargetArgs, install_bundled};
-use super::{Exit, Failure, Output, amounts, signals};
+use super::{Exit, Failure, Output, amounts, signals, ui};
 use crate::campaign::{Finished, Minimizing};
-use crate::exec::{Target, Way};
+use crate::exec::{Ended, Target, Way};
 use crate::files::{FileError, atomic};
 use crate::minimize::log::{OsText, StartLine};
-use crate::minimize::{Journal, MinRecord, MinimizeError, Options, SlipRecord, minimize};
+use crate::minimize::{Claim, Journal, MinRecord, MinimizeError, Options, SlipRecord, minimize};
 use crate::report::{hexdump, size};
 use crate::store::{Kind, Store, hash_of};
 use crate::triage::{Crash, Found, Triager, Verdict};
@@ -37,10 +37,10 @@ pub struct Args {
     /// The log [default: the result file's name with .log.jsonl]
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Longest time
+    /// Longest time for tests, those before a --resume included
     #[arg(long, value_name = "TIME", value_parser = amounts::time)]
     budget_time: Option<Duration>,
-    /// Most tests
+    /// Most tests, those before a --resume included
     #[arg(long, value_name = "N")]
     budget_tests: Option<u64>,
     /// Write the candidates into the log
@@ -52,7 +52,7 @@ pub struct Args {
     /// Workers, on whose number no result depends; tests run one after another so far
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     jobs: Option<u32>,
-    /// Go on with a minimization that was cut off
+    /// Go on with a minimization that was cut off, or whose budget was too small
     #[arg(long, conflicts_with = "force")]
     resume: bool,
     /// Overwrite the result file and the log
@@ -91,6 +91,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
             learn_limit: args.target.timeout.is_none(),
         },
         stop: &stop,
+        screen: ui::Minimizing::new(output),
         args: &args,
         crash,
         input,
@@ -120,26 +121,42 @@ fn read_input(path: &Path) -> Result<Vec<u8>, Failure> {
     std::fs::read(path).map_err(|error| Failure::file(path, "reading", &error))
 }
 
+/// How often an input is examined, three runs each, until it crashes: it may do so now and then.
+const EXAMINED: u32 = 7;
+
 /// The crash of the input before anything is removed.
 fn baseline(path: &Path, input: &[u8], target: &Target, way: Way) -> Result<Crash, Failure> {
-    match Triager::of_target(target, way)?.examine(input)? {
-        Verdict::Crash(crash) => {
-            let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-            Ok(Crash {
-                found: Some(Found::File { path }),
-                ..*crash
-            })
-        }
-        Verdict::Flaky { tries, ended } => {
-            let message = format!(
-                "{} does not fail: {tries} runs, the last of them ended with {ended}",
-                path.display()
-            );
-            Err(Failure::new(Exit::Baseline, "not-failing", message)
-                .path(path)
-                .hint("give an input that crashes the target every time; --crash-exit N takes an exit status for a crash"))
+    let mut triager = Triager::of_target(target, way)?;
+    let (mut runs, mut examined) = (0, 0);
+    loop {
+        examined += 1;
+        match triager.examine(input)? {
+            Verdict::Crash(crash) => {
+                let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+                return Ok(Crash {
+                    found: Some(Found::File { path }),
+                    ..*crash
+                });
+            }
+            Verdict::Flaky { tries, ended } => {
+                runs += tries;
+                // What takes all of its time is not asked for as long again.
+                if examined == EXAMINED || ended == Ended::Timeout {
+                    return Err(not_failing(path, runs, ended));
+                }
+            }
         }
     }
+}
+
+fn not_failing(path: &Path, runs: u32, ended: Ended) -> Failure {
+    let message = format!(
+        "{} does not fail: {runs} runs, the last of them ended with {ended}",
+        path.display()
+    );
+    Failure::new(Exit::Baseline, "not-failing", message)
+        .path(path)
+        .hint("give an input that crashes the target; --crash-exit N takes an exit status for a crash")
 }
 
 /// Where the result goes.
@@ -215,6 +232,7 @@ fn with_ending(path: &Path, ending: &str) -> PathBuf {
 struct Job<'a> {
     minimizing: Minimizing,
     stop: &'a AtomicBool,
+    screen: ui::Minimizing,
     args: &'a Args,
     crash: Crash,
     input: Vec<u8>,
@@ -239,7 +257,7 @@ impl Job<'_> {
                     .push(keep_slip(result, &slip.input, &slip.keys)?);
                 Ok(())
             }),
-            ..self.minimizing.options(self.stop)
+            ..self.screen.watch(self.minimizing.options(self.stop))
         };
         let minimized = minimize(&self.input, &mut oracle, &mut journal, &mut options);
         let minimized = minimized.map_err(|error| {
@@ -279,7 +297,8 @@ impl Job<'_> {
         install_bundled(&mut store, target)?;
         let filed = store.file(Kind::Crash, &self.crash, &self.input)?;
         let store = Mutex::new(store);
-        let finished = self.minimizing.entry(&store, &filed.id, self.stop)?;
+        let options = self.screen.watch(self.minimizing.options(self.stop));
+        let finished = self.minimizing.entry_with(&store, &filed.id, options)?;
         let mut record = MinRecord::new(&finished.minimized, &finished.start, Duration::ZERO);
         let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
         if let Some(entry) = store.reader().entry(&filed.id)? {
@@ -346,17 +365,16 @@ fn text(record: &MinRecord, finished: &Finished) -> String {
             .map(|path| path.0.to_string_lossy().into_owned())
             .unwrap_or_default()
     };
-    let claim = match record.proved.done == record.proved.of && record.proved.of > 0 {
-        true => format!(
-            "{}, proved by {}",
-            record.claim,
-            size::counted(record.proved.of, "test")
-        ),
-        false => format!(
+    let claim = match record.claim {
+        Claim::BestSoFar => format!(
             "{}, {} of {} proved",
             record.claim,
             size::grouped(record.proved.done),
             size::grouped(record.proved.of)
+        ),
+        claim => format!(
+            "{claim}, proved by {}",
+            size::counted(record.proved.of, "test")
         ),
     };
     format!(

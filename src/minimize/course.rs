@@ -41,6 +41,8 @@ pub(super) struct Course {
     best_kept: Option<Config>,
     text: Vec<u8>,
     asked: Option<Asked>,
+    /// The rule that made the last candidate.
+    rule: Option<Rule>,
     cache: Cache,
     /// Texts whose outcome proves nothing: the run was cut off in time, or shared a process.
     unproven: HashSet<ContentHash>,
@@ -58,6 +60,7 @@ impl Course {
             best_kept: Some(Config::all(original.len())),
             text: Vec::new(),
             asked: None,
+            rule: None,
             cache: Cache::new(caching),
             unproven: HashSet::new(),
             singles: BTreeMap::new(),
@@ -163,6 +166,7 @@ impl Course {
     /// Takes the answer to the test being asked; gives the reduction that follows from a FAIL.
     pub fn commit(&mut self, reply: &Reply) -> Option<ReduceLine> {
         let asked = self.asked.take()?;
+        self.rule = Some(asked.candidate.rule);
         let i = self.tests;
         self.tests += 1;
         self.count(reply.source, asked.hit);
@@ -256,6 +260,17 @@ impl Course {
         })
     }
 
+    /// The rule that made the last candidate.
+    pub fn rule(&self) -> Option<Rule> {
+        self.rule
+    }
+
+    /// How many single bytes of the best are known not to be removable by its own tests: cheaper
+    /// than its certificate.
+    pub fn singles(&self) -> u64 {
+        self.singles.len() as u64
+    }
+
     /// What proves that this text does not fail.
     fn proof_of(&self, text: &[u8]) -> Option<ProofRef> {
         let hash = ContentHash::of(text);
@@ -274,11 +289,6 @@ impl Asked {
     /// What the content cache knows of it.
     pub fn known(&self) -> Option<Outcome> {
         self.hit.map(Hit::outcome)
-    }
-
-    /// The rule that made it.
-    pub fn rule(&self) -> Rule {
-        self.candidate.rule
     }
 
     /// Which key has to stay.

@@ -12,6 +12,9 @@ use crate::triage::{Class, Crash, Key, Quick};
 /// Exit status of a Rust program that panicked: whether it did is for the keyer to say.
 const RUST_PANIC_STATUS: i32 = 101;
 
+/// Runs under watch that a crash is given to come again.
+const NAMING: u32 = 10;
+
 /// The crash that is held while its input shrinks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
@@ -114,7 +117,7 @@ impl CrashOracle {
         let crash = ended.is_crash(self.crash_exit);
         let as_held = ended == self.held.ended;
         if crash || as_held || ended == Ended::Exit(RUST_PANIC_STATUS) {
-            match self.keyer.key(input)? {
+            match self.key(input, crash)? {
                 Quick::Crash {
                     class,
                     major,
@@ -132,6 +135,18 @@ impl CrashOracle {
             Ended::Signal(_) => unresolved(None),
             Ended::Exit(_) => Answer::of(Outcome::Pass),
         })
+    }
+
+    /// Names a run that ended in a crash, which may be one that does not come every time.
+    fn key(&mut self, input: &[u8], crash: bool) -> Result<Quick, OracleError> {
+        let mut quick = self.keyer.key(input)?;
+        for _ in 1..NAMING {
+            if !crash || matches!(quick, Quick::Crash { .. }) {
+                break;
+            }
+            quick = self.keyer.key(input)?;
+        }
+        Ok(quick)
     }
 
     /// The outcome of a crash with these keys.

@@ -12,6 +12,9 @@ use super::{
 };
 use crate::delta::Outcome;
 
+/// Between two words on where things stand: nobody reads faster.
+const SHOWING: Duration = Duration::from_millis(100);
+
 /// Minimizes `input`, whose log is `journal`, with `oracle` as the judge.
 ///
 /// The input is run three times (more often where it does not fail every time), then the empty
@@ -40,13 +43,16 @@ pub fn minimize(
         options,
         begin: Instant::now(),
         earlier: Duration::ZERO,
+        shown: None,
         filed: HashSet::new(),
     };
     driver.go_over_past(journal)?;
+    driver.show();
     while let Some(line) = driver.next_line_or_more()? {
         journal.append(&line)?;
         driver.feed(&line, None)?;
         (driver.options.on_line)(&line);
+        driver.show();
         if gives_new_best(&line) {
             driver.hand_over_best()?;
         }
@@ -63,6 +69,8 @@ struct Driver<'a, 'o> {
     begin: Instant,
     /// Time of the tests that were logged before this call.
     earlier: Duration,
+    /// When it was last told where things stand.
+    shown: Option<Instant>,
     /// Slips handed over in this call, and whether their record was there.
     filed: HashSet<(SlipKeys, bool)>,
 }
@@ -197,6 +205,18 @@ impl Driver<'_, '_> {
     fn hand_over_best(&mut self) -> Result<(), MinimizeError> {
         let best = self.progress.course().best();
         (self.options.on_reduce)(best).map_err(not_kept("the reproducer"))
+    }
+
+    /// Tells where things stand, unless it did just now.
+    fn show(&mut self) {
+        let Some(on_standing) = &mut self.options.on_standing else {
+            return;
+        };
+        let now = Instant::now();
+        if self.shown.is_none_or(|shown| now - shown >= SHOWING) {
+            self.shown = Some(now);
+            on_standing(&self.progress.standing());
+        }
     }
 
     fn interrupted(&self) -> MinimizeError {

@@ -4,8 +4,8 @@ use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::Slip;
 use super::log::Line;
+use super::{Slip, Standing};
 
 /// Why a callback failed; it ends the minimization.
 pub type CallbackError = Box<dyn Error + Send + Sync>;
@@ -15,6 +15,9 @@ pub type OnReduce<'a> = Box<dyn FnMut(&[u8]) -> Result<(), CallbackError> + 'a>;
 
 /// Takes a slip and the index of its test, `None` for a check.
 pub type OnSlip<'a> = Box<dyn FnMut(&Slip, Option<u64>) -> Result<(), CallbackError> + 'a>;
+
+/// Takes where things stand.
+pub type OnStanding<'a> = Box<dyn FnMut(&Standing) + 'a>;
 
 /// Bounds and callbacks. None of them changes the order of tests.
 pub struct Options<'a> {
@@ -35,6 +38,9 @@ pub struct Options<'a> {
     pub on_slip: OnSlip<'a>,
     /// Called after each line that is written.
     pub on_line: Box<dyn FnMut(&Line) + 'a>,
+    /// Called before the first line and then behind lines, ten times a second at most, with where
+    /// things stand.
+    pub on_standing: Option<OnStanding<'a>>,
 }
 
 impl Default for Options<'_> {
@@ -47,6 +53,7 @@ impl Default for Options<'_> {
             on_reduce: Box::new(|_| Ok(())),
             on_slip: Box::new(|_, _| Ok(())),
             on_line: Box::new(|_| ()),
+            on_standing: None,
         }
     }
 }

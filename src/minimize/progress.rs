@@ -2,6 +2,7 @@
 
 mod feed;
 mod result;
+mod standing;
 
 use std::time::Duration;
 
@@ -83,6 +84,8 @@ pub(super) struct Progress {
     /// Removals still to be proven of the current best, the next one last.
     open: Option<Vec<Candidate>>,
     baseline: Rate,
+    /// A run of the input was cut off in time.
+    slow: bool,
     votes: Votes,
     /// CPU time of the slowest run of the input that failed.
     slowest: Option<Duration>,
@@ -107,6 +110,7 @@ impl Progress {
             reduction: None,
             open: None,
             baseline: Rate::default(),
+            slow: false,
             votes: Votes::none(1),
             slowest: None,
             learns_limit: start.learn_limit,

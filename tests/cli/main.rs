@@ -6,12 +6,14 @@ mod ddfuzz;
 mod errors;
 mod hostile;
 mod json;
+mod live;
 mod log;
 mod merge;
 mod min;
 mod namespace;
 #[path = "../needs/mod.rs"]
 mod needs;
+mod robust;
 mod run;
 mod screens;
 mod show;

@@ -45,7 +45,8 @@ impl Progress {
                 self.baseline.hits += failed;
                 let cpu = check.cpu_us.filter(|_| fails).map(Duration::from_micros);
                 self.slowest = self.slowest.max(cpu);
-                self.stage = match judge(self.baseline) {
+                self.slow |= check.cut_off == Some(CutOff::Time);
+                self.stage = match judge(self.baseline, self.slow) {
                     Baseline::Open => Stage::Baseline,
                     Baseline::Never => Stage::NotFailing(check.outcome),
                     Baseline::Fails { votes } => {

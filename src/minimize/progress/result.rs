@@ -1,27 +1,35 @@
 //! What a minimization comes to.
 
 use super::super::log::{ContentHash, EndLine};
-use super::super::{Claim, Minimized, Warning};
+use super::super::{Claim, Minimized, Proved, Warning};
 use super::Progress;
 
 impl Progress {
-    /// The last line. A claim is made only where every try of the input and the result failed:
-    /// what does not fail in some runs of a flaky candidate is likely, and not proven.
+    /// The last line. A claim is made only where every try of the input and the result failed, and
+    /// nothing is proven of a flaky input: what did not fail in some runs is likely not to.
     pub(super) fn end_line(&self) -> EndLine {
         let certificate = self.course.certificate();
         let best = self.course.best();
-        let reproducible = self.confirmed.hits == self.confirmed.tries && !self.is_flaky();
+        let reproducible = self.confirmed.hits == self.confirmed.tries;
+        let (claim, proved, proof) = match self.is_flaky() {
+            true => {
+                let of = certificate.proved().of;
+                (Claim::BestSoFar, Proved { done: 0, of }, Vec::new())
+            }
+            false if reproducible => (
+                certificate.claim(),
+                certificate.proved(),
+                certificate.proof(),
+            ),
+            false => (Claim::BestSoFar, certificate.proved(), certificate.proof()),
+        };
         EndLine {
-            claim: if reproducible {
-                certificate.claim()
-            } else {
-                Claim::BestSoFar
-            },
+            claim,
             size: best.len() as u64,
             blake3: ContentHash::of(best),
             tests: self.course.counts,
-            proved: certificate.proved(),
-            proof: certificate.proof(),
+            proved,
+            proof,
         }
     }
 
