@@ -261,7 +261,7 @@ impl Job<'_> {
         };
         let minimized = minimize(&self.input, &mut oracle, &mut journal, &mut options);
         let minimized = minimized.map_err(|error| {
-            if !begun && matches!(error, MinimizeError::NotFailing { .. }) {
+            if !begun && is_of_input(&error) {
                 // Nothing was tested, and the log would be in the way of the same command. That it
                 // cannot be removed is no news beside the error.
                 let _ = std::fs::remove_file(log);
@@ -283,7 +283,7 @@ impl Job<'_> {
     }
 
     fn failure(&self, error: MinimizeError) -> Failure {
-        let of_input = matches!(error, MinimizeError::NotFailing { .. });
+        let of_input = is_of_input(&error);
         let failure = Failure::from(error);
         match of_input {
             true => failure.path(&self.args.input),
@@ -312,6 +312,14 @@ impl Job<'_> {
         }
         Ok((finished, record))
     }
+}
+
+/// Whether it is the input that there is nothing to minimize of.
+fn is_of_input(error: &MinimizeError) -> bool {
+    matches!(
+        error,
+        MinimizeError::NotFailing { .. } | MinimizeError::Alternating { .. }
+    )
 }
 
 fn text_of(path: &Path) -> Option<OsText> {

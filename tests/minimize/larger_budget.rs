@@ -86,7 +86,7 @@ fn a_log_gone_on_with_and_cut_at_any_byte_resumes_to_the_same_log() {
     let begun = bounded.len()
         - bounded
             .split_inclusive(|b| *b == b'\n')
-            .last()
+            .next_back()
             .unwrap()
             .len();
     for cut in begun..=whole.len() {

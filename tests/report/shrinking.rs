@@ -211,6 +211,6 @@ fn check_text(text: &str) {
             "{text}"
         );
     }
-    let allowed = |c: char| c >= ' ' && c < '\u{fffe}' || c == '\n' || c > '\u{ffff}';
+    let allowed = |c: char| c == '\n' || c >= ' ' && !('\u{fffe}'..='\u{ffff}').contains(&c);
     assert!(text.chars().all(allowed), "{text:?}");
 }
