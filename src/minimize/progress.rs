@@ -83,6 +83,8 @@ pub(super) struct Progress {
     reduction: Option<ReduceLine>,
     /// Removals still to be proven of the current best, the next one last.
     open: Option<Vec<Candidate>>,
+    /// So many of them were asked in the proof, and are not proven all the same.
+    unproven: u64,
     baseline: Rate,
     /// A run of the input was cut off in time.
     slow: bool,
@@ -109,6 +111,7 @@ impl Progress {
             stage: Stage::Baseline,
             reduction: None,
             open: None,
+            unproven: 0,
             baseline: Rate::default(),
             slow: false,
             votes: Votes::none(1),

@@ -20,5 +20,6 @@ mod schema;
 mod scripted;
 mod searches;
 mod slips;
+mod standing;
 mod time_limit;
 mod verify;

@@ -154,8 +154,15 @@ impl Progress {
         self.note(line.slip);
         match self.stage {
             Stage::Search => self.machine.tell(line.outcome),
-            _ if self.reduction.is_some() => self.open = None,
-            _ => self.open.iter_mut().for_each(|open| drop(open.pop())),
+            _ if self.reduction.is_some() => {
+                self.open = None;
+                self.unproven = 0;
+            }
+            _ => {
+                self.open.iter_mut().for_each(|open| drop(open.pop()));
+                let proves = whole.cut_off != Some(CutOff::Time) && whole.process.is_own();
+                self.unproven += u64::from(!proves);
+            }
         }
         Ok(())
     }

@@ -12,7 +12,8 @@ impl Progress {
         let of = runs(course.best()).count() as u64;
         let done = match (self.end(), &self.open) {
             (Some(end), _) => end.proved.done,
-            (None, Some(open)) => of.saturating_sub(open.len() as u64),
+            _ if self.is_flaky() => 0,
+            (None, Some(open)) => of.saturating_sub(open.len() as u64 + self.unproven),
             (None, None) => course.singles().min(of),
         };
         Standing {
