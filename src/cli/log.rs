@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use serde::Serialize;
 
+use super::oracles;
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output};
-use crate::campaign::Minimizing;
-use crate::exec::Target;
 use crate::files::atomic;
 use crate::minimize::log::{ContentHash, Line, Log, LogError, Source, StartLine, schema};
 use crate::minimize::{Claim, Counts, Proved, Replayed, replay, verify};
@@ -51,6 +50,9 @@ enum Command {
         log: LogArgs,
         #[command(flatten)]
         target: TargetArgs,
+        /// The interestingness test, where it is another file than the log's
+        #[arg(long, value_name = "SCRIPT", conflicts_with_all = ["program", "target"])]
+        test: Option<PathBuf>,
     },
 }
 
@@ -74,7 +76,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         }
         Command::Show { log } => show(&log, output),
         Command::Replay { log, out } => rebuild(&log, out.as_deref(), output),
-        Command::Verify { log, target } => prove(&log, &target, output),
+        Command::Verify { log, target, test } => prove(&log, &target, test.as_deref(), output),
     }
 }
 
@@ -258,26 +260,16 @@ struct Proven {
     cut_off: u64,
 }
 
-fn prove(args: &LogArgs, asked: &TargetArgs, output: &Output) -> Result<Exit, Failure> {
+fn prove(
+    args: &LogArgs,
+    asked: &TargetArgs,
+    test: Option<&Path>,
+    output: &Output,
+) -> Result<Exit, Failure> {
     let (log, start) = read(&args.log, Exit::Found)?;
     let input = args.read_input(&start)?;
-    let Some(key) = &start.key else {
-        return Err(Failure::usage("the log holds no crash to verify").path(&args.log));
-    };
-    let target: Target = match (asked.is_named(), start.target.target(start.limits)) {
-        (true, _) => asked.target()?,
-        (false, Some(target)) => target,
-        (false, None) => {
-            return Err(Failure::usage("the log names no program")
-                .path(&args.log)
-                .hint("name it behind `--`"));
-        }
-    };
-    // Keys are equal by every way of execution.
-    let way = asked.asked_way().unwrap_or(start.target.way);
-    let minimizing = Minimizing::of_target(target, way, &start.search);
-    let mut oracle = minimizing.oracle(key)?;
-    let verified = verify(&input, &log, &mut oracle, |_| ())
+    let mut oracle = oracles::of_log(&args.log, &start, asked, test, output)?;
+    let verified = verify(&input, &log, &mut *oracle, |_| ())
         .map_err(|error| Failure::of_verifying(error, &args.log))?;
     let proven = Proven {
         holds: verified.holds(),

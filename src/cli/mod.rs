@@ -9,6 +9,7 @@ mod failure;
 mod log;
 mod merge;
 mod min;
+mod oracles;
 mod output;
 mod run;
 mod show;

@@ -109,12 +109,7 @@ impl TargetArgs {
         if self.target.is_none() {
             target.args = self.program[1..].to_vec();
         }
-        if let Some(cpu) = self.timeout {
-            target.limits = Limits::with_cpu(cpu);
-        }
-        if let Some(memory) = self.memory {
-            target.limits.memory = memory;
-        }
+        target.limits = self.limits(target.limits.cpu);
         target.env = self.env.clone();
         target.crash_exit = self.crash_exit;
         if let Some(cwd) = &self.cwd {
@@ -126,6 +121,15 @@ impl TargetArgs {
             target.cwd = Some(absolute.map_err(|error| Failure::file(cwd, "finding", &error))?);
         }
         Ok(target)
+    }
+
+    /// The limits on each run; `cpu` is the time where none is asked for.
+    pub fn limits(&self, cpu: Duration) -> Limits {
+        let mut limits = Limits::with_cpu(self.timeout.unwrap_or(cpu));
+        if let Some(memory) = self.memory {
+            limits.memory = memory;
+        }
+        limits
     }
 
     fn program(&self) -> Result<Program, Failure> {

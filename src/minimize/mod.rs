@@ -24,7 +24,9 @@ mod oracle;
 mod progress;
 mod record;
 mod replay;
+mod script;
 mod searches;
+mod test_oracle;
 mod verify;
 
 pub use certificate::{Certificate, Claim, ProofRef, Proved, Removal};
@@ -39,5 +41,7 @@ pub use options::{CallbackError, OnReduce, OnSlip, Options};
 pub use oracle::{Answer, CutOff, Kind, Oracle, OracleError, Process, Slip, SlipKeys};
 pub use record::{MinRecord, OutcomeRecord, SlipRecord};
 pub use replay::{Replayed, replay};
+pub use script::{Script, ScriptState};
 pub use searches::{SEARCHES, UnknownSearch, search_by_name};
+pub use test_oracle::TestOracle;
 pub use verify::{Counterexample, Verified, VerifyError, verify};

@@ -1,31 +1,41 @@
 //! `ddfuzz min`: minimizes one failing input.
 
+mod into_file;
 mod job;
 mod place;
 mod screen;
+pub(in crate::cli) mod script;
 mod slips;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use self::job::Job;
 use self::place::Place;
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, amounts, signals};
-use crate::campaign::Minimizing;
+use crate::campaign::{Finished, Minimizing};
 use crate::exec::{Target, Way};
+use crate::minimize::MinRecord;
 use crate::minimize::log::OsText;
 use crate::triage::{Crash, Found, Triager, Verdict};
 
 /// Minimize one failing input
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  ddfuzz min crash-1 -- ./program @@\n  \
-                        ddfuzz min crash-1 -o smaller --search ddmin --target ul")]
+                        ddfuzz min crash-1 -o smaller --search ddmin --target ul\n  \
+                        ddfuzz min crash-1 --test ./is-interesting.sh")]
 pub struct Args {
     /// The failing input; it is only read
     input: PathBuf,
     #[command(flatten)]
     target: TargetArgs,
+    /// An interestingness test, instead of a program: a program that gets each candidate as its
+    /// first argument, on stdin, and under the input's name in its fresh directory, and exits with
+    /// 0 where it is interesting, with 125 where it cannot tell. CPU time of one run [default: 10s]
+    #[arg(long, value_name = "SCRIPT", conflicts_with_all = ["program", "target", "way", "cwd", "crash_exit"])]
+    test: Option<PathBuf>,
     /// The result file [default: INPUT.min]; an output directory, if it exists or ends with /
     #[arg(short, long, value_name = "PATH")]
     out: Option<PathBuf>,
@@ -63,42 +73,11 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let input = read_input(&args.input)?;
     let search = crate::minimize::search_by_name(&args.search, &input);
     search.map_err(Failure::usage)?;
-    let target = args.target.target()?;
-    let place = Place::choose(&args)?;
     let stop = signals::stop_flag()?;
-    let started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
-    let way = started.executor.way();
-    drop(started);
-    let crash = baseline(&args.input, &input, &target, way);
-    let crash = signals::unless_stopped(&stop, crash)?;
-    output.detail(&format!(
-        "{} in group {}, by {way}",
-        crash.class,
-        crash.keys.major.short()
-    ));
-    let job = Job {
-        minimizing: Minimizing {
-            target,
-            way,
-            search: args.search.clone(),
-            budget_time: args.budget_time,
-            budget_tests: args.budget_tests,
-            log_inputs: args.log_inputs,
-            no_cache: args.no_cache,
-            seed: None,
-        },
-        stop: &stop,
-        args: &args,
-        crash,
-        input,
-    };
-    if args.force {
-        place.clear()?;
-    }
     let began = Instant::now();
-    let done = match &place {
-        Place::File { result, log } => job.into_file(result, log),
-        Place::Directory(out) => job.into_directory(out),
+    let done = match &args.test {
+        Some(script) => script::minimize_by(script, &args, &input, &stop),
+        None => minimize_crash(&args, input, &stop, output),
     };
     let (finished, mut record) = signals::unless_stopped(&stop, done)?;
     record.wall_ms = began.elapsed().as_millis() as u64;
@@ -107,6 +86,55 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     }
     output.result(&screen::text(&record, &finished), &record);
     Ok(Exit::Done)
+}
+
+/// Minimizes a crash of the target.
+fn minimize_crash(
+    args: &Args,
+    input: Vec<u8>,
+    stop: &AtomicBool,
+    output: &Output,
+) -> Result<(Finished, MinRecord), Failure> {
+    let target = args.target.target()?;
+    let place = Place::choose(args)?;
+    let way = args.target.probe(&target, output)?.executor.way();
+    let crash = baseline(&args.input, &input, &target, way)?;
+    output.detail(&format!(
+        "{} in group {}, by {way}",
+        crash.class,
+        crash.keys.major.short()
+    ));
+    if args.force {
+        place.clear()?;
+    }
+    let minimizing = args.minimizing(target, way);
+    let job = Job {
+        minimizing,
+        stop,
+        args,
+        crash,
+        input,
+    };
+    match &place {
+        Place::File { result, log } => job.into_file(result, log),
+        Place::Directory(out) => job.into_directory(out),
+    }
+}
+
+impl Args {
+    /// The search and its budgets, for a target.
+    fn minimizing(&self, target: Target, way: Way) -> Minimizing {
+        Minimizing {
+            target,
+            way,
+            search: self.search.clone(),
+            budget_time: self.budget_time,
+            budget_tests: self.budget_tests,
+            log_inputs: self.log_inputs,
+            no_cache: self.no_cache,
+            seed: None,
+        }
+    }
 }
 
 fn read_input(path: &Path) -> Result<Vec<u8>, Failure> {

@@ -74,6 +74,15 @@ pub struct KeyRecord {
     pub minor: Key,
 }
 
+/// An interestingness test; its program is that of the target.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TestRecord {
+    /// What the input is called in its directory.
+    pub name: OsText,
+    /// Hash of the test's file.
+    pub blake3: ContentHash,
+}
+
 /// What is minimized, and how.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StartLine {
@@ -97,6 +106,9 @@ pub struct StartLine {
     /// Which tests are answered without a run.
     #[schemars(with = "CachingName")]
     pub cache: Caching,
+    /// The interestingness test that decides, where one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test: Option<TestRecord>,
     /// Path of the input, as given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<OsText>,
@@ -124,6 +136,7 @@ impl StartLine {
             limits,
             ddfuzz: env!("CARGO_PKG_VERSION").to_owned(),
             cache: Caching::default(),
+            test: None,
             input: None,
             seed: None,
         }

@@ -17,8 +17,8 @@ pub use edit::EditRecord;
 pub use error::LogError;
 pub use hash::{ContentHash, ShortHash};
 pub use lines::{
-    CheckLine, EndLine, KeyRecord, Line, Phase, ReduceLine, Source, StartLine, TestLine, VERSION,
-    What,
+    CheckLine, EndLine, KeyRecord, Line, Phase, ReduceLine, Source, StartLine, TestLine,
+    TestRecord, VERSION, What,
 };
 pub use reader::Log;
 pub use schema::schema;
