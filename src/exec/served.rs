@@ -145,6 +145,7 @@ impl Served {
     fn put_in_place(&mut self, input: &[u8]) -> io::Result<()> {
         if let Some(path) = &self.offered {
             offered::write(path, input)?;
+            self.input.distrust()?;
         }
         self.input.write(input)
     }

@@ -5,6 +5,8 @@ mod crashes;
 mod ddfuzz;
 mod errors;
 mod hostile;
+mod hostile_tests;
+mod interestingness;
 mod json;
 mod log;
 mod merge;
