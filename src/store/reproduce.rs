@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::{EntryId, Kind};
 use crate::exec::Target;
+use crate::files::shell::quoted;
 
 /// What stands for the input file in an argument.
 const INPUT_MARK: &[u8] = b"@@";
@@ -140,17 +141,4 @@ fn argument(arg: &OsStr) -> (Vec<u8>, bool) {
         word.extend(quoted(rest));
     }
     (word, marked)
-}
-
-/// The bytes as one shell word that stands for nothing but themselves.
-fn quoted(bytes: &[u8]) -> Vec<u8> {
-    let mut word = vec![b'\''];
-    for &byte in bytes {
-        match byte {
-            b'\'' => word.extend(br"'\''"),
-            _ => word.push(byte),
-        }
-    }
-    word.push(b'\'');
-    word
 }

@@ -4,6 +4,7 @@
 mod crashes;
 mod ddfuzz;
 mod errors;
+mod export_test;
 mod hostile;
 mod hostile_tests;
 mod interestingness;

@@ -1,5 +1,6 @@
 //! `ddfuzz min`: minimizes one failing input.
 
+mod export;
 mod into_file;
 mod job;
 mod place;
@@ -36,6 +37,10 @@ pub struct Args {
     /// 0 where it is interesting, with 125 where it cannot tell. CPU time of one run [default: 10s]
     #[arg(long, value_name = "SCRIPT", conflicts_with_all = ["program", "target", "way", "cwd", "crash_exit"])]
     test: Option<PathBuf>,
+    /// Write an interestingness test for this crash here, an executable script that other reducers
+    /// can use; it asks ddfuzz
+    #[arg(long, value_name = "FILE", conflicts_with = "test")]
+    export_test: Option<PathBuf>,
     /// The result file [default: INPUT.min]; an output directory, if it exists or ends with /
     #[arg(short, long, value_name = "PATH")]
     out: Option<PathBuf>,
@@ -97,6 +102,7 @@ fn minimize_crash(
 ) -> Result<(Finished, MinRecord), Failure> {
     let target = args.target.target()?;
     let place = Place::choose(args)?;
+    export::check(args, &place)?;
     let way = args.target.probe(&target, output)?.executor.way();
     let crash = baseline(&args.input, &input, &target, way)?;
     output.detail(&format!(
@@ -107,6 +113,7 @@ fn minimize_crash(
     if args.force {
         place.clear()?;
     }
+    export::write(args, &crash, &target, way)?;
     let minimizing = args.minimizing(target, way);
     let job = Job {
         minimizing,
