@@ -41,6 +41,7 @@ mod way;
 
 pub use choose::{Freshness, Started, start};
 pub use ended::Ended;
+pub use environment::inherited;
 pub use error::ExecError;
 pub use executor::Executor;
 pub use limits::Limits;

@@ -80,6 +80,7 @@ impl Place {
             sanitized: self.facts.as_ref().is_none_or(|facts| facts.shadowed),
             argv: self.argv.clone(),
             env: target.env.clone(),
+            env_only: target.env_only,
             cwd: target.cwd.clone().unwrap_or_else(|| scratch.clone()),
             scratch,
             limits: target.limits,

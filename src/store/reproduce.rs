@@ -97,8 +97,12 @@ fn limit(kind: Kind, target: &Target) -> String {
 /// The line that runs the program.
 fn command(target: &Target, program: &Path) -> Vec<u8> {
     let mut line = Vec::new();
-    if !target.env.is_empty() {
-        line.extend(b"env -- ");
+    if target.env_only || !target.env.is_empty() {
+        line.extend(if target.env_only {
+            b"env -i TMPDIR=\"$scratch\" ".as_slice()
+        } else {
+            b"env -- "
+        });
         for (name, value) in &target.env {
             line.extend(quoted(&[name.as_bytes(), b"=", value.as_bytes()].concat()));
             line.push(b' ');

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::schema::{CachingName, OutcomeName};
-use super::{Base64, ContentHash, EditRecord, OsText, ShortHash, TargetRecord};
+use super::{Base64, CallRecord, ContentHash, EditRecord, OsText, ShortHash, TargetRecord};
 use crate::delta::{Caching, Outcome};
 use crate::exec::Limits;
 use crate::minimize::{Claim, Counts, CutOff, Process, ProofRef, Proved, SlipKeys};
@@ -109,6 +109,9 @@ pub struct StartLine {
     /// The interestingness test that decides, where one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<TestRecord>,
+    /// The part of the target's call that is minimized, where it is not the input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallRecord>,
     /// Path of the input, as given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<OsText>,
@@ -137,6 +140,7 @@ impl StartLine {
             ddfuzz: env!("CARGO_PKG_VERSION").to_owned(),
             cache: Caching::default(),
             test: None,
+            call: None,
             input: None,
             seed: None,
         }
