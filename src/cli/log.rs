@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use serde::Serialize;
 
+use super::min::show_call;
 use super::oracles;
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output};
@@ -31,7 +32,8 @@ enum Command {
         /// The log
         log: PathBuf,
     },
-    /// Rebuild the result from the input and the log, without the target
+    /// Rebuild the result from the input and the log, without the target; of a call, the
+    /// arguments or variables, each with a NUL behind it
     #[command(after_help = "Example:\n  ddfuzz log replay crash-1.min.log.jsonl -o rebuilt")]
     Replay {
         #[command(flatten)]
@@ -115,6 +117,9 @@ const START: &[u8; 21] = br#"{"v":1,"kind":"start""#;
 impl LogArgs {
     /// The input that the log is about.
     fn read_input(&self, start: &StartLine) -> Result<Vec<u8>, Failure> {
+        if let Some(call) = oracles::call_of(start) {
+            return Ok(call.text().to_vec());
+        }
         let beside = self.log.with_file_name("original");
         let recorded = start.input.as_ref().map(|path| PathBuf::from(&path.0));
         let path = match (&self.input, recorded) {
@@ -137,6 +142,14 @@ impl LogArgs {
                 .hint("name it with --input FILE"));
         }
         Ok(input)
+    }
+}
+
+/// A size in what the log's texts are made of.
+fn amount(start: &StartLine, size: u64) -> String {
+    match start.call {
+        Some(_) => size::counted(size, "unit"),
+        None => size::bytes(size),
     }
 }
 
@@ -169,9 +182,13 @@ fn show(path: &Path, output: &Output) -> Result<Exit, Failure> {
         "{} with {}, {}\n{:>10}  {:>10}  rule\n",
         path.display(),
         shown.start.search,
-        size::bytes(shown.start.size),
+        amount(&shown.start, shown.start.size),
         "test",
-        "bytes"
+        if shown.start.call.is_some() {
+            "units"
+        } else {
+            "bytes"
+        }
     );
     for (_, line) in &log.lines {
         match line {
@@ -223,8 +240,13 @@ fn rebuild(args: &LogArgs, out: Option<&Path>, output: &Output) -> Result<Exit, 
     let input = args.read_input(&start)?;
     let replayed: Replayed =
         replay(&input, &log).map_err(|error| Failure::from(error).path(&args.log))?;
+    let target = oracles::call_of(&start).and_then(|call| call.target(&replayed.text));
     if let Some(out) = out {
-        atomic::create_new(out, &replayed.text).map_err(|error| {
+        let bytes = match (&target, &start.call) {
+            (Some(target), Some(call)) => show_call::list(target, call.part),
+            _ => replayed.text.clone(),
+        };
+        atomic::create_new(out, &bytes).map_err(|error| {
             Failure::new(Exit::Usage, "output", &error)
                 .path(out)
                 .hint("choose another file")
@@ -242,11 +264,15 @@ fn rebuild(args: &LogArgs, out: Option<&Path>, output: &Output) -> Result<Exit, 
     let claim = rebuilt
         .claim
         .map_or("not ended".to_owned(), |claim| claim.to_string());
-    let text = format!(
+    let mut text = format!(
         "the log holds: {} to {}, {claim}",
         size::counted(rebuilt.tests.executed, "test"),
-        size::bytes(rebuilt.size),
+        amount(&start, rebuilt.size),
     );
+    if let Some(target) = &target {
+        let input = start.input.as_ref().map(|path| Path::new(&path.0));
+        text.push_str(&format!("\ncall   {}", show_call::line(target, input)));
+    }
     output.result(&text, &rebuilt);
     Ok(Exit::Done)
 }
@@ -268,7 +294,14 @@ fn prove(
 ) -> Result<Exit, Failure> {
     let (log, start) = read(&args.log, Exit::Found)?;
     let input = args.read_input(&start)?;
-    let mut oracle = oracles::of_log(&args.log, &start, asked, test, output)?;
+    let mut oracle = oracles::of_log(
+        &args.log,
+        &start,
+        asked,
+        test,
+        args.input.as_deref(),
+        output,
+    )?;
     let verified = verify(&input, &log, &mut *oracle, |_| ())
         .map_err(|error| Failure::of_verifying(error, &args.log))?;
     let proven = Proven {
@@ -292,8 +325,10 @@ fn prove(
             proven.claim
         ),
         (false, Some(found)) => format!(
-            "{} does not hold: without the byte at {} it still fails",
-            proven.claim, found.at.start
+            "{} does not hold: without the {} at {} it still fails",
+            proven.claim,
+            if start.call.is_some() { "unit" } else { "byte" },
+            found.at.start
         ),
         (false, None) => format!(
             "{} does not hold: the result gave {}, {of} were proved",

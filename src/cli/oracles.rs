@@ -2,21 +2,23 @@
 
 use std::path::{Path, PathBuf};
 
+use super::min::phase::oracle_of_call;
 use super::min::script;
 use super::target::TargetArgs;
-use super::{Failure, Output};
+use super::{Exit, Failure, Output};
 use crate::campaign::Minimizing;
 use crate::exec::Target;
-use crate::minimize::log::{StartLine, TestRecord};
-use crate::minimize::{Oracle, TestOracle};
+use crate::minimize::log::{ContentHash, KeyRecord, StartLine, TestRecord};
+use crate::minimize::{Call, Oracle, TestOracle};
 
 /// The oracle of the log at `log`, whose first line is `start`. A target or test that is asked for
-/// stands in for the log's own.
+/// stands in for the log's own, as does `input` for the input that calls are made with.
 pub fn of_log(
     log: &Path,
     start: &StartLine,
     asked: &TargetArgs,
     test: Option<&Path>,
+    input: Option<&Path>,
     output: &Output,
 ) -> Result<Box<dyn Oracle>, Failure> {
     match (&start.test, &start.key) {
@@ -31,6 +33,7 @@ pub fn of_log(
         )
         .path(log)
         .hint("name another program behind `--`")),
+        (None, Some(key)) if start.call.is_some() => of_call(log, start, key, asked, input),
         (None, Some(key)) => {
             let target: Target = match (asked.is_named(), start.target.target(start.limits)) {
                 (true, _) => asked.target()?,
@@ -50,6 +53,46 @@ pub fn of_log(
             Err(Failure::usage("the log holds neither a crash nor a test to verify").path(log))
         }
     }
+}
+
+/// The part of a call that a log is of, where it is not of the input.
+pub fn call_of(start: &StartLine) -> Option<Call> {
+    let record = start.call.as_ref()?;
+    let target = start.target.target(start.limits)?;
+    Some(Call::of_record(target, record))
+}
+
+fn of_call(
+    log: &Path,
+    start: &StartLine,
+    key: &KeyRecord,
+    asked: &TargetArgs,
+    input: Option<&Path>,
+) -> Result<Box<dyn Oracle>, Failure> {
+    let (Some(record), Some(mut target)) = (&start.call, start.target.target(start.limits)) else {
+        return Err(Failure::usage("the log names no program").path(log));
+    };
+    if asked.is_named() {
+        // Its arguments are those of the log: one of them may be what the log is about.
+        target.program = asked.target()?.program;
+    }
+    let named = input.map(Path::to_owned);
+    let path = named.or_else(|| start.input.as_ref().map(|path| PathBuf::from(&path.0)));
+    let bytes = match &path {
+        Some(path) => std::fs::read(path).map_err(|error| {
+            Failure::file(path, "reading", &error).hint("name the input with --input FILE")
+        })?,
+        None => Vec::new(),
+    };
+    if ContentHash::of(&bytes) != record.input_blake3 {
+        let path = path.as_deref().unwrap_or(log);
+        let message = format!("{} is not the input of this log", path.display());
+        return Err(Failure::new(Exit::Found, "input", message)
+            .path(path)
+            .hint("name it with --input FILE"));
+    }
+    let call = Call::of_record(target, record);
+    Ok(Box::new(oracle_of_call(call, bytes, key.into())))
 }
 
 fn of_test(

@@ -12,12 +12,3 @@ pub fn quoted(bytes: &[u8]) -> Vec<u8> {
     word.push(b'\'');
     word
 }
-
-/// The same, without quotes where none are needed: for lines that people read.
-pub fn word(bytes: &[u8]) -> Vec<u8> {
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"%+,-./:@_^".contains(byte);
-    match !bytes.is_empty() && bytes.iter().all(plain) {
-        true => bytes.to_vec(),
-        false => quoted(bytes),
-    }
-}

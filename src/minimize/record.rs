@@ -71,6 +71,12 @@ pub struct CallResult {
     pub args: Vec<OsText>,
     /// The variables: with `--env-vars` all that there are, else those set on top.
     pub env: Vec<(OsText, OsText)>,
+    /// Arguments before.
+    pub args_before: u64,
+    /// Variables before, of those in `env`.
+    pub env_before: u64,
+    /// The call as one line for a shell, with the result in the input's place.
+    pub command: String,
     /// A script that shows the crash; null for a bundled target.
     pub script: Option<OsText>,
     /// The minimizations, in their order.

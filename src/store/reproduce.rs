@@ -99,7 +99,7 @@ fn command(target: &Target, program: &Path) -> Vec<u8> {
     let mut line = Vec::new();
     if target.env_only || !target.env.is_empty() {
         line.extend(if target.env_only {
-            b"env -i TMPDIR=\"$scratch\" ".as_slice()
+            b"env -i -- TMPDIR=\"$scratch\" ".as_slice()
         } else {
             b"env -- "
         });

@@ -58,7 +58,7 @@ pub(super) fn check(args: &Args, place: &Place) -> Result<(), Failure> {
     let Some(file) = &args.export_test else {
         return Ok(());
     };
-    let mut taken = vec![args.input.as_path()];
+    let mut taken: Vec<&Path> = args.input.as_deref().into_iter().collect();
     if let Place::File { result, log } = place {
         taken.extend([result.as_path(), log.as_path()]);
     }
@@ -82,7 +82,8 @@ pub(super) fn write(args: &Args, crash: &Crash, target: &Target, way: Way) -> Re
     let Some(file) = &args.export_test else {
         return Ok(());
     };
-    let name = args.input.file_name().unwrap_or(OsStr::new("input"));
+    let name = args.input.as_deref().and_then(Path::file_name);
+    let name = name.unwrap_or(OsStr::new("input"));
     let text = text(name, crash, target, way);
     let written = match args.force {
         true => atomic::write_program(file, &text),

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::into_file::IntoFile;
-use super::{Args, text_of};
+use super::text_of;
 use crate::campaign::{Finished, Minimizing};
 use crate::cli::Failure;
 use crate::cli::run::campaign_of;
@@ -19,7 +19,7 @@ use crate::triage::Crash;
 pub(super) struct Job<'a> {
     pub(super) minimizing: Minimizing,
     pub(super) stop: &'a AtomicBool,
-    pub(super) args: &'a Args,
+    pub(super) path: &'a Path,
     pub(super) crash: Crash,
     pub(super) input: Vec<u8>,
 }
@@ -33,7 +33,7 @@ impl Job<'_> {
         let mut oracle = self.minimizing.oracle(&self.crash)?;
         let start = self.minimizing.start_line(&self.input, &self.crash);
         let into = IntoFile {
-            path: &self.args.input,
+            path: self.path,
             input: &self.input,
             result,
             log,

@@ -1,23 +1,29 @@
 //! `ddfuzz min`: minimizes one failing input.
 
+mod call_files;
 mod export;
 mod into_file;
 mod job;
+pub(in crate::cli) mod phase;
 mod place;
 mod screen;
 pub(in crate::cli) mod script;
+pub(in crate::cli) mod show_call;
 mod slips;
+mod turns;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use self::call_files::CallFiles;
 use self::job::Job;
 use self::place::Place;
+use self::turns::Turns;
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, amounts, signals};
 use crate::campaign::{Finished, Minimizing};
-use crate::exec::{Target, Way};
+use crate::exec::{Target, Way, inherited};
 use crate::minimize::MinRecord;
 use crate::minimize::log::OsText;
 use crate::triage::{Crash, Found, Triager, Verdict};
@@ -26,12 +32,23 @@ use crate::triage::{Crash, Found, Triager, Verdict};
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  ddfuzz min crash-1 -- ./program @@\n  \
                         ddfuzz min crash-1 -o smaller --search ddmin --target ul\n  \
+                        ddfuzz min crash-1 --args --env-vars -- ./program -v @@\n  \
                         ddfuzz min crash-1 --test ./is-interesting.sh")]
 pub struct Args {
-    /// The failing input; it is only read
-    input: PathBuf,
+    /// The failing input; it is only read. With --args or --env-vars it may be left away: nothing
+    /// is on stdin then
+    #[arg(required_unless_present_any = ["args", "env_vars"])]
+    input: Option<PathBuf>,
     #[command(flatten)]
     target: TargetArgs,
+    /// Minimize the arguments of the program, too: whole ones, then their characters; those with @@
+    /// stay
+    #[arg(long, conflicts_with = "test")]
+    args: bool,
+    /// Minimize the environment of the program, too: whole variables, of the inherited ones and
+    /// those of --env
+    #[arg(long, conflicts_with = "test")]
+    env_vars: bool,
     /// An interestingness test, instead of a program: a program that gets each candidate as its
     /// first argument, on stdin, and under the input's name in its fresh directory, and exits with
     /// 0 where it is interesting, with 125 where it cannot tell. CPU time of one run [default: 10s]
@@ -75,14 +92,17 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
-    let input = read_input(&args.input)?;
+    let input = match &args.input {
+        Some(path) => read_input(path)?,
+        None => Vec::new(),
+    };
     let search = crate::minimize::search_by_name(&args.search, &input);
     search.map_err(Failure::usage)?;
     let stop = signals::stop_flag()?;
     let began = Instant::now();
-    let done = match &args.test {
-        Some(script) => script::minimize_by(script, &args, &input, &stop),
-        None => minimize_crash(&args, input, &stop, output),
+    let done = match (&args.test, &args.input) {
+        (Some(script), Some(path)) => script::minimize_by(script, &args, path, &input, &stop),
+        _ => minimize_crash(&args, input, &stop, output),
     };
     let (finished, mut record) = signals::unless_stopped(&stop, done)?;
     record.wall_ms = began.elapsed().as_millis() as u64;
@@ -100,11 +120,16 @@ fn minimize_crash(
     stop: &AtomicBool,
     output: &Output,
 ) -> Result<(Finished, MinRecord), Failure> {
-    let target = args.target.target()?;
+    let mut target = args.target.target()?;
+    if args.env_vars {
+        target.env = inherited(&target.env);
+        target.env_only = true;
+    }
     let place = Place::choose(args)?;
+    let call_files = args.call_files(&place)?;
     export::check(args, &place)?;
     let way = args.target.probe(&target, output)?.executor.way();
-    let crash = baseline(&args.input, &input, &target, way)?;
+    let crash = baseline(args.input.as_deref(), &input, &target, way)?;
     output.detail(&format!(
         "{} in group {}, by {way}",
         crash.class,
@@ -112,13 +137,28 @@ fn minimize_crash(
     ));
     if args.force {
         place.clear()?;
+        call_files.as_ref().map_or(Ok(()), CallFiles::clear)?;
     }
     export::write(args, &crash, &target, way)?;
-    let minimizing = args.minimizing(target, way);
+    if let (Some(files), Place::File { result, .. }) = (call_files, &place) {
+        let turns = Turns {
+            args,
+            stop,
+            crash: &crash,
+            way,
+            original: args.input.as_deref().map(|path| (path, input.as_slice())),
+            result,
+            files,
+            target,
+            input: input.clone(),
+            done: Vec::new(),
+        };
+        return turns.take();
+    }
     let job = Job {
-        minimizing,
+        minimizing: args.minimizing(target, way),
         stop,
-        args,
+        path: args.input.as_deref().unwrap_or(Path::new("input")),
         crash,
         input,
     };
@@ -129,6 +169,30 @@ fn minimize_crash(
 }
 
 impl Args {
+    /// What results are named after: the input, else the program.
+    fn subject(&self) -> PathBuf {
+        let program = self.target.program.first().map(Path::new);
+        let program = program.and_then(Path::file_name).map(PathBuf::from);
+        let input = self.input.clone().or(program);
+        input.unwrap_or_else(|| PathBuf::from("input"))
+    }
+
+    /// The files of turns, where parts of the call have turns, too.
+    fn call_files(&self, place: &Place) -> Result<Option<CallFiles>, Failure> {
+        if !self.args && !self.env_vars {
+            return Ok(None);
+        }
+        let Place::File { log, .. } = place else {
+            let message = "a group of an output directory is of one call, and cannot hold another";
+            return Err(Failure::usage(message).hint("name a file with -o"));
+        };
+        let files = CallFiles::beside(log);
+        if !self.resume && !self.force {
+            files.check_none()?;
+        }
+        Ok(Some(files))
+    }
+
     /// The search and its budgets, for a target.
     fn minimizing(&self, target: Target, way: Way) -> Minimizing {
         Minimizing {
@@ -153,16 +217,22 @@ fn read_input(path: &Path) -> Result<Vec<u8>, Failure> {
 }
 
 /// The crash of the input before anything is removed.
-fn baseline(path: &Path, input: &[u8], target: &Target, way: Way) -> Result<Crash, Failure> {
+fn baseline(
+    path: Option<&Path>,
+    input: &[u8],
+    target: &Target,
+    way: Way,
+) -> Result<Crash, Failure> {
     match Triager::of_target(target, way)?.examine(input)? {
         Verdict::Crash(crash) => {
-            let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+            let absolute = path.and_then(|path| std::path::absolute(path).ok());
             Ok(Crash {
-                found: Some(Found::File { path }),
+                found: absolute.map(|path| Found::File { path }),
                 ..*crash
             })
         }
         Verdict::Flaky { tries, ended } => {
+            let path = path.unwrap_or(Path::new("the empty input"));
             let message = format!(
                 "{} does not fail: {tries} runs, the last of them ended with {ended}",
                 path.display()

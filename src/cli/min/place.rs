@@ -19,14 +19,15 @@ impl Place {
                 return Ok(Place::Directory(out.clone()));
             }
             Some(out) => out.clone(),
-            None => with_ending(&args.input, ".min"),
+            None => with_ending(&args.subject(), ".min"),
         };
         let log = args
             .log
             .clone()
             .unwrap_or_else(|| with_ending(&result, ".log.jsonl"));
         for file in [&result, &log] {
-            if is_same_file(file, &args.input) {
+            let input = args.input.as_deref();
+            if input.is_some_and(|input| is_same_file(file, input)) {
                 let message = format!("{} is the input, which is only read", file.display());
                 return Err(Failure::usage(message)
                     .path(file)

@@ -25,12 +25,33 @@ pub(super) fn text(record: &MinRecord, finished: &Finished) -> String {
             size::grouped(record.proved.of)
         ),
     };
-    format!(
-        "{} in {}: {claim}\ninput  {}\nfile   {}\nlog    {}",
+    let mut text = format!(
+        "{} in {}: {claim}\n",
         size::reduction(record.size_before, record.size_after),
         size::counted(record.tests.executed, "test"),
-        hexdump::line(&finished.minimized.text, 16),
-        path(&record.output),
-        path(&record.log),
+    );
+    let mut row = |name: &str, value: String| text.push_str(&format!("{name:<7}{value}\n"));
+    if record.output.is_some() {
+        row("input", hexdump::line(&finished.minimized.text, 16));
+    }
+    if let Some(call) = &record.call {
+        row("args", count(call.args_before, call.args.len() - 1));
+        row("env", count(call.env_before, call.env.len()));
+        row("call", call.command.clone());
+        row("script", path(&call.script));
+    }
+    if record.output.is_some() {
+        row("file", path(&record.output));
+    }
+    row("log", path(&record.log));
+    text
+}
+
+/// How many there were, and are.
+fn count(before: u64, after: usize) -> String {
+    format!(
+        "{} → {}",
+        size::grouped(before),
+        size::grouped(after as u64)
     )
 }

@@ -25,10 +25,11 @@ const TRIES: u32 = 3;
 pub(super) fn minimize_by(
     script: &Path,
     args: &Args,
+    path: &Path,
     input: &[u8],
     stop: &AtomicBool,
 ) -> Result<(Finished, MinRecord), Failure> {
-    let test = Test::find(script, args)?;
+    let test = Test::find(script, args, path)?;
     let place = Place::choose(args)?;
     let Place::File { result, log } = &place else {
         let message = "an interestingness test names no crash, and so there is no group of an \
@@ -36,7 +37,7 @@ pub(super) fn minimize_by(
         return Err(Failure::usage(message).hint("name a file with -o"));
     };
     let mut oracle = test.oracle()?;
-    test.baseline(&mut oracle, input, &args.input)?;
+    test.baseline(&mut oracle, input, path)?;
     if args.force {
         place.clear()?;
     }
@@ -48,7 +49,7 @@ pub(super) fn minimize_by(
         ..Options::default()
     };
     let into = IntoFile {
-        path: &args.input,
+        path,
         input,
         result,
         log,
@@ -64,12 +65,12 @@ struct Test {
 }
 
 impl Test {
-    fn find(script: &Path, args: &Args) -> Result<Test, Failure> {
+    fn find(script: &Path, args: &Args, input: &Path) -> Result<Test, Failure> {
         let (path, script) = read(script)?;
         let mut target = Target::new(Program::Path(path));
         target.limits = args.target.limits(CPU);
         target.env = args.target.env.clone();
-        let name = args.input.file_name().unwrap_or(OsStr::new("input"));
+        let name = input.file_name().unwrap_or(OsStr::new("input"));
         Ok(Test {
             script,
             target,

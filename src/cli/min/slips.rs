@@ -32,7 +32,8 @@ pub(super) fn slip_on_file(result: &Path, slip: &SlipRecord, kept: &[PathBuf]) -
     let begins = format!("{}-{}-", slip.major, slip.minor);
     let named = |path: &PathBuf| {
         path.file_name()
-            .is_some_and(|name| name.to_string_lossy().starts_with(&begins))
+            .map(|name| name.to_string_lossy())
+            .is_some_and(|name| name.starts_with(&begins) && !name.ends_with(".sh"))
     };
     let folder = with_ending(result, ".slips");
     let before = std::fs::read_dir(folder)
