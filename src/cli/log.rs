@@ -12,7 +12,7 @@ use super::oracles;
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output};
 use crate::files::atomic;
-use crate::minimize::log::{ContentHash, Line, Log, LogError, Source, StartLine, schema};
+use crate::minimize::log::{ContentHash, Line, Log, LogError, Part, Source, StartLine, schema};
 use crate::minimize::{Claim, Counts, Proved, Replayed, replay, verify};
 use crate::report::size;
 
@@ -269,9 +269,12 @@ fn rebuild(args: &LogArgs, out: Option<&Path>, output: &Output) -> Result<Exit, 
         size::counted(rebuilt.tests.executed, "test"),
         amount(&start, rebuilt.size),
     );
-    if let Some(target) = &target {
+    if let (Some(mut target), Some(call)) = (target, &start.call) {
+        if call.part != Part::Env {
+            (target.env, target.env_only) = (Vec::new(), false);
+        }
         let input = start.input.as_ref().map(|path| Path::new(&path.0));
-        text.push_str(&format!("\ncall   {}", show_call::line(target, input)));
+        text.push_str(&format!("\ncall   {}", show_call::line(&target, input)));
     }
     output.result(&text, &rebuilt);
     Ok(Exit::Done)

@@ -1,6 +1,7 @@
 //! The command line, called as a user calls it.
 #![cfg(all(feature = "cli", feature = "campaign"))]
 
+mod calls;
 mod crashes;
 mod ddfuzz;
 mod errors;

@@ -2,6 +2,7 @@
 #![cfg(feature = "engine")]
 
 mod budget;
+mod call;
 mod certificate;
 mod crash_oracle;
 mod crashes;
@@ -18,4 +19,5 @@ mod schema;
 mod scripted;
 mod searches;
 mod slips;
+mod test_oracle;
 mod verify;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::place::with_ending;
 use crate::cli::{Exit, Failure};
 use crate::files::{FileError, atomic, folder};
-use crate::minimize::log::Part;
+use crate::minimize::log::{Log, OsText, Part};
 use crate::store::hash_of;
 
 const LOG: &str = ".log.jsonl";
@@ -68,6 +68,19 @@ impl CallFiles {
             atomic::write(&path, input)?;
         }
         Ok(path)
+    }
+
+    /// The variables that an earlier call of ddfuzz began with: those of another terminal may
+    /// differ, and the logs are about these. They only become fewer.
+    pub(super) fn logged_env(&self) -> Option<Vec<(OsString, OsString)>> {
+        let logs = self.existing().into_iter().chain([self.log.clone()]);
+        let starts = logs.filter_map(|path| Log::read_start(&path));
+        let env = starts
+            .filter(|start| start.target.env_only)
+            .map(|start| start.target.env)
+            .max_by_key(Vec::len)?;
+        let pair = |(name, value): (OsText, OsText)| (name.0, value.0);
+        Some(env.into_iter().map(pair).collect())
     }
 
     /// An error for the first file that is there already.

@@ -65,17 +65,26 @@ impl IntoFile<'_> {
 
     fn failure(&self, error: MinimizeError, begun: bool) -> Failure {
         let of_input = matches!(error, MinimizeError::NotFailing { .. });
-        let of_oracle = matches!(error, MinimizeError::Oracle(_));
-        if !begun && (of_input || of_oracle) && holds_no_test(self.log) {
-            // The log would be in the way of the same command. That it cannot be removed is no
-            // news beside the error.
-            let _ = std::fs::remove_file(self.log);
+        if !begun {
+            forget(self.log, &error);
         }
         let failure = Failure::from(error);
         match of_input {
             true => failure.path(self.path),
             false => failure,
         }
+    }
+}
+
+/// Removes a log of this call that came to nothing: it would be in the way of the same command.
+pub(super) fn forget(log: &Path, error: &MinimizeError) {
+    let of_baseline = matches!(
+        error,
+        MinimizeError::NotFailing { .. } | MinimizeError::Oracle(_)
+    );
+    if of_baseline && holds_no_test(log) {
+        // That it cannot be removed is no news beside the error.
+        let _ = std::fs::remove_file(log);
     }
 }
 

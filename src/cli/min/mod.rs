@@ -121,12 +121,16 @@ fn minimize_crash(
     output: &Output,
 ) -> Result<(Finished, MinRecord), Failure> {
     let mut target = args.target.target()?;
-    if args.env_vars {
-        target.env = inherited(&target.env);
-        target.env_only = true;
-    }
     let place = Place::choose(args)?;
     let call_files = args.call_files(&place)?;
+    if args.env_vars {
+        let logged = call_files.as_ref().filter(|_| args.resume);
+        let logged = logged.and_then(CallFiles::logged_env);
+        // Other variables on the command line are another target: the log will say so.
+        let logged = logged.filter(|all| target.env.iter().all(|one| all.contains(one)));
+        target.env = logged.unwrap_or_else(|| inherited(&target.env));
+        target.env_only = true;
+    }
     export::check(args, &place)?;
     let way = args.target.probe(&target, output)?.executor.way();
     let crash = baseline(args.input.as_deref(), &input, &target, way)?;

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::into_file::forget;
 use super::slips::{keep_slip, slip_on_file};
 use super::turns::Turns;
 use super::{show_call, text_of};
@@ -29,6 +30,7 @@ impl Turns<'_> {
         let call = Call::new(self.target.clone(), part, at);
         let file = self.input_file()?;
         let start = self.start_of_call(&call, part, at, file.as_deref());
+        let begun = log.exists();
         let mut journal =
             Journal::resume(log, start).map_err(|error| Failure::from(error).path(log))?;
         let start: StartLine = journal.start().clone();
@@ -47,7 +49,13 @@ impl Turns<'_> {
             }),
             ..Options::default()
         };
-        let minimized = minimize(call.text(), &mut oracle, &mut journal, &mut options)?;
+        let minimized = minimize(call.text(), &mut oracle, &mut journal, &mut options);
+        let minimized = minimized.map_err(|error| {
+            if !begun {
+                forget(log, &error);
+            }
+            Failure::from(error)
+        })?;
         drop(options);
         let mut record = MinRecord::new(&minimized, &start, Duration::ZERO);
         record.log = text_of(log);

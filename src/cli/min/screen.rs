@@ -36,7 +36,9 @@ pub(super) fn text(record: &MinRecord, finished: &Finished) -> String {
     }
     if let Some(call) = &record.call {
         row("args", count(call.args_before, call.args.len() - 1));
-        row("env", count(call.env_before, call.env.len()));
+        if finished.start.target.env_only {
+            row("env", count(call.env_before, call.env.len()));
+        }
         row("call", call.command.clone());
         row("script", path(&call.script));
     }

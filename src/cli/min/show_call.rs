@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::exec::{Program, Target};
 use crate::files::shell::quoted;
@@ -28,7 +28,8 @@ pub(in crate::cli) fn line(target: &Target, input: Option<&Path>) -> String {
         words.push(shell_word(Path::new(&assignment(name, value))));
     }
     words.push(shell_word(Path::new(&program)));
-    let input = input.unwrap_or(Path::new("/dev/null"));
+    let input = absolute(input);
+    let input = input.as_path();
     for arg in &target.args {
         words.push(shell_word(Path::new(&with_path(arg, input))));
     }
@@ -48,8 +49,8 @@ pub(super) fn script(target: &Target, input: Option<&Path>, crash: &Crash) -> Op
     let Program::Path(program) = &target.program else {
         return None;
     };
-    let input = input.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
-    let input = input.as_deref().unwrap_or(Path::new("/dev/null"));
+    let input = absolute(input);
+    let input = input.as_path();
     let mut text = format!(
         "#!/bin/sh\n\
          # Shows the crash {} of group {}: the call that ddfuzz has minimized.\n\
@@ -106,6 +107,12 @@ pub(in crate::cli) fn list(target: &Target, part: Part) -> Vec<u8> {
     };
     let bytes = items.iter().map(|item| [item.as_bytes(), b"\0"].concat());
     bytes.flatten().collect()
+}
+
+/// The input's absolute path; that of nothing for an empty one.
+fn absolute(input: Option<&Path>) -> PathBuf {
+    let path = input.unwrap_or(Path::new("/dev/null"));
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 fn assignment(name: &OsStr, value: &OsStr) -> OsString {

@@ -17,6 +17,9 @@ use crate::minimize::log::{Line, Log, OsText, Part};
 use crate::minimize::{Call, CallResult, Claim, Counts, MinRecord, PhaseRecord, Proved, Warning};
 use crate::triage::Crash;
 
+/// Steps of a round: whole arguments, their characters, variables, the input.
+const STEPS: usize = 4;
+
 /// What has its turn: a part of the call, or (`None`) the input.
 pub(super) type Subject = Option<(Part, usize)>;
 
@@ -53,26 +56,25 @@ impl Turns<'_> {
     /// Takes turns until all is settled, or a budget is used up.
     pub(super) fn take(mut self) -> Result<(Finished, MinRecord), Failure> {
         let before = self.target.clone();
-        let mut settled = false;
-        while !settled {
-            settled = true;
-            for step in 0..4 {
+        let mut goes_on = true;
+        while goes_on {
+            goes_on = false;
+            for step in 0..STEPS {
                 for subject in self.subjects(step) {
-                    let first_of_input = subject.is_none() && !self.had_turn(None);
-                    if self.is_settled(subject) {
-                        continue;
-                    }
-                    settled = false;
                     // The input has its turn in any case, so that there is a result.
-                    if first_of_input || !self.is_spent() {
+                    let is_first_of_input = subject.is_none() && !self.had_turn(None);
+                    let may = is_first_of_input || !self.is_spent();
+                    if may && !self.is_settled(subject) {
                         self.have_turn(subject)?;
+                        goes_on = true;
                     }
                 }
             }
-            if self.is_spent() {
-                break;
-            }
         }
+        let all = (0..STEPS)
+            .flat_map(|step| self.subjects(step))
+            .collect::<Vec<_>>();
+        let settled = all.into_iter().all(|subject| self.is_settled(subject));
         self.conclude(&before, settled)
     }
 
