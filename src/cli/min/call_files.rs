@@ -63,7 +63,7 @@ impl CallFiles {
     pub(super) fn keep_input(&self, input: &[u8]) -> Result<PathBuf, FileError> {
         let folder = with_ending(&self.prefix, ".inputs");
         folder::create_all(&folder)?;
-        let path = folder.join(hash_of(input).to_string());
+        let path = folder.join(hash_of(input));
         if !std::fs::read(&path).is_ok_and(|there| there == input) {
             atomic::write(&path, input)?;
         }

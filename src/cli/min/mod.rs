@@ -46,7 +46,7 @@ pub struct Args {
     #[arg(long, conflicts_with = "test")]
     args: bool,
     /// Minimize the environment of the program, too: whole variables, of the inherited ones and
-    /// those of --env
+    /// those of --env. The logs hold them all
     #[arg(long, conflicts_with = "test")]
     env_vars: bool,
     /// An interestingness test, instead of a program: a program that gets each candidate as its
