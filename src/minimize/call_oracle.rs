@@ -5,21 +5,28 @@ use crate::delta::Outcome;
 use crate::exec::Target;
 
 /// Makes an oracle for the target as a candidate calls it.
-pub type MakeOracle = Box<dyn FnMut(Target) -> Result<Box<dyn Oracle>, OracleError> + Send>;
+pub type MakeOracle = Box<dyn FnMut(Target) -> Result<Box<dyn Oracle + Send>, OracleError> + Send>;
 
 /// Maps candidates that are parts of a call ([`Call`]) to outcomes: each is a target of its own,
-/// which is started for its one run. What is no call is UNRESOLVED, and is not run. The `input` of
+/// with an oracle that is made when it is asked and kept while the same is asked again. What is no call is UNRESOLVED, and is not run. The `input` of
 /// a slip is the candidate, from which the call can be told.
 pub struct CallOracle {
     call: Call,
     input: Vec<u8>,
     make: MakeOracle,
+    /// The call that was made last. What it costs to name a crash is mostly the first.
+    last: Option<(Target, Box<dyn Oracle + Send>)>,
 }
 
 impl CallOracle {
     /// An oracle that runs `input` by the candidates of `call`.
     pub fn new(call: Call, input: Vec<u8>, make: MakeOracle) -> CallOracle {
-        CallOracle { call, input, make }
+        CallOracle {
+            call,
+            input,
+            make,
+            last: None,
+        }
     }
 
     fn run(
@@ -30,8 +37,14 @@ impl CallOracle {
         let Some(target) = self.call.target(candidate) else {
             return Ok(Answer::of(Outcome::Unresolved));
         };
-        let mut oracle = (self.make)(target)?;
-        let mut answer = ask(&mut *oracle, &self.input)?;
+        let (_, oracle) = match self.last.take().filter(|(last, _)| *last == target) {
+            Some(same) => self.last.insert(same),
+            None => {
+                let oracle = (self.make)(target.clone())?;
+                self.last.insert((target, oracle))
+            }
+        };
+        let mut answer = ask(&mut **oracle, &self.input)?;
         if let Some(slip) = &mut answer.slip {
             slip.input = candidate.to_vec();
         }

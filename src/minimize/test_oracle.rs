@@ -56,17 +56,15 @@ impl TestOracle {
 
     fn run(&mut self, candidate: &[u8], patiently: bool) -> Result<Answer, OracleError> {
         let begin = Instant::now();
-        let executor = match patiently {
-            false => &mut self.executor,
-            true => {
-                if self.patient.is_none() {
-                    let mut target = self.target.clone();
-                    let limits = &mut target.limits;
-                    limits.cpu = limits.cpu.saturating_mul(FRESH_FACTOR);
-                    limits.wall = limits.wall.saturating_mul(FRESH_FACTOR);
-                    self.patient = Some(start_test(&target, &self.name)?);
-                }
-                self.patient.as_mut().unwrap_or(&mut self.executor)
+        let executor = match (patiently, &mut self.patient) {
+            (false, _) => &mut self.executor,
+            (true, Some(patient)) => patient,
+            (true, none) => {
+                let mut target = self.target.clone();
+                let limits = &mut target.limits;
+                limits.cpu = limits.cpu.saturating_mul(FRESH_FACTOR);
+                limits.wall = limits.wall.saturating_mul(FRESH_FACTOR);
+                none.insert(start_test(&target, &self.name)?)
             }
         };
         let run = executor.run(candidate);

@@ -256,6 +256,14 @@ fn nothing_that_is_there_is_overwritten() {
         let words = words.replacen("min", "min --force --budget-tests 1", 1);
         desk.call(&words).exits(0);
     }
+    // Nor by a name that leads to the input.
+    desk.write("x.sh", "hello ! world");
+    for more in ["", "--force", "--resume"] {
+        let words = format!("{CALL} -o x {more} {PROGRAM}").replacen("crash", "x.sh", 1);
+        let error = desk.call(&words).exits(2).json();
+        assert_eq!(error["error"]["kind"], "usage", "{more}");
+        assert_eq!(desk.read("x.sh"), b"hello ! world");
+    }
     for words in ["-o dir/", "-o tmp"] {
         let error = desk
             .call(&format!("{CALL} {words} {PROGRAM}"))
@@ -282,5 +290,25 @@ fn the_result_for_people_names_the_call() {
         "crash.min.sh",
     ] {
         assert!(said.out.contains(part), "{part}: {}", said.out);
+    }
+}
+
+#[test]
+fn variables_of_a_bundled_target_are_minimized_and_not_exported() {
+    let desk = Desk::new();
+    desk.write("crash", "a t b");
+    let words = "min crash --json --env-vars --env K=V --target crtplot --export-test test.sh";
+    let record = desk.call(words).exits(0).json();
+    assert_eq!(record["env"], json!([]));
+    assert_eq!(record["args"], json!(["crtplot"]));
+    assert_eq!(record["script"], Value::Null);
+    assert_eq!(desk.read("crash.min"), b"t");
+    let test = String::from_utf8(desk.read("test.sh")).unwrap();
+    assert!(
+        test.contains("--env='K=V'") && !test.contains("DESK="),
+        "{test}"
+    );
+    for log in logs(&desk) {
+        desk.call(&format!("log verify {log}")).exits(0);
     }
 }

@@ -1,22 +1,12 @@
 //! Interestingness tests that do what they must not: named errors, nothing lost, nothing left.
 
-use std::path::PathBuf;
-
 use crate::ddfuzz::Desk;
-
-/// Writes an executable script.
-fn script(desk: &Desk, name: &str, lines: &str) -> PathBuf {
-    use std::os::unix::fs::PermissionsExt;
-    let path = desk.write(name, format!("#!/bin/sh\n{lines}\n"));
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    path
-}
 
 /// Minimizes `in` by these lines and gives the result.
 fn minimized(lines: &str, more: &str) -> Vec<u8> {
     let desk = Desk::new();
     desk.write("in", "needs a q here");
-    script(&desk, "test.sh", lines);
+    desk.script("test.sh", lines);
     let words = format!("min in --json --test test.sh {more}");
     let record = desk.call(&words).exits(0).json();
     assert_eq!(record["claim"], "1-minimal");
@@ -71,7 +61,7 @@ fn a_test_that_removes_or_changes_itself_is_named_and_nothing_is_lost() {
         desk.write("in", "0123456789q");
         // Does so on the way, when something has been reached already.
         let lines = format!("grep -q q in || exit 1; [ $(wc -c < in) -gt 2 ] || {deed}; exit 0");
-        let test = script(&desk, "test.sh", &lines);
+        let test = desk.script("test.sh", &lines);
         let whole = std::fs::read(&test).unwrap();
         let said = desk.call("min in --json --test test.sh").exits(3);
         let error = said.json()["error"].clone();
@@ -81,7 +71,7 @@ fn a_test_that_removes_or_changes_itself_is_named_and_nothing_is_lost() {
         assert!(best.len() < 11 && best.contains(&b'q'), "{best:?}");
         let log = desk.read("in.min.log.jsonl");
         // Another test is no ground to go on from.
-        script(&desk, "test.sh", "grep -q q in");
+        desk.script("test.sh", "grep -q q in");
         let resumed = desk.call("min in --json --resume --test test.sh").exits(2);
         assert_eq!(resumed.json()["error"]["kind"], "log");
         assert_eq!(desk.read("in.min.log.jsonl"), log);
@@ -102,10 +92,10 @@ fn a_test_that_is_touched_or_replaced_by_its_like_is_the_same() {
 fn a_log_is_verified_by_another_test_where_one_is_named() {
     let desk = Desk::new();
     desk.write("in", "abq");
-    script(&desk, "test.sh", "grep -q q in");
+    desk.script("test.sh", "grep -q q in");
     desk.call("min in --test test.sh").exits(0);
     let log = "in.min.log.jsonl";
-    script(&desk, "other.sh", "grep -q b in");
+    desk.script("other.sh", "grep -q b in");
     let said = desk.call(&format!("log verify --json {log} --test other.sh"));
     let said = said.exits(1);
     assert_eq!(said.json()["holds"], false);
@@ -130,7 +120,7 @@ fn a_log_is_verified_by_another_test_where_one_is_named() {
 fn a_minimization_by_a_test_that_was_killed_is_resumed_to_the_same_result() {
     let desk = Desk::new();
     desk.write("in", "some words, and a q among them");
-    script(&desk, "test.sh", "grep -q q in");
+    desk.script("test.sh", "grep -q q in");
     desk.call("min in --test test.sh").exits(0);
     let strip = |log: Vec<u8>| -> Vec<String> {
         let text = String::from_utf8(log).unwrap();

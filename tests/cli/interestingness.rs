@@ -4,13 +4,6 @@ use serde_json::Value;
 
 use crate::ddfuzz::Desk;
 
-/// Writes an executable script; several run at a time, so each is closed before it is called.
-fn script(desk: &Desk, name: &str, lines: &str) {
-    use std::os::unix::fs::PermissionsExt;
-    let path = desk.write(name, format!("#!/bin/sh\n{lines}\n"));
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
-}
-
 /// The error of a call.
 #[track_caller]
 fn error(desk: &Desk, words: &str, code: i32) -> Value {
@@ -24,7 +17,7 @@ fn error(desk: &Desk, words: &str, code: i32) -> Value {
 fn a_text_is_minimized_proved_and_verified_by_a_test() {
     let desk = Desk::new();
     desk.write("in.txt", "some text with an x and a y in it\n");
-    script(&desk, "test.sh", "grep -q 'x.*y' \"$1\"");
+    desk.script("test.sh", "grep -q 'x.*y' \"$1\"");
     let record = desk
         .call("min in.txt --json --test test.sh")
         .exits(0)
@@ -55,7 +48,7 @@ fn the_input_is_offered_in_all_three_ways_at_once() {
         [ -f /dev/stdin ] && cmp -s /dev/stdin "$1" && cmp -s "in put.txt" "$1" || exit 1
         touch left-behind
         grep -q d "$1""#;
-    script(&desk, "test.sh", lines);
+    desk.script("test.sh", lines);
     let words = "min --json --test ./test.sh -o out";
     let record = desk
         .call_with(words, &["in put.txt".as_ref()])
@@ -76,7 +69,7 @@ fn exit_125_is_unresolved_and_any_other_end_is_a_pass() {
         a) kill -SEGV $$ ;;
         *) exit 7 ;;
         esac"#;
-    script(&desk, "test.sh", lines);
+    desk.script("test.sh", lines);
     desk.call("min in --test test.sh").exits(0);
     assert_eq!(desk.read("in.min"), b"abc");
     let log = String::from_utf8(desk.read("in.min.log.jsonl")).unwrap();
@@ -99,11 +92,11 @@ fn a_test_that_cannot_be_run_is_named() {
     let desk = Desk::new();
     desk.write("in", "x");
     desk.write("text", "exit 0");
-    script(&desk, "headless", "");
+    desk.script("headless", "");
     std::fs::write(desk.file("headless"), "exit 0\n").unwrap();
-    script(&desk, "lost", "");
+    desk.script("lost", "");
     std::fs::write(desk.file("lost"), "#!/no/such/interpreter\n").unwrap();
-    script(&desk, "empty", "");
+    desk.script("empty", "");
     std::fs::write(desk.file("empty"), "").unwrap();
     for (test, kind) in [
         ("missing", "test-missing"),
@@ -124,7 +117,7 @@ fn a_test_that_cannot_be_run_is_named() {
 fn a_test_takes_the_place_of_a_program() {
     let desk = Desk::new();
     desk.write("in", "x");
-    script(&desk, "test.sh", "exit 0");
+    desk.script("test.sh", "exit 0");
     std::fs::create_dir(desk.file("dir")).unwrap();
     for more in [
         "-- cat",
@@ -146,7 +139,7 @@ fn an_input_that_is_not_interesting_fails_the_baseline() {
     let desk = Desk::new();
     desk.write("in", "x");
     desk.write("in.min", "precious");
-    script(&desk, "test.sh", "exit 3");
+    desk.script("test.sh", "exit 3");
     let error = error(&desk, "min in --force --test test.sh", 3);
     assert_eq!(error["kind"], "not-failing");
     let message = error["message"].as_str().unwrap();
@@ -163,7 +156,7 @@ fn a_test_that_hangs_is_named_after_its_first_run() {
         ("sleeper", "sleep 1000"),
         ("spinner", "while :; do :; done"),
     ] {
-        script(&desk, name, lines);
+        desk.script(name, lines);
         let error = error(&desk, &format!("min in --timeout 100ms --test {name}"), 3);
         assert_eq!(error["kind"], "test-hangs");
         assert!(error["hint"].as_str().unwrap().contains("--timeout"));
@@ -177,7 +170,7 @@ fn a_candidate_on_which_the_test_hangs_is_unresolved() {
     let desk = Desk::new();
     desk.write("in", "ab");
     let lines = "case \"$(cat)\" in ab) exit 0 ;; a) while :; do :; done ;; esac; exit 1";
-    script(&desk, "test.sh", lines);
+    desk.script("test.sh", lines);
     let words = "min in --json --timeout 100ms --test test.sh";
     let record = desk.call(words).exits(0).json();
     assert_eq!(record["size_after"], 2);
@@ -195,7 +188,7 @@ fn a_test_that_alternates_is_warned_of_and_makes_no_false_claim() {
         "if [ -e '{0}' ]; then rm '{0}'; exit 1; fi; touch '{0}'; exit 0",
         state.display()
     );
-    script(&desk, "test.sh", &lines);
+    desk.script("test.sh", &lines);
     let said = desk.call("min in --json --test test.sh").exits(0);
     assert!(said.err.contains("does not fail every time"), "{said:?}");
     assert_ne!(said.json()["claim"], "1-minimal");

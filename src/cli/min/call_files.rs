@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use super::place::with_ending;
+use super::place::{is_same_file, with_ending};
 use crate::cli::{Exit, Failure};
 use crate::files::{FileError, atomic, folder};
 use crate::minimize::log::{Log, OsText, Part};
@@ -83,9 +83,39 @@ impl CallFiles {
         Some(env.into_iter().map(pair).collect())
     }
 
-    /// An error for the first file that is there already.
-    pub(super) fn check_none(&self) -> Result<(), Failure> {
-        let Some(file) = self.existing().into_iter().next() else {
+    /// An error where one of the names given here is that of one of these files.
+    pub(super) fn check_apart_from<'a>(
+        &self,
+        others: impl Iterator<Item = &'a Path>,
+    ) -> Result<(), Failure> {
+        let mut ours = self.existing();
+        ours.push(self.script());
+        for other in others {
+            if ours
+                .iter()
+                .any(|file| file == other || is_same_file(file, other))
+            {
+                let message = format!(
+                    "{} has the name of a file that minimizing the call writes",
+                    other.display()
+                );
+                return Err(Failure::usage(message)
+                    .path(other)
+                    .hint("name another result with -o, or log with --log"));
+            }
+        }
+        Ok(())
+    }
+
+    /// An error for the first file that is there already. Where it is gone on with, logs may be
+    /// there, and the script that belongs to them.
+    pub(super) fn check_none(&self, resume: bool) -> Result<(), Failure> {
+        let existing = self.existing();
+        let script = self.script();
+        if resume && existing.iter().any(|file| *file != script) {
+            return Ok(());
+        }
+        let Some(file) = existing.into_iter().next() else {
             return Ok(());
         };
         let message = format!("{} exists already", file.display());

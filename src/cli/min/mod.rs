@@ -120,18 +120,12 @@ fn minimize_crash(
     stop: &AtomicBool,
     output: &Output,
 ) -> Result<(Finished, MinRecord), Failure> {
-    let mut target = args.target.target()?;
+    let target = args.target.target()?;
     let place = Place::choose(args)?;
     let call_files = args.call_files(&place)?;
-    if args.env_vars {
-        let logged = call_files.as_ref().filter(|_| args.resume);
-        let logged = logged.and_then(CallFiles::logged_env);
-        // Other variables on the command line are another target: the log will say so.
-        let logged = logged.filter(|all| target.env.iter().all(|one| all.contains(one)));
-        target.env = logged.unwrap_or_else(|| inherited(&target.env));
-        target.env_only = true;
-    }
     export::check(args, &place)?;
+    let named = target.clone();
+    let target = args.with_environment(target, call_files.as_ref());
     let way = args.target.probe(&target, output)?.executor.way();
     let crash = baseline(args.input.as_deref(), &input, &target, way)?;
     output.detail(&format!(
@@ -143,7 +137,7 @@ fn minimize_crash(
         place.clear()?;
         call_files.as_ref().map_or(Ok(()), CallFiles::clear)?;
     }
-    export::write(args, &crash, &target, way)?;
+    export::write(args, &crash, &named, way)?;
     if let (Some(files), Place::File { result, .. }) = (call_files, &place) {
         let turns = Turns {
             args,
@@ -191,10 +185,28 @@ impl Args {
             return Err(Failure::usage(message).hint("name a file with -o"));
         };
         let files = CallFiles::beside(log);
-        if !self.resume && !self.force {
-            files.check_none()?;
+        let own = [&self.input, &self.out, &self.export_test];
+        files.check_apart_from(own.into_iter().flatten().map(PathBuf::as_path))?;
+        if !self.force {
+            files.check_none(self.resume)?;
         }
         Ok(Some(files))
+    }
+
+    /// The target with all of its variables, where they are to be minimized.
+    fn with_environment(&self, target: Target, files: Option<&CallFiles>) -> Target {
+        if !self.env_vars {
+            return target;
+        }
+        let logged = files.filter(|_| self.resume);
+        let logged = logged.and_then(CallFiles::logged_env);
+        // Other variables on the command line are another target: the log will say so.
+        let logged = logged.filter(|all| target.env.iter().all(|one| all.contains(one)));
+        Target {
+            env: logged.unwrap_or_else(|| inherited(&target.env)),
+            env_only: true,
+            ..target
+        }
     }
 
     /// The search and its budgets, for a target.
@@ -236,14 +248,17 @@ fn baseline(
             })
         }
         Verdict::Flaky { tries, ended } => {
-            let path = path.unwrap_or(Path::new("the empty input"));
+            let what = path.unwrap_or(Path::new("the call without an input"));
             let message = format!(
                 "{} does not fail: {tries} runs, the last of them ended with {ended}",
-                path.display()
+                what.display()
             );
-            Err(Failure::new(Exit::Baseline, "not-failing", message)
-                .path(path)
-                .hint("give an input that crashes the target every time; --crash-exit N takes an exit status for a crash"))
+            let failure = Failure::new(Exit::Baseline, "not-failing", message);
+            let failure = match path {
+                Some(path) => failure.path(path),
+                None => failure,
+            };
+            Err(failure.hint("give an input that crashes the target every time; --crash-exit N takes an exit status for a crash"))
         }
     }
 }

@@ -117,7 +117,7 @@ pub(in crate::cli) fn oracle_of_call(call: Call, input: Vec<u8>, held: Held) -> 
     let make: MakeOracle = Box::new(move |target: Target| {
         let minimizing = Minimizing::of_target(target, Way::Command, Ddmin::NAME);
         let oracle = minimizing.oracle(held.clone()).map_err(of_campaign)?;
-        Ok(Box::new(oracle) as Box<dyn Oracle>)
+        Ok(Box::new(oracle) as Box<dyn Oracle + Send>)
     });
     CallOracle::new(call, input, make)
 }

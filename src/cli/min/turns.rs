@@ -14,7 +14,9 @@ use crate::cli::{Exit, Failure};
 use crate::exec::{Program, Target, Way};
 use crate::files::atomic;
 use crate::minimize::log::{Line, Log, OsText, Part};
-use crate::minimize::{Call, CallResult, Claim, Counts, MinRecord, PhaseRecord, Proved, Warning};
+use crate::minimize::{
+    Call, CallResult, Claim, Counts, MinRecord, PhaseRecord, Proved, SlipRecord, Warning,
+};
 use crate::triage::Crash;
 
 /// Steps of a round: whole arguments, their characters, variables, the input.
@@ -235,12 +237,7 @@ impl Turns<'_> {
         record.output = self.original.and_then(|_| text_of(self.result));
         let of_input = self.done.iter().find(|done| done.subject.is_none());
         record.log = of_input.unwrap_or(&self.done[0]).record.log.clone();
-        let slips = self
-            .done
-            .iter()
-            .flat_map(|done| done.record.slips.iter().cloned());
-        record.slips = slips.collect();
-        record.slips.dedup();
+        record.slips = self.slips();
         record.call = Some(self.call_result(before));
         let mut finished = last.finished.clone();
         finished.minimized.text = self.input.clone();
@@ -265,6 +262,18 @@ impl Turns<'_> {
             script: is_path.then(|| text_of(&self.files.script())).flatten(),
             phases: self.done.iter().map(phase).collect(),
         }
+    }
+
+    /// All other crashes, each once.
+    fn slips(&self) -> Vec<SlipRecord> {
+        let mut slips: Vec<SlipRecord> = Vec::new();
+        for slip in self.done.iter().flat_map(|done| &done.record.slips) {
+            let same = |one: &SlipRecord| (&one.major, &one.minor) == (&slip.major, &slip.minor);
+            if !slips.iter().any(same) {
+                slips.push(slip.clone());
+            }
+        }
+        slips
     }
 
     /// What the user must know: that a part can go as a whole is no warning.

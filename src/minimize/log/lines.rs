@@ -89,9 +89,9 @@ pub struct StartLine {
     /// Version of the schema; written first.
     #[serde(skip_serializing)]
     pub v: u32,
-    /// Hash of the input.
+    /// Hash of the input; of a call, that of its text.
     pub input_blake3: ContentHash,
-    /// Size of the input, in bytes.
+    /// Size of the input, in bytes; of a call, in units.
     pub size: u64,
     /// Name of the search.
     pub search: String,
