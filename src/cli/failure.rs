@@ -181,9 +181,23 @@ impl From<MinimizeError> for Failure {
             }
             MinimizeError::UnknownSearch(_) => Failure::usage(&error),
             MinimizeError::Log(error) => error.into(),
-            MinimizeError::Oracle(OracleError::Exec(error)) => error.into(),
-            MinimizeError::Oracle(_) => Failure::new(Exit::Baseline, "oracle", &error),
+            MinimizeError::Oracle(error) => error.into(),
             MinimizeError::Callback { what, source } => not_kept(what, source),
+        }
+    }
+}
+
+impl From<OracleError> for Failure {
+    fn from(error: OracleError) -> Failure {
+        let message = error.to_string();
+        match error {
+            OracleError::Exec(error) => error.into(),
+            OracleError::Failed { .. } => Failure::new(Exit::Baseline, "oracle", message),
+            OracleError::TestChanged { path } | OracleError::TestGone { path } => {
+                Failure::new(Exit::Baseline, "test-changed", message)
+                    .path(&path)
+                    .hint("put it back as it was; the same command with --resume goes on")
+            }
         }
     }
 }
@@ -211,8 +225,7 @@ impl Failure {
         match error {
             VerifyError::Replay(error) => Failure::from(error).path(log),
             VerifyError::Unfinished => Failure::new(Exit::Found, "unfinished", &error).path(log),
-            VerifyError::Oracle(OracleError::Exec(error)) => error.into(),
-            VerifyError::Oracle(_) => Failure::new(Exit::Baseline, "oracle", &error),
+            VerifyError::Oracle(error) => error.into(),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::log::read;
-use super::min::is_same_file;
+use super::min::place::is_same_file;
 use super::{Exit, Failure, Output, ui};
 use crate::files::atomic;
 use crate::minimize::Claim;
@@ -65,7 +65,7 @@ pub fn run(args: &Args, output: &Output) -> Result<Exit, Failure> {
 }
 
 fn title(name: &str, shrinking: &Shrinking) -> String {
-    let sizes = size::reduction(shrinking.size_before, shrinking.size_after);
+    let sizes = shrinking.sizes();
     let claim = match shrinking.claim {
         Some(claim) => claim.to_string(),
         None => "not ended".to_owned(),
@@ -102,14 +102,14 @@ fn text(name: &str, shrinking: &Shrinking, output: &Output) -> String {
     let mut text = format!(
         "{name} with {}, {}\n\n{}",
         shrinking.search,
-        size::reduction(shrinking.size_before, shrinking.size_after),
+        shrinking.sizes(),
         curve(shrinking, width)
     );
     if !shrinking.steps.is_empty() {
-        text.push_str(&steps(&shrinking.steps, output.verbose));
+        text.push_str(&steps(shrinking, output.verbose));
     }
     if !shrinking.passes.is_empty() {
-        text.push_str(&format!("\n{}\n", passes_table(&shrinking.passes, width)));
+        text.push_str(&format!("\n{}\n", passes_table(shrinking, width)));
     }
     let tests = format!(
         "{}, {} of them run",
@@ -124,12 +124,13 @@ fn text(name: &str, shrinking: &Shrinking, output: &Output) -> String {
 }
 
 /// The reductions, the last ones where there are many.
-fn steps(steps: &[Step], all: bool) -> String {
+fn steps(shrinking: &Shrinking, all: bool) -> String {
+    let steps = &shrinking.steps;
     let skipped = match all {
         true => 0,
         false => steps.len().saturating_sub(LISTED),
     };
-    let mut text = format!("\n{:>10}  {:>10}  rule\n", "test", "bytes");
+    let mut text = format!("\n{:>10}  {:>10}  rule\n", "test", shrinking.units());
     if skipped > 0 {
         let earlier = size::counted(skipped as u64, "earlier reduction");
         text.push_str(&format!("{:>10}  {earlier}; -v lists all\n", "…"));

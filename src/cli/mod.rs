@@ -1,4 +1,4 @@
-//! The command line: one file per subcommand.
+//! The command line: one file per subcommand, or a folder.
 //!
 //! Localized here: `clap` (arguments), `signal-hook` (Ctrl-C) and
 //! `indicatif` (the progress line, in [`ui`]).
@@ -10,6 +10,7 @@ mod log;
 mod log_show;
 mod merge;
 mod min;
+mod oracles;
 mod output;
 mod run;
 mod show;

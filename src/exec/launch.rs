@@ -59,6 +59,7 @@ pub(crate) struct Launch {
     /// The program's arguments, its name first.
     pub(crate) argv: Vec<OsString>,
     pub(crate) env: Vec<(OsString, OsString)>,
+    pub(crate) env_only: bool,
     pub(crate) cwd: PathBuf,
     pub(crate) limits: Limits,
     pub(crate) identity: Option<Identity>,
@@ -115,7 +116,7 @@ impl Launch {
         for (ours, theirs) in &handed {
             actions.add_dup2(ours.as_raw_fd(), *theirs)?;
         }
-        let env = environment::compose(&self.env, &self.scratch, self.sanitized);
+        let env = environment::compose(&self.env, self.env_only, &self.scratch, self.sanitized);
         let attributes = PosixSpawnAttr::init()?;
         let argv = self.launcher_argv().ok_or(Errno::EINVAL)?;
         let path = self.private.launcher();

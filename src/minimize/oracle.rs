@@ -1,5 +1,6 @@
 //! The question that a minimization asks, and its answers.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -119,6 +120,18 @@ pub enum OracleError {
     Failed {
         /// What happened.
         why: String,
+    },
+    /// The interestingness test is another one than it was.
+    #[error("{} has changed while it was asked", path.display())]
+    TestChanged {
+        /// The test.
+        path: PathBuf,
+    },
+    /// The interestingness test was removed.
+    #[error("{} is not there any more", path.display())]
+    TestGone {
+        /// The test.
+        path: PathBuf,
     },
 }
 

@@ -91,6 +91,8 @@ pub(super) struct Progress {
     votes: Votes,
     /// CPU time of the slowest run of the input that failed.
     slowest: Option<Duration>,
+    /// Wall time of the slowest run of the input that a script found interesting.
+    slept: Option<Duration>,
     learns_limit: bool,
     /// A script decides, and no crash.
     by_script: bool,
@@ -116,6 +118,7 @@ impl Progress {
             slow: false,
             votes: Votes::none(1),
             slowest: None,
+            slept: None,
             learns_limit: start.learn_limit,
             by_script: start.key.is_none(),
             ceased: None,
@@ -176,7 +179,7 @@ impl Progress {
     pub fn time_limit(&self) -> Option<TimeLimit> {
         let known = self.learns_limit && self.stage != Stage::Baseline;
         let slowest = self.slowest.filter(|_| known)?;
-        Some(learned(slowest))
+        Some(learned(slowest, self.slept))
     }
 
     /// Runs that a candidate takes which does not fail.

@@ -47,12 +47,13 @@ pub fn curve(shrinking: &Shrinking, width: Option<usize>) -> String {
     text.push_str(&format!("{:>margin$} └{axis}\n", ""));
     let ends = size::counted(shrinking.executed, "test");
     let scale = match (shrinking.wants_log_sizes(), shrinking.wants_log_tests()) {
-        (true, true) => " (both axes logarithmic)",
-        (true, false) => " (bytes logarithmic)",
-        (false, true) => " (tests logarithmic)",
-        (false, false) => "",
+        (true, true) => " (both axes logarithmic)".to_owned(),
+        (true, false) => format!(" ({} logarithmic)", shrinking.units()),
+        (false, true) => " (tests logarithmic)".to_owned(),
+        (false, false) => String::new(),
     };
-    let below = format!("bytes over executed tests, to {ends}{scale}");
+    let units = shrinking.units();
+    let below = format!("{units} over executed tests, to {ends}{scale}");
     text.push_str(&format!("{:>margin$}  {below}\n", ""));
     text
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::size;
 use crate::minimize::Claim;
 use crate::minimize::log::{Line, Phase, Source, StartLine, TestLine};
 
@@ -16,7 +17,7 @@ pub struct Step {
     pub executed: u64,
     /// The rule that made its candidate.
     pub rule: String,
-    /// Size of the new best, in bytes.
+    /// Size of the new best, in bytes; of a part of a call, in units.
     pub size: u64,
 }
 
@@ -25,7 +26,7 @@ pub struct Step {
 pub struct Dot {
     /// Its number among the executed tests, from 1.
     pub executed: u64,
-    /// Size of the candidate, in bytes.
+    /// Size of the candidate, in bytes; of a part of a call, in units.
     pub size: u64,
     /// Whether it failed, and so reduced the input or could have.
     pub failed: bool,
@@ -42,7 +43,7 @@ pub struct Pass {
     pub executed: u64,
     /// Tests that made the best smaller, or put smaller bytes into it.
     pub reductions: u64,
-    /// Bytes that went by them.
+    /// Bytes or units that went by them.
     pub removed: u64,
     /// Reductions by rule, where there are several rules.
     pub rules: BTreeMap<String, u64>,
@@ -53,9 +54,11 @@ pub struct Pass {
 pub struct Shrinking {
     /// Name of the search.
     pub search: String,
-    /// Size of the input, in bytes.
+    /// Whether it is a part of a call that shrank: sizes are in its units, and not in bytes.
+    pub of_call: bool,
+    /// Size of the input.
     pub size_before: u64,
-    /// Size of the best, in bytes.
+    /// Size of the best.
     pub size_after: u64,
     /// Tests, those that a cache or a predictor answered included.
     pub tests: u64,
@@ -76,6 +79,7 @@ impl Shrinking {
     pub fn of<'a>(start: &StartLine, lines: impl IntoIterator<Item = &'a Line>) -> Shrinking {
         let mut shrinking = Shrinking {
             search: start.search.clone(),
+            of_call: start.call.is_some(),
             size_before: start.size,
             size_after: start.size,
             tests: 0,
@@ -148,7 +152,24 @@ impl Shrinking {
         });
     }
 
-    /// Size of the best after so many executed tests, in bytes.
+    /// What sizes count: `bytes` or `units`.
+    pub fn units(&self) -> &'static str {
+        match self.of_call {
+            true => "units",
+            false => "bytes",
+        }
+    }
+
+    /// The sizes before and after: `40 → 6 bytes`.
+    pub fn sizes(&self) -> String {
+        let after = self.size_after;
+        match self.of_call {
+            true => size::reduction_in(self.size_before, after, "unit"),
+            false => size::reduction(self.size_before, after),
+        }
+    }
+
+    /// Size of the best after so many executed tests.
     pub fn best_after(&self, executed: u64) -> u64 {
         let steps = self.steps.partition_point(|step| step.executed <= executed);
         match steps.checked_sub(1) {

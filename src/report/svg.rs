@@ -28,7 +28,7 @@ pub fn svg(shrinking: &Shrinking, title: &str) -> String {
     };
     let mut svg = String::new();
     svg.push_str(&head(title));
-    svg.push_str(&axes(&tests, &sizes, &place));
+    svg.push_str(&axes(&tests, &sizes, shrinking.units(), &place));
     for dot in thinned(&shrinking.dots) {
         let (x, y) = place(dot.executed, dot.size);
         let class = if dot.failed { "fail" } else { "other" };
@@ -99,7 +99,12 @@ fn head(title: &str) -> String {
     )
 }
 
-fn axes(tests: &Axis, sizes: &Axis, place: &impl Fn(u64, u64) -> (f64, f64)) -> String {
+fn axes(
+    tests: &Axis,
+    sizes: &Axis,
+    units: &str,
+    place: &impl Fn(u64, u64) -> (f64, f64),
+) -> String {
     let (bottom, right) = (HEIGHT - BOTTOM, WIDTH - RIGHT);
     let mut svg = String::new();
     for mark in sizes.marks() {
@@ -128,7 +133,7 @@ fn axes(tests: &Axis, sizes: &Axis, place: &impl Fn(u64, u64) -> (f64, f64)) -> 
         (LEFT + right) / 2.0,
         HEIGHT - 14.0,
         tests.name("tests executed"),
-        sizes.name("bytes")
+        sizes.name(units)
     ));
     svg
 }

@@ -2,7 +2,7 @@
 
 use super::block::severity;
 use super::text::{cut, printable};
-use super::{GroupView, Pass, TriageResult, size};
+use super::{GroupView, Shrinking, TriageResult, size};
 
 /// Characters between two columns.
 const GAP: &str = "  ";
@@ -49,9 +49,10 @@ pub fn triage_table(result: &TriageResult, width: Option<usize>) -> String {
 }
 
 /// What each pass of a minimization did, one line each, like [`groups_table`].
-pub fn passes_table(passes: &[Pass], width: Option<usize>) -> String {
-    let header = ["PASS", "TESTS", "EXECUTED", "REDUCTIONS", "BYTES", "RULES"];
-    let rows = passes.iter().map(|pass| {
+pub fn passes_table(shrinking: &Shrinking, width: Option<usize>) -> String {
+    let units = shrinking.units().to_uppercase();
+    let header = ["PASS", "TESTS", "EXECUTED", "REDUCTIONS", &units, "RULES"];
+    let rows = shrinking.passes.iter().map(|pass| {
         let rules = pass.rules.iter();
         let rules: Vec<String> = rules
             .map(|(rule, count)| format!("{rule} {}", size::grouped(*count)))

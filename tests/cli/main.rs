@@ -1,10 +1,14 @@
 //! The command line, called as a user calls it.
 #![cfg(all(feature = "cli", feature = "campaign"))]
 
+mod calls;
 mod crashes;
 mod ddfuzz;
 mod errors;
+mod export_test;
 mod hostile;
+mod hostile_tests;
+mod interestingness;
 mod json;
 mod live;
 mod log;

@@ -2,6 +2,7 @@
 #![cfg(feature = "engine")]
 
 mod budget;
+mod call;
 mod certificate;
 mod crash_oracle;
 mod crashes;
@@ -21,5 +22,6 @@ mod scripted;
 mod searches;
 mod slips;
 mod standing;
+mod test_oracle;
 mod time_limit;
 mod verify;

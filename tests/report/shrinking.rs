@@ -97,7 +97,7 @@ fn a_search_without_passes_is_one_with_its_reductions_by_rule() {
     ];
     let shrinking = Shrinking::of(&start(1000), &lines);
     assert_eq!(
-        passes_table(&shrinking.passes, None),
+        passes_table(&shrinking, None),
         "PASS  TESTS  EXECUTED  REDUCTIONS  BYTES  RULES\n\
          full  2      2         2           -750   complement 1, subset 1\n"
     );

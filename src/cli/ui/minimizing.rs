@@ -29,6 +29,8 @@ pub struct Minimizing {
 struct Shown {
     bar: ProgressBar,
     began: Instant,
+    /// Whether it is a part of a call that shrinks: sizes are in its units.
+    of_call: bool,
     /// Tests that were executed before this call.
     before: Option<u64>,
     standing: Option<Standing>,
@@ -47,13 +49,11 @@ impl Minimizing {
         let style = ProgressStyle::with_template("{elapsed_precise} {msg}")
             .unwrap_or_else(|_| ProgressStyle::default_spinner());
         let bar = ProgressBar::with_draw_target(None, target).with_style(style);
-        if !bar.is_hidden() {
-            bar.enable_steady_tick(Duration::from_millis(500));
-        }
         let now = Instant::now();
         let shown = Shown {
             bar,
             began: now,
+            of_call: false,
             before: None,
             standing: None,
             recent: VecDeque::new(),
@@ -65,8 +65,18 @@ impl Minimizing {
         }
     }
 
-    /// The options of a minimization that is shown here.
+    /// The options of the minimization of an input that is shown here.
     pub fn watch<'a>(&'a self, options: Options<'a>) -> Options<'a> {
+        self.watch_next(options, false)
+    }
+
+    /// The options of the minimization of a part of a call that is shown here.
+    pub fn watch_call<'a>(&'a self, options: Options<'a>) -> Options<'a> {
+        self.watch_next(options, true)
+    }
+
+    fn watch_next<'a>(&'a self, options: Options<'a>, of_call: bool) -> Options<'a> {
+        self.shown.borrow_mut().begin(of_call);
         Options {
             on_line: Box::new(|line| {
                 if let Line::Reduce(reduction) = line {
@@ -79,13 +89,13 @@ impl Minimizing {
     }
 
     fn reduced(&self, reduction: &ReduceLine) {
-        let line = format!(
-            "test {}: {} by {}",
-            size::grouped(reduction.i),
-            size::bytes(reduction.size),
-            reduction.rule
-        );
         let mut shown = self.shown.borrow_mut();
+        let left = match shown.of_call {
+            true => size::counted(reduction.size, "unit"),
+            false => size::bytes(reduction.size),
+        };
+        let test = size::grouped(reduction.i);
+        let line = format!("test {test}: {left} by {}", reduction.rule);
         if self.output.verbose && !self.output.quiet {
             shown.bar.suspend(|| output::tell(&line));
         }
@@ -107,6 +117,18 @@ impl Minimizing {
 }
 
 impl Shown {
+    /// Begins with another minimization; the clock goes on.
+    fn begin(&mut self, of_call: bool) {
+        self.of_call = of_call;
+        self.began = Instant::now();
+        self.before = None;
+        self.standing = None;
+        self.recent.clear();
+        if !self.bar.is_hidden() {
+            self.bar.enable_steady_tick(Duration::from_millis(500));
+        }
+    }
+
     fn draw(&self) {
         let width = match console::Term::stderr().size_checked() {
             Some((_, columns)) => usize::from(columns),
@@ -130,9 +152,12 @@ impl Shown {
             true => (standing.executed - before) as f64 / seconds,
             false => 0.0,
         };
+        let sizes = match self.of_call {
+            true => size::reduction_in(standing.size_before, standing.size, "unit"),
+            false => size::reduction(standing.size_before, standing.size),
+        };
         let mut line = format!(
-            "{}, {}, {}/s, {}",
-            size::reduction(standing.size_before, standing.size),
+            "{sizes}, {}, {}/s, {}",
             size::counted(standing.executed, "test"),
             rate(per_second),
             standing.doing

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::schema::{CachingName, OutcomeName};
-use super::{Base64, ContentHash, EditRecord, OsText, ShortHash, TargetRecord};
+use super::{Base64, CallRecord, ContentHash, EditRecord, OsText, ShortHash, TargetRecord};
 use crate::delta::{Caching, Outcome};
 use crate::exec::Limits;
 use crate::minimize::{Claim, Counts, CutOff, Process, ProofRef, Proved, SlipKeys};
@@ -74,15 +74,24 @@ pub struct KeyRecord {
     pub minor: Key,
 }
 
+/// An interestingness test; its program is that of the target.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TestRecord {
+    /// What the input is called in its directory.
+    pub name: OsText,
+    /// Hash of the test's file.
+    pub blake3: ContentHash,
+}
+
 /// What is minimized, and how.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StartLine {
     /// Version of the schema; written first.
     #[serde(skip_serializing)]
     pub v: u32,
-    /// Hash of the input.
+    /// Hash of the input; of a call, that of its text.
     pub input_blake3: ContentHash,
-    /// Size of the input, in bytes.
+    /// Size of the input, in bytes; of a call, in units.
     pub size: u64,
     /// Name of the search.
     pub search: String,
@@ -98,9 +107,16 @@ pub struct StartLine {
     #[schemars(with = "CachingName")]
     pub cache: Caching,
     /// Whether the limit on time is learned from the `baseline` checks: 10 times the greatest
-    /// `cpu_us` of those that failed, at least 50 ms; `limits` hold until then.
+    /// `cpu_us` of those that failed, at least 50 ms, with a wall limit of twice that, at least
+    /// 2 s; where a test decides, also 10 times the greatest `us`. `limits` hold until then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub learn_limit: bool,
+    /// The interestingness test that decides, where one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test: Option<TestRecord>,
+    /// The part of the target's call that is minimized, where it is not the input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallRecord>,
     /// Path of the input, as given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<OsText>,
@@ -129,6 +145,8 @@ impl StartLine {
             ddfuzz: env!("CARGO_PKG_VERSION").to_owned(),
             cache: Caching::default(),
             learn_limit: false,
+            test: None,
+            call: None,
             input: None,
             seed: None,
         }

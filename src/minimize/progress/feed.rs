@@ -45,6 +45,9 @@ impl Progress {
                 self.baseline.hits += failed;
                 let cpu = check.cpu_us.filter(|_| fails).map(Duration::from_micros);
                 self.slowest = self.slowest.max(cpu);
+                if self.by_script && fails {
+                    self.slept = self.slept.max(Some(Duration::from_micros(check.us)));
+                }
                 self.slow |= check.cut_off == Some(CutOff::Time);
                 self.stage = match judge(self.baseline, self.slow) {
                     Baseline::Open => Stage::Baseline,
