@@ -7,10 +7,11 @@ use std::time::Duration;
 use super::error::CampaignError;
 use super::ledger::lock;
 use crate::delta::Caching;
-use crate::exec::{Freshness, Target, Way, start};
+use crate::exec::{ExecError, Freshness, Target, Way, start};
 use crate::minimize::log::{KeyRecord, StartLine, TargetRecord};
 use crate::minimize::{
-    Claim, Counts, CrashOracle, Held, Journal, MinimizeError, Minimized, OnSlip, Options, minimize,
+    BoxedOracle, Claim, Counts, CrashOracle, Held, Journal, MinimizeError, Minimized, OnSlip,
+    Options, OracleError, Workers, minimize, minimize_by_workers,
 };
 use crate::store::{self, Entry, EntryId, Kind, Store, StoreError};
 use crate::triage::{Crash, Found, Triager};
@@ -37,6 +38,8 @@ pub struct Minimizing {
     pub no_cache: bool,
     /// The campaign's seed, for the log.
     pub seed: Option<u64>,
+    /// Workers of one minimization; no result depends on their number.
+    pub jobs: usize,
 }
 
 /// How the minimization of one entry ended.
@@ -60,6 +63,7 @@ impl Minimizing {
             log_inputs: false,
             no_cache: false,
             seed: None,
+            jobs: 1,
         }
     }
 
@@ -80,7 +84,7 @@ impl Minimizing {
     ///
     /// # Errors
     /// When the target cannot be started.
-    pub fn oracle(&self, held: impl Into<Held>) -> Result<CrashOracle, CampaignError> {
+    pub fn oracle(&self, held: impl Into<Held>) -> Result<CrashOracle, ExecError> {
         let (target, way) = (self.target.clone(), self.way);
         let executor = start(&target, Some(way), Freshness::Shared)?.executor;
         let triager = Triager::of_target(&target, way)?;
@@ -99,6 +103,27 @@ impl Minimizing {
             held.into(),
             crash_exit,
         ))
+    }
+
+    /// Minimizes `input`, which crashes as `held` says, by as many workers as there shall be.
+    ///
+    /// # Errors
+    /// As [`minimize`]; when the target cannot be started.
+    pub fn minimize(
+        &self,
+        input: &[u8],
+        held: impl Into<Held>,
+        journal: &mut Journal,
+        options: &mut Options<'_>,
+    ) -> Result<Minimized, MinimizeError> {
+        let held = held.into();
+        let mut first = self.oracle(held.clone()).map_err(OracleError::from)?;
+        if self.jobs <= 1 {
+            return minimize(input, &mut first, journal, options);
+        }
+        let make = || Ok(Box::new(self.oracle(held.clone())?) as BoxedOracle);
+        let workers = Workers::new(Box::new(first), &make, self.jobs);
+        minimize_by_workers(input, workers, journal, options)
     }
 
     /// The first line of the log of `input`, which crashes as `crash` says.
@@ -132,7 +157,6 @@ impl Minimizing {
         let entry = entry_of(&lock(store), id)?;
         let input = entry.original_bytes()?;
         let start = self.start_line(&input, &entry.crash);
-        let mut oracle = self.oracle(&entry.crash)?;
         let mut journal = Journal::resume(&entry.log(), start).map_err(MinimizeError::from)?;
         let start = journal.start().clone();
         let mut options = Options {
@@ -140,7 +164,7 @@ impl Minimizing {
             on_slip: file_slips(store, id),
             ..self.options(stop)
         };
-        let minimized = minimize(&input, &mut oracle, &mut journal, &mut options)?;
+        let minimized = self.minimize(&input, &entry.crash, &mut journal, &mut options)?;
         drop(options);
         self.keep(store, id, &minimized)?;
         Ok(Finished { start, minimized })
@@ -198,7 +222,7 @@ fn file_slips<'a>(store: &'a Mutex<Store>, id: &'a EntryId) -> OnSlip<'a> {
         };
         let found = Found::Slip {
             of: id.hash().to_owned(),
-            test: test.unwrap_or(0),
+            test,
         };
         let crash = Crash {
             found: Some(found),

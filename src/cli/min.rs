@@ -7,14 +7,14 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::run::campaign_of;
+use super::run::{campaign_of, processors};
 use super::target::{TargetArgs, install_bundled};
 use super::{Exit, Failure, Output, amounts, signals};
 use crate::campaign::{Finished, Minimizing};
 use crate::exec::{Target, Way};
 use crate::files::{FileError, atomic};
 use crate::minimize::log::{OsText, StartLine};
-use crate::minimize::{Journal, MinRecord, MinimizeError, Options, SlipRecord, minimize};
+use crate::minimize::{Journal, MinRecord, MinimizeError, Options, SlipRecord};
 use crate::report::{hexdump, size};
 use crate::store::{Kind, Store, hash_of};
 use crate::triage::{Crash, Found, Triager, Verdict};
@@ -49,7 +49,8 @@ pub struct Args {
     /// Test a text again that another configuration gave before, as the papers count
     #[arg(long)]
     no_cache: bool,
-    /// Workers, on whose number no result depends; tests run one after another so far
+    /// Workers, which run tests ahead; no result depends on their number [default: the number of
+    /// processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     jobs: Option<u32>,
     /// Go on with a minimization that was cut off
@@ -88,6 +89,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
             log_inputs: args.log_inputs,
             no_cache: args.no_cache,
             seed: None,
+            jobs: args.jobs.map_or_else(processors, |jobs| jobs as usize),
         },
         stop: &stop,
         args: &args,
@@ -228,7 +230,6 @@ impl Job<'_> {
         let mut journal =
             Journal::resume(log, start).map_err(|error| Failure::from(error).path(log))?;
         let start: StartLine = journal.start().clone();
-        let mut oracle = self.minimizing.oracle(&self.crash)?;
         let slips = RefCell::new(Vec::new());
         let mut options = Options {
             on_reduce: Box::new(|best| Ok(atomic::write(result, best)?)),
@@ -240,7 +241,9 @@ impl Job<'_> {
             }),
             ..self.minimizing.options(self.stop)
         };
-        let minimized = minimize(&self.input, &mut oracle, &mut journal, &mut options);
+        let minimized =
+            self.minimizing
+                .minimize(&self.input, &self.crash, &mut journal, &mut options);
         let minimized = minimized.map_err(|error| {
             if !begun && matches!(error, MinimizeError::NotFailing { .. }) {
                 // Nothing was tested, and the log would be in the way of the same command. That it
@@ -332,7 +335,8 @@ fn slip_on_file(result: &Path, slip: &SlipRecord, kept: &[PathBuf]) -> SlipRecor
         .flatten()
         .flatten()
         .map(|e| e.path());
-    let file = kept.iter().cloned().chain(before).find(named);
+    // The last of the same keys: that of a test of the log comes behind one that was run ahead.
+    let file = kept.iter().rev().cloned().chain(before).find(named);
     SlipRecord {
         file: file.as_deref().and_then(text_of),
         ..slip.clone()

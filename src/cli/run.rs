@@ -143,6 +143,7 @@ fn settings(args: &Args, target: Target, way: Way, seed: u64, known: BTreeSet<St
             log_inputs: args.log_inputs,
             no_cache: false,
             seed: Some(seed),
+            jobs: 1,
         },
         known,
     }

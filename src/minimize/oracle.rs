@@ -133,4 +133,15 @@ pub trait Oracle {
     /// # Errors
     /// As `ask`.
     fn ask_fresh(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError>;
+
+    /// The whole record of a slip. Asked where the first slip with its keys has none, because
+    /// another oracle of the same failure, or another test, met them earlier. `None` where there
+    /// is none, or where the crash is not seen again.
+    ///
+    /// # Errors
+    /// As `ask`.
+    fn record(&mut self, slip: &Slip) -> Result<Option<Box<Crash>>, OracleError> {
+        let _ = slip;
+        Ok(None)
+    }
 }
