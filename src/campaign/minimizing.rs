@@ -121,7 +121,7 @@ impl Minimizing {
         if self.jobs <= 1 {
             return minimize(input, &mut first, journal, options);
         }
-        let make = || Ok(Box::new(self.oracle(held.clone())?) as BoxedOracle);
+        let make = || Ok(Box::new(self.oracle(held.clone())?) as BoxedOracle<'_>);
         let workers = Workers::new(Box::new(first), &make, self.jobs);
         minimize_by_workers(input, workers, journal, options)
     }

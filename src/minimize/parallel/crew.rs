@@ -29,9 +29,9 @@ struct Forecast {
 }
 
 /// Answers questions in their order, and has what comes next run meanwhile.
-pub(super) struct Crew<'scope, 'env> {
+pub(super) struct Crew<'scope, 'env, 'o> {
     scope: &'scope Scope<'scope, 'env>,
-    workers: &'env Workers<'env>,
+    workers: &'env Workers<'o>,
     queue: &'env Queue,
     to_us: Sender<Report>,
     reports: Receiver<Report>,
@@ -43,13 +43,13 @@ pub(super) struct Crew<'scope, 'env> {
     pace: Pace,
 }
 
-impl<'scope, 'env> Crew<'scope, 'env> {
+impl<'scope, 'env, 'o> Crew<'scope, 'env, 'o> {
     /// A crew whose threads are started in `scope` when there is something for them to do.
     pub fn new(
         scope: &'scope Scope<'scope, 'env>,
-        workers: &'env Workers<'env>,
+        workers: &'env Workers<'o>,
         queue: &'env Queue,
-    ) -> Crew<'scope, 'env> {
+    ) -> Crew<'scope, 'env, 'o> {
         let (to_us, reports) = unbounded();
         Crew {
             scope,
@@ -198,7 +198,7 @@ impl<'scope, 'env> Crew<'scope, 'env> {
     }
 }
 
-impl Judge for Crew<'_, '_> {
+impl Judge for Crew<'_, '_, '_> {
     fn answer(
         &mut self,
         progress: &Progress,
@@ -257,7 +257,7 @@ impl Judge for Crew<'_, '_> {
     }
 }
 
-impl Drop for Crew<'_, '_> {
+impl Drop for Crew<'_, '_, '_> {
     fn drop(&mut self) {
         self.queue.close();
     }

@@ -26,10 +26,10 @@ use crew::Crew;
 use queue::Queue;
 
 /// An oracle that a worker can take into its thread.
-pub type BoxedOracle = Box<dyn Oracle + Send>;
+pub type BoxedOracle<'a> = Box<dyn Oracle + Send + 'a>;
 
 /// Makes one more oracle for the same failure; it is called in the thread of a worker.
-pub type MakeOracle<'a> = dyn Fn() -> Result<BoxedOracle, OracleError> + Sync + 'a;
+pub type MakeOracle<'a> = dyn Fn() -> Result<BoxedOracle<'a>, OracleError> + Sync + 'a;
 
 /// Handing a test to another thread and its answer back takes some 20 µs of both; where a test
 /// costs ten times as much, running ahead begins to pay.
@@ -37,7 +37,7 @@ const WORTH: Duration = Duration::from_micros(200);
 
 /// The workers of one minimization.
 pub struct Workers<'a> {
-    first: Mutex<BoxedOracle>,
+    first: Mutex<BoxedOracle<'a>>,
     make: &'a MakeOracle<'a>,
     jobs: usize,
     worth: Duration,
@@ -47,7 +47,7 @@ impl<'a> Workers<'a> {
     /// As many workers as `jobs`, at least one. `first` answers by itself as long as tests are
     /// cheap, and is the oracle of the first worker after that; the others make their own. A
     /// worker that cannot make one is missing, and no failure.
-    pub fn new(first: BoxedOracle, make: &'a MakeOracle<'a>, jobs: usize) -> Workers<'a> {
+    pub fn new(first: BoxedOracle<'a>, make: &'a MakeOracle<'a>, jobs: usize) -> Workers<'a> {
         Workers {
             first: Mutex::new(first),
             make,

@@ -23,17 +23,17 @@ pub(super) enum Report {
 }
 
 /// The oracle of a worker.
-pub(super) enum Source<'a> {
+pub(super) enum Source<'a, 'o> {
     /// The one that also answers where nothing is run ahead.
-    First(&'a Mutex<BoxedOracle>),
+    First(&'a Mutex<BoxedOracle<'o>>),
     /// One that the worker makes in its own thread, where it is also dropped: processes may be
     /// bound to the thread that started them.
-    Made(&'a MakeOracle<'a>),
+    Made(&'a MakeOracle<'o>),
 }
 
 /// Takes jobs until there are none left, or until the oracle fails: what it answers after that
 /// would be worth nothing, and whoever needs the answer asks the first oracle again.
-pub(super) fn work(source: Source<'_>, queue: &Queue, reports: Sender<Report>) {
+pub(super) fn work(source: Source<'_, '_>, queue: &Queue, reports: Sender<Report>) {
     let mut post = Post { reports, job: None };
     let mut made;
     let mut ask: Box<dyn FnMut(Asking<'_>) -> Result<Answer, OracleError>> = match source {
