@@ -92,6 +92,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
             jobs: args.jobs.map_or_else(processors, |jobs| jobs as usize),
         },
         stop: &stop,
+        output,
         args: &args,
         crash,
         input,
@@ -216,6 +217,7 @@ fn with_ending(path: &Path, ending: &str) -> PathBuf {
 struct Job<'a> {
     minimizing: Minimizing,
     stop: &'a AtomicBool,
+    output: &'a Output,
     args: &'a Args,
     crash: Crash,
     input: Vec<u8>,
@@ -263,6 +265,12 @@ impl Job<'_> {
             .iter()
             .map(|slip| slip_on_file(result, slip, &slips.borrow()))
             .collect();
+        let listed = |path: &Path| record.slips.iter().any(|slip| is_of(path, slip));
+        for path in slips.borrow().iter().filter(|path| !listed(path)) {
+            let path = path.display();
+            self.output
+                .say(&format!("kept {path}: another crash, by a test run ahead"));
+        }
         Ok((Finished { start, minimized }, record))
     }
 
@@ -322,13 +330,16 @@ fn keep_slip(
     Ok(path)
 }
 
+/// Whether a file is named by these keys.
+fn is_of(path: &Path, slip: &SlipRecord) -> bool {
+    let begins = format!("{}-{}-", slip.major, slip.minor);
+    path.file_name()
+        .is_some_and(|name| name.to_string_lossy().starts_with(&begins))
+}
+
 /// The slip with its file, also where it was kept before a resume.
 fn slip_on_file(result: &Path, slip: &SlipRecord, kept: &[PathBuf]) -> SlipRecord {
-    let begins = format!("{}-{}-", slip.major, slip.minor);
-    let named = |path: &PathBuf| {
-        path.file_name()
-            .is_some_and(|name| name.to_string_lossy().starts_with(&begins))
-    };
+    let named = |path: &PathBuf| is_of(path, slip);
     let folder = with_ending(result, ".slips");
     let before = std::fs::read_dir(folder)
         .into_iter()

@@ -5,6 +5,7 @@ mod crashes;
 mod ddfuzz;
 mod errors;
 mod hostile;
+mod jobs;
 mod json;
 mod log;
 mod merge;
