@@ -15,7 +15,7 @@ use super::queue::Queue;
 use super::worker::{Report, Source, work};
 use crate::minimize::judge::Judge;
 use crate::minimize::progress::{Progress, Prospect};
-use crate::minimize::question::Question;
+use crate::minimize::question::{Manner, Question};
 use crate::minimize::{Answer, OracleError, Slip};
 use crate::triage::Crash;
 
@@ -90,10 +90,13 @@ impl<'scope, 'env, 'o> Crew<'scope, 'env, 'o> {
 
     fn take(&mut self, report: Report) {
         match report {
-            Report::Done { id, answer, cost } => {
-                if let Some(manner) = self.manner_of(id) {
-                    self.pace.note(manner, cost);
-                }
+            Report::Done {
+                id,
+                answer,
+                fresh,
+                cost,
+            } => {
+                self.pace.note(fresh, cost);
                 self.jobs.enter(id, answer);
             }
             Report::Gone => {
@@ -104,13 +107,6 @@ impl<'scope, 'env, 'o> Crew<'scope, 'env, 'o> {
                 }
             }
         }
-    }
-
-    /// Whether the job of this number, if it is expected, runs in a fresh process.
-    fn manner_of(&self, id: u64) -> Option<bool> {
-        let jobs = &self.forecast.as_ref()?.jobs;
-        let found = jobs.iter().find(|job| job.1 == id);
-        found.map(|job| job.0.manner.is_fresh())
     }
 
     /// Forgets what was thought to come.
@@ -224,7 +220,8 @@ impl Judge for Crew<'_, '_, '_> {
             None => self.by_hand(progress)?,
         };
         if let Some(answer) = &answer {
-            if let Some(asked) = progress.course().asked() {
+            if let (Manner::Test { .. }, Some(asked)) = (question.manner, progress.course().asked())
+            {
                 self.guess.learn(asked.rule(), answer.outcome);
             }
             if question.manner.turns_at(answer.outcome) {

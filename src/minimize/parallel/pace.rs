@@ -10,6 +10,8 @@ const LAST: usize = 9;
 #[derive(Debug)]
 pub(super) struct Pace {
     worth: Duration,
+    /// Whether tests are run ahead now.
+    ahead: bool,
     fast: VecDeque<Duration>,
     fresh: VecDeque<Duration>,
 }
@@ -19,6 +21,7 @@ impl Pace {
     pub fn new(worth: Duration) -> Pace {
         Pace {
             worth,
+            ahead: false,
             fast: VecDeque::new(),
             fresh: VecDeque::new(),
         }
@@ -37,13 +40,19 @@ impl Pace {
     }
 
     /// Whether running ahead is worth it now. As long as nothing is known it is not, unless it
-    /// always is. Fresh processes cost at least as much as others.
-    pub fn is_worth_it(&self, fresh: bool) -> bool {
+    /// always is. Fresh processes cost at least as much as others. Once begun it goes on down to
+    /// half the cost, because each beginning takes a clone of the search.
+    pub fn is_worth_it(&mut self, fresh: bool) -> bool {
         let median = match fresh {
             true => median(&self.fresh).or_else(|| median(&self.fast)),
             false => median(&self.fast),
         };
-        median.unwrap_or_default() >= self.worth
+        let least = match self.ahead {
+            true => self.worth / 2,
+            false => self.worth,
+        };
+        self.ahead = median.unwrap_or_default() >= least;
+        self.ahead
     }
 }
 
@@ -68,10 +77,16 @@ mod tests {
         assert!(!pace.is_worth_it(false) && !pace.is_worth_it(true));
         pace.note(true, Duration::from_micros(700));
         assert!(!pace.is_worth_it(false) && pace.is_worth_it(true));
-        for _ in 0..LAST {
-            pace.note(false, Duration::from_micros(300));
-        }
-        assert!(pace.is_worth_it(false));
+    }
+
+    #[test]
+    fn what_has_begun_does_not_end_for_a_little_less() {
+        let mut pace = Pace::new(Duration::from_micros(200));
+        let worth = [199, 200, 101, 99, 101].map(|cost| {
+            (0..LAST).for_each(|_| pace.note(false, Duration::from_micros(cost)));
+            pace.is_worth_it(false)
+        });
+        assert_eq!(worth, [false, true, true, false, false]);
     }
 
     #[test]

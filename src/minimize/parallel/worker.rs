@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use crossbeam::channel::Sender;
 
-use super::queue::Queue;
+use super::queue::{Job, Queue};
 use super::{BoxedOracle, MakeOracle};
-use crate::minimize::{Answer, Oracle, OracleError};
+use crate::minimize::{Answer, OracleError};
 
 /// What a worker tells.
 #[derive(Debug)]
@@ -16,13 +16,16 @@ pub(super) enum Report {
     Done {
         id: u64,
         answer: Option<Answer>,
+        /// Whether it ran in a fresh process.
+        fresh: bool,
+        /// Wall time.
         cost: Duration,
     },
     /// The worker is gone.
     Gone,
 }
 
-/// The oracle of a worker.
+/// Where the oracle of a worker comes from.
 pub(super) enum Source<'a, 'o> {
     /// The one that also answers where nothing is run ahead.
     First(&'a Mutex<BoxedOracle<'o>>),
@@ -31,31 +34,40 @@ pub(super) enum Source<'a, 'o> {
     Made(&'a MakeOracle<'o>),
 }
 
+/// The oracle of a worker.
+enum Mine<'a, 'o> {
+    First(&'a Mutex<BoxedOracle<'o>>),
+    Made(BoxedOracle<'o>),
+}
+
+impl Mine<'_, '_> {
+    fn answer(&mut self, job: &Job) -> Result<Answer, OracleError> {
+        match self {
+            Mine::First(first) => {
+                let mut first = first.lock().unwrap_or_else(PoisonError::into_inner);
+                job.manner.put(first.as_mut(), &job.text)
+            }
+            Mine::Made(made) => job.manner.put(made.as_mut(), &job.text),
+        }
+    }
+}
+
 /// Takes jobs until there are none left, or until the oracle fails: what it answers after that
 /// would be worth nothing, and whoever needs the answer asks the first oracle again.
 pub(super) fn work(source: Source<'_, '_>, queue: &Queue, reports: Sender<Report>) {
     let mut post = Post { reports, job: None };
-    let mut made;
-    let mut ask: Box<dyn FnMut(Asking<'_>) -> Result<Answer, OracleError>> = match source {
-        Source::First(first) => Box::new(move |asking| {
-            asking(
-                first
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .as_mut(),
-            )
-        }),
-        Source::Made(make) => {
+    let mut oracle = match source {
+        Source::First(first) => Mine::First(first),
+        Source::Made(make) => match make() {
+            Ok(made) => Mine::Made(made),
             // Fewer workers are no failure.
-            let Ok(oracle) = make() else { return };
-            made = oracle;
-            Box::new(|asking| asking(made.as_mut()))
-        }
+            Err(_) => return,
+        },
     };
     while let Some(job) = queue.take() {
-        post.job = Some(job.id);
+        post.job = Some((job.id, job.manner.is_fresh()));
         let began = Instant::now();
-        let answer = ask(&mut |oracle| job.manner.put(oracle, &job.text)).ok();
+        let answer = oracle.answer(&job).ok();
         let cost = began.elapsed();
         if let Some(answer) = &answer
             && job.manner.turns_at(answer.outcome)
@@ -70,20 +82,24 @@ pub(super) fn work(source: Source<'_, '_>, queue: &Queue, reports: Sender<Report
     }
 }
 
-type Asking<'a> = &'a mut dyn FnMut(&mut dyn Oracle) -> Result<Answer, OracleError>;
-
 /// The way to whoever waits for answers. It says so when the worker is gone, by a panic too, so
 /// that nobody waits for ever.
 struct Post {
     reports: Sender<Report>,
-    job: Option<u64>,
+    /// The job under way, and whether in a fresh process.
+    job: Option<(u64, bool)>,
 }
 
 impl Post {
     fn done(&mut self, answer: Option<Answer>, cost: Duration) {
-        if let Some(id) = self.job.take() {
+        if let Some((id, fresh)) = self.job.take() {
             // Nobody listens only when all is over.
-            let _ = self.reports.send(Report::Done { id, answer, cost });
+            let _ = self.reports.send(Report::Done {
+                id,
+                answer,
+                fresh,
+                cost,
+            });
         }
     }
 }
