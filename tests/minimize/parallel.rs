@@ -18,6 +18,8 @@ use crate::scripted::{outcomes, run_with, start, start_by, start_caching};
 const INPUT: &[u8] = b"12345678abcd";
 const JOBS: [usize; 3] = [1, 2, 7];
 
+type Shape = dyn Fn(&[u8]) -> Outcome + Sync;
+
 fn of_one(result: &Minimized) -> Minimized {
     let counts = Counts {
         speculative: 0,
@@ -31,7 +33,7 @@ fn of_one(result: &Minimized) -> Minimized {
 
 #[test]
 fn any_number_of_workers_writes_the_log_of_one_by_every_search() {
-    let shapes: [(&str, &(dyn Fn(&[u8]) -> Outcome + Sync)); 3] = [
+    let shapes: [(&str, &Shape); 3] = [
         ("unresolved", &all_of(b"17c")),
         ("passing", &subsequence(b"36d")),
         ("odd", &odd(7, INPUT)),
@@ -242,7 +244,7 @@ fn a_crash_met_only_by_a_test_in_vain_is_handed_over_without_a_test() {
             both.wait();
             Ok(Answer::of(Outcome::Fail))
         }
-        text if text.is_empty() => Ok(Answer::of(Outcome::Pass)),
+        [] => Ok(Answer::of(Outcome::Pass)),
         _ => Ok(Answer::of(Outcome::Fail)),
     };
     let crew = Crew::new(&script);

@@ -5,6 +5,9 @@ use std::time::Duration;
 
 /// Tests that the median is of.
 const LAST: usize = 9;
+/// With fewer tests than this, a test has to cost this many times as much.
+const FEW: usize = 3;
+const SURELY: u32 = 10;
 
 /// Wall time of the last tests, those in fresh processes apart.
 #[derive(Debug)]
@@ -39,28 +42,23 @@ impl Pace {
         costs.push_back(cost);
     }
 
-    /// Whether running ahead is worth it now. As long as nothing is known it is not, unless it
-    /// always is. Fresh processes cost at least as much as others. Once begun it goes on down to
-    /// half the cost, because each beginning takes a clone of the search.
+    /// Whether running ahead is worth it now. Fresh processes cost at least as much as others. Once
+    /// begun it goes on down to half the cost, because each beginning takes a clone of the search;
+    /// and a single test that happened to wait for a processor is no reason to begin.
     pub fn is_worth_it(&mut self, fresh: bool) -> bool {
-        let median = match fresh {
-            true => median(&self.fresh).or_else(|| median(&self.fast)),
-            false => median(&self.fast),
+        let costs = match fresh && !self.fresh.is_empty() {
+            true => &self.fresh,
+            false => &self.fast,
         };
         let least = match self.ahead {
             true => self.worth / 2,
+            false if costs.len() < FEW => self.worth * SURELY,
             false => self.worth,
         };
-        self.ahead = median.unwrap_or_default() >= least;
+        let enough = costs.iter().filter(|cost| **cost >= least).count();
+        self.ahead = 2 * enough > costs.len() || least.is_zero();
         self.ahead
     }
-}
-
-/// The median, the upper one of two.
-fn median(costs: &VecDeque<Duration>) -> Option<Duration> {
-    let mut sorted: Vec<Duration> = costs.iter().copied().collect();
-    sorted.sort_unstable();
-    sorted.get(sorted.len() / 2).copied()
 }
 
 #[cfg(test)]
@@ -75,7 +73,7 @@ mod tests {
             pace.note(false, Duration::from_micros(cost));
         }
         assert!(!pace.is_worth_it(false) && !pace.is_worth_it(true));
-        pace.note(true, Duration::from_micros(700));
+        (0..FEW).for_each(|_| pace.note(true, Duration::from_micros(700)));
         assert!(!pace.is_worth_it(false) && pace.is_worth_it(true));
     }
 
@@ -87,6 +85,16 @@ mod tests {
             pace.is_worth_it(false)
         });
         assert_eq!(worth, [false, true, true, false, false]);
+    }
+
+    #[test]
+    fn one_test_is_only_believed_where_it_says_much() {
+        for (cost, worth) in [(15, false), (900, false), (2000, true)] {
+            let mut pace = Pace::new(Duration::from_micros(200));
+            assert!(!pace.is_worth_it(false));
+            pace.note(false, Duration::from_micros(cost));
+            assert_eq!(pace.is_worth_it(false), worth, "{cost}");
+        }
     }
 
     #[test]
