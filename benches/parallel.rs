@@ -17,7 +17,7 @@ use ddfuzz::delta::Outcome;
 use ddfuzz::exec::{Program, Target, Way};
 use ddfuzz::minimize::log::{LogWriter, StartLine, TargetRecord};
 use ddfuzz::minimize::{
-    Answer, BoxedOracle, Journal, Kind, Minimized, Options, Oracle, OracleError, Workers, minimize,
+    Answer, BoxedOracle, Journal, Kind, Minimized, Options, Oracle, OracleError, Workers,
     minimize_by_workers,
 };
 use ddfuzz::triage::{Crash, Triager, Verdict};
@@ -164,7 +164,7 @@ fn thread_cpu() -> Duration {
 }
 
 impl Burning {
-    fn minimize(mut self, input: &[u8], jobs: usize) -> Minimized {
+    fn minimize(self, input: &[u8], jobs: usize) -> Minimized {
         let target = Target::new(Program::Bundled("ul".to_owned()));
         let record = TargetRecord::new(&target, Way::Mock);
         let start = StartLine::new(input, "ddmin", record, None, target.limits);
@@ -173,13 +173,8 @@ impl Burning {
         let mut journal = Journal::begin(start, log).expect("a log");
         let mut options = Options::default();
         let make = || Ok(Box::new(self) as BoxedOracle<'_>);
-        let result = match jobs {
-            1 => minimize(input, &mut self, &mut journal, &mut options),
-            _ => {
-                let workers = Workers::new(Box::new(self), &make, jobs);
-                minimize_by_workers(input, workers, &mut journal, &mut options)
-            }
-        };
+        let workers = Workers::new(Box::new(self), &make, jobs);
+        let result = minimize_by_workers(input, workers, &mut journal, &mut options);
         result.expect("a result")
     }
 }

@@ -11,7 +11,7 @@ use crate::exec::{ExecError, Freshness, Target, Way, start};
 use crate::minimize::log::{KeyRecord, StartLine, TargetRecord};
 use crate::minimize::{
     BoxedOracle, Claim, Counts, CrashOracle, Held, Journal, MinimizeError, Minimized, OnSlip,
-    Options, OracleError, Workers, minimize, minimize_by_workers,
+    Options, OracleError, Workers, minimize_by_workers,
 };
 use crate::store::{self, Entry, EntryId, Kind, Store, StoreError};
 use crate::triage::{Crash, Found, Triager};
@@ -108,7 +108,7 @@ impl Minimizing {
     /// Minimizes `input`, which crashes as `held` says, by as many workers as there shall be.
     ///
     /// # Errors
-    /// As [`minimize`]; when the target cannot be started.
+    /// As [`minimize_by_workers`]; when the target cannot be started.
     pub fn minimize(
         &self,
         input: &[u8],
@@ -117,10 +117,7 @@ impl Minimizing {
         options: &mut Options<'_>,
     ) -> Result<Minimized, MinimizeError> {
         let held = held.into();
-        let mut first = self.oracle(held.clone()).map_err(OracleError::from)?;
-        if self.jobs <= 1 {
-            return minimize(input, &mut first, journal, options);
-        }
+        let first = self.oracle(held.clone()).map_err(OracleError::from)?;
         let make = || Ok(Box::new(self.oracle(held.clone())?) as BoxedOracle<'_>);
         let workers = Workers::new(Box::new(first), &make, self.jobs);
         minimize_by_workers(input, workers, journal, options)

@@ -14,6 +14,7 @@ use super::pace::Pace;
 use super::queue::Queue;
 use super::worker::{Report, Source, work};
 use crate::minimize::judge::Judge;
+use crate::minimize::log::What;
 use crate::minimize::progress::{Progress, Prospect};
 use crate::minimize::question::{Manner, Question};
 use crate::minimize::{Answer, OracleError, Slip};
@@ -206,8 +207,12 @@ impl Judge for Crew<'_, '_, '_> {
         let Some(question) = progress.question() else {
             return Ok(None);
         };
-        let left = left.map_or(usize::MAX, |left| left.try_into().unwrap_or(usize::MAX));
-        let room = (AHEAD * self.workers.jobs).min(left.max(1));
+        let most = AHEAD * self.workers.jobs;
+        let room = match (question.manner, left.map(usize::try_from)) {
+            // Confirmations are no tests.
+            (Manner::Check(What::Confirm), _) | (_, None | Some(Err(_))) => most,
+            (_, Some(Ok(left))) => most.min(left.max(1)),
+        };
         let answer = match self.pace.is_worth_it(question.manner.is_fresh()) {
             true => self.by_job(question, progress, room),
             false => {

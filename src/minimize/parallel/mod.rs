@@ -20,7 +20,7 @@ mod worker;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use super::driver::drive;
+use super::driver::{drive, minimize};
 use super::{Journal, MinimizeError, Minimized, Options, Oracle, OracleError};
 use crew::Crew;
 use queue::Queue;
@@ -44,7 +44,7 @@ pub struct Workers<'a> {
 }
 
 impl<'a> Workers<'a> {
-    /// As many workers as `jobs`, at least one. `first` answers by itself as long as tests are
+    /// As many workers as `jobs`; one runs nothing ahead. `first` answers by itself as long as tests are
     /// cheap, and is the oracle of the first worker after that; the others make their own. A
     /// worker that cannot make one is missing, and no failure.
     pub fn new(first: BoxedOracle<'a>, make: &'a MakeOracle<'a>, jobs: usize) -> Workers<'a> {
@@ -67,7 +67,7 @@ impl<'a> Workers<'a> {
     }
 }
 
-/// Minimizes as [`minimize`](super::minimize), by several workers. The lines of the log, the result
+/// Minimizes as [`minimize`], by several workers. The lines of the log, the result
 /// and its counts are the same for any number of them, but for times and
 /// [`Counts::speculative`](super::Counts::speculative).
 ///
@@ -82,6 +82,11 @@ pub fn minimize_by_workers(
     journal: &mut Journal,
     options: &mut Options<'_>,
 ) -> Result<Minimized, MinimizeError> {
+    if workers.jobs == 1 {
+        let mut first = workers.first.into_inner();
+        let first = first.as_mut().unwrap_or_else(|poisoned| poisoned.get_mut());
+        return minimize(input, first.as_mut(), journal, options);
+    }
     let queue = Queue::default();
     let workers = &workers;
     std::thread::scope(|scope| {
