@@ -7,11 +7,11 @@ use std::time::Duration;
 use super::error::CampaignError;
 use super::ledger::lock;
 use crate::delta::Caching;
-use crate::exec::{Ended, Freshness, Target, TimeLimit, Way, start};
+use crate::exec::{Ended, ExecError, Freshness, Target, TimeLimit, Way, start};
 use crate::minimize::log::{KeyRecord, StartLine, TargetRecord};
 use crate::minimize::{
-    Claim, Counts, CrashOracle, Held, Journal, MinimizeError, Minimized, OnSlip, Options, PATIENCE,
-    minimize,
+    BoxedOracle, Claim, Counts, CrashOracle, Held, Journal, MinimizeError, Minimized, OnSlip,
+    Options, OracleError, PATIENCE, Workers, minimize_by_workers,
 };
 use crate::store::{self, Entry, EntryId, Kind, Store, StoreError};
 use crate::triage::{Crash, Found, Triager};
@@ -38,6 +38,8 @@ pub struct Minimizing {
     /// Whether the limit on the time of a run is learned from the runs of the input; not where
     /// the user has set one.
     pub learn_limit: bool,
+    /// Workers of one minimization; no result depends on their number.
+    pub jobs: usize,
 }
 
 /// How the minimization of one entry ended.
@@ -62,6 +64,7 @@ impl Minimizing {
             no_cache: false,
             seed: None,
             learn_limit: true,
+            jobs: 1,
         }
     }
 
@@ -82,7 +85,7 @@ impl Minimizing {
     ///
     /// # Errors
     /// When the target cannot be started.
-    pub fn oracle(&self, held: impl Into<Held>) -> Result<CrashOracle, CampaignError> {
+    pub fn oracle(&self, held: impl Into<Held>) -> Result<CrashOracle, ExecError> {
         let (target, way) = (self.target.clone(), self.way);
         let executor = start(&target, Some(way), Freshness::Shared)?.executor;
         let triager = Triager::of_target(&target, way)?;
@@ -99,6 +102,24 @@ impl Minimizing {
             true => oracle,
             false => oracle.with_fixed_time(),
         })
+    }
+
+    /// Minimizes `input`, which crashes as `held` says, by as many workers as there shall be.
+    ///
+    /// # Errors
+    /// As [`minimize_by_workers`]; when the target cannot be started.
+    pub fn minimize(
+        &self,
+        input: &[u8],
+        held: impl Into<Held>,
+        journal: &mut Journal,
+        options: &mut Options<'_>,
+    ) -> Result<Minimized, MinimizeError> {
+        let held = held.into();
+        let first = self.oracle(held.clone()).map_err(OracleError::from)?;
+        let make = || Ok(Box::new(self.oracle(held.clone())?) as BoxedOracle<'_>);
+        let workers = Workers::new(Box::new(first), &make, self.jobs);
+        minimize_by_workers(input, workers, journal, options)
     }
 
     /// The first line of the log of `input`, which crashes as `crash` says.
@@ -148,7 +169,6 @@ impl Minimizing {
         let entry = entry_of(&lock(store), id)?;
         let input = entry.original_bytes()?;
         let start = self.start_line(&input, &entry.crash);
-        let mut oracle = self.oracle(&entry.crash)?;
         let mut journal = Journal::resume(&entry.log(), start).map_err(MinimizeError::from)?;
         let start = journal.start().clone();
         let mut options = Options {
@@ -156,7 +176,7 @@ impl Minimizing {
             on_slip: file_slips(store, id),
             ..options
         };
-        let minimized = minimize(&input, &mut oracle, &mut journal, &mut options)?;
+        let minimized = self.minimize(&input, &entry.crash, &mut journal, &mut options)?;
         drop(options);
         self.keep(store, id, &minimized)?;
         Ok(Finished { start, minimized })
@@ -214,7 +234,7 @@ fn file_slips<'a>(store: &'a Mutex<Store>, id: &'a EntryId) -> OnSlip<'a> {
         };
         let found = Found::Slip {
             of: id.hash().to_owned(),
-            test: test.unwrap_or(0),
+            test,
         };
         let crash = Crash {
             found: Some(found),

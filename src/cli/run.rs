@@ -144,6 +144,7 @@ fn settings(args: &Args, target: Target, way: Way, seed: u64, known: BTreeSet<St
             no_cache: false,
             seed: Some(seed),
             learn_limit: args.target.timeout.is_none(),
+            jobs: 1,
         },
         known,
     }

@@ -82,6 +82,11 @@ impl Course {
         &self.text
     }
 
+    /// By which rule tests are answered without a run.
+    pub fn caching(&self) -> Caching {
+        self.cache.caching()
+    }
+
     /// Number of tests answered.
     pub fn tests(&self) -> u64 {
         self.tests
@@ -117,14 +122,9 @@ impl Course {
             .take()
             .filter(|asked| asked.candidate == candidate);
         let asked = known.unwrap_or_else(|| {
-            candidate.write_into(&self.original, &self.best, &mut self.text);
-            let hash = ContentHash::of(&self.text);
-            // The proof asks again what proves nothing, in a fresh process and with more patience.
-            let again = phase.is_some() && self.unproven.contains(&hash);
-            let hit = match again {
-                true => None,
-                false => self.cache.lookup(candidate.config, hash.text_id()),
-            };
+            let mut text = std::mem::take(&mut self.text);
+            let (hash, hit) = self.look_up(&candidate, phase, &mut text);
+            self.text = text;
             Asked {
                 candidate,
                 hash,
@@ -133,6 +133,24 @@ impl Course {
             }
         });
         self.asked.insert(asked)
+    }
+
+    /// Writes the text of a candidate, and says what is known of it.
+    pub fn look_up(
+        &self,
+        candidate: &Candidate,
+        phase: Option<Phase>,
+        text: &mut Vec<u8>,
+    ) -> (ContentHash, Option<Hit>) {
+        candidate.write_into(&self.original, &self.best, text);
+        let hash = ContentHash::of(text);
+        // The proof asks again what proves nothing, in a fresh process and with more patience.
+        let again = phase.is_some() && self.unproven.contains(&hash);
+        let hit = match again {
+            true => None,
+            false => self.cache.lookup(candidate.config, hash.text_id()),
+        };
+        (hash, hit)
     }
 
     /// The candidate that waits for its answer.
@@ -293,15 +311,30 @@ impl Asked {
 
     /// Which key has to stay.
     pub fn kind(&self) -> Kind {
-        match self.candidate.edit {
-            Edit::Cut(_) | Edit::Keep(_) => Kind::Deleting,
-            Edit::Set(_) => Kind::Rewriting,
-        }
+        kind_of(&self.candidate.edit)
+    }
+
+    /// Hash of its text.
+    pub fn hash(&self) -> ContentHash {
+        self.hash
+    }
+
+    /// The rule that made it.
+    pub fn rule(&self) -> Rule {
+        self.candidate.rule
     }
 
     /// Whether it belongs to the proof, and needs a fresh process.
     pub fn in_proof(&self) -> bool {
         self.phase == Some(Phase::Proof)
+    }
+}
+
+/// Which key has to stay where a candidate is made so.
+pub(super) fn kind_of(edit: &Edit) -> Kind {
+    match edit {
+        Edit::Cut(_) | Edit::Keep(_) => Kind::Deleting,
+        Edit::Set(_) => Kind::Rewriting,
     }
 }
 

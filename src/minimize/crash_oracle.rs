@@ -244,6 +244,14 @@ impl Oracle for CrashOracle {
             patient.limit_time(learned.times(PATIENCE));
         }
     }
+
+    fn record(&mut self, slip: &Slip) -> Result<Option<Box<Crash>>, OracleError> {
+        let crash = self.keyer.examine(&slip.input)?;
+        if crash.is_some() {
+            self.examined.insert(slip.keys);
+        }
+        Ok(crash)
+    }
 }
 
 fn unresolved(cut_off: Option<CutOff>) -> Answer {

@@ -4,11 +4,12 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use super::course::Reply;
+use super::judge::{Alone, Judge};
 use super::log::{CheckLine, Line, LogError, Source, What};
 use super::options::CallbackError;
 use super::progress::{Progress, Want};
 use super::{
-    Answer, Journal, Kind, MinimizeError, Minimized, Options, Oracle, OracleError, Slip, SlipKeys,
+    Answer, Journal, MinimizeError, Minimized, Options, Oracle, OracleError, Slip, SlipKeys,
 };
 use crate::delta::Outcome;
 
@@ -18,11 +19,10 @@ const SHOWING: Duration = Duration::from_millis(100);
 /// Minimizes `input`, whose log is `journal`, with `oracle` as the judge.
 ///
 /// The input is run three times (more often where it does not fail every time), then the empty
-/// input (the axiom), then the search goes on until
-/// it ends or a budget does; what its own outcomes do not prove is tested in fresh processes, and
-/// the result is confirmed three times likewise. Every run is a line of the log. Lines that the
-/// journal held already are taken as answers first; where they end because a budget did, and this
-/// one is larger, the search goes on. Where the empty input fails, it is the result.
+/// input (the axiom), then the search goes on until it ends or a budget does; what its own outcomes
+/// do not prove is tested in fresh processes, and the result is confirmed three times likewise.
+/// Every run is a line of the log. Lines that the journal held already are taken as answers first;
+/// where they end because a budget did, and this one is larger, the search goes on. Where the empty input fails, it is the result.
 ///
 /// # Errors
 /// [`MinimizeError::NotFailing`] where no run of the input fails; [`MinimizeError::Alternating`]
@@ -36,35 +36,40 @@ pub fn minimize(
     journal: &mut Journal,
     options: &mut Options<'_>,
 ) -> Result<Minimized, MinimizeError> {
+    drive(input, &mut Alone(oracle), journal, options)
+}
+
+/// Minimizes with `judge` to answer.
+pub(super) fn drive(
+    input: &[u8],
+    judge: &mut dyn Judge,
+    journal: &mut Journal,
+    options: &mut Options<'_>,
+) -> Result<Minimized, MinimizeError> {
     let progress = Progress::new(input, journal.start())?;
     let mut driver = Driver {
         progress,
-        oracle,
+        judge,
         options,
         begin: Instant::now(),
         earlier: Duration::ZERO,
         shown: None,
         filed: HashSet::new(),
+        strayed: HashSet::new(),
     };
-    driver.go_over_past(journal)?;
-    driver.show();
-    while let Some(line) = driver.next_line_or_more()? {
-        journal.append(&line)?;
-        driver.feed(&line, None)?;
-        (driver.options.on_line)(&line);
-        driver.show();
-        if gives_new_best(&line) {
-            driver.hand_over_best()?;
-        }
+    let result = driver.go_through(journal);
+    // However it ended, no crash is lost that was met.
+    driver.judge.finish();
+    let filed = driver.file_strays();
+    match result {
+        Ok(_) | Err(MinimizeError::Interrupted { .. }) => filed.and(result),
+        Err(_) => result,
     }
-    // Nothing more is wanted only behind the end line, so that there is a result.
-    let minimized = driver.progress.minimized();
-    minimized.ok_or(MinimizeError::Log(LogError::Empty))
 }
 
 struct Driver<'a, 'o> {
     progress: Progress,
-    oracle: &'a mut dyn Oracle,
+    judge: &'a mut dyn Judge,
     options: &'a mut Options<'o>,
     begin: Instant,
     /// Time of the tests that were logged before this call.
@@ -73,9 +78,28 @@ struct Driver<'a, 'o> {
     shown: Option<Instant>,
     /// Slips handed over in this call, and whether their record was there.
     filed: HashSet<(SlipKeys, bool)>,
+    /// The same of slips that belong to no test.
+    strayed: HashSet<(SlipKeys, bool)>,
 }
 
 impl Driver<'_, '_> {
+    fn go_through(&mut self, journal: &mut Journal) -> Result<Minimized, MinimizeError> {
+        self.go_over_past(journal)?;
+        self.show();
+        while let Some(line) = self.next_line_or_more()? {
+            journal.append(&line)?;
+            self.feed(&line, None)?;
+            (self.options.on_line)(&line);
+            self.show();
+            if gives_new_best(&line) {
+                self.hand_over_best()?;
+            }
+        }
+        // Nothing more is wanted only behind the end line, so that there is a result.
+        let minimized = self.progress.minimized();
+        minimized.ok_or(MinimizeError::Log(LogError::Empty))
+    }
+
     /// Feeds the lines that the log held already.
     fn go_over_past(&mut self, journal: &mut Journal) -> Result<(), MinimizeError> {
         for (number, line) in journal.take_past() {
@@ -110,7 +134,7 @@ impl Driver<'_, '_> {
         if matches!(line, Line::Check(check) if check.what == What::Baseline)
             && let Some(limit) = self.progress.time_limit()
         {
-            self.oracle.limit_time(limit);
+            self.judge.limit_time(limit);
         }
         Ok(())
     }
@@ -138,7 +162,8 @@ impl Driver<'_, '_> {
         loop {
             let stopped = self.options.stopped();
             let spent = self.spent();
-            let asked = match self.progress.want() {
+            let executed = self.progress.course().counts.executed;
+            let what = match self.progress.want() {
                 Want::Nothing => return Ok(None),
                 Want::NotFailing { last, tries } => {
                     return Err(MinimizeError::NotFailing { last, tries });
@@ -146,24 +171,30 @@ impl Driver<'_, '_> {
                 Want::Alternating { rate } => {
                     return Err(MinimizeError::Alternating { rate });
                 }
+                Want::Write(Line::End(mut end)) => {
+                    end.tests.speculative = self.judge.finish();
+                    self.file_strays()?;
+                    return Ok(Some(Line::End(end)));
+                }
                 Want::Write(line) => return Ok(Some(line)),
-                Want::Test { asked, .. } if asked.known().is_some() => {
+                Want::Test(asked) if asked.known().is_some() => {
                     let outcome = asked.known().unwrap_or(Outcome::Unresolved);
                     return Ok(self.test_line(Source::Cache, Answer::of(outcome)));
                 }
                 _ if stopped => return Err(self.interrupted()),
-                Want::Check { what, text } => (Some(what), check(self.oracle, what, text)),
-                Want::Test { .. } if spent => {
+                Want::Check(what) => Some(what),
+                Want::Test(_) if spent => {
                     self.progress.cease();
                     continue;
                 }
-                Want::Test { asked, text } if asked.in_proof() => {
-                    (None, self.oracle.ask_fresh(text, asked.kind()))
-                }
-                Want::Test { asked, text } => (None, self.oracle.ask(text, asked.kind())),
+                Want::Test(_) => None,
             };
-            let (what, answer) = (asked.0, asked.1?);
-            self.file(answer.slip.as_ref(), what)?;
+            let left = self.options.left(executed);
+            let Some(mut answer) = self.judge.answer(&self.progress, left)? else {
+                return Ok(None);
+            };
+            self.file(answer.slip.as_mut(), what)?;
+            self.file_strays()?;
             return Ok(match what {
                 Some(what) => Some(check_line(what, &answer)),
                 None if self.progress.is_vote(answer.outcome) => {
@@ -188,11 +219,13 @@ impl Driver<'_, '_> {
     }
 
     /// Hands a slip over, once for its keys, before its line is written.
-    fn file(&mut self, slip: Option<&Slip>, what: Option<What>) -> Result<(), MinimizeError> {
+    fn file(&mut self, slip: Option<&mut Slip>, what: Option<What>) -> Result<(), MinimizeError> {
         let Some(slip) = slip else { return Ok(()) };
-        let with_record = slip.crash.is_some();
-        let known = self.filed.contains(&(slip.keys, true));
-        if known || !self.filed.insert((slip.keys, with_record)) {
+        if self.filed.contains(&(slip.keys, true)) {
+            return Ok(());
+        }
+        self.complete(slip)?;
+        if !self.filed.insert((slip.keys, slip.crash.is_some())) {
             return Ok(());
         }
         let test = match what {
@@ -200,6 +233,31 @@ impl Driver<'_, '_> {
             None => Some(self.progress.course().tests()),
         };
         (self.options.on_slip)(slip, test).map_err(not_kept("a slip"))
+    }
+
+    /// Hands over the slips of tests that were run ahead in vain, once for their keys, if no test
+    /// slipped into them before.
+    fn file_strays(&mut self) -> Result<(), MinimizeError> {
+        for mut slip in self.judge.strays() {
+            let with_record = (slip.keys, true);
+            if self.filed.contains(&with_record) || self.strayed.contains(&with_record) {
+                continue;
+            }
+            // A target that cannot be run any more is the error of a test, not of this.
+            let _ = self.complete(&mut slip);
+            if self.strayed.insert((slip.keys, slip.crash.is_some())) {
+                (self.options.on_slip)(&slip, None).map_err(not_kept("a slip"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the record, where another test than the first of its keys has it.
+    fn complete(&mut self, slip: &mut Slip) -> Result<(), OracleError> {
+        if slip.crash.is_none() {
+            slip.crash = self.judge.record(slip)?;
+        }
+        Ok(())
     }
 
     fn hand_over_best(&mut self) -> Result<(), MinimizeError> {
@@ -234,15 +292,6 @@ fn gives_new_best(line: &Line) -> bool {
         Line::Reduce(_) => true,
         Line::Check(check) => check.what == What::Axiom && check.outcome == Outcome::Fail,
         _ => false,
-    }
-}
-
-/// Runs a text aside from the search.
-fn check(oracle: &mut dyn Oracle, what: What, text: &[u8]) -> Result<Answer, OracleError> {
-    match what {
-        // The axiom proves that a result of one byte is minimal.
-        What::Confirm | What::Axiom => oracle.ask_fresh(text, Kind::Deleting),
-        What::Baseline | What::Vote => oracle.ask(text, Kind::Deleting),
     }
 }
 

@@ -33,8 +33,10 @@ pub struct Options<'a> {
     /// far after a resume. It has to write it atomically.
     pub on_reduce: OnReduce<'a>,
     /// Called once per (major, minor) with a crash that a candidate slipped into, before its line
-    /// is written. Called again after a resume
-    /// that lost the line. A slip without a record may be followed by one that has it.
+    /// is written. Called again after a resume that lost the line. A slip without a record may be
+    /// followed by one that has it. Without an index, like that of a check, is also a crash that a
+    /// test met which was run ahead in vain: once per (major, minor), and where a test of the log
+    /// slips into the same later, it is called for that as if nothing had been before.
     pub on_slip: OnSlip<'a>,
     /// Called after each line that is written.
     pub on_line: Box<dyn FnMut(&Line) + 'a>,
@@ -62,6 +64,12 @@ impl Options<'_> {
     /// Whether the caller asked to stop.
     pub(super) fn stopped(&self) -> bool {
         self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
+
+    /// How many more tests the budget allows.
+    pub(super) fn left(&self, executed: u64) -> Option<u64> {
+        self.budget_tests
+            .map(|budget| budget.saturating_sub(executed))
     }
 
     /// Whether a budget is used up.

@@ -153,4 +153,15 @@ pub trait Oracle {
     /// Limits the time of all runs from here on by what the runs of the input have taught. An
     /// oracle whose limit is not to be learned does nothing.
     fn limit_time(&mut self, _learned: TimeLimit) {}
+
+    /// The whole record of a slip. Asked where the first slip with its keys has none, because
+    /// another oracle of the same failure, or another test, met them earlier. `None` where there
+    /// is none, or where the crash is not seen again.
+    ///
+    /// # Errors
+    /// As `ask`.
+    fn record(&mut self, slip: &Slip) -> Result<Option<Box<Crash>>, OracleError> {
+        let _ = slip;
+        Ok(None)
+    }
 }

@@ -1,8 +1,11 @@
 //! How a minimization goes on: from the lines of a log to the line that comes next.
 
 mod feed;
+mod prospect;
 mod result;
 mod standing;
+
+pub(super) use prospect::Prospect;
 
 use std::time::Duration;
 
@@ -59,10 +62,10 @@ impl Votes {
 
 /// What comes next.
 pub(super) enum Want<'a> {
-    /// This text is to be run, aside from the search.
-    Check { what: What, text: &'a [u8] },
+    /// A text is to be run aside from the search: `Progress::due`.
+    Check(What),
     /// This candidate is to be tested.
-    Test { asked: &'a Asked, text: &'a [u8] },
+    Test(&'a Asked),
     /// This line follows from those before it.
     Write(Line),
     /// Nothing: the input does not fail.
@@ -212,18 +215,9 @@ impl Progress {
         }
         let course = &self.course;
         match self.stage {
-            Stage::Baseline => Want::Check {
-                what: What::Baseline,
-                text: course.original(),
-            },
-            Stage::Axiom => Want::Check {
-                what: What::Axiom,
-                text: &[],
-            },
-            Stage::Confirm => Want::Check {
-                what: What::Confirm,
-                text: course.best(),
-            },
+            Stage::Baseline => Want::Check(What::Baseline),
+            Stage::Axiom => Want::Check(What::Axiom),
+            Stage::Confirm => Want::Check(What::Confirm),
             Stage::NotFailing(last) => Want::NotFailing {
                 last,
                 tries: self.baseline.tries,
@@ -233,10 +227,7 @@ impl Progress {
             },
             Stage::End => Want::Write(Line::End(self.end_line())),
             Stage::Search | Stage::Proof => match course.asked() {
-                Some(asked) => Want::Test {
-                    asked,
-                    text: course.text(),
-                },
+                Some(asked) => Want::Test(asked),
                 None => Want::Nothing,
             },
             Stage::Over => Want::Nothing,

@@ -45,6 +45,18 @@ pub(super) fn judge(rate: Rate, slow: bool) -> Baseline {
     }
 }
 
+/// Runs of the input that are to come, if the next ones end as those before.
+pub(super) fn open_runs(rate: Rate, slow: bool) -> u64 {
+    let all = match rate {
+        Rate { hits: 0, tries: 0 } => AGREEING,
+        Rate { hits: 0, .. } if slow => NEVER_SLOW,
+        Rate { hits: 0, .. } => NEVER,
+        Rate { hits, tries } if hits == tries => AGREEING,
+        _ => ESTIMATING,
+    };
+    all.saturating_sub(rate.tries)
+}
+
 /// Runs of one candidate that miss a failure of this rate once in a thousand, at most a hundred.
 fn votes(rate: Rate) -> u64 {
     (1..MOST)
@@ -90,6 +102,20 @@ mod tests {
         assert_eq!(judge(rate(0, 12), false), Baseline::Never);
         assert_eq!(judge(rate(0, 4), true), Baseline::Open);
         assert_eq!(judge(rate(0, 5), true), Baseline::Never);
+    }
+
+    #[test]
+    fn runs_that_go_on_as_they_began_are_as_many_as_foreseen() {
+        for (hits, tries, slow) in [(0, 0, false), (2, 2, false), (0, 2, false), (0, 2, true)] {
+            let open = open_runs(rate(hits, tries), slow);
+            let next = |more| match hits == tries {
+                true => rate(hits + more, tries + more),
+                false => rate(0, tries + more),
+            };
+            assert_eq!(judge(next(open - 1), slow), Baseline::Open);
+            assert_ne!(judge(next(open), slow), Baseline::Open);
+        }
+        assert_eq!(open_runs(rate(3, 5), false), 15);
     }
 
     #[test]

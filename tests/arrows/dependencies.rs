@@ -24,7 +24,8 @@ const PLACES: &[(&str, &[&str])] = &[
     ("clap", &["cli"]),
     // The width of the terminal.
     ("console", &["cli/ui"]),
-    ("crossbeam", &["campaign"]),
+    // Workers that report to who commits: of a campaign, of a minimization.
+    ("crossbeam", &["campaign", "minimize/parallel"]),
     ("framehop", &["triage/unwind.rs"]),
     ("iced_x86", &["triage/instruction/x86_64.rs"]),
     ("indicatif", &["cli"]),

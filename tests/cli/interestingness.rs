@@ -189,7 +189,7 @@ fn a_test_that_alternates_whatever_it_is_given_is_not_reproducible() {
         state.display()
     );
     desk.script("test.sh", &lines);
-    let said = desk.call("min in --json --test test.sh").exits(3);
+    let said = desk.call("min in --json --jobs 1 --test test.sh").exits(3);
     let error = &said.json()["error"];
     assert_eq!(error["kind"], "not-reproducible", "{said:?}");
     assert!(error["path"].as_str().unwrap().ends_with("in"), "{error}");
@@ -207,7 +207,7 @@ fn a_test_that_is_interested_now_and_then_is_asked_by_votes() {
         state.display()
     );
     desk.script("test.sh", &lines);
-    let said = desk.call("min in --json --test test.sh").exits(0);
+    let said = desk.call("min in --json --jobs 1 --test test.sh").exits(0);
     assert_eq!(desk.read("in.min"), b"x");
     assert!(said.err.contains("does not fail every time"), "{said:?}");
     assert_eq!(said.json()["claim"], "best-so-far");

@@ -23,7 +23,7 @@ fn min(desk: &Desk, script: &str, words: &str) -> Said {
     }
     let script = desk.write("script", script);
     desk.call(&format!(
-        "min crash --json --crash-exit 7 --cwd odd --exec command {words} -- sh {}",
+        "min crash --json --jobs 1 --crash-exit 7 --cwd odd --exec command {words} -- sh {}",
         script.display()
     ))
 }

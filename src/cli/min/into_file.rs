@@ -4,13 +4,13 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::time::Duration;
 
-use super::slips::{keep_slip, slip_on_file};
-use super::text_of;
+use super::slips::{keep_slip, slip_on_file, unlisted};
+use super::{Shown, text_of};
 use crate::campaign::Finished;
 use crate::cli::{Exit, Failure};
 use crate::files::atomic;
 use crate::minimize::log::{Line, Log, OsText, StartLine};
-use crate::minimize::{Journal, MinRecord, MinimizeError, Options, Oracle, minimize};
+use crate::minimize::{Journal, MinRecord, MinimizeError, Minimized, Options};
 
 /// What is minimized, and where to.
 pub(super) struct IntoFile<'a> {
@@ -19,15 +19,17 @@ pub(super) struct IntoFile<'a> {
     pub(super) input: &'a [u8],
     pub(super) result: &'a Path,
     pub(super) log: &'a Path,
+    pub(super) shown: &'a Shown<'a>,
 }
 
 impl IntoFile<'_> {
-    /// Minimizes, or goes on with a minimization whose log is there. `options` are the budgets.
+    /// Minimizes, or goes on with a minimization whose log is there. `options` are the budgets; `by`
+    /// is what minimizes, whatever the oracle and its workers.
     pub(super) fn minimize(
         &self,
         mut start: StartLine,
-        oracle: &mut dyn Oracle,
         options: Options<'_>,
+        by: impl FnOnce(&[u8], &mut Journal, &mut Options<'_>) -> Result<Minimized, MinimizeError>,
     ) -> Result<(Finished, MinRecord), Failure> {
         let (result, log) = (self.result, self.log);
         let absolute = std::path::absolute(self.path);
@@ -45,9 +47,9 @@ impl IntoFile<'_> {
                     .push(keep_slip(result, &slip.input, &slip.keys)?);
                 Ok(())
             }),
-            ..options
+            ..self.shown.screen.watch(options)
         };
-        let minimized = minimize(self.input, oracle, &mut journal, &mut options);
+        let minimized = by(self.input, &mut journal, &mut options);
         let minimized = minimized.map_err(|error| self.failure(error, begun))?;
         drop(options);
         atomic::write(result, &minimized.text)
@@ -60,6 +62,9 @@ impl IntoFile<'_> {
             .iter()
             .map(|slip| slip_on_file(result, slip, &slips.borrow()))
             .collect();
+        for path in unlisted(&slips.borrow(), &record.slips) {
+            self.shown.tell_of_stray(path);
+        }
         Ok((Finished { start, minimized }, record))
     }
 

@@ -29,16 +29,19 @@ impl Job<'_> {
         result: &Path,
         log: &Path,
     ) -> Result<(Finished, MinRecord), Failure> {
-        let mut oracle = self.minimizing.oracle(&self.crash)?;
         let start = self.minimizing.start_line(&self.input, &self.crash);
         let into = IntoFile {
             path: self.path,
             input: &self.input,
             result,
             log,
+            shown: self.shown,
         };
         let options = self.minimizing.options(self.shown.stop);
-        into.minimize(start, &mut oracle, self.shown.screen.watch(options))
+        into.minimize(start, options, |input, journal, options| {
+            let minimizing = &self.minimizing;
+            minimizing.minimize(input, &self.crash, journal, options)
+        })
     }
 
     pub(super) fn into_directory(self, out: &Path) -> Result<(Finished, MinRecord), Failure> {

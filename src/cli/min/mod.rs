@@ -20,6 +20,7 @@ use self::call_files::CallFiles;
 use self::job::Job;
 use self::place::Place;
 use self::turns::Turns;
+use super::run::processors;
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, amounts, signals, ui};
 use crate::campaign::{Finished, Minimizing};
@@ -80,7 +81,8 @@ pub struct Args {
     /// Test a text again that another configuration gave before, as the papers count
     #[arg(long)]
     no_cache: bool,
-    /// Workers, on whose number no result depends; tests run one after another so far
+    /// Workers, which run tests ahead; no result depends on their number [default: the number of
+    /// processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     jobs: Option<u32>,
     /// Go on with a minimization that was cut off, or whose budget was too small
@@ -123,6 +125,15 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
 pub(super) struct Shown<'a> {
     stop: &'a AtomicBool,
     screen: ui::Minimizing,
+}
+
+impl Shown<'_> {
+    /// Says where a crash is kept that the result does not list.
+    fn tell_of_stray(&self, path: &Path) {
+        let path = path.display();
+        self.screen
+            .say(&format!("kept {path}: another crash, by a test run ahead"));
+    }
 }
 
 /// Minimizes a crash of the target.
@@ -233,7 +244,13 @@ impl Args {
             no_cache: self.no_cache,
             seed: None,
             learn_limit: self.target.timeout.is_none(),
+            jobs: self.jobs(),
         }
+    }
+
+    /// Workers of a minimization.
+    fn jobs(&self) -> usize {
+        self.jobs.map_or_else(processors, |jobs| jobs as usize)
     }
 }
 

@@ -5,18 +5,18 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::into_file::forget;
-use super::slips::{keep_slip, slip_on_file};
+use super::slips::{keep_slip, slip_on_file, unlisted};
 use super::turns::Turns;
 use super::{show_call, text_of};
-use crate::campaign::{CampaignError, Finished, Minimizing};
+use crate::campaign::{Finished, Minimizing};
 use crate::cli::Failure;
 use crate::delta::Ddmin;
 use crate::exec::{Target, Way};
 use crate::files::atomic;
 use crate::minimize::log::{CallRecord, ContentHash, OsText, Part, StartLine};
 use crate::minimize::{
-    Call, CallOracle, CallbackError, Held, Journal, MakeOracle, MinRecord, Options, Oracle,
-    OracleError, Slip, minimize,
+    BoxedOracle, Call, CallOracle, CallbackError, Held, Journal, MinRecord, Options, Oracle,
+    OracleOfCall, Slip, Workers, minimize_by_workers,
 };
 
 impl Turns<'_> {
@@ -36,7 +36,12 @@ impl Turns<'_> {
         let start: StartLine = journal.start().clone();
         let held = Held::from(self.crash);
         let learn_limit = self.args.target.timeout.is_none();
-        let mut oracle = oracle_of_call(call.clone(), self.input.clone(), held, learn_limit);
+        let oracle = || -> BoxedOracle<'_> {
+            let (call, input) = (call.clone(), self.input.clone());
+            Box::new(oracle_of_call(call, input, held.clone(), learn_limit))
+        };
+        let make = || Ok(oracle());
+        let workers = Workers::new(oracle(), &make, self.args.jobs());
         let slips = RefCell::new(Vec::new());
         let (budget_tests, budget_time) = self.left();
         let options = Options {
@@ -54,7 +59,7 @@ impl Turns<'_> {
             }),
             ..self.shown.screen.watch_call(options)
         };
-        let minimized = minimize(call.text(), &mut oracle, &mut journal, &mut options);
+        let minimized = minimize_by_workers(call.text(), workers, &mut journal, &mut options);
         let minimized = minimized.map_err(|error| {
             if !begun {
                 forget(log, &error);
@@ -67,6 +72,9 @@ impl Turns<'_> {
         let kept = slips.into_inner();
         let on_file = |slip| slip_on_file(self.result, slip, &kept);
         record.slips = record.slips.iter().map(on_file).collect();
+        for path in unlisted(&kept, &record.slips) {
+            self.shown.tell_of_stray(path);
+        }
         // What the search came to was run, and so it is a call.
         if let Some(target) = call.target(&minimized.text) {
             self.target = target;
@@ -125,20 +133,11 @@ pub(in crate::cli) fn oracle_of_call(
     held: Held,
     learn_limit: bool,
 ) -> CallOracle {
-    let make: MakeOracle = Box::new(move |target: Target| {
+    let make: OracleOfCall = Box::new(move |target: Target| {
         let mut minimizing = Minimizing::of_target(target, Way::Command, Ddmin::NAME);
         minimizing.learn_limit = learn_limit;
-        let oracle = minimizing.oracle(held.clone()).map_err(of_campaign)?;
+        let oracle = minimizing.oracle(held.clone())?;
         Ok(Box::new(oracle) as Box<dyn Oracle + Send>)
     });
     CallOracle::new(call, input, make)
-}
-
-fn of_campaign(error: CampaignError) -> OracleError {
-    match error {
-        CampaignError::Exec(error) => OracleError::Exec(error),
-        other => OracleError::Failed {
-            why: other.to_string(),
-        },
-    }
 }

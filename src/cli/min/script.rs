@@ -13,7 +13,10 @@ use crate::cli::{Exit, Failure};
 use crate::delta::{Caching, Outcome};
 use crate::exec::{Ended, ExecError, Limits, Program, Target, Way, find_program};
 use crate::minimize::log::{OsText, StartLine, TargetRecord, TestRecord};
-use crate::minimize::{Kind, MinRecord, Options, Oracle, OracleError, Script, TestOracle};
+use crate::minimize::{
+    BoxedOracle, Kind, MinRecord, Options, Oracle, OracleError, Script, TestOracle, Workers,
+    minimize_by_workers,
+};
 
 /// CPU time of one run where none is asked for: a test mostly starts several programs.
 const CPU: Duration = Duration::from_secs(10);
@@ -52,9 +55,15 @@ pub(super) fn minimize_by(
         input,
         result,
         log,
+        shown,
     };
-    let options = shown.screen.watch(options);
-    into.minimize(test.start_line(args, input), &mut oracle, options)
+    let make = || Ok(Box::new(test.one_more()?) as BoxedOracle<'_>);
+    let workers = Workers::new(Box::new(oracle), &make, args.jobs());
+    into.minimize(
+        test.start_line(args, input),
+        options,
+        |input, journal, options| minimize_by_workers(input, workers, journal, options),
+    )
 }
 
 /// An interestingness test that was found.
@@ -82,9 +91,14 @@ impl Test {
     }
 
     fn oracle(&self) -> Result<TestOracle, Failure> {
+        let oracle = self.one_more();
+        oracle.map_err(|error| explain(error, self.script.path()))
+    }
+
+    /// An oracle with a directory of its own.
+    fn one_more(&self) -> Result<TestOracle, OracleError> {
         let (script, target) = (self.script.clone(), self.target.clone());
-        let oracle = TestOracle::new(script, target, self.name.clone());
-        let oracle = oracle.map_err(|error| explain(error, self.script.path()))?;
+        let oracle = TestOracle::new(script, target, self.name.clone())?;
         Ok(match self.learn_limit {
             true => oracle,
             false => oracle.with_fixed_time(),

@@ -27,21 +27,36 @@ pub(super) fn keep_slip(
     Ok(path)
 }
 
+/// Whether a file is the input of a slip, by its name.
+fn is_of(path: &Path, slip: &SlipRecord) -> bool {
+    let begins = format!("{}-{}-", slip.major, slip.minor);
+    path.file_name()
+        .map(|name| name.to_string_lossy())
+        .is_some_and(|name| name.starts_with(&begins) && !name.ends_with(".sh"))
+}
+
+/// Of the files kept, those of crashes that no test of the log met, but one that was run ahead.
+pub(super) fn unlisted<'a>(
+    kept: &'a [PathBuf],
+    listed: &[SlipRecord],
+) -> impl Iterator<Item = &'a Path> {
+    let is_listed = |path: &Path| listed.iter().any(|slip| is_of(path, slip));
+    kept.iter()
+        .map(PathBuf::as_path)
+        .filter(move |path| !is_listed(path))
+}
+
 /// The slip with its file, also where it was kept before a resume.
 pub(super) fn slip_on_file(result: &Path, slip: &SlipRecord, kept: &[PathBuf]) -> SlipRecord {
-    let begins = format!("{}-{}-", slip.major, slip.minor);
-    let named = |path: &PathBuf| {
-        path.file_name()
-            .map(|name| name.to_string_lossy())
-            .is_some_and(|name| name.starts_with(&begins) && !name.ends_with(".sh"))
-    };
+    let named = |path: &PathBuf| is_of(path, slip);
     let folder = with_ending(result, ".slips");
     let before = std::fs::read_dir(folder)
         .into_iter()
         .flatten()
         .flatten()
         .map(|e| e.path());
-    let file = kept.iter().cloned().chain(before).find(named);
+    // The last of the same keys: that of a test of the log comes behind one that was run ahead.
+    let file = kept.iter().rev().cloned().chain(before).find(named);
     SlipRecord {
         file: file.as_deref().and_then(text_of),
         ..slip.clone()

@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::call_files::CallFiles;
 use super::into_file::IntoFile;
@@ -49,7 +49,7 @@ pub(super) struct Done {
     pub(super) input: Vec<u8>,
     pub(super) finished: Finished,
     pub(super) record: MinRecord,
-    /// Time of its runs.
+    /// Time of it, and before a resume that of its runs.
     pub(super) spent: Duration,
 }
 
@@ -108,11 +108,12 @@ impl Turns<'_> {
 
     fn have_turn(&mut self, subject: Subject) -> Result<(), Failure> {
         let log = self.files.next_log(subject);
+        let (before, began) = (time_of(&log), Instant::now());
         let (finished, record) = match subject {
             Some((part, at)) => self.shrink_call(part, at, &log)?,
             None => self.shrink_input(&log)?,
         };
-        let spent = time_of(&log);
+        let spent = before + began.elapsed();
         let (target, input) = (self.target.clone(), self.input.clone());
         self.done.push(Done {
             subject,
@@ -127,19 +128,20 @@ impl Turns<'_> {
 
     fn shrink_input(&mut self, log: &Path) -> Result<(Finished, MinRecord), Failure> {
         let minimizing = self.args.minimizing(self.target.clone(), self.way);
-        let mut oracle = minimizing.oracle(self.crash)?;
         let path = self.input_file()?.unwrap_or_else(|| PathBuf::from("input"));
         let into = IntoFile {
             path: &path,
             input: &self.input,
             result: self.result,
             log,
+            shown: self.shown,
         };
         let start = minimizing.start_line(&self.input, self.crash);
-        let options = minimizing.options(self.shown.stop);
-        let mut options = self.shown.screen.watch(options);
+        let mut options = minimizing.options(self.shown.stop);
         (options.budget_tests, options.budget_time) = self.left();
-        let done = into.minimize(start, &mut oracle, options)?;
+        let done = into.minimize(start, options, |input, journal, options| {
+            minimizing.minimize(input, self.crash, journal, options)
+        })?;
         self.input = done.0.minimized.text.clone();
         Ok(done)
     }

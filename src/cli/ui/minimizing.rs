@@ -88,6 +88,12 @@ impl Minimizing {
         }
     }
 
+    /// Tells something beside what is drawn, unless it is to be quiet.
+    pub fn say(&self, text: &str) {
+        let shown = self.shown.borrow();
+        shown.bar.suspend(|| self.output.say(text));
+    }
+
     fn reduced(&self, reduction: &ReduceLine) {
         let mut shown = self.shown.borrow_mut();
         let left = match shown.of_call {
