@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::error::CampaignError;
 use super::ledger::lock;
 use crate::delta::Caching;
-use crate::exec::{Freshness, Target, Way, start};
+use crate::exec::{Freshness, Target, Way, observe, start};
 use crate::minimize::log::{KeyRecord, StartLine, TargetRecord};
 use crate::minimize::{
     Claim, Counts, CrashOracle, Held, Journal, MinimizeError, Minimized, OnSlip, Options, minimize,
@@ -85,6 +85,7 @@ impl Minimizing {
         let executor = start(&target, Some(way), Freshness::Shared)?.executor;
         let triager = Triager::of_target(&target, way)?;
         let crash_exit = target.crash_exit;
+        let observed = target.clone();
         let fresh = Box::new(move || {
             let mut patient = target.clone();
             let limits = &mut patient.limits;
@@ -92,13 +93,10 @@ impl Minimizing {
             limits.wall = limits.wall.saturating_mul(FRESH_FACTOR);
             start(&patient, Some(way), Freshness::Fresh).map(|started| started.executor)
         });
-        Ok(CrashOracle::new(
-            executor,
-            fresh,
-            Box::new(triager),
-            held.into(),
-            crash_exit,
-        ))
+        Ok(
+            CrashOracle::new(executor, fresh, Box::new(triager), held.into(), crash_exit)
+                .observed_by(Box::new(move || observe::start(&observed, way))),
+        )
     }
 
     /// The first line of the log of `input`, which crashes as `crash` says.

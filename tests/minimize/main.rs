@@ -7,6 +7,7 @@ mod crash_oracle;
 mod crashes;
 mod driver;
 mod failures;
+mod hints;
 mod journal;
 mod lines;
 mod memory;
