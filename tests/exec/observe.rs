@@ -8,7 +8,7 @@ use ddfuzz::exec::{Ended, Freshness, Program, Run, Target, Way, start};
 
 use crate::conformance::inputs;
 use crate::needs;
-use crate::programs::{Compiled, compile, open_directory, patient};
+use crate::programs::{Compiled, compile, open_directory, patient, try_compile};
 
 /// The program, which refuses its input by this comparison.
 pub fn target_of(program: &Compiled, how: &str) -> Target {
@@ -39,6 +39,9 @@ pub fn has(found: &[Comparison], one: &[u8], other: &[u8]) -> bool {
     })
 }
 
+/// How it refuses, what it is given, and the operands.
+type Case = (&'static str, &'static [u8], &'static [u8], &'static [u8]);
+
 const MAKES: [&[&str]; 4] = [
     &["-O0", "-pthread"],
     &["-O2", "-pthread"],
@@ -53,7 +56,7 @@ fn sees_instructions() -> bool {
 
 #[test]
 fn operands_of_functions_are_found_in_programs_of_every_make() {
-    let cases: [(&str, &[u8], &[u8], &[u8]); 6] = [
+    let cases: [Case; 6] = [
         ("memcmp", b"MAGIC-butter", b"MAGIC-butter", b"MAGIC-bytes!"),
         ("strcmp", b"the word", b"the word", b"the expected word"),
         ("strcasecmp", b"CONTENT", b"CONTENT", b"Content-Length"),
@@ -81,7 +84,7 @@ fn operands_of_instructions_are_found_in_programs_of_every_make() {
     if !sees_instructions() {
         return needs::missing("x86-64", "instructions of other machines are not decoded");
     }
-    let cases: [(&str, &[u8], &[u8], &[u8]); 7] = [
+    let cases: [Case; 7] = [
         ("u16le", b"\x34\x12abc", b"\x34\x12", b"\x03"),
         ("u16be", b"\x12\x34abc", b"\x34\x12", b"\x03"),
         (
@@ -195,12 +198,17 @@ fn observed_runs_end_as_others_do() {
         b"",
     ];
     let refused: [&[u8]; 2] = [b"", b"other than that"];
-    for make in [
-        &["-O0", "-pthread"][..],
+    let makes: [&[&str]; 4] = [
+        &["-O0", "-pthread"],
         &["-O2", "-pthread"],
         &["-O2", "-static"],
-    ] {
-        let program = compile("compares", make);
+        &["-O1", "-fsanitize=address"],
+    ];
+    for make in makes {
+        let Some(program) = try_compile("compares", make) else {
+            needs::missing("libc.a or libasan", "a program cannot be linked with it");
+            continue;
+        };
         for how in hows {
             let target = target_of(&program, how);
             let mut plain = start(&target, Some(Way::Command), Freshness::Fresh)
@@ -230,7 +238,7 @@ fn observed_runs_of_each_bundled_target_end_as_others_do() {
             .executor;
         for way in [Way::Command, Way::Harness] {
             let mut observer = observe::start(&target, way).unwrap().unwrap();
-            for (index, input) in inputs(25).enumerate() {
+            for (index, input) in inputs(60).enumerate().step_by(5) {
                 let expected = plain.run(&input).unwrap().ended;
                 let (run, _) = observer.observe(&input).unwrap();
                 assert_eq!(run.ended, expected, "{name} as {way}, input {index}");

@@ -28,6 +28,11 @@ impl Functions {
         }
     }
 
+    /// Leaves out the one that begins at `start`.
+    pub(crate) fn remove(&mut self, start: u64) {
+        self.0.remove(&start);
+    }
+
     /// All of them, by address.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {

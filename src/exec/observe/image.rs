@@ -7,6 +7,7 @@ use object::{Endianness, Object, ObjectSegment, ObjectSymbol, SegmentFlags, Symb
 
 use super::functions::{Functions, ranges_of_unwind_table};
 use super::hook::{Hook, hooks_among};
+use super::runtimes::is_of_runtime;
 
 /// Programs with more code than this, in bytes, have their functions observed only.
 const MOST_CODE: u64 = 64 << 20;
@@ -24,10 +25,11 @@ pub(crate) struct Segment {
 /// A program as its file has it.
 pub(crate) struct Image {
     /// Address of its entry point before loading.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub(crate) entry: u64,
     /// Its segments of code, and those that describe them.
     pub(crate) segments: Vec<Segment>,
-    /// Its functions.
+    /// Its functions, less those of runtimes.
     pub(crate) functions: Functions,
     /// Callbacks that it defines itself.
     pub(crate) hooks: Vec<Hook>,
@@ -74,6 +76,9 @@ impl Image {
             if let Ok(name) = symbol.name() {
                 named.push((name, address));
             }
+        }
+        for (_, address) in named.iter().filter(|(name, _)| is_of_runtime(name)) {
+            self.functions.remove(*address);
         }
         let mut hooks = hooks_among(&named);
         hooks.retain(|hook| self.is_code(hook.address));

@@ -22,6 +22,7 @@ mod functions;
 mod history;
 mod hook;
 mod image;
+mod runtimes;
 mod told;
 mod watching;
 

@@ -18,8 +18,6 @@ use crate::exec::observe::history::History;
 use crate::exec::observe::hook::HookKind;
 use crate::exec::observe::told::Told;
 
-/// `si_code` of the processor's own signals.
-const SI_KERNEL: i32 = 0x80;
 /// Cases of one switch that are read.
 const CASES: u64 = 16;
 /// After so many hits of all breakpoints, one that was hit so often is removed. The later it is,
@@ -194,7 +192,8 @@ impl<'a> Tracer<'a> {
         Some(bias)
     }
 
-    /// Answers a breakpoint; false if the signal is not one of ours.
+    /// Answers a breakpoint; false if the signal is not one of ours. No instruction begins one byte
+    /// behind the beginning of a breakpoint's, so nothing else stops there.
     fn hit(&mut self, tid: Pid) -> bool {
         let (Some(bias), Ok(mut registers)) = (self.bias, ptrace::getregs(tid)) else {
             return false;
@@ -203,9 +202,6 @@ impl<'a> Tracer<'a> {
         let Some(site) = self.plan.sites.get(&address) else {
             return false;
         };
-        if ptrace::getsiginfo(tid).is_ok_and(|info| info.si_code != SI_KERNEL) {
-            return false;
-        }
         let seen = !self.is_worn_out(address) && {
             self.drain();
             match site {
