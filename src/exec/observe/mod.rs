@@ -6,9 +6,9 @@
 //! 1. **Functions.** A library that is preloaded into observed runs only (`runtime/observe.c`)
 //!    takes the place of `memcmp`, `strcmp` and their like.
 //! 2. **Callbacks** of `-fsanitize-coverage=trace-cmp`. The same library has them; where the
-//!    program defines its own, it writes a jump over their entries ([`hook`]).
+//!    program defines its own, it writes a jump over their entries.
 //! 3. **Instructions** of unmodified programs, on x86-64: breakpoints on each `cmp` of the main
-//!    executable ([`breakpoints`]), which is what static programs, too, can be asked by.
+//!    executable, which is what static programs, too, can be asked by.
 //!
 //! Everything is bounded by counts, never by the clock, so that a target that does the same each
 //! time is seen to do the same.
