@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::error::CampaignError;
 use super::ledger::lock;
 use crate::delta::Caching;
-use crate::exec::{Ended, ExecError, Freshness, Target, TimeLimit, Way, start};
+use crate::exec::{Ended, ExecError, Freshness, Target, TimeLimit, Way, observe, start};
 use crate::minimize::log::{KeyRecord, StartLine, TargetRecord};
 use crate::minimize::{
     BoxedOracle, Claim, Counts, CrashOracle, Held, Journal, MinimizeError, Minimized, OnSlip,
@@ -90,6 +90,7 @@ impl Minimizing {
         let executor = start(&target, Some(way), Freshness::Shared)?.executor;
         let triager = Triager::of_target(&target, way)?;
         let crash_exit = target.crash_exit;
+        let observed = target.clone();
         let fresh = Box::new(move || {
             let mut patient = target.clone();
             let time = TimeLimit::from(patient.limits).times(PATIENCE);
@@ -97,7 +98,8 @@ impl Minimizing {
             start(&patient, Some(way), Freshness::Fresh).map(|started| started.executor)
         });
         let keyer = Box::new(triager);
-        let oracle = CrashOracle::new(executor, fresh, keyer, held.into(), crash_exit);
+        let oracle = CrashOracle::new(executor, fresh, keyer, held.into(), crash_exit)
+            .observed_by(Box::new(move || observe::start(&observed, way)));
         Ok(match self.learn_limit {
             true => oracle,
             false => oracle.with_fixed_time(),

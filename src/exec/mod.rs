@@ -21,6 +21,7 @@ mod keeper;
 mod launch;
 mod limits;
 pub mod mock;
+pub mod observe;
 mod offered;
 mod page;
 mod place;

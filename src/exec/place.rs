@@ -75,6 +75,7 @@ impl Place {
             private: Arc::clone(&self.private),
             role,
             inject,
+            observed: None,
             program: self.program.clone(),
             // What a script starts cannot be known.
             sanitized: self.facts.as_ref().is_none_or(|facts| facts.shadowed),

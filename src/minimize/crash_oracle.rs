@@ -4,8 +4,9 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use super::log::KeyRecord;
+use super::observing::{Observing, StartObserver};
 use super::{Answer, CutOff, Keyer, Kind, Oracle, OracleError, PATIENCE, Process, Slip, SlipKeys};
-use crate::delta::Outcome;
+use crate::delta::{Hints, Outcome};
 use crate::exec::{Ended, ExecError, Executor, Freshness, TimeLimit};
 use crate::triage::{Class, Crash, Key, Quick};
 
@@ -82,6 +83,7 @@ pub struct CrashOracle {
     held: Held,
     crash_exit: Option<i32>,
     examined: HashSet<SlipKeys>,
+    observing: Observing,
 }
 
 impl CrashOracle {
@@ -103,6 +105,16 @@ impl CrashOracle {
             held,
             crash_exit,
             examined: HashSet::new(),
+            observing: Observing::Impossible,
+        }
+    }
+
+    /// The same oracle, which can tell what runs compare: `start` is called at the first question
+    /// for that.
+    pub fn observed_by(self, start: StartObserver) -> CrashOracle {
+        CrashOracle {
+            observing: Observing::Unstarted(start),
+            ..self
         }
     }
 
@@ -212,6 +224,20 @@ impl Oracle for CrashOracle {
             process,
             ..answer
         })
+    }
+
+    fn ask_observed(
+        &mut self,
+        candidate: &[u8],
+        kind: Kind,
+    ) -> Result<(Answer, Hints), OracleError> {
+        let answer = self.ask(candidate, kind)?;
+        // A run that was cut off would only take its time once more.
+        let hints = match answer.cut_off {
+            Some(_) => Hints::default(),
+            None => self.observing.hints(candidate),
+        };
+        Ok((answer, hints))
     }
 
     fn ask_fresh(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::delta::Outcome;
+use crate::delta::{Hints, Outcome};
 use crate::exec::{ExecError, TimeLimit};
 use crate::triage::{Class, Crash, Key};
 
@@ -142,6 +142,20 @@ pub trait Oracle {
     /// # Errors
     /// When the target cannot be run any more. An odd run is UNRESOLVED, not an error.
     fn ask(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError>;
+
+    /// The same, and beside the outcome what the run told: how far the input was read, and what
+    /// was compared. It is slower; an oracle that cannot tell gives no hints. The outcome is that
+    /// of `ask`: it never rests on a run that was observed.
+    ///
+    /// # Errors
+    /// As `ask`.
+    fn ask_observed(
+        &mut self,
+        candidate: &[u8],
+        kind: Kind,
+    ) -> Result<(Answer, Hints), OracleError> {
+        Ok((self.ask(candidate, kind)?, Hints::default()))
+    }
 
     /// Tests a candidate in a fresh process, for proofs and confirmations: state left over by
     /// earlier runs proves nothing. Its time limit is ten times that of [`ask`](Oracle::ask).

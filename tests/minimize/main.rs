@@ -11,6 +11,7 @@ mod crew_steadiness;
 mod driver;
 mod failures;
 mod flaky;
+mod hints;
 mod journal;
 mod larger_budget;
 mod lines;
