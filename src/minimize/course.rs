@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
 use super::log::{Base64, ContentHash, Phase, ReduceLine, Source, TestLine, What};
+use super::question::Manner;
 use super::{Certificate, Counts, CutOff, Kind, Process, ProofRef, SlipKeys};
 use crate::delta::{Cache, Caching, Candidate, Config, Edit, Hit, Outcome, Rule, Seen};
 
@@ -309,9 +310,9 @@ impl Asked {
         self.hit.map(Hit::outcome)
     }
 
-    /// Which key has to stay.
-    pub fn kind(&self) -> Kind {
-        kind_of(&self.candidate.edit)
+    /// How it is to be run.
+    pub fn manner(&self) -> Manner {
+        Manner::of(&self.candidate, self.phase)
     }
 
     /// Hash of its text.
@@ -322,11 +323,6 @@ impl Asked {
     /// The rule that made it.
     pub fn rule(&self) -> Rule {
         self.candidate.rule
-    }
-
-    /// Whether it belongs to the proof, and needs a fresh process.
-    pub fn in_proof(&self) -> bool {
-        self.phase == Some(Phase::Proof)
     }
 }
 

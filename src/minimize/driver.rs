@@ -190,7 +190,7 @@ impl Driver<'_, '_> {
                 Want::Test(_) => None,
             };
             let left = self.options.left(executed);
-            let Some(mut answer) = self.judge.answer(&self.progress, left)? else {
+            let Some((mut answer, _)) = self.judge.answer(&self.progress, left)? else {
                 return Ok(None);
             };
             self.file(answer.slip.as_mut(), what)?;

@@ -2,8 +2,12 @@
 
 use super::progress::Progress;
 use super::{Answer, Oracle, OracleError, Slip};
+use crate::delta::Hints;
 use crate::exec::TimeLimit;
 use crate::triage::Crash;
+
+/// An answer, and what the run told besides: nothing, unless it was observed.
+pub(super) type Told = (Answer, Hints);
 
 /// Answers the questions of a minimization, one after the other: an oracle by itself, or workers
 /// that run ahead.
@@ -14,7 +18,7 @@ pub(super) trait Judge {
         &mut self,
         progress: &Progress,
         left: Option<u64>,
-    ) -> Result<Option<Answer>, OracleError>;
+    ) -> Result<Option<Told>, OracleError>;
 
     /// Limits the time of all runs that are asked for from here on.
     fn limit_time(&mut self, learned: TimeLimit);
@@ -33,11 +37,7 @@ pub(super) trait Judge {
 pub(super) struct Alone<'a>(pub &'a mut dyn Oracle);
 
 impl Judge for Alone<'_> {
-    fn answer(
-        &mut self,
-        progress: &Progress,
-        _: Option<u64>,
-    ) -> Result<Option<Answer>, OracleError> {
+    fn answer(&mut self, progress: &Progress, _: Option<u64>) -> Result<Option<Told>, OracleError> {
         let Some((manner, text)) = progress.due() else {
             return Ok(None);
         };

@@ -13,8 +13,9 @@ use super::jobs::{Jobs, Need};
 use super::pace::Pace;
 use super::queue::Queue;
 use super::worker::{Report, Source, work};
+use crate::delta::Hints;
 use crate::exec::TimeLimit;
-use crate::minimize::judge::Judge;
+use crate::minimize::judge::{Judge, Told};
 use crate::minimize::log::What;
 use crate::minimize::progress::{Progress, Prospect};
 use crate::minimize::question::{Manner, Question};
@@ -183,16 +184,19 @@ impl<'scope, 'env, 'o> Crew<'scope, 'env, 'o> {
     }
 
     /// Answers what is due in this thread.
-    fn by_hand(&mut self, progress: &Progress) -> Result<Option<Answer>, OracleError> {
+    fn by_hand(&mut self, progress: &Progress) -> Result<Option<Told>, OracleError> {
         let Some((manner, text)) = progress.due() else {
             return Ok(None);
         };
         let mut first = self.workers.first.lock();
         let oracle = first.as_mut().unwrap_or_else(PoisonError::get_mut);
         let began = Instant::now();
-        let answer = manner.put(oracle.as_mut(), text)?;
-        self.pace.note(manner.is_fresh(), began.elapsed());
-        Ok(Some(answer))
+        let told = manner.put(oracle.as_mut(), text)?;
+        // What is observed takes its time, and says nothing of others.
+        if !manner.is_observed() {
+            self.pace.note(manner.is_fresh(), began.elapsed());
+        }
+        Ok(Some(told))
     }
 }
 
@@ -201,7 +205,7 @@ impl Judge for Crew<'_, '_, '_> {
         &mut self,
         progress: &Progress,
         left: Option<u64>,
-    ) -> Result<Option<Answer>, OracleError> {
+    ) -> Result<Option<Told>, OracleError> {
         while let Ok(report) = self.reports.try_recv() {
             self.take(report);
         }
@@ -215,18 +219,20 @@ impl Judge for Crew<'_, '_, '_> {
             (Manner::Check(What::Confirm), _) | (_, None | Some(Err(_))) => most,
             (_, Some(Ok(left))) => most.min(left.max(1).saturating_mul(votes)),
         };
-        let answer = match self.pace.is_worth_it(question.manner.is_fresh()) {
+        let manner = question.manner;
+        let ahead = !manner.is_observed() && self.pace.is_worth_it(manner.is_fresh());
+        let answer = match ahead {
             true => self.by_job(question, progress, room),
             false => {
                 self.drop_forecast();
                 None
             }
         };
-        let answer = match answer {
-            Some(answer) => Some(answer),
+        let told = match answer {
+            Some(answer) => Some((answer, Hints::default())),
             None => self.by_hand(progress)?,
         };
-        if let Some(answer) = &answer {
+        if let Some((answer, _)) = &told {
             if let (Manner::Test { .. }, Some(asked)) = (question.manner, progress.course().asked())
             {
                 self.guess.learn(asked.rule(), answer.outcome);
@@ -235,7 +241,7 @@ impl Judge for Crew<'_, '_, '_> {
                 self.drop_forecast();
             }
         }
-        Ok(answer)
+        Ok(told)
     }
 
     fn limit_time(&mut self, learned: TimeLimit) {

@@ -110,6 +110,7 @@ mod tests {
     const MANNER: Manner = Manner::Test {
         kind: Kind::Deleting,
         fresh: false,
+        observed: false,
     };
 
     #[test]

@@ -8,7 +8,7 @@ use crossbeam::channel::Sender;
 use super::queue::{Job, Queue};
 use super::{BoxedOracle, MakeOracle};
 use crate::exec::TimeLimit;
-use crate::minimize::{Answer, OracleError};
+use crate::minimize::{Answer, Oracle, OracleError};
 
 /// What a worker tells.
 #[derive(Debug)]
@@ -51,16 +51,24 @@ impl Mine<'_, '_> {
             // Who commits has told it the limit.
             Mine::First(first) => {
                 let mut first = first.lock().unwrap_or_else(PoisonError::into_inner);
-                job.manner.put(first.as_mut(), &job.text)
+                job.run(first.as_mut())
             }
             Mine::Made { oracle, limit } => {
                 if let Some(learned) = job.limit.filter(|_| *limit != job.limit) {
                     oracle.limit_time(learned);
                     *limit = job.limit;
                 }
-                job.manner.put(oracle.as_mut(), &job.text)
+                job.run(oracle.as_mut())
             }
         }
+    }
+}
+
+impl Job {
+    /// Runs its text; jobs are not observed, and have no hints.
+    fn run(&self, oracle: &mut dyn Oracle) -> Result<Answer, OracleError> {
+        let (answer, _) = self.manner.put(oracle, &self.text)?;
+        Ok(answer)
     }
 }
 

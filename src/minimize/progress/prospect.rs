@@ -6,7 +6,7 @@ use super::{Progress, Stage};
 use crate::delta::{
     Cache, Caching, Candidate, ConfigId, Edit, Outcome, Rule, Search, Seen, TextId,
 };
-use crate::minimize::course::{Course, kind_of};
+use crate::minimize::course::Course;
 use crate::minimize::log::{ContentHash, Phase, What};
 use crate::minimize::question::{Manner, Question};
 use crate::minimize::steadiness::open_runs;
@@ -29,8 +29,7 @@ impl Progress {
             Stage::Confirm => (Manner::Check(What::Confirm), course.best()),
             Stage::Search | Stage::Proof => {
                 let asked = course.asked()?;
-                let (kind, fresh) = (asked.kind(), asked.in_proof());
-                (Manner::Test { kind, fresh }, course.text())
+                (asked.manner(), course.text())
             }
             Stage::End | Stage::Over | Stage::NotFailing(_) | Stage::Alternating => return None,
         })
@@ -154,7 +153,7 @@ impl Prospect {
         while let Some(candidate) = self.open.pop() {
             let (hash, hit) = course.look_up(&candidate, Some(Phase::Proof), text);
             if hit.is_none() {
-                return Some(self.several(test(&candidate, hash, true), text));
+                return Some(self.several(test(&candidate, hash, Some(Phase::Proof)), text));
             }
         }
         if self.confirms > 0 {
@@ -195,10 +194,14 @@ impl Prospect {
             let id = hash.text_id();
             let hit = hit.or_else(|| self.told.lookup(candidate.config, id));
             let Some(hit) = hit else {
+                let question = test(&candidate, hash, None);
+                if question.manner.is_observed() {
+                    return None;
+                }
                 let outcome = likely(candidate.rule);
                 self.told.record(candidate.config, hash, outcome);
                 machine.tell(outcome);
-                return Some(self.several(test(&candidate, hash, false), text));
+                return Some(self.several(question, text));
             };
             let outcome = hit.outcome();
             if outcome == Outcome::Fail && !matches!(candidate.edit, Edit::Keep(_)) {
@@ -219,10 +222,9 @@ fn check(what: What) -> Question {
     }
 }
 
-fn test(candidate: &Candidate, hash: ContentHash, fresh: bool) -> Question {
-    let kind = kind_of(&candidate.edit);
+fn test(candidate: &Candidate, hash: ContentHash, phase: Option<Phase>) -> Question {
     Question {
-        manner: Manner::Test { kind, fresh },
+        manner: Manner::of(candidate, phase),
         text: Some(hash),
     }
 }
