@@ -1,4 +1,4 @@
-//! Compiles `runtime/`: the launcher, and the runtime that is injected.
+//! Compiles `runtime/`: the launcher, the runtime that is injected, and what observes a run.
 
 use std::path::Path;
 
@@ -6,26 +6,35 @@ use crate::compiler;
 
 const FLAGS: [&str; 5] = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Wpedantic"];
 
-/// What both are made of, among others.
+/// What launcher and runtime are made of, among others.
 const SHARED: [&str; 2] = ["serve.c", "sweep.c"];
 
-/// Compiles both into `out`, where `src/exec/private_dir.rs` embeds them from.
+/// Compiles all three into `out`, where `src/exec/private_dir.rs` embeds them from.
 pub fn build(out: &Path) {
     println!("cargo::rerun-if-changed=runtime");
     let shared = ["-shared", "-fPIC", "-fvisibility=hidden", "-ldl"];
     let launcher = ["launcher.c", "keeper.c", "confine.c", "fence.c"];
-    link(&out.join("launcher"), &launcher, &[]);
-    link(&out.join("ddfuzz-runtime.so"), &["inject.c"], &shared);
+    link(&out.join("launcher"), &[&launcher, &SHARED], &[]);
+    link(
+        &out.join("ddfuzz-runtime.so"),
+        &[&["inject.c"], &SHARED],
+        &shared,
+    );
+    // What it takes the place of must be called by what it stands in for, and by nothing else.
+    let observing = [&shared[..], &["-fno-builtin"]].concat();
+    let sources: [&[&str]; 1] = [&["observe.c", "jump.c"]];
+    link(&out.join("ddfuzz-observe.so"), &sources, &observing);
 }
 
-fn link(output: &Path, sources: &[&str], flags: &[&str]) {
+fn link(output: &Path, sources: &[&[&str]], flags: &[&str]) {
     let mut command = compiler::command();
     command
         .args(FLAGS)
         .args(
             sources
                 .iter()
-                .chain(&SHARED)
+                .copied()
+                .flatten()
                 .map(|file| format!("runtime/{file}")),
         )
         .arg("-o")

@@ -5,7 +5,8 @@
  *   fork    each request forks a child that goes on into the program's own `main`
  *   entry   each request forks a child that calls the entry function on the input
  *   loop    one child calls the entry function again and again, until it dies
- *   once    calls the entry function on stdin, once, without serving (to be traced) */
+ *   once    calls the entry function on stdin, once, without serving (to be traced)
+ *   pass    goes on into the program's own `main` (to be observed) */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -226,6 +227,14 @@ static int serve_children(entry_function entry, int loop, int argc, char **argv,
     }
 }
 
+/* Not by strcmp, which is the target's: an observed run would tell of it. */
+static int is_mode(const char *mode, const char *name)
+{
+    while (*mode && *mode == *name)
+        mode++, name++;
+    return *mode == *name;
+}
+
 /* A number that the launcher left for us; 0 where there is none. */
 static pid_t number_in(const char *variable)
 {
@@ -238,14 +247,15 @@ static int serve(int argc, char **argv, char **envp)
     const char *mode = getenv("DDFUZZ_MODE"), *offset = getenv("DDFUZZ_ENTRY");
     if (!mode)
         return program_main(argc, argv, envp);
-    int loop = strcmp(mode, "loop") == 0, once = strcmp(mode, "once") == 0;
+    int loop = is_mode(mode, "loop"), once = is_mode(mode, "once");
+    int pass = is_mode(mode, "pass");
     int meant = number_in("DDFUZZ_PID") == getpid(); /* and not what the program has started */
     sweep_behind_fence(number_in("DDFUZZ_OUTSIDE"));
     entry_function entry = offset ? entry_from(offset) : NULL;
     forget_environment();
     if (once)
         return entry ? run_once(entry) : 127;
-    if (!meant)
+    if (!meant || pass)
         return program_main(argc, argv, envp);
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* not kept over execve by every kernel */
     enum trouble unfit = unfitness();

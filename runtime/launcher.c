@@ -24,6 +24,7 @@
 #include "confine.h"
 #include "fence.h"
 #include "keeper.h"
+#include "observe.h"
 #include "serve.h"
 #include "sweep.h"
 
@@ -34,6 +35,7 @@ struct options {
     struct confinement confinement;
     char *program, **argv;
     pid_t outside; /* of the fence; 0 where there is none */
+    int observed;  /* runs get FD_OBSERVED */
 };
 
 static void fail(int detail)
@@ -59,7 +61,7 @@ static void parse(int argc, char **argv, struct options *o)
     int option;
     o->mode = argv[1];
     optind = 2;
-    while ((option = getopt(argc, argv, "d:g:p:m:e:u:w:f:n:U:A")) != -1) {
+    while ((option = getopt(argc, argv, "d:g:p:m:e:u:w:f:n:U:AO")) != -1) {
         switch (option) {
         case 'd': c->directory = optarg; break;
         case 'g': c->cgroup = optarg; break;
@@ -72,6 +74,7 @@ static void parse(int argc, char **argv, struct options *o)
         case 'f': c->file_size = number_from(optarg); break;
         case 'n': c->processes = number_from(optarg); break;
         case 'A': c->fixed_addresses = 1; break;
+        case 'O': o->observed = 1; break;
         default: fail(EINVAL);
         }
     }
@@ -207,7 +210,7 @@ static void become_program(const struct options *o)
 
 static void close_stranger(int fd)
 {
-    if (fd > STDERR_FILENO && (fd < FD_FIRST || fd > FD_LAST))
+    if (fd > STDERR_FILENO && (fd < FD_FIRST || fd > FD_OBSERVED))
         close(fd);
 }
 
@@ -216,7 +219,7 @@ static void close_strangers(void)
 {
 #ifdef SYS_close_range
     if (syscall(SYS_close_range, 3, FD_FIRST - 1, 0) == 0
-        && syscall(SYS_close_range, FD_LAST + 1, ~0u, 0) == 0)
+        && syscall(SYS_close_range, FD_OBSERVED + 1, ~0u, 0) == 0)
         return;
 #endif
     int open_fds[1024], count = 0;
@@ -249,6 +252,8 @@ int main(int argc, char **argv)
     close_strangers();
     setsid();
     parse(argc, argv, &options);
+    if (!options.observed)
+        close(FD_OBSERVED);
     pid_t keeper = descend_from_keepers();
     if (keeper < 0)
         fail(errno);

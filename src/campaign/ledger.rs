@@ -173,7 +173,7 @@ impl<'a> Ledger<'a> {
 fn rank(found: Option<&Found>) -> (u8, u64, String) {
     match found {
         Some(Found::Run { run, .. }) => (0, *run, String::new()),
-        Some(Found::Slip { of, test }) => (1, *test, of.clone()),
+        Some(Found::Slip { of, test }) => (1, test.unwrap_or(u64::MAX), of.clone()),
         Some(Found::File { path }) => (2, 0, path.to_string_lossy().into_owned()),
         None => (3, 0, String::new()),
     }

@@ -7,16 +7,14 @@ use std::time::Duration;
 use super::error::CampaignError;
 use super::ledger::lock;
 use crate::delta::Caching;
-use crate::exec::{Freshness, Target, Way, start};
+use crate::exec::{Ended, ExecError, Freshness, Target, TimeLimit, Way, observe, start};
 use crate::minimize::log::{KeyRecord, StartLine, TargetRecord};
 use crate::minimize::{
-    Claim, Counts, CrashOracle, Held, Journal, MinimizeError, Minimized, OnSlip, Options, minimize,
+    BoxedOracle, Claim, Counts, CrashOracle, Held, Journal, MinimizeError, Minimized, OnSlip,
+    Options, OracleError, PATIENCE, Workers, minimize_by_workers,
 };
 use crate::store::{self, Entry, EntryId, Kind, Store, StoreError};
 use crate::triage::{Crash, Found, Triager};
-
-/// How much longer than other runs those may take that a proof rests on.
-const FRESH_FACTOR: u32 = 10;
 
 /// What is minimized, and how.
 #[derive(Clone, Debug)]
@@ -37,6 +35,11 @@ pub struct Minimizing {
     pub no_cache: bool,
     /// The campaign's seed, for the log.
     pub seed: Option<u64>,
+    /// Whether the limit on the time of a run is learned from the runs of the input; not where
+    /// the user has set one.
+    pub learn_limit: bool,
+    /// Workers of one minimization; no result depends on their number.
+    pub jobs: usize,
 }
 
 /// How the minimization of one entry ended.
@@ -60,6 +63,8 @@ impl Minimizing {
             log_inputs: false,
             no_cache: false,
             seed: None,
+            learn_limit: true,
+            jobs: 1,
         }
     }
 
@@ -80,25 +85,43 @@ impl Minimizing {
     ///
     /// # Errors
     /// When the target cannot be started.
-    pub fn oracle(&self, held: impl Into<Held>) -> Result<CrashOracle, CampaignError> {
+    pub fn oracle(&self, held: impl Into<Held>) -> Result<CrashOracle, ExecError> {
         let (target, way) = (self.target.clone(), self.way);
         let executor = start(&target, Some(way), Freshness::Shared)?.executor;
         let triager = Triager::of_target(&target, way)?;
         let crash_exit = target.crash_exit;
+        let observed = target.clone();
         let fresh = Box::new(move || {
             let mut patient = target.clone();
-            let limits = &mut patient.limits;
-            limits.cpu = limits.cpu.saturating_mul(FRESH_FACTOR);
-            limits.wall = limits.wall.saturating_mul(FRESH_FACTOR);
+            let time = TimeLimit::from(patient.limits).times(PATIENCE);
+            patient.limits = time.within(patient.limits);
             start(&patient, Some(way), Freshness::Fresh).map(|started| started.executor)
         });
-        Ok(CrashOracle::new(
-            executor,
-            fresh,
-            Box::new(triager),
-            held.into(),
-            crash_exit,
-        ))
+        let keyer = Box::new(triager);
+        let oracle = CrashOracle::new(executor, fresh, keyer, held.into(), crash_exit)
+            .observed_by(Box::new(move || observe::start(&observed, way)));
+        Ok(match self.learn_limit {
+            true => oracle,
+            false => oracle.with_fixed_time(),
+        })
+    }
+
+    /// Minimizes `input`, which crashes as `held` says, by as many workers as there shall be.
+    ///
+    /// # Errors
+    /// As [`minimize_by_workers`]; when the target cannot be started.
+    pub fn minimize(
+        &self,
+        input: &[u8],
+        held: impl Into<Held>,
+        journal: &mut Journal,
+        options: &mut Options<'_>,
+    ) -> Result<Minimized, MinimizeError> {
+        let held = held.into();
+        let first = self.oracle(held.clone()).map_err(OracleError::from)?;
+        let make = || Ok(Box::new(self.oracle(held.clone())?) as BoxedOracle<'_>);
+        let workers = Workers::new(Box::new(first), &make, self.jobs);
+        minimize_by_workers(input, workers, journal, options)
     }
 
     /// The first line of the log of `input`, which crashes as `crash` says.
@@ -111,6 +134,9 @@ impl Minimizing {
         };
         let mut start = StartLine::new(input, &self.search, target, Some(key), self.target.limits);
         start.seed = self.seed;
+        // A hang is one only by the limit that it was found with.
+        let by_limit = matches!(crash.ended, Ended::Timeout | Ended::OutOfMemory);
+        start.learn_limit = self.learn_limit && !by_limit;
         if self.no_cache {
             start.cache = Caching::Configuration;
         }
@@ -129,18 +155,30 @@ impl Minimizing {
         id: &EntryId,
         stop: &AtomicBool,
     ) -> Result<Finished, CampaignError> {
+        self.entry_with(store, id, self.options(stop))
+    }
+
+    /// The same with other options, whose results and slips go to the store all the same.
+    ///
+    /// # Errors
+    /// As [`Minimizing::entry`].
+    pub fn entry_with(
+        &self,
+        store: &Mutex<Store>,
+        id: &EntryId,
+        options: Options<'_>,
+    ) -> Result<Finished, CampaignError> {
         let entry = entry_of(&lock(store), id)?;
         let input = entry.original_bytes()?;
         let start = self.start_line(&input, &entry.crash);
-        let mut oracle = self.oracle(&entry.crash)?;
         let mut journal = Journal::resume(&entry.log(), start).map_err(MinimizeError::from)?;
         let start = journal.start().clone();
         let mut options = Options {
             on_reduce: Box::new(|best| lock(store).write_minimized(id, best).map_err(Into::into)),
             on_slip: file_slips(store, id),
-            ..self.options(stop)
+            ..options
         };
-        let minimized = minimize(&input, &mut oracle, &mut journal, &mut options)?;
+        let minimized = self.minimize(&input, &entry.crash, &mut journal, &mut options)?;
         drop(options);
         self.keep(store, id, &minimized)?;
         Ok(Finished { start, minimized })
@@ -198,7 +236,7 @@ fn file_slips<'a>(store: &'a Mutex<Store>, id: &'a EntryId) -> OnSlip<'a> {
         };
         let found = Found::Slip {
             of: id.hash().to_owned(),
-            test: test.unwrap_or(0),
+            test,
         };
         let crash = Crash {
             found: Some(found),

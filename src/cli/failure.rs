@@ -170,15 +170,34 @@ impl From<MinimizeError> for Failure {
         match error {
             MinimizeError::NotFailing { .. } => Failure::new(Exit::Baseline, "not-failing", &error)
                 .hint("minimize an input that crashes the target every time"),
+            MinimizeError::Alternating { .. } => {
+                Failure::new(Exit::Baseline, "not-reproducible", &error).hint(
+                    "make the test say the same of the same input, whatever it was asked before",
+                )
+            }
             MinimizeError::Interrupted { .. } => {
                 Failure::new(Exit::Interrupted, "interrupted", &error)
                     .hint("the same command with --resume goes on")
             }
             MinimizeError::UnknownSearch(_) => Failure::usage(&error),
             MinimizeError::Log(error) => error.into(),
-            MinimizeError::Oracle(OracleError::Exec(error)) => error.into(),
-            MinimizeError::Oracle(_) => Failure::new(Exit::Baseline, "oracle", &error),
+            MinimizeError::Oracle(error) => error.into(),
             MinimizeError::Callback { what, source } => not_kept(what, source),
+        }
+    }
+}
+
+impl From<OracleError> for Failure {
+    fn from(error: OracleError) -> Failure {
+        let message = error.to_string();
+        match error {
+            OracleError::Exec(error) => error.into(),
+            OracleError::Failed { .. } => Failure::new(Exit::Baseline, "oracle", message),
+            OracleError::TestChanged { path } | OracleError::TestGone { path } => {
+                Failure::new(Exit::Baseline, "test-changed", message)
+                    .path(&path)
+                    .hint("put it back as it was; the same command with --resume goes on")
+            }
         }
     }
 }
@@ -206,8 +225,7 @@ impl Failure {
         match error {
             VerifyError::Replay(error) => Failure::from(error).path(log),
             VerifyError::Unfinished => Failure::new(Exit::Found, "unfinished", &error).path(log),
-            VerifyError::Oracle(OracleError::Exec(error)) => error.into(),
-            VerifyError::Oracle(_) => Failure::new(Exit::Baseline, "oracle", &error),
+            VerifyError::Oracle(error) => error.into(),
         }
     }
 }

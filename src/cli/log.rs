@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use serde::Serialize;
 
+use super::min::show_call;
+use super::oracles;
 use super::target::TargetArgs;
-use super::{Exit, Failure, Output};
-use crate::campaign::Minimizing;
-use crate::exec::Target;
+use super::{Exit, Failure, Output, log_show};
 use crate::files::atomic;
-use crate::minimize::log::{ContentHash, Line, Log, LogError, Source, StartLine, schema};
+use crate::minimize::log::{ContentHash, Log, LogError, Part, StartLine, schema};
 use crate::minimize::{Claim, Counts, Proved, Replayed, replay, verify};
 use crate::report::size;
 
@@ -27,12 +27,10 @@ pub struct Args {
 #[derive(Subcommand)]
 enum Command {
     /// Show how the input shrank
-    #[command(after_help = "Example:\n  ddfuzz log show crash-1.min.log.jsonl")]
-    Show {
-        /// The log
-        log: PathBuf,
-    },
-    /// Rebuild the result from the input and the log, without the target
+    #[command(after_help = "Example:\n  ddfuzz log show crash-1.min.log.jsonl --svg crash-1.svg")]
+    Show(log_show::Args),
+    /// Rebuild the result from the input and the log, without the target; of a call, the
+    /// arguments or variables, each with a NUL behind it
     #[command(after_help = "Example:\n  ddfuzz log replay crash-1.min.log.jsonl -o rebuilt")]
     Replay {
         #[command(flatten)]
@@ -51,6 +49,9 @@ enum Command {
         log: LogArgs,
         #[command(flatten)]
         target: TargetArgs,
+        /// The interestingness test, where it is another file than the log's
+        #[arg(long, value_name = "SCRIPT", conflicts_with_all = ["program", "target"])]
+        test: Option<PathBuf>,
     },
 }
 
@@ -72,14 +73,14 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
             output.result(&text.unwrap_or_default(), &schema);
             Ok(Exit::Done)
         }
-        Command::Show { log } => show(&log, output),
+        Command::Show(args) => log_show::run(&args, output),
         Command::Replay { log, out } => rebuild(&log, out.as_deref(), output),
-        Command::Verify { log, target } => prove(&log, &target, output),
+        Command::Verify { log, target, test } => prove(&log, &target, test.as_deref(), output),
     }
 }
 
 /// Reads a log; `damaged` is the exit where it is one, but a line of it is not understood.
-fn read(path: &Path, damaged: Exit) -> Result<(Log, StartLine), Failure> {
+pub(super) fn read(path: &Path, damaged: Exit) -> Result<(Log, StartLine), Failure> {
     let log = Log::read(path).map_err(|error| {
         let malformed = matches!(error, LogError::Malformed { .. });
         let mut failure = Failure::from(error).path(path);
@@ -113,6 +114,9 @@ const START: &[u8; 21] = br#"{"v":1,"kind":"start""#;
 impl LogArgs {
     /// The input that the log is about.
     fn read_input(&self, start: &StartLine) -> Result<Vec<u8>, Failure> {
+        if let Some(call) = oracles::call_of(start) {
+            return Ok(call.text().to_vec());
+        }
         let beside = self.log.with_file_name("original");
         let recorded = start.input.as_ref().map(|path| PathBuf::from(&path.0));
         let path = match (&self.input, recorded) {
@@ -138,72 +142,12 @@ impl LogArgs {
     }
 }
 
-#[derive(Serialize)]
-struct Step {
-    i: u64,
-    rule: String,
-    size: u64,
-}
-
-#[derive(Serialize)]
-struct Shown {
-    start: StartLine,
-    steps: Vec<Step>,
-    tests: u64,
-    executed: u64,
-    claim: Option<Claim>,
-}
-
-fn show(path: &Path, output: &Output) -> Result<Exit, Failure> {
-    let (log, start) = read(path, Exit::Usage)?;
-    let mut shown = Shown {
-        start,
-        steps: Vec::new(),
-        tests: 0,
-        executed: 0,
-        claim: None,
-    };
-    let mut text = format!(
-        "{} with {}, {}\n{:>10}  {:>10}  rule\n",
-        path.display(),
-        shown.start.search,
-        size::bytes(shown.start.size),
-        "test",
-        "bytes"
-    );
-    for (_, line) in &log.lines {
-        match line {
-            Line::Test(test) => {
-                shown.tests += 1;
-                shown.executed += u64::from(test.source == Source::Run);
-            }
-            Line::Reduce(step) => {
-                text.push_str(&format!(
-                    "{:>10}  {:>10}  {}\n",
-                    step.i, step.size, step.rule
-                ));
-                let rule = step.rule.clone();
-                shown.steps.push(Step {
-                    i: step.i,
-                    rule,
-                    size: step.size,
-                });
-            }
-            Line::End(end) => shown.claim = Some(end.claim),
-            Line::Start(_) | Line::Check(_) => {}
-        }
+/// A size in what the log's texts are made of.
+fn amount(start: &StartLine, size: u64) -> String {
+    match start.call {
+        Some(_) => size::counted(size, "unit"),
+        None => size::bytes(size),
     }
-    let tests = format!(
-        "{}, {} of them run",
-        size::counted(shown.tests, "test"),
-        size::grouped(shown.executed)
-    );
-    text.push_str(&match shown.claim {
-        Some(claim) => format!("{tests}: {claim}"),
-        None => format!("{tests} so far: not ended"),
-    });
-    output.result(&text, &shown);
-    Ok(Exit::Done)
 }
 
 #[derive(Serialize)]
@@ -221,8 +165,13 @@ fn rebuild(args: &LogArgs, out: Option<&Path>, output: &Output) -> Result<Exit, 
     let input = args.read_input(&start)?;
     let replayed: Replayed =
         replay(&input, &log).map_err(|error| Failure::from(error).path(&args.log))?;
+    let target = oracles::call_of(&start).and_then(|call| call.target(&replayed.text));
     if let Some(out) = out {
-        atomic::create_new(out, &replayed.text).map_err(|error| {
+        let bytes = match (&target, &start.call) {
+            (Some(target), Some(call)) => show_call::list(target, call.part),
+            _ => replayed.text.clone(),
+        };
+        atomic::create_new(out, &bytes).map_err(|error| {
             Failure::new(Exit::Usage, "output", &error)
                 .path(out)
                 .hint("choose another file")
@@ -240,11 +189,18 @@ fn rebuild(args: &LogArgs, out: Option<&Path>, output: &Output) -> Result<Exit, 
     let claim = rebuilt
         .claim
         .map_or("not ended".to_owned(), |claim| claim.to_string());
-    let text = format!(
+    let mut text = format!(
         "the log holds: {} to {}, {claim}",
         size::counted(rebuilt.tests.executed, "test"),
-        size::bytes(rebuilt.size),
+        amount(&start, rebuilt.size),
     );
+    if let (Some(mut target), Some(call)) = (target, &start.call) {
+        if call.part != Part::Env {
+            (target.env, target.env_only) = (Vec::new(), false);
+        }
+        let input = start.input.as_ref().map(|path| Path::new(&path.0));
+        text.push_str(&format!("\ncall   {}", show_call::line(&target, input)));
+    }
     output.result(&text, &rebuilt);
     Ok(Exit::Done)
 }
@@ -258,26 +214,23 @@ struct Proven {
     cut_off: u64,
 }
 
-fn prove(args: &LogArgs, asked: &TargetArgs, output: &Output) -> Result<Exit, Failure> {
+fn prove(
+    args: &LogArgs,
+    asked: &TargetArgs,
+    test: Option<&Path>,
+    output: &Output,
+) -> Result<Exit, Failure> {
     let (log, start) = read(&args.log, Exit::Found)?;
     let input = args.read_input(&start)?;
-    let Some(key) = &start.key else {
-        return Err(Failure::usage("the log holds no crash to verify").path(&args.log));
-    };
-    let target: Target = match (asked.is_named(), start.target.target(start.limits)) {
-        (true, _) => asked.target()?,
-        (false, Some(target)) => target,
-        (false, None) => {
-            return Err(Failure::usage("the log names no program")
-                .path(&args.log)
-                .hint("name it behind `--`"));
-        }
-    };
-    // Keys are equal by every way of execution.
-    let way = asked.asked_way().unwrap_or(start.target.way);
-    let minimizing = Minimizing::of_target(target, way, &start.search);
-    let mut oracle = minimizing.oracle(key)?;
-    let verified = verify(&input, &log, &mut oracle, |_| ())
+    let mut oracle = oracles::of_log(
+        &args.log,
+        &start,
+        asked,
+        test,
+        args.input.as_deref(),
+        output,
+    )?;
+    let verified = verify(&input, &log, &mut *oracle, |_| ())
         .map_err(|error| Failure::of_verifying(error, &args.log))?;
     let proven = Proven {
         holds: verified.holds(),
@@ -300,8 +253,10 @@ fn prove(args: &LogArgs, asked: &TargetArgs, output: &Output) -> Result<Exit, Fa
             proven.claim
         ),
         (false, Some(found)) => format!(
-            "{} does not hold: without the byte at {} it still fails",
-            proven.claim, found.at.start
+            "{} does not hold: without the {} at {} it still fails",
+            proven.claim,
+            if start.call.is_some() { "unit" } else { "byte" },
+            found.at.start
         ),
         (false, None) => format!(
             "{} does not hold: the result gave {}, {of} were proved",

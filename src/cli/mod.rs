@@ -1,4 +1,4 @@
-//! The command line: one file per subcommand.
+//! The command line: one file per subcommand, or a folder.
 //!
 //! Localized here: `clap` (arguments), `signal-hook` (Ctrl-C) and
 //! `indicatif` (the progress line, in [`ui`]).
@@ -7,8 +7,10 @@ mod amounts;
 mod exit;
 mod failure;
 mod log;
+mod log_show;
 mod merge;
 mod min;
+mod oracles;
 mod output;
 mod run;
 mod show;

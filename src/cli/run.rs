@@ -143,6 +143,8 @@ fn settings(args: &Args, target: Target, way: Way, seed: u64, known: BTreeSet<St
             log_inputs: args.log_inputs,
             no_cache: false,
             seed: Some(seed),
+            learn_limit: args.target.timeout.is_none(),
+            jobs: 1,
         },
         known,
     }

@@ -10,7 +10,8 @@ use clap::{Args, ValueEnum};
 
 use super::{Failure, Output, amounts};
 use crate::exec::{
-    ExecError, Freshness, Limits, Program, Started, Target, Way, bundled, find_program, start,
+    ExecError, Freshness, Limits, Program, Started, Target, TimeLimit, Way, bundled, find_program,
+    start,
 };
 use crate::store::{Store, StoreError};
 
@@ -30,7 +31,8 @@ pub struct TargetArgs {
     /// How to run it
     #[arg(help_heading = TARGET, long = "exec", value_name = "WAY", value_enum, default_value_t = WayArg::Auto)]
     pub way: WayArg,
-    /// CPU time of one run [default: 1s]; a wall limit of twice that, at least 2s, stands behind
+    /// CPU time of one run [default: 1s, and learned while minimizing]; a wall limit of twice that,
+    /// at least 2s, stands behind
     #[arg(help_heading = TARGET, long, value_name = "TIME", value_parser = amounts::time_limit)]
     pub timeout: Option<Duration>,
     /// Memory of one run [default: 1G]
@@ -109,12 +111,7 @@ impl TargetArgs {
         if self.target.is_none() {
             target.args = self.program[1..].to_vec();
         }
-        if let Some(cpu) = self.timeout {
-            target.limits = Limits::with_cpu(cpu);
-        }
-        if let Some(memory) = self.memory {
-            target.limits.memory = memory;
-        }
+        target.limits = self.limits(target.limits.cpu);
         target.env = self.env.clone();
         target.crash_exit = self.crash_exit;
         if let Some(cwd) = &self.cwd {
@@ -126,6 +123,25 @@ impl TargetArgs {
             target.cwd = Some(absolute.map_err(|error| Failure::file(cwd, "finding", &error))?);
         }
         Ok(target)
+    }
+
+    /// The limits on each run; `cpu` is the time where none is asked for.
+    pub fn limits(&self, cpu: Duration) -> Limits {
+        let mut limits = Limits::with_cpu(self.timeout.unwrap_or(cpu));
+        if let Some(memory) = self.memory {
+            limits.memory = memory;
+        }
+        limits
+    }
+
+    /// Other limits, with those in their place that are asked for.
+    pub fn limits_over(&self, others: Limits) -> Limits {
+        let mut limits = match self.timeout {
+            Some(cpu) => TimeLimit::from(Limits::with_cpu(cpu)).within(others),
+            None => others,
+        };
+        limits.memory = self.memory.unwrap_or(limits.memory);
+        limits
     }
 
     fn program(&self) -> Result<Program, Failure> {

@@ -69,6 +69,11 @@ impl Cache {
         }
     }
 
+    /// The rule that it answers by.
+    pub fn caching(&self) -> Caching {
+        self.caching
+    }
+
     /// The answer to a candidate with this text, if it need not be run.
     pub fn lookup(&self, config: Option<ConfigId>, text: TextId) -> Option<Hit> {
         let repeated = config.is_some_and(|config| self.configs.contains(&config));

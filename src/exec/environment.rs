@@ -24,12 +24,18 @@ const SANITIZERS: [&str; 5] = [
 
 type Variables = Vec<(OsString, OsString)>;
 
-/// The variables of a target's processes, as `NAME=VALUE`. `scratch`: where temporary files go.
-pub(crate) fn compose(
-    extra: &[(OsString, OsString)],
-    scratch: &Path,
-    sanitizers: bool,
-) -> Vec<CString> {
+/// The variables that a target gets where `extra` is set on top of them, `TMPDIR` aside unless it
+/// is set there. Names are in the order of our own environment, set ones last.
+pub fn inherited(extra: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
+    let mut all = own();
+    all.retain(|(name, _)| name != "TMPDIR");
+    extra
+        .iter()
+        .for_each(|(name, value)| set(&mut all, name, value));
+    all
+}
+
+fn own() -> Variables {
     let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let mut all: Variables = std::env::vars_os()
         .filter(|(name, _)| !name.as_bytes().starts_with(OWN_PREFIX))
@@ -38,12 +44,28 @@ pub(crate) fn compose(
         all.retain(|(name, _)| name != "LANG");
         all.push(("LANG".into(), "C.UTF-8".into()));
     }
+    all
+}
+
+fn set(all: &mut Variables, name: &OsStr, value: &OsStr) {
+    all.retain(|(known, _)| known != name);
+    all.push((name.to_owned(), value.to_owned()));
+}
+
+/// The variables of a target's processes, as `NAME=VALUE`: the inherited ones unless `only` those
+/// named are wanted. `scratch`: where temporary files go.
+pub(crate) fn compose(
+    extra: &[(OsString, OsString)],
+    only: bool,
+    scratch: &Path,
+    sanitizers: bool,
+) -> Vec<CString> {
+    let mut all = if only { Variables::new() } else { own() };
     // A crashing program leaves its temporary files behind: an editor, one for each of a million
     // runs. The inherited directory might be closed to whom the target runs as, too.
     let temporary = (OsString::from("TMPDIR"), scratch.as_os_str().to_owned());
     for (name, value) in std::iter::once(&temporary).chain(extra) {
-        all.retain(|(known, _)| known != name);
-        all.push((name.clone(), value.clone()));
+        set(&mut all, name, value);
     }
     if sanitizers {
         add_sanitizer_options(&mut all);
@@ -82,7 +104,7 @@ mod tests {
     fn sanitizer_options_stand_behind_the_users_own() {
         let extra = [("ASAN_OPTIONS".into(), "abort_on_error=0".into())];
         let find = |sanitizers| {
-            compose(&extra, Path::new("/scratch"), sanitizers)
+            compose(&extra, false, Path::new("/scratch"), sanitizers)
                 .into_iter()
                 .map(|word| word.into_string().unwrap())
                 .find(|word| word.starts_with("ASAN_OPTIONS="))

@@ -1,6 +1,6 @@
 //! The trait that all ways of execution share.
 
-use super::{ExecError, Freshness, Run, Way};
+use super::{ExecError, Freshness, Run, TimeLimit, Way};
 
 /// A started target: feeds one input at a time and says how each run ended.
 ///
@@ -18,4 +18,7 @@ pub trait Executor: Send {
 
     /// Whether runs may share a process.
     fn freshness(&self) -> Freshness;
+
+    /// Limits the time of all runs from here on. An executor without limits does nothing.
+    fn limit_time(&mut self, _time: TimeLimit) {}
 }

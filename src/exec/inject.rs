@@ -26,7 +26,7 @@ pub(crate) fn start(target: &Target) -> Result<Served, ExecError> {
 }
 
 /// Why nothing can be injected into the program, if so.
-fn unfit(place: &Place) -> Option<&'static str> {
+pub(crate) fn unfit(place: &Place) -> Option<&'static str> {
     use std::os::unix::fs::PermissionsExt;
     let Some(facts) = &place.facts else {
         return Some("it is not an ELF program of this machine (a script?)");

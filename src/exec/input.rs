@@ -73,6 +73,12 @@ impl Input {
         Ok(())
     }
 
+    /// The last run may have changed the input: one that runs as root can, whatever its mode.
+    pub(crate) fn distrust(&mut self) -> io::Result<()> {
+        self.length = self.writer.metadata()?.len();
+        Ok(())
+    }
+
     /// What the server puts on the target's stdin.
     pub(crate) fn stdin(&self) -> &File {
         &self.stdin

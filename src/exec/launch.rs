@@ -44,6 +44,8 @@ pub(crate) enum Inject {
     Loop(u64),
     /// Calls the entry function once, on stdin, without serving.
     Once(u64),
+    /// Goes on into `main`.
+    Pass,
 }
 
 /// Everything that a start needs; kept by the executor for starting again.
@@ -51,6 +53,8 @@ pub(crate) struct Launch {
     pub(crate) private: Arc<PrivateDir>,
     pub(crate) role: Role,
     pub(crate) inject: Option<Inject>,
+    /// Where each run writes down what it compares: preloads what observes.
+    pub(crate) observed: Option<File>,
     pub(crate) program: PathBuf,
     /// It has a sanitizer, or may start something that has one.
     pub(crate) sanitized: bool,
@@ -59,6 +63,7 @@ pub(crate) struct Launch {
     /// The program's arguments, its name first.
     pub(crate) argv: Vec<OsString>,
     pub(crate) env: Vec<(OsString, OsString)>,
+    pub(crate) env_only: bool,
     pub(crate) cwd: PathBuf,
     pub(crate) limits: Limits,
     pub(crate) identity: Option<Identity>,
@@ -100,13 +105,16 @@ impl Launch {
         let system =
             |error: std::io::Error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO));
         let (lifeline, keepers) = UnixStream::pair().map_err(system)?;
-        let handed = [
+        let mut handed = vec![
             (above(&request_read)?, fd::REQUEST),
             (above(&reply_write)?, fd::REPLY),
             (above(stdin)?, fd::INPUT),
             (above(page)?, fd::PAGE),
             (above(&keepers)?, fd::LIFELINE),
         ];
+        if let Some(observed) = &self.observed {
+            handed.push((above(observed)?, fd::OBSERVED));
+        }
         let mut actions = PosixSpawnFileActions::init()?;
         let null = nix::fcntl::open("/dev/null", OFlag::O_RDWR | OFlag::O_CLOEXEC, Mode::empty())?;
         actions.add_dup2(null.as_raw_fd(), 0)?;
@@ -115,7 +123,7 @@ impl Launch {
         for (ours, theirs) in &handed {
             actions.add_dup2(ours.as_raw_fd(), *theirs)?;
         }
-        let env = environment::compose(&self.env, &self.scratch, self.sanitized);
+        let env = environment::compose(&self.env, self.env_only, &self.scratch, self.sanitized);
         let attributes = PosixSpawnAttr::init()?;
         let argv = self.launcher_argv().ok_or(Errno::EINVAL)?;
         let path = self.private.launcher();
@@ -134,6 +142,16 @@ impl Launch {
                 reply: reply_read.into(),
             },
         ))
+    }
+
+    /// The libraries that are preloaded, in the form of `LD_PRELOAD`.
+    fn preload(&self) -> OsString {
+        let mut list = self.private.runtime().into_os_string();
+        if self.observed.is_some() {
+            list.push(":");
+            list.push(self.private.observe());
+        }
+        list
     }
 
     /// The launcher's command line; `None` if something in it holds a NUL byte.
@@ -160,11 +178,11 @@ impl Launch {
             Some(Inject::Entry(at) | Inject::Loop(at) | Inject::Once(at)) => {
                 option("-e", OsStr::new(&format!("{at:x}")));
             }
-            Some(Inject::Fork) | None => {}
+            Some(Inject::Fork | Inject::Pass) | None => {}
         }
         if let Some(inject) = self.inject {
             option("-m", OsStr::new(inject.name()));
-            option("-p", self.private.runtime().as_os_str());
+            option("-p", &self.preload());
         }
         if let Some(identity) = self.identity {
             option("-u", OsStr::new(&identity.uid.to_string()));
@@ -175,6 +193,9 @@ impl Launch {
         }
         option("-d", self.cwd.as_os_str());
         words.push("-A".into());
+        if self.observed.is_some() {
+            words.push("-O".into());
+        }
         words.push("--".into());
         words.push(self.program.clone().into_os_string());
         words.extend(self.argv.iter().cloned());
@@ -192,6 +213,7 @@ impl Inject {
             Inject::Entry(_) => "entry",
             Inject::Loop(_) => "loop",
             Inject::Once(_) => "once",
+            Inject::Pass => "pass",
         }
     }
 }

@@ -31,6 +31,26 @@ impl Place {
         let private = PrivateDir::get()?;
         let program = resolve::locate(&target.program, &private)?;
         let identity = identity::choose(&program, target.cwd.as_deref());
+        Place::make(target, private, program, identity)
+    }
+
+    /// The same for a program of the user's own, which runs as whoever started us, and of which
+    /// `name` in its directory is the only argument.
+    pub(crate) fn offering(target: &Target, name: &OsStr) -> Result<(Place, PathBuf), ExecError> {
+        let private = PrivateDir::get()?;
+        let program = resolve::locate(&target.program, &private)?;
+        let mut place = Place::make(target, private, program, None)?;
+        let file = place.scratch.path().join(name);
+        place.argv.push(file.clone().into_os_string());
+        Ok((place, file))
+    }
+
+    fn make(
+        target: &Target,
+        private: Arc<PrivateDir>,
+        program: PathBuf,
+        identity: Option<identity::Identity>,
+    ) -> Result<Place, ExecError> {
         let failed = |source| ExecError::System {
             what: format!("making the input and directory of {}", program.display()),
             source,
@@ -55,11 +75,13 @@ impl Place {
             private: Arc::clone(&self.private),
             role,
             inject,
+            observed: None,
             program: self.program.clone(),
             // What a script starts cannot be known.
             sanitized: self.facts.as_ref().is_none_or(|facts| facts.shadowed),
             argv: self.argv.clone(),
             env: target.env.clone(),
+            env_only: target.env_only,
             cwd: target.cwd.clone().unwrap_or_else(|| scratch.clone()),
             scratch,
             limits: target.limits,

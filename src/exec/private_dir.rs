@@ -14,6 +14,7 @@ use super::ExecError;
 
 const LAUNCHER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/launcher"));
 const RUNTIME: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/ddfuzz-runtime.so"));
+const OBSERVE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/ddfuzz-observe.so"));
 const PREFIX: &str = "ddfuzz-";
 
 /// The private directory; removed when the last user of it is gone. One that a killed ddfuzz
@@ -72,6 +73,7 @@ impl PrivateDir {
         };
         dir.unpack("launcher", LAUNCHER)?;
         dir.unpack("ddfuzz-runtime.so", RUNTIME)?;
+        dir.unpack("ddfuzz-observe.so", OBSERVE)?;
         Ok(dir)
     }
 
@@ -103,6 +105,11 @@ impl PrivateDir {
     /// Path of the runtime that is injected.
     pub(crate) fn runtime(&self) -> PathBuf {
         self.path.join("ddfuzz-runtime.so")
+    }
+
+    /// Path of what is preloaded, behind the runtime, into a run that is observed.
+    pub(crate) fn observe(&self) -> PathBuf {
+        self.path.join("ddfuzz-observe.so")
     }
 
     /// A path in it that was never given before.

@@ -1,6 +1,7 @@
 //! What the descendants of a process use, read from /proc. Looked at only when a run takes longer
 //! than most.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -52,6 +53,24 @@ fn proportional(rollup: &str) -> u64 {
         .and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok())
         .unwrap_or(0)
         .saturating_mul(1024)
+}
+
+/// How long each thread of `root` and of all that descend from it has waited for a processor;
+/// nothing of those of which the system does not tell.
+pub(crate) fn run_delays(root: Pid) -> HashMap<Pid, Duration> {
+    let processes = descendants(root).into_iter().chain([root]);
+    let threads = processes.flat_map(|pid| {
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task"));
+        threads.into_iter().flatten().flatten()
+    });
+    threads
+        .filter_map(|thread| {
+            let pid = thread.file_name().to_str()?.parse().ok()?;
+            let line = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+            let waited = line.split_whitespace().nth(1)?.parse().ok()?;
+            Some((Pid::from_raw(pid), Duration::from_nanos(waited)))
+        })
+        .collect()
 }
 
 /// The processes whose parent is `root`.
@@ -210,6 +229,13 @@ mod tests {
     #[test]
     fn our_own_usage_is_not_nothing() {
         assert!(stat(Pid::this()).unwrap().usage().unwrap().memory > 0);
+    }
+
+    #[test]
+    fn the_scheduler_tells_of_every_thread() {
+        // Kernels may be built without it; then nothing is told.
+        let tells = Path::new("/proc/self/schedstat").exists();
+        assert_eq!(run_delays(Pid::this()).contains_key(&Pid::this()), tells);
     }
 
     #[test]

@@ -7,6 +7,8 @@ pub(crate) mod fd {
     pub(crate) const INPUT: i32 = 192;
     pub(crate) const PAGE: i32 = 193;
     pub(crate) const LIFELINE: i32 = 194;
+    /// Of a child that is observed: `runtime/observe.h`.
+    pub(crate) const OBSERVED: i32 = 195;
     /// Descriptors on our side are moved up to here first, so that none stands where one of
     /// those above goes.
     pub(crate) const ABOVE: i32 = 256;

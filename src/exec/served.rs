@@ -1,17 +1,19 @@
 //! The executor behind all ways of execution: they differ in what the server is, and share how
 //! it is asked, watched and started again.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 
 use super::input::Input;
 use super::launch::{Inject, Launch, Role};
+use super::offered;
 use super::place::Place;
 use super::scratch::{Cleaned, Scratch};
 use super::server::{Answer, Broken, Server};
-use super::{Ended, ExecError, Executor, Freshness, Limits, Run, Target, Way};
+use super::{Ended, ExecError, Executor, Freshness, Limits, Run, Target, TimeLimit, Way};
 
 /// Servers are replaced after so many runs, so that what they leak stays bounded.
 const RUNS_PER_SERVER: u64 = 100_000;
@@ -36,6 +38,8 @@ pub(crate) struct Served {
     limits: Limits,
     launch: Launch,
     input: Input,
+    /// Where each run finds the input as a file of its own, besides.
+    offered: Option<PathBuf>,
     scratch: Scratch,
 }
 
@@ -44,6 +48,18 @@ impl Served {
     pub(crate) fn start(
         target: &Target,
         place: Place,
+        way: Way,
+        role: Role,
+        inject: Option<Inject>,
+    ) -> Result<Served, ExecError> {
+        Served::offering(target, place, None, way, role, inject)
+    }
+
+    /// The same, with the input also put into the file `offered` of the target's directory.
+    pub(crate) fn offering(
+        target: &Target,
+        place: Place,
+        offered: Option<PathBuf>,
         way: Way,
         role: Role,
         inject: Option<Inject>,
@@ -57,6 +73,7 @@ impl Served {
             limits: target.limits,
             launch,
             input: place.input,
+            offered,
             scratch: place.scratch,
         };
         served.server()?;
@@ -125,10 +142,18 @@ impl Served {
         }
     }
 
+    fn put_in_place(&mut self, input: &[u8]) -> io::Result<()> {
+        if let Some(path) = &self.offered {
+            offered::write(path, input)?;
+            self.input.distrust()?;
+        }
+        self.input.write(input)
+    }
+
     fn write_input(&mut self, input: &[u8]) -> Result<(), ExecError> {
         let deadline = Instant::now() + FULL;
         loop {
-            match self.input.write(input) {
+            match self.put_in_place(input) {
                 Ok(()) => return Ok(()),
                 Err(error)
                     if error.kind() == ErrorKind::StorageFull && Instant::now() < deadline =>
@@ -160,9 +185,9 @@ fn passes(errno: Errno) -> bool {
 
 impl Executor for Served {
     fn run(&mut self, input: &[u8]) -> Result<Run, ExecError> {
-        self.write_input(input)?;
         let (mut runs, mut starts) = (0, 0);
         loop {
+            self.write_input(input)?;
             let failure = match self.attempt(input.len()) {
                 Ok(answer) => return self.finish(answer.ended, answer.cpu),
                 // A loop whose target closed the input has an errno, too.
@@ -196,5 +221,9 @@ impl Executor for Served {
             true => Freshness::Shared,
             false => Freshness::Fresh,
         }
+    }
+
+    fn limit_time(&mut self, time: TimeLimit) {
+        self.limits = time.within(self.limits);
     }
 }

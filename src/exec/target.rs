@@ -24,6 +24,8 @@ pub struct Target {
     pub args: Vec<OsString>,
     /// Variables set on top of the inherited environment.
     pub env: Vec<(OsString, OsString)>,
+    /// Whether `env` is all there is, but for `TMPDIR`: nothing is inherited.
+    pub env_only: bool,
     /// The working directory; a scratch directory where `None`. `TMPDIR` is a scratch directory
     /// in any case.
     pub cwd: Option<PathBuf>,
@@ -40,6 +42,7 @@ impl Target {
             program,
             args: Vec::new(),
             env: Vec::new(),
+            env_only: false,
             cwd: None,
             limits: Limits::default(),
             crash_exit: None,

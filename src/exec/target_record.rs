@@ -20,6 +20,9 @@ pub struct TargetRecord {
     pub args: Vec<OsText>,
     /// Variables set on top of the inherited environment.
     pub env: Vec<(OsText, OsText)>,
+    /// Present and true where nothing else is inherited.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub env_only: bool,
     /// Working directory; null for a scratch directory.
     pub cwd: Option<OsText>,
     /// The exit status that counts as a crash.
@@ -44,6 +47,7 @@ impl TargetRecord {
                 .iter()
                 .map(|(name, value)| (name.into(), value.into()))
                 .collect(),
+            env_only: target.env_only,
             cwd: target.cwd.as_ref().map(OsText::from),
             crash_exit: target.crash_exit,
             way,
@@ -62,6 +66,7 @@ impl TargetRecord {
             program,
             args: self.args.iter().map(|arg| arg.0.clone()).collect(),
             env: self.env.iter().map(pair).collect(),
+            env_only: self.env_only,
             cwd: self.cwd.as_ref().map(|cwd| PathBuf::from(&cwd.0)),
             limits,
             crash_exit: self.crash_exit,
@@ -77,4 +82,9 @@ impl TargetRecord {
                 ..other.clone()
             }
     }
+}
+
+/// Whether a field need not be written.
+fn is_false(value: &bool) -> bool {
+    !value
 }

@@ -1,6 +1,7 @@
 //! Runs a target once under a tracer: the child waits just before its `execve` until it has
 //! been seized.
 
+use std::fs::File;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use super::place::Place;
 use super::scratch::{Cleaned, Scratch};
 use super::server::{Broken, Server};
 use super::stderr::Stderr;
-use super::{Ended, ExecError, Limits, Target, Way, harness};
+use super::{Ended, ExecError, Limits, Run, Target, Way, harness};
 
 /// How many servers in turn are asked for a child.
 const TRIES: u32 = 2;
@@ -45,10 +46,23 @@ impl Traceable {
     /// # Errors
     /// When the program is missing or cannot be executed.
     pub fn new(target: &Target, way: Way) -> Result<Traceable, ExecError> {
-        let place = Place::prepare(target)?;
+        Traceable::at(Place::prepare(target)?, target, way, None)
+    }
+
+    /// The same for a target that is in its place; each run writes down in `observed`, where that
+    /// is given, what it compares.
+    ///
+    /// # Errors
+    /// When the target has no entry function although it is a harness.
+    pub(crate) fn at(
+        place: Place,
+        target: &Target,
+        way: Way,
+        observed: Option<File>,
+    ) -> Result<Traceable, ExecError> {
         let inject = match way {
             Way::Harness => Some(Inject::Once(harness::entry(&place)?)),
-            Way::Command | Way::Inject | Way::Mock => None,
+            Way::Command | Way::Inject | Way::Mock => observed.is_some().then_some(Inject::Pass),
         };
         let stderr = Stderr::open().map_err(|source| ExecError::System {
             what: "making a pipe".to_owned(),
@@ -56,7 +70,10 @@ impl Traceable {
         })?;
         let inner = Inner {
             server: None,
-            launch: place.launch(target, Role::Trace, inject),
+            launch: Launch {
+                observed,
+                ..place.launch(target, Role::Trace, inject)
+            },
             input: place.input,
             scratch: place.scratch,
             stderr,
@@ -109,7 +126,7 @@ impl Traceable {
                         of: self.clone(),
                         pid,
                         released: false,
-                        ended: None,
+                        answer: None,
                     });
                 }
                 Err(broken) if tries == TRIES => return Err(inner.broken(&broken)),
@@ -163,7 +180,7 @@ pub struct Traced {
     of: Traceable,
     pid: Pid,
     released: bool,
-    ended: Option<Ended>,
+    answer: Option<(Ended, Duration)>,
 }
 
 impl Traced {
@@ -191,6 +208,15 @@ impl Traced {
     /// # Errors
     /// When the program could not be executed, or the server broke.
     pub fn wait(&mut self) -> Result<Ended, ExecError> {
+        self.wait_for_run().map(|run| run.ended)
+    }
+
+    /// Waits for the end of a released child within its limits. Who traces it, if anybody, must
+    /// let it die.
+    ///
+    /// # Errors
+    /// As [`wait`](Traced::wait).
+    pub(crate) fn wait_for_run(&mut self) -> Result<Run, ExecError> {
         let mut inner = self.of.lock();
         let limits = inner.limits;
         let waited = match &inner.server {
@@ -199,17 +225,24 @@ impl Traced {
         };
         let killed = waited.map_err(|broken| inner.broken(&broken))?;
         drop(inner);
-        match (killed, self.finish()?) {
-            (Some(why), Ended::Signal(libc::SIGKILL)) => Ok(why),
-            (_, ended) => Ok(ended),
-        }
+        let (ended, cpu) = self.finish()?;
+        let ended = match (killed, ended) {
+            (Some(why), Ended::Signal(libc::SIGKILL)) => why,
+            (_, ended) => ended,
+        };
+        let inner = self.of.lock();
+        let read = match inner.way {
+            Way::Harness => None,
+            _ => inner.input.read_so_far(),
+        };
+        Ok(Run { ended, cpu, read })
     }
 
     /// Takes the server's word on how the run ended. The tracer must have let go of the child,
     /// by its death or by detaching.
-    fn finish(&mut self) -> Result<Ended, ExecError> {
-        if let Some(ended) = self.ended {
-            return Ok(ended);
+    fn finish(&mut self) -> Result<(Ended, Duration), ExecError> {
+        if let Some(answer) = self.answer {
+            return Ok(answer);
         }
         let mut inner = self.of.lock();
         let reply = match inner.server.as_mut() {
@@ -225,8 +258,9 @@ impl Traced {
         }
         drop(inner);
         let ended = Ended::from_wait_status(reply.status);
-        self.ended = Some(ended);
-        Ok(ended)
+        let answer = (ended, Duration::from_micros(reply.cpu_us));
+        self.answer = Some(answer);
+        Ok(answer)
     }
 
     /// The last 4 KiB that the run wrote to stderr.
@@ -237,7 +271,7 @@ impl Traced {
 
 impl Drop for Traced {
     fn drop(&mut self) {
-        let known = self.ended.is_some() || (self.released && self.finish().is_ok());
+        let known = self.answer.is_some() || (self.released && self.finish().is_ok());
         let mut inner = self.of.lock();
         if !known {
             inner.server = None; // ends the child with everything else

@@ -10,6 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::page::Page;
+use super::starved::Starved;
 use super::{Ended, Limits, proc_tree};
 
 /// Runs shorter than this are never looked at.
@@ -54,15 +55,15 @@ impl Watch<'_> {
             return Waited::Ready;
         }
         let mut before = None;
+        let mut starved = Starved::new(self.server, started);
         loop {
             let usage = proc_tree::usage_below(self.server);
             let base = if self.warm { usage.cpu } else { Duration::ZERO };
             let base = *before.get_or_insert(base);
+            let wall_is_over = starved.wall_is_over(limits.wall);
             let over = if self.eats_too_much(usage.memory, limits) {
                 Some(Ended::OutOfMemory)
-            } else if usage.cpu.saturating_sub(base) >= limits.cpu
-                || started.elapsed() >= limits.wall
-            {
+            } else if usage.cpu.saturating_sub(base) >= limits.cpu || wall_is_over {
                 Some(Ended::Timeout)
             } else {
                 None

@@ -44,7 +44,19 @@ pub fn write_program(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
 /// # Errors
 /// Those of [`write()`], and one that [`FileError::is_existing`] when the file is there.
 pub fn create_new(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
-    temporary(path, bytes, 0o666)?
+    create(path, bytes, 0o666)
+}
+
+/// Like [`create_new`], and the file is executable.
+///
+/// # Errors
+/// Those of [`create_new`].
+pub fn create_new_program(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    create(path, bytes, 0o777)
+}
+
+fn create(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
+    temporary(path, bytes, mode)?
         .persist_noclobber(path)
         .map_err(|refused| FileError::at("create", path)(refused.error))?;
     folder::sync(folder::parent(path))

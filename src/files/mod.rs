@@ -13,6 +13,7 @@ mod error;
 pub mod folder;
 mod lock;
 mod os_text;
+pub mod shell;
 
 pub use self::base64::Base64;
 pub use appender::Appender;

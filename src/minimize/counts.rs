@@ -28,3 +28,9 @@ pub struct Rate {
     /// Tries made.
     pub tries: u64,
 }
+
+impl std::fmt::Display for Rate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} of {} runs", self.hits, self.tries)
+    }
+}

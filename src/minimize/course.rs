@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
 use super::log::{Base64, ContentHash, Phase, ReduceLine, Source, TestLine, What};
+use super::question::Manner;
 use super::{Certificate, Counts, CutOff, Kind, Process, ProofRef, SlipKeys};
 use crate::delta::{Cache, Caching, Candidate, Config, Edit, Hit, Outcome, Rule, Seen};
 
@@ -41,6 +42,8 @@ pub(super) struct Course {
     best_kept: Option<Config>,
     text: Vec<u8>,
     asked: Option<Asked>,
+    /// The rule that made the last candidate.
+    rule: Option<Rule>,
     cache: Cache,
     /// Texts whose outcome proves nothing: the run was cut off in time, or shared a process.
     unproven: HashSet<ContentHash>,
@@ -58,6 +61,7 @@ impl Course {
             best_kept: Some(Config::all(original.len())),
             text: Vec::new(),
             asked: None,
+            rule: None,
             cache: Cache::new(caching),
             unproven: HashSet::new(),
             singles: BTreeMap::new(),
@@ -77,6 +81,11 @@ impl Course {
     /// The text of the candidate asked.
     pub fn text(&self) -> &[u8] {
         &self.text
+    }
+
+    /// By which rule tests are answered without a run.
+    pub fn caching(&self) -> Caching {
+        self.cache.caching()
     }
 
     /// Number of tests answered.
@@ -114,14 +123,9 @@ impl Course {
             .take()
             .filter(|asked| asked.candidate == candidate);
         let asked = known.unwrap_or_else(|| {
-            candidate.write_into(&self.original, &self.best, &mut self.text);
-            let hash = ContentHash::of(&self.text);
-            // The proof asks again what proves nothing, in a fresh process and with more patience.
-            let again = phase.is_some() && self.unproven.contains(&hash);
-            let hit = match again {
-                true => None,
-                false => self.cache.lookup(candidate.config, hash.text_id()),
-            };
+            let mut text = std::mem::take(&mut self.text);
+            let (hash, hit) = self.look_up(&candidate, phase, &mut text);
+            self.text = text;
             Asked {
                 candidate,
                 hash,
@@ -130,6 +134,24 @@ impl Course {
             }
         });
         self.asked.insert(asked)
+    }
+
+    /// Writes the text of a candidate, and says what is known of it.
+    pub fn look_up(
+        &self,
+        candidate: &Candidate,
+        phase: Option<Phase>,
+        text: &mut Vec<u8>,
+    ) -> (ContentHash, Option<Hit>) {
+        candidate.write_into(&self.original, &self.best, text);
+        let hash = ContentHash::of(text);
+        // The proof asks again what proves nothing, in a fresh process and with more patience.
+        let again = phase.is_some() && self.unproven.contains(&hash);
+        let hit = match again {
+            true => None,
+            false => self.cache.lookup(candidate.config, hash.text_id()),
+        };
+        (hash, hit)
     }
 
     /// The candidate that waits for its answer.
@@ -148,6 +170,10 @@ impl Course {
             outcome: reply.outcome,
             source: reply.source,
             us: reply.us,
+            pass: match (asked.candidate.rule, asked.phase) {
+                (Rule::Pass(name), None) => Some(name.to_owned()),
+                _ => None,
+            },
             phase: asked.phase,
             cut_off: reply.cut_off,
             process: reply.process,
@@ -159,6 +185,7 @@ impl Course {
     /// Takes the answer to the test being asked; gives the reduction that follows from a FAIL.
     pub fn commit(&mut self, reply: &Reply) -> Option<ReduceLine> {
         let asked = self.asked.take()?;
+        self.rule = Some(asked.candidate.rule);
         let i = self.tests;
         self.tests += 1;
         self.count(reply.source, asked.hit);
@@ -252,6 +279,17 @@ impl Course {
         })
     }
 
+    /// The rule that made the last candidate.
+    pub fn rule(&self) -> Option<Rule> {
+        self.rule
+    }
+
+    /// How many single bytes of the best are known not to be removable by its own tests: cheaper
+    /// than its certificate.
+    pub fn singles(&self) -> u64 {
+        self.singles.len() as u64
+    }
+
     /// What proves that this text does not fail.
     fn proof_of(&self, text: &[u8]) -> Option<ProofRef> {
         let hash = ContentHash::of(text);
@@ -272,17 +310,27 @@ impl Asked {
         self.hit.map(Hit::outcome)
     }
 
-    /// Which key has to stay.
-    pub fn kind(&self) -> Kind {
-        match self.candidate.edit {
-            Edit::Cut(_) | Edit::Keep(_) => Kind::Deleting,
-            Edit::Set(_) => Kind::Rewriting,
-        }
+    /// How it is to be run.
+    pub fn manner(&self) -> Manner {
+        Manner::of(&self.candidate, self.phase)
     }
 
-    /// Whether it belongs to the proof, and needs a fresh process.
-    pub fn in_proof(&self) -> bool {
-        self.phase == Some(Phase::Proof)
+    /// Hash of its text.
+    pub fn hash(&self) -> ContentHash {
+        self.hash
+    }
+
+    /// The rule that made it.
+    pub fn rule(&self) -> Rule {
+        self.candidate.rule
+    }
+}
+
+/// Which key has to stay where a candidate is made so.
+pub(super) fn kind_of(edit: &Edit) -> Kind {
+    match edit {
+        Edit::Cut(_) | Edit::Keep(_) => Kind::Deleting,
+        Edit::Set(_) => Kind::Rewriting,
     }
 }
 

@@ -1,16 +1,20 @@
 //! The oracle that holds a crash by its keys.
 
 use std::collections::HashSet;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::log::KeyRecord;
-use super::{Answer, CutOff, Keyer, Kind, Oracle, OracleError, Process, Slip, SlipKeys};
-use crate::delta::Outcome;
-use crate::exec::{Ended, ExecError, Executor, Freshness};
+use super::observing::{Observing, StartObserver};
+use super::{Answer, CutOff, Keyer, Kind, Oracle, OracleError, PATIENCE, Process, Slip, SlipKeys};
+use crate::delta::{Hints, Outcome};
+use crate::exec::{Ended, ExecError, Executor, Freshness, TimeLimit};
 use crate::triage::{Class, Crash, Key, Quick};
 
 /// Exit status of a Rust program that panicked: whether it did is for the keyer to say.
 const RUST_PANIC_STATUS: i32 = 101;
+
+/// Runs under watch that a crash is given to come again.
+const NAMING: u32 = 10;
 
 /// The crash that is held while its input shrinks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,10 +75,15 @@ pub struct CrashOracle {
     fresh: FreshExecutor,
     /// Started when it is first asked.
     patient: Option<Box<dyn Executor>>,
+    /// The limit on time is the user's.
+    fixed_time: bool,
+    /// The limit on time that was learned.
+    learned: Option<TimeLimit>,
     keyer: Box<dyn Keyer>,
     held: Held,
     crash_exit: Option<i32>,
     examined: HashSet<SlipKeys>,
+    observing: Observing,
 }
 
 impl CrashOracle {
@@ -90,11 +99,29 @@ impl CrashOracle {
             executor,
             fresh,
             patient: None,
+            fixed_time: false,
+            learned: None,
             keyer,
             held,
             crash_exit,
             examined: HashSet::new(),
+            observing: Observing::Impossible,
         }
+    }
+
+    /// The same oracle, which can tell what runs compare: `start` is called at the first question
+    /// for that.
+    pub fn observed_by(self, start: StartObserver) -> CrashOracle {
+        CrashOracle {
+            observing: Observing::Unstarted(start),
+            ..self
+        }
+    }
+
+    /// The same with the limit on time that it has, which is not to be learned.
+    pub fn with_fixed_time(mut self) -> CrashOracle {
+        self.fixed_time = true;
+        self
     }
 
     /// The outcome of a run that ended so.
@@ -102,7 +129,7 @@ impl CrashOracle {
         let crash = ended.is_crash(self.crash_exit);
         let as_held = ended == self.held.ended;
         if crash || as_held || ended == Ended::Exit(RUST_PANIC_STATUS) {
-            match self.keyer.key(input)? {
+            match self.key(input, crash)? {
                 Quick::Crash {
                     class,
                     major,
@@ -120,6 +147,18 @@ impl CrashOracle {
             Ended::Signal(_) => unresolved(None),
             Ended::Exit(_) => Answer::of(Outcome::Pass),
         })
+    }
+
+    /// Names a run that ended in a crash, which may be one that does not come every time.
+    fn key(&mut self, input: &[u8], crash: bool) -> Result<Quick, OracleError> {
+        let mut quick = self.keyer.key(input)?;
+        for _ in 1..NAMING {
+            if !crash || matches!(quick, Quick::Crash { .. }) {
+                break;
+            }
+            quick = self.keyer.key(input)?;
+        }
+        Ok(quick)
     }
 
     /// The outcome of a crash with these keys.
@@ -165,8 +204,14 @@ impl CrashOracle {
 impl Oracle for CrashOracle {
     fn ask(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError> {
         let begin = Instant::now();
-        let ended = self.executor.run(candidate)?.ended;
-        let answer = self.judge(ended, candidate, kind)?;
+        let run = self.executor.run(candidate)?;
+        // A process that serves many runs does not tell the CPU time of one; it is not above this,
+        // unless by threads.
+        let cpu = match run.cpu {
+            Duration::ZERO => begin.elapsed(),
+            cpu => cpu,
+        };
+        let answer = self.judge(run.ended, candidate, kind)?;
         // The keyer runs in a process of its own: what it has named does not rest on ours.
         let named = answer.outcome == Outcome::Fail || answer.slip.is_some();
         let process = match self.executor.freshness() {
@@ -175,16 +220,37 @@ impl Oracle for CrashOracle {
         };
         Ok(Answer {
             cost: begin.elapsed(),
+            cpu: Some(cpu),
             process,
             ..answer
         })
+    }
+
+    fn ask_observed(
+        &mut self,
+        candidate: &[u8],
+        kind: Kind,
+    ) -> Result<(Answer, Hints), OracleError> {
+        let answer = self.ask(candidate, kind)?;
+        // A run that was cut off would only take its time once more.
+        let hints = match answer.cut_off {
+            Some(_) => Hints::default(),
+            None => self.observing.hints(candidate),
+        };
+        Ok((answer, hints))
     }
 
     fn ask_fresh(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError> {
         let begin = Instant::now();
         let patient = match &mut self.patient {
             Some(patient) => patient,
-            none => none.insert((self.fresh)()?),
+            none => {
+                let patient = none.insert((self.fresh)()?);
+                if let Some(learned) = self.learned {
+                    patient.limit_time(learned.times(PATIENCE));
+                }
+                patient
+            }
         };
         let ended = patient.run(candidate)?.ended;
         let answer = self.judge(ended, candidate, kind)?;
@@ -192,6 +258,25 @@ impl Oracle for CrashOracle {
             cost: begin.elapsed(),
             ..answer
         })
+    }
+
+    fn limit_time(&mut self, learned: TimeLimit) {
+        if self.fixed_time {
+            return;
+        }
+        self.learned = Some(learned);
+        self.executor.limit_time(learned);
+        if let Some(patient) = &mut self.patient {
+            patient.limit_time(learned.times(PATIENCE));
+        }
+    }
+
+    fn record(&mut self, slip: &Slip) -> Result<Option<Box<Crash>>, OracleError> {
+        let crash = self.keyer.examine(&slip.input)?;
+        if crash.is_some() {
+            self.examined.insert(slip.keys);
+        }
+        Ok(crash)
     }
 }
 

@@ -4,23 +4,29 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use super::course::Reply;
+use super::judge::{Alone, Judge};
 use super::log::{CheckLine, Line, LogError, Source, What};
 use super::options::CallbackError;
 use super::progress::{Progress, Want};
 use super::{
-    Answer, Journal, Kind, MinimizeError, Minimized, Options, Oracle, OracleError, Slip, SlipKeys,
+    Answer, Journal, MinimizeError, Minimized, Options, Oracle, OracleError, Slip, SlipKeys,
 };
 use crate::delta::Outcome;
 
+/// Between two words on where things stand: nobody reads faster.
+const SHOWING: Duration = Duration::from_millis(100);
+
 /// Minimizes `input`, whose log is `journal`, with `oracle` as the judge.
 ///
-/// The input is run three times, then the empty input (the axiom), then the search goes on until
-/// it ends or a budget does; what its own outcomes do not prove is tested in fresh processes, and
-/// the result is confirmed three times likewise. Every run is a line of the log. Lines that the
-/// journal held already are taken as answers first. Where the empty input fails, it is the result.
+/// The input is run three times (more often where it does not fail every time), then the empty
+/// input (the axiom), then the search goes on until it ends or a budget does; what its own outcomes
+/// do not prove is tested in fresh processes, and the result is confirmed three times likewise.
+/// Every run is a line of the log. Lines that the journal held already are taken as answers first;
+/// where they end because a budget did, and this one is larger, the search goes on. Where the empty input fails, it is the result.
 ///
 /// # Errors
-/// [`MinimizeError::NotFailing`] where no run of the input fails; [`MinimizeError::Interrupted`]
+/// [`MinimizeError::NotFailing`] where no run of the input fails; [`MinimizeError::Alternating`]
+/// where a script's outcome does not depend on the input; [`MinimizeError::Interrupted`]
 /// where the caller asked to stop; a log that does not follow from this input and search; an
 /// oracle or a callback that failed. The log is valid and can be resumed in each of these cases
 /// but the log's own.
@@ -30,41 +36,70 @@ pub fn minimize(
     journal: &mut Journal,
     options: &mut Options<'_>,
 ) -> Result<Minimized, MinimizeError> {
+    drive(input, &mut Alone(oracle), journal, options)
+}
+
+/// Minimizes with `judge` to answer.
+pub(super) fn drive(
+    input: &[u8],
+    judge: &mut dyn Judge,
+    journal: &mut Journal,
+    options: &mut Options<'_>,
+) -> Result<Minimized, MinimizeError> {
     let progress = Progress::new(input, journal.start())?;
     let mut driver = Driver {
         progress,
-        oracle,
+        judge,
         options,
         begin: Instant::now(),
         earlier: Duration::ZERO,
+        shown: None,
         filed: HashSet::new(),
+        strayed: HashSet::new(),
     };
-    driver.go_over_past(journal)?;
-    while let Some(line) = driver.next_line()? {
-        journal.append(&line)?;
-        driver.feed(&line, None)?;
-        (driver.options.on_line)(&line);
-        if gives_new_best(&line) {
-            driver.hand_over_best()?;
-        }
+    let result = driver.go_through(journal);
+    // However it ended, no crash is lost that was met.
+    driver.judge.finish();
+    let filed = driver.file_strays();
+    match result {
+        Ok(_) | Err(MinimizeError::Interrupted { .. }) => filed.and(result),
+        Err(_) => result,
     }
-    // Nothing more is wanted only behind the end line, so that there is a result.
-    let minimized = driver.progress.minimized();
-    minimized.ok_or(MinimizeError::Log(LogError::Empty))
 }
 
 struct Driver<'a, 'o> {
     progress: Progress,
-    oracle: &'a mut dyn Oracle,
+    judge: &'a mut dyn Judge,
     options: &'a mut Options<'o>,
     begin: Instant,
     /// Time of the tests that were logged before this call.
     earlier: Duration,
+    /// When it was last told where things stand.
+    shown: Option<Instant>,
     /// Slips handed over in this call, and whether their record was there.
     filed: HashSet<(SlipKeys, bool)>,
+    /// The same of slips that belong to no test.
+    strayed: HashSet<(SlipKeys, bool)>,
 }
 
 impl Driver<'_, '_> {
+    fn go_through(&mut self, journal: &mut Journal) -> Result<Minimized, MinimizeError> {
+        self.go_over_past(journal)?;
+        self.show();
+        while let Some(line) = self.next_line_or_more()? {
+            journal.append(&line)?;
+            self.feed(&line, None)?;
+            (self.options.on_line)(&line);
+            self.show();
+            if gives_new_best(&line) {
+                self.hand_over_best()?;
+            }
+        }
+        // Nothing more is wanted only behind the end line, so that there is a result.
+        let minimized = self.progress.minimized();
+        minimized.ok_or(MinimizeError::Log(LogError::Empty))
+    }
+
     /// Feeds the lines that the log held already.
     fn go_over_past(&mut self, journal: &mut Journal) -> Result<(), MinimizeError> {
         for (number, line) in journal.take_past() {
@@ -95,42 +130,76 @@ impl Driver<'_, '_> {
                 line: number.unwrap_or_default(),
                 why,
             })
-        })
+        })?;
+        if matches!(line, Line::Check(check) if check.what == What::Baseline)
+            && let Some(limit) = self.progress.time_limit()
+        {
+            self.judge.limit_time(limit);
+        }
+        Ok(())
+    }
+
+    /// The line that comes next; also behind an end that came of a smaller budget.
+    fn next_line_or_more(&mut self) -> Result<Option<Line>, MinimizeError> {
+        match self.next_line()? {
+            None if self.progress.can_go_on() && !self.spent() => {
+                self.progress.go_on();
+                self.next_line()
+            }
+            line => Ok(line),
+        }
+    }
+
+    /// Whether a budget is used up.
+    fn spent(&self) -> bool {
+        let executed = self.progress.course().counts.executed;
+        let time = self.earlier + self.begin.elapsed();
+        self.options.spent(executed, time)
     }
 
     /// The line that comes next, asking the oracle where it has to be asked.
     fn next_line(&mut self) -> Result<Option<Line>, MinimizeError> {
         loop {
             let stopped = self.options.stopped();
+            let spent = self.spent();
             let executed = self.progress.course().counts.executed;
-            let spent = self
-                .options
-                .spent(executed, self.earlier + self.begin.elapsed());
-            let asked = match self.progress.want() {
+            let what = match self.progress.want() {
                 Want::Nothing => return Ok(None),
                 Want::NotFailing { last, tries } => {
                     return Err(MinimizeError::NotFailing { last, tries });
                 }
+                Want::Alternating { rate } => {
+                    return Err(MinimizeError::Alternating { rate });
+                }
+                Want::Write(Line::End(mut end)) => {
+                    end.tests.speculative = self.judge.finish();
+                    self.file_strays()?;
+                    return Ok(Some(Line::End(end)));
+                }
                 Want::Write(line) => return Ok(Some(line)),
-                Want::Test { asked, .. } if asked.known().is_some() => {
+                Want::Test(asked) if asked.known().is_some() => {
                     let outcome = asked.known().unwrap_or(Outcome::Unresolved);
                     return Ok(self.test_line(Source::Cache, Answer::of(outcome)));
                 }
                 _ if stopped => return Err(self.interrupted()),
-                Want::Check { what, text } => (Some(what), check(self.oracle, what, text)),
-                Want::Test { .. } if spent => {
+                Want::Check(what) => Some(what),
+                Want::Test(_) if spent => {
                     self.progress.cease();
                     continue;
                 }
-                Want::Test { asked, text } if asked.in_proof() => {
-                    (None, self.oracle.ask_fresh(text, asked.kind()))
-                }
-                Want::Test { asked, text } => (None, self.oracle.ask(text, asked.kind())),
+                Want::Test(_) => None,
             };
-            let (what, answer) = (asked.0, asked.1?);
-            self.file(answer.slip.as_ref(), what)?;
+            let left = self.options.left(executed);
+            let Some((mut answer, _)) = self.judge.answer(&self.progress, left)? else {
+                return Ok(None);
+            };
+            self.file(answer.slip.as_mut(), what)?;
+            self.file_strays()?;
             return Ok(match what {
                 Some(what) => Some(check_line(what, &answer)),
+                None if self.progress.is_vote(answer.outcome) => {
+                    Some(check_line(What::Vote, &answer))
+                }
                 None => self.test_line(Source::Run, answer),
             });
         }
@@ -150,11 +219,13 @@ impl Driver<'_, '_> {
     }
 
     /// Hands a slip over, once for its keys, before its line is written.
-    fn file(&mut self, slip: Option<&Slip>, what: Option<What>) -> Result<(), MinimizeError> {
+    fn file(&mut self, slip: Option<&mut Slip>, what: Option<What>) -> Result<(), MinimizeError> {
         let Some(slip) = slip else { return Ok(()) };
-        let with_record = slip.crash.is_some();
-        let known = self.filed.contains(&(slip.keys, true));
-        if known || !self.filed.insert((slip.keys, with_record)) {
+        if self.filed.contains(&(slip.keys, true)) {
+            return Ok(());
+        }
+        self.complete(slip)?;
+        if !self.filed.insert((slip.keys, slip.crash.is_some())) {
             return Ok(());
         }
         let test = match what {
@@ -164,9 +235,46 @@ impl Driver<'_, '_> {
         (self.options.on_slip)(slip, test).map_err(not_kept("a slip"))
     }
 
+    /// Hands over the slips of tests that were run ahead in vain, once for their keys, if no test
+    /// slipped into them before.
+    fn file_strays(&mut self) -> Result<(), MinimizeError> {
+        for mut slip in self.judge.strays() {
+            let with_record = (slip.keys, true);
+            if self.filed.contains(&with_record) || self.strayed.contains(&with_record) {
+                continue;
+            }
+            // A target that cannot be run any more is the error of a test, not of this.
+            let _ = self.complete(&mut slip);
+            if self.strayed.insert((slip.keys, slip.crash.is_some())) {
+                (self.options.on_slip)(&slip, None).map_err(not_kept("a slip"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the record, where another test than the first of its keys has it.
+    fn complete(&mut self, slip: &mut Slip) -> Result<(), OracleError> {
+        if slip.crash.is_none() {
+            slip.crash = self.judge.record(slip)?;
+        }
+        Ok(())
+    }
+
     fn hand_over_best(&mut self) -> Result<(), MinimizeError> {
         let best = self.progress.course().best();
         (self.options.on_reduce)(best).map_err(not_kept("the reproducer"))
+    }
+
+    /// Tells where things stand, unless it did just now.
+    fn show(&mut self) {
+        let Some(on_standing) = &mut self.options.on_standing else {
+            return;
+        };
+        let now = Instant::now();
+        if self.shown.is_none_or(|shown| now - shown >= SHOWING) {
+            self.shown = Some(now);
+            on_standing(&self.progress.standing());
+        }
     }
 
     fn interrupted(&self) -> MinimizeError {
@@ -187,22 +295,18 @@ fn gives_new_best(line: &Line) -> bool {
     }
 }
 
-/// Runs a text aside from the search.
-fn check(oracle: &mut dyn Oracle, what: What, text: &[u8]) -> Result<Answer, OracleError> {
-    match what {
-        // The axiom proves that a result of one byte is minimal.
-        What::Confirm | What::Axiom => oracle.ask_fresh(text, Kind::Deleting),
-        What::Baseline | What::Vote => oracle.ask(text, Kind::Deleting),
-    }
-}
-
 fn check_line(what: What, answer: &Answer) -> Line {
     Line::Check(CheckLine {
         what,
         outcome: answer.outcome,
         us: micros(answer.cost),
+        cpu_us: match what {
+            What::Baseline => answer.cpu.map(micros),
+            What::Axiom | What::Confirm | What::Vote => None,
+        },
         minor: answer.minor,
         cut_off: answer.cut_off,
+        process: answer.process,
         slip: answer.slip.as_ref().map(|slip| slip.keys),
     })
 }

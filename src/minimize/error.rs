@@ -1,7 +1,7 @@
 //! Why a minimization came to no result.
 
 use super::log::LogError;
-use super::{CallbackError, OracleError, UnknownSearch};
+use super::{CallbackError, OracleError, Rate, UnknownSearch};
 use crate::delta::Outcome;
 
 /// Why a minimization came to no result.
@@ -14,6 +14,16 @@ pub enum MinimizeError {
         last: Outcome,
         /// Runs made.
         tries: u64,
+    },
+    /// The input fails now and then, and so does the empty input: the test does not depend on what
+    /// it is given.
+    #[error(
+        "not reproducible: the test alternates whatever it is given: the input failed in {rate}, \
+         and the empty input failed too"
+    )]
+    Alternating {
+        /// How often the input failed.
+        rate: Rate,
     },
     /// The caller asked to stop. The state is in the log: resuming goes on from there.
     #[error("interrupted at {size} bytes after {executed} tests; the log holds the state")]

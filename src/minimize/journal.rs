@@ -95,6 +95,8 @@ fn check_same(log: &Log, start: &StartLine) -> Result<(), LogError> {
         (logged.search != start.search, "search"),
         (!logged.target.same_target(&start.target), "target"),
         (logged.key != start.key, "key"),
+        (logged.test != start.test, "test"),
+        (logged.call != start.call, "call"),
         (logged.cache != start.cache, "cache"),
     ];
     match differences.into_iter().find(|(differs, _)| *differs) {

@@ -1,5 +1,6 @@
 //! What a minimization came to.
 
+use super::steadiness::odds;
 use super::{Claim, Counts, Proved, Rate, SlipKeys};
 use crate::triage::Key;
 
@@ -8,19 +9,35 @@ use crate::triage::Key;
 pub enum Warning {
     /// The empty input fails: the target fails whatever it is given.
     EmptyInputFails,
-    /// The input did not fail in every one of its first runs.
-    FlakyInput,
+    /// The input did not fail in every one of its first runs; no claim is made.
+    FlakyInput {
+        /// How often it did.
+        rate: Rate,
+        /// Runs of each candidate that did not fail.
+        votes: u64,
+    },
     /// The result did not fail in every one of its confirmations; no claim is made.
-    FlakyResult,
+    FlakyResult {
+        /// How often it did.
+        rate: Rate,
+    },
 }
 
 impl std::fmt::Display for Warning {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Warning::EmptyInputFails => "empty input fails",
-            Warning::FlakyInput => "the input does not fail every time",
-            Warning::FlakyResult => "the result does not fail every time",
-        })
+        match self {
+            Warning::EmptyInputFails => f.write_str("empty input fails"),
+            Warning::FlakyInput { rate, votes } => write!(
+                f,
+                "the input does not fail every time, but in {rate}: each candidate was run up to \
+                 {votes} times, which misses one in {:.0} that fail as often; nothing is claimed",
+                odds(*rate, *votes)
+            ),
+            Warning::FlakyResult { rate } => write!(
+                f,
+                "the result does not fail every time, but in {rate}; nothing is claimed"
+            ),
+        }
     }
 }
 

@@ -9,6 +9,8 @@
 //! another bug is handed over before its test is logged; the same input and outcomes give the same
 //! log, whatever happened in between.
 
+mod call;
+mod call_oracle;
 mod certificate;
 mod counts;
 mod course;
@@ -16,17 +18,28 @@ mod crash_oracle;
 mod driver;
 mod error;
 mod journal;
+mod judge;
 mod keyer;
 pub mod log;
 mod minimized;
+mod observing;
 mod options;
 mod oracle;
+mod parallel;
 mod progress;
+mod question;
 mod record;
 mod replay;
+mod script;
 mod searches;
+mod standing;
+mod steadiness;
+mod test_oracle;
+mod time_limit;
 mod verify;
 
+pub use call::Call;
+pub use call_oracle::{CallOracle, OracleOfCall};
 pub use certificate::{Certificate, Claim, ProofRef, Proved, Removal};
 pub use counts::{Counts, Rate};
 pub use crash_oracle::{CrashOracle, FreshExecutor, Held};
@@ -35,9 +48,15 @@ pub use error::MinimizeError;
 pub use journal::Journal;
 pub use keyer::Keyer;
 pub use minimized::{Minimized, Warning};
-pub use options::{CallbackError, OnReduce, OnSlip, Options};
+pub use observing::StartObserver;
+pub use options::{CallbackError, OnReduce, OnSlip, OnStanding, Options};
 pub use oracle::{Answer, CutOff, Kind, Oracle, OracleError, Process, Slip, SlipKeys};
-pub use record::{MinRecord, OutcomeRecord, SlipRecord};
+pub use parallel::{BoxedOracle, MakeOracle, Workers, minimize_by_workers};
+pub use record::{CallResult, MinRecord, OutcomeRecord, PhaseRecord, SlipRecord};
 pub use replay::{Replayed, replay};
+pub use script::{Script, ScriptState};
 pub use searches::{SEARCHES, UnknownSearch, search_by_name};
+pub use standing::{Doing, Standing};
+pub use test_oracle::TestOracle;
+pub use time_limit::PATIENCE;
 pub use verify::{Counterexample, Verified, VerifyError, verify};

@@ -4,8 +4,8 @@ use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::Slip;
 use super::log::Line;
+use super::{Slip, Standing};
 
 /// Why a callback failed; it ends the minimization.
 pub type CallbackError = Box<dyn Error + Send + Sync>;
@@ -15,6 +15,9 @@ pub type OnReduce<'a> = Box<dyn FnMut(&[u8]) -> Result<(), CallbackError> + 'a>;
 
 /// Takes a slip and the index of its test, `None` for a check.
 pub type OnSlip<'a> = Box<dyn FnMut(&Slip, Option<u64>) -> Result<(), CallbackError> + 'a>;
+
+/// Takes where things stand.
+pub type OnStanding<'a> = Box<dyn FnMut(&Standing) + 'a>;
 
 /// Bounds and callbacks. None of them changes the order of tests.
 pub struct Options<'a> {
@@ -30,11 +33,16 @@ pub struct Options<'a> {
     /// far after a resume. It has to write it atomically.
     pub on_reduce: OnReduce<'a>,
     /// Called once per (major, minor) with a crash that a candidate slipped into, before its line
-    /// is written. Called again after a resume
-    /// that lost the line. A slip without a record may be followed by one that has it.
+    /// is written. Called again after a resume that lost the line. A slip without a record may be
+    /// followed by one that has it. Without an index, like that of a check, is also a crash that a
+    /// test met which was run ahead in vain: once per (major, minor), and where a test of the log
+    /// slips into the same later, it is called for that as if nothing had been before.
     pub on_slip: OnSlip<'a>,
     /// Called after each line that is written.
     pub on_line: Box<dyn FnMut(&Line) + 'a>,
+    /// Called before the first line and then behind lines, ten times a second at most, with where
+    /// things stand.
+    pub on_standing: Option<OnStanding<'a>>,
 }
 
 impl Default for Options<'_> {
@@ -47,6 +55,7 @@ impl Default for Options<'_> {
             on_reduce: Box::new(|_| Ok(())),
             on_slip: Box::new(|_, _| Ok(())),
             on_line: Box::new(|_| ()),
+            on_standing: None,
         }
     }
 }
@@ -55,6 +64,12 @@ impl Options<'_> {
     /// Whether the caller asked to stop.
     pub(super) fn stopped(&self) -> bool {
         self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
+
+    /// How many more tests the budget allows.
+    pub(super) fn left(&self, executed: u64) -> Option<u64> {
+        self.budget_tests
+            .map(|budget| budget.saturating_sub(executed))
     }
 
     /// Whether a budget is used up.

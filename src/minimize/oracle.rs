@@ -1,12 +1,13 @@
 //! The question that a minimization asks, and its answers.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::delta::Outcome;
-use crate::exec::ExecError;
+use crate::delta::{Hints, Outcome};
+use crate::exec::{ExecError, TimeLimit};
 use crate::triage::{Class, Crash, Key};
 
 /// How a candidate was made; it decides which key must stay (crash-keys.md, "The minimizer's
@@ -81,6 +82,8 @@ pub struct Answer {
     pub outcome: Outcome,
     /// Wall time of the test.
     pub cost: Duration,
+    /// CPU time of the target's run, where it is known.
+    pub cpu: Option<Duration>,
     /// The minor key, where the outcome is FAIL and a key was taken.
     pub minor: Option<Key>,
     /// The limit that ended the run, if one did.
@@ -97,6 +100,7 @@ impl Answer {
         Answer {
             outcome,
             cost: Duration::ZERO,
+            cpu: None,
             minor: None,
             cut_off: None,
             process: Process::Own,
@@ -117,6 +121,18 @@ pub enum OracleError {
         /// What happened.
         why: String,
     },
+    /// The interestingness test is another one than it was.
+    #[error("{} has changed while it was asked", path.display())]
+    TestChanged {
+        /// The test.
+        path: PathBuf,
+    },
+    /// The interestingness test was removed.
+    #[error("{} is not there any more", path.display())]
+    TestGone {
+        /// The test.
+        path: PathBuf,
+    },
 }
 
 /// Maps candidates to outcomes for one failure.
@@ -127,10 +143,39 @@ pub trait Oracle {
     /// When the target cannot be run any more. An odd run is UNRESOLVED, not an error.
     fn ask(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError>;
 
+    /// The same, and beside the outcome what the run told: how far the input was read, and what
+    /// was compared. It is slower; an oracle that cannot tell gives no hints. The outcome is that
+    /// of `ask`: it never rests on a run that was observed.
+    ///
+    /// # Errors
+    /// As `ask`.
+    fn ask_observed(
+        &mut self,
+        candidate: &[u8],
+        kind: Kind,
+    ) -> Result<(Answer, Hints), OracleError> {
+        Ok((self.ask(candidate, kind)?, Hints::default()))
+    }
+
     /// Tests a candidate in a fresh process, for proofs and confirmations: state left over by
     /// earlier runs proves nothing. Its time limit is ten times that of [`ask`](Oracle::ask).
     ///
     /// # Errors
     /// As `ask`.
     fn ask_fresh(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError>;
+
+    /// Limits the time of all runs from here on by what the runs of the input have taught. An
+    /// oracle whose limit is not to be learned does nothing.
+    fn limit_time(&mut self, _learned: TimeLimit) {}
+
+    /// The whole record of a slip. Asked where the first slip with its keys has none, because
+    /// another oracle of the same failure, or another test, met them earlier. `None` where there
+    /// is none, or where the crash is not seen again.
+    ///
+    /// # Errors
+    /// As `ask`.
+    fn record(&mut self, slip: &Slip) -> Result<Option<Box<Crash>>, OracleError> {
+        let _ = slip;
+        Ok(None)
+    }
 }

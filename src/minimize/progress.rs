@@ -1,13 +1,22 @@
 //! How a minimization goes on: from the lines of a log to the line that comes next.
 
-use super::course::{Asked, Course, Reply, remove};
-use super::log::{CheckLine, EndLine, Line, Phase, ReduceLine, Source, StartLine, TestLine, What};
-use super::{Claim, Minimized, Rate, SlipKeys, UnknownSearch, Warning, search_by_name};
-use crate::delta::{Candidate, Outcome, Search};
-use crate::triage::Key;
+mod feed;
+mod prospect;
+mod result;
+mod standing;
 
-/// Runs of the input before the search, and of the result after it.
-const TRIES: u64 = 3;
+pub(super) use prospect::Prospect;
+
+use std::time::Duration;
+
+use super::course::{Asked, Course, Reply, remove};
+use super::log::{EndLine, Line, Phase, ReduceLine, StartLine, TestLine, What};
+use super::steadiness::{AGREEING, ESTIMATING};
+use super::time_limit::learned;
+use super::{Rate, SlipKeys, UnknownSearch, search_by_name};
+use crate::delta::{Candidate, Outcome, Search};
+use crate::exec::TimeLimit;
+use crate::triage::Key;
 
 /// Where a minimization stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,18 +29,49 @@ enum Stage {
     End,
     Over,
     NotFailing(Outcome),
+    Alternating,
+}
+
+/// The runs of what is asked just now.
+#[derive(Clone, Copy, Debug)]
+struct Votes {
+    /// So many runs that do not fail are an outcome.
+    needed: u64,
+    /// So many have been made.
+    cast: u64,
+    /// One of them proves nothing, as if it were a whole test.
+    cut_off: bool,
+    shared: bool,
+}
+
+impl Votes {
+    fn none(needed: u64) -> Votes {
+        Votes {
+            needed,
+            cast: 0,
+            cut_off: false,
+            shared: false,
+        }
+    }
+
+    /// Whether a run with this outcome leaves the question open.
+    fn leaves_open(&self, outcome: Outcome) -> bool {
+        outcome != Outcome::Fail && self.cast + 1 < self.needed
+    }
 }
 
 /// What comes next.
 pub(super) enum Want<'a> {
-    /// This text is to be run, aside from the search.
-    Check { what: What, text: &'a [u8] },
+    /// A text is to be run aside from the search: `Progress::due`.
+    Check(What),
     /// This candidate is to be tested.
-    Test { asked: &'a Asked, text: &'a [u8] },
+    Test(&'a Asked),
     /// This line follows from those before it.
     Write(Line),
     /// Nothing: the input does not fail.
     NotFailing { last: Outcome, tries: u64 },
+    /// Nothing: now and then the test fails, whatever it is given.
+    Alternating { rate: Rate },
     /// Nothing: the log is whole.
     Nothing,
 }
@@ -46,7 +86,21 @@ pub(super) struct Progress {
     reduction: Option<ReduceLine>,
     /// Removals still to be proven of the current best, the next one last.
     open: Option<Vec<Candidate>>,
+    /// So many of them were asked in the proof, and are not proven all the same.
+    unproven: u64,
     baseline: Rate,
+    /// A run of the input was cut off in time.
+    slow: bool,
+    votes: Votes,
+    /// CPU time of the slowest run of the input that failed.
+    slowest: Option<Duration>,
+    /// Wall time of the slowest run of the input that a script found interesting.
+    slept: Option<Duration>,
+    learns_limit: bool,
+    /// A script decides, and no crash.
+    by_script: bool,
+    /// What a budget has ended.
+    ceased: Option<Stage>,
     confirmed: Rate,
     minor_after: Option<Key>,
     slips: Vec<SlipKeys>,
@@ -62,7 +116,15 @@ impl Progress {
             stage: Stage::Baseline,
             reduction: None,
             open: None,
+            unproven: 0,
             baseline: Rate::default(),
+            slow: false,
+            votes: Votes::none(1),
+            slowest: None,
+            slept: None,
+            learns_limit: start.learn_limit,
+            by_script: start.key.is_none(),
+            ceased: None,
             confirmed: Rate::default(),
             minor_after: None,
             slips: Vec::new(),
@@ -95,7 +157,53 @@ impl Progress {
     /// A budget is used up: no more tests, what is best now is the result.
     pub fn cease(&mut self) {
         if matches!(self.stage, Stage::Search | Stage::Proof) {
+            self.ceased = Some(self.stage);
             self.stage = Stage::Confirm;
+        }
+    }
+
+    /// Whether the log ends only because a budget did.
+    pub fn can_go_on(&self) -> bool {
+        self.stage == Stage::Over && self.ceased.is_some()
+    }
+
+    /// Goes on behind the end that a budget has brought about.
+    pub fn go_on(&mut self) {
+        if self.stage == Stage::Over
+            && let Some(stage) = self.ceased.take()
+        {
+            self.stage = stage;
+            self.confirmed = Rate::default();
+            self.end = None;
+        }
+    }
+
+    /// The limit on the time of a run that the runs of the input have taught.
+    pub fn time_limit(&self) -> Option<TimeLimit> {
+        let known = self.learns_limit && self.stage != Stage::Baseline;
+        let slowest = self.slowest.filter(|_| known)?;
+        Some(learned(slowest, self.slept))
+    }
+
+    /// Runs that a candidate takes which does not fail.
+    pub fn votes(&self) -> u64 {
+        self.votes.needed
+    }
+
+    /// Whether a run of the candidate asked with this outcome is one vote of several.
+    pub fn is_vote(&self, outcome: Outcome) -> bool {
+        self.votes.leaves_open(outcome)
+    }
+
+    fn is_flaky(&self) -> bool {
+        self.baseline.hits < self.baseline.tries
+    }
+
+    /// Runs of the result.
+    fn confirmations(&self) -> u64 {
+        match self.is_flaky() {
+            true => ESTIMATING,
+            false => AGREEING,
         }
     }
 
@@ -107,28 +215,19 @@ impl Progress {
         }
         let course = &self.course;
         match self.stage {
-            Stage::Baseline => Want::Check {
-                what: What::Baseline,
-                text: course.original(),
-            },
-            Stage::Axiom => Want::Check {
-                what: What::Axiom,
-                text: &[],
-            },
-            Stage::Confirm => Want::Check {
-                what: What::Confirm,
-                text: course.best(),
-            },
+            Stage::Baseline => Want::Check(What::Baseline),
+            Stage::Axiom => Want::Check(What::Axiom),
+            Stage::Confirm => Want::Check(What::Confirm),
             Stage::NotFailing(last) => Want::NotFailing {
                 last,
                 tries: self.baseline.tries,
             },
+            Stage::Alternating => Want::Alternating {
+                rate: self.baseline,
+            },
             Stage::End => Want::Write(Line::End(self.end_line())),
             Stage::Search | Stage::Proof => match course.asked() {
-                Some(asked) => Want::Test {
-                    asked,
-                    text: course.text(),
-                },
+                Some(asked) => Want::Test(asked),
                 None => Want::Nothing,
             },
             Stage::Over => Want::Nothing,
@@ -171,208 +270,5 @@ impl Progress {
     /// The line of the test being asked, with this answer.
     pub fn test_line(&self, reply: &Reply) -> Option<TestLine> {
         self.course.test_line(reply)
-    }
-
-    /// Takes the next line; `Err` says why it cannot follow from those before it.
-    pub fn feed(&mut self, line: &Line) -> Result<(), String> {
-        self.pass_finished_stages();
-        let ceases = match line {
-            Line::Check(check) => check.what == What::Confirm,
-            Line::End(_) => true,
-            _ => false,
-        };
-        if ceases && self.reduction.is_none() {
-            self.cease();
-        }
-        match line {
-            Line::Start(_) => Err("a second start line".to_owned()),
-            Line::Check(check) => self.feed_check(check),
-            Line::Test(test) => self.feed_test(test),
-            Line::Reduce(reduce) => self.feed_reduce(reduce),
-            Line::End(end) => self.feed_end(end),
-        }
-    }
-
-    fn feed_check(&mut self, check: &CheckLine) -> Result<(), String> {
-        let fails = check.outcome == Outcome::Fail;
-        let failed = u64::from(fails);
-        match (self.stage, check.what) {
-            (_, What::Vote) => {}
-            _ if self.reduction.is_some() => return Err("the reduce line is missing".to_owned()),
-            (Stage::Baseline, What::Baseline) => {
-                self.baseline.tries += 1;
-                self.baseline.hits += failed;
-                if self.baseline.tries == TRIES {
-                    self.stage = match self.baseline.hits {
-                        0 => Stage::NotFailing(check.outcome),
-                        _ => Stage::Axiom,
-                    };
-                }
-            }
-            (Stage::Axiom, What::Axiom) => {
-                self.course.record_check(&[], check.outcome, check.cut_off);
-                self.stage = Stage::Search;
-                if fails {
-                    self.empty_fails = true;
-                    self.course.take_empty();
-                    self.stage = Stage::Confirm;
-                }
-            }
-            (Stage::Confirm, What::Confirm) => {
-                self.confirmed.tries += 1;
-                self.confirmed.hits += failed;
-                self.minor_after = check.minor.or(self.minor_after);
-                if self.confirmed.tries == TRIES {
-                    self.stage = Stage::End;
-                }
-            }
-            _ => return Err(format!("no check of this kind is due: {:?}", check.what)),
-        }
-        self.course.counts.checks += 1;
-        self.note(check.slip);
-        Ok(())
-    }
-
-    fn feed_test(&mut self, line: &TestLine) -> Result<(), String> {
-        if self.reduction.is_some() {
-            return Err("the reduce line is missing".to_owned());
-        }
-        if !matches!(self.stage, Stage::Search | Stage::Proof) {
-            return Err("no test is due".to_owned());
-        }
-        let reply = Reply {
-            outcome: line.outcome,
-            source: line.source,
-            us: line.us,
-            cut_off: line.cut_off,
-            process: line.process,
-            slip: line.slip,
-            log_input: line.input.is_some(),
-        };
-        let (Some(asked), Some(expected)) = (self.course.asked(), self.test_line(&reply)) else {
-            return Err("the search asks for no test".to_owned());
-        };
-        agree(line, &expected)?;
-        match (asked.known(), line.source) {
-            (Some(known), Source::Cache) if known == line.outcome => {}
-            (Some(known), _) => return Err(format!("the cache knows this text as {known}")),
-            (None, Source::Cache) => return Err("the cache does not know this text".to_owned()),
-            (None, Source::Run | Source::Predicted) => {}
-        }
-        self.reduction = self.course.commit(&reply);
-        self.note(line.slip);
-        match self.stage {
-            Stage::Search => self.machine.tell(line.outcome),
-            _ if self.reduction.is_some() => self.open = None,
-            _ => self.open.iter_mut().for_each(|open| drop(open.pop())),
-        }
-        Ok(())
-    }
-
-    fn feed_reduce(&mut self, line: &ReduceLine) -> Result<(), String> {
-        match &self.reduction {
-            Some(expected) if expected == line => self.reduction = None,
-            Some(expected) => {
-                return Err(format!("the reduction of test {} differs", expected.i));
-            }
-            None => return Err("no test failed here".to_owned()),
-        }
-        Ok(())
-    }
-
-    fn feed_end(&mut self, line: &EndLine) -> Result<(), String> {
-        if self.stage != Stage::End || self.reduction.is_some() {
-            return Err("the end is not due".to_owned());
-        }
-        let expected = self.end_line();
-        let same = |differs: bool, what: &str| match differs {
-            true => Err(format!("its {what} does not follow from the log")),
-            false => Ok(()),
-        };
-        let mut tests = line.tests;
-        tests.speculative = expected.tests.speculative;
-        same(line.size != expected.size, "size")?;
-        same(line.blake3 != expected.blake3, "blake3")?;
-        same(line.claim != expected.claim, "claim")?;
-        same(
-            line.proof != expected.proof || line.proved != expected.proved,
-            "proof",
-        )?;
-        same(tests != expected.tests, "count of tests")?;
-        self.end = Some(line.clone());
-        self.stage = Stage::Over;
-        Ok(())
-    }
-
-    fn note(&mut self, slip: Option<SlipKeys>) {
-        self.slips
-            .extend(slip.filter(|slip| !self.slips.contains(slip)));
-    }
-
-    /// The last line. A claim is made only where every try of the result failed.
-    fn end_line(&self) -> EndLine {
-        let certificate = self.course.certificate();
-        let best = self.course.best();
-        let reproducible = self.confirmed.hits == self.confirmed.tries;
-        EndLine {
-            claim: if reproducible {
-                certificate.claim()
-            } else {
-                Claim::BestSoFar
-            },
-            size: best.len() as u64,
-            blake3: super::log::ContentHash::of(best),
-            tests: self.course.counts,
-            proved: certificate.proved(),
-            proof: certificate.proof(),
-        }
-    }
-
-    /// The result, once the log is whole.
-    pub fn minimized(&self) -> Option<Minimized> {
-        let end = self.end()?;
-        let warnings = [
-            (self.empty_fails, Warning::EmptyInputFails),
-            (
-                self.baseline.hits < self.baseline.tries,
-                Warning::FlakyInput,
-            ),
-            (
-                self.confirmed.hits < self.confirmed.tries,
-                Warning::FlakyResult,
-            ),
-        ];
-        Some(Minimized {
-            text: self.course.best().to_vec(),
-            claim: end.claim,
-            proved: end.proved,
-            size_before: self.course.original().len() as u64,
-            counts: end.tests,
-            baseline: self.baseline,
-            confirmed: self.confirmed,
-            minor_after: self.minor_after,
-            slips: self.slips.clone(),
-            warnings: warnings
-                .into_iter()
-                .filter(|(holds, _)| *holds)
-                .map(|one| one.1)
-                .collect(),
-        })
-    }
-}
-
-/// Whether a logged test is the one that the search asks for.
-fn agree(line: &TestLine, expected: &TestLine) -> Result<(), String> {
-    let differs = [
-        (line.i != expected.i, "index"),
-        (line.edit != expected.edit, "ranges"),
-        (line.phase != expected.phase, "phase"),
-        (line.size != expected.size, "size"),
-        (line.hash != expected.hash, "hash"),
-        (line.input != expected.input, "input"),
-    ];
-    match differs.into_iter().find(|(differs, _)| *differs) {
-        Some((_, what)) => Err(format!("its {what} is not that of test {}", expected.i)),
-        None => Ok(()),
     }
 }

@@ -59,6 +59,47 @@ pub struct MinRecord {
     pub log: Option<OsText>,
     /// Other crashes found on the way.
     pub slips: Vec<SlipRecord>,
+    /// The call, where it was minimized too.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallResult>,
+}
+
+/// The call that shows a crash, minimized with its input: keys that `--args` and `--env-vars` add.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallResult {
+    /// The command line, the program first; `@@` stands for a file holding the input.
+    pub args: Vec<OsText>,
+    /// The variables: with `--env-vars` all that there are, else those set on top.
+    pub env: Vec<(OsText, OsText)>,
+    /// Arguments before.
+    pub args_before: u64,
+    /// Variables before, of those in `env`.
+    pub env_before: u64,
+    /// The call as one line for a shell, with the result in the input's place.
+    pub command: String,
+    /// A script that shows the crash; null for a bundled target.
+    pub script: Option<OsText>,
+    /// The minimizations, in their order.
+    pub phases: Vec<PhaseRecord>,
+}
+
+/// One minimization of several in turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PhaseRecord {
+    /// What was minimized: `input`, `args`, `argument` or `env`.
+    pub part: String,
+    /// Its units before: bytes, arguments, characters, variables.
+    pub before: u64,
+    /// Its units after.
+    pub after: u64,
+    /// What is proven of it while all else is as it was then.
+    pub claim: Claim,
+    /// How much is proven.
+    pub proved: Proved,
+    /// Tests by kind.
+    pub tests: Counts,
+    /// The log.
+    pub log: Option<OsText>,
 }
 
 impl MinRecord {
@@ -89,6 +130,7 @@ impl MinRecord {
             output: None,
             log: None,
             slips: minimized.slips.iter().map(slip).collect(),
+            call: None,
         }
     }
 }

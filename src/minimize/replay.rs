@@ -3,6 +3,7 @@
 use super::log::{ContentHash, Log, LogError};
 use super::progress::Progress;
 use super::{Counts, MinimizeError, Minimized};
+use crate::exec::TimeLimit;
 
 /// A minimization rebuilt without its target.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,6 +12,10 @@ pub struct Replayed {
     pub text: Vec<u8>,
     /// Tests by kind.
     pub counts: Counts,
+    /// The limit on the time of a run that was learned, if one was.
+    pub time_limit: Option<TimeLimit>,
+    /// Runs of each candidate that did not fail: more than one where the input is flaky.
+    pub votes: u64,
     /// The result; `None` where the log has no end yet.
     pub minimized: Option<Minimized>,
 }
@@ -42,6 +47,8 @@ pub fn replay(input: &[u8], log: &Log) -> Result<Replayed, MinimizeError> {
     Ok(Replayed {
         text: progress.course().best().to_vec(),
         counts: progress.course().counts,
+        time_limit: progress.time_limit(),
+        votes: progress.votes(),
         minimized: progress.minimized(),
     })
 }

@@ -54,7 +54,8 @@ impl Verified {
     }
 }
 
-/// Replays a log, then runs its result again and, where it claims minimality, every distinct
+/// Replays a log, then runs its result again (where it is flaky, until it fails, as often as a
+/// candidate was) and, where it claims minimality, every distinct
 /// removal of one byte, each in a fresh process. `on_progress` is called after each removal. It
 /// ends at the first removal that fails.
 ///
@@ -67,10 +68,18 @@ pub fn verify(
     oracle: &mut dyn Oracle,
     mut on_progress: impl FnMut(Proved),
 ) -> Result<Verified, VerifyError> {
-    let minimized = replay(input, log)?
-        .minimized
-        .ok_or(VerifyError::Unfinished)?;
-    let result = oracle.ask_fresh(&minimized.text, Kind::Deleting)?.outcome;
+    let replayed = replay(input, log)?;
+    let minimized = replayed.minimized.ok_or(VerifyError::Unfinished)?;
+    if let Some(limit) = replayed.time_limit {
+        oracle.limit_time(limit);
+    }
+    let mut result = oracle.ask_fresh(&minimized.text, Kind::Deleting)?.outcome;
+    for _ in 1..replayed.votes {
+        if result == Outcome::Fail {
+            break;
+        }
+        result = oracle.ask_fresh(&minimized.text, Kind::Deleting)?.outcome;
+    }
     let mut verified = Verified {
         claim: minimized.claim,
         result,

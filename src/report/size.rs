@@ -32,6 +32,11 @@ pub fn reduction(before: u64, after: u64) -> String {
     }
 }
 
+/// A reduction of something counted: `12 → 3 units`.
+pub fn reduction_in(before: u64, after: u64, unit: &str) -> String {
+    format!("{} → {}", grouped(before), counted(after, unit))
+}
+
 /// A count with its unit, in the plural except for one: `0 tests`, `1 test`, `12,345 tests`.
 pub fn counted(count: u64, unit: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };

@@ -2,7 +2,7 @@
 
 use super::block::severity;
 use super::text::{cut, printable};
-use super::{GroupView, TriageResult, size};
+use super::{GroupView, Shrinking, TriageResult, size};
 
 /// Characters between two columns.
 const GAP: &str = "  ";
@@ -43,6 +43,30 @@ pub fn triage_table(result: &TriageResult, width: Option<usize>) -> String {
             or_none(&input.ended),
             format!("{}/{}", input.hits, input.tries),
             input.file.to_string_lossy().into_owned(),
+        ]
+    });
+    render(header, rows.collect(), width)
+}
+
+/// What each pass of a minimization did, one line each, like [`groups_table`].
+pub fn passes_table(shrinking: &Shrinking, width: Option<usize>) -> String {
+    let units = shrinking.units().to_uppercase();
+    let header = ["PASS", "TESTS", "EXECUTED", "REDUCTIONS", &units, "RULES"];
+    let rows = shrinking.passes.iter().map(|pass| {
+        let rules = pass.rules.iter();
+        let rules: Vec<String> = rules
+            .map(|(rule, count)| format!("{rule} {}", size::grouped(*count)))
+            .collect();
+        [
+            pass.name.clone(),
+            size::grouped(pass.tests),
+            size::grouped(pass.executed),
+            size::grouped(pass.reductions),
+            match pass.removed {
+                0 => "0".to_owned(),
+                removed => format!("-{}", size::grouped(removed)),
+            },
+            rules.join(", "),
         ]
     });
     render(header, rows.collect(), width)

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use crate::triage::{Crash, Found};
 
 /// Orders origins by how well they name the input: a run of a campaign, by its number, before a
-/// slip, before a file, before nothing. The record of the least one stays, so that the record
+/// slip (one with a line in the log before one without), before a file, before nothing. The record of the least one stays, so that the record
 /// does not depend on the order in which workers file the same input.
 pub(super) fn order(a: Option<&Found>, b: Option<&Found>) -> Ordering {
     let rank = |found: Option<&Found>| match found {
@@ -29,7 +29,7 @@ pub(super) fn order(a: Option<&Found>, b: Option<&Found>) -> Ordering {
             }),
         ) => (a, ca, ia).cmp(&(b, cb, ib)),
         (Some(Found::Slip { of: oa, test: a }), Some(Found::Slip { of: ob, test: b })) => {
-            (oa, a).cmp(&(ob, b))
+            (oa, a.is_none(), a).cmp(&(ob, b.is_none(), b))
         }
         (Some(Found::File { path: a }), Some(Found::File { path: b })) => a.cmp(b),
         _ => rank(a).cmp(&rank(b)),

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::{EntryId, Kind};
 use crate::exec::Target;
+use crate::files::shell::quoted;
 
 /// What stands for the input file in an argument.
 const INPUT_MARK: &[u8] = b"@@";
@@ -96,8 +97,12 @@ fn limit(kind: Kind, target: &Target) -> String {
 /// The line that runs the program.
 fn command(target: &Target, program: &Path) -> Vec<u8> {
     let mut line = Vec::new();
-    if !target.env.is_empty() {
-        line.extend(b"env -- ");
+    if target.env_only || !target.env.is_empty() {
+        line.extend(if target.env_only {
+            b"env -i -- TMPDIR=\"$scratch\" ".as_slice()
+        } else {
+            b"env -- "
+        });
         for (name, value) in &target.env {
             line.extend(quoted(&[name.as_bytes(), b"=", value.as_bytes()].concat()));
             line.push(b' ');
@@ -140,17 +145,4 @@ fn argument(arg: &OsStr) -> (Vec<u8>, bool) {
         word.extend(quoted(rest));
     }
     (word, marked)
-}
-
-/// The bytes as one shell word that stands for nothing but themselves.
-fn quoted(bytes: &[u8]) -> Vec<u8> {
-    let mut word = vec![b'\''];
-    for &byte in bytes {
-        match byte {
-            b'\'' => word.extend(br"'\''"),
-            _ => word.push(byte),
-        }
-    }
-    word.push(b'\'');
-    word
 }

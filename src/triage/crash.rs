@@ -67,12 +67,13 @@ pub enum Found {
         /// The generator's name of the input.
         input: String,
     },
-    /// Test `test` of the minimization of the input whose hash is `of` slipped into it.
+    /// A test of the minimization of the input whose hash is `of` slipped into it.
     Slip {
         /// The 16 hex digits of the minimized input's hash.
         of: String,
-        /// Index of the test in the log.
-        test: u64,
+        /// Index of the test in the log; null for a check, and for a test that was run ahead in
+        /// vain, which has no line.
+        test: Option<u64>,
     },
     /// A file that the user gave.
     File {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use nix::time::ClockId;
 use nix::unistd::Pid;
 
-use crate::exec::Limits;
+use crate::exec::{Limits, Starved};
 
 /// A process held by a descriptor: unlike its id it never comes to mean another one.
 pub(crate) struct Held {
@@ -66,10 +66,13 @@ pub(crate) fn await_end<T>(
 ) -> (Option<T>, bool) {
     let began = Instant::now();
     let mut killed = false;
+    let mut starved = Starved::new(process.pid, began);
     loop {
         let wall_left = limits.wall.saturating_sub(began.elapsed());
+        // A quick end, which is the rule, is not looked at.
+        let wall_is_over = began.elapsed() > LOOKS.1 && starved.wall_is_over(limits.wall);
         let cpu_left = limits.cpu.saturating_sub(process.cpu());
-        if !killed && (wall_left.is_zero() || cpu_left.is_zero()) {
+        if !killed && (wall_is_over || cpu_left.is_zero()) {
             process.kill();
             killed = true;
         }

@@ -24,9 +24,14 @@ const PLACES: &[(&str, &[&str])] = &[
     ("clap", &["cli"]),
     // The width of the terminal.
     ("console", &["cli/ui"]),
-    ("crossbeam", &["campaign"]),
+    // Workers that report to who commits: of a campaign, of a minimization.
+    ("crossbeam", &["campaign", "minimize/parallel"]),
     ("framehop", &["triage/unwind.rs"]),
-    ("iced_x86", &["triage/instruction/x86_64.rs"]),
+    // What the instruction did that crashed, and where comparisons stand.
+    (
+        "iced_x86",
+        &["triage/instruction/x86_64.rs", "exec/observe/breakpoints"],
+    ),
     ("indicatif", &["cli"]),
     // What nix does not wrap: wait statuses, ptrace records, the numbers of signals and errors.
     (
@@ -40,7 +45,10 @@ const PLACES: &[(&str, &[&str])] = &[
     ),
     // Processes, pipes, ptrace; the host's name, for the record of a campaign.
     ("nix", &["exec", "triage", "cli/run.rs"]),
-    ("object", &["triage", "exec/elf.rs"]),
+    (
+        "object",
+        &["triage", "exec/elf.rs", "exec/observe/image.rs"],
+    ),
     ("rustc_demangle", &["triage"]),
     // Records.
     (

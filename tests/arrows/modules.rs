@@ -10,7 +10,8 @@ use crate::{module_of, sources};
 const ARROWS: &[(&str, &[&str])] = &[
     ("delta", &[]),
     ("files", &[]),
-    ("exec", &["files"]),
+    // From `delta` what a comparison is: runs tell it, searches read it.
+    ("exec", &["delta", "files"]),
     ("triage", &["exec"]),
     ("minimize", &["delta", "exec", "triage", "files"]),
     ("store", &["exec", "triage", "minimize", "files"]),
@@ -42,8 +43,9 @@ const ARROWS: &[(&str, &[&str])] = &[
 /// Modules that know of others nothing but their records.
 const KEEPERS_OF_RECORDS: [&str; 2] = ["store", "report"];
 /// What runs targets, names crashes or searches.
-const ACTORS: [&str; 8] = [
+const ACTORS: [&str; 9] = [
     "Executor",
+    "Observer",
     "Traceable",
     "Triager",
     "Oracle",

@@ -80,6 +80,13 @@ impl Desk {
         self.file(name)
     }
 
+    /// Writes an executable script of these lines.
+    pub fn script(&self, name: &str, lines: &str) -> PathBuf {
+        let path = self.write(name, format!("#!/bin/sh\n{lines}\n"));
+        std::fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
     /// Reads a file.
     #[track_caller]
     pub fn read(&self, name: &str) -> Vec<u8> {

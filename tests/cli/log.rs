@@ -184,3 +184,35 @@ fn the_steps_of_a_minimization_are_shown() {
     assert_eq!(steps.last().unwrap()["size"], 517);
     assert!(shown["executed"].as_u64() <= shown["tests"].as_u64());
 }
+
+#[test]
+fn the_curve_is_drawn_into_a_file_that_is_not_overwritten() {
+    let desk = minimized();
+    let words = format!("log show {LOG} --svg curve.svg");
+    let said = desk.call(&words).exits(0);
+    assert!(
+        said.out.contains("bytes over executed tests"),
+        "{}",
+        said.out
+    );
+    assert!(said.out.contains("PASS"), "{}", said.out);
+    let drawing = String::from_utf8(desk.read("curve.svg")).unwrap();
+    assert!(drawing.contains("<polyline") && drawing.ends_with("</svg>\n"));
+    desk.write("curve.svg", "precious");
+    let error = desk.call(&format!("{words} --json")).exits(2).json();
+    assert_eq!(error["error"]["kind"], "exists");
+    assert_eq!(desk.read("curve.svg"), b"precious");
+    let shown = desk
+        .call(&format!("{words} --json --force"))
+        .exits(0)
+        .json();
+    assert!(shown["svg"].as_str().unwrap().ends_with("/curve.svg"));
+    assert_eq!(desk.read("curve.svg"), drawing.as_bytes());
+    // Nor is the log.
+    let log = desk.read(LOG);
+    desk.call(&format!("log show {LOG} --svg {LOG} --force"))
+        .exits(2);
+    assert_eq!(desk.read(LOG), log);
+    desk.call(&format!("log show {LOG} --svg missing/curve.svg"))
+        .exits(2);
+}

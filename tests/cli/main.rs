@@ -1,17 +1,25 @@
 //! The command line, called as a user calls it.
 #![cfg(all(feature = "cli", feature = "campaign"))]
 
+mod calls;
 mod crashes;
 mod ddfuzz;
 mod errors;
+mod export_test;
 mod hostile;
+mod hostile_tests;
+mod interestingness;
+mod jobs;
 mod json;
+mod live;
 mod log;
+mod log_lines;
 mod merge;
 mod min;
 mod namespace;
 #[path = "../needs/mod.rs"]
 mod needs;
+mod robust;
 mod run;
 mod screens;
 mod show;

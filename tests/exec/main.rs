@@ -12,6 +12,8 @@ mod killed;
 mod limits;
 #[path = "../needs/mod.rs"]
 mod needs;
+mod observe;
+mod observe_callbacks;
 mod odd_system;
 mod programs;
 mod stage;

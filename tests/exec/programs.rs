@@ -7,7 +7,8 @@ use std::time::Duration;
 use ddfuzz::exec::{Program, Target};
 
 /// The sources go with the test, which may run as a user who cannot read the project.
-const SOURCES: [(&str, &str); 5] = [
+const SOURCES: [(&str, &str); 6] = [
+    ("compares", include_str!("programs/compares.c")),
     ("constructor", include_str!("programs/constructor.c")),
     ("early_thread", include_str!("programs/early_thread.c")),
     ("hostile", include_str!("programs/hostile.c")),

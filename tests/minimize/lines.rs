@@ -33,6 +33,7 @@ fn test_line() -> TestLine {
         outcome: Outcome::Unresolved,
         source: Source::Run,
         us: 250,
+        pass: None,
         phase: None,
         cut_off: None,
         process: Process::Own,
@@ -53,6 +54,7 @@ fn a_test_line_has_the_fields_of_the_contract_and_no_others() {
 #[test]
 fn a_test_line_may_say_more() {
     let line = TestLine {
+        pass: Some("sweep".to_owned()),
         phase: Some(Phase::Proof),
         cut_off: Some(CutOff::Time),
         process: Process::Shared,
@@ -63,6 +65,7 @@ fn a_test_line_may_say_more() {
     };
     let json = written(&Line::Test(line));
     for field in [
+        "\"pass\":\"sweep\"",
         "\"phase\":\"proof\"",
         "\"cut_off\":\"time\"",
         "\"process\":\"shared\"",
@@ -104,8 +107,10 @@ fn check_and_reduce_lines_are_those_of_the_contract() {
         what: What::Confirm,
         outcome: Outcome::Fail,
         us: 9,
+        cpu_us: None,
         minor: None,
         cut_off: None,
+        process: Process::Own,
         slip: None,
     };
     assert_eq!(

@@ -5,6 +5,7 @@ mod block;
 mod hexdump;
 mod json;
 mod sample;
+mod shrinking;
 mod size;
 mod table;
 mod text;

@@ -95,9 +95,10 @@ fn the_record_does_not_depend_on_who_files_first() {
     let finders = [
         crash("a", "b"),
         by_run(crash("a", "b"), 9),
-        slip(1),
+        slip(Some(1)),
         by_run(crash("a", "b"), 2),
-        slip(0),
+        slip(Some(0)),
+        slip(None),
         file,
         by_run(crash("a", "b"), 5),
     ];
@@ -120,14 +121,21 @@ fn a_slip_wins_over_a_file_and_the_earlier_one_over_the_later() {
         (
             Found::Slip {
                 of: "0".repeat(16),
-                test: 7,
+                test: Some(7),
             },
             true,
         ),
         (
             Found::Slip {
                 of: "0".repeat(16),
-                test: 9,
+                test: Some(9),
+            },
+            false,
+        ),
+        (
+            Found::Slip {
+                of: "0".repeat(16),
+                test: None,
             },
             false,
         ),

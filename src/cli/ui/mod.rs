@@ -1,8 +1,10 @@
 //! Everything that draws on a terminal.
 
 mod line;
+mod minimizing;
 
 pub use line::Line;
+pub use minimizing::Minimizing;
 
 use crate::report::size;
 

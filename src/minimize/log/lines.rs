@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::schema::{CachingName, OutcomeName};
-use super::{Base64, ContentHash, EditRecord, OsText, ShortHash, TargetRecord};
+use super::{Base64, CallRecord, ContentHash, EditRecord, OsText, ShortHash, TargetRecord};
 use crate::delta::{Caching, Outcome};
 use crate::exec::Limits;
 use crate::minimize::{Claim, Counts, CutOff, Process, ProofRef, Proved, SlipKeys};
@@ -74,15 +74,24 @@ pub struct KeyRecord {
     pub minor: Key,
 }
 
+/// An interestingness test; its program is that of the target.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TestRecord {
+    /// What the input is called in its directory.
+    pub name: OsText,
+    /// Hash of the test's file.
+    pub blake3: ContentHash,
+}
+
 /// What is minimized, and how.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StartLine {
     /// Version of the schema; written first.
     #[serde(skip_serializing)]
     pub v: u32,
-    /// Hash of the input.
+    /// Hash of the input; of a call, that of its text.
     pub input_blake3: ContentHash,
-    /// Size of the input, in bytes.
+    /// Size of the input, in bytes; of a call, in units.
     pub size: u64,
     /// Name of the search.
     pub search: String,
@@ -97,6 +106,17 @@ pub struct StartLine {
     /// Which tests are answered without a run.
     #[schemars(with = "CachingName")]
     pub cache: Caching,
+    /// Whether the limit on time is learned from the `baseline` checks: 10 times the greatest
+    /// `cpu_us` of those that failed, at least 50 ms, with a wall limit of twice that, at least
+    /// 2 s; where a test decides, also 10 times the greatest `us`. `limits` hold until then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub learn_limit: bool,
+    /// The interestingness test that decides, where one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test: Option<TestRecord>,
+    /// The part of the target's call that is minimized, where it is not the input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallRecord>,
     /// Path of the input, as given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<OsText>,
@@ -124,6 +144,9 @@ impl StartLine {
             limits,
             ddfuzz: env!("CARGO_PKG_VERSION").to_owned(),
             cache: Caching::default(),
+            learn_limit: false,
+            test: None,
+            call: None,
             input: None,
             seed: None,
         }
@@ -169,6 +192,9 @@ pub struct TestLine {
     pub source: Source,
     /// Wall time of the test, in microseconds.
     pub us: u64,
+    /// The pass that asked, where the search has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pass: Option<String>,
     /// Present in the proof.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
@@ -186,6 +212,13 @@ pub struct TestLine {
     pub input: Option<Base64>,
 }
 
+impl TestLine {
+    /// Whether the failure was seen.
+    pub fn has_failed(&self) -> bool {
+        self.outcome == Outcome::Fail
+    }
+}
+
 /// What a check is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -196,7 +229,8 @@ pub enum What {
     Baseline,
     /// The result, in a fresh process.
     Confirm,
-    /// One of several runs of a flaky candidate.
+    /// A run of a candidate of a flaky input that did not fail, and is not the last: the `test`
+    /// line follows.
     Vote,
 }
 
@@ -210,12 +244,18 @@ pub struct CheckLine {
     pub outcome: Outcome,
     /// Wall time, in microseconds.
     pub us: u64,
+    /// CPU time of the target's run, in microseconds; of a `baseline` only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_us: Option<u64>,
     /// The minor key, where it failed and a key was taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minor: Option<Key>,
     /// The limit that ended the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_off: Option<CutOff>,
+    /// Present where the outcome rests on a process that earlier tests had run in.
+    #[serde(default, skip_serializing_if = "Process::is_own")]
+    pub process: Process,
     /// The other bug that it ran into.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slip: Option<SlipKeys>,

@@ -3,6 +3,7 @@
 //! It is cache, progress, checkpoint, history and proof in one. A torn last line is dropped when
 //! the log is read.
 
+mod call;
 mod edit;
 mod error;
 mod hash;
@@ -13,12 +14,13 @@ mod writer;
 
 pub use crate::exec::TargetRecord;
 pub use crate::files::{Base64, OsText};
+pub use call::{CallRecord, Part};
 pub use edit::EditRecord;
 pub use error::LogError;
 pub use hash::{ContentHash, ShortHash};
 pub use lines::{
-    CheckLine, EndLine, KeyRecord, Line, Phase, ReduceLine, Source, StartLine, TestLine, VERSION,
-    What,
+    CheckLine, EndLine, KeyRecord, Line, Phase, ReduceLine, Source, StartLine, TestLine,
+    TestRecord, VERSION, What,
 };
 pub use reader::Log;
 pub use schema::schema;

@@ -1,5 +1,6 @@
 //! Reading a log.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use super::{Line, LogError, StartLine, VERSION};
@@ -23,6 +24,15 @@ impl Log {
     pub fn read(path: &Path) -> Result<Log, LogError> {
         let bytes = std::fs::read(path).map_err(LogError::io("reading", path))?;
         Log::parse(&bytes)
+    }
+
+    /// The first line of a log; `None` where it cannot be read, or is no start line of this
+    /// version.
+    pub fn read_start(path: &Path) -> Option<StartLine> {
+        let mut line = Vec::new();
+        let file = std::fs::File::open(path).ok()?;
+        BufReader::new(file).read_until(b'\n', &mut line).ok()?;
+        Log::parse(&line).ok()?.start
     }
 
     /// Reads the lines of a log. A last line without its newline was torn when the writer died,

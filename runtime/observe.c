@@ -1,0 +1,318 @@
+/* Preloaded into a run that is observed, and into no other: takes the place of the functions that
+ * compare bytes, and of the callbacks that compilers put before comparisons
+ * (-fsanitize-coverage=trace-cmp), and writes down operands that differ.
+ *
+ * A function that has a real one behind it calls that first, with what it was given, so that a
+ * comparison that crashes does so here, too. No byte is read that might not be there: the real one
+ * has read up to the first difference, and the rest of that page can be read as well. */
+#define _GNU_SOURCE
+#include "observe.h"
+
+#include <ctype.h>
+#include <dlfcn.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "jump.h"
+
+#define EXPORTED __attribute__((visibility("default")))
+#define SITE ((uintptr_t)__builtin_return_address(0))
+
+enum { PAGE = 4096 };
+
+/* In a page that a fork empties: only the process that was started is observed. */
+static struct observed **observed;
+
+static int (*real_memcmp)(const void *, const void *, size_t);
+static int (*real_strcmp)(const char *, const char *);
+static int (*real_strncmp)(const char *, const char *, size_t);
+static int (*real_strcasecmp)(const char *, const char *);
+static int (*real_strncasecmp)(const char *, const char *, size_t);
+static void *(*real_memmem)(const void *, size_t, const void *, size_t);
+static char *(*real_strstr)(const char *, const char *);
+
+static int is_observed(void)
+{
+    return observed && *observed;
+}
+
+/* Not by memcpy, which a sanitizer watches: what stands behind a text that the target compares may
+ * not be the target's to read. Nor does the compiler make that of a loop over what is volatile. */
+static void copy(uint8_t *to, const volatile uint8_t *from, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        to[i] = from[i];
+}
+
+static void record(uintptr_t site, const void *left, size_t left_size, const void *right,
+                   size_t right_size)
+{
+    struct observed *to = *observed;
+    if (!to)
+        return;
+    uint64_t number = __atomic_fetch_add(&to->taken, 1, __ATOMIC_RELAXED);
+    struct pair *pair = &to->pairs[number % PAIRS];
+    __atomic_store_n(&pair->seq, 0, __ATOMIC_RELEASE);
+    pair->site = site;
+    pair->sizes[0] = left_size;
+    pair->sizes[1] = right_size;
+    copy(pair->operands[0], left, left_size);
+    copy(pair->operands[1], right, right_size);
+    __atomic_store_n(&pair->seq, number + 1, __ATOMIC_RELEASE);
+}
+
+/* Bytes from `at` on that can be read, at most `most`, where `known` of them were. */
+static size_t reach(const uint8_t *at, size_t known, size_t most)
+{
+    uintptr_t last = (uintptr_t)at + (known ? known - 1 : 0);
+    size_t size = (last | (PAGE - 1)) + 1 - (uintptr_t)at;
+    size = size < most ? size : most;
+    return size < OPERAND ? size : OPERAND;
+}
+
+/* Records two blocks that differ; `most` is how far they were to be compared. */
+static void record_blocks(uintptr_t site, const uint8_t *left, const uint8_t *right, size_t most)
+{
+    size_t same = 0;
+    while (same < most && left[same] == right[same])
+        same++;
+    if (same == most)
+        return;
+    size_t start = same < OPERAND ? 0 : same;
+    size_t left_size = reach(left + start, same - start + 1, most - start);
+    size_t right_size = reach(right + start, same - start + 1, most - start);
+    size_t size = left_size < right_size ? left_size : right_size;
+    record(site, left + start, size, right + start, size);
+}
+
+static size_t text_size(const char *text, size_t most)
+{
+    size_t size = 0;
+    while (size < most && text[size])
+        size++;
+    return size;
+}
+
+/* The same for two texts, which end at a NUL. */
+static void record_texts(uintptr_t site, const char *left, const char *right, size_t most, int folds)
+{
+    size_t same = 0;
+    for (; same < most && left[same]; same++) {
+        int l = (unsigned char)left[same], r = (unsigned char)right[same];
+        if (l != r && !(folds && tolower(l) == tolower(r)))
+            break;
+    }
+    if (same == most)
+        return;
+    size_t start = same < OPERAND ? 0 : same, rest = most - start;
+    size_t left_room = reach((const uint8_t *)left + start, same - start + 1, rest);
+    size_t right_room = reach((const uint8_t *)right + start, same - start + 1, rest);
+    record(site, left + start, text_size(left + start, left_room), right + start,
+           text_size(right + start, right_room));
+}
+
+/* Before ours is initialized, and where there is no real one. */
+static int compare_blocks(const uint8_t *left, const uint8_t *right, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if (left[i] != right[i])
+            return left[i] - right[i];
+    return 0;
+}
+
+static int compare_texts(const char *left, const char *right, size_t most, int folds)
+{
+    for (size_t i = 0; i < most; i++) {
+        int l = (unsigned char)left[i], r = (unsigned char)right[i];
+        if (folds)
+            l = tolower(l), r = tolower(r);
+        if (l != r || !l)
+            return l - r;
+    }
+    return 0;
+}
+
+static int memcmp_at(uintptr_t site, const void *left, const void *right, size_t size)
+{
+    int result = real_memcmp ? real_memcmp(left, right, size) : compare_blocks(left, right, size);
+    if (result && is_observed())
+        record_blocks(site, left, right, size);
+    return result;
+}
+
+EXPORTED int memcmp(const void *left, const void *right, size_t size)
+{
+    return memcmp_at(SITE, left, right, size);
+}
+
+EXPORTED int bcmp(const void *left, const void *right, size_t size)
+{
+    return memcmp_at(SITE, left, right, size);
+}
+
+EXPORTED int strcmp(const char *left, const char *right)
+{
+    int result = real_strcmp ? real_strcmp(left, right) : compare_texts(left, right, SIZE_MAX, 0);
+    if (result && is_observed())
+        record_texts(SITE, left, right, SIZE_MAX, 0);
+    return result;
+}
+
+EXPORTED int strncmp(const char *left, const char *right, size_t most)
+{
+    int result = real_strncmp ? real_strncmp(left, right, most)
+                              : compare_texts(left, right, most, 0);
+    if (result && is_observed())
+        record_texts(SITE, left, right, most, 0);
+    return result;
+}
+
+EXPORTED int strcasecmp(const char *left, const char *right)
+{
+    int result = real_strcasecmp ? real_strcasecmp(left, right)
+                                 : compare_texts(left, right, SIZE_MAX, 1);
+    if (result && is_observed())
+        record_texts(SITE, left, right, SIZE_MAX, 1);
+    return result;
+}
+
+EXPORTED int strncasecmp(const char *left, const char *right, size_t most)
+{
+    int result = real_strncasecmp ? real_strncasecmp(left, right, most)
+                                  : compare_texts(left, right, most, 1);
+    if (result && is_observed())
+        record_texts(SITE, left, right, most, 1);
+    return result;
+}
+
+/* What is looked for and not found is an operand, too: the other is what the text begins with. */
+EXPORTED void *memmem(const void *text, size_t size, const void *wanted, size_t length)
+{
+    if (!real_memmem) {
+        for (size_t at = 0; length <= size && at <= size - length; at++)
+            if (compare_blocks((const uint8_t *)text + at, wanted, length) == 0)
+                return (uint8_t *)text + at;
+        return NULL;
+    }
+    void *found = real_memmem(text, size, wanted, length);
+    if (!found && length && size >= length && is_observed())
+        record(SITE, text, reach(text, 1, length), wanted, reach(wanted, 1, length));
+    return found;
+}
+
+EXPORTED char *strstr(const char *text, const char *wanted)
+{
+    size_t length = text_size(wanted, SIZE_MAX);
+    if (!real_strstr) {
+        for (;; text++) {
+            if (compare_texts(text, wanted, length, 0) == 0)
+                return (char *)text;
+            if (!*text)
+                return NULL;
+        }
+    }
+    char *found = real_strstr(text, wanted);
+    if (!found && is_observed()) {
+        size_t size = text_size(text, length < OPERAND ? length : OPERAND);
+        record(SITE, text, size, wanted, length < OPERAND ? length : OPERAND);
+    }
+    return found;
+}
+
+static void record_numbers(uintptr_t site, uint64_t left, uint64_t right, size_t size)
+{
+    /* The bytes of a number are the lowest ones first: so on all machines that we run on. */
+    if (left != right && is_observed())
+        record(site, &left, size, &right, size);
+}
+
+/* Each under a name of its own beside the exported one, which may come to mean what the program
+ * defines: a jump from there must not lead back. */
+#define CALLBACK(own, exported, type)                                                              \
+    static void own(type left, type right)                                                         \
+    {                                                                                              \
+        record_numbers(SITE, left, right, sizeof left);                                            \
+    }                                                                                              \
+    EXPORTED void exported(type left, type right) __attribute__((alias(#own)));
+
+CALLBACK(on_cmp1, __sanitizer_cov_trace_cmp1, uint8_t)
+CALLBACK(on_cmp2, __sanitizer_cov_trace_cmp2, uint16_t)
+CALLBACK(on_cmp4, __sanitizer_cov_trace_cmp4, uint32_t)
+CALLBACK(on_cmp8, __sanitizer_cov_trace_cmp8, uint64_t)
+CALLBACK(on_const1, __sanitizer_cov_trace_const_cmp1, uint8_t)
+CALLBACK(on_const2, __sanitizer_cov_trace_const_cmp2, uint16_t)
+CALLBACK(on_const4, __sanitizer_cov_trace_const_cmp4, uint32_t)
+CALLBACK(on_const8, __sanitizer_cov_trace_const_cmp8, uint64_t)
+
+/* Cases of one switch that are told. */
+enum { CASES = 16 };
+
+static void on_switch(uint64_t value, const uint64_t *cases)
+{
+    uint64_t count = cases[0], size = cases[1] / 8;
+    if (!is_observed() || (size != 1 && size != 2 && size != 4 && size != 8))
+        return;
+    for (uint64_t i = 0; i < count; i++)
+        if (cases[2 + i] == value)
+            return;
+    for (uint64_t i = 0; i < count && i < CASES; i++)
+        record_numbers(SITE, value, cases[2 + i], size);
+}
+
+EXPORTED void __sanitizer_cov_trace_switch(uint64_t value, const uint64_t *cases)
+    __attribute__((alias("on_switch")));
+
+static const uintptr_t callbacks[HOOK_KINDS] = {
+    [HOOK_CMP1] = (uintptr_t)on_cmp1,     [HOOK_CMP2] = (uintptr_t)on_cmp2,
+    [HOOK_CMP4] = (uintptr_t)on_cmp4,     [HOOK_CMP8] = (uintptr_t)on_cmp8,
+    [HOOK_CONST1] = (uintptr_t)on_const1, [HOOK_CONST2] = (uintptr_t)on_const2,
+    [HOOK_CONST4] = (uintptr_t)on_const4, [HOOK_CONST8] = (uintptr_t)on_const8,
+    [HOOK_SWITCH] = (uintptr_t)on_switch,
+};
+
+/* The next definition of a function that ours hides. */
+static void find(void *pointer, const char *name)
+{
+    void *found = dlsym(RTLD_NEXT, name);
+    memcpy(pointer, &found, sizeof found); /* ISO C has no conversion between the two */
+}
+
+/* The memory file, where there is one on its descriptor. */
+static struct observed *map_observed(void)
+{
+    struct stat facts;
+    if (fstat(FD_OBSERVED, &facts) < 0 || facts.st_size != sizeof(struct observed))
+        return NULL;
+    void *at = mmap(NULL, sizeof(struct observed), PROT_READ | PROT_WRITE, MAP_SHARED, FD_OBSERVED,
+                    0);
+    close(FD_OBSERVED); /* the target must not see it */
+    struct observed *mapped = at;
+    if (at == MAP_FAILED || mapped->magic != OBSERVED_MAGIC || mapped->version != OBSERVED_VERSION)
+        return NULL;
+    return mapped;
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+    find(&real_memcmp, "memcmp");
+    find(&real_strcmp, "strcmp");
+    find(&real_strncmp, "strncmp");
+    find(&real_strcasecmp, "strcasecmp");
+    find(&real_strncasecmp, "strncasecmp");
+    find(&real_memmem, "memmem");
+    find(&real_strstr, "strstr");
+    struct observed *mapped = map_observed();
+    void *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (!mapped || page == MAP_FAILED)
+        return;
+    madvise(page, PAGE, MADV_WIPEONFORK);
+    size_t count = mapped->hook_count < HOOKS ? (size_t)mapped->hook_count : HOOKS;
+    for (size_t i = 0; i < count; i++)
+        if (mapped->hooks[i].kind < HOOK_KINDS)
+            jump_from(mapped->hooks[i].address, callbacks[mapped->hooks[i].kind]);
+    observed = page;
+    *observed = mapped;
+}

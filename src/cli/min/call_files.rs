@@ -1,0 +1,173 @@
+//! Names of the files beside a result whose call is minimized, too.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use super::place::{is_same_file, with_ending};
+use crate::cli::{Exit, Failure};
+use crate::files::{FileError, atomic, folder};
+use crate::minimize::log::{Log, OsText, Part};
+use crate::store::hash_of;
+
+const LOG: &str = ".log.jsonl";
+
+/// The files of one minimization in turns. With `crash.min.log.jsonl` as the log they are
+/// `crash.min.args.log.jsonl`, `crash.min.arg-1.log.jsonl`, `crash.min.env.log.jsonl`, when a
+/// turn comes again `crash.min.args.2.log.jsonl` and so on, the script `crash.min.sh`, and in the
+/// folder `crash.min.inputs` what turns began with that is neither the input nor the result.
+pub(super) struct CallFiles {
+    prefix: PathBuf,
+    log: PathBuf,
+    /// How often each part has had its turn.
+    turns: BTreeMap<String, u64>,
+}
+
+impl CallFiles {
+    /// The files beside the log at `log`.
+    pub(super) fn beside(log: &Path) -> CallFiles {
+        let name = log.as_os_str().as_bytes();
+        let prefix = name.strip_suffix(LOG.as_bytes()).unwrap_or(name);
+        CallFiles {
+            prefix: PathBuf::from(OsString::from_vec(prefix.to_vec())),
+            log: log.to_owned(),
+            turns: BTreeMap::new(),
+        }
+    }
+
+    /// The log of the next turn of a part, or of the input.
+    pub(super) fn next_log(&mut self, part: Option<(Part, usize)>) -> PathBuf {
+        let label = part.map_or(String::new(), |(part, at)| match (part, at) {
+            (Part::Args, 0) => ".args".to_owned(),
+            (Part::Args, at) => format!(".args-{}", at + 1),
+            (Part::Argument, at) => format!(".arg-{}", at + 1),
+            (Part::Env, 0) => ".env".to_owned(),
+            (Part::Env, at) => format!(".env-{}", at + 1),
+        });
+        let turn = self.turns.entry(label.clone()).or_insert(0);
+        *turn += 1;
+        match (label.as_str(), *turn) {
+            ("", 1) => self.log.clone(),
+            (label, 1) => with_ending(&self.prefix, &format!("{label}{LOG}")),
+            (label, turn) => with_ending(&self.prefix, &format!("{label}.{turn}{LOG}")),
+        }
+    }
+
+    /// The script that shows the crash.
+    pub(super) fn script(&self) -> PathBuf {
+        with_ending(&self.prefix, ".sh")
+    }
+
+    /// Keeps the input that a turn begins with.
+    pub(super) fn keep_input(&self, input: &[u8]) -> Result<PathBuf, FileError> {
+        let folder = with_ending(&self.prefix, ".inputs");
+        folder::create_all(&folder)?;
+        let path = folder.join(hash_of(input));
+        if !std::fs::read(&path).is_ok_and(|there| there == input) {
+            atomic::write(&path, input)?;
+        }
+        Ok(path)
+    }
+
+    /// The variables that an earlier call of ddfuzz began with: those of another terminal may
+    /// differ, and the logs are about these. They only become fewer.
+    pub(super) fn logged_env(&self) -> Option<Vec<(OsString, OsString)>> {
+        let logs = self.existing().into_iter().chain([self.log.clone()]);
+        let starts = logs.filter_map(|path| Log::read_start(&path));
+        let env = starts
+            .filter(|start| start.target.env_only)
+            .map(|start| start.target.env)
+            .max_by_key(Vec::len)?;
+        let pair = |(name, value): (OsText, OsText)| (name.0, value.0);
+        Some(env.into_iter().map(pair).collect())
+    }
+
+    /// An error where one of the names given here is that of one of these files.
+    pub(super) fn check_apart_from<'a>(
+        &self,
+        others: impl Iterator<Item = &'a Path>,
+    ) -> Result<(), Failure> {
+        let mut ours = self.existing();
+        ours.push(self.script());
+        for other in others {
+            if ours
+                .iter()
+                .any(|file| file == other || is_same_file(file, other))
+            {
+                let message = format!(
+                    "{} has the name of a file that minimizing the call writes",
+                    other.display()
+                );
+                return Err(Failure::usage(message)
+                    .path(other)
+                    .hint("name another result with -o, or log with --log"));
+            }
+        }
+        Ok(())
+    }
+
+    /// An error for the first file that is there already. Where it is gone on with, logs may be
+    /// there, and the script that belongs to them.
+    pub(super) fn check_none(&self, resume: bool) -> Result<(), Failure> {
+        let existing = self.existing();
+        let script = self.script();
+        if resume && existing.iter().any(|file| *file != script) {
+            return Ok(());
+        }
+        let Some(file) = existing.into_iter().next() else {
+            return Ok(());
+        };
+        let message = format!("{} exists already", file.display());
+        Err(Failure::new(Exit::Usage, "exists", message)
+            .path(&file)
+            .hint("--resume goes on with it, --force overwrites it, -o names another"))
+    }
+
+    /// Removes what an earlier minimization has left.
+    pub(super) fn clear(&self) -> Result<(), Failure> {
+        for file in self.existing() {
+            std::fs::remove_file(&file).map_err(|e| Failure::file(&file, "removing", &e))?;
+        }
+        Ok(())
+    }
+
+    /// The logs of turns, and the script, that are there; the log itself aside.
+    fn existing(&self) -> Vec<PathBuf> {
+        let Some(name) = self.prefix.file_name() else {
+            return Vec::new();
+        };
+        let entries = std::fs::read_dir(folder::parent(&self.prefix));
+        let mut found: Vec<PathBuf> = entries
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path())
+            .filter(|path| path.file_name().is_some_and(|file| is_ours(file, name)))
+            .collect();
+        found.sort();
+        found
+    }
+}
+
+/// Whether a file's name is one of those that are given here, behind this prefix.
+fn is_ours(file: &OsStr, prefix: &OsStr) -> bool {
+    let rest = file.as_bytes().strip_prefix(prefix.as_bytes());
+    let Some(rest) = rest.and_then(|rest| std::str::from_utf8(rest).ok()) else {
+        return false;
+    };
+    if rest == ".sh" {
+        return true;
+    }
+    let Some(rest) = rest
+        .strip_suffix(LOG)
+        .and_then(|rest| rest.strip_prefix('.'))
+    else {
+        return false;
+    };
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let (label, turn) = rest.split_once('.').unwrap_or((rest, "2"));
+    let (kind, at) = label.split_once('-').unwrap_or((label, "1"));
+    let known = matches!(kind, "args" | "arg" | "env") && is_number(at);
+    is_number(turn) && (known || is_number(rest))
+}

@@ -1,0 +1,69 @@
+//! One minimization of a crash: into a file, or into an output directory.
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use super::into_file::IntoFile;
+use super::{Shown, text_of};
+use crate::campaign::{Finished, Minimizing};
+use crate::cli::Failure;
+use crate::cli::run::campaign_of;
+use crate::cli::target::install_bundled;
+use crate::minimize::MinRecord;
+use crate::store::{Kind, Store};
+use crate::triage::Crash;
+
+/// The minimization of a crash.
+pub(super) struct Job<'a> {
+    pub(super) minimizing: Minimizing,
+    pub(super) shown: &'a Shown<'a>,
+    pub(super) path: &'a Path,
+    pub(super) crash: Crash,
+    pub(super) input: Vec<u8>,
+}
+
+impl Job<'_> {
+    pub(super) fn into_file(
+        self,
+        result: &Path,
+        log: &Path,
+    ) -> Result<(Finished, MinRecord), Failure> {
+        let start = self.minimizing.start_line(&self.input, &self.crash);
+        let into = IntoFile {
+            path: self.path,
+            input: &self.input,
+            result,
+            log,
+            shown: self.shown,
+        };
+        let options = self.minimizing.options(self.shown.stop);
+        into.minimize(start, options, |input, journal, options| {
+            let minimizing = &self.minimizing;
+            minimizing.minimize(input, &self.crash, journal, options)
+        })
+    }
+
+    pub(super) fn into_directory(self, out: &Path) -> Result<(Finished, MinRecord), Failure> {
+        let Minimizing { target, way, .. } = &self.minimizing;
+        let mut store = Store::create_or_resume(out, campaign_of(target, *way, None))?;
+        install_bundled(&mut store, target)?;
+        let filed = store.file(Kind::Crash, &self.crash, &self.input)?;
+        let store = Mutex::new(store);
+        let options = self.minimizing.options(self.shown.stop);
+        let options = self.shown.screen.watch(options);
+        let finished = self.minimizing.entry_with(&store, &filed.id, options)?;
+        let mut record = MinRecord::new(&finished.minimized, &finished.start, Duration::ZERO);
+        let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = store.reader().entry(&filed.id)? {
+            record.output = text_of(&entry.reproducer());
+            record.log = text_of(&entry.log());
+        }
+        for slip in &mut record.slips {
+            let entries = store.reader().entries(Kind::Crash, &slip.major)?;
+            let found = entries.iter().find(|entry| entry.id.minor() == slip.minor);
+            slip.file = found.and_then(|entry| text_of(&entry.original()));
+        }
+        Ok((finished, record))
+    }
+}

@@ -1,0 +1,319 @@
+//! `ddfuzz min`: minimizes one failing input.
+
+mod call_files;
+mod export;
+mod into_file;
+mod job;
+pub(in crate::cli) mod phase;
+pub(in crate::cli) mod place;
+mod screen;
+pub(in crate::cli) mod script;
+pub(in crate::cli) mod show_call;
+mod slips;
+mod turns;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use self::call_files::CallFiles;
+use self::job::Job;
+use self::place::Place;
+use self::turns::Turns;
+use super::run::processors;
+use super::target::TargetArgs;
+use super::{Exit, Failure, Output, amounts, signals, ui};
+use crate::campaign::{Finished, Minimizing};
+use crate::exec::{Ended, Target, Way, inherited};
+use crate::minimize::MinRecord;
+use crate::minimize::log::OsText;
+use crate::triage::{Crash, Found, Triager, Verdict};
+
+/// Minimize one failing input
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  ddfuzz min crash-1 -- ./program @@\n  \
+                        ddfuzz min crash-1 -o smaller --search ddmin --target ul\n  \
+                        ddfuzz min crash-1 --args --env-vars -- ./program -v @@\n  \
+                        ddfuzz min crash-1 --test ./is-interesting.sh")]
+pub struct Args {
+    /// The failing input; it is only read. With --args or --env-vars it may be left away: nothing
+    /// is on stdin then
+    #[arg(required_unless_present_any = ["args", "env_vars"])]
+    input: Option<PathBuf>,
+    #[command(flatten)]
+    target: TargetArgs,
+    /// Minimize the arguments of the program, too: whole ones, then their characters; those with @@
+    /// stay
+    #[arg(long, conflicts_with = "test")]
+    args: bool,
+    /// Minimize the environment of the program, too: whole variables, of the inherited ones and
+    /// those of --env. The logs hold them all
+    #[arg(long, conflicts_with = "test")]
+    env_vars: bool,
+    /// An interestingness test, instead of a program: a program that gets each candidate as its
+    /// first argument, on stdin, and under the input's name in its fresh directory, and exits with
+    /// 0 where it is interesting, with 125 where it cannot tell. CPU time of one run [default: 10s, and
+    /// learned while minimizing]
+    #[arg(long, value_name = "SCRIPT", conflicts_with_all = ["program", "target", "way", "cwd", "crash_exit"])]
+    test: Option<PathBuf>,
+    /// Write an interestingness test for this crash here, an executable script that other reducers
+    /// can use; it asks ddfuzz
+    #[arg(long, value_name = "FILE", conflicts_with = "test")]
+    export_test: Option<PathBuf>,
+    /// The result file [default: INPUT.min]; an output directory, if it exists or ends with /
+    #[arg(short, long, value_name = "PATH")]
+    out: Option<PathBuf>,
+    /// How to minimize
+    #[arg(long, value_name = "NAME", default_value = "full")]
+    search: String,
+    /// The log [default: the result file's name with .log.jsonl]
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+    /// Longest time for tests, those before a --resume included
+    #[arg(long, value_name = "TIME", value_parser = amounts::time)]
+    budget_time: Option<Duration>,
+    /// Most tests, those before a --resume included
+    #[arg(long, value_name = "N")]
+    budget_tests: Option<u64>,
+    /// Write the candidates into the log
+    #[arg(long)]
+    log_inputs: bool,
+    /// Test a text again that another configuration gave before, as the papers count
+    #[arg(long)]
+    no_cache: bool,
+    /// Workers, which run tests ahead; no result depends on their number [default: the number of
+    /// processors]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    jobs: Option<u32>,
+    /// Go on with a minimization that was cut off, or whose budget was too small
+    #[arg(long, conflicts_with = "force")]
+    resume: bool,
+    /// Overwrite the result file and the log
+    #[arg(long)]
+    force: bool,
+}
+
+/// Runs the command.
+pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
+    let input = match &args.input {
+        Some(path) => read_input(path)?,
+        None => Vec::new(),
+    };
+    let search = crate::minimize::search_by_name(&args.search, &input);
+    search.map_err(Failure::usage)?;
+    let stop = signals::stop_flag()?;
+    let began = Instant::now();
+    let shown = Shown {
+        stop: &stop,
+        screen: ui::Minimizing::new(output),
+    };
+    let done = match (&args.test, &args.input) {
+        (Some(script), Some(path)) => script::minimize_by(script, &args, path, &input, &shown),
+        _ => minimize_crash(&args, input, &shown, output),
+    };
+    drop(shown);
+    let (finished, mut record) = signals::unless_stopped(&stop, done)?;
+    record.wall_ms = began.elapsed().as_millis() as u64;
+    for warning in &finished.minimized.warnings {
+        output.say(&format!("warning: {warning}"));
+    }
+    output.result(&screen::text(&record, &finished), &record);
+    Ok(Exit::Done)
+}
+
+/// How a minimization is watched, and stopped.
+pub(super) struct Shown<'a> {
+    stop: &'a AtomicBool,
+    screen: ui::Minimizing,
+}
+
+impl Shown<'_> {
+    /// Says where a crash is kept that the result does not list.
+    fn tell_of_stray(&self, path: &Path) {
+        let path = path.display();
+        self.screen
+            .say(&format!("kept {path}: another crash, by a test run ahead"));
+    }
+}
+
+/// Minimizes a crash of the target.
+fn minimize_crash(
+    args: &Args,
+    input: Vec<u8>,
+    shown: &Shown<'_>,
+    output: &Output,
+) -> Result<(Finished, MinRecord), Failure> {
+    let target = args.target.target()?;
+    let place = Place::choose(args)?;
+    let call_files = args.call_files(&place)?;
+    export::check(args, &place)?;
+    let named = target.clone();
+    let target = args.with_environment(target, call_files.as_ref());
+    let way = args.target.probe(&target, output)?.executor.way();
+    let crash = baseline(args.input.as_deref(), &input, &target, way)?;
+    output.detail(&format!(
+        "{} in group {}, by {way}",
+        crash.class,
+        crash.keys.major.short()
+    ));
+    if args.force {
+        place.clear()?;
+        call_files.as_ref().map_or(Ok(()), CallFiles::clear)?;
+    }
+    export::write(args, &crash, &named, way)?;
+    if let (Some(files), Place::File { result, .. }) = (call_files, &place) {
+        let turns = Turns {
+            args,
+            shown,
+            crash: &crash,
+            way,
+            original: args.input.as_deref().map(|path| (path, input.as_slice())),
+            result,
+            files,
+            target,
+            input: input.clone(),
+            done: Vec::new(),
+        };
+        return turns.take();
+    }
+    let job = Job {
+        minimizing: args.minimizing(target, way),
+        shown,
+        path: args.input.as_deref().unwrap_or(Path::new("input")),
+        crash,
+        input,
+    };
+    match &place {
+        Place::File { result, log } => job.into_file(result, log),
+        Place::Directory(out) => job.into_directory(out),
+    }
+}
+
+impl Args {
+    /// What results are named after: the input, else the program.
+    fn subject(&self) -> PathBuf {
+        let program = self.target.program.first().map(Path::new);
+        let program = program.and_then(Path::file_name).map(PathBuf::from);
+        let input = self.input.clone().or(program);
+        input.unwrap_or_else(|| PathBuf::from("input"))
+    }
+
+    /// The files of turns, where parts of the call have turns, too.
+    fn call_files(&self, place: &Place) -> Result<Option<CallFiles>, Failure> {
+        if !self.args && !self.env_vars {
+            return Ok(None);
+        }
+        let Place::File { log, .. } = place else {
+            let message = "a group of an output directory is of one call, and cannot hold another";
+            return Err(Failure::usage(message).hint("name a file with -o"));
+        };
+        let files = CallFiles::beside(log);
+        let own = [&self.input, &self.out, &self.export_test];
+        files.check_apart_from(own.into_iter().flatten().map(PathBuf::as_path))?;
+        if !self.force {
+            files.check_none(self.resume)?;
+        }
+        Ok(Some(files))
+    }
+
+    /// The target with all of its variables, where they are to be minimized.
+    fn with_environment(&self, target: Target, files: Option<&CallFiles>) -> Target {
+        if !self.env_vars {
+            return target;
+        }
+        let logged = files.filter(|_| self.resume);
+        let logged = logged.and_then(CallFiles::logged_env);
+        // Other variables on the command line are another target: the log will say so.
+        let logged = logged.filter(|all| target.env.iter().all(|one| all.contains(one)));
+        Target {
+            env: logged.unwrap_or_else(|| inherited(&target.env)),
+            env_only: true,
+            ..target
+        }
+    }
+
+    /// The search and its budgets, for a target.
+    fn minimizing(&self, target: Target, way: Way) -> Minimizing {
+        Minimizing {
+            target,
+            way,
+            search: self.search.clone(),
+            budget_time: self.budget_time,
+            budget_tests: self.budget_tests,
+            log_inputs: self.log_inputs,
+            no_cache: self.no_cache,
+            seed: None,
+            learn_limit: self.target.timeout.is_none(),
+            jobs: self.jobs(),
+        }
+    }
+
+    /// Workers of a minimization.
+    fn jobs(&self) -> usize {
+        self.jobs.map_or_else(processors, |jobs| jobs as usize)
+    }
+}
+
+fn read_input(path: &Path) -> Result<Vec<u8>, Failure> {
+    if path.is_dir() {
+        let message = format!("{} is a directory, not an input", path.display());
+        return Err(Failure::usage(message).path(path).hint("name a file"));
+    }
+    std::fs::read(path).map_err(|error| Failure::file(path, "reading", &error))
+}
+
+/// How often an input is examined, three runs each, until it crashes: it may do so now and then.
+const EXAMINED: u32 = 7;
+
+/// The crash of the input before anything is removed.
+fn baseline(
+    path: Option<&Path>,
+    input: &[u8],
+    target: &Target,
+    way: Way,
+) -> Result<Crash, Failure> {
+    let mut triager = Triager::of_target(target, way)?;
+    let (mut runs, mut examined) = (0, 0);
+    loop {
+        examined += 1;
+        match triager.examine(input)? {
+            Verdict::Crash(crash) => {
+                let absolute = path.and_then(|path| std::path::absolute(path).ok());
+                return Ok(Crash {
+                    found: absolute.map(|path| Found::File { path }),
+                    ..*crash
+                });
+            }
+            Verdict::Flaky { tries, ended } => {
+                runs += tries;
+                // What takes all of its time is not asked for as long again.
+                if examined == EXAMINED || ended == Ended::Timeout {
+                    return Err(not_failing(path, runs, ended));
+                }
+            }
+        }
+    }
+}
+
+fn not_failing(path: Option<&Path>, runs: u32, ended: Ended) -> Failure {
+    let what = path.unwrap_or(Path::new("the call without an input"));
+    let message = format!(
+        "{} does not fail: {runs} runs, the last of them ended with {ended}",
+        what.display()
+    );
+    let failure = Failure::new(Exit::Baseline, "not-failing", message);
+    let failure = match path {
+        Some(path) => failure.path(path),
+        None => failure,
+    };
+    failure.hint(
+        "give an input that crashes the target; --crash-exit N takes an exit status for a crash",
+    )
+}
+
+/// The path as JSON has it.
+fn text_of(path: &Path) -> Option<OsText> {
+    std::path::absolute(path)
+        .ok()
+        .map(|path| OsText(path.into()))
+}

@@ -1,0 +1,334 @@
+//! `--args`, `--env-vars`: the input and the parts of its call are minimized in turn, the others
+//! held, until none of them changes any more (DB, `process_args`).
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::call_files::CallFiles;
+use super::into_file::IntoFile;
+use super::{Args, Shown, show_call, text_of};
+use crate::campaign::Finished;
+use crate::cli::{Exit, Failure};
+use crate::exec::{Program, Target, Way};
+use crate::files::atomic;
+use crate::minimize::log::{Line, Log, OsText, Part};
+use crate::minimize::{
+    Call, CallResult, Claim, Counts, MinRecord, PhaseRecord, Proved, SlipRecord, Warning,
+};
+use crate::triage::Crash;
+
+/// Steps of a round: whole arguments, their characters, variables, the input.
+const STEPS: usize = 4;
+
+/// What has its turn: a part of the call, or (`None`) the input.
+pub(super) type Subject = Option<(Part, usize)>;
+
+/// A minimization in turns, under way.
+pub(super) struct Turns<'a> {
+    pub(super) args: &'a Args,
+    pub(super) shown: &'a Shown<'a>,
+    pub(super) crash: &'a Crash,
+    pub(super) way: Way,
+    /// The input as found; `None` where there is none.
+    pub(super) original: Option<(&'a Path, &'a [u8])>,
+    pub(super) result: &'a Path,
+    pub(super) files: CallFiles,
+    /// The call as far as it is minimized.
+    pub(super) target: Target,
+    /// The input as far as it is minimized.
+    pub(super) input: Vec<u8>,
+    pub(super) done: Vec<Done>,
+}
+
+/// A turn that was had.
+pub(super) struct Done {
+    pub(super) subject: Subject,
+    /// What it led to. As long as nothing else changes, it is settled.
+    pub(super) target: Target,
+    pub(super) input: Vec<u8>,
+    pub(super) finished: Finished,
+    pub(super) record: MinRecord,
+    /// Time of it, and before a resume that of its runs.
+    pub(super) spent: Duration,
+}
+
+impl Turns<'_> {
+    /// Takes turns until all is settled, or a budget is used up.
+    pub(super) fn take(mut self) -> Result<(Finished, MinRecord), Failure> {
+        let before = self.target.clone();
+        let mut goes_on = true;
+        while goes_on {
+            goes_on = false;
+            for step in 0..STEPS {
+                for subject in self.subjects(step) {
+                    // The input has its turn in any case, so that there is a result.
+                    let is_first_of_input = subject.is_none() && !self.had_turn(None);
+                    let may = is_first_of_input || !self.is_spent();
+                    if may && !self.is_settled(subject) {
+                        self.have_turn(subject)?;
+                        goes_on = true;
+                    }
+                }
+            }
+        }
+        let all = (0..STEPS)
+            .flat_map(|step| self.subjects(step))
+            .collect::<Vec<_>>();
+        let settled = all.into_iter().all(|subject| self.is_settled(subject));
+        self.conclude(&before, settled)
+    }
+
+    /// What may have a turn at this step of a round.
+    fn subjects(&self, step: usize) -> Vec<Subject> {
+        let places = Call::places(&self.target, self.args.args, self.args.env_vars);
+        let of_part = |part: Part| {
+            let places = places.iter().filter(move |(one, _)| *one == part);
+            places.map(|place| Some(*place)).collect()
+        };
+        match step {
+            0 => of_part(Part::Args),
+            1 => of_part(Part::Argument),
+            2 => of_part(Part::Env),
+            _ => self.original.map(|_| None).into_iter().collect(),
+        }
+    }
+
+    fn had_turn(&self, subject: Subject) -> bool {
+        self.done.iter().any(|done| done.subject == subject)
+    }
+
+    /// Whether nothing has changed since its last turn, or there is nothing of it.
+    fn is_settled(&self, subject: Subject) -> bool {
+        let last = self.done.iter().rev().find(|done| done.subject == subject);
+        let is_empty = subject
+            .is_some_and(|(part, at)| Call::new(self.target.clone(), part, at).text().is_empty());
+        is_empty || last.is_some_and(|done| done.target == self.target && done.input == self.input)
+    }
+
+    fn have_turn(&mut self, subject: Subject) -> Result<(), Failure> {
+        let log = self.files.next_log(subject);
+        let (before, began) = (time_of(&log), Instant::now());
+        let (finished, record) = match subject {
+            Some((part, at)) => self.shrink_call(part, at, &log)?,
+            None => self.shrink_input(&log)?,
+        };
+        let spent = before + began.elapsed();
+        let (target, input) = (self.target.clone(), self.input.clone());
+        self.done.push(Done {
+            subject,
+            target,
+            input,
+            finished,
+            record,
+            spent,
+        });
+        self.write_script()
+    }
+
+    fn shrink_input(&mut self, log: &Path) -> Result<(Finished, MinRecord), Failure> {
+        let minimizing = self.args.minimizing(self.target.clone(), self.way);
+        let path = self.input_file()?.unwrap_or_else(|| PathBuf::from("input"));
+        let into = IntoFile {
+            path: &path,
+            input: &self.input,
+            result: self.result,
+            log,
+            shown: self.shown,
+        };
+        let start = minimizing.start_line(&self.input, self.crash);
+        let mut options = minimizing.options(self.shown.stop);
+        (options.budget_tests, options.budget_time) = self.left();
+        let done = into.minimize(start, options, |input, journal, options| {
+            minimizing.minimize(input, self.crash, journal, options)
+        })?;
+        self.input = done.0.minimized.text.clone();
+        Ok(done)
+    }
+
+    /// A file with the input as far as it is minimized, that will stay as it is.
+    pub(super) fn input_file(&self) -> Result<Option<PathBuf>, Failure> {
+        match self.original {
+            None => Ok(None),
+            Some((path, bytes)) if bytes == self.input => Ok(Some(path.to_owned())),
+            Some(_) => {
+                let kept = self.files.keep_input(&self.input);
+                let failed = |error| Failure::new(Exit::Usage, "output", error);
+                Ok(Some(kept.map_err(failed)?))
+            }
+        }
+    }
+
+    /// Where the best input stands.
+    fn best_input(&self) -> Option<&Path> {
+        let (original, _) = self.original?;
+        match self.had_turn(None) {
+            true => Some(self.result),
+            false => Some(original),
+        }
+    }
+
+    fn write_script(&self) -> Result<(), Failure> {
+        let Some(text) = show_call::script(&self.target, self.best_input(), self.crash) else {
+            return Ok(());
+        };
+        let path = self.files.script();
+        atomic::write_program(&path, &text)
+            .map_err(|error| Failure::new(Exit::Usage, "output", error).path(&path))
+    }
+
+    /// What is left of the budgets, in tests and time.
+    pub(super) fn left(&self) -> (Option<u64>, Option<Duration>) {
+        let tests: u64 = self
+            .done
+            .iter()
+            .map(|done| done.record.tests.executed)
+            .sum();
+        let time: Duration = self.done.iter().map(|done| done.spent).sum();
+        let (all_tests, all_time) = (self.args.budget_tests, self.args.budget_time);
+        (
+            all_tests.map(|all| all.saturating_sub(tests)),
+            all_time.map(|all| all.saturating_sub(time)),
+        )
+    }
+
+    fn is_spent(&self) -> bool {
+        let (tests, time) = self.left();
+        tests == Some(0) || time == Some(Duration::ZERO)
+    }
+
+    /// Joins all turns into one result. What it claims, the last turn of each subject has proved.
+    fn conclude(&self, before: &Target, settled: bool) -> Result<(Finished, MinRecord), Failure> {
+        let Some(last) = self.done.last() else {
+            let message = "there is nothing to minimize: the call has neither an input, nor \
+                           arguments or variables that may go";
+            return Err(Failure::usage(message).hint("name an input"));
+        };
+        let finals: Vec<&Done> = (self.done.iter().enumerate())
+            .filter(|(at, done)| {
+                !self.done[at + 1..]
+                    .iter()
+                    .any(|l| l.subject == done.subject)
+            })
+            .filter(|(_, done)| done.target == self.target && done.input == self.input)
+            .map(|(_, done)| done)
+            .collect();
+        let claim = match settled
+            && finals
+                .iter()
+                .all(|done| done.record.claim != Claim::BestSoFar)
+        {
+            true => Claim::OneMinimal,
+            false => Claim::BestSoFar,
+        };
+        let sum = |of: fn(&Proved) -> u64| finals.iter().map(|done| of(&done.record.proved)).sum();
+        let mut record = last.record.clone();
+        record.claim = claim;
+        record.proved = Proved {
+            done: sum(|proved| proved.done),
+            of: sum(|proved| proved.of),
+        };
+        record.search = self.args.search.clone();
+        record.tests = self
+            .done
+            .iter()
+            .map(|done| done.record.tests)
+            .fold(Counts::default(), add);
+        record.size_before = self.original.map_or(0, |(_, bytes)| bytes.len() as u64);
+        record.size_after = self.input.len() as u64;
+        record.output = self.original.and_then(|_| text_of(self.result));
+        let of_input = self.done.iter().find(|done| done.subject.is_none());
+        record.log = of_input.unwrap_or(&self.done[0]).record.log.clone();
+        record.slips = self.slips();
+        record.call = Some(self.call_result(before));
+        let mut finished = last.finished.clone();
+        finished.minimized.text = self.input.clone();
+        finished.minimized.warnings = self.warnings();
+        Ok((finished, record))
+    }
+
+    fn call_result(&self, before: &Target) -> CallResult {
+        let pair = |(name, value): &(OsString, OsString)| (OsText::from(name), OsText::from(value));
+        let program = match &self.target.program {
+            Program::Path(path) => OsText::from(path),
+            Program::Bundled(name) => OsText::from(name),
+        };
+        let is_path = matches!(self.target.program, Program::Path(_));
+        let args = self.target.args.iter().map(OsText::from);
+        CallResult {
+            args: std::iter::once(program).chain(args).collect(),
+            env: self.target.env.iter().map(pair).collect(),
+            args_before: before.args.len() as u64,
+            env_before: before.env.len() as u64,
+            command: show_call::line(&self.target, self.original.map(|_| self.result)),
+            script: is_path.then(|| text_of(&self.files.script())).flatten(),
+            phases: self.done.iter().map(phase).collect(),
+        }
+    }
+
+    /// All other crashes, each once.
+    fn slips(&self) -> Vec<SlipRecord> {
+        let mut slips: Vec<SlipRecord> = Vec::new();
+        for slip in self.done.iter().flat_map(|done| &done.record.slips) {
+            let same = |one: &SlipRecord| (&one.major, &one.minor) == (&slip.major, &slip.minor);
+            if !slips.iter().any(same) {
+                slips.push(slip.clone());
+            }
+        }
+        slips
+    }
+
+    /// What the user must know: that a part can go as a whole is no warning.
+    fn warnings(&self) -> Vec<Warning> {
+        let mut warnings = Vec::new();
+        for done in &self.done {
+            for warning in &done.finished.minimized.warnings {
+                let of_call = done.subject.is_some() && *warning == Warning::EmptyInputFails;
+                if !of_call && !warnings.contains(warning) {
+                    warnings.push(*warning);
+                }
+            }
+        }
+        warnings
+    }
+}
+
+fn phase(done: &Done) -> PhaseRecord {
+    let part = match done.subject {
+        None => "input",
+        Some((Part::Args, _)) => "args",
+        Some((Part::Argument, _)) => "argument",
+        Some((Part::Env, _)) => "env",
+    };
+    PhaseRecord {
+        part: part.to_owned(),
+        before: done.record.size_before,
+        after: done.record.size_after,
+        claim: done.record.claim,
+        proved: done.record.proved,
+        tests: done.record.tests,
+        log: done.record.log.clone(),
+    }
+}
+
+fn add(one: Counts, other: Counts) -> Counts {
+    Counts {
+        executed: one.executed + other.executed,
+        cached: one.cached + other.cached,
+        repeated: one.repeated + other.repeated,
+        predicted: one.predicted + other.predicted,
+        speculative: one.speculative + other.speculative,
+        checks: one.checks + other.checks,
+    }
+}
+
+/// The time of all runs in a log, of one that was resumed, too.
+fn time_of(log: &Path) -> Duration {
+    let lines = Log::read(log).map(|log| log.lines).unwrap_or_default();
+    let micros = lines.iter().map(|(_, line)| match line {
+        Line::Test(test) => test.us,
+        Line::Check(check) => check.us,
+        _ => 0,
+    });
+    Duration::from_micros(micros.sum())
+}

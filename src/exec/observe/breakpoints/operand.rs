@@ -1,0 +1,121 @@
+//! The values that an instruction compares, read from a stopped thread.
+
+use std::io::IoSliceMut;
+
+use iced_x86::{Instruction, OpKind, Register};
+use nix::libc::user_regs_struct;
+use nix::sys::uio::{RemoteIoVec, process_vm_readv};
+use nix::unistd::Pid;
+
+/// Size of the operands of a compare instruction, in bytes; `None` where it compares nothing that
+/// is known.
+pub(super) fn width(instruction: &Instruction) -> Option<usize> {
+    let sized = |operand: u32| match instruction.op_kind(operand) {
+        OpKind::Register => Some(instruction.op_register(operand).size()),
+        OpKind::Memory => Some(instruction.memory_size().size()),
+        _ => None,
+    };
+    let width = sized(0).or_else(|| sized(1))?;
+    let known = |operand: u32| match instruction.op_kind(operand) {
+        OpKind::Register => instruction.op_register(operand).is_gpr(),
+        OpKind::Memory => instruction
+            .virtual_address(operand, 0, |register, _, _| {
+                (register.is_gpr() || register.is_segment_register() || register.is_ip())
+                    .then_some(0)
+            })
+            .is_some(),
+        kind => is_immediate(kind),
+    };
+    (matches!(width, 1 | 2 | 4 | 8) && instruction.op_count() == 2 && known(0) && known(1))
+        .then_some(width)
+}
+
+fn is_immediate(kind: OpKind) -> bool {
+    matches!(
+        kind,
+        OpKind::Immediate8
+            | OpKind::Immediate16
+            | OpKind::Immediate32
+            | OpKind::Immediate64
+            | OpKind::Immediate8to16
+            | OpKind::Immediate8to32
+            | OpKind::Immediate8to64
+            | OpKind::Immediate32to64
+    )
+}
+
+/// The value of an operand of `width` bytes; `None` where it stands in memory that cannot be read.
+/// `bias`: how much higher the program was loaded than the instruction was decoded for.
+pub(super) fn value(
+    instruction: &Instruction,
+    operand: u32,
+    width: usize,
+    bias: u64,
+    (pid, registers): (Pid, &user_regs_struct),
+) -> Option<u64> {
+    let kind = instruction.op_kind(operand);
+    let whole = match kind {
+        OpKind::Register => register(instruction.op_register(operand), registers)?,
+        OpKind::Memory => {
+            let moved = match instruction.is_ip_rel_memory_operand() {
+                true => bias,
+                false => 0,
+            };
+            let at =
+                instruction.virtual_address(operand, 0, |name, _, _| register(name, registers))?;
+            return memory(pid, at.wrapping_add(moved), width);
+        }
+        _ => instruction.immediate(operand),
+    };
+    Some(whole & mask(width))
+}
+
+/// All bits of a number of `width` bytes.
+pub(super) fn mask(width: usize) -> u64 {
+    u64::MAX >> (64 - 8 * width)
+}
+
+/// The number of `width` bytes at `address` of a process. It is read as the process may read it:
+/// what is protected from it is not there.
+pub(super) fn memory(pid: Pid, address: u64, width: usize) -> Option<u64> {
+    let mut bytes = [0; 8];
+    let remote = [RemoteIoVec {
+        base: address as usize,
+        len: width,
+    }];
+    let read = process_vm_readv(pid, &mut [IoSliceMut::new(&mut bytes[..width])], &remote);
+    (read == Ok(width)).then(|| u64::from_le_bytes(bytes))
+}
+
+/// The value of a register, a part of one in the lowest bits.
+fn register(name: Register, registers: &user_regs_struct) -> Option<u64> {
+    // In 64-bit mode only FS and GS have a base.
+    let whole = match name.full_register() {
+        Register::FS => registers.fs_base,
+        Register::GS => registers.gs_base,
+        Register::ES | Register::CS | Register::SS | Register::DS => 0,
+        Register::RAX => registers.rax,
+        Register::RBX => registers.rbx,
+        Register::RCX => registers.rcx,
+        Register::RDX => registers.rdx,
+        Register::RSI => registers.rsi,
+        Register::RDI => registers.rdi,
+        Register::RBP => registers.rbp,
+        Register::RSP => registers.rsp,
+        Register::R8 => registers.r8,
+        Register::R9 => registers.r9,
+        Register::R10 => registers.r10,
+        Register::R11 => registers.r11,
+        Register::R12 => registers.r12,
+        Register::R13 => registers.r13,
+        Register::R14 => registers.r14,
+        Register::R15 => registers.r15,
+        _ => return None,
+    };
+    Some(match name {
+        Register::AH | Register::BH | Register::CH | Register::DH => whole >> 8 & 0xff,
+        // An address is made of all 32 or 64 bits of its registers, or of a segment's base.
+        _ if name.is_gpr() => whole & mask(name.size()),
+        _ => whole,
+    })
+}

@@ -1,0 +1,72 @@
+//! What a minimization comes to.
+
+use super::super::log::{ContentHash, EndLine};
+use super::super::{Claim, Minimized, Proved, Warning};
+use super::Progress;
+
+impl Progress {
+    /// The last line. A claim is made only where every try of the input and the result failed, and
+    /// nothing is proven of a flaky input: what did not fail in some runs is likely not to.
+    pub(super) fn end_line(&self) -> EndLine {
+        let certificate = self.course.certificate();
+        let best = self.course.best();
+        let reproducible = self.confirmed.hits == self.confirmed.tries;
+        let (claim, proved, proof) = match self.is_flaky() {
+            true => {
+                let of = certificate.proved().of;
+                (Claim::BestSoFar, Proved { done: 0, of }, Vec::new())
+            }
+            false if reproducible => (
+                certificate.claim(),
+                certificate.proved(),
+                certificate.proof(),
+            ),
+            false => (Claim::BestSoFar, certificate.proved(), certificate.proof()),
+        };
+        EndLine {
+            claim,
+            size: best.len() as u64,
+            blake3: ContentHash::of(best),
+            tests: self.course.counts,
+            proved,
+            proof,
+        }
+    }
+
+    /// The result, once the log is whole.
+    pub fn minimized(&self) -> Option<Minimized> {
+        let end = self.end()?;
+        let warnings = [
+            (self.empty_fails, Warning::EmptyInputFails),
+            (
+                self.is_flaky(),
+                Warning::FlakyInput {
+                    rate: self.baseline,
+                    votes: self.votes.needed,
+                },
+            ),
+            (
+                self.confirmed.hits < self.confirmed.tries,
+                Warning::FlakyResult {
+                    rate: self.confirmed,
+                },
+            ),
+        ];
+        Some(Minimized {
+            text: self.course.best().to_vec(),
+            claim: end.claim,
+            proved: end.proved,
+            size_before: self.course.original().len() as u64,
+            counts: end.tests,
+            baseline: self.baseline,
+            confirmed: self.confirmed,
+            minor_after: self.minor_after,
+            slips: self.slips.clone(),
+            warnings: warnings
+                .into_iter()
+                .filter(|(holds, _)| *holds)
+                .map(|one| one.1)
+                .collect(),
+        })
+    }
+}

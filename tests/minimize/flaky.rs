@@ -1,0 +1,229 @@
+//! Inputs that fail now and then.
+
+use std::collections::HashMap;
+
+use ddfuzz::delta::Outcome;
+use ddfuzz::minimize::log::{KeyRecord, Line, Log, StartLine, What};
+use ddfuzz::minimize::{
+    Answer, Claim, MinimizeError, Options, OracleError, Rate, Warning, replay, verify,
+};
+use ddfuzz::triage::Class;
+
+use crate::crashes::key;
+use crate::failures::{subsequence, without_times};
+use crate::scripted::{answers, outcomes, resume_with, run_with, start};
+
+const INPUT: &[u8] = b"ab<cd>ef";
+
+/// A start that holds a crash, and not a script.
+fn of_crash(input: &[u8]) -> StartLine {
+    StartLine {
+        key: Some(KeyRecord {
+            class: Class("segv".to_owned()),
+            major: key("held"),
+            minor: key("held"),
+        }),
+        ..start(input)
+    }
+}
+
+/// What fails does so in every `nth` run of it, the first time in the run of this number.
+fn every(
+    nth: u64,
+    first: u64,
+    test: impl Fn(&[u8]) -> Outcome,
+) -> impl FnMut(&[u8], bool) -> Result<Answer, OracleError> {
+    let mut runs: HashMap<Vec<u8>, u64> = HashMap::new();
+    move |text, _| {
+        let run = runs.entry(text.to_vec()).or_default();
+        *run += 1;
+        let shows = *run >= first && (*run - first).is_multiple_of(nth);
+        Ok(Answer::of(match test(text) {
+            Outcome::Fail if !shows => Outcome::Pass,
+            outcome => outcome,
+        }))
+    }
+}
+
+fn minimize(
+    script: impl FnMut(&[u8], bool) -> Result<Answer, OracleError>,
+) -> (
+    Result<ddfuzz::minimize::Minimized, MinimizeError>,
+    Vec<u8>,
+    usize,
+) {
+    let mut oracle = answers(script);
+    let mut options = Options::default();
+    let (result, log) = run_with(INPUT, of_crash(INPUT), &mut oracle, &mut options);
+    (result, log, oracle.asked.len())
+}
+
+#[test]
+fn every_second_run_is_enough_for_the_smallest_result() {
+    let (result, log, _) = minimize(every(2, 1, subsequence(b"<>")));
+    let result = result.expect("a result");
+    assert_eq!(result.text, b"<>");
+    let half = Rate {
+        hits: 10,
+        tries: 20,
+    };
+    assert_eq!((result.baseline, result.confirmed), (half, half));
+    // What did not fail in fourteen runs is likely, and not proven.
+    assert_eq!(result.claim, Claim::BestSoFar);
+    assert_eq!((result.proved.done, result.proved.of), (0, 2));
+    let warning = Warning::FlakyInput {
+        rate: half,
+        votes: 14,
+    };
+    assert_eq!(
+        result.warnings,
+        [warning, Warning::FlakyResult { rate: half }]
+    );
+    let said = warning.to_string();
+    assert!(said.contains("in 10 of 20 runs: each candidate was run up to 14 times"));
+    // Thirteen votes, and the test itself, where nothing fails.
+    let log = Log::parse(&log).expect("a log");
+    let mut votes = 0;
+    for (_, line) in &log.lines {
+        match line {
+            Line::Check(check) if check.what == What::Vote => votes += 1,
+            Line::Test(test) if test.source == ddfuzz::minimize::log::Source::Run => {
+                match test.outcome {
+                    Outcome::Fail => assert!(votes < 14),
+                    _ => assert_eq!(votes, 13),
+                }
+                votes = 0;
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(result.counts.checks, counted_checks(&log));
+}
+
+fn counted_checks(log: &Log) -> u64 {
+    let checks = log.lines.iter();
+    checks
+        .filter(|(_, line)| matches!(line, Line::Check(_)))
+        .count() as u64
+}
+
+#[test]
+fn the_rarer_the_failure_the_more_runs_are_made() {
+    let asked = [2, 4, 8].map(|nth| {
+        let (result, _, asked) = minimize(every(nth, 1, subsequence(b"<>")));
+        assert_eq!(result.expect("a result").text, b"<>", "1 of {nth}");
+        asked
+    });
+    assert!(asked.is_sorted() && asked[0] < asked[2], "{asked:?}");
+}
+
+#[test]
+fn an_input_that_was_not_seen_to_fail_in_twelve_runs_is_not_reproducible() {
+    let (result, _, asked) = minimize(every(20, 13, subsequence(b"<>")));
+    let error = result.expect_err("an error");
+    assert!(
+        matches!(error, MinimizeError::NotFailing { tries: 12, .. }),
+        "{error}"
+    );
+    assert_eq!(asked, 12);
+}
+
+#[test]
+fn a_script_that_alternates_whatever_it_is_given_is_an_error() {
+    let mut asked = 0;
+    let mut script = answers(|_, _| {
+        asked += 1;
+        let outcome = [Outcome::Pass, Outcome::Fail][asked % 2];
+        Ok(Answer::of(outcome))
+    });
+    let (result, log) = run_with(INPUT, start(INPUT), &mut script, &mut Options::default());
+    let error = result.expect_err("an error").to_string();
+    assert!(
+        error.contains("alternates") && error.contains("10 of 20 runs"),
+        "{error}"
+    );
+    // The same log is the same error.
+    let (again, _) = resume_with(
+        INPUT,
+        start(INPUT),
+        &log,
+        &mut outcomes(|_| Outcome::Pass),
+        &mut Options::default(),
+    );
+    assert_eq!(again.expect_err("an error").to_string(), error);
+}
+
+#[test]
+fn a_flaky_crash_of_the_empty_input_is_its_own_reproducer() {
+    let (result, _, _) = minimize(every(2, 1, |_| Outcome::Fail));
+    let result = result.expect("a result");
+    assert_eq!((result.text.len(), result.claim), (0, Claim::BestSoFar));
+    assert_eq!(result.warnings[0], Warning::EmptyInputFails);
+}
+
+#[test]
+fn a_flaky_log_cut_anywhere_resumes_to_the_same_log() {
+    // An outcome that depends on the text and on how often it was asked: after a cut, the lines
+    // that are left say how often that was.
+    let (result, whole, _) = minimize(every(2, 1, subsequence(b"<>")));
+    let result = result.expect("a result");
+    for cut in (0..=whole.len()).step_by(211) {
+        let left = Log::parse(&whole[..cut]).expect("a log");
+        let mut oracle = answers(rest_of(&whole, left.lines.len()));
+        let (again, log) = resume_with(
+            INPUT,
+            of_crash(INPUT),
+            &whole[..cut],
+            &mut oracle,
+            &mut Options::default(),
+        );
+        assert_eq!(again.expect("a result"), result, "cut at {cut}");
+        assert_eq!(without_times(&log), without_times(&whole), "cut at {cut}");
+    }
+}
+
+/// Answers as the lines of a log do, from this one on.
+fn rest_of(whole: &[u8], gone: usize) -> impl FnMut(&[u8], bool) -> Result<Answer, OracleError> {
+    let log = Log::parse(whole).expect("a log");
+    let rest: Vec<Outcome> = log.lines[gone..]
+        .iter()
+        .filter_map(|(_, line)| match line {
+            Line::Check(check) => Some(check.outcome),
+            Line::Test(test) if test.source == ddfuzz::minimize::log::Source::Run => {
+                Some(test.outcome)
+            }
+            _ => None,
+        })
+        .collect();
+    let mut rest = rest.into_iter();
+    move |_, _| Ok(Answer::of(rest.next().expect("no more than was asked")))
+}
+
+#[test]
+fn a_vote_that_is_not_due_is_found_out() {
+    let (_, log, _) = minimize(every(2, 1, subsequence(b"<>")));
+    let log = Log::parse(&log).expect("a log");
+    let is_vote = |(_, line): &(u64, Line)| matches!(line, Line::Check(c) if c.what == What::Vote);
+    let first = log.lines.iter().position(is_vote).expect("a vote");
+    let mut fewer = log.clone();
+    fewer.lines.remove(first);
+    assert!(replay(INPUT, &fewer).is_err());
+    let mut more = log.clone();
+    more.lines.insert(first, log.lines[first].clone());
+    assert!(replay(INPUT, &more).is_err());
+    assert!(replay(INPUT, &log).is_ok());
+}
+
+#[test]
+fn a_flaky_result_is_verified_by_as_many_runs_as_a_candidate_gets() {
+    let (_, log, _) = minimize(every(2, 1, subsequence(b"<>")));
+    let log = Log::parse(&log).expect("a log");
+    let mut late = answers(every(20, 14, subsequence(b"<>")));
+    let verified = verify(INPUT, &log, &mut late, |_| ()).expect("verified");
+    assert!(verified.holds());
+    assert_eq!(late.asked_fresh.len(), 14);
+    let mut never = outcomes(|_| Outcome::Pass);
+    let verified = verify(INPUT, &log, &mut never, |_| ()).expect("verified");
+    assert!(!verified.holds());
+    assert_eq!(never.asked_fresh.len(), 14);
+}

@@ -1,0 +1,65 @@
+//! Where a minimization stands, as it tells.
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use ddfuzz::delta::{Outcome, Rule};
+use ddfuzz::minimize::{Answer, CutOff, Doing, Options, Proved, Standing};
+
+use crate::failures::subsequence;
+use crate::scripted::{answers, run_with, start};
+
+const INPUT: &[u8] = b"ab<cd>ef";
+
+/// Where things stood, told behind lines so far apart that each is told of.
+fn told(mut answer: impl FnMut(&[u8]) -> Answer) -> Vec<Standing> {
+    let told = RefCell::new(Vec::new());
+    let mut options = Options {
+        on_standing: Some(Box::new(|standing| told.borrow_mut().push(*standing))),
+        ..Options::default()
+    };
+    let mut oracle = answers(|text, _| {
+        std::thread::sleep(Duration::from_millis(101));
+        Ok(answer(text))
+    });
+    run_with(INPUT, start(INPUT), &mut oracle, &mut options)
+        .0
+        .expect("a result");
+    drop(options);
+    told.into_inner()
+}
+
+#[test]
+fn size_tests_and_what_asks_are_told_from_beginning_to_end() {
+    let told = told(|text| Answer::of(subsequence(b"<>")(text)));
+    let first = told[0];
+    assert_eq!(
+        (first.doing, first.size, first.executed),
+        (Doing::Baseline, 8, 0)
+    );
+    assert!(told.is_sorted_by(|one, next| one.executed <= next.executed));
+    assert!(told.is_sorted_by(|one, next| one.size >= next.size));
+    let searching = |standing: &&Standing| standing.doing == Doing::Search(Some(Rule::Complement));
+    assert!(told.iter().any(|standing| searching(&standing)));
+    let last = told.last().expect("the last");
+    assert_eq!((last.doing, last.size), (Doing::Confirm, 2));
+    assert_eq!(last.proved, Proved { done: 2, of: 2 });
+}
+
+#[test]
+fn what_is_cut_off_in_the_proof_is_not_told_as_proved() {
+    let told = told(|text| match text {
+        b"<" => Answer {
+            cut_off: Some(CutOff::Time),
+            ..Answer::of(Outcome::Unresolved)
+        },
+        _ => Answer::of(subsequence(b"<>")(text)),
+    });
+    assert!(told.iter().any(|standing| standing.doing == Doing::Proof));
+    let last = told.last().expect("the last");
+    assert_eq!(last.proved, Proved { done: 1, of: 2 });
+    assert!(
+        told.iter()
+            .all(|standing| standing.proved.done < 2 || standing.size > 2)
+    );
+}
