@@ -21,6 +21,8 @@ pub(super) struct Reply {
     pub cut_off: Option<CutOff>,
     pub process: Process,
     pub slip: Option<SlipKeys>,
+    /// What an observed run compared.
+    pub comparisons: Option<Vec<(Base64, Base64)>>,
     pub log_input: bool,
 }
 
@@ -145,8 +147,9 @@ impl Course {
     ) -> (ContentHash, Option<Hit>) {
         candidate.write_into(&self.original, &self.best, text);
         let hash = ContentHash::of(text);
-        // The proof asks again what proves nothing, in a fresh process and with more patience.
-        let again = phase.is_some() && self.unproven.contains(&hash);
+        // The proof asks again what proves nothing, in a fresh process and with more patience; what
+        // is to be observed has to run.
+        let again = phase.is_some() && self.unproven.contains(&hash) || candidate.observed;
         let hit = match again {
             true => None,
             false => self.cache.lookup(candidate.config, hash.text_id()),
@@ -178,6 +181,7 @@ impl Course {
             cut_off: reply.cut_off,
             process: reply.process,
             slip: reply.slip,
+            comparisons: reply.comparisons.clone(),
             input: reply.log_input.then(|| Base64(self.text.clone())),
         })
     }
@@ -313,6 +317,11 @@ impl Asked {
     /// How it is to be run.
     pub fn manner(&self) -> Manner {
         Manner::of(&self.candidate, self.phase)
+    }
+
+    /// Whether its run is observed, and the search told of what it compared.
+    pub fn is_observed(&self) -> bool {
+        self.manner().is_observed()
     }
 
     /// Hash of its text.

@@ -221,6 +221,7 @@ impl Oracle for CrashOracle {
         Ok(Answer {
             cost: begin.elapsed(),
             cpu: Some(cpu),
+            read: run.read,
             process,
             ..answer
         })

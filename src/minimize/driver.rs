@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use super::course::Reply;
 use super::judge::{Alone, Judge};
-use super::log::{CheckLine, Line, LogError, Source, What};
+use super::log::{Base64, CheckLine, Line, LogError, Source, What};
 use super::options::CallbackError;
 use super::progress::{Progress, Want};
 use super::{
     Answer, Journal, MinimizeError, Minimized, Options, Oracle, OracleError, Slip, SlipKeys,
 };
-use crate::delta::Outcome;
+use crate::delta::{Hints, Outcome};
 
 /// Between two words on where things stand: nobody reads faster.
 const SHOWING: Duration = Duration::from_millis(100);
@@ -179,7 +179,8 @@ impl Driver<'_, '_> {
                 Want::Write(line) => return Ok(Some(line)),
                 Want::Test(asked) if asked.known().is_some() => {
                     let outcome = asked.known().unwrap_or(Outcome::Unresolved);
-                    return Ok(self.test_line(Source::Cache, Answer::of(outcome)));
+                    let answer = Answer::of(outcome);
+                    return Ok(self.test_line(Source::Cache, answer, &Hints::default()));
                 }
                 _ if stopped => return Err(self.interrupted()),
                 Want::Check(what) => Some(what),
@@ -190,7 +191,7 @@ impl Driver<'_, '_> {
                 Want::Test(_) => None,
             };
             let left = self.options.left(executed);
-            let Some((mut answer, _)) = self.judge.answer(&self.progress, left)? else {
+            let Some((mut answer, hints)) = self.judge.answer(&self.progress, left)? else {
                 return Ok(None);
             };
             self.file(answer.slip.as_mut(), what)?;
@@ -200,12 +201,13 @@ impl Driver<'_, '_> {
                 None if self.progress.is_vote(answer.outcome) => {
                     Some(check_line(What::Vote, &answer))
                 }
-                None => self.test_line(Source::Run, answer),
+                None => self.test_line(Source::Run, answer, &hints),
             });
         }
     }
 
-    fn test_line(&self, source: Source, answer: Answer) -> Option<Line> {
+    fn test_line(&self, source: Source, answer: Answer, hints: &Hints) -> Option<Line> {
+        let asked = self.progress.course().asked()?;
         let reply = Reply {
             outcome: answer.outcome,
             source,
@@ -213,6 +215,7 @@ impl Driver<'_, '_> {
             cut_off: answer.cut_off,
             process: answer.process,
             slip: answer.slip.map(|slip| slip.keys),
+            comparisons: asked.is_observed().then(|| logged(hints)),
             log_input: self.options.log_inputs,
         };
         self.progress.test_line(&reply).map(Line::Test)
@@ -304,11 +307,19 @@ fn check_line(what: What, answer: &Answer) -> Line {
             What::Baseline => answer.cpu.map(micros),
             What::Axiom | What::Confirm | What::Vote => None,
         },
+        read: answer.read.filter(|_| what == What::Baseline),
         minor: answer.minor,
         cut_off: answer.cut_off,
         process: answer.process,
         slip: answer.slip.as_ref().map(|slip| slip.keys),
     })
+}
+
+/// Comparisons as they are logged.
+fn logged(hints: &Hints) -> Vec<(Base64, Base64)> {
+    let pairs = hints.comparisons.iter();
+    let pairs = pairs.map(|pair| (Base64(pair.left.clone()), Base64(pair.right.clone())));
+    pairs.collect()
 }
 
 fn micros(cost: Duration) -> u64 {

@@ -84,6 +84,8 @@ pub struct Answer {
     pub cost: Duration,
     /// CPU time of the target's run, where it is known.
     pub cpu: Option<Duration>,
+    /// Bytes of the input that the target read, where that is known.
+    pub read: Option<u64>,
     /// The minor key, where the outcome is FAIL and a key was taken.
     pub minor: Option<Key>,
     /// The limit that ended the run, if one did.
@@ -101,6 +103,7 @@ impl Answer {
             outcome,
             cost: Duration::ZERO,
             cpu: None,
+            read: None,
             minor: None,
             cut_off: None,
             process: Process::Own,

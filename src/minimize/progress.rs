@@ -97,6 +97,8 @@ pub(super) struct Progress {
     /// Wall time of the slowest run of the input that a script found interesting.
     slept: Option<Duration>,
     learns_limit: bool,
+    /// So much of the input was read, in bytes.
+    read: Option<u64>,
     /// A script decides, and no crash.
     by_script: bool,
     /// What a budget has ended.
@@ -122,6 +124,7 @@ impl Progress {
             votes: Votes::none(1),
             slowest: None,
             slept: None,
+            read: None,
             learns_limit: start.learn_limit,
             by_script: start.key.is_none(),
             ceased: None,

@@ -20,13 +20,12 @@ pub(super) enum Manner {
 }
 
 impl Manner {
-    /// The manner in which a candidate is run in a phase, `None` for the search. No candidate says
-    /// yet that it is to be observed.
+    /// The manner in which a candidate is run in a phase, `None` for the search.
     pub fn of(candidate: &Candidate, phase: Option<Phase>) -> Manner {
         Manner::Test {
             kind: kind_of(&candidate.edit),
             fresh: phase == Some(Phase::Proof),
-            observed: false,
+            observed: candidate.observed && phase.is_none(),
         }
     }
 

@@ -38,6 +38,7 @@ fn test_line() -> TestLine {
         cut_off: None,
         process: Process::Own,
         slip: None,
+        comparisons: None,
         input: None,
     }
 }
@@ -108,6 +109,7 @@ fn check_and_reduce_lines_are_those_of_the_contract() {
         outcome: Outcome::Fail,
         us: 9,
         cpu_us: None,
+        read: None,
         minor: None,
         cut_off: None,
         process: Process::Own,

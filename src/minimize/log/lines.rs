@@ -207,6 +207,10 @@ pub struct TestLine {
     /// The other bug that the candidate ran into.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slip: Option<SlipKeys>,
+    /// Where the run was observed: the operands of the last comparisons that differed, oldest
+    /// first. The search goes on by them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comparisons: Option<Vec<(Base64, Base64)>>,
     /// The candidate itself, with `--log-inputs`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Base64>,
@@ -247,6 +251,9 @@ pub struct CheckLine {
     /// CPU time of the target's run, in microseconds; of a `baseline` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_us: Option<u64>,
+    /// Bytes of the input that the target read, where that is known; of a `baseline` only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read: Option<u64>,
     /// The minor key, where it failed and a key was taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minor: Option<Key>,

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use super::super::course::Reply;
-use super::super::log::{CheckLine, EndLine, Line, ReduceLine, Source, TestLine, What};
+use super::super::log::{Base64, CheckLine, EndLine, Line, ReduceLine, Source, TestLine, What};
 use super::super::steadiness::{Baseline, judge};
 use super::super::{CutOff, Process, SlipKeys};
 use super::{Progress, Stage, Votes};
-use crate::delta::Outcome;
+use crate::delta::{Comparison, Hints, Outcome};
 
 impl Progress {
     /// Takes the next line; `Err` says why it cannot follow from those before it.
@@ -48,12 +48,17 @@ impl Progress {
                 if self.by_script && fails {
                     self.slept = self.slept.max(Some(Duration::from_micros(check.us)));
                 }
+                self.read = self.read.max(check.read);
                 self.slow |= check.cut_off == Some(CutOff::Time);
                 self.stage = match judge(self.baseline, self.slow) {
                     Baseline::Open => Stage::Baseline,
                     Baseline::Never => Stage::NotFailing(check.outcome),
                     Baseline::Fails { votes } => {
                         self.votes = Votes::none(votes);
+                        self.machine.hint(&Hints {
+                            read: self.read.and_then(|read| usize::try_from(read).ok()),
+                            comparisons: Vec::new(),
+                        });
                         Stage::Axiom
                     }
                 };
@@ -128,12 +133,16 @@ impl Progress {
             cut_off: line.cut_off,
             process: line.process,
             slip: line.slip,
+            comparisons: line.comparisons.clone(),
             log_input: line.input.is_some(),
         };
         let (Some(asked), Some(expected)) = (self.course.asked(), self.test_line(&reply)) else {
             return Err("the search asks for no test".to_owned());
         };
         agree(line, &expected)?;
+        if asked.is_observed() != line.comparisons.is_some() {
+            return Err("its comparisons do not belong to a test that is observed".to_owned());
+        }
         match (asked.known(), line.source) {
             (Some(known), Source::Cache) if known == line.outcome => {}
             (Some(known), _) => return Err(format!("the cache knows this text as {known}")),
@@ -156,7 +165,12 @@ impl Progress {
         self.reduction = self.course.commit(&whole);
         self.note(line.slip);
         match self.stage {
-            Stage::Search => self.machine.tell(line.outcome),
+            Stage::Search => {
+                if let Some(comparisons) = &line.comparisons {
+                    self.machine.hint(&hints(comparisons));
+                }
+                self.machine.tell(line.outcome);
+            }
             _ if self.reduction.is_some() => {
                 self.open = None;
                 self.unproven = 0;
@@ -208,6 +222,18 @@ impl Progress {
     fn note(&mut self, slip: Option<SlipKeys>) {
         self.slips
             .extend(slip.filter(|slip| !self.slips.contains(slip)));
+    }
+}
+
+/// What a logged test tells the search beside its outcome.
+fn hints(comparisons: &[(Base64, Base64)]) -> Hints {
+    let pair = |(left, right): &(Base64, Base64)| Comparison {
+        left: left.0.clone(),
+        right: right.0.clone(),
+    };
+    Hints {
+        read: None,
+        comparisons: comparisons.iter().map(pair).collect(),
     }
 }
 
