@@ -8,7 +8,7 @@ fn minimized(lines: &str, more: &str) -> Vec<u8> {
     let desk = Desk::new();
     desk.write("in", "needs a q here");
     desk.script("test.sh", lines);
-    let words = format!("min in --json --test test.sh {more}");
+    let words = format!("min in --json --search ddmin --test test.sh {more}");
     let record = desk.call(&words).exits(0).json();
     assert_eq!(record["claim"], "1-minimal");
     desk.call("log verify in.min.log.jsonl").exits(0);
@@ -64,7 +64,9 @@ fn a_test_that_removes_or_changes_itself_is_named_and_nothing_is_lost() {
         let lines = format!("grep -q q in || exit 1; [ $(wc -c < in) -gt 2 ] || {deed}; exit 0");
         let test = desk.script("test.sh", &lines);
         let whole = std::fs::read(&test).unwrap();
-        let said = desk.call("min in --json --test test.sh").exits(3);
+        let said = desk
+            .call("min in --json --search ddmin --test test.sh")
+            .exits(3);
         let error = said.json()["error"].clone();
         assert_eq!(error["kind"], "test-changed", "{name}: {error}");
         assert!(error["hint"].as_str().unwrap().contains("--resume"));
@@ -73,12 +75,15 @@ fn a_test_that_removes_or_changes_itself_is_named_and_nothing_is_lost() {
         let log = desk.read("in.min.log.jsonl");
         // Another test is no ground to go on from.
         desk.script("test.sh", "grep -q q in");
-        let resumed = desk.call("min in --json --resume --test test.sh").exits(2);
+        let resumed = desk
+            .call("min in --json --search ddmin --resume --test test.sh")
+            .exits(2);
         assert_eq!(resumed.json()["error"]["kind"], "log");
         assert_eq!(desk.read("in.min.log.jsonl"), log);
         // The same one is.
         std::fs::write(&test, &whole).unwrap();
-        desk.call("min in --json --resume --test test.sh").exits(3);
+        desk.call("min in --json --search ddmin --resume --test test.sh")
+            .exits(3);
         assert!(desk.read("in.min.log.jsonl").len() >= log.len());
     }
 }

@@ -91,7 +91,9 @@ fn without_a_terminal_only_lines_are_written() {
     let desk = desk();
     let said = desk.call("min crash --target crtplot").exits(0);
     assert_eq!(said.err, "");
-    let said = desk.call("min crash --target crtplot -v --force").exits(0);
+    let said = desk
+        .call("min crash --target crtplot -v --force --search ddmin")
+        .exits(0);
     assert!(
         said.err.contains("test 0: 180 bytes by subset\n"),
         "{}",
@@ -100,7 +102,7 @@ fn without_a_terminal_only_lines_are_written() {
     assert!(said.err.contains(": 1 byte by "), "{}", said.err);
     assert!(!said.err.contains('\u{1b}'), "{:?}", said.err);
     let said = desk
-        .call("min crash --target crtplot -v -q --force --json")
+        .call("min crash --target crtplot -v -q --force --json --search ddmin")
         .exits(0);
     assert!(!said.err.contains("by subset"), "{}", said.err);
     said.json();

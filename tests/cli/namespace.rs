@@ -29,7 +29,7 @@ fn script(desk: &Desk, text: &str) -> Option<String> {
 #[test]
 fn a_full_disk_is_an_error_and_the_campaign_goes_on_when_there_is_room() {
     let desk = Desk::new();
-    let words = "run --json --target ul --runs 400 --max-len 2000 --seed 7 -o out";
+    let words = "run --json --target ul --search ddmin --runs 400 --max-len 2000 --seed 7 -o out";
     let undisturbed = Desk::new().call(words).exits(1).json();
     let text = format!(
         "mkdir disk; mount -t tmpfs -o size=256k tmpfs disk; cd disk
@@ -75,10 +75,10 @@ fn a_full_disk_does_not_harm_what_min_has_reached() {
     let desk = Desk::new();
     desk.write("crash", crate::crashes::for_ul());
     let text = "mkdir disk; mount -t tmpfs -o size=64k tmpfs disk
-         code=0; timeout 100 $DD min crash --json -o disk/small --target ul || code=$?
+         code=0; timeout 100 $DD min crash --json --search ddmin -o disk/small --target ul || code=$?
          echo \"code $code\"
          mount -o remount,size=16m tmpfs disk
-         timeout 100 $DD min crash --json --resume -o disk/small --target ul
+         timeout 100 $DD min crash --json --search ddmin --resume -o disk/small --target ul
          timeout 100 $DD log verify disk/small.log.jsonl";
     let Some(said) = script(&desk, text) else {
         return;

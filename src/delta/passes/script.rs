@@ -18,7 +18,7 @@ const MANY_LINES: usize = 8;
 /// Larger texts have their values probed only after the sweep, where nothing is at the front.
 const MEDIUM: usize = 4096;
 /// UNRESOLVED tests after which plain bytes are given up.
-const PATIENCE: usize = 3;
+const PATIENCE: usize = 2;
 /// A search of so few tests has no budget for extras; of the tests beyond, one of so many goes to
 /// each, and no more than so many in all while nothing comes of it.
 const CHEAP: usize = 24;
@@ -49,11 +49,17 @@ pub(super) async fn script(mut work: Workpiece, plan: Plan) {
         true => structure(&mut work).await,
         false => plan == Plan::Rewrite && binary(&mut work).await,
     };
+    let mut by_groups = structured;
     loop {
         bytes(&mut work, plan, structured).await;
         extras(&mut work, plan).await;
         let clean = work.reductions();
-        singles(&mut work).await;
+        let unresolved = singles(&mut work).await;
+        if work.reductions() == clean && unresolved && !by_groups {
+            // Most bytes are needed only because another bug shows without them.
+            by_groups = true;
+            grouped(&mut work).await;
+        }
         if work.reductions() == clean {
             return;
         }
@@ -107,9 +113,6 @@ async fn bytes(work: &mut Workpiece, plan: Plan, structured: bool) {
     let mut units = Bytes::all(work, "bytes", 1, 0);
     let mut list = List::new(work, &mut units);
     list.reduce().await;
-    if work.len() <= FEW {
-        pairs(work, FEW * FEW / 2).await;
-    }
 }
 
 /// Reduces plain bytes: lines, ends, middle, values, and the rest. Says whether it came to its end.
@@ -148,6 +151,9 @@ async fn grouped(work: &mut Workpiece) {
     for skipped in [0, 1] {
         let mut units = Bytes::all(work, "groups", 2, skipped);
         List::new(work, &mut units).reduce().await;
+    }
+    if work.len() <= FEW {
+        pairs(work, FEW * FEW / 2).await;
     }
 }
 
