@@ -168,8 +168,8 @@ impl Driver<'_, '_> {
                 Want::NotFailing { last, tries } => {
                     return Err(MinimizeError::NotFailing { last, tries });
                 }
-                Want::Alternating { rate } => {
-                    return Err(MinimizeError::Alternating { rate });
+                Want::Alternating { rate, empty } => {
+                    return Err(MinimizeError::Alternating { rate, empty });
                 }
                 Want::Write(Line::End(mut end)) => {
                     end.tests.speculative = self.judge.finish();

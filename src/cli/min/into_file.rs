@@ -75,6 +75,10 @@ impl IntoFile<'_> {
         );
         if !begun {
             forget(self.log, &error);
+            if matches!(error, MinimizeError::Alternating { .. }) {
+                // The empty input, which seemed to be the result for a moment.
+                let _ = std::fs::remove_file(self.result);
+            }
         }
         let failure = Failure::from(error);
         match of_input {
