@@ -91,7 +91,8 @@ impl Driver<'_, '_> {
             self.feed(&line, None)?;
             (self.options.on_line)(&line);
             self.show();
-            if gives_new_best(&line) {
+            // A test that alternates has none, even if the empty input fails.
+            if gives_new_best(&line) && self.progress.reduced().is_some() {
                 self.hand_over_best()?;
             }
         }
@@ -168,8 +169,8 @@ impl Driver<'_, '_> {
                 Want::NotFailing { last, tries } => {
                     return Err(MinimizeError::NotFailing { last, tries });
                 }
-                Want::Alternating { rate } => {
-                    return Err(MinimizeError::Alternating { rate });
+                Want::Alternating { rate, empty } => {
+                    return Err(MinimizeError::Alternating { rate, empty });
                 }
                 Want::Write(Line::End(mut end)) => {
                     end.tests.speculative = self.judge.finish();

@@ -15,15 +15,17 @@ pub enum MinimizeError {
         /// Runs made.
         tries: u64,
     },
-    /// The input fails now and then, and so does the empty input: the test does not depend on what
-    /// it is given.
+    /// The input or the empty input fails now and then, and both do: the test does not depend on
+    /// what it is given.
     #[error(
         "not reproducible: the test alternates whatever it is given: the input failed in {rate}, \
-         and the empty input failed too"
+         the empty input in {empty}"
     )]
     Alternating {
         /// How often the input failed.
         rate: Rate,
+        /// How often the empty input failed.
+        empty: Rate,
     },
     /// The caller asked to stop. The state is in the log: resuming goes on from there.
     #[error("interrupted at {size} bytes after {executed} tests; the log holds the state")]

@@ -71,7 +71,7 @@ pub(super) enum Want<'a> {
     /// Nothing: the input does not fail.
     NotFailing { last: Outcome, tries: u64 },
     /// Nothing: now and then the test fails, whatever it is given.
-    Alternating { rate: Rate },
+    Alternating { rate: Rate, empty: Rate },
     /// Nothing: the log is whole.
     Nothing,
 }
@@ -104,6 +104,8 @@ pub(super) struct Progress {
     /// What a budget has ended.
     ceased: Option<Stage>,
     confirmed: Rate,
+    /// Of the empty input, where a script found it interesting.
+    empty: Rate,
     minor_after: Option<Key>,
     slips: Vec<SlipKeys>,
     empty_fails: bool,
@@ -129,6 +131,7 @@ impl Progress {
             by_script: start.key.is_none(),
             ceased: None,
             confirmed: Rate::default(),
+            empty: Rate::default(),
             minor_after: None,
             slips: Vec::new(),
             empty_fails: false,
@@ -227,6 +230,7 @@ impl Progress {
             },
             Stage::Alternating => Want::Alternating {
                 rate: self.baseline,
+                empty: self.empty,
             },
             Stage::End => Want::Write(Line::End(self.end_line())),
             Stage::Search | Stage::Proof => match course.asked() {

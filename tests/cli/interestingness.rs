@@ -193,6 +193,7 @@ fn a_test_that_alternates_whatever_it_is_given_is_not_reproducible() {
     let error = &said.json()["error"];
     assert_eq!(error["kind"], "not-reproducible", "{said:?}");
     assert!(error["path"].as_str().unwrap().ends_with("in"), "{error}");
+    assert!(!desk.file("in.min").exists());
     assert!(!desk.file("in.min.log.jsonl").exists());
 }
 

@@ -45,7 +45,7 @@ fn votes_are_run_by_all_workers_and_logged_as_by_one() {
         let runs = AtomicU64::new(0);
         // The input comes every second time; what is made of it is steady.
         let script = |text: &[u8], _| {
-            let silent = text == INPUT && runs.fetch_add(1, Ordering::SeqCst) % 2 == 0;
+            let silent = text == INPUT && runs.fetch_add(1, Ordering::SeqCst).is_multiple_of(2);
             let outcome = if silent {
                 Outcome::Pass
             } else {
@@ -80,7 +80,7 @@ fn votes_are_run_by_all_workers_and_logged_as_by_one() {
 fn a_budget_of_tests_counts_no_votes() {
     let runs = AtomicU64::new(0);
     let script = |text: &[u8], _| {
-        let silent = text == INPUT && runs.fetch_add(1, Ordering::SeqCst) % 2 == 0;
+        let silent = text == INPUT && runs.fetch_add(1, Ordering::SeqCst).is_multiple_of(2);
         let outcome = subsequence(b"<>")(text);
         Ok(Answer::of(if silent { Outcome::Pass } else { outcome }))
     };

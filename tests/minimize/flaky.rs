@@ -154,6 +154,24 @@ fn a_script_that_alternates_whatever_it_is_given_is_an_error() {
 }
 
 #[test]
+fn a_script_that_is_found_to_alternate_by_its_empty_result_is_an_error() {
+    let mut asked = 0;
+    // Three runs of the input and the axiom are all interesting by chance.
+    let mut script = answers(|_, _| {
+        asked += 1;
+        Ok(Answer::of(match asked {
+            ..=4 | 6 => Outcome::Fail,
+            _ => Outcome::Pass,
+        }))
+    });
+    let (result, log) = run_with(INPUT, start(INPUT), &mut script, &mut Options::default());
+    let error = result.expect_err("an error").to_string();
+    assert!(error.contains("empty input in 2 of 4 runs"), "{error}");
+    let log = Log::parse(&log).expect("a log");
+    assert!(replay(INPUT, &log).unwrap().minimized.is_none());
+}
+
+#[test]
 fn a_flaky_crash_of_the_empty_input_is_its_own_reproducer() {
     let (result, _, _) = minimize(every(2, 1, |_| Outcome::Fail));
     let result = result.expect("a result");

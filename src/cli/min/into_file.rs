@@ -75,6 +75,10 @@ impl IntoFile<'_> {
         );
         if !begun {
             forget(self.log, &error);
+            if matches!(error, MinimizeError::Alternating { .. }) && is_empty(self.result) {
+                // What seemed to be the result for a moment.
+                let _ = std::fs::remove_file(self.result);
+            }
         }
         let failure = Failure::from(error);
         match of_input {
@@ -82,6 +86,11 @@ impl IntoFile<'_> {
             false => failure,
         }
     }
+}
+
+fn is_empty(path: &Path) -> bool {
+    path.metadata()
+        .is_ok_and(|facts| facts.is_file() && facts.len() == 0)
 }
 
 /// Removes a log of this call that came to nothing: it would be in the way of the same command.

@@ -52,8 +52,8 @@ pub struct Args {
     env_vars: bool,
     /// An interestingness test, instead of a program: a program that gets each candidate as its
     /// first argument, on stdin, and under the input's name in its fresh directory, and exits with
-    /// 0 where it is interesting, with 125 where it cannot tell. CPU time of one run [default: 10s, and
-    /// learned while minimizing]
+    /// 0 where it is interesting, with 125 where it cannot tell. CPU time of one run [default: 10s,
+    /// and learned while minimizing]
     #[arg(long, value_name = "SCRIPT", conflicts_with_all = ["program", "target", "way", "cwd", "crash_exit"])]
     test: Option<PathBuf>,
     /// Write an interestingness test for this crash here, an executable script that other reducers

@@ -69,7 +69,7 @@ impl Progress {
                 self.confirmed.hits += failed;
                 self.minor_after = check.minor.or(self.minor_after);
                 if self.confirmed.tries == self.confirmations() {
-                    self.stage = Stage::End;
+                    self.stage = self.behind_confirmations();
                 }
             }
             _ => return Err(format!("no check of this kind is due: {:?}", check.what)),
@@ -79,6 +79,17 @@ impl Progress {
         Ok(())
     }
 
+    /// An empty input that a script finds interesting only now and then is no result.
+    fn behind_confirmations(&mut self) -> Stage {
+        let steady = self.confirmed.hits == self.confirmed.tries;
+        if !self.by_script || !self.empty_fails || steady {
+            return Stage::End;
+        }
+        self.empty.hits += self.confirmed.hits;
+        self.empty.tries += self.confirmed.tries;
+        Stage::Alternating
+    }
+
     fn feed_axiom(&mut self, check: &CheckLine) {
         if self.votes.leaves_open(check.outcome) {
             self.count_vote(check);
@@ -86,6 +97,8 @@ impl Progress {
         }
         let cut_off = check.cut_off.or(self.cut_off_before());
         self.course.record_check(&[], check.outcome, cut_off);
+        self.empty.tries = self.votes.cast + 1;
+        self.empty.hits = u64::from(check.outcome == Outcome::Fail);
         self.votes = Votes::none(self.votes.needed);
         self.stage = match check.outcome == Outcome::Fail {
             // A crash may come of anything; a script that is not asked about anything is of no use.
