@@ -4,6 +4,7 @@ mod algebra;
 mod argument;
 mod cache;
 mod candidate;
+mod change;
 mod config;
 mod ddmin;
 mod debugger;
@@ -20,4 +21,6 @@ mod reference;
 mod reference_dd;
 mod sequence;
 mod split;
+#[path = "../stream/mod.rs"]
+mod stream;
 mod trace;
