@@ -170,6 +170,12 @@ impl From<MinimizeError> for Failure {
         match error {
             MinimizeError::NotFailing { .. } => Failure::new(Exit::Baseline, "not-failing", &error)
                 .hint("minimize an input that crashes the target every time"),
+            MinimizeError::NotPassing { .. } => {
+                Failure::new(Exit::Baseline, "not-passing", &error).hint(
+                    "`ddfuzz diff PASSING FAILING` begins with a passing input of your own; --invert \
+                     asks what prevents the failure",
+                )
+            }
             MinimizeError::Interrupted { .. } => {
                 Failure::new(Exit::Interrupted, "interrupted", &error)
                     .hint("the same command with --resume goes on")

@@ -137,15 +137,7 @@ impl Driver<'_, '_> {
     }
 
     fn test_line(&self, source: Source, answer: Answer) -> Option<Line> {
-        let reply = Reply {
-            outcome: answer.outcome,
-            source,
-            us: micros(answer.cost),
-            cut_off: answer.cut_off,
-            process: answer.process,
-            slip: answer.slip.map(|slip| slip.keys),
-            log_input: self.options.log_inputs,
-        };
+        let reply = Reply::from_answer(source, &answer, self.options.log_inputs);
         self.progress.test_line(&reply).map(Line::Test)
     }
 
@@ -196,7 +188,7 @@ fn check(oracle: &mut dyn Oracle, what: What, text: &[u8]) -> Result<Answer, Ora
     }
 }
 
-fn check_line(what: What, answer: &Answer) -> Line {
+pub(super) fn check_line(what: What, answer: &Answer) -> Line {
     Line::Check(CheckLine {
         what,
         outcome: answer.outcome,
@@ -207,10 +199,10 @@ fn check_line(what: What, answer: &Answer) -> Line {
     })
 }
 
-fn micros(cost: Duration) -> u64 {
+pub(super) fn micros(cost: Duration) -> u64 {
     cost.as_micros().try_into().unwrap_or(u64::MAX)
 }
 
-fn not_kept(what: &'static str) -> impl FnOnce(CallbackError) -> MinimizeError {
+pub(super) fn not_kept(what: &'static str) -> impl FnOnce(CallbackError) -> MinimizeError {
     move |source| MinimizeError::Callback { what, source }
 }

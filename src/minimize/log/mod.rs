@@ -3,6 +3,7 @@
 //! It is cache, progress, checkpoint, history and proof in one. A torn last line is dropped when
 //! the log is read.
 
+mod difference;
 mod edit;
 mod error;
 mod hash;
@@ -13,6 +14,7 @@ mod writer;
 
 pub use crate::exec::TargetRecord;
 pub use crate::files::{Base64, OsText};
+pub use difference::{DifferenceRecord, Goal, PassingEnd, PassingRecord, Units};
 pub use edit::EditRecord;
 pub use error::LogError;
 pub use hash::{ContentHash, ShortHash};
