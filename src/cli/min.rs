@@ -1,22 +1,23 @@
 //! `ddfuzz min`: minimizes one failing input.
 
 use std::cell::RefCell;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::results::{Place, ResultArgs, read_input, shown, text_of};
 use super::run::campaign_of;
+use super::slips::{keep_slip, slip_on_file};
 use super::target::{TargetArgs, install_bundled};
-use super::{Exit, Failure, Output, amounts, signals};
+use super::{Exit, Failure, Output, signals};
 use crate::campaign::{Finished, Minimizing};
 use crate::exec::{Target, Way};
-use crate::files::{FileError, atomic};
+use crate::files::atomic;
 use crate::minimize::log::{OsText, StartLine};
-use crate::minimize::{Journal, MinRecord, MinimizeError, Options, SlipRecord, minimize};
+use crate::minimize::{Journal, MinRecord, MinimizeError, Options, minimize};
 use crate::report::{hexdump, size};
-use crate::store::{Kind, Store, hash_of};
+use crate::store::{Kind, Store};
 use crate::triage::{Crash, Found, Triager, Verdict};
 
 /// Minimize one failing input
@@ -28,36 +29,14 @@ pub struct Args {
     input: PathBuf,
     #[command(flatten)]
     target: TargetArgs,
-    /// The result file [default: INPUT.min]; an output directory, if it exists or ends with /
-    #[arg(short, long, value_name = "PATH")]
-    out: Option<PathBuf>,
+    #[command(flatten)]
+    results: ResultArgs,
     /// How to minimize
     #[arg(long, value_name = "NAME", default_value = "ddmin")]
     search: String,
-    /// The log [default: the result file's name with .log.jsonl]
-    #[arg(long, value_name = "FILE")]
-    log: Option<PathBuf>,
-    /// Longest time
-    #[arg(long, value_name = "TIME", value_parser = amounts::time)]
-    budget_time: Option<Duration>,
-    /// Most tests
-    #[arg(long, value_name = "N")]
-    budget_tests: Option<u64>,
-    /// Write the candidates into the log
-    #[arg(long)]
-    log_inputs: bool,
-    /// Test a text again that another configuration gave before, as the papers count
-    #[arg(long)]
-    no_cache: bool,
     /// Workers, on whose number no result depends; tests run one after another so far
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     jobs: Option<u32>,
-    /// Go on with a minimization that was cut off
-    #[arg(long, conflicts_with = "force")]
-    resume: bool,
-    /// Overwrite the result file and the log
-    #[arg(long)]
-    force: bool,
 }
 
 /// Runs the command.
@@ -66,7 +45,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let search = crate::minimize::search_by_name(&args.search, &input);
     search.map_err(Failure::usage)?;
     let target = args.target.target()?;
-    let place = Place::choose(&args)?;
+    let place = Place::choose(&args.results, &[&args.input], &[".min"])?;
     let stop = signals::stop_flag()?;
     let started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
     let way = started.executor.way();
@@ -83,10 +62,10 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
             target,
             way,
             search: args.search.clone(),
-            budget_time: args.budget_time,
-            budget_tests: args.budget_tests,
-            log_inputs: args.log_inputs,
-            no_cache: args.no_cache,
+            budget_time: args.results.budget_time,
+            budget_tests: args.results.budget_tests,
+            log_inputs: args.results.log_inputs,
+            no_cache: args.results.no_cache,
             seed: None,
         },
         stop: &stop,
@@ -94,12 +73,12 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         crash,
         input,
     };
-    if args.force {
+    if args.results.force {
         place.clear()?;
     }
     let began = Instant::now();
     let done = match &place {
-        Place::File { result, log } => job.into_file(result, log),
+        Place::File { results, log } => job.into_file(&results[0], log),
         Place::Directory(out) => job.into_directory(out),
     };
     let (finished, mut record) = signals::unless_stopped(&stop, done)?;
@@ -109,14 +88,6 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     }
     output.result(&text(&record, &finished), &record);
     Ok(Exit::Done)
-}
-
-fn read_input(path: &Path) -> Result<Vec<u8>, Failure> {
-    if path.is_dir() {
-        let message = format!("{} is a directory, not an input", path.display());
-        return Err(Failure::usage(message).path(path).hint("name a file"));
-    }
-    std::fs::read(path).map_err(|error| Failure::file(path, "reading", &error))
 }
 
 /// The crash of the input before anything is removed.
@@ -139,76 +110,6 @@ fn baseline(path: &Path, input: &[u8], target: &Target, way: Way) -> Result<Cras
                 .hint("give an input that crashes the target every time; --crash-exit N takes an exit status for a crash"))
         }
     }
-}
-
-/// Where the result goes.
-enum Place {
-    File { result: PathBuf, log: PathBuf },
-    Directory(PathBuf),
-}
-
-impl Place {
-    fn choose(args: &Args) -> Result<Place, Failure> {
-        let result = match &args.out {
-            Some(out) if out.is_dir() || out.as_os_str().to_string_lossy().ends_with('/') => {
-                return Ok(Place::Directory(out.clone()));
-            }
-            Some(out) => out.clone(),
-            None => with_ending(&args.input, ".min"),
-        };
-        let log = args
-            .log
-            .clone()
-            .unwrap_or_else(|| with_ending(&result, ".log.jsonl"));
-        for file in [&result, &log] {
-            if is_same_file(file, &args.input) {
-                let message = format!("{} is the input, which is only read", file.display());
-                return Err(Failure::usage(message)
-                    .path(file)
-                    .hint("name another file with -o or --log"));
-            }
-            if file.exists() && !args.resume && !args.force {
-                let message = format!("{} exists already", file.display());
-                return Err(Failure::new(Exit::Usage, "exists", message)
-                    .path(file)
-                    .hint("--resume goes on with it, --force overwrites it, -o names another"));
-            }
-        }
-        if result == log || is_same_file(&result, &log) {
-            let message = format!("{} would be result and log in one", log.display());
-            return Err(Failure::usage(message)
-                .path(&log)
-                .hint("name another file with --log"));
-        }
-        Ok(Place::File { result, log })
-    }
-
-    /// Removes what `--force` allows to overwrite; only once there is something to put there.
-    fn clear(&self) -> Result<(), Failure> {
-        let Place::File { result, log } = self else {
-            return Ok(());
-        };
-        for file in [result, log] {
-            if file.exists() {
-                std::fs::remove_file(file).map_err(|e| Failure::file(file, "removing", &e))?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Whether two names lead to one file.
-fn is_same_file(one: &Path, other: &Path) -> bool {
-    match (one.metadata(), other.metadata()) {
-        (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
-        _ => false,
-    }
-}
-
-fn with_ending(path: &Path, ending: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(ending);
-    name.into()
 }
 
 struct Job<'a> {
@@ -294,57 +195,7 @@ impl Job<'_> {
     }
 }
 
-fn text_of(path: &Path) -> Option<OsText> {
-    std::path::absolute(path)
-        .ok()
-        .map(|path| OsText(path.into()))
-}
-
-/// Keeps a crash with another key beside the result, under the name of its keys and content.
-fn keep_slip(
-    result: &Path,
-    input: &[u8],
-    keys: &crate::minimize::SlipKeys,
-) -> Result<PathBuf, FileError> {
-    let folder = with_ending(result, ".slips");
-    crate::files::folder::create_all(&folder)?;
-    let name = format!(
-        "{}-{}-{}",
-        keys.major.short(),
-        keys.minor.short(),
-        hash_of(input)
-    );
-    let path = folder.join(name);
-    atomic::write(&path, input)?;
-    Ok(path)
-}
-
-/// The slip with its file, also where it was kept before a resume.
-fn slip_on_file(result: &Path, slip: &SlipRecord, kept: &[PathBuf]) -> SlipRecord {
-    let begins = format!("{}-{}-", slip.major, slip.minor);
-    let named = |path: &PathBuf| {
-        path.file_name()
-            .is_some_and(|name| name.to_string_lossy().starts_with(&begins))
-    };
-    let folder = with_ending(result, ".slips");
-    let before = std::fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|e| e.path());
-    let file = kept.iter().cloned().chain(before).find(named);
-    SlipRecord {
-        file: file.as_deref().and_then(text_of),
-        ..slip.clone()
-    }
-}
-
 fn text(record: &MinRecord, finished: &Finished) -> String {
-    let path = |path: &Option<OsText>| {
-        path.as_ref()
-            .map(|path| path.0.to_string_lossy().into_owned())
-            .unwrap_or_default()
-    };
     let claim = match record.proved.done == record.proved.of && record.proved.of > 0 {
         true => format!(
             "{}, proved by {}",
@@ -363,7 +214,7 @@ fn text(record: &MinRecord, finished: &Finished) -> String {
         size::reduction(record.size_before, record.size_after),
         size::counted(record.tests.executed, "test"),
         hexdump::line(&finished.minimized.text, 16),
-        path(&record.output),
-        path(&record.log),
+        shown(&record.output),
+        shown(&record.log),
     )
 }
