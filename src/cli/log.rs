@@ -8,7 +8,7 @@ use clap::Subcommand;
 use serde::Serialize;
 
 use super::target::TargetArgs;
-use super::{Exit, Failure, Output};
+use super::{Exit, Failure, Output, difference};
 use crate::campaign::Minimizing;
 use crate::exec::Target;
 use crate::files::atomic;
@@ -61,6 +61,8 @@ struct LogArgs {
     /// The input that was minimized [default: `original` beside the log, else the path in the log]
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
+    #[command(flatten)]
+    passing: difference::PassingArgs,
 }
 
 /// Runs the command.
@@ -117,7 +119,8 @@ impl LogArgs {
         let recorded = start.input.as_ref().map(|path| PathBuf::from(&path.0));
         let path = match (&self.input, recorded) {
             (Some(path), _) => path.clone(),
-            (None, _) if beside.is_file() => beside,
+            // Inverted, the original is the other input.
+            (None, _) if beside.is_file() && !is_inverted(start) => beside,
             (None, Some(path)) => path,
             (None, None) => {
                 return Err(Failure::usage("the log does not say where its input is")
@@ -135,6 +138,28 @@ impl LogArgs {
                 .hint("name it with --input FILE"));
         }
         Ok(input)
+    }
+}
+
+fn is_inverted(start: &StartLine) -> bool {
+    start.difference.as_ref().is_some_and(|one| one.inverted)
+}
+
+impl LogArgs {
+    /// What to do with a log of `diff` or `max`; `None` for one of `min`.
+    fn of_difference<'a>(
+        &'a self,
+        log: &'a Log,
+        start: &'a StartLine,
+        failing: &'a [u8],
+    ) -> Option<difference::Subcommand<'a>> {
+        Some(difference::Subcommand {
+            record: start.difference.as_ref()?,
+            path: &self.log,
+            passing: &self.passing,
+            failing,
+            log,
+        })
     }
 }
 
@@ -219,6 +244,9 @@ struct Rebuilt {
 fn rebuild(args: &LogArgs, out: Option<&Path>, output: &Output) -> Result<Exit, Failure> {
     let (log, start) = read(&args.log, Exit::Found)?;
     let input = args.read_input(&start)?;
+    if let Some(asked) = args.of_difference(&log, &start, &input) {
+        return difference::rebuild(&asked, out, output);
+    }
     let replayed: Replayed =
         replay(&input, &log).map_err(|error| Failure::from(error).path(&args.log))?;
     if let Some(out) = out {
@@ -277,6 +305,9 @@ fn prove(args: &LogArgs, asked: &TargetArgs, output: &Output) -> Result<Exit, Fa
     let way = asked.asked_way().unwrap_or(start.target.way);
     let minimizing = Minimizing::of_target(target, way, &start.search);
     let mut oracle = minimizing.oracle(key)?;
+    if let Some(asked) = args.of_difference(&log, &start, &input) {
+        return difference::prove(&asked, oracle, output);
+    }
     let verified = verify(&input, &log, &mut oracle, |_| ())
         .map_err(|error| Failure::of_verifying(error, &args.log))?;
     let proven = Proven {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::results::{Place, ResultArgs, read_input, shown, text_of};
 use super::run::campaign_of;
-use super::slips::{keep_slip, slip_on_file};
+use super::slips::{find_in_store, keep_slip, slip_on_file};
 use super::target::{TargetArgs, install_bundled};
 use super::{Exit, Failure, Output, signals};
 use crate::campaign::{Finished, Minimizing};
@@ -91,7 +91,12 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
 }
 
 /// The crash of the input before anything is removed.
-fn baseline(path: &Path, input: &[u8], target: &Target, way: Way) -> Result<Crash, Failure> {
+pub(super) fn baseline(
+    path: &Path,
+    input: &[u8],
+    target: &Target,
+    way: Way,
+) -> Result<Crash, Failure> {
     match Triager::of_target(target, way)?.examine(input)? {
         Verdict::Crash(crash) => {
             let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -186,11 +191,7 @@ impl Job<'_> {
             record.output = text_of(&entry.reproducer());
             record.log = text_of(&entry.log());
         }
-        for slip in &mut record.slips {
-            let entries = store.reader().entries(Kind::Crash, &slip.major)?;
-            let found = entries.iter().find(|entry| entry.id.minor() == slip.minor);
-            slip.file = found.and_then(|entry| text_of(&entry.original()));
-        }
+        find_in_store(&store, &mut record.slips)?;
         Ok((finished, record))
     }
 }

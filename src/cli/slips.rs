@@ -1,11 +1,12 @@
-//! Slips that are kept beside a result file.
+//! Where slips are kept: beside a result file, or in an output directory.
 
 use std::path::{Path, PathBuf};
 
+use super::Failure;
 use super::results::{text_of, with_ending};
 use crate::files::{FileError, atomic};
 use crate::minimize::{SlipKeys, SlipRecord};
-use crate::store::hash_of;
+use crate::store::{Kind, Store, hash_of};
 
 /// Keeps a crash with another key beside the result, under the name of its keys and content.
 pub fn keep_slip(result: &Path, input: &[u8], keys: &SlipKeys) -> Result<PathBuf, FileError> {
@@ -40,4 +41,14 @@ pub fn slip_on_file(result: &Path, slip: &SlipRecord, kept: &[PathBuf]) -> SlipR
         file: file.as_deref().and_then(text_of),
         ..slip.clone()
     }
+}
+
+/// Names the files of slips that were filed in an output directory.
+pub fn find_in_store(store: &Store, slips: &mut [SlipRecord]) -> Result<(), Failure> {
+    for slip in slips {
+        let entries = store.reader().entries(Kind::Crash, &slip.major)?;
+        let found = entries.iter().find(|entry| entry.id.minor() == slip.minor);
+        slip.file = found.and_then(|entry| text_of(&entry.original()));
+    }
+    Ok(())
 }

@@ -1,0 +1,195 @@
+//! Runs the search and puts its results where they belong.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use super::{SearchArgs, Sought, baseline};
+use crate::campaign::Minimizing;
+use crate::cli::results::{text_of, with_ending};
+use crate::cli::run::campaign_of;
+use crate::cli::slips::{find_in_store, keep_slip, slip_on_file};
+use crate::cli::target::install_bundled;
+use crate::cli::{Exit, Failure};
+use crate::files::atomic;
+use crate::minimize::isolate::{DifferenceResult, Isolated, Side, Subject, isolate};
+use crate::minimize::log::{ContentHash, DifferenceRecord, Goal, PassingRecord, StartLine};
+use crate::minimize::{Inverted, Journal, MinimizeError, OnSlip, Options, Oracle};
+use crate::store::{Kind, Store};
+use crate::triage::Crash;
+
+pub(super) struct Job<'a> {
+    pub sought: &'a Sought,
+    pub args: &'a SearchArgs,
+    pub minimizing: &'a Minimizing,
+    pub crash: &'a Crash,
+    pub stop: &'a AtomicBool,
+}
+
+/// The result, and its record without slips.
+type Done = (Isolated, DifferenceResult);
+
+impl Job<'_> {
+    pub fn into_files(&self, results: &[PathBuf], log: &Path) -> Result<Done, Failure> {
+        let result = &results[0];
+        let slips = RefCell::new(Vec::new());
+        let on_slip: OnSlip<'_> = Box::new(|slip, _| {
+            let kept = keep_slip(result, &slip.input, &slip.keys)?;
+            slips.borrow_mut().push(kept);
+            Ok(())
+        });
+        let (isolated, mut record) = self.search(results, log, on_slip)?;
+        for slip in &mut record.slips {
+            *slip = slip_on_file(result, slip, &slips.borrow());
+        }
+        Ok((isolated, record))
+    }
+
+    pub fn into_directory(&self, out: &Path) -> Result<Done, Failure> {
+        let Minimizing { target, way, .. } = self.minimizing;
+        let mut store = Store::create_or_resume(out, campaign_of(target, *way, None))?;
+        install_bundled(&mut store, target)?;
+        let crashing = match self.args.invert {
+            true => self.sought.passing_bytes(),
+            false => &self.sought.failing.bytes,
+        };
+        let id = store.file(Kind::Crash, self.crash, crashing)?.id;
+        let folder = id.folder(store.reader().root());
+        let name = match self.sought.goal {
+            Goal::Maximize => "max",
+            Goal::Isolate => "diff",
+        };
+        let result = folder.join(name);
+        let mut results = vec![result.clone()];
+        let others = self.sought.endings().iter().skip(1);
+        results.extend(others.map(|ending| with_ending(&result, ending)));
+        let log = self.args.results.log.clone();
+        let log = log.unwrap_or_else(|| with_ending(&result, ".log.jsonl"));
+        if self.args.results.force {
+            let files = crate::cli::results::Place::File {
+                results: results.clone(),
+                log: log.clone(),
+            };
+            files.clear()?;
+        }
+        let store = Mutex::new(store);
+        let done = self.search(&results, &log, Minimizing::file_slips(&store, &id));
+        let (isolated, mut record) = done?;
+        let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
+        find_in_store(&store, &mut record.slips)?;
+        Ok((isolated, record))
+    }
+
+    fn start_line(&self) -> StartLine {
+        let Sought { failing, units, .. } = self.sought;
+        let start = self.minimizing.start_line(&failing.bytes, self.crash);
+        let passing = self.sought.passing.as_ref().map(|input| PassingRecord {
+            blake3: ContentHash::of(&input.bytes),
+            size: input.bytes.len() as u64,
+            path: text_of(&input.path),
+        });
+        let subject = Subject::new(*units, self.sought.passing_bytes(), &failing.bytes);
+        StartLine {
+            input: text_of(&failing.path),
+            difference: Some(DifferenceRecord {
+                goal: self.sought.goal,
+                units: *units,
+                deltas: subject.deltas() as u64,
+                passing,
+                inverted: self.args.invert,
+                monotone: self.args.monotone,
+                ordered: self.args.order,
+            }),
+            ..start
+        }
+    }
+
+    fn search(
+        &self,
+        results: &[PathBuf],
+        log: &Path,
+        on_slip: OnSlip<'_>,
+    ) -> Result<Done, Failure> {
+        let began = Instant::now();
+        let begun = log.exists();
+        let journal = Journal::resume(log, self.start_line());
+        let mut journal = journal.map_err(|error| {
+            Failure::from(error)
+                .path(log)
+                .hint("--force begins anew, --log names another log")
+        })?;
+        let start = journal.start().clone();
+        let oracle = self.minimizing.oracle(self.crash)?;
+        let mut oracle: Box<dyn Oracle> = match self.args.invert {
+            true => Box::new(Inverted(oracle)),
+            false => Box::new(oracle),
+        };
+        let mut options = Options {
+            on_slip,
+            ..self.minimizing.options(self.stop)
+        };
+        let on_side = Box::new(|side, text: &[u8]| {
+            match self.file_of(side, results) {
+                Some(file) => atomic::write(file, text)?,
+                None => {}
+            }
+            Ok(())
+        });
+        let (passing, failing) = (self.sought.passing_bytes(), &self.sought.failing.bytes);
+        let isolated = isolate(
+            passing,
+            failing,
+            oracle.as_mut(),
+            &mut journal,
+            &mut options,
+            on_side,
+        );
+        let isolated = isolated.map_err(|error| self.failure(error, log, begun))?;
+        let ends = [
+            (Side::Passing, &isolated.passing),
+            (Side::Failing, &isolated.failing),
+        ];
+        for (side, text) in ends {
+            let Some(file) = self.file_of(side, results) else {
+                continue;
+            };
+            atomic::write(file, text)
+                .map_err(|error| Failure::new(Exit::Usage, "output", error).path(file))?;
+        }
+        let input = Some(self.sought.failing.path.as_path());
+        let path = |side| self.file_of(side, results).or(input).and_then(text_of);
+        let record = DifferenceResult {
+            passing: path(Side::Passing),
+            failing: path(Side::Failing),
+            output: text_of(&results[0]),
+            log: text_of(log),
+            ..DifferenceResult::new(&isolated, &start, began.elapsed())
+        };
+        Ok((isolated, record))
+    }
+
+    /// Where an end goes; maximizing, the failing one is the input.
+    fn file_of<'r>(&self, side: Side, results: &'r [PathBuf]) -> Option<&'r Path> {
+        let file = match (self.sought.goal, side) {
+            (Goal::Maximize, Side::Passing) | (Goal::Isolate, Side::Failing) => results.first(),
+            (Goal::Isolate, Side::Passing) => results.get(1),
+            (Goal::Maximize, Side::Failing) => None,
+        };
+        file.map(PathBuf::as_path)
+    }
+
+    fn failure(&self, error: MinimizeError, log: &Path, begun: bool) -> Failure {
+        let of_axiom = matches!(
+            error,
+            MinimizeError::NotFailing { .. } | MinimizeError::NotPassing { .. }
+        );
+        if of_axiom && !begun {
+            // Nothing was searched, and the log would be in the way of the same command. That it
+            // cannot be removed is no news beside the error.
+            let _ = std::fs::remove_file(log);
+        }
+        baseline::axiom(error, self.sought, self.args.invert)
+    }
+}
