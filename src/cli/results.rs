@@ -8,7 +8,7 @@ use super::{Exit, Failure, amounts};
 use crate::minimize::log::OsText;
 
 /// Where results go, budgets, going on.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 pub struct ResultArgs {
     /// The result file [default: the input's name with .min, .max or .diff]; an output directory,
     /// if it exists or ends with /

@@ -1,12 +1,17 @@
 //! Minimization: the oracle, the log, and what is made of them.
 #![cfg(feature = "engine")]
 
+mod between;
 mod budget;
 mod certificate;
 mod crash_oracle;
 mod crashes;
+#[path = "../delta/debuggingbook.rs"]
+mod debuggingbook;
 mod driver;
 mod failures;
+mod isolate;
+mod isolate_laws;
 mod journal;
 mod lines;
 mod memory;

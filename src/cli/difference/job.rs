@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use super::{SearchArgs, Sought, baseline};
 use crate::campaign::Minimizing;
-use crate::cli::results::{text_of, with_ending};
+use crate::cli::results::{Place, ResultArgs, text_of, with_ending};
 use crate::cli::run::campaign_of;
 use crate::cli::slips::{find_in_store, keep_slip, slip_on_file};
 use crate::cli::target::install_bundled;
@@ -17,7 +17,7 @@ use crate::files::atomic;
 use crate::minimize::isolate::{DifferenceResult, Isolated, Side, Subject, isolate};
 use crate::minimize::log::{ContentHash, DifferenceRecord, Goal, PassingRecord, StartLine};
 use crate::minimize::{Inverted, Journal, MinimizeError, OnSlip, Options, Oracle};
-use crate::store::{Kind, Store};
+use crate::store::{Kind, Store, hash_of};
 use crate::triage::Crash;
 
 pub(super) struct Job<'a> {
@@ -51,35 +51,54 @@ impl Job<'_> {
         let Minimizing { target, way, .. } = self.minimizing;
         let mut store = Store::create_or_resume(out, campaign_of(target, *way, None))?;
         install_bundled(&mut store, target)?;
-        let crashing = match self.args.invert {
-            true => self.sought.passing_bytes(),
-            false => &self.sought.failing.bytes,
+        let (passing, failing) = (self.sought.passing_bytes(), &*self.sought.failing.bytes);
+        let (crashing, other) = match self.args.invert {
+            true => (passing, failing),
+            false => (failing, passing),
         };
         let id = store.file(Kind::Crash, self.crash, crashing)?.id;
-        let folder = id.folder(store.reader().root());
-        let name = match self.sought.goal {
-            Goal::Maximize => "max",
-            Goal::Isolate => "diff",
+        let result = id.folder(store.reader().root()).join(self.name(other));
+        let place = self.files(&result)?;
+        let Place::File { results, log } = &place else {
+            return Err(Failure::usage("a folder is in the way").path(&result));
         };
-        let result = folder.join(name);
-        let mut results = vec![result.clone()];
-        let others = self.sought.endings().iter().skip(1);
-        results.extend(others.map(|ending| with_ending(&result, ending)));
-        let log = self.args.results.log.clone();
-        let log = log.unwrap_or_else(|| with_ending(&result, ".log.jsonl"));
-        if self.args.results.force {
-            let files = crate::cli::results::Place::File {
-                results: results.clone(),
-                log: log.clone(),
-            };
-            files.clear()?;
-        }
         let store = Mutex::new(store);
-        let done = self.search(&results, &log, Minimizing::file_slips(&store, &id));
+        let done = self.search(results, log, Minimizing::file_slips(&store, &id));
         let (isolated, mut record) = done?;
         let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
         find_in_store(&store, &mut record.slips)?;
         Ok((isolated, record))
+    }
+
+    /// The name of the result in the folder of the crash: what is searched for, and between what.
+    fn name(&self, other: &[u8]) -> String {
+        let goal = match self.sought.goal {
+            Goal::Maximize => "max",
+            Goal::Isolate => "diff",
+        };
+        match other {
+            [] => goal.to_owned(),
+            _ => format!("{goal}-{}", hash_of(other)),
+        }
+    }
+
+    /// The files of a result in an output directory. The same call again goes on with its log.
+    fn files(&self, result: &Path) -> Result<Place, Failure> {
+        let results = &self.args.results;
+        let log = results.log.clone();
+        let log = log.unwrap_or_else(|| with_ending(result, ".log.jsonl"));
+        let there = ResultArgs {
+            out: Some(result.to_owned()),
+            resume: !results.force && (results.resume || log.exists()),
+            log: Some(log),
+            ..results.clone()
+        };
+        let inputs = self.sought.paths();
+        let place = Place::choose(&there, &inputs, self.sought.endings())?;
+        if results.force {
+            place.clear()?;
+        }
+        Ok(place)
     }
 
     fn start_line(&self) -> StartLine {

@@ -8,7 +8,7 @@ mod log;
 pub mod max;
 mod text;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub use self::log::{PassingArgs, Subcommand, prove, rebuild};
 
@@ -66,6 +66,12 @@ struct Sought {
 }
 
 impl Sought {
+    /// The inputs, the one that names the results last.
+    fn paths(&self) -> Vec<&Path> {
+        let inputs = self.passing.iter().chain([&self.failing]);
+        inputs.map(|input| input.path.as_path()).collect()
+    }
+
     fn passing_bytes(&self) -> &[u8] {
         self.passing.as_ref().map_or(&[], |input| &input.bytes)
     }
@@ -82,9 +88,7 @@ impl Sought {
 
 fn search(sought: Sought, args: SearchArgs, output: &Output) -> Result<Exit, Failure> {
     let target = args.target.target()?;
-    let paths = sought.passing.iter().chain([&sought.failing]);
-    let paths: Vec<_> = paths.map(|input| input.path.as_path()).collect();
-    let place = Place::choose(&args.results, &paths, sought.endings())?;
+    let place = Place::choose(&args.results, &sought.paths(), sought.endings())?;
     let stop = signals::stop_flag()?;
     let started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
     let way = started.executor.way();
