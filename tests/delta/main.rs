@@ -4,6 +4,7 @@ mod algebra;
 mod argument;
 mod cache;
 mod candidate;
+mod case_studies;
 mod change;
 mod config;
 mod ddmin;
