@@ -3,10 +3,13 @@
 
 mod crashes;
 mod ddfuzz;
+mod diff;
+mod difference;
 mod errors;
 mod hostile;
 mod json;
 mod log;
+mod max;
 mod merge;
 mod min;
 mod namespace;
