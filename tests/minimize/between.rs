@@ -73,9 +73,10 @@ impl Case {
         let memory = Memory::new(&left[..parsed.whole as usize]);
         let journal = Journal::go_on(parsed, self.start.clone(), memory.writer());
         let mut journal = journal.expect("the same log");
-        let (passing, failing) = (&self.passing, &self.failing);
+        let units = self.start.difference.as_ref().expect("a difference").units;
+        let subject = Subject::new(units, &self.passing, &self.failing);
         let on_side = Box::new(|_, _: &[u8]| Ok(()));
-        let result = isolate(passing, failing, oracle, &mut journal, options, on_side);
+        let result = isolate(&subject, oracle, &mut journal, options, on_side);
         (result, memory.bytes())
     }
 

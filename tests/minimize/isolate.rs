@@ -3,7 +3,9 @@
 use std::cell::RefCell;
 
 use ddfuzz::delta::Outcome;
-use ddfuzz::minimize::isolate::{IsolationWarning, Side, isolate, replay_sides, verify_sides};
+use ddfuzz::minimize::isolate::{
+    IsolationWarning, Side, Subject, isolate, replay_sides, verify_sides,
+};
 use ddfuzz::minimize::log::{Goal, Log, LogError, Units};
 use ddfuzz::minimize::{Answer, Claim, Journal, MinimizeError, Options, Process};
 
@@ -296,8 +298,7 @@ fn both_ends_are_handed_over_as_they_move() {
     let mut oracle = outcomes(subsequence(b"36"));
     let mut options = Options::default();
     let found = isolate(
-        b"",
-        b"12345678",
+        &Subject::new(Units::Bytes, b"", b"12345678"),
         &mut oracle,
         &mut journal,
         &mut options,

@@ -101,7 +101,7 @@ impl Job<'_> {
         Ok(place)
     }
 
-    fn start_line(&self) -> StartLine {
+    fn start_line(&self, subject: &Subject) -> StartLine {
         let Sought { failing, units, .. } = self.sought;
         let start = self.minimizing.start_line(&failing.bytes, self.crash);
         let passing = self.sought.passing.as_ref().map(|input| PassingRecord {
@@ -109,7 +109,6 @@ impl Job<'_> {
             size: input.bytes.len() as u64,
             path: text_of(&input.path),
         });
-        let subject = Subject::new(*units, self.sought.passing_bytes(), &failing.bytes);
         StartLine {
             input: text_of(&failing.path),
             difference: Some(DifferenceRecord {
@@ -133,7 +132,9 @@ impl Job<'_> {
     ) -> Result<Done, Failure> {
         let began = Instant::now();
         let begun = log.exists();
-        let journal = Journal::resume(log, self.start_line());
+        let (passing, failing) = (self.sought.passing_bytes(), &self.sought.failing.bytes);
+        let subject = Subject::new(self.sought.units, passing, failing);
+        let journal = Journal::resume(log, self.start_line(&subject));
         let mut journal = journal.map_err(|error| {
             Failure::from(error)
                 .path(log)
@@ -156,10 +157,8 @@ impl Job<'_> {
             }
             Ok(())
         });
-        let (passing, failing) = (self.sought.passing_bytes(), &self.sought.failing.bytes);
         let isolated = isolate(
-            passing,
-            failing,
+            &subject,
             oracle.as_mut(),
             &mut journal,
             &mut options,

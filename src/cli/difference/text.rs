@@ -44,7 +44,11 @@ fn tests(record: &DifferenceResult) -> String {
     let tests = size::counted(record.tests.executed, "test");
     let (done, of) = (record.proved.done, record.proved.of);
     match done == of && of > 0 {
-        true => format!("in {tests}: {}, proved by {of} outcomes", record.claim),
+        true => format!(
+            "in {tests}: {}, proved by {}",
+            record.claim,
+            size::counted(of, "outcome")
+        ),
         false => format!("in {tests}: {}, {done} of {of} proved", record.claim),
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use super::progress::{Progress, Want};
-use super::{Isolated, Side};
+use super::{Isolated, Side, Subject};
 use crate::minimize::course::Reply;
 use crate::minimize::driver::{check_line, not_kept};
 use crate::minimize::log::{Line, LogError, Source, What};
@@ -15,7 +15,7 @@ use crate::minimize::{
 /// Takes a new text of one end.
 pub type OnSide<'a> = Box<dyn FnMut(Side, &[u8]) -> Result<(), CallbackError> + 'a>;
 
-/// Maximizes or isolates between `passing` and `failing`, as the first line of `journal` says,
+/// Maximizes or isolates between the inputs of `subject`, as the first line of `journal` says,
 /// with `oracle` as the judge.
 ///
 /// The failing input is run three times, then the passing one (the axiom); then the search goes on
@@ -30,14 +30,13 @@ pub type OnSide<'a> = Box<dyn FnMut(Side, &[u8]) -> Result<(), CallbackError> + 
 /// [`MinimizeError::NotPassing`] where the passing one fails; else as
 /// [`minimize`](crate::minimize::minimize()).
 pub fn isolate(
-    passing: &[u8],
-    failing: &[u8],
+    subject: &Subject,
     oracle: &mut dyn Oracle,
     journal: &mut Journal,
     options: &mut Options<'_>,
     on_side: OnSide<'_>,
 ) -> Result<Isolated, MinimizeError> {
-    let progress = Progress::new(passing, failing, journal.start())?;
+    let progress = Progress::new(subject, journal.start())?;
     let mut driver = Driver {
         progress,
         oracle,

@@ -1,7 +1,7 @@
 //! How the search between two ends goes on: from the lines of a log to the line that comes next.
 
 use super::sides::{Asked, Side, Sides, kept, refuted_by};
-use super::start::{at_start, record_of};
+use super::start::record_of;
 use super::{Isolated, IsolationWarning, Subject};
 use crate::delta::{Config, Dd, Outcome, Rule, Search};
 use crate::minimize::course::Reply;
@@ -62,13 +62,9 @@ pub(super) struct Progress {
 
 impl Progress {
     /// The beginning, for the inputs that the start line names.
-    pub fn new(passing: &[u8], failing: &[u8], start: &StartLine) -> Result<Progress, LogError> {
-        let record = record_of(passing, failing, start)?;
-        let subject = Subject::new(record.units, passing, failing);
-        let deltas = subject.deltas();
-        if record.deltas != deltas as u64 {
-            return Err(at_start("it counts other deltas than these inputs give"));
-        }
+    pub fn new(subject: &Subject, start: &StartLine) -> Result<Progress, LogError> {
+        let record = record_of(subject, start)?;
+        let (subject, deltas) = (subject.clone(), subject.deltas());
         Ok(Progress {
             machine: Dd::new(deltas, record.goal.mode()),
             sides: Sides::new(subject, record, start.cache),

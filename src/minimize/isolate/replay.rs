@@ -1,7 +1,8 @@
 //! Rebuilding both ends from the inputs and the log alone.
 
 use super::progress::Progress;
-use super::{Isolated, Side};
+use super::start::{check_inputs, difference_of};
+use super::{Isolated, Side, Subject};
 use crate::minimize::log::{Log, LogError};
 use crate::minimize::{Counts, MinimizeError};
 
@@ -40,7 +41,11 @@ pub fn replay_sides(
 /// The search as the whole log leaves it.
 pub(super) fn fed(passing: &[u8], failing: &[u8], log: &Log) -> Result<Progress, LogError> {
     let start = log.start.as_ref().ok_or(LogError::Empty)?;
-    let mut progress = Progress::new(passing, failing, start)?;
+    let record = difference_of(start)?;
+    // Before they are compared, which may take long.
+    check_inputs(passing, failing, start, record)?;
+    let subject = Subject::new(record.units, passing, failing);
+    let mut progress = Progress::new(&subject, start)?;
     for (line, content) in &log.lines {
         let fed = progress.feed(content);
         fed.map_err(|why| LogError::Disagrees { line: *line, why })?;

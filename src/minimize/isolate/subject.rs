@@ -9,6 +9,7 @@ use crate::minimize::log::Units;
 /// between them.
 #[derive(Clone, Debug)]
 pub struct Subject {
+    units: Units,
     passing: Vec<u8>,
     failing: Vec<u8>,
     /// `None` where the deltas are the bytes of the failing input.
@@ -16,7 +17,8 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// The deltas of this kind between two inputs. Where they are [`Units::Bytes`], the passing
+    /// The deltas of this kind between two inputs, which are compared here: up to seconds for inputs
+    /// that are nothing alike. Where they are [`Units::Bytes`], the passing
     /// input is the empty one, whatever `passing` says.
     pub fn new(units: Units, passing: &[u8], failing: &[u8]) -> Subject {
         let changes = match units {
@@ -32,10 +34,16 @@ impl Subject {
             None => Vec::new(),
         };
         Subject {
+            units,
             passing,
             failing: failing.to_vec(),
             changes,
         }
+    }
+
+    /// What the deltas are.
+    pub fn units(&self) -> Units {
+        self.units
     }
 
     /// The passing input.
