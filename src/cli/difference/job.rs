@@ -32,7 +32,7 @@ pub(super) struct Job<'a> {
 type Done = (Isolated, DifferenceResult);
 
 impl Job<'_> {
-    pub fn into_files(&self, results: &[PathBuf], log: &Path) -> Result<Done, Failure> {
+    pub fn to_files(&self, results: &[PathBuf], log: &Path) -> Result<Done, Failure> {
         let result = &results[0];
         let slips = RefCell::new(Vec::new());
         let on_slip: OnSlip<'_> = Box::new(|slip, _| {
@@ -47,7 +47,7 @@ impl Job<'_> {
         Ok((isolated, record))
     }
 
-    pub fn into_directory(&self, out: &Path) -> Result<Done, Failure> {
+    pub fn to_directory(&self, out: &Path) -> Result<Done, Failure> {
         let Minimizing { target, way, .. } = self.minimizing;
         let mut store = Store::create_or_resume(out, campaign_of(target, *way, None))?;
         install_bundled(&mut store, target)?;
@@ -151,9 +151,8 @@ impl Job<'_> {
             ..self.minimizing.options(self.stop)
         };
         let on_side = Box::new(|side, text: &[u8]| {
-            match self.file_of(side, results) {
-                Some(file) => atomic::write(file, text)?,
-                None => {}
+            if let Some(file) = self.file_of(side, results) {
+                atomic::write(file, text)?;
             }
             Ok(())
         });
@@ -165,17 +164,7 @@ impl Job<'_> {
             on_side,
         );
         let isolated = isolated.map_err(|error| self.failure(error, log, begun))?;
-        let ends = [
-            (Side::Passing, &isolated.passing),
-            (Side::Failing, &isolated.failing),
-        ];
-        for (side, text) in ends {
-            let Some(file) = self.file_of(side, results) else {
-                continue;
-            };
-            atomic::write(file, text)
-                .map_err(|error| Failure::new(Exit::Usage, "output", error).path(file))?;
-        }
+        self.write_ends(&isolated, results)?;
         let input = Some(self.sought.failing.path.as_path());
         let path = |side| self.file_of(side, results).or(input).and_then(text_of);
         let record = DifferenceResult {
@@ -186,6 +175,19 @@ impl Job<'_> {
             ..DifferenceResult::new(&isolated, &start, began.elapsed())
         };
         Ok((isolated, record))
+    }
+
+    fn write_ends(&self, isolated: &Isolated, results: &[PathBuf]) -> Result<(), Failure> {
+        for (side, text) in [
+            (Side::Passing, &isolated.passing),
+            (Side::Failing, &isolated.failing),
+        ] {
+            if let Some(file) = self.file_of(side, results) {
+                atomic::write(file, text)
+                    .map_err(|error| Failure::new(Exit::Usage, "output", error).path(file))?;
+            }
+        }
+        Ok(())
     }
 
     /// Where an end goes; maximizing, the failing one is the input.

@@ -115,8 +115,8 @@ fn search(sought: Sought, args: SearchArgs, output: &Output) -> Result<Exit, Fai
         stop: &stop,
     };
     let done = match &place {
-        Place::File { results, log } => job.into_files(results, log),
-        Place::Directory(out) => job.into_directory(out),
+        Place::File { results, log } => job.to_files(results, log),
+        Place::Directory(out) => job.to_directory(out),
     };
     let (isolated, record) = signals::unless_stopped(&stop, done)?;
     for warning in &isolated.warnings {
