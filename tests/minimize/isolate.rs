@@ -1,6 +1,7 @@
 //! Maximizing and isolating: the book's runs, claims, logs.
 
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ddfuzz::delta::Outcome;
 use ddfuzz::minimize::isolate::{
@@ -12,7 +13,7 @@ use ddfuzz::minimize::{Answer, Claim, Journal, MinimizeError, Options, Process};
 use crate::between::Case;
 use crate::crashes::{keys, slip};
 use crate::debuggingbook::runs;
-use crate::failures::{all_of, subsequence};
+use crate::failures::{all_of, subsequence, without_times};
 use crate::memory::Memory;
 use crate::scripted::{answers, outcomes};
 
@@ -353,4 +354,32 @@ fn a_log_that_was_tampered_with_or_is_of_other_inputs_is_refused() {
         journal.err(),
         Some(LogError::Mismatch { what: "difference" })
     ));
+}
+
+#[test]
+fn a_search_that_is_stopped_goes_on_where_it_was() {
+    let case = Case::of(Goal::Isolate, b"12345678");
+    let (expected, whole) = case.isolated(&subsequence(b"36"));
+    let stop = AtomicBool::new(false);
+    let mut oracle = answers(|text: &[u8], _| {
+        stop.store(text == b"5678", Ordering::Relaxed);
+        Ok(Answer::of(subsequence(b"36")(text)))
+    });
+    let mut options = Options {
+        stop: Some(&stop),
+        ..Options::default()
+    };
+    let (stopped, left) = case.go_on(&[], &mut oracle, &mut options);
+    let Err(MinimizeError::Interrupted { size, executed }) = stopped else {
+        panic!("{stopped:?}");
+    };
+    assert_eq!((size, executed), (8, 2));
+    let mut oracle = outcomes(subsequence(b"36"));
+    let (result, log) = case.go_on(&left, &mut oracle, &mut Options::default());
+    assert_eq!(result.expect("a result"), expected);
+    assert_eq!(without_times(&log), without_times(&whole));
+    assert_eq!(
+        oracle.asked.len() as u64,
+        expected.counts.executed - executed
+    );
 }

@@ -119,10 +119,10 @@ pub fn rebuild(
 
 #[derive(Serialize)]
 struct Proven {
-    holds: bool,
-    claim: Claim,
     passing: Outcome,
     failing: Outcome,
+    holds: bool,
+    claim: Claim,
     proved: Proved,
     cut_off: u64,
 }
@@ -141,12 +141,12 @@ pub fn prove(
     let verified = verify_sides(&passing, asked.failing, asked.log, oracle.as_mut(), |_| ())
         .map_err(|error| Failure::of_verifying(error, asked.path))?;
     let proven = Proven {
-        holds: verified.holds(),
-        claim: verified.claim,
-        passing: verified.passing,
-        failing: verified.failing,
         proved: verified.proved,
         cut_off: verified.cut_off,
+        passing: verified.passing,
+        failing: verified.failing,
+        holds: verified.holds(),
+        claim: verified.claim,
     };
     let of = format!(
         "{} of {}",

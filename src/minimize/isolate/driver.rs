@@ -111,7 +111,6 @@ impl Driver<'_, '_, '_> {
             let time = self.earlier + self.begin.elapsed();
             let executed = self.progress.sides().counts.executed;
             let (stopped, spent) = (self.options.stopped(), self.options.spent(executed, time));
-            let size = self.progress.sides().difference().len() as u64;
             let (what, answer) = match self.progress.want(&mut room) {
                 Want::Nothing => return Ok(None),
                 Want::Stop(error) => return Err(error),
@@ -121,7 +120,7 @@ impl Driver<'_, '_, '_> {
                         self.test_line(source, &Answer::of(outcome))
                     }));
                 }
-                _ if stopped => return Err(MinimizeError::Interrupted { size, executed }),
+                _ if stopped => return Err(self.interrupted()),
                 // What a claim rests on has a process of its own.
                 Want::Check { what, text } => {
                     (Some(what), self.oracle.ask_fresh(text, Kind::Deleting)?)
@@ -142,6 +141,14 @@ impl Driver<'_, '_, '_> {
                 Some(what) => Some(check_line(what, &answer)),
                 None => self.test_line(Source::Run, &answer),
             });
+        }
+    }
+
+    fn interrupted(&self) -> MinimizeError {
+        let sides = self.progress.sides();
+        MinimizeError::Interrupted {
+            size: sides.end(sides.sought()).len() as u64,
+            executed: sides.counts.executed,
         }
     }
 

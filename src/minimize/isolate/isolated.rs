@@ -6,7 +6,7 @@ use crate::minimize::{Claim, Counts, Proved, Rate, SlipKeys};
 /// Something about a result that its user must know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IsolationWarning {
-    /// The failing input did not fail in every one of its first runs.
+    /// The failing input did not fail in every one of its first runs; no claim is made.
     FlakyInput,
     /// The failing end did not fail in every one of its confirmations; no claim is made.
     FlakyFailing,

@@ -18,7 +18,9 @@ enum Stage {
     Baseline,
     Axiom,
     Search,
+    /// Single deltas are tested.
     Proof,
+    /// This end is run again.
     Confirm(Side),
     End,
     Over,
@@ -30,15 +32,15 @@ enum Stage {
 
 /// What comes next.
 pub(super) enum Want<'a> {
-    /// This text is to be run, aside from the search.
-    Check { what: What, text: &'a [u8] },
-    /// This candidate is to be tested.
+    /// The answer to this candidate.
     Test { asked: &'a Asked, text: &'a [u8] },
-    /// This line follows from those before it.
+    /// A run of this text for its own sake.
+    Check { what: What, text: &'a [u8] },
+    /// That this line is written.
     Write(Line),
-    /// Nothing: half of the axiom does not hold.
+    /// An end with an error: half of the axiom does not hold.
     Stop(MinimizeError),
-    /// Nothing: the log is whole.
+    /// Nothing more: the log is whole.
     Nothing,
 }
 
@@ -98,10 +100,7 @@ impl Progress {
 
     /// The first end to confirm: maximizing, the failing one is the input.
     fn confirmation(&self) -> Stage {
-        Stage::Confirm(match self.goal {
-            Goal::Maximize => Side::Passing,
-            Goal::Isolate => Side::Failing,
-        })
+        Stage::Confirm(self.sides.sought())
     }
 
     /// What comes next; `text` is where texts of ends are built.

@@ -69,10 +69,10 @@ pub struct DifferenceResult {
     pub wall_ms: u64,
     /// The result file: of the failing end, for `max` of the passing one.
     pub output: Option<OsText>,
-    /// The log.
-    pub log: Option<OsText>,
     /// Other crashes found on the way.
     pub slips: Vec<SlipRecord>,
+    /// The log.
+    pub log: Option<OsText>,
 }
 
 impl DifferenceResult {

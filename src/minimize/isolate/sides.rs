@@ -97,6 +97,14 @@ impl Sides {
         &self.text
     }
 
+    /// The end that is searched for in the first place.
+    pub fn sought(&self) -> Side {
+        match self.goal {
+            Goal::Maximize => Side::Passing,
+            Goal::Isolate => Side::Failing,
+        }
+    }
+
     /// The text of one end.
     pub fn end(&self, side: Side) -> Vec<u8> {
         self.subject.text(match side {
