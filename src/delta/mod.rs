@@ -25,6 +25,10 @@
 //! [`DeltaDebugger`] takes a function that panics and its arguments, and says what part of them
 //! makes it panic.
 //!
+//! # Units
+//! The units of a sequence are its items: bytes, characters, [`lines`], [`tokens`], arguments,
+//! environment variables. The [`changes`] between two texts are units too.
+//!
 //! # Searches
 //! | search | what it does | after |
 //! |---|---|---|
@@ -45,6 +49,7 @@ mod arguments;
 mod axiom;
 mod cache;
 mod candidate;
+mod change;
 mod config;
 mod dd;
 mod dd_1999;
@@ -62,7 +67,9 @@ mod predictor;
 mod search;
 mod sequence;
 mod split;
+mod subsequence;
 mod tester;
+mod units;
 mod verdict;
 
 pub use self::dd::{Dd, Mode};
@@ -72,6 +79,7 @@ pub use arguments::Arguments;
 pub use axiom::{AxiomError, NotFailing, NotPassing};
 pub use cache::{Cache, Caching, Hit, Seen, TextId};
 pub use candidate::{Candidate, Edit, Replacement, Rule};
+pub use change::{Change, apply, changes};
 pub use config::{Config, ConfigId};
 pub use dd_1999::Dd1999;
 pub use dd_plus::DdPlus;
@@ -87,4 +95,5 @@ pub use search::Search;
 pub use sequence::{dd, ddmin, minimize};
 pub use split::part;
 pub use tester::{Answered, Tally, Tester};
+pub use units::{lines, tokens};
 pub use verdict::Verdict;

@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
+use super::driver::micros;
 use super::log::{Base64, ContentHash, Phase, ReduceLine, Source, TestLine, What};
 use super::question::Manner;
-use super::{Certificate, Counts, CutOff, Kind, Process, ProofRef, SlipKeys};
+use super::{Answer, Certificate, Counts, CutOff, Kind, Process, ProofRef, SlipKeys};
 use crate::delta::{Cache, Caching, Candidate, Config, Edit, Hit, Outcome, Rule, Seen};
 
 /// Bytes hashed at most while looking for proofs among the tests of earlier bests; beyond it what
 /// is not known from the tests of the last best counts as not proven.
-const MOST_HASHED: usize = 1 << 28;
+pub(super) const MOST_HASHED: usize = 1 << 28;
 
 /// The answer to a test, as it is logged.
 #[derive(Clone, Debug)]
@@ -24,6 +25,36 @@ pub(super) struct Reply {
     /// What an observed run compared.
     pub comparisons: Option<Vec<(Base64, Base64)>>,
     pub log_input: bool,
+}
+
+impl Reply {
+    /// The answer that a logged test holds.
+    pub fn of(line: &TestLine) -> Reply {
+        Reply {
+            outcome: line.outcome,
+            source: line.source,
+            us: line.us,
+            cut_off: line.cut_off,
+            process: line.process,
+            slip: line.slip,
+            comparisons: line.comparisons.clone(),
+            log_input: line.input.is_some(),
+        }
+    }
+
+    /// What an oracle answered.
+    pub fn from_answer(source: Source, answer: &Answer, log_input: bool) -> Reply {
+        Reply {
+            source,
+            log_input,
+            outcome: answer.outcome,
+            us: micros(answer.cost),
+            cut_off: answer.cut_off,
+            process: answer.process,
+            slip: answer.slip.as_ref().map(|slip| slip.keys),
+            comparisons: None,
+        }
+    }
 }
 
 /// A candidate that waits for its answer. Its text is `Course::text`.

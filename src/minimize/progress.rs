@@ -5,6 +5,7 @@ mod prospect;
 mod result;
 mod standing;
 
+pub(super) use feed::{agree, follows};
 pub(super) use prospect::Prospect;
 
 use std::time::Duration;

@@ -4,6 +4,8 @@
 mod calls;
 mod crashes;
 mod ddfuzz;
+mod diff;
+mod difference;
 mod errors;
 mod export_test;
 mod hostile;
@@ -14,6 +16,7 @@ mod json;
 mod live;
 mod log;
 mod log_lines;
+mod max;
 mod merge;
 mod min;
 mod namespace;

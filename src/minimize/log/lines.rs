@@ -4,7 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::schema::{CachingName, OutcomeName};
-use super::{Base64, CallRecord, ContentHash, EditRecord, OsText, ShortHash, TargetRecord};
+use super::{
+    Base64, CallRecord, ContentHash, DifferenceRecord, EditRecord, OsText, PassingEnd, ShortHash,
+    TargetRecord,
+};
 use crate::delta::{Caching, Outcome};
 use crate::exec::Limits;
 use crate::minimize::{Claim, Counts, CutOff, Process, ProofRef, Proved, SlipKeys};
@@ -123,6 +126,9 @@ pub struct StartLine {
     /// Seed of the campaign that found it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
+    /// What `diff` and `max` search for; absent for `min`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub difference: Option<DifferenceRecord>,
 }
 
 impl StartLine {
@@ -149,6 +155,7 @@ impl StartLine {
             call: None,
             input: None,
             seed: None,
+            difference: None,
         }
     }
 }
@@ -292,6 +299,10 @@ pub struct EndLine {
     pub tests: Counts,
     /// How much is proven.
     pub proved: Proved,
-    /// What proves it, one for each distinct removal of a byte, ascending by removal.
+    /// What proves it: of `min`, one for each distinct removal of a byte, ascending by removal; of
+    /// `max`, one for adding each single delta; of `diff`, one for adding and one for removing it.
     pub proof: Vec<ProofRef>,
+    /// The passing end of `diff` and `max`; `size` and `blake3` are those of the failing one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passing: Option<PassingEnd>,
 }

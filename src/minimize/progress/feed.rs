@@ -139,16 +139,7 @@ impl Progress {
         if !matches!(self.stage, Stage::Search | Stage::Proof) {
             return Err("no test is due".to_owned());
         }
-        let reply = Reply {
-            outcome: line.outcome,
-            source: line.source,
-            us: line.us,
-            cut_off: line.cut_off,
-            process: line.process,
-            slip: line.slip,
-            comparisons: line.comparisons.clone(),
-            log_input: line.input.is_some(),
-        };
+        let reply = Reply::of(line);
         let (Some(asked), Some(expected)) = (self.course.asked(), self.test_line(&reply)) else {
             return Err("the search asks for no test".to_owned());
         };
@@ -212,21 +203,7 @@ impl Progress {
         if self.stage != Stage::End || self.reduction.is_some() {
             return Err("the end is not due".to_owned());
         }
-        let expected = self.end_line();
-        let same = |differs: bool, what: &str| match differs {
-            true => Err(format!("its {what} does not follow from the log")),
-            false => Ok(()),
-        };
-        let mut tests = line.tests;
-        tests.speculative = expected.tests.speculative;
-        same(line.size != expected.size, "size")?;
-        same(line.blake3 != expected.blake3, "blake3")?;
-        same(line.claim != expected.claim, "claim")?;
-        same(
-            line.proof != expected.proof || line.proved != expected.proved,
-            "proof",
-        )?;
-        same(tests != expected.tests, "count of tests")?;
+        follows(line, &self.end_line())?;
         self.end = Some(line.clone());
         self.stage = Stage::Over;
         Ok(())
@@ -250,8 +227,27 @@ fn hints(comparisons: &[(Base64, Base64)]) -> Hints {
     }
 }
 
+/// Whether a logged end is the one that the lines before it lead to.
+pub(in crate::minimize) fn follows(line: &EndLine, expected: &EndLine) -> Result<(), String> {
+    let mut tests = line.tests;
+    tests.speculative = expected.tests.speculative;
+    let proof = (&line.proof, line.proved) != (&expected.proof, expected.proved);
+    let differs = [
+        (line.size != expected.size, "size"),
+        (line.blake3 != expected.blake3, "blake3"),
+        (line.passing != expected.passing, "passing end"),
+        (line.claim != expected.claim, "claim"),
+        (proof, "proof"),
+        (tests != expected.tests, "count of tests"),
+    ];
+    match differs.into_iter().find(|(differs, _)| *differs) {
+        Some((_, what)) => Err(format!("its {what} does not follow from the log")),
+        None => Ok(()),
+    }
+}
+
 /// Whether a logged test is the one that the search asks for.
-fn agree(line: &TestLine, expected: &TestLine) -> Result<(), String> {
+pub(in crate::minimize) fn agree(line: &TestLine, expected: &TestLine) -> Result<(), String> {
     let differs = [
         (line.i != expected.i, "index"),
         (line.edit != expected.edit, "ranges"),

@@ -30,6 +30,7 @@ impl Progress {
             tests: self.course.counts,
             proved,
             proof,
+            passing: None,
         }
     }
 
