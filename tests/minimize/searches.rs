@@ -59,7 +59,15 @@ fn each_search_is_known_by_its_name() {
     }
     assert_eq!(
         SEARCHES,
-        ["full", "subset", "ddmin", "ddmin-2002", "dd", "dd-1999", "dd-plus"]
+        [
+            "full",
+            "subset",
+            "ddmin",
+            "ddmin-2002",
+            "dd",
+            "dd-1999",
+            "dd-plus"
+        ]
     );
 }
 
