@@ -139,16 +139,7 @@ impl Progress {
         if !matches!(self.stage, Stage::Search | Stage::Proof) {
             return Err("no test is due".to_owned());
         }
-        let reply = Reply {
-            outcome: line.outcome,
-            source: line.source,
-            us: line.us,
-            cut_off: line.cut_off,
-            process: line.process,
-            slip: line.slip,
-            comparisons: line.comparisons.clone(),
-            log_input: line.input.is_some(),
-        };
+        let reply = reply(line);
         let (Some(asked), Some(expected)) = (self.course.asked(), self.test_line(&reply)) else {
             return Err("the search asks for no test".to_owned());
         };
@@ -235,6 +226,20 @@ impl Progress {
     fn note(&mut self, slip: Option<SlipKeys>) {
         self.slips
             .extend(slip.filter(|slip| !self.slips.contains(slip)));
+    }
+}
+
+/// The answer that a logged test holds.
+fn reply(line: &TestLine) -> Reply {
+    Reply {
+        outcome: line.outcome,
+        source: line.source,
+        us: line.us,
+        cut_off: line.cut_off,
+        process: line.process,
+        slip: line.slip,
+        comparisons: line.comparisons.clone(),
+        log_input: line.input.is_some(),
     }
 }
 
