@@ -6,6 +6,7 @@ mod crashes;
 mod ddfuzz;
 mod errors;
 mod export_test;
+mod hints;
 mod hostile;
 mod hostile_tests;
 mod interestingness;
