@@ -23,9 +23,16 @@ int family(const uint8_t *data, size_t size);
  * message of a crash as people write them. */
 void announce(const char *bug);
 
+/* A function of its own, so that a crash is named by it. */
+#ifdef __clang__
+#define BUG static __attribute__((noinline)) void
+#else
+#define BUG static __attribute__((noinline, noclone)) void
+#endif
+
 /* A bug that writes through a null pointer. */
 #define BUG_WRITE(name)                                                                            \
-    static __attribute__((noinline, noclone)) void name(void) {                                    \
+    BUG name(void) {                                                                               \
         announce(#name);                                                                           \
         volatile uint8_t *volatile nowhere = NULL;                                                 \
         *nowhere = 1;                                                                              \
@@ -33,7 +40,7 @@ void announce(const char *bug);
 
 /* A bug that an assertion finds. */
 #define BUG_ABORT(name)                                                                            \
-    static __attribute__((noinline, noclone)) void name(void) {                                    \
+    BUG name(void) {                                                                               \
         announce(#name);                                                                           \
         abort();                                                                                   \
     }

@@ -89,9 +89,20 @@ fn each_input_and_its_known_minimum_crash_in_the_named_bug() {
         let empty = built.file("empty", b"");
         assert_eq!(built.ends(&input), None, "{name}: the input");
         assert_eq!(built.ends(&minimum), None, "{name}: the minimum");
-        assert!(matches!(built.ends(&empty), Some(0 | 1)), "{name}: the empty input");
-        assert_eq!(built.judged(&input), Some(0), "{name}: the bug of the input");
-        assert_eq!(built.judged(&minimum), Some(0), "{name}: the bug of the minimum");
+        assert!(
+            matches!(built.ends(&empty), Some(0 | 1)),
+            "{name}: the empty input"
+        );
+        assert_eq!(
+            built.judged(&input),
+            Some(0),
+            "{name}: the bug of the input"
+        );
+        assert_eq!(
+            built.judged(&minimum),
+            Some(0),
+            "{name}: the bug of the minimum"
+        );
         assert_eq!(built.judged(&empty), Some(1), "{name}: the empty input");
         let runs = built.case.minimum.chunk_by(|one, next| one == next).count();
         assert_eq!(built.deletions(&minimum), (runs, -1), "{name}: 1-minimal");

@@ -98,7 +98,12 @@ fn protect(payload: &[u8], number: usize) -> Vec<u8> {
         0 => [&little, payload, &crc32(payload).to_le_bytes()].concat(),
         1 => [&big, payload, &[sum as u8]].concat(),
         2 => [&little, &(sum as u16).to_le_bytes()[..], payload].concat(),
-        3 => [&big, payload, &[payload.iter().fold(0, |all, byte| all ^ byte)]].concat(),
+        3 => [
+            &big,
+            payload,
+            &[payload.iter().fold(0, |all, byte| all ^ byte)],
+        ]
+        .concat(),
         _ => [&little, &sum.to_be_bytes()[..], payload].concat(),
     }
 }

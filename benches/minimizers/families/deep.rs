@@ -18,17 +18,38 @@ pub fn cases(set: Set) -> Vec<Case> {
         let size = set.size(size, &mut stream);
         let input = shell(deep, size, is_mixed, &mut stream);
         let minimum = "(".repeat(deep);
-        cases.push(case("shell", variant, deep, "saved_states_overrun", input, minimum));
+        cases.push(case(
+            "shell",
+            variant,
+            deep,
+            "saved_states_overrun",
+            input,
+            minimum,
+        ));
         let (deep, size) = REGEX;
         let size = set.size(size, &mut stream);
         let input = regex(deep, size, is_mixed, &mut stream);
         let minimum = "(".repeat(deep);
-        cases.push(case("regex", variant, deep, "group_stack_overruns", input, minimum));
+        cases.push(case(
+            "regex",
+            variant,
+            deep,
+            "group_stack_overruns",
+            input,
+            minimum,
+        ));
         let (deep, size) = INTERPRETER;
         let size = set.size(size, &mut stream);
         let input = program(deep, size, is_mixed, &mut stream);
         let minimum = "if a{".repeat(deep);
-        cases.push(case("interpreter", variant, deep, "scope_stack_overruns", input, minimum));
+        cases.push(case(
+            "interpreter",
+            variant,
+            deep,
+            "scope_stack_overruns",
+            input,
+            minimum,
+        ));
     }
     cases.sort_by_key(|case| match case.family {
         "shell" => 0,
@@ -93,7 +114,9 @@ fn regex(deep: usize, size: usize, is_mixed: bool, stream: &mut Stream) -> Strin
         return "(a|".repeat(size / 3);
     }
     let mut text = String::new();
-    let atoms = ["a+", "[b-d]*", "\\w{2,5}", "x?", "(?:y|z)", ".", "[^0-9]+", "(?=e)", "f"];
+    let atoms = [
+        "a+", "[b-d]*", "\\w{2,5}", "x?", "(?:y|z)", ".", "[^0-9]+", "(?=e)", "f",
+    ];
     while text.len() < size / 4 {
         text.push_str(stream.pick(&atoms));
     }

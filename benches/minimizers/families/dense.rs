@@ -8,7 +8,13 @@ pub fn cases(set: Set) -> Vec<Case> {
     vec![
         needed(set, "all-needed", "letters", 300, None),
         needed(set, "all-needed", "any byte", 300, None),
-        needed(set, "every-other", "letters", 200, Some(b"abcdefghijklmnop")),
+        needed(
+            set,
+            "every-other",
+            "letters",
+            200,
+            Some(b"abcdefghijklmnop"),
+        ),
         needed(set, "every-other", "dots", 200, Some(b".")),
     ]
 }

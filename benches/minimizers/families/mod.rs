@@ -13,7 +13,7 @@ mod targets;
 mod text;
 
 pub use stream::Stream;
-pub use targets::{Family, family};
+pub use targets::{FAMILIES, family};
 
 /// Which of the two sets a case belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -29,13 +29,7 @@ fn printable() -> Vec<u8> {
 }
 
 /// A long line in random bytes, whose own lines are shorter.
-fn run(
-    set: Set,
-    family: &'static str,
-    variant: &'static str,
-    size: usize,
-    number: usize,
-) -> Case {
+fn run(set: Set, family: &'static str, variant: &'static str, size: usize, number: usize) -> Case {
     let mut stream = set.stream(100 + size as u64 + number as u64);
     let size = set.size(size, &mut stream);
     let ends: Vec<u8> = match number {

@@ -46,7 +46,11 @@ fn tree(levels: usize, pairs: &[&str], is_full: bool, stream: &mut Stream, text:
         let children = stream.below(3) + usize::from(is_full);
         for child in 0..children {
             let full = is_full && child == 0;
-            let below = if full { levels - 1 } else { (levels - 1).min(3) };
+            let below = if full {
+                levels - 1
+            } else {
+                (levels - 1).min(3)
+            };
             tree(below, pairs, full, stream, text);
             text.push(' ');
         }
@@ -60,7 +64,14 @@ pub fn header_lines(set: Set) -> Vec<Case> {
         let mut stream = set.stream(1100 + number as u64);
         let lines = set.size(1000, &mut stream);
         let mut all: Vec<String> = (0..lines)
-            .map(|_| format!("{} {} {};", stream.word(), stream.word(), stream.below(1000)))
+            .map(|_| {
+                format!(
+                    "{} {} {};",
+                    stream.word(),
+                    stream.word(),
+                    stream.below(1000)
+                )
+            })
             .collect();
         let place = stream.below(lines);
         all[place] = line.to_owned();

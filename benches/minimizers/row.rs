@@ -1,0 +1,114 @@
+//! What was measured.
+
+use crate::bounds::Bounds;
+use crate::families::{Case, family};
+use crate::measure::Cost;
+
+/// What is known of a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Any deletion of a byte makes the failure go away; `proved`: and the tool proved it.
+    Minimal {
+        /// Whether the tool claims it, with a proof.
+        proved: bool,
+    },
+    /// The byte at this place can be deleted.
+    Reducible(usize),
+    /// It does not crash, or by another bug.
+    OtherBug,
+}
+
+/// What one tool did with one case.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// The tool.
+    pub tool: String,
+    /// Runs of the target; for ddfuzz without its checks.
+    pub tests: u64,
+    /// Runs aside from the search (ddfuzz).
+    pub checks: u64,
+    /// What it came to, with its size; nothing where the tool gave none.
+    pub result: Option<(usize, Standing)>,
+    /// Whether it was ended at the limit.
+    pub timed_out: bool,
+    /// Why it gave nothing, or what went wrong.
+    pub note: Option<String>,
+    /// Whether this is a search of ours, by its name.
+    pub search: Option<&'static str>,
+    /// What it cost.
+    pub cost: Cost,
+}
+
+impl Row {
+    /// A row without a result.
+    pub fn nothing(tool: &str, note: String) -> Row {
+        Row {
+            tool: tool.to_owned(),
+            tests: 0,
+            checks: 0,
+            result: None,
+            timed_out: false,
+            note: Some(note),
+            search: None,
+            cost: Cost::default(),
+        }
+    }
+
+    /// The size of a result that fails by the right bug.
+    pub fn size(&self) -> Option<usize> {
+        match &self.result {
+            Some((_, Standing::OtherBug)) | None => None,
+            Some((size, _)) => Some(*size),
+        }
+    }
+
+    fn is_proved(&self) -> bool {
+        matches!(self.result, Some((_, Standing::Minimal { proved: true })))
+    }
+}
+
+/// A case and what all tools did with it.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// The case.
+    pub case: Case,
+    /// The tools in the order they ran in.
+    pub rows: Vec<Row>,
+}
+
+impl Measured {
+    /// A case that nothing is known of yet.
+    pub fn new(case: Case) -> Measured {
+        Measured {
+            case,
+            rows: Vec::new(),
+        }
+    }
+
+    /// What no tool can do without.
+    pub fn bounds(&self) -> Bounds {
+        Bounds::new(self.case.input.len(), &self.case.minimum)
+    }
+
+    /// The other tool that came to the smallest result, and among those needed the fewest tests.
+    pub fn best_peer(&self) -> Option<&Row> {
+        let others = self.rows.iter().filter(|row| row.search.is_none());
+        others
+            .filter_map(|row| Some((row.size()?, row.tests, row)))
+            .min_by_key(|(size, tests, _)| (*size, *tests))
+            .map(|(_, _, row)| row)
+    }
+
+    /// Tests in relation to those of the best other tool.
+    pub fn ratio(&self, row: &Row) -> Option<f64> {
+        let best = self.best_peer()?;
+        Some(row.tests as f64 / best.tests.max(1) as f64)
+    }
+}
+
+/// Whether what is promised for a search holds; `None` where nothing is.
+pub fn keeps_promise(case: &Case, row: &Row) -> Option<bool> {
+    let promised = family(case.family)?.promised(row.search?)?;
+    let small = row.size().is_some_and(|size| size <= case.minimum.len());
+    Some(row.tests <= promised && small && row.is_proved())
+}
