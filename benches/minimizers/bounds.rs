@@ -5,7 +5,8 @@
 pub struct Bounds {
     /// Tests of a proof: one for each distinct deletion of a byte of the minimum.
     pub proof: u64,
-    /// Tests that locate the needed bytes: log2 of the ways to choose them.
+    /// Tests that locate the needed bytes, wherever they may be: log2 of the ways to choose them.
+    /// Where they are known to be neighbours, fewer do.
     pub locate: u64,
 }
 

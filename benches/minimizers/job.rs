@@ -124,11 +124,14 @@ pub fn measure(case: &Case, tool: &dyn Peer, limit: Duration) -> Result<Row, Str
 fn run_commands(job: &Job<'_>, tool: &dyn Peer, row: &mut Row) -> Result<(), String> {
     for mut command in tool.commands(job)? {
         let open = |name| fs::File::create(job.file(name)).map_err(|error| error.to_string());
+        if tool.search().is_none() {
+            command
+                .env("BENCH_CALLS", job.file("calls"))
+                .env("BENCH_BEST", job.file("best"))
+                .env("BENCH_BUG", job.case.bug);
+        }
         command
             .current_dir(job.folder)
-            .env("BENCH_CALLS", job.file("calls"))
-            .env("BENCH_BEST", job.file("best"))
-            .env("BENCH_BUG", job.case.bug)
             .env("TMPDIR", job.folder)
             .stdout(open("stdout")?)
             .stderr(open("stderr")?);

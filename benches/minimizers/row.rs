@@ -90,9 +90,10 @@ impl Measured {
         Bounds::new(self.case.input.len(), &self.case.minimum)
     }
 
-    /// The other tool that came to the smallest result, and among those needed the fewest tests.
+    /// The other tool that ended well and came to the smallest result, and among those needed the fewest tests.
     pub fn best_peer(&self) -> Option<&Row> {
-        let others = self.rows.iter().filter(|row| row.search.is_none());
+        let is_other = |row: &&Row| row.search.is_none() && row.note.is_none();
+        let others = self.rows.iter().filter(is_other);
         others
             .filter_map(|row| Some((row.size()?, row.tests, row)))
             .min_by_key(|(size, tests, _)| (*size, *tests))

@@ -11,8 +11,8 @@ pub fn head(case: &Case) -> String {
         family(case.family).map_or(("", ""), |family| (family.title, family.best_before));
     let measured = Measured::new(case.clone()).bounds();
     format!(
-        "\n{}: {title}\n  {} bytes, known minimum {}; no proof with fewer than {} tests, none \
-         located with fewer than {}; known before: {before}\n",
+        "\n{}: {title}; before: {before}\n  {} bytes, known minimum {}; lower bounds: {} tests of a \
+         proof, log2 C(N, m) = {} that locate\n",
         case.name(),
         case.input.len(),
         case.minimum.len(),

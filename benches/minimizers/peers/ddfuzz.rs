@@ -69,6 +69,10 @@ impl Peer for Ddfuzz {
         let Ok(report) = serde_json::from_slice::<Value>(&text) else {
             return Ok(());
         };
+        if let Some(message) = report["error"]["message"].as_str() {
+            row.note = Some(message.to_owned());
+            return Ok(());
+        }
         let tests = |kind: &str| report["tests"][kind].as_u64().unwrap_or_default();
         (row.tests, row.checks) = (tests("executed"), tests("checks"));
         let claim = report["claim"].as_str().unwrap_or_default();
