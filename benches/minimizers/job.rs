@@ -107,10 +107,12 @@ pub fn measure(case: &Case, tool: &dyn Peer, limit: Duration) -> Result<Row, Str
     row.note = None;
     run_commands(&job, tool, &mut row)?;
     row.tests = job.calls();
-    if let Some(text) = tool
-        .result(&job)
-        .or_else(|| smallest_seen(&job, row.timed_out))
-    {
+    let text = match row.timed_out {
+        // What a tool that was ended has written may be what it was about to test.
+        true => smallest_seen(&job).or_else(|| tool.result(&job)),
+        false => tool.result(&job),
+    };
+    if let Some(text) = text {
         row.result = Some((text.len(), job.standing(&text)?));
     }
     tool.refine(&job, &mut row)?;
@@ -154,9 +156,9 @@ fn run_commands(job: &Job<'_>, tool: &dyn Peer, row: &mut Row) -> Result<(), Str
     Ok(())
 }
 
-/// The smallest interesting input that the judge saw, for tools that were ended.
-fn smallest_seen(job: &Job<'_>, timed_out: bool) -> Option<Vec<u8>> {
-    timed_out.then(|| fs::read(job.file("best")).ok()).flatten()
+/// The smallest interesting input that the judge saw.
+fn smallest_seen(job: &Job<'_>) -> Option<Vec<u8>> {
+    fs::read(job.file("best")).ok()
 }
 
 /// The last line that the tool said.

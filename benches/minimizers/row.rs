@@ -90,14 +90,17 @@ impl Measured {
         Bounds::new(self.case.input.len(), &self.case.minimum)
     }
 
-    /// The other tool that ended well and came to the smallest result, and among those needed the fewest tests.
+    /// The other tool that came to the smallest result; of several one that was not ended at the
+    /// limit, with the fewest tests. One that stopped with fewer tests than a proof takes cannot
+    /// know where it stands, and does not count; nor does one that failed.
     pub fn best_peer(&self) -> Option<&Row> {
-        let is_other = |row: &&Row| row.search.is_none() && row.note.is_none();
-        let others = self.rows.iter().filter(is_other);
+        let proof = self.bounds().proof;
+        let counts = |row: &&Row| row.search.is_none() && row.note.is_none() && row.tests >= proof;
+        let others = self.rows.iter().filter(counts);
         others
-            .filter_map(|row| Some((row.size()?, row.tests, row)))
-            .min_by_key(|(size, tests, _)| (*size, *tests))
-            .map(|(_, _, row)| row)
+            .filter_map(|row| Some((row.size()?, row)))
+            .min_by_key(|(size, row)| (*size, row.timed_out, row.tests))
+            .map(|(_, row)| row)
     }
 
     /// Tests in relation to those of the best other tool.

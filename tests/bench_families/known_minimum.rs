@@ -1,5 +1,6 @@
 //! Each program does to the inputs of its case what the case says.
 
+use std::collections::HashMap;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -11,51 +12,57 @@ use crate::families::{Case, Set, cases, family};
 use crate::needs;
 use crate::programs::{Driver, compile};
 
-/// A case with its programs.
-struct Built {
-    case: Case,
+/// The programs of a case.
+struct Programs {
     folder: TempDir,
     program: PathBuf,
     judge: PathBuf,
 }
 
-impl Built {
-    fn new(case: Case) -> Built {
+impl Programs {
+    fn new(case: &Case) -> Programs {
         let folder = tempfile::tempdir().expect("there is room");
         let [program, judge] = [Driver::Program, Driver::Judge].map(|driver| {
-            compile(&case, driver, folder.path()).unwrap_or_else(|why| panic!("{why}"))
+            compile(case, driver, folder.path()).unwrap_or_else(|why| panic!("{why}"))
         });
-        Built {
-            case,
+        Programs {
             folder,
             program,
             judge,
         }
     }
+}
 
+/// A case with its programs.
+struct Built<'a> {
+    case: Case,
+    programs: &'a Programs,
+}
+
+impl Built<'_> {
     fn file(&self, name: &str, content: &[u8]) -> PathBuf {
-        let file = self.folder.path().join(name);
+        let file = self.programs.folder.path().join(name);
         fs::write(&file, content).expect("there is room");
         file
     }
 
     /// The exit status of the program, `None` for a crash.
     fn ends(&self, input: &Path) -> Option<i32> {
-        let status = Command::new(&self.program).arg(input).status();
+        let status = Command::new(&self.programs.program).arg(input).status();
         let status = status.expect("the program was built");
         assert_eq!(status.code().is_none(), status.signal().is_some());
         status.code()
     }
 
     fn judged(&self, input: &Path) -> Option<i32> {
-        let mut judge = Command::new(&self.judge);
+        let mut judge = Command::new(&self.programs.judge);
         judge.arg(input).env("BENCH_BUG", self.case.bug);
         judge.status().expect("the judge was built").code()
     }
 
     /// How many distinct deletions were tried, and the place of one that still fails, or -1.
     fn deletions(&self, input: &Path) -> (usize, i64) {
-        let mut judge = Command::new(&self.judge);
+        let mut judge = Command::new(&self.programs.judge);
         judge.arg("--deletions").arg(input);
         let output = judge.env("BENCH_BUG", self.case.bug).output();
         let text = String::from_utf8(output.expect("the judge was built").stdout);
@@ -69,14 +76,16 @@ impl Built {
 }
 
 /// Does it for all cases of both sets.
-fn each_case(check: impl Fn(&Built)) {
+fn each_case(check: impl Fn(&Built<'_>)) {
     if needs::program("gcc").is_none() {
         return;
     }
-    for set in Set::ALL {
-        for case in cases(set) {
-            check(&Built::new(case));
-        }
+    // Most cases of the two sets are one program with two inputs.
+    let mut built: HashMap<(&str, Vec<(&str, String)>), Programs> = HashMap::new();
+    for case in Set::ALL.into_iter().flat_map(cases) {
+        let which = (case.source, case.defines.clone());
+        let programs = built.entry(which).or_insert_with(|| Programs::new(&case));
+        check(&Built { case, programs });
     }
 }
 

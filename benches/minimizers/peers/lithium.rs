@@ -50,9 +50,6 @@ impl Peer for Lithium {
     }
 
     fn result(&self, job: &Job<'_>) -> Option<Vec<u8>> {
-        // While it runs, the file holds what is being tested.
-        let text = fs::read(job.file("reduced")).ok()?;
-        let best = fs::read(job.file("best")).ok()?;
-        (text.len() <= best.len()).then_some(text)
+        fs::read(job.file("reduced")).ok()
     }
 }
