@@ -89,8 +89,10 @@ impl Job<'_> {
 /// # Errors
 /// What stands in the way of measuring at all.
 pub fn measure(case: &Case, tool: &dyn Peer, limit: Duration) -> Result<Row, String> {
+    let mut row = Row::new(tool);
     if let Err(why) = tool.reads(case) {
-        return Ok(Row::nothing(&tool.name(), why.to_owned()));
+        row.note = Some(why.to_owned());
+        return Ok(row);
     }
     let folder = tempfile::tempdir().map_err(|error| format!("a temporary folder: {error}"))?;
     let input = folder.path().join("input");
@@ -102,9 +104,6 @@ pub fn measure(case: &Case, tool: &dyn Peer, limit: Duration) -> Result<Row, Str
         judge: compile(case, Driver::Judge, folder.path())?,
         limit,
     };
-    let mut row = Row::nothing(&tool.name(), String::new());
-    row.search = tool.search();
-    row.note = None;
     run_commands(&job, tool, &mut row)?;
     row.tests = job.calls();
     let text = match row.timed_out {

@@ -84,7 +84,7 @@ fn measure_set(
             println!("{}", table::line(&measured.case, &row));
             measured.rows.push(row);
         }
-        println!("{}", table::foot(&measured));
+        print!("{}", table::foot(&measured));
         all.push(measured);
     }
     Ok(all)

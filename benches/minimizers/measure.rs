@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 /// How often a running tool is looked at.
 const GLANCE: Duration = Duration::from_millis(2);
+/// How long is waited for what was killed.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What one or several commands cost.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,6 +44,8 @@ pub fn adopt_orphans() -> Result<(), String> {
 /// # Errors
 /// When it cannot be started.
 pub fn run(command: &mut Command, limit: Duration) -> Result<(Finished, Cost), String> {
+    // What judges and verifiers left behind is none of this tool's.
+    end_all_children();
     let (cpu, began) = (cpu_of_children(), Instant::now());
     let mut child = command
         .stdin(Stdio::null())
@@ -72,16 +76,18 @@ fn wait(child: &mut Child, limit: Duration) -> Result<Finished, String> {
 
 /// Kills and reaps until there is no child left: what a killed process leaves behind is adopted.
 fn end_all_children() {
-    loop {
+    let began = Instant::now();
+    while began.elapsed() < PATIENCE {
         for child in children() {
             // SAFETY: kill reads no memory; the process is a child of ours that was not waited
             // for, so that the number is still its own.
             unsafe { libc::kill(child, libc::SIGKILL) };
         }
         // SAFETY: a null status is allowed, and nothing else is written.
-        let reaped = unsafe { libc::waitpid(-1, std::ptr::null_mut(), 0) };
-        if reaped < 0 {
-            return;
+        match unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } {
+            0 => std::thread::sleep(GLANCE),
+            reaped if reaped < 0 => return,
+            _ => {}
         }
     }
 }

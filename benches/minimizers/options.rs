@@ -73,20 +73,22 @@ impl Options {
             markdown: None,
             measures: false,
         };
-        let mut args = args;
-        while let Some(option) = args.next() {
-            match option.as_str() {
-                "--help" | "-h" => return Ok(Asked::Help),
-                // Cargo says so when it is to measure.
-                "--bench" => options.measures = true,
-                _ => {
-                    let value = args.next();
-                    let value = value.ok_or(format!("{option} needs a value; see --help"))?;
-                    options.take(&option, &value)?;
-                }
-            }
+        let args: Vec<String> = args.collect();
+        // Cargo says so when it is to measure; else words are for tests, and none of ours.
+        options.measures = args.iter().any(|arg| arg == "--bench");
+        if !options.measures {
+            return Ok(Asked::Run(options.smoke()));
         }
-        Ok(Asked::Run(options.or_smoke()))
+        let mut args = args.into_iter().filter(|arg| arg != "--bench");
+        while let Some(option) = args.next() {
+            if ["--help", "-h"].contains(&option.as_str()) {
+                return Ok(Asked::Help);
+            }
+            let value = args.next();
+            let value = value.ok_or(format!("{option} needs a value; see --help"))?;
+            options.take(&option, &value)?;
+        }
+        Ok(Asked::Run(options))
     }
 
     fn take(&mut self, option: &str, value: &str) -> Result<(), String> {
@@ -137,16 +139,13 @@ impl Options {
         Ok(())
     }
 
-    /// A case or two with ddfuzz alone, where cargo does not ask to measure.
-    fn or_smoke(self) -> Options {
-        match self.measures {
-            true => self,
-            false => Options {
-                peers: Peers::None,
-                families: vec!["select".to_owned()],
-                sets: vec![Set::Tuned],
-                ..self
-            },
+    /// A case or two with ddfuzz alone, which only shows that it still runs.
+    fn smoke(self) -> Options {
+        Options {
+            peers: Peers::None,
+            families: vec!["select".to_owned()],
+            sets: vec![Set::Tuned],
+            ..self
         }
     }
 

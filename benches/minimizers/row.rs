@@ -3,6 +3,7 @@
 use crate::bounds::Bounds;
 use crate::families::{Case, family};
 use crate::measure::Cost;
+use crate::peers::Peer;
 
 /// What is known of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,16 +41,16 @@ pub struct Row {
 }
 
 impl Row {
-    /// A row without a result.
-    pub fn nothing(tool: &str, note: String) -> Row {
+    /// A row of which nothing is known yet.
+    pub fn new(tool: &dyn Peer) -> Row {
         Row {
-            tool: tool.to_owned(),
+            tool: tool.name(),
             tests: 0,
             checks: 0,
             result: None,
             timed_out: false,
-            note: Some(note),
-            search: None,
+            note: None,
+            search: tool.search(),
             cost: Cost::default(),
         }
     }

@@ -76,7 +76,7 @@ pub fn foot(measured: &Measured) -> String {
         .filter_map(|row| Some(format!("{} {:.2}", row.tool, measured.ratio(row)?)))
         .collect();
     format!(
-        "  best other tool: {} with {} bytes in {} tests; tests in relation to it: {}",
+        "  best other tool: {} with {} bytes in {} tests; tests in relation to it: {}\n",
         best.tool,
         best.size().unwrap_or_default(),
         best.tests,

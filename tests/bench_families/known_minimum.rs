@@ -8,7 +8,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::families::{Case, Set, cases, family};
+use crate::families::{Case, FAMILIES, Set, cases, family};
 use crate::needs;
 use crate::programs::{Driver, compile};
 
@@ -81,7 +81,7 @@ fn each_case(check: impl Fn(&Built<'_>)) {
         return;
     }
     // Most cases of the two sets are one program with two inputs.
-    let mut built: HashMap<(&str, Vec<(&str, String)>), Programs> = HashMap::new();
+    let mut built = HashMap::new();
     for case in Set::ALL.into_iter().flat_map(cases) {
         let which = (case.source, case.defines.clone());
         let programs = built.entry(which).or_insert_with(|| Programs::new(&case));
@@ -116,6 +116,17 @@ fn each_input_and_its_known_minimum_crash_in_the_named_bug() {
         let runs = built.case.minimum.chunk_by(|one, next| one == next).count();
         assert_eq!(built.deletions(&minimum), (runs, -1), "{name}: 1-minimal");
     });
+}
+
+#[test]
+fn each_family_of_the_table_has_a_case_in_both_sets() {
+    for set in Set::ALL {
+        let cases = cases(set);
+        for family in FAMILIES {
+            let of_it = cases.iter().filter(|case| case.family == family.name);
+            assert!(of_it.count() > 0, "{} {}", set.name(), family.name);
+        }
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! lithium: chunks of falling size, from the end to the front.
 
 use std::fs;
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 
 use super::{Peer, unless_installed};
 use crate::job::Job;
@@ -51,5 +51,10 @@ impl Peer for Lithium {
 
     fn result(&self, job: &Job<'_>) -> Option<Vec<u8>> {
         fs::read(job.file("reduced")).ok()
+    }
+
+    fn may_end_with(&self, status: ExitStatus) -> bool {
+        // It ends so when nothing could be removed.
+        status.code() == Some(1)
     }
 }
