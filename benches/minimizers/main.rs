@@ -66,7 +66,12 @@ fn run(options: &Options) -> Result<(), String> {
         ddfuzz::files::atomic::write(file, text.as_bytes())
             .map_err(|error| format!("--markdown: {error}"))?;
     }
-    Ok(())
+    let all = sets.iter().flat_map(|(_, rows)| rows);
+    let failures: Vec<String> = all.flat_map(Measured::failures).collect();
+    match failures.is_empty() {
+        true => Ok(()),
+        false => Err(format!("ddfuzz failed:\n  {}", failures.join("\n  "))),
+    }
 }
 
 fn measure_set(

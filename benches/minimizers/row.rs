@@ -104,6 +104,15 @@ impl Measured {
             .map(|(_, row)| row)
     }
 
+    /// What ddfuzz did not do as it should: errors, and claims that do not hold.
+    pub fn failures(&self) -> impl Iterator<Item = String> {
+        let ours = self.rows.iter().filter(|row| row.search.is_some());
+        ours.filter_map(|row| {
+            let note = row.note.as_ref()?;
+            Some(format!("{}, {}: {note}", self.case.name(), row.tool))
+        })
+    }
+
     /// Tests in relation to those of the best other tool.
     pub fn ratio(&self, row: &Row) -> Option<f64> {
         let best = self.best_peer()?;
@@ -115,5 +124,5 @@ impl Measured {
 pub fn keeps_promise(case: &Case, row: &Row) -> Option<bool> {
     let promised = family(case.family)?.promised(row.search?)?;
     let small = row.size().is_some_and(|size| size <= case.minimum.len());
-    Some(row.tests <= promised && small && row.is_proved())
+    Some(row.tests <= promised && small && row.is_proved() && row.note.is_none())
 }

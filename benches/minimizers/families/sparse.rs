@@ -150,7 +150,7 @@ fn scattered(set: Set, variant: &'static str) -> Case {
     let size = set.size(20_000, &mut stream);
     let seed = stream.next() as u32;
     let mut lcg = Lcg(seed);
-    // Frequent ones are so rare in one another's order that all of the text is looked at.
+    // Frequent ones are found in order in many ways, so that other bytes can take their place.
     let (base, span, without) = match variant {
         "rare" => (b'A', 26, (b'A'..=b'Z').collect::<Vec<u8>>()),
         _ => (0, 255, Vec::new()),
