@@ -8,6 +8,7 @@ mod diff;
 mod difference;
 mod errors;
 mod export_test;
+mod hints;
 mod hostile;
 mod hostile_tests;
 mod interestingness;

@@ -45,8 +45,11 @@ async fn recorded(work: &mut Workpiece) -> bool {
 
 /// Reduces what a length, and maybe a checksum, protects.
 async fn framed(work: &mut Workpiece) -> bool {
-    let readings = frames(&work.text(), SCOPE);
-    for mut frame in readings.into_iter().take(READINGS) {
+    let is_text = work.is_text();
+    let readings = frames(&work.text(), SCOPE).into_iter();
+    // A letter may be the size of a text, but is not meant so.
+    let meant = |frame: &Protocol| !is_text || frame.fields.iter().any(|one| one.form.width > 1);
+    for mut frame in readings.filter(meant).take(READINGS).collect::<Vec<_>>() {
         if is_right(work, &mut frame).await {
             List::new(work, &mut frame).reduce().await;
             read_again(work, &frame).await;

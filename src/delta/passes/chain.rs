@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::tree::{Tree, union};
+use super::places::{moved_place, union};
+use super::tree::Tree;
 use super::units::Units;
 use super::workpiece::Workpiece;
 use crate::delta::Edit;
@@ -53,14 +54,8 @@ impl Units for Chain {
         for cut in cuts.iter().rev() {
             self.levels.drain(cut.clone());
         }
-        let gone = |at: usize| -> usize {
-            let before = places
-                .iter()
-                .map(|gone| gone.end.min(at).saturating_sub(gone.start));
-            before.sum()
-        };
         for level in &mut self.levels {
-            *level = level.start - gone(level.start)..level.end - gone(level.end);
+            *level = moved_place(&places, level);
         }
         vec![0; cuts.len()]
     }

@@ -30,6 +30,7 @@ mod normalize;
 mod pairs;
 mod parse;
 mod pattern;
+mod places;
 mod protocol;
 mod repair;
 mod script;

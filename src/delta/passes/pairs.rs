@@ -1,6 +1,6 @@
 //! Pairs of bytes that can only go together.
 
-use super::tree::union;
+use super::places::union;
 use super::workpiece::Workpiece;
 use crate::delta::{Edit, Outcome};
 

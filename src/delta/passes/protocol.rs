@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::field::{Field, Meaning};
-use super::tree::union;
+use super::places::{gone_within, moved, moved_place, union};
 use super::units::Units;
 use super::workpiece::Workpiece;
 use crate::delta::{Edit, Replacement};
@@ -20,18 +20,6 @@ pub(super) struct Protocol {
     pub pieces: Vec<Range<usize>>,
 }
 
-/// How many positions of cuts lie in front of `at`.
-fn gone_before(cuts: &[Range<usize>], at: usize) -> usize {
-    let before = cuts
-        .iter()
-        .map(|cut| cut.end.min(at).saturating_sub(cut.start));
-    before.sum()
-}
-
-fn gone_within(cuts: &[Range<usize>], scope: &Range<usize>) -> usize {
-    gone_before(cuts, scope.end) - gone_before(cuts, scope.start)
-}
-
 impl Protocol {
     fn places(&self, cuts: &[Range<usize>]) -> Vec<Range<usize>> {
         union(
@@ -42,21 +30,20 @@ impl Protocol {
     }
 
     /// The fields that stay, in the text without `gone`, each with its scope before.
-    fn moved(&self, gone: &[Range<usize>]) -> Vec<(Field, Range<usize>)> {
-        let to = |at: usize| at - gone_before(gone, at);
+    fn fields_behind(&self, gone: &[Range<usize>]) -> Vec<(Field, Range<usize>)> {
         let stay = self
             .fields
             .iter()
             .filter(|field| gone_within(gone, &field.place()) == 0);
-        let moved = stay.map(|field| {
-            let moved = Field {
-                at: to(field.at),
-                scope: to(field.scope.start)..to(field.scope.end),
+        let fields = stay.map(|field| {
+            let behind = Field {
+                at: moved(gone, field.at),
+                scope: moved_place(gone, &field.scope),
                 ..field.clone()
             };
-            (moved, field.scope.clone())
+            (behind, field.scope.clone())
         });
-        moved.collect()
+        fields.collect()
     }
 
     /// The text without some pieces, its numbers made right.
@@ -68,7 +55,7 @@ impl Protocol {
             from = cut.end;
         }
         left.extend_from_slice(&text[from..]);
-        for (field, scope) in self.moved(gone) {
+        for (field, scope) in self.fields_behind(gone) {
             let bytes = gone_within(gone, &scope);
             let number = field.form.read(&left, field.at).unwrap_or_default();
             let right = match field.meaning {
@@ -109,7 +96,7 @@ impl Units for Protocol {
             .iter()
             .filter(|field| gone_within(&gone, &field.place()) == 0)
         {
-            let to = field.at - gone_before(&gone, field.at);
+            let to = moved(&gone, field.at);
             let with = &left[to..to + field.form.width];
             if text[field.place()] != *with {
                 edits.push(Replacement {
@@ -125,7 +112,7 @@ impl Units for Protocol {
     fn taken(&mut self, _: &mut Workpiece, cuts: &[Range<usize>]) -> Vec<usize> {
         let gone = self.places(cuts);
         self.fields = self
-            .moved(&gone)
+            .fields_behind(&gone)
             .into_iter()
             .map(|(field, _)| field)
             .collect();
@@ -133,8 +120,7 @@ impl Units for Protocol {
             self.pieces.drain(cut.clone());
         }
         for piece in &mut self.pieces {
-            *piece = piece.start - gone_before(&gone, piece.start)
-                ..piece.end - gone_before(&gone, piece.end);
+            *piece = moved_place(&gone, piece);
         }
         vec![0; cuts.len()]
     }

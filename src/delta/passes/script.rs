@@ -30,8 +30,6 @@ const SHORT: usize = 16;
 const CHEAP_PAIRS: usize = 6;
 /// Bytes left of which all pairs may be tried.
 const FEW: usize = 32;
-/// Bytes that are looked at to tell a text.
-const SAMPLE: usize = 4096;
 
 /// What a script may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,10 +43,9 @@ pub(super) enum Plan {
 /// All passes in their order, again and again until a whole round finds nothing.
 pub(super) async fn script(mut work: Workpiece, plan: Plan) {
     read_part(&mut work).await;
-    let structured = match is_text(&work) {
-        true => structure(&mut work).await,
-        false => plan == Plan::Rewrite && binary(&mut work).await,
-    };
+    // A text may lie in a binary frame.
+    let structured = work.is_text() && structure(&mut work).await
+        || plan == Plan::Rewrite && binary(&mut work).await;
     let mut by_groups = structured;
     loop {
         bytes(&mut work, plan, structured).await;
@@ -160,22 +157,11 @@ async fn grouped(work: &mut Workpiece) {
 /// Reduces lines, where there are many.
 async fn lines(work: &mut Workpiece) {
     // A text without a newline at its beginning has no lines worth looking for.
-    let mut sample = 0..work.len().min(SAMPLE);
-    if !is_text(work) || !sample.any(|at| work.byte(at) == Some(b'\n')) {
+    if !work.is_text() || !work.sample().contains(&b'\n') {
         return;
     }
     let mut units = Lines::of(work);
     if units.len() > MANY_LINES {
         List::new(work, &mut units).reduce().await;
     }
-}
-
-/// Whether the best begins like a text.
-fn is_text(work: &Workpiece) -> bool {
-    let len = work.len().min(SAMPLE);
-    let written = (0..len).filter(|at| {
-        let byte = work.byte(*at).unwrap_or_default();
-        byte >= b' ' && byte != 0x7f || byte.is_ascii_whitespace()
-    });
-    written.count() * 20 >= len * 19
 }

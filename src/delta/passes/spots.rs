@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::tree::{Tree, union};
+use super::places::{moved_place, union};
+use super::tree::Tree;
 use super::units::Units;
 use super::workpiece::Workpiece;
 use crate::delta::Edit;
@@ -60,14 +61,8 @@ impl Units for Spots {
         for cut in cuts.iter().rev() {
             self.spots.drain(cut.clone());
         }
-        let gone = |at: usize| -> usize {
-            let before = places
-                .iter()
-                .map(|gone| gone.end.min(at).saturating_sub(gone.start));
-            before.sum()
-        };
         for range in self.spots.iter_mut().flatten() {
-            *range = range.start - gone(range.start)..range.end - gone(range.end);
+            *range = moved_place(&places, range);
         }
         vec![0; cuts.len()]
     }

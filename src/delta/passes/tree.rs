@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::places::{moved, union};
 use super::units::Units;
 use super::workpiece::Workpiece;
 use crate::delta::Edit;
@@ -36,11 +37,7 @@ impl Node {
             &mut self.end,
             &mut self.separated,
         ] {
-            let before: usize = gone
-                .iter()
-                .map(|gone| gone.end.min(*at).saturating_sub(gone.start))
-                .sum();
-            *at -= before;
+            *at = moved(gone, *at);
         }
     }
 }
@@ -123,20 +120,6 @@ impl Tree {
             .filter(|chain| chain.len() > 1)
             .collect()
     }
-}
-
-/// Sorted, joined where they touch, without empty ones.
-pub(super) fn union(mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
-    places.retain(|place| !place.is_empty());
-    places.sort_by_key(|place| (place.start, place.end));
-    let mut joined: Vec<Range<usize>> = Vec::new();
-    for place in places {
-        match joined.last_mut() {
-            Some(last) if last.end >= place.start => last.end = last.end.max(place.end),
-            _ => joined.push(place),
-        }
-    }
-    joined
 }
 
 impl Units for Tree {

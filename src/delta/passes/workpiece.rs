@@ -7,6 +7,9 @@ use super::dialogue::Asker;
 use super::repair::Repair;
 use crate::delta::{Candidate, Config, Edit, Hints, Outcome, Replacement, Rule};
 
+/// Bytes that are looked at to tell a text.
+const SAMPLE: usize = 4096;
+
 /// Equal bytes that are looked back over, at most, so that no step takes long.
 const LONGEST_RUN: usize = 1 << 16;
 
@@ -93,6 +96,27 @@ impl Workpiece {
                 self.original.get(unit).copied()
             }
         }
+    }
+
+    /// The bytes that the best begins with.
+    pub fn sample(&self) -> Vec<u8> {
+        let len = self.len().min(SAMPLE);
+        (0..len).filter_map(|at| self.byte(at)).collect()
+    }
+
+    /// Whether the best begins like a text: hardly any control characters, in ASCII or UTF-8.
+    pub fn is_text(&self) -> bool {
+        let sample = self.sample();
+        let control = sample
+            .iter()
+            .filter(|byte| byte.is_ascii_control() && !byte.is_ascii_whitespace());
+        let is_written = control.count() * 20 <= sample.len();
+        is_written
+            && match std::str::from_utf8(&sample) {
+                Ok(_) => true,
+                // The sample may end inside of a character.
+                Err(error) => error.error_len().is_none(),
+            }
     }
 
     /// First position of the run of equal bytes that ends at `position`: deleting any one of them

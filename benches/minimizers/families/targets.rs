@@ -1,0 +1,179 @@
+//! The table of targets: what is promised for each family.
+
+/// What is promised for a family. Figures are executed tests to a proved result, proof included,
+/// checks aside, with one worker.
+#[derive(Clone, Copy, Debug)]
+pub struct Family {
+    /// Name of the family.
+    pub name: &'static str,
+    /// What it is, with its known minimum in bytes.
+    pub title: &'static str,
+    /// What the best existing tool was found to need when the targets were set.
+    pub best_before: &'static str,
+    /// Most tests of the search `full`.
+    pub full: u64,
+    /// Most tests of the search `subset`; nothing is promised where it cannot get there.
+    pub subset: Option<u64>,
+}
+
+impl Family {
+    /// The figure of a search, where one is promised.
+    pub fn promised(&self, search: &str) -> Option<u64> {
+        match search {
+            "full" => Some(self.full),
+            "subset" => self.subset,
+            _ => None,
+        }
+    }
+}
+
+const fn of(
+    name: &'static str,
+    title: &'static str,
+    best_before: &'static str,
+    full: u64,
+    subset: Option<u64>,
+) -> Family {
+    Family {
+        name,
+        title,
+        best_before,
+        full,
+        subset,
+    }
+}
+
+/// All families.
+pub const FAMILIES: &[Family] = &[
+    of(
+        "run-100k",
+        "a run of 2121 bytes without newline in 10⁵ [2121]",
+        "afl-tmin 165",
+        60,
+        Some(2200),
+    ),
+    of(
+        "run-1m",
+        "the same in 10⁶ [2121]",
+        "afl-tmin 198",
+        65,
+        Some(2200),
+    ),
+    of(
+        "line",
+        "516 printable bytes before a newline in 10⁵ [517]",
+        "afl-tmin 173",
+        85,
+        Some(2500),
+    ),
+    of(
+        "one-byte",
+        "one byte of 10⁶ [1]",
+        "lithium 41",
+        25,
+        Some(25),
+    ),
+    of(
+        "two-bytes",
+        "two far bytes of 10⁶ [2]",
+        "lithium 82",
+        50,
+        Some(50),
+    ),
+    of(
+        "scattered",
+        "8 bytes in order, scattered over 20 000 [8]",
+        "lithium 174",
+        125,
+        Some(120),
+    ),
+    of(
+        "brackets",
+        "nested brackets, unbalanced is refused, 4 KB [12]",
+        "shrinkray 585",
+        90,
+        Some(90),
+    ),
+    of(
+        "records",
+        "count and length-prefixed records, 2 KB [3]",
+        "libFuzzer ends at 1028 bytes",
+        45,
+        None,
+    ),
+    of(
+        "checksum",
+        "length- and checksum-protected payload, 1 KB [10]",
+        "nobody moves",
+        170,
+        None,
+    ),
+    of(
+        "all-needed",
+        "all 300 bytes needed [300]",
+        "picire 607",
+        325,
+        Some(320),
+    ),
+    of(
+        "every-other",
+        "every other byte of 400 needed [200]",
+        "lithium 978",
+        240,
+        Some(235),
+    ),
+    of(
+        "header-line",
+        "a header line and one of 1000 lines [14]",
+        "lithium 79",
+        85,
+        Some(78),
+    ),
+    of(
+        "two-bugs",
+        "two bugs, which of them a parity decides, 8 KB [2]",
+        "shrinkray 611",
+        105,
+        Some(105),
+    ),
+    of(
+        "json",
+        "a JSON text, 4 KB [22]",
+        "shrinkray 1259",
+        130,
+        Some(130),
+    ),
+    of(
+        "select",
+        "<SELECT NAME=\"priority\" MULTIPLE SIZE=7> [8]",
+        "27",
+        30,
+        Some(27),
+    ),
+    of(
+        "shell",
+        "deeply nested commands of a shell, 12 KB",
+        "chunk halving 17",
+        17,
+        Some(17),
+    ),
+    of(
+        "regex",
+        "deeply nested groups of a regex, 10 KB",
+        "chunk halving 76",
+        76,
+        Some(76),
+    ),
+    of(
+        "interpreter",
+        "deeply nested blocks of a program, 17 KB",
+        "chunk halving 123",
+        123,
+        Some(123),
+    ),
+];
+
+/// The family of this name.
+pub fn family(name: &str) -> Option<&'static Family> {
+    FAMILIES.iter().find(|family| family.name == name)
+}

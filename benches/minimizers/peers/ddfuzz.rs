@@ -1,0 +1,98 @@
+//! ddfuzz itself, as a user calls it: `ddfuzz min`, then `ddfuzz log verify`.
+
+use std::fs;
+use std::process::Command;
+
+use ddfuzz::minimize::SEARCHES;
+use serde_json::Value;
+
+use super::Peer;
+use crate::job::Job;
+use crate::programs::Driver;
+use crate::row::{Row, Standing};
+
+/// The program of this build.
+const DDFUZZ: &str = env!("CARGO_BIN_EXE_ddfuzz");
+
+/// The searches that are measured, where this build has them, best first.
+const MEASURED: [&str; 3] = ["full", "subset", "ddmin"];
+
+/// A search of ddfuzz.
+pub struct Ddfuzz {
+    search: &'static str,
+}
+
+/// The searches as tools. The first alone where nothing is measured.
+pub fn searches(measures: bool) -> Vec<Box<dyn Peer>> {
+    let known = MEASURED.into_iter().filter(|name| SEARCHES.contains(name));
+    known
+        .take(if measures { MEASURED.len() } else { 1 })
+        .map(|search| Box::new(Ddfuzz { search }) as Box<dyn Peer>)
+        .collect()
+}
+
+impl Peer for Ddfuzz {
+    fn name(&self) -> String {
+        format!("ddfuzz-{}", self.search)
+    }
+
+    fn missing(&self) -> Option<String> {
+        None
+    }
+
+    fn commands(&self, job: &Job<'_>) -> Result<Vec<Command>, String> {
+        let program = job.program(Driver::Program)?;
+        let mut command = Command::new(DDFUZZ);
+        command
+            .args(["min", "--json", "--force", "--search", self.search])
+            .arg("--budget-time")
+            .arg(format!("{}s", job.limit.as_secs().saturating_sub(2).max(1)))
+            .arg(&job.input)
+            .arg("-o")
+            .arg(job.file("result"))
+            .arg("--")
+            .arg(program);
+        Ok(vec![command])
+    }
+
+    fn result(&self, job: &Job<'_>) -> Option<Vec<u8>> {
+        fs::read(job.file("result")).ok()
+    }
+
+    fn search(&self) -> Option<&'static str> {
+        Some(self.search)
+    }
+
+    /// The figures of the log, which leave checks out, and what `log verify` says.
+    fn refine(&self, job: &Job<'_>, row: &mut Row) -> Result<(), String> {
+        let text = fs::read(job.file("stdout")).map_err(|error| error.to_string())?;
+        let Ok(report) = serde_json::from_slice::<Value>(&text) else {
+            return Ok(());
+        };
+        if let Some(message) = report["error"]["message"].as_str() {
+            row.note = Some(message.to_owned());
+            return Ok(());
+        }
+        let tests = |kind: &str| report["tests"][kind].as_u64().unwrap_or_default();
+        (row.tests, row.checks) = (tests("executed"), tests("checks"));
+        let claim = report["claim"].as_str().unwrap_or_default();
+        row.timed_out |= claim == "best-so-far";
+        if let Some((_, Standing::Minimal { proved })) = &mut row.result {
+            *proved = claim != "best-so-far";
+        }
+        if claim != "best-so-far" && !matches!(row.result, Some((_, Standing::Minimal { .. }))) {
+            row.note = Some(format!("claims {claim}, which is false"));
+            return Ok(());
+        }
+        let verified = Command::new(DDFUZZ)
+            .args(["log", "verify", "-q"])
+            .arg(job.file("result.log.jsonl"))
+            .output()
+            .map_err(|error| format!("ddfuzz log verify: {error}"))?;
+        if !verified.status.success() {
+            let why = String::from_utf8_lossy(&verified.stderr).trim().to_owned();
+            row.note = Some(format!("`log verify` does not confirm it: {why}"));
+        }
+        Ok(())
+    }
+}
