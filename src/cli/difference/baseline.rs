@@ -24,7 +24,7 @@ pub(super) fn crash(
     let shown = path.unwrap_or(Path::new("the empty input"));
     let crash = min::baseline(Some(shown), sought.passing_bytes(), target, way);
     let crash = crash.map_err(|failure| match failure.exit {
-        Exit::Baseline => has_to("crash", shown),
+        Exit::Baseline => has_to(("does not crash", "to"), shown),
         _ => failure,
     })?;
     Ok(match path {
@@ -48,15 +48,15 @@ pub(super) fn test(sought: &Sought, invert: bool, test: &Interestingness) -> Res
     let shown = path.unwrap_or(Path::new("the empty input"));
     let tried = test.baseline(&mut oracle, sought.passing_bytes(), shown);
     tried.map_err(|failure| match failure.kind() {
-        "not-failing" => has_to("be interesting", shown),
+        "not-failing" => has_to(("is not interesting", "to be"), shown),
         _ => failure,
     })
 }
 
 /// What the passing input has to do where the test is inverted.
-fn has_to(what: &str, shown: &Path) -> Failure {
+fn has_to((what, verb): (&str, &str), shown: &Path) -> Failure {
     let message = format!(
-        "{} does not {what}, but with --invert it has to",
+        "{} {what}, but with --invert it has {verb}",
         shown.display()
     );
     Failure::new(Exit::Baseline, "not-passing", message)

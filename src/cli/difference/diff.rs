@@ -12,9 +12,11 @@ use crate::minimize::log::{Goal, Units};
     override_usage = "ddfuzz diff [OPTIONS] <PASSING> <FAILING> [-- <PROGRAM>...]\n       \
                       ddfuzz diff [OPTIONS] --empty <FAILING> [-- <PROGRAM>...]",
     after_help = "The result is two inputs that differ in as little as possible: one that still \
-                  fails, FAILING.diff, and one that passes, FAILING.diff.pass.\n\n\
+                  fails, FAILING.diff, and one that passes, FAILING.diff.pass. The limit on the \
+                  time of a run is as given: nothing is learned here.\n\n\
                   Examples:\n  ddfuzz diff good bad -- ./program @@\n  \
                   ddfuzz diff --empty crash-1 -- ./program\n  \
+                  ddfuzz diff good bad --test ./is-bad.sh\n  \
                   ddfuzz diff --invert --empty options -- ./program   # what prevents the crash"
 )]
 pub struct Args {

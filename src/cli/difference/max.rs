@@ -11,9 +11,11 @@ use crate::minimize::log::{Goal, Units};
 #[command(
     override_usage = "ddfuzz max [OPTIONS] <INPUT> [-- <PROGRAM>...]",
     after_help = "The result goes to INPUT.max. With any one byte more of the input, it no longer \
-                  passes (1-maximal).\n\n\
+                  passes (1-maximal). The limit on the time of a run is as given: nothing is \
+                  learned here.\n\n\
                   Examples:\n  ddfuzz max crash-1 -- ./program @@\n  \
-                  ddfuzz max crash-1 -o passes --target ul"
+                  ddfuzz max crash-1 -o passes --target ul\n  \
+                  ddfuzz max bad --test ./is-bad.sh"
 )]
 pub struct Args {
     /// The failing input; it is only read
