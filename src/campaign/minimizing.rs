@@ -137,6 +137,7 @@ impl Minimizing {
         // A hang is one only by the limit that it was found with.
         let by_limit = matches!(crash.ended, Ended::Timeout | Ended::OutOfMemory);
         start.learn_limit = self.learn_limit && !by_limit;
+        start.doubtful = crash.hits < crash.tries;
         if self.no_cache {
             start.cache = Caching::Configuration;
         }

@@ -24,6 +24,8 @@ pub struct Interestingness {
     name: OsString,
     /// Whether the limit on time is learned; not where the user has set one.
     learn_limit: bool,
+    /// Whether it did not find the input interesting at first.
+    doubtful: bool,
 }
 
 impl Interestingness {
@@ -43,6 +45,7 @@ impl Interestingness {
             target,
             name: name.to_owned(),
             learn_limit: args.timeout.is_none(),
+            doubtful: false,
         })
     }
 
@@ -79,6 +82,7 @@ impl Interestingness {
             blake3: self.script.hash(),
         });
         start.learn_limit = self.learn_limit;
+        start.doubtful = self.doubtful;
         if no_cache {
             start.cache = Caching::Configuration;
         }
@@ -87,7 +91,7 @@ impl Interestingness {
 
     /// Finds out whether the input is interesting, before anything is written.
     pub fn baseline(
-        &self,
+        &mut self,
         oracle: &mut TestOracle,
         input: &[u8],
         path: &Path,
@@ -100,6 +104,7 @@ impl Interestingness {
                 .map_err(|error| explain(error, self.script.path()))?
                 .outcome;
             if outcome == Outcome::Fail {
+                self.doubtful = tries > 1;
                 return Ok(());
             }
             let cut_off = matches!(oracle.last_ended(), Some(Ended::Timeout));

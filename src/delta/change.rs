@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use super::pieces::lines;
 use super::subsequence::longest;
-use super::units::lines;
 
 /// Texts of at most this many bytes are compared byte by byte as a whole.
 const BYTE_BY_BYTE: usize = 64 * 1024;

@@ -63,13 +63,14 @@ mod hints;
 mod monotony;
 mod outcome;
 mod passes;
+mod pieces;
 mod predictor;
 mod search;
 mod sequence;
 mod split;
 mod subsequence;
 mod tester;
-mod units;
+
 mod verdict;
 
 pub use self::dd::{Dd, Mode};
@@ -90,10 +91,10 @@ pub use hints::{Comparison, Hints};
 pub use monotony::Monotony;
 pub use outcome::Outcome;
 pub use passes::{Full, Subset};
+pub use pieces::{lines, tokens};
 pub use predictor::{Order, Predictor, Requires};
 pub use search::Search;
 pub use sequence::{dd, ddmin, minimize};
 pub use split::part;
 pub use tester::{Answered, Tally, Tester};
-pub use units::{lines, tokens};
 pub use verdict::Verdict;

@@ -3,59 +3,16 @@
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
-use super::driver::micros;
+use super::contradiction::Contradictions;
 use super::log::{Base64, ContentHash, Phase, ReduceLine, Source, TestLine, What};
 use super::question::Manner;
-use super::{Answer, Certificate, Counts, CutOff, Kind, Process, ProofRef, SlipKeys};
+use super::reply::Reply;
+use super::{Certificate, Counts, CutOff, Kind, Process, ProofRef};
 use crate::delta::{Cache, Caching, Candidate, Config, Edit, Hit, Outcome, Rule, Seen};
 
 /// Bytes hashed at most while looking for proofs among the tests of earlier bests; beyond it what
 /// is not known from the tests of the last best counts as not proven.
 pub(super) const MOST_HASHED: usize = 1 << 28;
-
-/// The answer to a test, as it is logged.
-#[derive(Clone, Debug)]
-pub(super) struct Reply {
-    pub outcome: Outcome,
-    pub source: Source,
-    pub us: u64,
-    pub cut_off: Option<CutOff>,
-    pub process: Process,
-    pub slip: Option<SlipKeys>,
-    /// What an observed run compared.
-    pub comparisons: Option<Vec<(Base64, Base64)>>,
-    pub log_input: bool,
-}
-
-impl Reply {
-    /// The answer that a logged test holds.
-    pub fn of(line: &TestLine) -> Reply {
-        Reply {
-            outcome: line.outcome,
-            source: line.source,
-            us: line.us,
-            cut_off: line.cut_off,
-            process: line.process,
-            slip: line.slip,
-            comparisons: line.comparisons.clone(),
-            log_input: line.input.is_some(),
-        }
-    }
-
-    /// What an oracle answered.
-    pub fn from_answer(source: Source, answer: &Answer, log_input: bool) -> Reply {
-        Reply {
-            source,
-            log_input,
-            outcome: answer.outcome,
-            us: micros(answer.cost),
-            cut_off: answer.cut_off,
-            process: answer.process,
-            slip: answer.slip.as_ref().map(|slip| slip.keys),
-            comparisons: None,
-        }
-    }
-}
 
 /// A candidate that waits for its answer. Its text is `Course::text`.
 #[derive(Clone, Debug)]
@@ -82,6 +39,7 @@ pub(super) struct Course {
     unproven: HashSet<ContentHash>,
     /// Tests of the current best without one byte, by the byte's position.
     singles: BTreeMap<usize, u64>,
+    contradictions: Contradictions,
     tests: u64,
     pub counts: Counts,
 }
@@ -98,6 +56,7 @@ impl Course {
             cache: Cache::new(caching),
             unproven: HashSet::new(),
             singles: BTreeMap::new(),
+            contradictions: Contradictions::default(),
             tests: 0,
             counts: Counts::default(),
         }
@@ -224,6 +183,7 @@ impl Course {
         let i = self.tests;
         self.tests += 1;
         self.count(reply.source, asked.hit);
+        self.compare(&asked, reply);
         let seen = Seen {
             outcome: reply.outcome,
             test: Some(i),
@@ -259,6 +219,27 @@ impl Course {
             self.singles.insert(position, i);
         }
         None
+    }
+
+    /// Compares a run with what is known of its text.
+    fn compare(&mut self, asked: &Asked, reply: &Reply) {
+        let own = reply.source == Source::Run && reply.process.is_own();
+        if !own || reply.cut_off == Some(CutOff::Time) {
+            return;
+        }
+        let text = asked.hash.text_id();
+        let before = match self.text == self.best {
+            true => Some(Outcome::Fail),
+            false => self.cache.seen(text).map(|seen| seen.outcome),
+        };
+        let before = before.filter(|_| !self.unproven.contains(&asked.hash));
+        let kind = kind_of(&asked.candidate.edit);
+        self.contradictions.note(text, kind, reply.outcome, before);
+    }
+
+    /// Whether a text failed once, and once did not.
+    pub fn is_contradicted(&self) -> bool {
+        self.contradictions.found()
     }
 
     /// Whether a candidate that failed is the new best. What was made of the best always is; what

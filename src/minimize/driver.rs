@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use super::course::Reply;
 use super::judge::{Alone, Judge};
 use super::log::{Base64, CheckLine, Line, LogError, Source, What};
 use super::options::CallbackError;
 use super::progress::{Progress, Want};
+use super::reply::Reply;
 use super::{
     Answer, Journal, MinimizeError, Minimized, Options, Oracle, OracleError, Slip, SlipKeys,
 };

@@ -12,6 +12,7 @@
 mod call;
 mod call_oracle;
 mod certificate;
+mod contradiction;
 mod counts;
 mod course;
 mod crash_oracle;
@@ -32,6 +33,7 @@ mod progress;
 mod question;
 mod record;
 mod replay;
+mod reply;
 mod script;
 mod searches;
 mod standing;

@@ -38,7 +38,11 @@ pub(super) fn crash(
 }
 
 /// Whether the failing input is interesting; inverted, the passing one.
-pub(super) fn test(sought: &Sought, invert: bool, test: &Interestingness) -> Result<(), Failure> {
+pub(super) fn test(
+    sought: &Sought,
+    invert: bool,
+    test: &mut Interestingness,
+) -> Result<(), Failure> {
     let mut oracle = test.oracle()?;
     let failing = &sought.failing;
     if !invert {

@@ -129,11 +129,11 @@ fn judge(
     output: &Output,
 ) -> Result<Judge, Failure> {
     if let Some(script) = &args.test {
-        let test = Interestingness::find(script, &args.target, &sought.failing.path)?;
+        let mut test = Interestingness::find(script, &args.target, &sought.failing.path)?;
         if matches!(place, Place::Directory(_)) {
             return Err(no_group());
         }
-        baseline::test(sought, args.invert, &test)?;
+        baseline::test(sought, args.invert, &mut test)?;
         return Ok(Judge::Test(test.with_fixed_time()));
     }
     let target = args.target.target()?;

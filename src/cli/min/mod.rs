@@ -254,6 +254,7 @@ pub(in crate::cli) fn baseline(
                 let absolute = path.and_then(|path| std::path::absolute(path).ok());
                 return Ok(Crash {
                     found: absolute.map(|path| Found::File { path }),
+                    tries: runs + crash.tries,
                     ..*crash
                 });
             }

@@ -18,7 +18,7 @@ pub(super) fn minimize_by(
     input: &[u8],
     shown: &Shown<'_>,
 ) -> Result<(Finished, MinRecord), Failure> {
-    let test = Interestingness::find(script, &args.target, path)?;
+    let mut test = Interestingness::find(script, &args.target, path)?;
     let place = args.place()?;
     let Place::File { results, log } = &place else {
         return Err(no_group());

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use super::progress::{Progress, Want};
 use super::{Isolated, Side, Subject};
-use crate::minimize::course::Reply;
 use crate::minimize::driver::{check_line, not_kept};
 use crate::minimize::log::{Line, LogError, Source, What};
+use crate::minimize::reply::Reply;
 use crate::minimize::{
     Answer, CallbackError, Journal, Kind, MinimizeError, Options, Oracle, Slip, SlipKeys,
 };

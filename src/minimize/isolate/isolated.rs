@@ -12,6 +12,8 @@ pub enum IsolationWarning {
     FlakyFailing,
     /// The passing end did not pass in every one of its confirmations; no claim is made.
     NotPassing,
+    /// A text failed in one run, and did not in another; no claim is made.
+    Contradicted,
     /// Outcomes between the two ends are UNRESOLVED, so that several deltas are left: this many.
     Unresolved(u64),
     /// Single deltas whose test proves nothing, so that no claim is made: this many.
@@ -28,6 +30,9 @@ impl std::fmt::Display for IsolationWarning {
             IsolationWarning::NotPassing => f.write_str(
                 "the passing end does not pass every time; it may be unresolved from the start",
             ),
+            IsolationWarning::Contradicted => {
+                f.write_str("the same text failed in one run and not in another")
+            }
             IsolationWarning::Unresolved(deltas) => write!(
                 f,
                 "the difference is not one delta but {deltas}: what lies between is unresolved"

@@ -6,12 +6,12 @@ use super::Subject;
 use super::sides::{Asked, Side, Sides, kept, refuted_by};
 use super::start::record_of;
 use crate::delta::{Config, Dd, Outcome, Rule, Search};
-use crate::minimize::course::Reply;
 use crate::minimize::log::{
     CheckLine, EndLine, Goal, Line, LogError, Phase, ReduceLine, Source, StartLine, TestLine, What,
 };
 use crate::minimize::progress::{agree, follows};
-use crate::minimize::steadiness::AGREEING;
+use crate::minimize::reply::Reply;
+use crate::minimize::steadiness::{AGREEING, agreeing};
 use crate::minimize::{MinimizeError, Rate, SlipKeys};
 
 /// Where it stands.
@@ -57,6 +57,8 @@ pub(super) struct Progress {
     moved: Option<(Side, ReduceLine)>,
     /// What is still to be proven, the next one last.
     open: Option<Vec<(Rule, Config)>>,
+    /// So many runs of the failing input are made first.
+    agreeing: u64,
     baseline: Rate,
     confirmed_passing: Rate,
     confirmed_failing: Rate,
@@ -78,6 +80,7 @@ impl Progress {
             stage: Stage::Baseline,
             moved: None,
             open: None,
+            agreeing: agreeing(start.doubtful),
             baseline: Rate::default(),
             confirmed_passing: Rate::default(),
             confirmed_failing: Rate::default(),
@@ -232,7 +235,7 @@ impl Progress {
         let passed = check.outcome == Outcome::Pass;
         match (self.stage, check.what) {
             (Stage::Baseline, What::Baseline) => {
-                if tried(&mut self.baseline, failed) {
+                if tried(&mut self.baseline, failed, self.agreeing) {
                     self.stage = match self.baseline.hits {
                         0 => Stage::NotFailing(check.outcome),
                         _ => Stage::Axiom,
@@ -250,12 +253,12 @@ impl Progress {
                 };
             }
             (Stage::Confirm(Side::Failing), What::Confirm) => {
-                if tried(&mut self.confirmed_failing, failed) {
+                if tried(&mut self.confirmed_failing, failed, AGREEING) {
                     self.stage = Stage::Confirm(Side::Passing);
                 }
             }
             (Stage::Confirm(Side::Passing), What::Confirm) => {
-                if tried(&mut self.confirmed_passing, passed) {
+                if tried(&mut self.confirmed_passing, passed, AGREEING) {
                     self.stage = Stage::End;
                 }
             }
@@ -339,8 +342,8 @@ impl Progress {
 }
 
 /// Counts a try; gives whether it was the last.
-fn tried(rate: &mut Rate, hit: bool) -> bool {
+fn tried(rate: &mut Rate, hit: bool, of: u64) -> bool {
     rate.tries += 1;
     rate.hits += u64::from(hit);
-    rate.tries == AGREEING
+    rate.tries == of
 }

@@ -7,10 +7,11 @@ use crate::delta::{
     Cache, Caching, Candidate, Config, ConfigId, Edit, Hit, Monotony, Order, Outcome, Predictor,
     Rule, Seen, TextId,
 };
-use crate::minimize::course::{MOST_HASHED, Reply};
+use crate::minimize::course::MOST_HASHED;
 use crate::minimize::log::{
     Base64, ContentHash, DifferenceRecord, EditRecord, Goal, Phase, Source, TestLine, What,
 };
+use crate::minimize::reply::Reply;
 use crate::minimize::{Counts, CutOff, Process, ProofRef};
 
 /// One end of a difference.
@@ -63,6 +64,8 @@ pub(super) struct Sides {
     /// Outcomes from processes of their own, not cut off in time.
     sure: HashMap<TextId, Sure>,
     texts: HashMap<ConfigId, TextId>,
+    /// A text failed in one run, and did not in another.
+    pub contradicted: bool,
     pub tests: u64,
     pub counts: Counts,
 }
@@ -87,6 +90,7 @@ impl Sides {
             predictors,
             sure: HashMap::new(),
             texts: HashMap::new(),
+            contradicted: false,
             tests: 0,
             counts: Counts::default(),
         }
@@ -138,7 +142,10 @@ impl Sides {
 
     fn be_sure(&mut self, text: TextId, outcome: Outcome, proof: ProofRef) {
         let known = self.sure.entry(text).or_insert(Some((outcome, proof)));
-        if known.is_some_and(|(before, _)| before != outcome) {
+        if let Some((before, _)) = *known
+            && before != outcome
+        {
+            self.contradicted |= [before, outcome].contains(&Outcome::Fail);
             *known = None;
         }
     }

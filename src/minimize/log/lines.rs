@@ -114,6 +114,10 @@ pub struct StartLine {
     /// 2 s; where a test decides, also 10 times the greatest `us`. `limits` hold until then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub learn_limit: bool,
+    /// Whether the input did not fail in a run before this line: five `baseline` checks have to
+    /// agree then, instead of three.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub doubtful: bool,
     /// The interestingness test that decides, where one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<TestRecord>,
@@ -151,6 +155,7 @@ impl StartLine {
             ddfuzz: env!("CARGO_PKG_VERSION").to_owned(),
             cache: Caching::default(),
             learn_limit: false,
+            doubtful: false,
             test: None,
             call: None,
             input: None,

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::super::course::Reply;
 use super::super::log::{Base64, CheckLine, EndLine, Line, ReduceLine, Source, TestLine, What};
+use super::super::reply::Reply;
 use super::super::steadiness::{Baseline, judge};
 use super::super::{CutOff, Process, SlipKeys};
 use super::{Progress, Stage, Votes};
@@ -50,7 +50,7 @@ impl Progress {
                 }
                 self.read = self.read.max(check.read);
                 self.slow |= check.cut_off == Some(CutOff::Time);
-                self.stage = match judge(self.baseline, self.slow) {
+                self.stage = match judge(self.baseline, self.slow, self.agreeing) {
                     Baseline::Open => Stage::Baseline,
                     Baseline::Never => Stage::NotFailing(check.outcome),
                     Baseline::Fails { votes } => {

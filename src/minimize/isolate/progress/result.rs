@@ -7,14 +7,15 @@ use crate::minimize::log::{ContentHash, EndLine, Goal, PassingEnd};
 use crate::minimize::{Claim, Proved, Rate};
 
 impl Progress {
-    /// Whether the ends were what they should be in every run that was made to see it.
+    /// Whether the ends were what they should be in every run that was made to see it, and no text
+    /// ended in two ways.
     fn is_reproducible(&self) -> bool {
         let rates = [
             self.baseline,
             self.confirmed_failing,
             self.confirmed_passing,
         ];
-        rates.iter().all(|rate| rate.hits == rate.tries)
+        !self.sides.contradicted && rates.iter().all(|rate| rate.hits == rate.tries)
     }
 
     /// The last line. A claim is made only where all is proven and the ends are reproducible.
@@ -60,6 +61,7 @@ impl Progress {
                 IsolationWarning::FlakyFailing,
             ),
             (flaky(self.confirmed_passing), IsolationWarning::NotPassing),
+            (self.sides.contradicted, IsolationWarning::Contradicted),
             (
                 isolates && deltas_left > 1 && open == 0,
                 IsolationWarning::Unresolved(deltas_left),

@@ -1,4 +1,4 @@
-//! Units of a text: what can be left out of it.
+//! The pieces of a text that can be left out of it: lines, tokens.
 //!
 //! Bytes and characters need no help: a slice is a sequence of its items. Neither do arguments,
 //! environment variables and list items.
