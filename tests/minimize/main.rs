@@ -16,6 +16,7 @@ mod failures;
 mod flaky;
 mod hints;
 mod isolate;
+mod isolate_budget;
 mod isolate_laws;
 mod journal;
 mod larger_budget;

@@ -19,7 +19,7 @@ pub(super) enum Judge {
         crash: Box<Crash>,
     },
     /// A test.
-    Test(Interestingness),
+    Test(Box<Interestingness>),
 }
 
 impl Judge {

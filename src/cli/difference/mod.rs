@@ -134,7 +134,7 @@ fn judge(
             return Err(no_group());
         }
         baseline::test(sought, args.invert, &mut test)?;
-        return Ok(Judge::Test(test.with_fixed_time()));
+        return Ok(Judge::Test(Box::new(test.with_fixed_time())));
     }
     let target = args.target.target()?;
     let way = args.target.probe(&target, output)?.executor.way();
