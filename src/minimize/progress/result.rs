@@ -6,7 +6,8 @@ use super::Progress;
 
 impl Progress {
     /// The last line. A claim is made only where every try of the input and the result failed, and
-    /// no text ended in two ways; nothing is proven of a flaky input: what did not fail in some runs is likely not to.
+    /// no text ended in two ways; nothing is proven of a flaky input: what did not fail in some
+    /// runs is likely not to.
     pub(super) fn end_line(&self) -> EndLine {
         let certificate = self.course.certificate();
         let best = self.course.best();
