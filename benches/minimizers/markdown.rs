@@ -5,21 +5,34 @@ use crate::options::Options;
 use crate::row::{Measured, Row, Standing, keeps_promise};
 use crate::table::time;
 
+/// The page's head.
+const HEAD: &str = "\
+# Minimizers side by side
+
+Written by `cargo bench --bench minimizers -- --markdown docs/src/minimizers.md`; [Benchmarks](benchmarks.md) says what is
+measured, and what the words mean. Cells are tests → bytes of the result.
+
+";
+
 /// The tables of all sets.
 pub fn page(sets: &[(Set, Vec<Measured>)], options: &Options) -> String {
-    let mut text = String::new();
-    for (set, all) in sets {
-        text.push_str(&format!("### The {} cases\n\n", set.name()));
-        text.push_str(&tests(all));
-        text.push_str("\n<details><summary>Wall and CPU time</summary>\n\n");
-        text.push_str(&times(all));
-        text.push_str("\n</details>\n\n");
-    }
+    let mut text = HEAD.to_owned();
     text.push_str(&format!(
-        "A tool was ended after {} s on a case.\n",
+        "A tool was ended after {} s on a case.\n\n",
         options.limit.as_secs()
     ));
-    text
+    for (set, all) in sets {
+        text.push_str(&format!("## The {} cases\n\n", set.name()));
+        text.push_str(&tests(all));
+        text.push_str(&format!(
+            "\n### Wall / CPU time of the {} cases\n\n",
+            set.name()
+        ));
+        text.push_str(&times(all));
+        text.push('\n');
+    }
+    text.truncate(text.trim_end().len());
+    text + "\n"
 }
 
 /// The names of all tools, in the order they ran in.
@@ -82,6 +95,9 @@ fn cell(measured: &Measured, row: &Row) -> String {
             false => "–".to_owned(),
         };
     };
+    if row.note.is_some() {
+        return "failed".to_owned();
+    }
     let standing = match standing {
         Standing::Minimal { proved: true } => " proved",
         Standing::Minimal { proved: false } => " minimal",
