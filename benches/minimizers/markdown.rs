@@ -70,10 +70,11 @@ fn tests(all: &[Measured]) -> String {
     for measured in all {
         let case = &measured.case;
         let bounds = measured.bounds();
-        let promised = family(case.family).map_or(String::new(), |family| match family.subset {
-            Some(subset) => format!("{} / {subset}", family.full),
-            None => format!("{} / –", family.full),
-        });
+        let figure = |search| {
+            let promised = family(case.family).and_then(|family| family.promised(search));
+            promised.map_or("–".to_owned(), |tests| tests.to_string())
+        };
+        let promised = format!("{} / {}", figure("full"), figure("subset"));
         let mut cells = vec![
             case.name(),
             case.input.len().to_string(),

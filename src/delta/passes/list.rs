@@ -130,9 +130,7 @@ impl<'a> List<'a> {
         if left < 2 {
             return ends;
         }
-        if self.units.alike_from(self.work, left - 1) == 0 {
-            // One run of equal units, whose last one is needed.
-            ends.front = left;
+        if self.is_one_run(&mut ends) {
             return ends;
         }
         let first = match left > MANY {
@@ -143,7 +141,18 @@ impl<'a> List<'a> {
             Some(stand) => self.cluster(stand).await,
             None => 1,
         };
+        self.is_one_run(&mut ends);
         ends
+    }
+
+    /// Whether all units left are alike, so that all are needed because the last one is.
+    fn is_one_run(&self, ends: &mut Ends) -> bool {
+        let left = self.units.len();
+        let one = left > 0 && self.units.alike_from(self.work, left - 1) == 0;
+        if one {
+            ends.front = left;
+        }
+        one
     }
 
     async fn shortest_prefix(&mut self, total: usize) {
