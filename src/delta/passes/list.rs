@@ -215,7 +215,12 @@ impl<'a> List<'a> {
     /// Sweeps over all between the needed ends.
     pub async fn sweep(&mut self, ends: Ends) {
         let to = self.units.len().saturating_sub(ends.back);
-        self.sweep_range(ends.front..to).await;
+        // With the last unit its like in front of it are needed.
+        let to = match ends.back {
+            0 => to,
+            _ => self.units.alike_from(self.work, to),
+        };
+        self.sweep_range(ends.front..to.max(ends.front)).await;
     }
 
     /// Deletes blocks of `range` from its end to its front, each as long as recent gaps between
