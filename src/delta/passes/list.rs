@@ -58,6 +58,9 @@ impl<'a> List<'a> {
     /// others go.
     pub async fn reduce(&mut self) {
         let all = 0..self.units.len();
+        if all.is_empty() {
+            return;
+        }
         if self.units.all_is_open() && self.delete(all).await.is_some() {
             return;
         }
