@@ -137,6 +137,7 @@ impl Minimizing {
         // A hang is one only by the limit that it was found with.
         let by_limit = matches!(crash.ended, Ended::Timeout | Ended::OutOfMemory);
         start.learn_limit = self.learn_limit && !by_limit;
+        start.doubtful = crash.hits < crash.tries;
         if self.no_cache {
             start.cache = Caching::Configuration;
         }
@@ -175,13 +176,33 @@ impl Minimizing {
         let start = journal.start().clone();
         let mut options = Options {
             on_reduce: Box::new(|best| lock(store).write_minimized(id, best).map_err(Into::into)),
-            on_slip: file_slips(store, id),
+            on_slip: Minimizing::file_slips(store, id),
             ..options
         };
         let minimized = self.minimize(&input, &entry.crash, &mut journal, &mut options)?;
         drop(options);
         self.keep(store, id, &minimized)?;
         Ok(Finished { start, minimized })
+    }
+
+    /// Files what a minimization slips into: every new (major, minor) of it, whatever the store
+    /// holds by then, so that what is stored does not depend on when.
+    pub fn file_slips<'a>(store: &'a Mutex<Store>, id: &'a EntryId) -> OnSlip<'a> {
+        Box::new(move |slip, test| {
+            let Some(crash) = &slip.crash else {
+                return Ok(());
+            };
+            let found = Found::Slip {
+                of: id.hash().to_owned(),
+                test,
+            };
+            let crash = Crash {
+                found: Some(found),
+                ..(**crash).clone()
+            };
+            lock(store).file(Kind::Crash, &crash, &slip.input)?;
+            Ok(())
+        })
     }
 
     /// Ends the minimization of an entry whose crash is not seen again, with what there is.
@@ -225,26 +246,6 @@ fn entry_of(store: &Store, id: &EntryId) -> Result<Entry, StoreError> {
         path: id.folder(store.reader().root()),
     };
     store.reader().entry(id)?.ok_or_else(missing)
-}
-
-/// Files what a minimization slips into: every new (major, minor) of it, whatever the store
-/// holds by then, so that what is stored does not depend on when.
-fn file_slips<'a>(store: &'a Mutex<Store>, id: &'a EntryId) -> OnSlip<'a> {
-    Box::new(move |slip, test| {
-        let Some(crash) = &slip.crash else {
-            return Ok(());
-        };
-        let found = Found::Slip {
-            of: id.hash().to_owned(),
-            test,
-        };
-        let crash = Crash {
-            found: Some(found),
-            ..(**crash).clone()
-        };
-        lock(store).file(Kind::Crash, &crash, &slip.input)?;
-        Ok(())
-    })
 }
 
 /// The record of how a minimization ended.

@@ -50,6 +50,11 @@ impl Failure {
         .path(path)
     }
 
+    /// Its kind, as scripts read it.
+    pub fn kind(&self) -> &str {
+        &self.report.error.kind
+    }
+
     /// Names the path concerned, also in a message that does not do so itself.
     pub fn path(mut self, path: &Path) -> Failure {
         let error = &mut self.report.error;
@@ -173,6 +178,12 @@ impl From<MinimizeError> for Failure {
             MinimizeError::Alternating { .. } => {
                 Failure::new(Exit::Baseline, "not-reproducible", &error).hint(
                     "make the test say the same of the same input, whatever it was asked before",
+                )
+            }
+            MinimizeError::NotPassing { .. } => {
+                Failure::new(Exit::Baseline, "not-passing", &error).hint(
+                    "`ddfuzz diff PASSING FAILING` begins with a passing input of your own; --invert \
+                     asks what prevents the failure",
                 )
             }
             MinimizeError::Interrupted { .. } => {

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::min::show_call;
 use super::oracles;
 use super::target::TargetArgs;
-use super::{Exit, Failure, Output, log_show};
+use super::{Exit, Failure, Output, difference, log_show};
 use crate::files::atomic;
 use crate::minimize::log::{ContentHash, Log, LogError, Part, StartLine, schema};
 use crate::minimize::{Claim, Counts, Proved, Replayed, replay, verify};
@@ -62,6 +62,8 @@ struct LogArgs {
     /// The input that was minimized [default: `original` beside the log, else the path in the log]
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
+    #[command(flatten)]
+    passing: difference::PassingArgs,
 }
 
 /// Runs the command.
@@ -121,7 +123,8 @@ impl LogArgs {
         let recorded = start.input.as_ref().map(|path| PathBuf::from(&path.0));
         let path = match (&self.input, recorded) {
             (Some(path), _) => path.clone(),
-            (None, _) if beside.is_file() => beside,
+            // Inverted, the original is the other input.
+            (None, _) if beside.is_file() && !difference::is_inverted(start) => beside,
             (None, Some(path)) => path,
             (None, None) => {
                 return Err(Failure::usage("the log does not say where its input is")
@@ -163,6 +166,10 @@ struct Rebuilt {
 fn rebuild(args: &LogArgs, out: Option<&Path>, output: &Output) -> Result<Exit, Failure> {
     let (log, start) = read(&args.log, Exit::Found)?;
     let input = args.read_input(&start)?;
+    if let Some(asked) = difference::Subcommand::of(&args.log, &log, &start, &args.passing, &input)
+    {
+        return difference::rebuild(&asked, out, output);
+    }
     let replayed: Replayed =
         replay(&input, &log).map_err(|error| Failure::from(error).path(&args.log))?;
     let target = oracles::call_of(&start).and_then(|call| call.target(&replayed.text));
@@ -230,6 +237,10 @@ fn prove(
         args.input.as_deref(),
         output,
     )?;
+    if let Some(asked) = difference::Subcommand::of(&args.log, &log, &start, &args.passing, &input)
+    {
+        return difference::prove(&asked, oracle, output);
+    }
     let verified = verify(&input, &log, &mut *oracle, |_| ())
         .map_err(|error| Failure::of_verifying(error, &args.log))?;
     let proven = Proven {

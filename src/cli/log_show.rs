@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::log::read;
-use super::min::place::is_same_file;
+use super::results::is_same_file;
 use super::{Exit, Failure, Output, ui};
 use crate::files::atomic;
 use crate::minimize::Claim;

@@ -4,6 +4,7 @@
 //! `indicatif` (the progress line, in [`ui`]).
 
 mod amounts;
+mod difference;
 mod exit;
 mod failure;
 mod log;
@@ -12,9 +13,12 @@ mod merge;
 mod min;
 mod oracles;
 mod output;
+mod results;
 mod run;
+mod script;
 mod show;
 mod signals;
+mod slips;
 mod target;
 mod triage;
 pub mod ui;
@@ -47,6 +51,8 @@ const EXAMPLE: &str = "Example:\n  ddfuzz run --target ul --time 10s\n\n\
 enum Command {
     Run(run::Args),
     Min(min::Args),
+    Diff(difference::diff::Args),
+    Max(difference::max::Args),
     Triage(triage::Args),
     Log(log::Args),
     Show(show::Args),
@@ -63,6 +69,8 @@ pub fn main() -> ExitCode {
     let done = match cli.command {
         Command::Run(args) => run::run(args, &output),
         Command::Min(args) => min::run(args, &output),
+        Command::Diff(args) => difference::diff::run(args, &output),
+        Command::Max(args) => difference::max::run(args, &output),
         Command::Triage(args) => triage::run(args, &output),
         Command::Log(args) => log::run(args, &output),
         Command::Show(args) => show::run(args, &output),

@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::min::phase::oracle_of_call;
-use super::min::script;
 use super::target::TargetArgs;
-use super::{Exit, Failure, Output};
+use super::{Exit, Failure, Output, script};
 use crate::campaign::Minimizing;
 use crate::exec::Target;
 use crate::minimize::log::{ContentHash, KeyRecord, StartLine, TestRecord};

@@ -25,6 +25,10 @@
 //! [`DeltaDebugger`] takes a function that panics and its arguments, and says what part of them
 //! makes it panic.
 //!
+//! # Units
+//! The units of a sequence are its items: bytes, characters, [`lines`], [`tokens`], arguments,
+//! environment variables. The [`changes`] between two texts are units too.
+//!
 //! # Searches
 //! | search | what it does | after |
 //! |---|---|---|
@@ -45,6 +49,7 @@ mod arguments;
 mod axiom;
 mod cache;
 mod candidate;
+mod change;
 mod config;
 mod dd;
 mod dd_1999;
@@ -58,11 +63,14 @@ mod hints;
 mod monotony;
 mod outcome;
 mod passes;
+mod pieces;
 mod predictor;
 mod search;
 mod sequence;
 mod split;
+mod subsequence;
 mod tester;
+
 mod verdict;
 
 pub use self::dd::{Dd, Mode};
@@ -72,6 +80,7 @@ pub use arguments::Arguments;
 pub use axiom::{AxiomError, NotFailing, NotPassing};
 pub use cache::{Cache, Caching, Hit, Seen, TextId};
 pub use candidate::{Candidate, Edit, Replacement, Rule};
+pub use change::{Change, apply, changes};
 pub use config::{Config, ConfigId};
 pub use dd_1999::Dd1999;
 pub use dd_plus::DdPlus;
@@ -82,6 +91,7 @@ pub use hints::{Comparison, Hints};
 pub use monotony::Monotony;
 pub use outcome::Outcome;
 pub use passes::{Full, Subset};
+pub use pieces::{lines, tokens};
 pub use predictor::{Order, Predictor, Requires};
 pub use search::Search;
 pub use sequence::{dd, ddmin, minimize};

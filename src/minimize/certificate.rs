@@ -16,6 +16,13 @@ pub enum Claim {
     /// Removing any one or two bytes makes the failure go away (A.10), proven likewise.
     #[serde(rename = "2-minimal")]
     TwoMinimal,
+    /// It passes, and with any one delta more it does not pass, proven likewise.
+    #[serde(rename = "1-maximal")]
+    OneMaximal,
+    /// One end passes and the other fails, and no single delta of their difference can be added to
+    /// the one keeping PASS or taken from the other keeping FAIL (A.15), proven likewise.
+    #[serde(rename = "1-minimal-difference")]
+    OneMinimalDifference,
     /// It fails and is the smallest found; nothing more is proven.
     #[serde(rename = "best-so-far")]
     BestSoFar,
@@ -26,6 +33,8 @@ impl std::fmt::Display for Claim {
         f.pad(match self {
             Claim::OneMinimal => "1-minimal",
             Claim::TwoMinimal => "2-minimal",
+            Claim::OneMaximal => "1-maximal",
+            Claim::OneMinimalDifference => "1-minimal-difference",
             Claim::BestSoFar => "best-so-far",
         })
     }

@@ -3,28 +3,16 @@
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
+use super::contradiction::Contradictions;
 use super::log::{Base64, ContentHash, Phase, ReduceLine, Source, TestLine, What};
 use super::question::Manner;
-use super::{Certificate, Counts, CutOff, Kind, Process, ProofRef, SlipKeys};
+use super::reply::Reply;
+use super::{Certificate, Counts, CutOff, Kind, Process, ProofRef};
 use crate::delta::{Cache, Caching, Candidate, Config, Edit, Hit, Outcome, Rule, Seen};
 
 /// Bytes hashed at most while looking for proofs among the tests of earlier bests; beyond it what
 /// is not known from the tests of the last best counts as not proven.
-const MOST_HASHED: usize = 1 << 28;
-
-/// The answer to a test, as it is logged.
-#[derive(Clone, Debug)]
-pub(super) struct Reply {
-    pub outcome: Outcome,
-    pub source: Source,
-    pub us: u64,
-    pub cut_off: Option<CutOff>,
-    pub process: Process,
-    pub slip: Option<SlipKeys>,
-    /// What an observed run compared.
-    pub comparisons: Option<Vec<(Base64, Base64)>>,
-    pub log_input: bool,
-}
+pub(super) const MOST_HASHED: usize = 1 << 28;
 
 /// A candidate that waits for its answer. Its text is `Course::text`.
 #[derive(Clone, Debug)]
@@ -51,6 +39,7 @@ pub(super) struct Course {
     unproven: HashSet<ContentHash>,
     /// Tests of the current best without one byte, by the byte's position.
     singles: BTreeMap<usize, u64>,
+    contradictions: Contradictions,
     tests: u64,
     pub counts: Counts,
 }
@@ -67,6 +56,7 @@ impl Course {
             cache: Cache::new(caching),
             unproven: HashSet::new(),
             singles: BTreeMap::new(),
+            contradictions: Contradictions::default(),
             tests: 0,
             counts: Counts::default(),
         }
@@ -193,6 +183,7 @@ impl Course {
         let i = self.tests;
         self.tests += 1;
         self.count(reply.source, asked.hit);
+        self.compare(&asked, reply);
         let seen = Seen {
             outcome: reply.outcome,
             test: Some(i),
@@ -228,6 +219,27 @@ impl Course {
             self.singles.insert(position, i);
         }
         None
+    }
+
+    /// Compares a run with what is known of its text.
+    fn compare(&mut self, asked: &Asked, reply: &Reply) {
+        let own = reply.source == Source::Run && reply.process.is_own();
+        if !own || reply.cut_off == Some(CutOff::Time) {
+            return;
+        }
+        let text = asked.hash.text_id();
+        let before = match self.text == self.best {
+            true => Some(Outcome::Fail),
+            false => self.cache.seen(text).map(|seen| seen.outcome),
+        };
+        let before = before.filter(|_| !self.unproven.contains(&asked.hash));
+        let kind = kind_of(&asked.candidate.edit);
+        self.contradictions.note(text, kind, reply.outcome, before);
+    }
+
+    /// Whether a text failed once, and once did not.
+    pub fn is_contradicted(&self) -> bool {
+        self.contradictions.found()
     }
 
     /// Whether a candidate that failed is the new best. What was made of the best always is; what

@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use super::course::Reply;
 use super::judge::{Alone, Judge};
 use super::log::{Base64, CheckLine, Line, LogError, Source, What};
 use super::options::CallbackError;
 use super::progress::{Progress, Want};
+use super::reply::Reply;
 use super::{
     Answer, Journal, MinimizeError, Minimized, Options, Oracle, OracleError, Slip, SlipKeys,
 };
@@ -210,14 +210,8 @@ impl Driver<'_, '_> {
     fn test_line(&self, source: Source, answer: Answer, hints: &Hints) -> Option<Line> {
         let asked = self.progress.course().asked()?;
         let reply = Reply {
-            outcome: answer.outcome,
-            source,
-            us: micros(answer.cost),
-            cut_off: answer.cut_off,
-            process: answer.process,
-            slip: answer.slip.map(|slip| slip.keys),
             comparisons: asked.is_observed().then(|| logged(hints)),
-            log_input: self.options.log_inputs,
+            ..Reply::from_answer(source, &answer, self.options.log_inputs)
         };
         self.progress.test_line(&reply).map(Line::Test)
     }
@@ -299,7 +293,7 @@ fn gives_new_best(line: &Line) -> bool {
     }
 }
 
-fn check_line(what: What, answer: &Answer) -> Line {
+pub(super) fn check_line(what: What, answer: &Answer) -> Line {
     Line::Check(CheckLine {
         what,
         outcome: answer.outcome,
@@ -323,10 +317,10 @@ fn logged(hints: &Hints) -> Vec<(Base64, Base64)> {
     pairs.collect()
 }
 
-fn micros(cost: Duration) -> u64 {
+pub(super) fn micros(cost: Duration) -> u64 {
     cost.as_micros().try_into().unwrap_or(u64::MAX)
 }
 
-fn not_kept(what: &'static str) -> impl FnOnce(CallbackError) -> MinimizeError {
+pub(super) fn not_kept(what: &'static str) -> impl FnOnce(CallbackError) -> MinimizeError {
     move |source| MinimizeError::Callback { what, source }
 }

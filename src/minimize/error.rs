@@ -27,6 +27,13 @@ pub enum MinimizeError {
         /// How often the empty input failed.
         empty: Rate,
     },
+    /// What should pass fails: the other half of the axiom does not hold, which maximizing and
+    /// isolating need.
+    #[error("{what} fails: there is no passing side to begin with")]
+    NotPassing {
+        /// What should pass: the empty input, or the passing one.
+        what: &'static str,
+    },
     /// The caller asked to stop. The state is in the log: resuming goes on from there.
     #[error("interrupted at {size} bytes after {executed} tests; the log holds the state")]
     Interrupted {

@@ -98,9 +98,18 @@ fn check_same(log: &Log, start: &StartLine) -> Result<(), LogError> {
         (logged.test != start.test, "test"),
         (logged.call != start.call, "call"),
         (logged.cache != start.cache, "cache"),
+        (!same_difference(logged, start), "difference"),
     ];
     match differences.into_iter().find(|(differs, _)| *differs) {
         Some((_, what)) => Err(LogError::Mismatch { what }),
         None => Ok(()),
+    }
+}
+
+/// Whether both are of the same `diff` or `max`, or of none.
+fn same_difference(logged: &StartLine, start: &StartLine) -> bool {
+    match (&logged.difference, &start.difference) {
+        (Some(one), Some(other)) => one.same_search(other),
+        (one, other) => one.is_none() && other.is_none(),
     }
 }

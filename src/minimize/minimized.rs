@@ -21,6 +21,8 @@ pub enum Warning {
         /// How often it did.
         rate: Rate,
     },
+    /// A text failed in one run, and did not in another; no claim is made.
+    Contradicted,
 }
 
 impl std::fmt::Display for Warning {
@@ -36,6 +38,9 @@ impl std::fmt::Display for Warning {
             Warning::FlakyResult { rate } => write!(
                 f,
                 "the result does not fail every time, but in {rate}; nothing is claimed"
+            ),
+            Warning::Contradicted => f.write_str(
+                "the same text failed in one run and not in another; nothing is claimed",
             ),
         }
     }

@@ -182,3 +182,29 @@ pub trait Oracle {
         Ok(None)
     }
 }
+
+impl<O: Oracle + ?Sized> Oracle for Box<O> {
+    fn ask(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError> {
+        (**self).ask(candidate, kind)
+    }
+
+    fn ask_observed(
+        &mut self,
+        candidate: &[u8],
+        kind: Kind,
+    ) -> Result<(Answer, Hints), OracleError> {
+        (**self).ask_observed(candidate, kind)
+    }
+
+    fn ask_fresh(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError> {
+        (**self).ask_fresh(candidate, kind)
+    }
+
+    fn limit_time(&mut self, learned: TimeLimit) {
+        (**self).limit_time(learned);
+    }
+
+    fn record(&mut self, slip: &Slip) -> Result<Option<Box<Crash>>, OracleError> {
+        (**self).record(slip)
+    }
+}

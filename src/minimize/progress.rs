@@ -5,13 +5,15 @@ mod prospect;
 mod result;
 mod standing;
 
+pub(super) use feed::{agree, follows};
 pub(super) use prospect::Prospect;
 
 use std::time::Duration;
 
-use super::course::{Asked, Course, Reply, remove};
+use super::course::{Asked, Course, remove};
 use super::log::{EndLine, Line, Phase, ReduceLine, StartLine, TestLine, What};
-use super::steadiness::{AGREEING, ESTIMATING};
+use super::reply::Reply;
+use super::steadiness::{AGREEING, ESTIMATING, agreeing};
 use super::time_limit::learned;
 use super::{Rate, SlipKeys, UnknownSearch, search_by_name};
 use crate::delta::{Candidate, Outcome, Search};
@@ -91,6 +93,8 @@ pub(super) struct Progress {
     baseline: Rate,
     /// A run of the input was cut off in time.
     slow: bool,
+    /// So many runs of the input have to agree.
+    agreeing: u64,
     votes: Votes,
     /// CPU time of the slowest run of the input that failed.
     slowest: Option<Duration>,
@@ -123,6 +127,7 @@ impl Progress {
             unproven: 0,
             baseline: Rate::default(),
             slow: false,
+            agreeing: agreeing(start.doubtful),
             votes: Votes::none(1),
             slowest: None,
             slept: None,
@@ -207,7 +212,7 @@ impl Progress {
 
     /// Runs of the result.
     fn confirmations(&self) -> u64 {
-        match self.is_flaky() {
+        match self.is_flaky() || self.course.is_contradicted() {
             true => ESTIMATING,
             false => AGREEING,
         }

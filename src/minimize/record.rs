@@ -106,12 +106,6 @@ impl MinRecord {
     /// The record of a result; where output, log and slips were written is for the caller to fill
     /// in.
     pub fn new(minimized: &Minimized, start: &StartLine, wall: Duration) -> MinRecord {
-        let key = start.key.as_ref();
-        let slip = |keys: &super::SlipKeys| SlipRecord {
-            major: keys.major.short(),
-            minor: keys.minor.short(),
-            file: None,
-        };
         MinRecord {
             claim: minimized.claim,
             size_before: minimized.size_before,
@@ -119,18 +113,37 @@ impl MinRecord {
             tests: minimized.counts,
             proved: minimized.proved,
             search: start.search.clone(),
-            outcome: OutcomeRecord {
-                class: key.map(|key| key.class.clone()),
-                major: key.map(|key| key.major.short()),
-                minor: key.map(|key| key.minor.short()),
-            },
+            outcome: outcome_of(start),
             minor_after: minimized.minor_after.map(Key::short),
             rate: minimized.confirmed,
-            wall_ms: wall.as_millis().try_into().unwrap_or(u64::MAX),
+            wall_ms: wall_ms(wall),
             output: None,
             log: None,
-            slips: minimized.slips.iter().map(slip).collect(),
+            slips: minimized.slips.iter().map(slip_of).collect(),
             call: None,
         }
     }
+}
+
+/// The crash that a log holds.
+pub(super) fn outcome_of(start: &StartLine) -> OutcomeRecord {
+    let key = start.key.as_ref();
+    OutcomeRecord {
+        class: key.map(|key| key.class.clone()),
+        major: key.map(|key| key.major.short()),
+        minor: key.map(|key| key.minor.short()),
+    }
+}
+
+/// A slip whose file is not known yet.
+pub(super) fn slip_of(keys: &super::SlipKeys) -> SlipRecord {
+    SlipRecord {
+        major: keys.major.short(),
+        minor: keys.minor.short(),
+        file: None,
+    }
+}
+
+pub(super) fn wall_ms(wall: Duration) -> u64 {
+    wall.as_millis().try_into().unwrap_or(u64::MAX)
 }

@@ -8,6 +8,8 @@ use super::Rate;
 
 /// Runs of the input where all of them agree, and of a steady result.
 pub(super) const AGREEING: u64 = 3;
+/// The same of an input that did not fail once before.
+const AGREEING_IN_DOUBT: u64 = 5;
 /// Runs of an input that was not seen to fail before it counts as not failing: one that fails in
 /// three runs of ten is missed once in seventy.
 const NEVER: u64 = 12;
@@ -31,14 +33,23 @@ pub(super) enum Baseline {
     Never,
 }
 
-/// Judges the runs of the input: three where they all fail, twenty where some do, twelve where none
+/// So many runs of the input have to agree; `doubtful`: one before them did not fail.
+pub(super) fn agreeing(doubtful: bool) -> u64 {
+    match doubtful {
+        true => AGREEING_IN_DOUBT,
+        false => AGREEING,
+    }
+}
+
+/// Judges the runs of the input: `agreeing` where they all fail, twenty where some do, twelve where none
 /// does, or five where that takes long. `slow`: one of them was cut off in time.
-pub(super) fn judge(rate: Rate, slow: bool) -> Baseline {
+pub(super) fn judge(rate: Rate, slow: bool, agreeing: u64) -> Baseline {
     let never = if slow { NEVER_SLOW } else { NEVER };
     match rate {
         Rate { tries, .. } if tries < AGREEING => Baseline::Open,
         Rate { hits: 0, tries } if tries < never => Baseline::Open,
         Rate { hits: 0, .. } => Baseline::Never,
+        Rate { hits, tries } if hits == tries && tries < agreeing => Baseline::Open,
         Rate { hits, tries } if hits == tries => Baseline::Fails { votes: 1 },
         Rate { tries, .. } if tries < ESTIMATING => Baseline::Open,
         _ => Baseline::Fails { votes: votes(rate) },
@@ -46,12 +57,12 @@ pub(super) fn judge(rate: Rate, slow: bool) -> Baseline {
 }
 
 /// Runs of the input that are to come, if the next ones end as those before.
-pub(super) fn open_runs(rate: Rate, slow: bool) -> u64 {
+pub(super) fn open_runs(rate: Rate, slow: bool, agreeing: u64) -> u64 {
     let all = match rate {
-        Rate { hits: 0, tries: 0 } => AGREEING,
+        Rate { hits: 0, tries: 0 } => agreeing,
         Rate { hits: 0, .. } if slow => NEVER_SLOW,
         Rate { hits: 0, .. } => NEVER,
-        Rate { hits, tries } if hits == tries => AGREEING,
+        Rate { hits, tries } if hits == tries => agreeing,
         _ => ESTIMATING,
     };
     all.saturating_sub(rate.tries)
@@ -92,37 +103,51 @@ mod tests {
 
     #[test]
     fn an_input_that_always_fails_takes_three_runs_and_one_vote() {
-        assert_eq!(judge(rate(2, 2), false), Baseline::Open);
-        assert_eq!(judge(rate(3, 3), false), Baseline::Fails { votes: 1 });
+        assert_eq!(judge(rate(2, 2), false, AGREEING), Baseline::Open);
+        assert_eq!(
+            judge(rate(3, 3), false, AGREEING),
+            Baseline::Fails { votes: 1 }
+        );
+    }
+
+    #[test]
+    fn an_input_that_once_did_not_fail_takes_five_runs() {
+        assert_eq!(judge(rate(3, 3), false, agreeing(true)), Baseline::Open);
+        let steady = Baseline::Fails { votes: 1 };
+        assert_eq!(judge(rate(5, 5), false, agreeing(true)), steady);
+        assert_eq!(open_runs(rate(3, 3), false, agreeing(true)), 2);
     }
 
     #[test]
     fn an_input_that_never_fails_takes_twelve_runs_or_five_slow_ones() {
-        assert_eq!(judge(rate(0, 11), false), Baseline::Open);
-        assert_eq!(judge(rate(0, 12), false), Baseline::Never);
-        assert_eq!(judge(rate(0, 4), true), Baseline::Open);
-        assert_eq!(judge(rate(0, 5), true), Baseline::Never);
+        assert_eq!(judge(rate(0, 11), false, AGREEING), Baseline::Open);
+        assert_eq!(judge(rate(0, 12), false, AGREEING), Baseline::Never);
+        assert_eq!(judge(rate(0, 4), true, AGREEING), Baseline::Open);
+        assert_eq!(judge(rate(0, 5), true, AGREEING), Baseline::Never);
     }
 
     #[test]
     fn runs_that_go_on_as_they_began_are_as_many_as_foreseen() {
         for (hits, tries, slow) in [(0, 0, false), (2, 2, false), (0, 2, false), (0, 2, true)] {
-            let open = open_runs(rate(hits, tries), slow);
+            let open = open_runs(rate(hits, tries), slow, AGREEING);
             let next = |more| match hits == tries {
                 true => rate(hits + more, tries + more),
                 false => rate(0, tries + more),
             };
-            assert_eq!(judge(next(open - 1), slow), Baseline::Open);
-            assert_ne!(judge(next(open), slow), Baseline::Open);
+            assert_eq!(judge(next(open - 1), slow, AGREEING), Baseline::Open);
+            assert_ne!(judge(next(open), slow, AGREEING), Baseline::Open);
         }
-        assert_eq!(open_runs(rate(3, 5), false), 15);
+        assert_eq!(open_runs(rate(3, 5), false, AGREEING), 15);
     }
 
     #[test]
     fn a_rate_is_taken_from_twenty_runs() {
-        assert_eq!(judge(rate(2, 3), false), Baseline::Open);
-        assert_eq!(judge(rate(1, 5), true), Baseline::Open);
-        assert_eq!(judge(rate(10, 20), false), Baseline::Fails { votes: 14 });
+        assert_eq!(judge(rate(2, 3), false, AGREEING), Baseline::Open);
+        assert_eq!(judge(rate(1, 5), true, AGREEING), Baseline::Open);
+        assert_eq!(
+            judge(rate(10, 20), false, AGREEING),
+            Baseline::Fails { votes: 14 }
+        );
     }
 
     #[test]

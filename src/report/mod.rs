@@ -7,6 +7,7 @@ mod block;
 mod curve;
 pub mod hexdump;
 mod json;
+mod narrowing;
 mod shrinking;
 pub mod size;
 mod svg;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::narrowing::Narrowing;
 use super::size;
 use crate::minimize::Claim;
 use crate::minimize::log::{Line, Phase, Source, StartLine, TestLine};
@@ -17,7 +18,8 @@ pub struct Step {
     pub executed: u64,
     /// The rule that made its candidate.
     pub rule: String,
-    /// Size of the new best, in bytes; of a part of a call, in units.
+    /// Size of the new best, in bytes; of a part of a call, in units; of `max` and `diff`, the
+    /// deltas that are left.
     pub size: u64,
 }
 
@@ -54,9 +56,9 @@ pub struct Pass {
 pub struct Shrinking {
     /// Name of the search.
     pub search: String,
-    /// Whether it is a part of a call that shrank: sizes are in its units, and not in bytes.
-    pub of_call: bool,
-    /// Size of the input.
+    /// What sizes count: `byte`, `unit` of a part of a call, `edit` between two inputs.
+    pub unit: &'static str,
+    /// Size of the input; of `max` and `diff`, all deltas between the two inputs.
     pub size_before: u64,
     /// Size of the best.
     pub size_after: u64,
@@ -66,7 +68,8 @@ pub struct Shrinking {
     pub executed: u64,
     /// The reductions, in order.
     pub steps: Vec<Step>,
-    /// The executed tests, in order.
+    /// The executed tests, in order; none of `max` and `diff`, whose candidates lie between two
+    /// ends.
     pub dots: Vec<Dot>,
     /// The passes, in the order of their first test.
     pub passes: Vec<Pass>,
@@ -77,11 +80,17 @@ pub struct Shrinking {
 impl Shrinking {
     /// Reads the lines of a log behind its first.
     pub fn of<'a>(start: &StartLine, lines: impl IntoIterator<Item = &'a Line>) -> Shrinking {
+        let mut narrowing = Narrowing::of(start);
+        let size = narrowing.as_ref().map_or(start.size, Narrowing::left);
         let mut shrinking = Shrinking {
             search: start.search.clone(),
-            of_call: start.call.is_some(),
-            size_before: start.size,
-            size_after: start.size,
+            unit: match (&narrowing, &start.call) {
+                (Some(narrowing), _) => narrowing.unit,
+                (None, Some(_)) => "unit",
+                (None, None) => "byte",
+            },
+            size_before: size,
+            size_after: size,
             tests: 0,
             executed: 0,
             steps: Vec::new(),
@@ -93,11 +102,20 @@ impl Shrinking {
         for line in lines {
             shrinking.claim = None;
             match line {
-                Line::Test(test) => last = shrinking.test(test),
-                Line::Reduce(step) => shrinking.reduce(last, step.i, &step.rule, step.size),
+                Line::Test(test) => {
+                    last = shrinking.test(test, narrowing.is_none());
+                    narrowing.iter_mut().for_each(|one| one.test(test));
+                }
+                Line::Reduce(step) => {
+                    narrowing
+                        .iter_mut()
+                        .for_each(|one| one.reduce(step.i, &step.rule));
+                    let size = narrowing.as_ref().map_or(step.size, Narrowing::left);
+                    shrinking.reduce(last, step.i, &step.rule, size);
+                }
                 Line::End(end) => {
                     // The empty input has no reduction.
-                    shrinking.size_after = end.size;
+                    shrinking.size_after = narrowing.as_ref().map_or(end.size, Narrowing::left);
                     shrinking.claim = Some(end.claim);
                 }
                 Line::Start(_) | Line::Check(_) => {}
@@ -107,7 +125,7 @@ impl Shrinking {
     }
 
     /// Counts a test; gives the place of its pass.
-    fn test(&mut self, test: &TestLine) -> usize {
+    fn test(&mut self, test: &TestLine, dotted: bool) -> usize {
         let name = match (&test.pass, test.phase) {
             (_, Some(Phase::Proof)) => "proof",
             (Some(pass), None) => pass,
@@ -126,11 +144,12 @@ impl Shrinking {
         if test.source == Source::Run {
             self.executed += 1;
             self.passes[at].executed += 1;
-            self.dots.push(Dot {
+            let dot = dotted.then(|| Dot {
                 executed: self.executed,
                 size: test.size,
                 failed: test.has_failed(),
             });
+            self.dots.extend(dot);
         }
         at
     }
@@ -152,20 +171,21 @@ impl Shrinking {
         });
     }
 
-    /// What sizes count: `bytes` or `units`.
+    /// What sizes count, in the plural.
     pub fn units(&self) -> &'static str {
-        match self.of_call {
-            true => "units",
-            false => "bytes",
+        match self.unit {
+            "unit" => "units",
+            "edit" => "edits",
+            _ => "bytes",
         }
     }
 
     /// The sizes before and after: `40 → 6 bytes`.
     pub fn sizes(&self) -> String {
         let after = self.size_after;
-        match self.of_call {
-            true => size::reduction_in(self.size_before, after, "unit"),
-            false => size::reduction(self.size_before, after),
+        match self.unit {
+            "byte" => size::reduction(self.size_before, after),
+            unit => size::reduction_in(self.size_before, after, unit),
         }
     }
 

@@ -4,6 +4,8 @@
 mod calls;
 mod crashes;
 mod ddfuzz;
+mod diff;
+mod difference;
 mod errors;
 mod export_test;
 mod hints;
@@ -15,6 +17,7 @@ mod json;
 mod live;
 mod log;
 mod log_lines;
+mod max;
 mod merge;
 mod min;
 mod namespace;

@@ -4,6 +4,8 @@ mod algebra;
 mod argument;
 mod cache;
 mod candidate;
+mod case_studies;
+mod change;
 mod config;
 mod ddmin;
 mod debugger;
@@ -22,4 +24,6 @@ mod reference;
 mod reference_dd;
 mod sequence;
 mod split;
+#[path = "../stream/mod.rs"]
+mod stream;
 mod trace;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use ddfuzz::delta::Outcome;
+use ddfuzz::delta::{Caching, Outcome};
 use ddfuzz::minimize::log::{KeyRecord, Line, Log, StartLine, What};
 use ddfuzz::minimize::{
     Answer, Claim, MinimizeError, Options, OracleError, Rate, Warning, replay, verify,
@@ -244,4 +244,62 @@ fn a_flaky_result_is_verified_by_as_many_runs_as_a_candidate_gets() {
     let verified = verify(INPUT, &log, &mut never, |_| ()).expect("verified");
     assert!(!verified.holds());
     assert_eq!(never.asked_fresh.len(), 14);
+}
+
+#[test]
+fn five_runs_have_to_agree_where_one_before_them_did_not_fail() {
+    let doubtful = |input| StartLine {
+        doubtful: true,
+        ..of_crash(input)
+    };
+    let mut runs = 0;
+    // The first four runs of the input fail, and the fifth does not.
+    let mut script = answers(|text, _| {
+        runs += u64::from(text == INPUT);
+        Ok(Answer::of(match (runs == 5, subsequence(b"<>")(text)) {
+            (true, Outcome::Fail) if text == INPUT => Outcome::Pass,
+            (_, outcome) => outcome,
+        }))
+    });
+    let options = &mut Options::default();
+    let (result, _) = run_with(INPUT, doubtful(INPUT), &mut script, options);
+    let result = result.expect("a result");
+    let seen = Rate {
+        hits: 19,
+        tries: 20,
+    };
+    assert_eq!((result.baseline, result.claim), (seen, Claim::BestSoFar));
+    let mut steady = outcomes(subsequence(b"<>"));
+    let (result, _) = run_with(INPUT, doubtful(INPUT), &mut steady, options);
+    let result = result.expect("a result");
+    let all = Rate { hits: 5, tries: 5 };
+    assert_eq!((result.baseline, result.claim), (all, Claim::OneMinimal));
+}
+
+#[test]
+fn a_text_that_fails_only_when_it_is_run_again_is_no_ground_for_a_claim() {
+    let mut runs: HashMap<Vec<u8>, u64> = HashMap::new();
+    let mut script = answers(|text, _| {
+        let run = runs.entry(text.to_vec()).or_default();
+        *run += 1;
+        let again = *run > 1 && !text.is_empty();
+        Ok(Answer::of(match subsequence(b"<>")(text) {
+            Outcome::Pass if again => Outcome::Fail,
+            outcome => outcome,
+        }))
+    });
+    let start = StartLine {
+        search: "ddmin-2002".to_owned(),
+        cache: Caching::Off,
+        ..of_crash(INPUT)
+    };
+    let (result, log) = run_with(INPUT, start.clone(), &mut script, &mut Options::default());
+    let result = result.expect("a result");
+    assert_eq!(result.baseline, Rate { hits: 3, tries: 3 });
+    assert_eq!(result.claim, Claim::BestSoFar);
+    assert_eq!(result.warnings, [Warning::Contradicted]);
+    // Its rate is looked at closely.
+    assert_eq!(result.confirmed.tries, 20);
+    let replayed = replay(INPUT, &Log::parse(&log).expect("a log")).expect("it holds");
+    assert_eq!(replayed.minimized, Some(result));
 }

@@ -146,6 +146,7 @@ fn the_end_line_names_tests_and_checks_that_prove() {
         },
         proved: Proved { done: 2, of: 2 },
         proof: vec![ProofRef::Test(4), ProofRef::Check(What::Axiom)],
+        passing: None,
     };
     assert_eq!(
         written(&Line::End(end)),

@@ -1,6 +1,7 @@
 //! Minimization: the oracle, the log, and what is made of them.
 #![cfg(feature = "engine")]
 
+mod between;
 mod budget;
 mod call;
 mod certificate;
@@ -8,10 +9,14 @@ mod crash_oracle;
 mod crashes;
 mod crew;
 mod crew_steadiness;
+#[path = "../delta/debuggingbook.rs"]
+mod debuggingbook;
 mod driver;
 mod failures;
 mod flaky;
 mod hints;
+mod isolate;
+mod isolate_laws;
 mod journal;
 mod larger_budget;
 mod lines;

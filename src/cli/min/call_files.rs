@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use super::place::{is_same_file, with_ending};
+use crate::cli::results::{is_same_file, with_ending};
 use crate::cli::{Exit, Failure};
 use crate::files::{FileError, atomic, folder};
 use crate::minimize::log::{Log, OsText, Part};

@@ -2,10 +2,10 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::Args;
-use super::place::{Place, is_same_file};
+use crate::cli::results::{Place, is_same_file};
 use crate::cli::{Exit, Failure};
 use crate::exec::{Program, Target, Way};
 use crate::files::atomic;
@@ -59,8 +59,8 @@ pub(super) fn check(args: &Args, place: &Place) -> Result<(), Failure> {
         return Ok(());
     };
     let mut taken: Vec<&Path> = args.input.as_deref().into_iter().collect();
-    if let Place::File { result, log } = place {
-        taken.extend([result.as_path(), log.as_path()]);
+    if let Place::File { results, log } = place {
+        taken.extend(results.iter().chain([log]).map(PathBuf::as_path));
     }
     if taken
         .iter()
@@ -71,7 +71,7 @@ pub(super) fn check(args: &Args, place: &Place) -> Result<(), Failure> {
             .path(file)
             .hint("name another file with --export-test"));
     }
-    if file.is_dir() || (file.exists() && !args.force && !args.resume) {
+    if file.is_dir() || (file.exists() && !args.results.force && !args.results.resume) {
         return Err(exists(file));
     }
     Ok(())
@@ -85,10 +85,10 @@ pub(super) fn write(args: &Args, crash: &Crash, target: &Target, way: Way) -> Re
     let name = args.input.as_deref().and_then(Path::file_name);
     let name = name.unwrap_or(OsStr::new("input"));
     let text = text(name, crash, target, way);
-    let written = match args.force {
+    let written = match args.results.force {
         true => atomic::write_program(file, &text),
         false => match atomic::create_new_program(file, &text) {
-            Err(error) if error.is_existing() && args.resume => Ok(()),
+            Err(error) if error.is_existing() && args.results.resume => Ok(()),
             Err(error) if error.is_existing() => return Err(exists(file)),
             written => written,
         },

@@ -4,12 +4,13 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::time::Duration;
 
-use super::slips::{keep_slip, slip_on_file, unlisted};
-use super::{Shown, text_of};
+use super::Shown;
 use crate::campaign::Finished;
+use crate::cli::results::{forget, text_of};
+use crate::cli::slips::{keep_slip, slip_on_file, unlisted};
 use crate::cli::{Exit, Failure};
 use crate::files::atomic;
-use crate::minimize::log::{Line, Log, OsText, StartLine};
+use crate::minimize::log::{OsText, StartLine};
 use crate::minimize::{Journal, MinRecord, MinimizeError, Minimized, Options};
 
 /// What is minimized, and where to.
@@ -91,24 +92,4 @@ impl IntoFile<'_> {
 fn is_empty(path: &Path) -> bool {
     path.metadata()
         .is_ok_and(|facts| facts.is_file() && facts.len() == 0)
-}
-
-/// Removes a log of this call that came to nothing: it would be in the way of the same command.
-pub(super) fn forget(log: &Path, error: &MinimizeError) {
-    let of_baseline = matches!(
-        error,
-        MinimizeError::NotFailing { .. }
-            | MinimizeError::Alternating { .. }
-            | MinimizeError::Oracle(_)
-    );
-    if of_baseline && holds_no_test(log) {
-        // That it cannot be removed is no news beside the error.
-        let _ = std::fs::remove_file(log);
-    }
-}
-
-/// Whether nothing would be lost with this log.
-fn holds_no_test(log: &Path) -> bool {
-    let is_test = |(_, line): &(u64, Line)| matches!(line, Line::Test(_));
-    Log::read(log).is_ok_and(|log| !log.lines.iter().any(is_test))
 }

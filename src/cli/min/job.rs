@@ -4,11 +4,13 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use super::Shown;
 use super::into_file::IntoFile;
-use super::{Shown, text_of};
 use crate::campaign::{Finished, Minimizing};
 use crate::cli::Failure;
+use crate::cli::results::text_of;
 use crate::cli::run::campaign_of;
+use crate::cli::slips::find_in_store;
 use crate::cli::target::install_bundled;
 use crate::minimize::MinRecord;
 use crate::store::{Kind, Store};
@@ -59,11 +61,7 @@ impl Job<'_> {
             record.output = text_of(&entry.reproducer());
             record.log = text_of(&entry.log());
         }
-        for slip in &mut record.slips {
-            let entries = store.reader().entries(Kind::Crash, &slip.major)?;
-            let found = entries.iter().find(|entry| entry.id.minor() == slip.minor);
-            slip.file = found.and_then(|entry| text_of(&entry.original()));
-        }
+        find_in_store(&store, &mut record.slips)?;
         Ok((finished, record))
     }
 }

@@ -5,28 +5,25 @@ mod export;
 mod into_file;
 mod job;
 pub(in crate::cli) mod phase;
-pub(in crate::cli) mod place;
 mod screen;
-pub(in crate::cli) mod script;
+mod script;
 pub(in crate::cli) mod show_call;
-mod slips;
 mod turns;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use self::call_files::CallFiles;
 use self::job::Job;
-use self::place::Place;
 use self::turns::Turns;
+use super::results::{Place, ResultArgs, read_input};
 use super::run::processors;
 use super::target::TargetArgs;
-use super::{Exit, Failure, Output, amounts, signals, ui};
+use super::{Exit, Failure, Output, signals, ui};
 use crate::campaign::{Finished, Minimizing};
 use crate::exec::{Ended, Target, Way, inherited};
 use crate::minimize::MinRecord;
-use crate::minimize::log::OsText;
 use crate::triage::{Crash, Found, Triager, Verdict};
 
 /// Minimize one failing input
@@ -60,37 +57,15 @@ pub struct Args {
     /// can use; it asks ddfuzz
     #[arg(long, value_name = "FILE", conflicts_with = "test")]
     export_test: Option<PathBuf>,
-    /// The result file [default: INPUT.min]; an output directory, if it exists or ends with /
-    #[arg(short, long, value_name = "PATH")]
-    out: Option<PathBuf>,
+    #[command(flatten)]
+    results: ResultArgs,
     /// How to minimize
     #[arg(long, value_name = "NAME", default_value = "full")]
     search: String,
-    /// The log [default: the result file's name with .log.jsonl]
-    #[arg(long, value_name = "FILE")]
-    log: Option<PathBuf>,
-    /// Longest time for tests, those before a --resume included
-    #[arg(long, value_name = "TIME", value_parser = amounts::time)]
-    budget_time: Option<Duration>,
-    /// Most tests, those before a --resume included
-    #[arg(long, value_name = "N")]
-    budget_tests: Option<u64>,
-    /// Write the candidates into the log
-    #[arg(long)]
-    log_inputs: bool,
-    /// Test a text again that another configuration gave before, as the papers count
-    #[arg(long)]
-    no_cache: bool,
     /// Workers, which run tests ahead; no result depends on their number [default: the number of
     /// processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     jobs: Option<u32>,
-    /// Go on with a minimization that was cut off, or whose budget was too small
-    #[arg(long, conflicts_with = "force")]
-    resume: bool,
-    /// Overwrite the result file and the log
-    #[arg(long)]
-    force: bool,
 }
 
 /// Runs the command.
@@ -144,7 +119,7 @@ fn minimize_crash(
     output: &Output,
 ) -> Result<(Finished, MinRecord), Failure> {
     let target = args.target.target()?;
-    let place = Place::choose(args)?;
+    let place = args.place()?;
     let call_files = args.call_files(&place)?;
     export::check(args, &place)?;
     let named = target.clone();
@@ -156,19 +131,19 @@ fn minimize_crash(
         crash.class,
         crash.keys.major.short()
     ));
-    if args.force {
+    if args.results.force {
         place.clear()?;
         call_files.as_ref().map_or(Ok(()), CallFiles::clear)?;
     }
     export::write(args, &crash, &named, way)?;
-    if let (Some(files), Place::File { result, .. }) = (call_files, &place) {
+    if let (Some(files), Place::File { results, .. }) = (call_files, &place) {
         let turns = Turns {
             args,
             shown,
             crash: &crash,
             way,
             original: args.input.as_deref().map(|path| (path, input.as_slice())),
-            result,
+            result: &results[0],
             files,
             target,
             input: input.clone(),
@@ -184,7 +159,7 @@ fn minimize_crash(
         input,
     };
     match &place {
-        Place::File { result, log } => job.into_file(result, log),
+        Place::File { results, log } => job.into_file(&results[0], log),
         Place::Directory(out) => job.into_directory(out),
     }
 }
@@ -198,6 +173,12 @@ impl Args {
         input.unwrap_or_else(|| PathBuf::from("input"))
     }
 
+    /// Where the result goes.
+    fn place(&self) -> Result<Place, Failure> {
+        let inputs: Vec<&Path> = self.input.as_deref().into_iter().collect();
+        Place::choose(&self.results, &inputs, &self.subject(), &[".min"])
+    }
+
     /// The files of turns, where parts of the call have turns, too.
     fn call_files(&self, place: &Place) -> Result<Option<CallFiles>, Failure> {
         if !self.args && !self.env_vars {
@@ -208,10 +189,10 @@ impl Args {
             return Err(Failure::usage(message).hint("name a file with -o"));
         };
         let files = CallFiles::beside(log);
-        let own = [&self.input, &self.out, &self.export_test];
+        let own = [&self.input, &self.results.out, &self.export_test];
         files.check_apart_from(own.into_iter().flatten().map(PathBuf::as_path))?;
-        if !self.force {
-            files.check_none(self.resume)?;
+        if !self.results.force {
+            files.check_none(self.results.resume)?;
         }
         Ok(Some(files))
     }
@@ -221,7 +202,7 @@ impl Args {
         if !self.env_vars {
             return target;
         }
-        let logged = files.filter(|_| self.resume);
+        let logged = files.filter(|_| self.results.resume);
         let logged = logged.and_then(CallFiles::logged_env);
         // Other variables on the command line are another target: the log will say so.
         let logged = logged.filter(|all| target.env.iter().all(|one| all.contains(one)));
@@ -238,10 +219,10 @@ impl Args {
             target,
             way,
             search: self.search.clone(),
-            budget_time: self.budget_time,
-            budget_tests: self.budget_tests,
-            log_inputs: self.log_inputs,
-            no_cache: self.no_cache,
+            budget_time: self.results.budget_time,
+            budget_tests: self.results.budget_tests,
+            log_inputs: self.results.log_inputs,
+            no_cache: self.results.no_cache,
             seed: None,
             learn_limit: self.target.timeout.is_none(),
             jobs: self.jobs(),
@@ -254,19 +235,11 @@ impl Args {
     }
 }
 
-fn read_input(path: &Path) -> Result<Vec<u8>, Failure> {
-    if path.is_dir() {
-        let message = format!("{} is a directory, not an input", path.display());
-        return Err(Failure::usage(message).path(path).hint("name a file"));
-    }
-    std::fs::read(path).map_err(|error| Failure::file(path, "reading", &error))
-}
-
 /// How often an input is examined, three runs each, until it crashes: it may do so now and then.
 const EXAMINED: u32 = 7;
 
 /// The crash of the input before anything is removed.
-fn baseline(
+pub(in crate::cli) fn baseline(
     path: Option<&Path>,
     input: &[u8],
     target: &Target,
@@ -281,6 +254,7 @@ fn baseline(
                 let absolute = path.and_then(|path| std::path::absolute(path).ok());
                 return Ok(Crash {
                     found: absolute.map(|path| Found::File { path }),
+                    tries: runs + crash.tries,
                     ..*crash
                 });
             }
@@ -309,11 +283,4 @@ fn not_failing(path: Option<&Path>, runs: u32, ended: Ended) -> Failure {
     failure.hint(
         "give an input that crashes the target; --crash-exit N takes an exit status for a crash",
     )
-}
-
-/// The path as JSON has it.
-fn text_of(path: &Path) -> Option<OsText> {
-    std::path::absolute(path)
-        .ok()
-        .map(|path| OsText(path.into()))
 }

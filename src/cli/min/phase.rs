@@ -4,12 +4,12 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::into_file::forget;
-use super::slips::{keep_slip, slip_on_file, unlisted};
+use super::show_call;
 use super::turns::Turns;
-use super::{show_call, text_of};
 use crate::campaign::{Finished, Minimizing};
 use crate::cli::Failure;
+use crate::cli::results::{forget, text_of, with_ending};
+use crate::cli::slips::{keep_slip, slip_on_file, unlisted};
 use crate::delta::Ddmin;
 use crate::exec::{Target, Way};
 use crate::files::atomic;
@@ -48,7 +48,7 @@ impl Turns<'_> {
             budget_tests,
             budget_time,
             stop: Some(self.shown.stop),
-            log_inputs: self.args.log_inputs,
+            log_inputs: self.args.results.log_inputs,
             ..Options::default()
         };
         let mut options = Options {
@@ -84,7 +84,7 @@ impl Turns<'_> {
 
     fn start_of_call(&self, call: &Call, part: Part, at: usize, input: Option<&Path>) -> StartLine {
         let mut minimizing = Minimizing::of_target(self.target.clone(), Way::Command, Ddmin::NAME);
-        minimizing.no_cache = self.args.no_cache;
+        minimizing.no_cache = self.args.results.no_cache;
         minimizing.learn_limit = self.args.target.timeout.is_none();
         let mut start = minimizing.start_line(call.text(), self.crash);
         start.call = Some(CallRecord {
@@ -119,7 +119,7 @@ impl Turns<'_> {
         if let (Some(target), Some(crash)) = (target, &slip.crash)
             && let Some(text) = show_call::script(&target, Some(&path), crash)
         {
-            atomic::write_program(&super::place::with_ending(&path, ".sh"), &text)?;
+            atomic::write_program(&with_ending(&path, ".sh"), &text)?;
         }
         Ok(path)
     }

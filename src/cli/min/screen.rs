@@ -1,17 +1,12 @@
 //! The result for people.
 
 use crate::campaign::Finished;
-use crate::minimize::log::OsText;
+use crate::cli::results::shown;
 use crate::minimize::{Claim, MinRecord};
 use crate::report::{hexdump, size};
 
 /// What people see of a result.
 pub(super) fn text(record: &MinRecord, finished: &Finished) -> String {
-    let path = |path: &Option<OsText>| {
-        path.as_ref()
-            .map(|path| path.0.to_string_lossy().into_owned())
-            .unwrap_or_default()
-    };
     let claim = match record.claim {
         Claim::BestSoFar => format!(
             "{}, {} of {} proved",
@@ -39,12 +34,12 @@ pub(super) fn text(record: &MinRecord, finished: &Finished) -> String {
             row("env", count(call.env_before, call.env.len()));
         }
         row("call", call.command.clone());
-        row("script", path(&call.script));
+        row("script", shown(&call.script));
     }
     if record.output.is_some() {
-        row("file", path(&record.output));
+        row("file", shown(&record.output));
     }
-    row("log", path(&record.log));
+    row("log", shown(&record.log));
     text
 }
 

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use super::call_files::CallFiles;
 use super::into_file::IntoFile;
-use super::{Args, Shown, show_call, text_of};
+use super::{Args, Shown, show_call};
 use crate::campaign::Finished;
+use crate::cli::results::text_of;
 use crate::cli::{Exit, Failure};
 use crate::exec::{Program, Target, Way};
 use crate::files::atomic;
@@ -185,7 +186,10 @@ impl Turns<'_> {
             .map(|done| done.record.tests.executed)
             .sum();
         let time: Duration = self.done.iter().map(|done| done.spent).sum();
-        let (all_tests, all_time) = (self.args.budget_tests, self.args.budget_time);
+        let (all_tests, all_time) = (
+            self.args.results.budget_tests,
+            self.args.results.budget_time,
+        );
         (
             all_tests.map(|all| all.saturating_sub(tests)),
             all_time.map(|all| all.saturating_sub(time)),

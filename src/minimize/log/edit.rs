@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::Base64;
 use crate::delta::Edit;
 
-/// An edit: one of the fields `cut`, `keep` and `set`, ranges in bytes.
+/// An edit: one of the fields `cut`, `keep` and `set`, ranges in bytes; those of `keep` in deltas
+/// where the start line says that these are no bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EditRecord {

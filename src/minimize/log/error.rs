@@ -41,7 +41,7 @@ pub enum LogError {
         "the log is of another {what}; without --resume, or with another --log, it is left alone"
     )]
     Mismatch {
-        /// What differs: `input`, `search`, `target`, `key`, `test`, `call` or `cache`.
+        /// What differs: `input`, `search`, `target`, `key`, `test`, `call`, `cache` or `difference`.
         what: &'static str,
     },
     /// A line cannot follow from those before it.

@@ -4,7 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::schema::{CachingName, OutcomeName};
-use super::{Base64, CallRecord, ContentHash, EditRecord, OsText, ShortHash, TargetRecord};
+use super::{
+    Base64, CallRecord, ContentHash, DifferenceRecord, EditRecord, OsText, PassingEnd, ShortHash,
+    TargetRecord,
+};
 use crate::delta::{Caching, Outcome};
 use crate::exec::Limits;
 use crate::minimize::{Claim, Counts, CutOff, Process, ProofRef, Proved, SlipKeys};
@@ -111,6 +114,10 @@ pub struct StartLine {
     /// 2 s; where a test decides, also 10 times the greatest `us`. `limits` hold until then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub learn_limit: bool,
+    /// Whether the input did not fail in a run before this line: five `baseline` checks have to
+    /// agree then, instead of three.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub doubtful: bool,
     /// The interestingness test that decides, where one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<TestRecord>,
@@ -123,6 +130,9 @@ pub struct StartLine {
     /// Seed of the campaign that found it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
+    /// What `diff` and `max` search for; absent for `min`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub difference: Option<DifferenceRecord>,
 }
 
 impl StartLine {
@@ -145,10 +155,12 @@ impl StartLine {
             ddfuzz: env!("CARGO_PKG_VERSION").to_owned(),
             cache: Caching::default(),
             learn_limit: false,
+            doubtful: false,
             test: None,
             call: None,
             input: None,
             seed: None,
+            difference: None,
         }
     }
 }
@@ -292,6 +304,10 @@ pub struct EndLine {
     pub tests: Counts,
     /// How much is proven.
     pub proved: Proved,
-    /// What proves it, one for each distinct removal of a byte, ascending by removal.
+    /// What proves it: of `min`, one for each distinct removal of a byte, ascending by removal; of
+    /// `max`, one for adding each single delta; of `diff`, one for adding and one for removing it.
     pub proof: Vec<ProofRef>,
+    /// The passing end of `diff` and `max`; `size` and `blake3` are those of the failing one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passing: Option<PassingEnd>,
 }

@@ -4,6 +4,7 @@
 //! the log is read.
 
 mod call;
+mod difference;
 mod edit;
 mod error;
 mod hash;
@@ -15,6 +16,7 @@ mod writer;
 pub use crate::exec::TargetRecord;
 pub use crate::files::{Base64, OsText};
 pub use call::{CallRecord, Part};
+pub use difference::{DifferenceRecord, Goal, PassingEnd, PassingRecord, Units};
 pub use edit::EditRecord;
 pub use error::LogError;
 pub use hash::{ContentHash, ShortHash};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::super::course::Reply;
 use super::super::log::{Base64, CheckLine, EndLine, Line, ReduceLine, Source, TestLine, What};
+use super::super::reply::Reply;
 use super::super::steadiness::{Baseline, judge};
 use super::super::{CutOff, Process, SlipKeys};
 use super::{Progress, Stage, Votes};
@@ -50,7 +50,7 @@ impl Progress {
                 }
                 self.read = self.read.max(check.read);
                 self.slow |= check.cut_off == Some(CutOff::Time);
-                self.stage = match judge(self.baseline, self.slow) {
+                self.stage = match judge(self.baseline, self.slow, self.agreeing) {
                     Baseline::Open => Stage::Baseline,
                     Baseline::Never => Stage::NotFailing(check.outcome),
                     Baseline::Fails { votes } => {
@@ -139,7 +139,7 @@ impl Progress {
         if !matches!(self.stage, Stage::Search | Stage::Proof) {
             return Err("no test is due".to_owned());
         }
-        let reply = reply(line);
+        let reply = Reply::of(line);
         let (Some(asked), Some(expected)) = (self.course.asked(), self.test_line(&reply)) else {
             return Err("the search asks for no test".to_owned());
         };
@@ -203,21 +203,7 @@ impl Progress {
         if self.stage != Stage::End || self.reduction.is_some() {
             return Err("the end is not due".to_owned());
         }
-        let expected = self.end_line();
-        let same = |differs: bool, what: &str| match differs {
-            true => Err(format!("its {what} does not follow from the log")),
-            false => Ok(()),
-        };
-        let mut tests = line.tests;
-        tests.speculative = expected.tests.speculative;
-        same(line.size != expected.size, "size")?;
-        same(line.blake3 != expected.blake3, "blake3")?;
-        same(line.claim != expected.claim, "claim")?;
-        same(
-            line.proof != expected.proof || line.proved != expected.proved,
-            "proof",
-        )?;
-        same(tests != expected.tests, "count of tests")?;
+        follows(line, &self.end_line())?;
         self.end = Some(line.clone());
         self.stage = Stage::Over;
         Ok(())
@@ -226,20 +212,6 @@ impl Progress {
     fn note(&mut self, slip: Option<SlipKeys>) {
         self.slips
             .extend(slip.filter(|slip| !self.slips.contains(slip)));
-    }
-}
-
-/// The answer that a logged test holds.
-fn reply(line: &TestLine) -> Reply {
-    Reply {
-        outcome: line.outcome,
-        source: line.source,
-        us: line.us,
-        cut_off: line.cut_off,
-        process: line.process,
-        slip: line.slip,
-        comparisons: line.comparisons.clone(),
-        log_input: line.input.is_some(),
     }
 }
 
@@ -255,8 +227,27 @@ fn hints(comparisons: &[(Base64, Base64)]) -> Hints {
     }
 }
 
+/// Whether a logged end is the one that the lines before it lead to.
+pub(in crate::minimize) fn follows(line: &EndLine, expected: &EndLine) -> Result<(), String> {
+    let mut tests = line.tests;
+    tests.speculative = expected.tests.speculative;
+    let proof = (&line.proof, line.proved) != (&expected.proof, expected.proved);
+    let differs = [
+        (line.size != expected.size, "size"),
+        (line.blake3 != expected.blake3, "blake3"),
+        (line.passing != expected.passing, "passing end"),
+        (line.claim != expected.claim, "claim"),
+        (proof, "proof"),
+        (tests != expected.tests, "count of tests"),
+    ];
+    match differs.into_iter().find(|(differs, _)| *differs) {
+        Some((_, what)) => Err(format!("its {what} does not follow from the log")),
+        None => Ok(()),
+    }
+}
+
 /// Whether a logged test is the one that the search asks for.
-fn agree(line: &TestLine, expected: &TestLine) -> Result<(), String> {
+pub(in crate::minimize) fn agree(line: &TestLine, expected: &TestLine) -> Result<(), String> {
     let differs = [
         (line.i != expected.i, "index"),
         (line.edit != expected.edit, "ranges"),

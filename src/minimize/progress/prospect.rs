@@ -60,7 +60,7 @@ impl Progress {
         };
         match self.stage {
             Stage::Baseline => {
-                let open = open_runs(self.baseline, self.slow);
+                let open = open_runs(self.baseline, self.slow, self.agreeing);
                 prospect.checks = (0..open).map(|_| What::Baseline).collect();
                 // What follows runs within the limit that these runs teach, and as often as they
                 // say.

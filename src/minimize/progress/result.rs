@@ -6,11 +6,12 @@ use super::Progress;
 
 impl Progress {
     /// The last line. A claim is made only where every try of the input and the result failed, and
-    /// nothing is proven of a flaky input: what did not fail in some runs is likely not to.
+    /// no text ended in two ways; nothing is proven of a flaky input: what did not fail in some runs is likely not to.
     pub(super) fn end_line(&self) -> EndLine {
         let certificate = self.course.certificate();
         let best = self.course.best();
-        let reproducible = self.confirmed.hits == self.confirmed.tries;
+        let confirmed = self.confirmed.hits == self.confirmed.tries;
+        let reproducible = confirmed && !self.course.is_contradicted();
         let (claim, proved, proof) = match self.is_flaky() {
             true => {
                 let of = certificate.proved().of;
@@ -30,6 +31,7 @@ impl Progress {
             tests: self.course.counts,
             proved,
             proof,
+            passing: None,
         }
     }
 
@@ -50,6 +52,10 @@ impl Progress {
                 Warning::FlakyResult {
                     rate: self.confirmed,
                 },
+            ),
+            (
+                !self.is_flaky() && self.course.is_contradicted(),
+                Warning::Contradicted,
             ),
         ];
         Some(Minimized {

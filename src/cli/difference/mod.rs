@@ -1,0 +1,153 @@
+//! `ddfuzz max` and `ddfuzz diff`: the largest part of an input that passes, and the difference
+//! that makes one fail.
+
+mod baseline;
+pub mod diff;
+mod job;
+mod judge;
+mod log;
+pub mod max;
+mod text;
+
+use std::path::{Path, PathBuf};
+
+use self::judge::Judge;
+pub use self::log::{PassingArgs, Subcommand, is_inverted, prove, rebuild};
+
+use super::results::{Place, ResultArgs, read_input};
+use super::script::{Interestingness, no_group};
+use super::target::TargetArgs;
+use super::{Exit, Failure, Output, signals};
+use crate::campaign::Minimizing;
+use crate::delta::Dd;
+use crate::minimize::log::{Goal, Units};
+
+/// Where the help shows what is asked for otherwise.
+const TEST: &str = "The test";
+
+/// Options of both commands.
+#[derive(clap::Args)]
+struct SearchArgs {
+    #[command(flatten)]
+    target: TargetArgs,
+    #[command(flatten)]
+    results: ResultArgs,
+    /// An interestingness test, instead of a program: it gets each candidate as its first argument,
+    /// on stdin, and under FAILING's name in its fresh directory, and exits with 0 where it fails,
+    /// with 125 where it cannot tell. CPU time of one run [default: 10s]
+    #[arg(help_heading = TEST, long, value_name = "SCRIPT", conflicts_with_all = ["program", "target", "way", "cwd", "crash_exit"])]
+    test: Option<PathBuf>,
+    /// Swap PASS and FAIL: the empty (or the first) input crashes and the other one does not; what
+    /// in it prevents that crash?
+    #[arg(help_heading = TEST, long)]
+    invert: bool,
+    /// Take each part of what passes for passing, without a run; wrong where less can crash what
+    /// more does not
+    #[arg(help_heading = TEST, long)]
+    monotone: bool,
+    /// Each byte or edit implies all earlier ones: what is not a beginning is unresolved, without a
+    /// run
+    #[arg(help_heading = TEST, long)]
+    order: bool,
+}
+
+/// An input and its bytes.
+struct Input {
+    path: PathBuf,
+    bytes: Vec<u8>,
+}
+
+impl Input {
+    fn read(path: PathBuf) -> Result<Input, Failure> {
+        let bytes = read_input(&path)?;
+        Ok(Input { path, bytes })
+    }
+}
+
+/// What is searched for.
+struct Sought {
+    goal: Goal,
+    units: Units,
+    /// The passing input; `None` is the empty one.
+    passing: Option<Input>,
+    failing: Input,
+}
+
+impl Sought {
+    /// The inputs, the one that names the results last.
+    fn paths(&self) -> Vec<&Path> {
+        let inputs = self.passing.iter().chain([&self.failing]);
+        inputs.map(|input| input.path.as_path()).collect()
+    }
+
+    fn passing_bytes(&self) -> &[u8] {
+        self.passing.as_ref().map_or(&[], |input| &input.bytes)
+    }
+
+    /// What the names of result files end with, the one that is asked for first; `.pass` stands
+    /// behind its name.
+    fn endings(&self) -> &'static [&'static str] {
+        match self.goal {
+            Goal::Maximize => &[".max"],
+            Goal::Isolate => &[".diff", ".pass"],
+        }
+    }
+}
+
+fn search(sought: Sought, args: SearchArgs, output: &Output) -> Result<Exit, Failure> {
+    let (inputs, named) = (sought.paths(), &sought.failing.path);
+    let place = Place::choose(&args.results, &inputs, named, sought.endings())?;
+    let stop = signals::stop_flag()?;
+    let judge = judge(&sought, &args, &place, output);
+    let judge = signals::unless_stopped(&stop, judge)?;
+    if args.results.force {
+        place.clear()?;
+    }
+    let job = job::Job {
+        sought: &sought,
+        args: &args,
+        judge: &judge,
+        stop: &stop,
+    };
+    let done = match &place {
+        Place::File { results, log } => job.to_files(results, log),
+        Place::Directory(out) => job.to_directory(out),
+    };
+    let (isolated, record) = signals::unless_stopped(&stop, done)?;
+    for warning in &isolated.warnings {
+        output.say(&format!("warning: {warning}"));
+    }
+    output.result(&text::text(&record, &isolated), &record);
+    Ok(Exit::Done)
+}
+
+/// Finds out what fails, before anything is written.
+fn judge(
+    sought: &Sought,
+    args: &SearchArgs,
+    place: &Place,
+    output: &Output,
+) -> Result<Judge, Failure> {
+    if let Some(script) = &args.test {
+        let mut test = Interestingness::find(script, &args.target, &sought.failing.path)?;
+        if matches!(place, Place::Directory(_)) {
+            return Err(no_group());
+        }
+        baseline::test(sought, args.invert, &mut test)?;
+        return Ok(Judge::Test(test.with_fixed_time()));
+    }
+    let target = args.target.target()?;
+    let way = args.target.probe(&target, output)?.executor.way();
+    let crash = baseline::crash(sought, args.invert, &target, way)?;
+    let group = crash.keys.major.short();
+    output.detail(&format!("{} in group {group}, by {way}", crash.class));
+    let minimizing = Minimizing {
+        no_cache: args.results.no_cache,
+        learn_limit: false,
+        ..Minimizing::of_target(target, way, Dd::NAME)
+    };
+    Ok(Judge::Crash {
+        minimizing: Box::new(minimizing),
+        crash: Box::new(crash),
+    })
+}

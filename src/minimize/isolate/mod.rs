@@ -1,0 +1,30 @@
+//! General delta debugging of a failing input: the largest part that still passes
+//! ([`Goal::Maximize`]), or the smallest difference between a part that passes and one that fails
+//! ([`Goal::Isolate`]).
+//!
+//! It stands beside [`minimize`](super::minimize()) and shares its oracle, journal, budgets and
+//! log; what differs is that there are two ends, of which the passing one grows, that the deltas
+//! may be the edits between two inputs, and what a claim rests on: adding each single delta of the
+//! difference to the passing end does not PASS, and, isolating, taking it from the failing end
+//! does not FAIL.
+//!
+//! [`Goal::Maximize`]: super::log::Goal::Maximize
+//! [`Goal::Isolate`]: super::log::Goal::Isolate
+
+mod driver;
+mod isolated;
+mod progress;
+mod record;
+mod replay;
+mod sides;
+mod start;
+mod subject;
+mod verify;
+
+pub use driver::{OnSide, isolate};
+pub use isolated::{Differing, Isolated, IsolationWarning};
+pub use record::{DifferenceResult, DifferingRecord};
+pub use replay::{ReplayedSides, replay_sides};
+pub use sides::Side;
+pub use subject::Subject;
+pub use verify::{FalseDelta, VerifiedSides, verify_sides};
