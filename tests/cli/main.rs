@@ -6,6 +6,7 @@ mod crashes;
 mod ddfuzz;
 mod diff;
 mod difference;
+mod difference_test;
 mod errors;
 mod export_test;
 mod hints;

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ddfuzz::delta::Outcome;
+use ddfuzz::delta::{Caching, Outcome};
 use ddfuzz::minimize::isolate::{
     IsolationWarning, Side, Subject, isolate, replay_sides, verify_sides,
 };
@@ -253,9 +253,44 @@ fn a_budget_ends_the_search_with_what_there_is() {
         isolated.warnings[..],
         [IsolationWarning::Unproved(_)]
     ));
-    let log = Log::parse(&log).expect("a log");
-    let replayed = replay_sides(b"", b"12345678", &log).expect("it holds");
+    let parsed = Log::parse(&log).expect("a log");
+    let replayed = replay_sides(b"", b"12345678", &parsed).expect("it holds");
     assert_eq!(replayed.isolated, Some(isolated));
+    // A larger one goes on behind that end, to where none would have led.
+    let mut larger = Options::default();
+    let (further, log) = case.go_on(&log, &mut outcomes(all_of(b"178")), &mut larger);
+    let (whole, _) = case.isolated(&all_of(b"178"));
+    let further = further.expect("a result");
+    assert_eq!(
+        (&further.passing, further.claim, further.counts.executed),
+        (&whole.passing, Claim::OneMaximal, whole.counts.executed)
+    );
+    let parsed = Log::parse(&log).expect("a log");
+    let replayed = replay_sides(b"", b"12345678", &parsed).expect("it holds");
+    assert_eq!(replayed.isolated, Some(further));
+}
+
+#[test]
+fn a_text_that_ends_in_two_ways_is_no_ground_for_a_claim() {
+    let mut runs = 0;
+    // "34" is asked as a part and as what is left without the other one.
+    let mut script = answers(|text, _| {
+        runs += u64::from(text == b"34");
+        Ok(Answer::of(match text {
+            b"1234" => Outcome::Fail,
+            b"" => Outcome::Pass,
+            b"34" if runs > 1 => Outcome::Fail,
+            _ => Outcome::Unresolved,
+        }))
+    });
+    let mut case = Case::of(Goal::Isolate, b"1234");
+    case.start.cache = Caching::Off;
+    let (isolated, _) = case.run(&mut script);
+    let isolated = isolated.expect("a result");
+    assert!(runs > 1);
+    assert_eq!(isolated.claim, Claim::BestSoFar);
+    let warning = IsolationWarning::Contradicted;
+    assert!(isolated.warnings.contains(&warning), "{isolated:?}");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 mod block;
 mod hexdump;
 mod json;
+mod narrowing;
 mod sample;
 mod shrinking;
 mod size;
