@@ -5,21 +5,34 @@ use crate::options::Options;
 use crate::row::{Measured, Row, Standing, keeps_promise};
 use crate::table::time;
 
+/// The page's head.
+const HEAD: &str = "\
+# Minimizers side by side
+
+Written by `cargo bench --bench minimizers -- --markdown docs/src/minimizers.md`; [Benchmarks](benchmarks.md) says what is
+measured, and what the words mean. Cells are tests → bytes of the result.
+
+";
+
 /// The tables of all sets.
 pub fn page(sets: &[(Set, Vec<Measured>)], options: &Options) -> String {
-    let mut text = String::new();
-    for (set, all) in sets {
-        text.push_str(&format!("### The {} cases\n\n", set.name()));
-        text.push_str(&tests(all));
-        text.push_str("\n<details><summary>Wall and CPU time</summary>\n\n");
-        text.push_str(&times(all));
-        text.push_str("\n</details>\n\n");
-    }
+    let mut text = HEAD.to_owned();
     text.push_str(&format!(
-        "A tool was ended after {} s on a case.\n",
+        "A tool was ended after {} s on a case.\n\n",
         options.limit.as_secs()
     ));
-    text
+    for (set, all) in sets {
+        text.push_str(&format!("## The {} cases\n\n", set.name()));
+        text.push_str(&tests(all));
+        text.push_str(&format!(
+            "\n### Wall / CPU time of the {} cases\n\n",
+            set.name()
+        ));
+        text.push_str(&times(all));
+        text.push('\n');
+    }
+    text.truncate(text.trim_end().len());
+    text + "\n"
 }
 
 /// The names of all tools, in the order they ran in.
@@ -57,10 +70,11 @@ fn tests(all: &[Measured]) -> String {
     for measured in all {
         let case = &measured.case;
         let bounds = measured.bounds();
-        let promised = family(case.family).map_or(String::new(), |family| match family.subset {
-            Some(subset) => format!("{} / {subset}", family.full),
-            None => format!("{} / –", family.full),
-        });
+        let figure = |search| {
+            let promised = family(case.family).and_then(|family| family.promised(search));
+            promised.map_or("–".to_owned(), |tests| tests.to_string())
+        };
+        let promised = format!("{} / {}", figure("full"), figure("subset"));
         let mut cells = vec![
             case.name(),
             case.input.len().to_string(),
@@ -82,6 +96,9 @@ fn cell(measured: &Measured, row: &Row) -> String {
             false => "–".to_owned(),
         };
     };
+    if row.note.is_some() {
+        return "failed".to_owned();
+    }
     let standing = match standing {
         Standing::Minimal { proved: true } => " proved",
         Standing::Minimal { proved: false } => " minimal",

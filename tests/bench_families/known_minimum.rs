@@ -124,7 +124,13 @@ fn each_family_of_the_table_has_a_case_in_both_sets() {
         let cases = cases(set);
         for family in FAMILIES {
             let of_it = cases.iter().filter(|case| case.family == family.name);
-            assert!(of_it.count() > 0, "{} {}", set.name(), family.name);
+            // The line of the paper is one; what is held out in its place is another family.
+            let elsewhere = match set {
+                Set::Tuned => "element",
+                Set::HeldOut => "select",
+            };
+            let is_here = family.name != elsewhere;
+            assert_eq!(of_it.count() > 0, is_here, "{} {}", set.name(), family.name);
         }
     }
 }
@@ -148,7 +154,7 @@ fn each_case_belongs_to_a_family_of_the_table() {
 fn the_held_out_inputs_are_others() {
     let [tuned, held_out] = Set::ALL.map(cases);
     for (one, other) in tuned.iter().zip(&held_out) {
-        assert_eq!(one.name(), other.name());
+        assert_eq!(one.variant, other.variant);
         assert_ne!(one.input, other.input, "{}", one.name());
     }
 }

@@ -9,7 +9,7 @@ const LOG: &str = "crash.min.log.jsonl";
 fn minimized() -> Desk {
     let desk = Desk::new();
     desk.write("crash", crashes::for_ul());
-    desk.call("min crash --target ul").exits(0);
+    desk.call("min crash --search ddmin --target ul").exits(0);
     desk
 }
 

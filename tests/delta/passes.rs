@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use ddfuzz::delta::{Full, Outcome, Search, Subset, minimize};
+use ddfuzz::delta::{Comparison, Full, Hints, Outcome, Search, Subset, minimize};
 use proptest::prelude::*;
 
 use crate::random::failures;
@@ -43,6 +43,28 @@ impl Failure {
     }
 }
 
+impl Failure {
+    /// What a run would have compared: numbers that stand in the text, with others near or far.
+    fn hints(&self, text: &[u8]) -> Hints {
+        let number = |at: usize, width: usize| {
+            let mut bytes: Vec<u8> = text.iter().copied().cycle().skip(at).take(width).collect();
+            bytes.resize(width, 0);
+            bytes
+        };
+        let pair = |turn: u64| {
+            let mixed = (self.seed ^ text.len() as u64).rotate_left(turn as u32 * 9);
+            let width = [1, 2, 4, 8, 3][mixed as usize % 5];
+            let left = number(mixed as usize >> 8 & 0xff, width);
+            let right = number(mixed as usize >> 16 & 0xff, width);
+            Comparison { left, right }
+        };
+        Hints {
+            read: None,
+            comparisons: (0..self.seed % 5).map(pair).collect(),
+        }
+    }
+}
+
 fn texts() -> impl Strategy<Value = Failure> {
     let bytes = prop_oneof![
         prop::collection::vec(any::<u8>(), 1..80),
@@ -54,6 +76,21 @@ fn texts() -> impl Strategy<Value = Failure> {
             let mut frame = vec![body.len() as u8, 0];
             frame.extend(body);
             frame
+        }),
+        prop::collection::vec(any::<u8>(), 0..60).prop_map(|body| {
+            let sum: u32 = body.iter().map(|byte| u32::from(*byte)).sum();
+            let mut frame = (body.len() as u16).to_be_bytes().to_vec();
+            frame.extend(body);
+            frame.extend(sum.to_le_bytes());
+            frame
+        }),
+        prop::collection::vec(prop::collection::vec(any::<u8>(), 0..9), 3..8).prop_map(|bodies| {
+            let mut file = vec![bodies.len() as u8];
+            for body in bodies {
+                file.push(body.len() as u8);
+                file.extend(body);
+            }
+            file
         }),
     ];
     (
@@ -91,13 +128,19 @@ fn course(mut search: Box<dyn Search>, failure: &Failure, copies: bool) -> Cours
     let mut tests = Vec::new();
     while let Some(candidate) = search.next() {
         candidate.write_into(&failure.text, &best, &mut text);
-        assert!(text.len() <= best.len(), "never longer");
+        assert!(
+            text.len() <= best.len(),
+            "never longer: {candidate:?} of {best:?}"
+        );
         let outcome = *known
             .entry(text.clone())
             .or_insert_with(|| failure.test(&text));
         if copies && tests.len() % 7 == 3 {
             search = search.boxed();
             assert_eq!(search.next().as_ref(), Some(&candidate));
+        }
+        if candidate.observed {
+            search.hint(&failure.hints(&text));
         }
         search.tell(outcome);
         tests.push((candidate.rule.name(), text.clone(), outcome));
@@ -186,7 +229,7 @@ proptest! {
 fn what_was_not_read_goes_in_one_test() {
     let text = vec![b'x'; 10_000];
     let mut search = Full::new(&text);
-    search.hint(&ddfuzz::delta::Hints {
+    search.hint(&Hints {
         read: Some(4096),
         comparisons: Vec::new(),
     });

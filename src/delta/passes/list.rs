@@ -58,6 +58,9 @@ impl<'a> List<'a> {
     /// others go.
     pub async fn reduce(&mut self) {
         let all = 0..self.units.len();
+        if all.is_empty() {
+            return;
+        }
         if self.units.all_is_open() && self.delete(all).await.is_some() {
             return;
         }
@@ -130,9 +133,7 @@ impl<'a> List<'a> {
         if left < 2 {
             return ends;
         }
-        if self.units.alike_from(self.work, left - 1) == 0 {
-            // One run of equal units, whose last one is needed.
-            ends.front = left;
+        if self.is_one_run(&mut ends) {
             return ends;
         }
         let first = match left > MANY {
@@ -143,7 +144,18 @@ impl<'a> List<'a> {
             Some(stand) => self.cluster(stand).await,
             None => 1,
         };
+        self.is_one_run(&mut ends);
         ends
+    }
+
+    /// Whether all units left are alike, so that all are needed because the last one is.
+    fn is_one_run(&self, ends: &mut Ends) -> bool {
+        let left = self.units.len();
+        let one = left > 0 && self.units.alike_from(self.work, left - 1) == 0;
+        if one {
+            ends.front = left;
+        }
+        one
     }
 
     async fn shortest_prefix(&mut self, total: usize) {
@@ -206,7 +218,12 @@ impl<'a> List<'a> {
     /// Sweeps over all between the needed ends.
     pub async fn sweep(&mut self, ends: Ends) {
         let to = self.units.len().saturating_sub(ends.back);
-        self.sweep_range(ends.front..to).await;
+        // With the last unit its like in front of it are needed.
+        let to = match ends.back {
+            0 => to,
+            _ => self.units.alike_from(self.work, to),
+        };
+        self.sweep_range(ends.front..to.max(ends.front)).await;
     }
 
     /// Deletes blocks of `range` from its end to its front, each as long as recent gaps between

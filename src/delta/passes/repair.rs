@@ -68,7 +68,8 @@ impl Repair {
             self.known.iter().partition(|known| known.at < len / 2);
         let from = front.iter().map(|known| known.at + known.form.width).max();
         let to = back.iter().map(|known| known.at).min();
-        from.unwrap_or(0)..to.unwrap_or(len)
+        let from = from.unwrap_or(0).min(len);
+        from..to.unwrap_or(len).max(from)
     }
 
     /// Tests an edit; where it is not FAIL, puts numbers right and tests it again.

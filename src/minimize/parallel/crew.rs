@@ -12,6 +12,7 @@ use super::guess::Guess;
 use super::jobs::{Jobs, Need};
 use super::pace::Pace;
 use super::queue::Queue;
+use super::toll::Toll;
 use super::worker::{Report, Source, work};
 use crate::delta::Hints;
 use crate::exec::TimeLimit;
@@ -44,6 +45,7 @@ pub(super) struct Crew<'scope, 'env, 'o> {
     jobs: Jobs,
     guess: Guess,
     pace: Pace,
+    toll: Toll,
 }
 
 impl<'scope, 'env, 'o> Crew<'scope, 'env, 'o> {
@@ -66,6 +68,7 @@ impl<'scope, 'env, 'o> Crew<'scope, 'env, 'o> {
             jobs: Jobs::default(),
             guess: Guess::default(),
             pace: Pace::new(workers.worth),
+            toll: Toll::default(),
         }
     }
 
@@ -168,8 +171,11 @@ impl<'scope, 'env, 'o> Crew<'scope, 'env, 'o> {
         let first = self.forecast.as_ref().and_then(|one| one.jobs.front());
         if first.is_none_or(|(first, _)| *first != question) {
             self.drop_forecast();
+            if !self.toll.is_paid_off() {
+                return None;
+            }
             self.forecast = Some(Forecast {
-                prospect: progress.prospect(),
+                prospect: self.toll.pay(|| progress.prospect()),
                 jobs: VecDeque::new(),
             });
         }

@@ -15,6 +15,7 @@ mod guess;
 mod jobs;
 mod pace;
 mod queue;
+mod toll;
 mod worker;
 
 use std::sync::Mutex;
