@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use super::judge::{Alone, Judge};
+use super::lines::Lines;
 use super::log::{Base64, CheckLine, Line, LogError, Source, What};
 use super::options::CallbackError;
 use super::progress::{Progress, Want};
@@ -82,6 +83,64 @@ struct Driver<'a, 'o> {
     strayed: HashSet<(SlipKeys, bool)>,
 }
 
+impl Lines for Driver<'_, '_> {
+    fn next_line(&mut self) -> Result<Option<Line>, MinimizeError> {
+        loop {
+            let stopped = self.options.stopped();
+            let spent = self.spent();
+            let executed = self.progress.course().counts.executed;
+            let what = match self.progress.want() {
+                Want::Nothing => return Ok(None),
+                Want::NotFailing { last, tries } => {
+                    return Err(MinimizeError::NotFailing { last, tries });
+                }
+                Want::Alternating { rate, empty } => {
+                    return Err(MinimizeError::Alternating { rate, empty });
+                }
+                Want::Write(Line::End(mut end)) => {
+                    end.tests.speculative = self.judge.finish();
+                    self.file_strays()?;
+                    return Ok(Some(Line::End(end)));
+                }
+                Want::Write(line) => return Ok(Some(line)),
+                Want::Test(asked) if asked.known().is_some() => {
+                    let outcome = asked.known().unwrap_or(Outcome::Unresolved);
+                    let answer = Answer::of(outcome);
+                    return Ok(self.test_line(Source::Cache, answer, &Hints::default()));
+                }
+                _ if stopped => return Err(self.interrupted()),
+                Want::Check(what) => Some(what),
+                Want::Test(_) if spent => {
+                    self.progress.cease();
+                    continue;
+                }
+                Want::Test(_) => None,
+            };
+            let left = self.options.left(executed);
+            let Some((mut answer, hints)) = self.judge.answer(&self.progress, left)? else {
+                return Ok(None);
+            };
+            self.file(answer.slip.as_mut(), what)?;
+            self.file_strays()?;
+            return Ok(match what {
+                Some(what) => Some(check_line(what, &answer)),
+                None if self.progress.is_vote(answer.outcome) => {
+                    Some(check_line(What::Vote, &answer))
+                }
+                None => self.test_line(Source::Run, answer, &hints),
+            });
+        }
+    }
+
+    fn goes_on(&mut self) -> bool {
+        let more = self.progress.can_go_on() && !self.spent();
+        if more {
+            self.progress.go_on();
+        }
+        more
+    }
+}
+
 impl Driver<'_, '_> {
     fn go_through(&mut self, journal: &mut Journal) -> Result<Minimized, MinimizeError> {
         self.go_over_past(journal)?;
@@ -140,71 +199,11 @@ impl Driver<'_, '_> {
         Ok(())
     }
 
-    /// The line that comes next; also behind an end that came of a smaller budget.
-    fn next_line_or_more(&mut self) -> Result<Option<Line>, MinimizeError> {
-        match self.next_line()? {
-            None if self.progress.can_go_on() && !self.spent() => {
-                self.progress.go_on();
-                self.next_line()
-            }
-            line => Ok(line),
-        }
-    }
-
     /// Whether a budget is used up.
     fn spent(&self) -> bool {
         let executed = self.progress.course().counts.executed;
         let time = self.earlier + self.begin.elapsed();
         self.options.spent(executed, time)
-    }
-
-    /// The line that comes next, asking the oracle where it has to be asked.
-    fn next_line(&mut self) -> Result<Option<Line>, MinimizeError> {
-        loop {
-            let stopped = self.options.stopped();
-            let spent = self.spent();
-            let executed = self.progress.course().counts.executed;
-            let what = match self.progress.want() {
-                Want::Nothing => return Ok(None),
-                Want::NotFailing { last, tries } => {
-                    return Err(MinimizeError::NotFailing { last, tries });
-                }
-                Want::Alternating { rate, empty } => {
-                    return Err(MinimizeError::Alternating { rate, empty });
-                }
-                Want::Write(Line::End(mut end)) => {
-                    end.tests.speculative = self.judge.finish();
-                    self.file_strays()?;
-                    return Ok(Some(Line::End(end)));
-                }
-                Want::Write(line) => return Ok(Some(line)),
-                Want::Test(asked) if asked.known().is_some() => {
-                    let outcome = asked.known().unwrap_or(Outcome::Unresolved);
-                    let answer = Answer::of(outcome);
-                    return Ok(self.test_line(Source::Cache, answer, &Hints::default()));
-                }
-                _ if stopped => return Err(self.interrupted()),
-                Want::Check(what) => Some(what),
-                Want::Test(_) if spent => {
-                    self.progress.cease();
-                    continue;
-                }
-                Want::Test(_) => None,
-            };
-            let left = self.options.left(executed);
-            let Some((mut answer, hints)) = self.judge.answer(&self.progress, left)? else {
-                return Ok(None);
-            };
-            self.file(answer.slip.as_mut(), what)?;
-            self.file_strays()?;
-            return Ok(match what {
-                Some(what) => Some(check_line(what, &answer)),
-                None if self.progress.is_vote(answer.outcome) => {
-                    Some(check_line(What::Vote, &answer))
-                }
-                None => self.test_line(Source::Run, answer, &hints),
-            });
-        }
     }
 
     fn test_line(&self, source: Source, answer: Answer, hints: &Hints) -> Option<Line> {

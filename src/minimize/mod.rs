@@ -23,6 +23,7 @@ pub mod isolate;
 mod journal;
 mod judge;
 mod keyer;
+mod lines;
 pub mod log;
 mod minimized;
 mod observing;

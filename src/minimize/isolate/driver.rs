@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::progress::{Progress, Want};
 use super::{Isolated, Side, Subject};
 use crate::minimize::driver::{check_line, not_kept};
+use crate::minimize::lines::Lines;
 use crate::minimize::log::{Line, LogError, Source, What};
 use crate::minimize::reply::Reply;
 use crate::minimize::{
@@ -69,6 +70,53 @@ struct Driver<'a, 'o, 's> {
     handed: HashSet<(SlipKeys, bool)>,
 }
 
+impl Lines for Driver<'_, '_, '_> {
+    fn next_line(&mut self) -> Result<Option<Line>, MinimizeError> {
+        let mut room = Vec::new();
+        loop {
+            let (stopped, spent) = (self.options.stopped(), self.spent());
+            let (what, answer) = match self.progress.want(&mut room) {
+                Want::Nothing => return Ok(None),
+                Want::Stop(error) => return Err(error),
+                Want::Write(line) => return Ok(Some(line)),
+                Want::Test { asked, .. } if asked.known().is_some() => {
+                    return Ok(asked.known().and_then(|(outcome, source)| {
+                        self.test_line(source, &Answer::of(outcome))
+                    }));
+                }
+                _ if stopped => return Err(self.interrupted()),
+                // What a claim rests on has a process of its own.
+                Want::Check { what, text } => {
+                    (Some(what), self.oracle.ask_fresh(text, Kind::Deleting)?)
+                }
+                Want::Test { .. } if spent => {
+                    self.progress.cease();
+                    continue;
+                }
+                Want::Test { asked, text } if asked.in_proof() => {
+                    (None, self.oracle.ask_fresh(text, Kind::Deleting)?)
+                }
+                Want::Test { text, .. } => (None, self.oracle.ask(text, Kind::Deleting)?),
+            };
+            if let Some(slip) = &answer.slip {
+                self.hand_over_slip(slip, what)?;
+            }
+            return Ok(match what {
+                Some(what) => Some(check_line(what, &answer)),
+                None => self.test_line(Source::Run, &answer),
+            });
+        }
+    }
+
+    fn goes_on(&mut self) -> bool {
+        let more = self.progress.can_go_on() && !self.spent();
+        if more {
+            self.progress.go_on();
+        }
+        more
+    }
+}
+
 impl Driver<'_, '_, '_> {
     /// Goes over the lines that the log held already.
     fn take_up(&mut self, past: Vec<(u64, Line)>) -> Result<(), MinimizeError> {
@@ -105,60 +153,11 @@ impl Driver<'_, '_, '_> {
         (self.on_side)(side, &text).map_err(not_kept("an end"))
     }
 
-    /// The line that comes next; also behind an end that came of a smaller budget.
-    fn next_line_or_more(&mut self) -> Result<Option<Line>, MinimizeError> {
-        match self.next_line()? {
-            None if self.progress.can_go_on() && !self.spent() => {
-                self.progress.go_on();
-                self.next_line()
-            }
-            line => Ok(line),
-        }
-    }
-
     /// Whether a budget is used up.
     fn spent(&self) -> bool {
         let executed = self.progress.sides().counts.executed;
         let time = self.earlier + self.begin.elapsed();
         self.options.spent(executed, time)
-    }
-
-    /// The line that comes next, asking the oracle where it has to be asked.
-    fn next_line(&mut self) -> Result<Option<Line>, MinimizeError> {
-        let mut room = Vec::new();
-        loop {
-            let (stopped, spent) = (self.options.stopped(), self.spent());
-            let (what, answer) = match self.progress.want(&mut room) {
-                Want::Nothing => return Ok(None),
-                Want::Stop(error) => return Err(error),
-                Want::Write(line) => return Ok(Some(line)),
-                Want::Test { asked, .. } if asked.known().is_some() => {
-                    return Ok(asked.known().and_then(|(outcome, source)| {
-                        self.test_line(source, &Answer::of(outcome))
-                    }));
-                }
-                _ if stopped => return Err(self.interrupted()),
-                // What a claim rests on has a process of its own.
-                Want::Check { what, text } => {
-                    (Some(what), self.oracle.ask_fresh(text, Kind::Deleting)?)
-                }
-                Want::Test { .. } if spent => {
-                    self.progress.cease();
-                    continue;
-                }
-                Want::Test { asked, text } if asked.in_proof() => {
-                    (None, self.oracle.ask_fresh(text, Kind::Deleting)?)
-                }
-                Want::Test { text, .. } => (None, self.oracle.ask(text, Kind::Deleting)?),
-            };
-            if let Some(slip) = &answer.slip {
-                self.hand_over_slip(slip, what)?;
-            }
-            return Ok(match what {
-                Some(what) => Some(check_line(what, &answer)),
-                None => self.test_line(Source::Run, &answer),
-            });
-        }
     }
 
     fn interrupted(&self) -> MinimizeError {
