@@ -74,6 +74,13 @@ impl Edit {
         }
     }
 
+    /// The text that it makes of that of the current best, which it is an edit of.
+    pub(super) fn of_best(&self, best: &[u8]) -> Vec<u8> {
+        let mut text = Vec::with_capacity(best.len());
+        self.write_into(&[], best, &mut text);
+        text
+    }
+
     /// Appends to `text` what it makes of the text of the current best.
     pub(super) fn write_into(&self, original: &[u8], best: &[u8], text: &mut Vec<u8>) {
         let mut from = 0;

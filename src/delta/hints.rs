@@ -9,13 +9,6 @@ pub struct Hints {
     pub comparisons: Vec<Comparison>,
 }
 
-impl Hints {
-    /// Whether nothing is told.
-    pub fn is_empty(&self) -> bool {
-        self.read.is_none() && self.comparisons.is_empty()
-    }
-}
-
 /// Two operands that a run compared, and that differed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Comparison {

@@ -48,13 +48,7 @@ impl Protocol {
 
     /// The text without some pieces, its numbers made right.
     fn without(&self, text: &[u8], gone: &[Range<usize>], pieces: usize) -> Vec<u8> {
-        let mut left = Vec::with_capacity(text.len());
-        let mut from = 0;
-        for cut in gone {
-            left.extend_from_slice(&text[from..cut.start]);
-            from = cut.end;
-        }
-        left.extend_from_slice(&text[from..]);
+        let mut left = Edit::Cut(gone.to_vec()).of_best(text);
         for (field, scope) in self.fields_behind(gone) {
             let bytes = gone_within(gone, &scope);
             let number = field.form.read(&left, field.at).unwrap_or_default();

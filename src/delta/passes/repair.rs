@@ -93,12 +93,13 @@ impl Repair {
         let mut done: Vec<Rewrite> = Vec::new();
         let tries = if learning { LEARNING } else { self.known.len() };
         for _ in 0..=tries {
-            let outcome = work.ask(rule, Edit::Set(edits.clone()), true).await;
+            let edit = Edit::Set(edits.clone());
+            let outcome = work.ask(rule, edit.clone(), true).await;
             if outcome == Outcome::Fail {
                 self.remember(&before, &edits, &done);
                 return outcome;
             }
-            let text = apply(&before, &edits);
+            let text = edit.of_best(&before);
             let comparisons = work.hints().comparisons;
             self.told |= !comparisons.is_empty();
             let found = comparisons
@@ -189,8 +190,9 @@ impl Repair {
 
 /// The number of an operand.
 fn number(operand: &[u8]) -> Option<u64> {
-    let add = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
-    (!operand.is_empty() && operand.len() <= 8).then(|| operand.iter().rev().fold(0, add))
+    let width = operand.len();
+    let form = Form { width, big: false };
+    (1..=8).contains(&width).then(|| form.read(operand, 0))?
 }
 
 fn replacements(edit: &Edit) -> Vec<Replacement> {
@@ -230,18 +232,6 @@ fn put(edits: &mut Vec<Replacement>, rewrite: &Rewrite) {
         });
         edits.sort_by_key(|edit| edit.at.start);
     }
-}
-
-fn apply(before: &[u8], edits: &[Replacement]) -> Vec<u8> {
-    let mut text = Vec::with_capacity(before.len());
-    let mut from = 0;
-    for edit in edits {
-        text.extend_from_slice(&before[from..edit.at.start]);
-        text.extend_from_slice(&edit.with);
-        from = edit.at.end;
-    }
-    text.extend_from_slice(&before[from..]);
-    text
 }
 
 /// The position before the edits of what stands at a position behind them.
