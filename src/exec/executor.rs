@@ -19,6 +19,12 @@ pub trait Executor: Send {
     /// Whether runs may share a process.
     fn freshness(&self) -> Freshness;
 
+    /// How often each instrumented place of the target was passed in the last run: the compiler's
+    /// counters (modulo 256), of their real number; `None` where the way or the target has none.
+    fn coverage(&mut self) -> Option<&[u8]> {
+        None
+    }
+
     /// Limits the time of all runs from here on. An executor without limits does nothing.
     fn limit_time(&mut self, _time: TimeLimit) {}
 }
