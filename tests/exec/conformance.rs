@@ -2,6 +2,7 @@
 
 use ddfuzz::exec::{Executor, Freshness, Program, Target, Way, start};
 
+use crate::kinds::of_all_kinds;
 use crate::programs::patient;
 use crate::stream::stream;
 
@@ -36,7 +37,7 @@ fn a_harness_ends_as_the_program_does_on_500_inputs_of_each_bundled_target() {
             executor(&target, Way::Harness, Freshness::Shared),
         ];
         let mut crashes = 0;
-        for (index, input) in inputs(500).enumerate() {
+        for (index, input) in inputs(250).chain(of_all_kinds(0, 250)).enumerate() {
             let expected = command.run(&input).unwrap().ended;
             crashes += usize::from(expected.is_crash(None));
             for (which, other) in others.iter_mut().enumerate() {

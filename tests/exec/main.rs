@@ -1,6 +1,7 @@
 //! Tests of `exec`: every way of execution on real programs.
 #![cfg(feature = "engine")]
 
+mod captured;
 mod conformance;
 mod constructors;
 mod endurance;
@@ -9,6 +10,7 @@ mod filters;
 mod hostile;
 mod keys;
 mod killed;
+mod kinds;
 mod limits;
 #[path = "../needs/mod.rs"]
 mod needs;

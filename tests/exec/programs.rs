@@ -7,7 +7,8 @@ use std::time::Duration;
 use ddfuzz::exec::{Program, Target};
 
 /// The sources go with the test, which may run as a user who cannot read the project.
-const SOURCES: [(&str, &str); 6] = [
+const SOURCES: [(&str, &str); 7] = [
+    ("capture", include_str!("programs/capture.c")),
     ("compares", include_str!("programs/compares.c")),
     ("constructor", include_str!("programs/constructor.c")),
     ("early_thread", include_str!("programs/early_thread.c")),
