@@ -1,0 +1,125 @@
+//! One program's table: its subjects, measured in turns, and the promises beside what was found.
+
+use std::time::Duration;
+
+use crate::Plan;
+use crate::cost::{BOTH, Cost, Of, median};
+use crate::subjects::Subject;
+
+/// `subject` makes at least `target` times as many runs as `floor` does in the same time.
+pub struct Promise {
+    subject: &'static str,
+    floor: &'static str,
+    target: f64,
+}
+
+impl Promise {
+    /// At least `target` times the rate of `floor`.
+    pub fn times(subject: &'static str, floor: &'static str, target: f64) -> Promise {
+        Promise {
+            subject,
+            floor,
+            target,
+        }
+    }
+}
+
+/// The subjects of one program.
+pub struct Sheet {
+    title: String,
+    subjects: Vec<(Box<dyn Subject>, Vec<Cost>)>,
+    promises: Vec<Promise>,
+    notes: Vec<String>,
+}
+
+impl Sheet {
+    /// An empty one.
+    pub fn new(title: &str) -> Sheet {
+        Sheet {
+            title: title.to_owned(),
+            subjects: Vec::new(),
+            promises: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// The first one added is what the others' ratios stand to.
+    pub fn add_boxed(&mut self, subject: Box<dyn Subject>) {
+        self.subjects.push((subject, Vec::new()));
+    }
+
+    /// Holds what was measured against it.
+    pub fn promise(&mut self, promise: Promise) {
+        self.promises.push(promise);
+    }
+
+    /// Says why something is not in the table.
+    pub fn note(&mut self, note: String) {
+        self.notes.push(note);
+    }
+
+    /// Round by round, each in its turn, so that a busy moment of the machine hits all alike.
+    pub fn measure(&mut self, plan: &Plan) {
+        for _ in 0..plan.rounds {
+            for (subject, costs) in &mut self.subjects {
+                costs.push(subject.measure(plan.runs));
+            }
+        }
+    }
+
+    /// Prints both tables, in Markdown.
+    pub fn print(&self) {
+        println!("\nOn {}:\n", self.title);
+        println!("| subject | runs/s | wall µs | CPU µs | × by wall | × by CPU |");
+        println!("|---|--:|--:|--:|--:|--:|");
+        let Some((_, first)) = self.subjects.first() else {
+            return;
+        };
+        for (subject, costs) in &self.subjects {
+            let [wall, cpu] = BOTH.map(|(_, of)| micros(costs, of));
+            let [by_wall, by_cpu] = BOTH.map(|(_, of)| ratio(costs, first, of));
+            let name = subject.name();
+            let rate = 1e6 / wall;
+            println!("| {name} | {rate:.0} | {wall:.1} | {cpu:.1} | {by_wall:.2} | {by_cpu:.2} |");
+        }
+        for note in &self.notes {
+            println!("\n{note}");
+        }
+        if !self.promises.is_empty() {
+            println!("\n| promised | by | target | measured | |");
+            println!("|---|---|--:|--:|---|");
+            self.promises.iter().for_each(|promise| self.hold(promise));
+        }
+    }
+
+    fn hold(&self, promise: &Promise) {
+        let costs = |name| {
+            let found = self.subjects.iter().find(|(who, _)| who.name() == name);
+            found.map(|(_, costs)| costs)
+        };
+        let (subject, floor, target) = (promise.subject, promise.floor, promise.target);
+        let (Some(ours), Some(theirs)) = (costs(subject), costs(floor)) else {
+            println!("| {subject} to {floor} | | {target} | | not measured |");
+            return;
+        };
+        for (name, of) in BOTH {
+            let measured = ratio(ours, theirs, of);
+            let verdict = if measured >= target { "met" } else { "missed" };
+            println!("| {subject} to {floor} | {name} | {target} | {measured:.2} | {verdict} |");
+        }
+    }
+}
+
+/// Microseconds of a run, the median over the rounds.
+fn micros(costs: &[Cost], of: Of) -> f64 {
+    median(costs.iter().map(of)).as_secs_f64() * 1e6
+}
+
+/// How many runs of `ours` cost what one of `theirs` does: the median over the rounds, each of
+/// which compares what was measured side by side.
+fn ratio(ours: &[Cost], theirs: &[Cost], of: Of) -> f64 {
+    let share =
+        |ours: Duration, theirs: Duration| theirs.as_secs_f64() / ours.as_secs_f64().max(1e-9);
+    let pairs = ours.iter().zip(theirs);
+    median(pairs.map(|(ours, theirs)| share(of(ours), of(theirs))))
+}

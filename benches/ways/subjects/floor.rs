@@ -1,0 +1,73 @@
+//! The floors: the least that a new process, and a fork, cost on this machine.
+//!
+//! Both are C programs that do nothing but run a target again and again (`benches/ways/floors`);
+//! they count no runs, enforce no limits, and could not tell a crash from another.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use super::Subject;
+use crate::cost::{Cost, difference};
+use crate::programs::{Programs, environment, input};
+
+/// A program that is called with a number of runs, and prints how many seconds they took.
+pub struct Floor {
+    name: &'static str,
+    program: PathBuf,
+    args: Vec<OsString>,
+}
+
+/// `posix_spawn` and `waitpid` of `program`.
+pub fn spawn(programs: &Programs, program: &Path) -> Floor {
+    Floor {
+        name: "floor: posix_spawn",
+        program: programs.spawn_floor(),
+        args: vec![program.into()],
+    }
+}
+
+/// A fork of a program that has the target linked in, and `waitpid`.
+pub fn fork(program: PathBuf) -> Floor {
+    Floor {
+        name: "floor: fork",
+        program,
+        args: Vec::new(),
+    }
+}
+
+impl Floor {
+    fn series(&self, runs: u32) -> Duration {
+        let mut child = Command::new(&self.program)
+            .arg(runs.to_string())
+            .args(&self.args)
+            .env_clear()
+            .envs(environment())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the floor was compiled a moment ago");
+        let mut stdin = child.stdin.take().expect("it was asked for");
+        stdin
+            .write_all(&input())
+            .expect("the floor reads its input");
+        drop(stdin);
+        let output = child.wait_with_output().expect("it is our child");
+        let said = String::from_utf8_lossy(&output.stdout);
+        let seconds = said.trim().parse().ok().filter(|_| output.status.success());
+        let seconds = seconds.unwrap_or_else(|| panic!("{} failed: {said}", self.name));
+        Duration::from_secs_f64(seconds)
+    }
+}
+
+impl Subject for Floor {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn measure(&mut self, runs: u32) -> Cost {
+        difference(runs, |runs| self.series(runs))
+    }
+}
