@@ -1,0 +1,114 @@
+//! A million runs leave nothing behind.
+//!
+//! `cargo bench --bench endurance [-- RUNS]`: RUNS runs (1 000 000 by default) by each way that
+//! serves many of them, and what ddfuzz, its servers and the system hold before, and after 10 %,
+//! 50 % and all of them. Ends with status 1 where any of it has grown. Servers are replaced from
+//! time to time by design; that is a part of what is looked at.
+//!
+//! `cargo test` only sees whether it still runs, with a few hundred runs.
+
+mod holdings;
+mod system;
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use ddfuzz::exec::{Ended, Executor, Freshness, Program, Target, Way, start};
+
+use holdings::Holdings;
+use system::Before;
+
+/// One run in so many crashes.
+const CRASH_EVERY: u64 = 1000;
+/// Runs before the first look: whatever is set up at first.
+const WARM_UP: u64 = 2 * CRASH_EVERY;
+
+fn main() -> ExitCode {
+    // Cargo says so when it is to measure; else a number is a filter for tests.
+    let measures = std::env::args().any(|arg| arg == "--bench");
+    let asked = std::env::args().filter_map(|arg| arg.replace('_', "").parse().ok());
+    let runs = match asked.last() {
+        Some(runs) if measures => runs,
+        _ if measures => 1_000_000,
+        _ => 300,
+    };
+    println!("{runs} runs by each way, one in {CRASH_EVERY} a crash");
+    let before = Before::now();
+    let ul = |args: &[&str]| {
+        let mut target = Target::new(Program::Bundled("ul".to_owned()));
+        target.args = args.iter().map(Into::into).collect();
+        target
+    };
+    let subjects = [
+        ("harness, shared", ul(&[]), Way::Harness),
+        ("inject", ul(&[]), Way::Inject),
+        ("inject, @@", ul(&["@@"]), Way::Inject),
+    ];
+    let mut grown = false;
+    for (name, target, way) in subjects {
+        println!("\n{name}\n{:>10}  {}", "runs", Holdings::TITLES);
+        match start(&target, Some(way), Freshness::Shared) {
+            Ok(started) => grown |= endure(started.executor, runs, &before),
+            Err(error) => {
+                println!("{error}");
+                grown = true;
+            }
+        }
+    }
+    match grown {
+        true => ExitCode::FAILURE,
+        false => ExitCode::SUCCESS,
+    }
+}
+
+/// Runs it so often, and looks four times; says whether anything has grown.
+fn endure(mut executor: Box<dyn Executor>, runs: u64, before: &Before) -> bool {
+    let began = Instant::now();
+    let mut series = Series::default();
+    series.run(&mut *executor, WARM_UP.min(runs));
+    let first = Holdings::look(None, before);
+    println!("{:>10}  {first}", 0);
+    series = Series::default();
+    for part in [runs / 10, runs / 2, runs] {
+        series.run(&mut *executor, part);
+        let now = Holdings::look(Some(&first), before);
+        println!("{part:>10}  {now}");
+        let grown = now.grown_since(&first);
+        if !grown.is_empty() {
+            println!("grown: {}", grown.join(", "));
+            return true;
+        }
+    }
+    println!(
+        "{:.0} runs/s",
+        series.done as f64 / began.elapsed().as_secs_f64()
+    );
+    drop(executor);
+    let left = holdings::descendants().len();
+    if left > 0 {
+        println!("{left} processes are left after its end");
+    }
+    left > 0
+}
+
+/// Runs of one executor.
+#[derive(Default)]
+struct Series {
+    done: u64,
+}
+
+impl Series {
+    fn run(&mut self, executor: &mut dyn Executor, until: u64) {
+        // The bundled `ul` dies of 516 printable characters before a newline.
+        let (input, crash) = (b"a\x08_b\n", [&[b'x'; 516][..], b"\n"].concat());
+        while self.done < until {
+            self.done += 1;
+            let (input, expected) = match self.done % CRASH_EVERY {
+                0 => (&crash[..], Ended::Signal(libc::SIGSEGV)),
+                _ => (&input[..], Ended::Exit(0)),
+            };
+            let ended = executor.run(input).expect("the target runs").ended;
+            assert_eq!(ended, expected, "run {}", self.done);
+        }
+    }
+}
