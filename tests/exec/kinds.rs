@@ -7,7 +7,7 @@ use crate::stream::stream;
 /// How many kinds there are.
 const KINDS: u64 = 12;
 
-/// `count` inputs from number `first` on. Any sixteen in a row have all kinds among them.
+/// `count` inputs from number `first` on. Any twelve in a row have all kinds among them.
 pub fn of_all_kinds(first: u64, count: u64) -> impl Iterator<Item = Vec<u8>> {
     (first..first + count).map(of_kind)
 }
