@@ -26,8 +26,8 @@ const WARM_UP: u64 = 2 * CRASH_EVERY;
 fn main() -> ExitCode {
     // Cargo says so when it is to measure; else a number is a filter for tests.
     let measures = std::env::args().any(|arg| arg == "--bench");
-    let asked = std::env::args().filter_map(|arg| arg.replace('_', "").parse().ok());
-    let runs = match asked.last() {
+    let mut asked = std::env::args().filter_map(|arg| arg.replace('_', "").parse().ok());
+    let runs = match asked.next_back() {
         Some(runs) if measures => runs,
         _ if measures => 1_000_000,
         _ => 300,
