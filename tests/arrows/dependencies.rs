@@ -26,6 +26,8 @@ const PLACES: &[(&str, &[&str])] = &[
     ("console", &["cli/ui"]),
     // Workers that report to who commits: of a campaign, of a minimization.
     ("crossbeam", &["campaign", "minimize/parallel"]),
+    // The harness macro, for users of the library.
+    ("ddfuzz_target", &["lib.rs"]),
     ("framehop", &["triage/unwind.rs"]),
     // What the instruction did that crashed, and where comparisons stand.
     (
