@@ -119,6 +119,7 @@ const LINKED: &[&str] = &[
     "core::",
     "alloc::",
     "__rust_",
+    "__rustc::",
     "ddfuzz_target::",
 ];
 

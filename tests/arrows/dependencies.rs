@@ -49,7 +49,12 @@ const PLACES: &[(&str, &[&str])] = &[
     ("nix", &["exec", "triage", "cli/run.rs"]),
     (
         "object",
-        &["triage", "exec/elf.rs", "exec/observe/image.rs"],
+        &[
+            "triage",
+            "exec/elf.rs",
+            "exec/facts",
+            "exec/observe/image.rs",
+        ],
     ),
     ("rustc_demangle", &["triage"]),
     // Records.
