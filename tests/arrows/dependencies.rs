@@ -71,7 +71,8 @@ const PLACES: &[(&str, &[&str])] = &[
     // The schema of the log: each type says what it looks like beside its serde.
     ("schemars", &["files", "exec", "triage", "minimize"]),
     ("signal_hook", &["cli"]),
-    // Atomic writes; the directory for what is unpacked; directories of unit tests.
+    // Atomic writes; the directory for what is unpacked; directories of unit tests; of
+    // campaigns that are only measured.
     (
         "tempfile",
         &[
@@ -79,6 +80,7 @@ const PLACES: &[(&str, &[&str])] = &[
             "exec/private_dir.rs",
             "exec/input.rs",
             "exec/scratch.rs",
+            "cli/doctor/rate.rs",
         ],
     ),
     // The library's errors; those of the command line are `cli/failure.rs`.

@@ -10,12 +10,14 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::private_dir::PrivateDir;
-use super::{ExecError, Target, identity, resolve};
+use super::{ExecError, Program, Target, identity, resolve};
 
 /// The facts of a target.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TargetFacts {
-    /// The program, by absolute path.
+    /// The name of a bundled target.
+    pub bundled: Option<String>,
+    /// The program, by absolute path; a bundled one is there for as long as ddfuzz runs.
     pub program: PathBuf,
     /// What kind of file it is.
     pub kind: Kind,
@@ -94,6 +96,10 @@ impl TargetFacts {
             setuid: is_setuid(&path),
             as_root: nix::unistd::Uid::effective().is_root()
                 && identity::choose(&path, target.cwd.as_deref()).is_none(),
+            bundled: match &target.program {
+                Program::Bundled(name) => Some(name.clone()),
+                Program::Path(_) => None,
+            },
             program: path,
             ..TargetFacts::default()
         };
