@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use super::Args;
 use crate::campaign::{self, Minimizing, Settings, Silent, When};
@@ -16,8 +17,15 @@ use crate::store::Store;
 /// make the difference between them one of the ways.
 const SEED: u64 = 1;
 
-/// Runs a campaign on `target` by `way`, and gives its runs per second. Its output directory is
-/// removed at the end.
+/// The part of the time that finding the count takes.
+const SHARE: u32 = 5;
+/// How many times as long as asked for it may take, where the first runs were much faster.
+const PATIENCE: u32 = 3;
+/// Runs that are made however slow they are, within that time.
+const FEWEST: u64 = 16;
+
+/// Runs campaigns on `target` by `way`, and gives the runs per second. Their output directories
+/// are removed at their ends.
 pub(super) fn measure(
     args: &Args,
     target: &Target,
@@ -31,6 +39,34 @@ pub(super) fn measure(
         ExecError::WayUnfit { why, .. } => Failure::new(Exit::Baseline, "way-unfit", why),
         error => error.into(),
     })?;
+    let short = Bounds {
+        runs: None,
+        time: args.time / SHARE,
+    };
+    // A campaign that ends by its time drops the chunks that are under way, which one that ends
+    // by its count does not: so the time is turned into a count first.
+    let rate = campaign(args, target, way, short, stop)?;
+    let long = Bounds {
+        runs: Some(((rate * args.time.as_secs_f64()) as u64).max(FEWEST)),
+        time: args.time * PATIENCE,
+    };
+    campaign(args, target, way, long, stop)
+}
+
+/// Where a campaign ends.
+struct Bounds {
+    runs: Option<u64>,
+    time: Duration,
+}
+
+/// Runs a campaign, and gives its runs per second.
+fn campaign(
+    args: &Args,
+    target: &Target,
+    way: Way,
+    bounds: Bounds,
+    stop: &AtomicBool,
+) -> Result<f64, Failure> {
     let out = tempfile::Builder::new()
         .prefix("ddfuzz-doctor-")
         .tempdir()
@@ -41,8 +77,8 @@ pub(super) fn measure(
     let settings = Settings {
         seed: SEED,
         max_len: args.max_len,
-        runs: None,
-        time: Some(args.time),
+        runs: bounds.runs,
+        time: Some(bounds.time),
         jobs: args.jobs.map_or_else(processors, |jobs| jobs as usize),
         when: When::Off,
         minimizing: Minimizing {
