@@ -6,26 +6,26 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::Args;
-use crate::campaign::{self, Minimizing, Settings, Silent, When};
+use crate::campaign::{self, Minimizing, Progress, Screen, Settings, When};
 use crate::cli::run::{campaign_of, processors};
 use crate::cli::target::probe_by;
 use crate::cli::{Exit, Failure};
 use crate::exec::{ExecError, Target, Way};
+use crate::report::GroupView;
 use crate::store::Store;
 
 /// Inputs differ in size by a factor of a thousand: with one seed for all ways, the same inputs
 /// make the difference between them one of the ways.
 const SEED: u64 = 1;
 
-/// The part of the time that finding the count takes.
-const SHARE: u32 = 5;
-/// How many times as long as asked for it may take, where the first runs were much faster.
-const PATIENCE: u32 = 3;
-/// Runs that are made however slow they are, within that time.
-const FEWEST: u64 = 16;
+/// The part of the time that a campaign has beforehand, to start its servers and name the crashes
+/// that are new: of a long one that is next to nothing.
+const WARM_UP: u32 = 4;
+/// Fewer runs between two commits tell nothing.
+const FEWEST: u64 = 64;
 
-/// Runs campaigns on `target` by `way`, and gives the runs per second. Their output directories
-/// are removed at their ends.
+/// Runs a campaign on `target` by `way`, and gives its runs per second. Its output directory is
+/// removed at the end.
 pub(super) fn measure(
     args: &Args,
     target: &Target,
@@ -39,34 +39,6 @@ pub(super) fn measure(
         ExecError::WayUnfit { why, .. } => Failure::new(Exit::Baseline, "way-unfit", why),
         error => error.into(),
     })?;
-    let short = Bounds {
-        runs: None,
-        time: args.time / SHARE,
-    };
-    // A campaign that ends by its time drops the chunks that are under way, which one that ends
-    // by its count does not: so the time is turned into a count first.
-    let rate = campaign(args, target, way, short, stop)?;
-    let long = Bounds {
-        runs: Some(((rate * args.time.as_secs_f64()) as u64).max(FEWEST)),
-        time: args.time * PATIENCE,
-    };
-    campaign(args, target, way, long, stop)
-}
-
-/// Where a campaign ends.
-struct Bounds {
-    runs: Option<u64>,
-    time: Duration,
-}
-
-/// Runs a campaign, and gives its runs per second.
-fn campaign(
-    args: &Args,
-    target: &Target,
-    way: Way,
-    bounds: Bounds,
-    stop: &AtomicBool,
-) -> Result<f64, Failure> {
     let out = tempfile::Builder::new()
         .prefix("ddfuzz-doctor-")
         .tempdir()
@@ -74,11 +46,12 @@ fn campaign(
     let campaign = campaign_of(target, way, Some(SEED));
     let id = campaign.id.clone();
     let store = Mutex::new(Store::create_or_resume(&out.path().join("out"), campaign)?);
+    let warm_up = args.time / WARM_UP;
     let settings = Settings {
         seed: SEED,
         max_len: args.max_len,
-        runs: bounds.runs,
-        time: Some(bounds.time),
+        runs: None,
+        time: Some(warm_up.saturating_add(args.time)),
         jobs: args.jobs.map_or_else(processors, |jobs| jobs as usize),
         when: When::Off,
         minimizing: Minimizing {
@@ -95,6 +68,81 @@ fn campaign(
         },
         known: BTreeSet::new(),
     };
-    let summary = campaign::run(&store, &id, &settings, &mut Silent, stop)?;
-    Ok(summary.runs_per_s())
+    let mut pace = Pace::new(warm_up);
+    let summary = campaign::run(&store, &id, &settings, &mut pace, stop)?;
+    Ok(pace.rate().unwrap_or_else(|| summary.runs_per_s()))
+}
+
+/// How fast a campaign goes once it is under way: from one commit to another, since what is under
+/// way at its end is dropped.
+struct Pace {
+    warm_up: Duration,
+    first: Option<Progress>,
+    last: Progress,
+}
+
+impl Pace {
+    fn new(warm_up: Duration) -> Pace {
+        Pace {
+            warm_up,
+            first: None,
+            last: Progress::default(),
+        }
+    }
+
+    /// Runs per second; `None` if there were too few of them.
+    fn rate(&self) -> Option<f64> {
+        let first = self.first?;
+        let (runs, time_ms) = (
+            self.last.runs - first.runs,
+            self.last.time_ms - first.time_ms,
+        );
+        (runs >= FEWEST && time_ms > 0).then(|| runs as f64 * 1000.0 / time_ms as f64)
+    }
+}
+
+impl Screen for Pace {
+    fn progress(&mut self, progress: &Progress) {
+        if progress.runs == self.last.runs {
+            return; // nothing was committed
+        }
+        self.last = *progress;
+        if self.first.is_none() && u128::from(progress.time_ms) >= self.warm_up.as_millis() {
+            self.first = Some(*progress);
+        }
+    }
+
+    fn minimized(&mut self, _: &GroupView) {}
+
+    fn note(&mut self, _: &str) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rate of a campaign with a warm-up of a second that shows these times and runs.
+    fn rate(course: &[(u64, u64)]) -> Option<f64> {
+        let mut pace = Pace::new(Duration::from_secs(1));
+        for &(time_ms, runs) in course {
+            pace.progress(&Progress {
+                time_ms,
+                runs,
+                ..Progress::default()
+            });
+        }
+        pace.rate()
+    }
+
+    #[test]
+    fn the_rate_is_that_between_the_first_commit_behind_the_warm_up_and_the_last() {
+        let course = [(900, 10), (1000, 10), (1500, 110), (2500, 410), (3000, 410)];
+        assert_eq!(rate(&course), Some(300.0));
+    }
+
+    #[test]
+    fn too_few_runs_have_no_rate_between_commits() {
+        assert_eq!(rate(&[]), None);
+        assert_eq!(rate(&[(1500, 16), (2500, 32)]), None);
+    }
 }
