@@ -15,7 +15,7 @@
 //! began, its stack untouched.
 //!
 //! With the feature `coverage` the program links when its code is compiled with
-//! SanitizerCoverage and without a sanitizer; see [`coverage`].
+//! SanitizerCoverage and without a sanitizer; its module `coverage` tells the flags.
 
 #[cfg(feature = "coverage")]
 pub mod coverage;
