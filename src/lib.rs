@@ -16,6 +16,10 @@
 //! | `store` | the output directory as a contract | records of `triage` and `minimize` |
 //! | `report` | one file per format | records |
 //! | `cli` | one file per subcommand | everything |
+//!
+//! [`target!`] makes a target of a closure; it is there in every combination of features.
+
+pub use ddfuzz_target::target;
 
 #[cfg(all(feature = "engine", not(target_os = "linux")))]
 compile_error!(

@@ -18,3 +18,10 @@ pub struct Summary {
     /// Whether the user stopped it.
     pub interrupted: bool,
 }
+
+impl Summary {
+    /// Runs per second of this call.
+    pub fn runs_per_s(&self) -> f64 {
+        self.runs_of_call as f64 / self.fuzzed.as_secs_f64().max(0.001)
+    }
+}

@@ -55,6 +55,11 @@ impl Failure {
         &self.report.error.kind
     }
 
+    /// What was wrong.
+    pub fn message(&self) -> &str {
+        &self.report.error.message
+    }
+
     /// Names the path concerned, also in a message that does not do so itself.
     pub fn path(mut self, path: &Path) -> Failure {
         let error = &mut self.report.error;

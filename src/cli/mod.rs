@@ -5,6 +5,7 @@
 
 mod amounts;
 mod difference;
+mod doctor;
 mod exit;
 mod failure;
 mod log;
@@ -57,6 +58,7 @@ enum Command {
     Log(log::Args),
     Show(show::Args),
     Merge(merge::Args),
+    Doctor(doctor::Args),
 }
 
 /// Parses the command line, runs the command, and gives its exit code.
@@ -75,6 +77,7 @@ pub fn main() -> ExitCode {
         Command::Log(args) => log::run(args, &output),
         Command::Show(args) => show::run(args, &output),
         Command::Merge(args) => merge::run(args, &output),
+        Command::Doctor(args) => doctor::run(args, &output),
     };
     match done {
         Ok(exit) => exit.into(),

@@ -267,7 +267,7 @@ fn report(
     let crashes = views.iter().filter(|view| view.kind == Kind::Crash);
     let result = RunResult {
         runs: summary.runs,
-        runs_per_s: summary.runs_of_call as f64 / seconds.max(0.001),
+        runs_per_s: summary.runs_per_s(),
         seconds,
         groups: crashes.map(RunGroup::from).collect(),
         new_groups: summary.new_groups,

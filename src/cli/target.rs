@@ -166,23 +166,34 @@ impl TargetArgs {
     /// Starts the target once, to find out that it runs, and how. Says which of its arguments it
     /// will not understand as the shell did where they were completed.
     pub fn probe(&self, target: &Target, output: &Output) -> Result<Started, Failure> {
-        if target.cwd.is_none() {
-            for name in target.args.iter().map(Path::new) {
-                if name.is_relative() && name.is_file() {
-                    output.say(&format!(
-                        "warning: the argument {} is a file here, but the target runs in a \
-                         scratch directory: give its absolute path, or a --cwd",
-                        name.display()
-                    ));
-                }
+        self.warn_of_relative(target, output);
+        Ok(probe_by(target, self.way.way())?)
+    }
+
+    /// Says which arguments the target will not understand as the shell did.
+    pub fn warn_of_relative(&self, target: &Target, output: &Output) {
+        if target.cwd.is_some() {
+            return;
+        }
+        for name in target.args.iter().map(Path::new) {
+            if name.is_relative() && name.is_file() {
+                output.say(&format!(
+                    "warning: the argument {} is a file here, but the target runs in a scratch \
+                     directory: give its absolute path, or a --cwd",
+                    name.display()
+                ));
             }
         }
-        let mut started = start(target, self.way.way(), Freshness::Shared)?;
-        if started.executor.way() == Way::Command {
-            // Without a server nothing has been executed yet, and what the kernel refuses would
-            // look to a tracer like a program that ends with a status of its own.
-            started.executor.run(b"")?;
-        }
-        Ok(started)
     }
+}
+
+/// Starts the target once in this way, or in the fastest that works.
+pub fn probe_by(target: &Target, way: Option<Way>) -> Result<Started, ExecError> {
+    let mut started = start(target, way, Freshness::Shared)?;
+    if started.executor.way() == Way::Command {
+        // Without a server nothing has been executed yet, and what the kernel refuses would
+        // look to a tracer like a program that ends with a status of its own.
+        started.executor.run(b"")?;
+    }
+    Ok(started)
 }

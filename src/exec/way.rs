@@ -18,6 +18,9 @@ pub enum Way {
 }
 
 impl Way {
+    /// All ways in which programs are run, the one that works for everything first.
+    pub const REAL: [Way; 3] = [Way::Command, Way::Inject, Way::Harness];
+
     /// The name used on the command line and in records.
     pub fn name(self) -> &'static str {
         match self {

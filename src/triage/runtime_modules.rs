@@ -101,7 +101,7 @@ const ABORT_PATH: &[&str] = &[
 ];
 
 /// Beginnings of the names of runtimes that are linked *into* programs: clang's sanitizers,
-/// libFuzzer, the Rust standard library.
+/// libFuzzer, the Rust standard library, our harness macro.
 const LINKED: &[&str] = &[
     "__asan_",
     "__hwasan_",
@@ -119,6 +119,8 @@ const LINKED: &[&str] = &[
     "core::",
     "alloc::",
     "__rust_",
+    "__rustc::",
+    "ddfuzz_target::",
 ];
 
 /// Namespaces of C++ runtimes as their symbols spell them (Itanium mangling).

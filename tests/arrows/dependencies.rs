@@ -26,6 +26,8 @@ const PLACES: &[(&str, &[&str])] = &[
     ("console", &["cli/ui"]),
     // Workers that report to who commits: of a campaign, of a minimization.
     ("crossbeam", &["campaign", "minimize/parallel"]),
+    // The harness macro, for users of the library.
+    ("ddfuzz_target", &["lib.rs"]),
     ("framehop", &["triage/unwind.rs"]),
     // What the instruction did that crashed, and where comparisons stand.
     (
@@ -47,7 +49,12 @@ const PLACES: &[(&str, &[&str])] = &[
     ("nix", &["exec", "triage", "cli/run.rs"]),
     (
         "object",
-        &["triage", "exec/elf.rs", "exec/observe/image.rs"],
+        &[
+            "triage",
+            "exec/elf.rs",
+            "exec/facts",
+            "exec/observe/image.rs",
+        ],
     ),
     ("rustc_demangle", &["triage"]),
     // Records.
@@ -64,7 +71,8 @@ const PLACES: &[(&str, &[&str])] = &[
     // The schema of the log: each type says what it looks like beside its serde.
     ("schemars", &["files", "exec", "triage", "minimize"]),
     ("signal_hook", &["cli"]),
-    // Atomic writes; the directory for what is unpacked; directories of unit tests.
+    // Atomic writes; the directory for what is unpacked; directories of unit tests; of
+    // campaigns that are only measured.
     (
         "tempfile",
         &[
@@ -72,6 +80,7 @@ const PLACES: &[(&str, &[&str])] = &[
             "exec/private_dir.rs",
             "exec/input.rs",
             "exec/scratch.rs",
+            "cli/doctor/rate.rs",
         ],
     ),
     // The library's errors; those of the command line are `cli/failure.rs`.

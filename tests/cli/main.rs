@@ -7,6 +7,7 @@ mod ddfuzz;
 mod diff;
 mod difference;
 mod difference_test;
+mod doctor;
 mod errors;
 mod export_test;
 mod hints;
@@ -24,6 +25,7 @@ mod min;
 mod namespace;
 #[path = "../needs/mod.rs"]
 mod needs;
+mod own_targets;
 mod robust;
 mod run;
 mod screens;

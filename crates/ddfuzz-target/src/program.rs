@@ -1,0 +1,68 @@
+//! A target as a program: `NAME [FILE]`.
+
+use std::ffi::{OsString, c_int};
+use std::fs::File;
+use std::io::{self, Read};
+use std::process::ExitCode;
+
+/// Wrong usage, or an input that cannot be read.
+const USAGE: u8 = 2;
+
+/// Runs `entry` on the file that the only argument names, or on stdin without one. The status is
+/// 2 where there are more arguments, or the input cannot be read.
+pub fn run(entry: unsafe extern "C" fn(*const u8, usize) -> c_int) -> ExitCode {
+    die_as_in_process();
+    let mut args = std::env::args_os();
+    let name = args.next().unwrap_or_default();
+    let file = args.next();
+    if args.next().is_some() {
+        eprintln!("usage: {} [FILE]", name.display());
+        return USAGE.into();
+    }
+    let input = match read(file.as_ref()) {
+        // A block of exactly its size: reading beyond it is seen by whatever watches the heap.
+        Ok(input) => input.into_boxed_slice(),
+        Err(error) => {
+            let file = file.unwrap_or_else(|| "standard input".into());
+            eprintln!(
+                "{}: cannot read {}: {error}",
+                name.display(),
+                file.display()
+            );
+            return USAGE.into();
+        }
+    };
+    // Not inlined, so that stacks are the same as those of calls from outside.
+    let entry = std::hint::black_box(entry);
+    // SAFETY: the slice is all that the entry reads, and lives until it returns.
+    let status = unsafe { entry(input.as_ptr(), input.len()) };
+    // As the kernel does it, and the way `harness`.
+    ExitCode::from((status & 0xff) as u8)
+}
+
+fn read(file: Option<&OsString>) -> io::Result<Vec<u8>> {
+    let mut input = Vec::new();
+    match file {
+        Some(file) => File::open(file)?.read_to_end(&mut input)?,
+        None => io::stdin().lock().read_to_end(&mut input)?,
+    };
+    Ok(input)
+}
+
+/// Gives back to the kernel the signals that Rust's start-up has taken: where `target_main` is
+/// called in-process there was no such start-up, and a run must end alike in both.
+fn die_as_in_process() {
+    #[cfg(target_os = "linux")]
+    {
+        const SIGNALS: [c_int; 3] = [7, 11, 13]; // SIGBUS, SIGSEGV, SIGPIPE
+        const DEFAULT: usize = 0; // SIG_DFL
+        unsafe extern "C" {
+            fn signal(number: c_int, handler: usize) -> usize;
+        }
+        for number in SIGNALS {
+            // SAFETY: the default answer runs no code of ours; nothing else runs yet that could
+            // set another one meanwhile.
+            unsafe { signal(number, DEFAULT) };
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! What a target has, lacks and does, as checks.
+
+use super::behaviour::Behaviour;
+use crate::exec::facts::{Kind, Libc, TargetFacts};
+use crate::exec::machine::{About, Check};
+use crate::exec::{Program, Target};
+
+/// Checks a target; what concerns ELF programs only is left out of others.
+pub(super) fn checks(target: &Target, facts: &TargetFacts, seen: &Behaviour) -> Vec<Check> {
+    let mut checks = vec![
+        kind(facts),
+        privileges(facts),
+        user(facts),
+        input(target, facts, seen),
+    ];
+    if facts.kind == Kind::Elf {
+        checks.extend([
+            symbols(facts),
+            instrumentation(target, facts),
+            terminal(target, facts, seen),
+        ]);
+        checks.push(processes(facts));
+    }
+    checks
+}
+
+fn good(name: &'static str, detail: impl Into<String>) -> Check {
+    Check::good(About::Target, name, detail)
+}
+
+fn bad(name: &'static str, detail: impl Into<String>, fix: impl Into<String>) -> Check {
+    Check::bad(About::Target, name, detail, fix)
+}
+
+fn kind(facts: &TargetFacts) -> Check {
+    let pie = match facts.position_independent {
+        true => "loaded anywhere",
+        false => "loaded at a fixed address",
+    };
+    let go = if facts.go { " Go" } else { "" };
+    match (facts.kind, &facts.linker) {
+        (Kind::Script, _) => {
+            let interpreter = facts.script_of.as_deref().unwrap_or_default();
+            bad(
+                "program",
+                format!("a script of {interpreter}: a new process for each run"),
+                "to go faster, name the program whose bug it is instead of the script",
+            )
+        }
+        (Kind::Other, _) => bad(
+            "program",
+            "neither a 64-bit ELF program of this machine nor a script",
+            "name a program of this machine, or a script with an interpreter (#!) in its first line",
+        ),
+        (Kind::Elf, None) => bad(
+            "program",
+            format!("a static{go} program, {pie}: nothing can be preloaded into it"),
+            "link it dynamically for `inject`, or let it run by `command`, which takes longer",
+        ),
+        (Kind::Elf, Some(linker)) if facts.libc == Libc::Glibc => good(
+            "program",
+            format!("a dynamic{go} program (glibc), {pie}, by {linker}"),
+        ),
+        (Kind::Elf, Some(linker)) => bad(
+            "program",
+            format!("a dynamic{go} program, {pie}, by {linker}, but not started by glibc"),
+            "link it with glibc for `inject`, or let it run by `command`, which takes longer",
+        ),
+    }
+}
+
+fn privileges(facts: &TargetFacts) -> Check {
+    match facts.setuid {
+        true => bad(
+            "setuid",
+            "set-user-id or set-group-id: the linker ignores what is preloaded, and its rights are not those of a test",
+            format!(
+                "fuzz a copy, which has no such bit: cp {} .",
+                facts.program.display()
+            ),
+        ),
+        false => good("setuid", "neither set-user-id nor set-group-id"),
+    }
+}
+
+fn user(facts: &TargetFacts) -> Check {
+    match facts.as_root {
+        true => bad(
+            "runs-as",
+            "it runs as root, for the user nobody cannot reach it or its directory",
+            "put it where everybody may read and execute it, all folders above included (/usr/local/bin, /tmp)",
+        ),
+        false => good("runs-as", "without the rights of root"),
+    }
+}
+
+fn input(target: &Target, facts: &TargetFacts, seen: &Behaviour) -> Check {
+    let name = "input";
+    if target.takes_file() {
+        return good(name, "a file, where @@ stands");
+    }
+    match seen.read {
+        Some(0) => bad(
+            name,
+            "on stdin, but it read nothing of a short text",
+            "if it takes a file, put @@ in its place; else see which options make it read stdin",
+        ),
+        Some(read) => good(
+            name,
+            format!("on stdin; it read {read} bytes of a short text"),
+        ),
+        None if facts.target_main => good(name, "as an argument of `target_main`"),
+        None => good(name, "on stdin; whether it reads that cannot be told here"),
+    }
+}
+
+fn symbols(facts: &TargetFacts) -> Check {
+    let name = "symbols";
+    match (facts.stripped, facts.debug_info) {
+        (false, true) => good(name, "there, with lines"),
+        (false, false) => good(name, "there, without lines (-g would give them)"),
+        (true, _) => bad(
+            name,
+            "stripped: crashes are told apart all the same, but their functions have no names",
+            "build it without `strip` and `-s`, and with -g",
+        ),
+    }
+}
+
+fn instrumentation(target: &Target, facts: &TargetFacts) -> Check {
+    let mut found: Vec<String> = facts
+        .sanitizers
+        .iter()
+        .map(|kind| format!("sanitizer {kind}"))
+        .collect();
+    for (is_there, what) in [
+        (facts.target_main, "the entry target_main"),
+        (facts.libfuzzer, "libFuzzer's entry LLVMFuzzerTestOneInput"),
+        (facts.afl, "AFL++"),
+        (facts.counters, "counters of coverage"),
+    ] {
+        if is_there {
+            found.push(what.to_owned());
+        }
+    }
+    let hint = match &target.program {
+        Program::Path(_) if facts.target_main => "; --exec harness calls the entry in-process",
+        _ => "",
+    };
+    match found.is_empty() {
+        true => good("instrumentation", "none"),
+        false => good("instrumentation", format!("{}{hint}", found.join(", "))),
+    }
+}
+
+/// What only looks at whether there is a terminal says so by `isatty`; what changes one needs one.
+fn terminal(target: &Target, facts: &TargetFacts, seen: &Behaviour) -> Check {
+    let name = "terminal";
+    let needs: Vec<&str> = facts
+        .terminal_calls
+        .iter()
+        .copied()
+        .filter(|call| *call != "isatty")
+        .collect();
+    let deaf = seen.read == Some(0) && !target.takes_file();
+    match needs.is_empty() {
+        false if deaf || seen.waits => bad(
+            name,
+            format!(
+                "it may need one: it calls {}, and reads nothing of stdin",
+                needs.join(", ")
+            ),
+            "look for an option that makes it work without a terminal (--batch, -n, TERM=dumb)",
+        ),
+        false => good(
+            name,
+            format!("it calls {}, but runs without one", needs.join(", ")),
+        ),
+        true if facts.is_static() => good(
+            name,
+            "whether it asks for one cannot be told of a static program",
+        ),
+        true if facts.terminal_calls.is_empty() => good(
+            name,
+            "it does not ask for one itself (libraries of its may)",
+        ),
+        true => good(name, "it asks whether there is one (isatty)"),
+    }
+}
+
+fn processes(facts: &TargetFacts) -> Check {
+    let calls: Vec<&str> = [&facts.process_calls[..], &facts.thread_calls].concat();
+    match calls.is_empty() {
+        true if facts.is_static() => good(
+            "starts",
+            "whether it starts processes cannot be told of a static program",
+        ),
+        true => good(
+            "starts",
+            "no processes or threads by itself (libraries of its may)",
+        ),
+        false => good(
+            "starts",
+            format!(
+                "it may start processes or threads ({}); all are ended with its run",
+                calls.join(", ")
+            ),
+        ),
+    }
+}

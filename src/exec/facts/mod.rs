@@ -1,0 +1,126 @@
+//! What can be read off a target's program without running it: more than running it needs, for
+//! those who want to know why it is run as it is.
+
+mod program;
+mod script;
+mod symbols;
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::private_dir::PrivateDir;
+use super::{ExecError, Program, Target, identity, resolve};
+
+/// The facts of a target.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct TargetFacts {
+    /// The name of a bundled target.
+    pub bundled: Option<String>,
+    /// The program, by absolute path; a bundled one is there for as long as ddfuzz runs.
+    pub program: PathBuf,
+    /// What kind of file it is.
+    pub kind: Kind,
+    /// The interpreter of a script, with its argument.
+    pub script_of: Option<String>,
+    /// The dynamic linker that it asks for; `None` for a static program.
+    pub linker: Option<String>,
+    /// Whose start-up it has.
+    pub libc: Libc,
+    /// It can be loaded at any address.
+    pub position_independent: bool,
+    /// It is set-user-id or set-group-id.
+    pub setuid: bool,
+    /// It has no symbol table, so that functions have no names.
+    pub stripped: bool,
+    /// It has DWARF, so that crashes have lines.
+    pub debug_info: bool,
+    /// It is a program of Go.
+    pub go: bool,
+    /// The sanitizers that are linked into it or that it asks for.
+    pub sanitizers: Vec<&'static str>,
+    /// It has libFuzzer's entry, `LLVMFuzzerTestOneInput`.
+    pub libfuzzer: bool,
+    /// It is instrumented by AFL++.
+    pub afl: bool,
+    /// It has ddfuzz's entry, `target_main`.
+    pub target_main: bool,
+    /// It has inline 8-bit counters of coverage.
+    pub counters: bool,
+    /// Functions by which it speaks to a terminal.
+    pub terminal_calls: Vec<&'static str>,
+    /// Functions by which it may start processes.
+    pub process_calls: Vec<&'static str>,
+    /// Functions by which it may start threads.
+    pub thread_calls: Vec<&'static str>,
+    /// It will run as root, because the user nobody cannot reach it.
+    pub as_root: bool,
+}
+
+/// What kind of file a program is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// An ELF program of this machine.
+    Elf,
+    /// A script with its interpreter.
+    Script,
+    /// Anything else: of another machine, or of what the kernel was told to execute.
+    #[default]
+    Other,
+}
+
+/// Whose start-up a program has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Libc {
+    /// The GNU C library's.
+    Glibc,
+    /// Musl's.
+    Musl,
+    /// Its own, or that of a library linked into it.
+    #[default]
+    Other,
+}
+
+impl TargetFacts {
+    /// Reads the facts of a target's program; a bundled one is unpacked first.
+    ///
+    /// # Errors
+    /// When there is no such program, or it cannot be executed.
+    pub fn of(target: &Target) -> Result<TargetFacts, ExecError> {
+        let private = PrivateDir::get()?;
+        let path = resolve::locate(&target.program, &private)?;
+        let bytes = std::fs::read(&path).unwrap_or_default();
+        let mut facts = TargetFacts {
+            setuid: is_setuid(&path),
+            as_root: nix::unistd::Uid::effective().is_root()
+                && identity::choose(&path, target.cwd.as_deref()).is_none(),
+            bundled: match &target.program {
+                Program::Bundled(name) => Some(name.clone()),
+                Program::Path(_) => None,
+            },
+            program: path,
+            ..TargetFacts::default()
+        };
+        if let Some(interpreter) = script::interpreter(&bytes) {
+            facts.kind = Kind::Script;
+            facts.script_of = Some(interpreter);
+        } else if let Some(file) = program::parse(&bytes) {
+            facts.kind = Kind::Elf;
+            program::read(&file, &bytes, &mut facts);
+            symbols::read(&file, &mut facts);
+        }
+        Ok(facts)
+    }
+
+    /// Whether it is an ELF program without a dynamic linker.
+    pub fn is_static(&self) -> bool {
+        self.kind == Kind::Elf && self.linker.is_none()
+    }
+}
+
+fn is_setuid(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(path).is_ok_and(|facts| facts.permissions().mode() & 0o6000 != 0)
+}

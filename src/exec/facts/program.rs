@@ -1,0 +1,56 @@
+//! What the headers of an ELF file tell.
+
+use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
+use object::{Endianness, Object, elf};
+
+use super::TargetFacts;
+
+/// What the kernel and `afl-fuzz` look for in a program instrumented by AFL++.
+const AFL_VARIABLE: &[u8] = b"__AFL_SHM_ID";
+/// Sections that each hold one fact.
+const COUNTERS: &str = "__sancov_cntrs";
+const DEBUG: &str = ".debug_info";
+const GO: [&str; 2] = [".go.buildinfo", ".note.go.buildid"];
+
+/// An ELF file of this machine.
+pub(super) type Elf<'a> = ElfFile64<'a, Endianness>;
+
+/// The file, if it is an ELF program of this machine.
+pub(super) fn parse(bytes: &[u8]) -> Option<Elf<'_>> {
+    let file = Elf::parse(bytes).ok()?;
+    let ours = match cfg!(target_arch = "x86_64") {
+        true => elf::EM_X86_64,
+        false => elf::EM_AARCH64,
+    };
+    (file.elf_header().e_machine(file.endian()) == ours).then_some(file)
+}
+
+/// Reads what headers and sections tell.
+pub(super) fn read(file: &Elf<'_>, bytes: &[u8], facts: &mut TargetFacts) {
+    let header = file.elf_header();
+    let endian = file.endian();
+    facts.position_independent = header.e_type(endian) == elf::ET_DYN;
+    facts.linker = file
+        .elf_program_headers()
+        .iter()
+        .find_map(|segment| segment.interpreter(endian, bytes).ok().flatten())
+        .map(|name| String::from_utf8_lossy(name).into_owned());
+    let has = |name: &str| file.section_by_name(name).is_some();
+    facts.debug_info = has(DEBUG);
+    facts.counters = has(COUNTERS);
+    facts.go = GO.into_iter().any(has);
+    facts.afl = contains(bytes, AFL_VARIABLE);
+}
+
+fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
+    let mut rest = bytes;
+    // Looking for the first byte alone is what the compiler makes fast.
+    while let Some(at) = rest.iter().position(|byte| *byte == wanted[0]) {
+        rest = &rest[at..];
+        if rest.starts_with(wanted) {
+            return true;
+        }
+        rest = &rest[1..];
+    }
+    false
+}

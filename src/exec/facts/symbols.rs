@@ -1,0 +1,98 @@
+//! What the names in an ELF file tell.
+
+use object::{Object, ObjectSymbol};
+
+use super::program::Elf;
+use super::{Libc, TargetFacts};
+
+/// A name, or the beginning of names, that only programs with this sanitizer have.
+const SANITIZERS: [(&str, &str); 6] = [
+    ("__asan_init", "address"),
+    ("__hwasan_init", "hwaddress"),
+    ("__msan_init", "memory"),
+    ("__tsan_init", "thread"),
+    ("__ubsan_handle_", "undefined"),
+    ("__ubsan_default_options", "undefined"),
+];
+/// Functions by which programs speak to terminals and to nothing else.
+const TERMINAL: [&str; 8] = [
+    "isatty",
+    "tcgetattr",
+    "tcsetattr",
+    "initscr",
+    "newterm",
+    "setupterm",
+    "tgetent",
+    "ctermid",
+];
+const PROCESSES: [&str; 10] = [
+    "fork",
+    "vfork",
+    "clone",
+    "posix_spawn",
+    "posix_spawnp",
+    "system",
+    "popen",
+    "execve",
+    "execvp",
+    "execv",
+];
+const THREADS: [&str; 2] = ["pthread_create", "thrd_create"];
+
+/// Reads what symbols tell.
+pub(super) fn read(file: &Elf<'_>, facts: &mut TargetFacts) {
+    facts.stripped = file.symbols().next().is_none();
+    if let Some(linker) = &facts.linker
+        && linker.contains("musl")
+    {
+        facts.libc = Libc::Musl;
+    }
+    for symbol in file.symbols().chain(file.dynamic_symbols()) {
+        // In the table that strip removes, the name carries its version.
+        if let Ok(name) = symbol.name()
+            && let Some(name) = name.split('@').next()
+        {
+            let is_defined = symbol.address() != 0;
+            one(name, is_defined, facts);
+        }
+    }
+    if facts.is_static() {
+        // The C library that is linked in has them all, used or not.
+        for calls in [
+            &mut facts.terminal_calls,
+            &mut facts.process_calls,
+            &mut facts.thread_calls,
+        ] {
+            calls.clear();
+        }
+    }
+    for calls in [
+        &mut facts.sanitizers,
+        &mut facts.terminal_calls,
+        &mut facts.process_calls,
+        &mut facts.thread_calls,
+    ] {
+        calls.sort_unstable();
+        calls.dedup();
+    }
+}
+
+fn one(name: &str, is_defined: bool, facts: &mut TargetFacts) {
+    match name {
+        "__libc_start_main" if facts.libc != Libc::Musl => facts.libc = Libc::Glibc,
+        "target_main" => facts.target_main |= is_defined,
+        "LLVMFuzzerTestOneInput" => facts.libfuzzer |= is_defined,
+        "__start___sancov_cntrs" => facts.counters |= is_defined,
+        "__afl_area_ptr" => facts.afl = true,
+        _ => {}
+    }
+    let found = SANITIZERS.iter().find(|(start, _)| name.starts_with(start));
+    facts.sanitizers.extend(found.map(|(_, kind)| *kind));
+    for (known, calls) in [
+        (&TERMINAL[..], &mut facts.terminal_calls),
+        (&PROCESSES[..], &mut facts.process_calls),
+        (&THREADS[..], &mut facts.thread_calls),
+    ] {
+        calls.extend(known.iter().find(|call| **call == name));
+    }
+}
