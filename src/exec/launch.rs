@@ -31,6 +31,8 @@ pub(crate) enum Role {
     Trace,
     /// The program itself, serving by the injected runtime.
     Program,
+    /// The program itself, serving by the fork server that AFL++ compiled into it.
+    Afl,
 }
 
 /// What the injected runtime does.
@@ -161,6 +163,7 @@ impl Launch {
             Role::Serve => "serve".into(),
             Role::Trace => "trace".into(),
             Role::Program => "exec".into(),
+            Role::Afl => "afl".into(),
         });
         let mut option = |flag: &str, value: &OsStr| words.extend([flag.into(), value.to_owned()]);
         let mut number = |flag: &str, value: u64| option(flag, OsStr::new(&value.to_string()));

@@ -4,6 +4,8 @@
 //! per way of execution, and [`mock`] stands beside them so that everything above is tested
 //! without processes.
 
+mod afl;
+mod attempts;
 pub mod bundled;
 mod cgroup;
 mod choose;
@@ -13,6 +15,7 @@ mod ended;
 mod environment;
 mod error;
 mod executor;
+mod forkserver;
 mod harness;
 mod identity;
 mod inject;

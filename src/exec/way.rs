@@ -11,6 +11,8 @@ pub enum Way {
     Command,
     /// A fork server injected into an unmodified, dynamically linked program.
     Inject,
+    /// The fork server that AFL++'s compilers put into the program.
+    Forkserver,
     /// The target's entry function called in-process, in a child forked from a small zygote.
     Harness,
     /// The scripted mock of the tests.
@@ -23,6 +25,7 @@ impl Way {
         match self {
             Way::Command => "command",
             Way::Inject => "inject",
+            Way::Forkserver => "forkserver",
             Way::Harness => "harness",
             Way::Mock => "mock",
         }
