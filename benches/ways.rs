@@ -36,6 +36,8 @@ fn main() {
     let ways = [
         (Way::Command, Freshness::Shared, "command"),
         (Way::Inject, Freshness::Shared, "inject"),
+        (Way::Forkserver, Freshness::Fresh, "forkserver, fresh"),
+        (Way::Forkserver, Freshness::Shared, "forkserver"),
         (Way::Harness, Freshness::Fresh, "harness, fresh"),
         (Way::Harness, Freshness::Shared, "harness, shared"),
     ];

@@ -67,7 +67,8 @@ impl Server {
         let (keeper, mut ends) = launch
             .start(stdin, &page_file, stderr)
             .map_err(|errno| system(launch, "starting the launcher", errno))?;
-        let pid = await_hello(launch, &keeper, &mut ends.reply)?;
+        let pid = await_hello(launch, &mut ends.reply)?;
+        check_descent(launch, &keeper, pid)?;
         Ok(Server {
             ends,
             page,
@@ -170,11 +171,7 @@ impl Server {
 }
 
 /// Waits for a server's first words, and gives its process id.
-pub(super) fn await_hello(
-    launch: &Launch,
-    keeper: &Keeper,
-    reply: &mut File,
-) -> Result<Pid, ExecError> {
+pub(super) fn await_hello(launch: &Launch, reply: &mut File) -> Result<Pid, ExecError> {
     let mut hello = [0; HELLO_SIZE];
     match read_within(reply, &mut hello, STARTUP) {
         Ok(()) => {}
@@ -185,7 +182,11 @@ pub(super) fn await_hello(
         Err(_) => return Err(server_error(launch, "it ended before its main function")),
     }
     let pid = read_hello(&hello).map_err(|trouble| startup_error(launch, trouble))?;
-    let pid = Pid::from_raw(pid);
+    Ok(Pid::from_raw(pid))
+}
+
+/// Whether the process of this id, which lives, is seen below its keeper.
+pub(super) fn check_descent(launch: &Launch, keeper: &Keeper, pid: Pid) -> Result<(), ExecError> {
     if !proc_tree::descends(pid, keeper.pid()) {
         // Nothing could be told from it of the run, nor of what to kill.
         return Err(ExecError::Server {
@@ -193,7 +194,7 @@ pub(super) fn await_hello(
             why: "it is not in /proc (is that of another PID namespace?)".to_owned(),
         });
     }
-    Ok(pid)
+    Ok(())
 }
 
 /// Fills `buffer`, however slowly its bytes come, but not for longer than `timeout`.

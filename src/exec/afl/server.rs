@@ -8,7 +8,7 @@ use nix::unistd::Pid;
 
 use super::super::keeper::Keeper;
 use super::super::launch::{Ends, Launch};
-use super::super::server::{Answer, Broken, STARTUP, await_hello, system};
+use super::super::server::{Answer, Broken, STARTUP, await_hello, check_descent, system};
 use super::super::watch::{GRACE, SLICE, Waited, Watch, readable};
 use super::super::{Ended, ExecError, Limits, proc_tree};
 use super::family::{Family, Left};
@@ -55,7 +55,7 @@ impl AflServer {
         let started = launch.start(stdin, stdin, None);
         let (keeper, mut ends) = started
             .map_err(|errno| NoServer::Error(system(launch, "starting the launcher", errno)))?;
-        let pid = await_hello(launch, &keeper, &mut ends.reply).map_err(NoServer::Error)?;
+        let pid = await_hello(launch, &mut ends.reply).map_err(NoServer::Error)?;
         let dialogue = Dialogue {
             control: &mut ends.request,
             status: &mut ends.reply,
@@ -64,6 +64,7 @@ impl AflServer {
             began: Instant::now(),
         };
         let greeting = dialogue.greet().map_err(NoServer::Refused)?;
+        check_descent(launch, &keeper, pid).map_err(NoServer::Error)?;
         let server = AflServer {
             ends,
             pid,
@@ -94,18 +95,31 @@ impl AflServer {
         let (child, ahead) = self.forked()?;
         let (waited, status, reaped) = self.ended(ahead, limits)?;
         let stopped = libc::WIFSTOPPED(status);
+        if waited.is_none() && self.died_waiting(child, status) {
+            return Err(Broken::Died);
+        }
         let ended = match (waited, Ended::from_wait_status(status)) {
-            _ if stopped => waited.unwrap_or(Ended::Exit(0)),
+            _ if stopped && self.persistent => waited.unwrap_or(Ended::Exit(0)),
+            // It has asked to be traced by the server, which takes the signal for its end.
+            _ if stopped => waited.unwrap_or(Ended::Signal(libc::WSTOPSIG(status))),
             (Some(why), Ended::Signal(libc::SIGKILL)) => why,
             (_, ended) => ended,
         };
         let cpu = self.cpu(child, reaped, began.elapsed());
-        self.killed = waited.is_some();
-        if !stopped || self.killed {
+        let waits = stopped && self.persistent && waited.is_none();
+        self.killed = !waits && (stopped || waited.is_some());
+        if !waits {
             self.waiting = None;
         }
-        let left = self.sweep(waited.is_some() || !stopped);
+        let left = self.sweep(!waits);
         Ok((Answer { ended, cpu }, left))
+    }
+
+    /// Whether the process may have been killed by somebody else before it saw the input. A new
+    /// one will tell.
+    fn died_waiting(&self, child: Pid, status: i32) -> bool {
+        let waited = self.waiting.is_some_and(|(pid, _)| pid == child);
+        waited && Ended::from_wait_status(status) == Ended::Signal(libc::SIGKILL)
     }
 
     /// Takes the process id of the run, and what came with it.
