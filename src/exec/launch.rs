@@ -20,6 +20,7 @@ use super::identity::Identity;
 use super::keeper::Keeper;
 use super::private_dir::PrivateDir;
 use super::protocol::fd;
+use super::watch::SLICE;
 use super::{ExecError, Limits, environment};
 
 /// What the launcher's child becomes.
@@ -103,9 +104,12 @@ impl Launch {
         stderr: Option<&File>,
     ) -> nix::Result<(Keeper, Ends)> {
         let (request_read, request_write) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
-        let (reply_read, reply_write) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
         let system =
             |error: std::io::Error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO));
+        let (reply_read, reply_write) = match self.role {
+            Role::Afl => answers().map_err(system)?,
+            _ => nix::unistd::pipe2(OFlag::O_CLOEXEC)?,
+        };
         let (lifeline, keepers) = UnixStream::pair().map_err(system)?;
         let mut handed = vec![
             (above(&request_read)?, fd::REQUEST),
@@ -219,6 +223,14 @@ impl Inject {
             Inject::Pass => "pass",
         }
     }
+}
+
+/// For a server that tells of each run by two words: a socket waits for both of them by one call,
+/// and not for long.
+fn answers() -> std::io::Result<(OwnedFd, OwnedFd)> {
+    let (ours, theirs) = UnixStream::pair()?;
+    ours.set_read_timeout(Some(SLICE))?;
+    Ok((ours.into(), theirs.into()))
 }
 
 /// Our descriptor's twin above those that servers are born with.

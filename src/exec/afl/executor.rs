@@ -195,16 +195,24 @@ impl Attempts for Forkserver {
         }
     }
 
-    fn attempt(&mut self, _input: &[u8]) -> Result<Answer, Failure> {
+    fn attempt(&mut self, input: &[u8]) -> Result<Answer, Failure> {
         let limits = self.limits;
+        let stood_in_shared = self.takes_shared;
         self.server().map_err(Failure::Start)?;
+        let placed = if stood_in_shared == self.takes_shared {
+            Ok(())
+        } else {
+            self.put_in_place(input) // the new server takes it elsewhere
+        };
+        let rewound = placed.and_then(|()| match self.takes_shared {
+            true => Ok(()),
+            false => self.input.rewind(),
+        });
+        rewound.map_err(|source| {
+            let what = "putting the input in its place".to_owned();
+            Failure::Start(ExecError::System { what, source })
+        })?;
         self.coverage.clear();
-        if !self.takes_shared {
-            self.input.rewind().map_err(|source| {
-                let what = "rewinding the input".to_owned();
-                Failure::Start(ExecError::System { what, source })
-            })?;
-        }
         let server = self.server().map_err(Failure::Start)?;
         let (answer, left) = server.run(&limits).map_err(Failure::Broken)?;
         self.runs += 1;

@@ -1,9 +1,11 @@
 //! A started fork server: one word asks for a run, two tell of it.
 
 use std::fs::File;
-use std::io::{ErrorKind, Read, Write};
+use std::io::Write;
+use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
 use nix::unistd::Pid;
 
 use super::super::keeper::Keeper;
@@ -24,8 +26,8 @@ pub(super) struct AflServer {
     pid: Pid,
     /// One process serves many runs.
     persistent: bool,
-    /// The process that waits for the next run, and the CPU time that it has used.
-    waiting: Option<(Pid, Duration)>,
+    /// The process that waits for the next run.
+    waiting: Option<Pid>,
     /// The last run was killed: the server may take its process for one that waits.
     killed: bool,
     family: Family,
@@ -87,13 +89,11 @@ impl AflServer {
             .request
             .write_all(&word)
             .map_err(|_| Broken::Died)?;
-        if !readable(&self.ends.reply, GRACE) {
-            return Err(Broken::Nonsense(
-                "its fork server takes no requests".to_owned(),
-            ));
-        }
         let (child, ahead) = self.forked()?;
-        let (waited, status, reaped) = self.ended(ahead, limits)?;
+        let (waited, status, cpu) = match ahead {
+            Some(status) => (None, status, began.elapsed()),
+            None => self.ended(child, limits)?,
+        };
         let stopped = libc::WIFSTOPPED(status);
         if waited.is_none() && self.died_waiting(child, status) {
             return Err(Broken::Died);
@@ -105,12 +105,9 @@ impl AflServer {
             (Some(why), Ended::Signal(libc::SIGKILL)) => why,
             (_, ended) => ended,
         };
-        let cpu = self.cpu(child, reaped, began.elapsed());
         let waits = stopped && self.persistent && waited.is_none();
         self.killed = !waits && (stopped || waited.is_some());
-        if !waits {
-            self.waiting = None;
-        }
+        self.waiting = waits.then_some(child);
         let left = self.sweep(!waits);
         Ok((Answer { ended, cpu }, left))
     }
@@ -118,45 +115,53 @@ impl AflServer {
     /// Whether the process may have been killed by somebody else before it saw the input. A new
     /// one will tell.
     fn died_waiting(&self, child: Pid, status: i32) -> bool {
-        let waited = self.waiting.is_some_and(|(pid, _)| pid == child);
-        waited && Ended::from_wait_status(status) == Ended::Signal(libc::SIGKILL)
+        self.waiting == Some(child)
+            && Ended::from_wait_status(status) == Ended::Signal(libc::SIGKILL)
     }
 
-    /// Takes the process id of the run, and what came with it.
+    /// Takes the process id of the run, and how it ended, if that comes at once.
     fn forked(&mut self) -> Result<(Pid, Ahead), Broken> {
-        let mut bytes = [0; 8];
-        let length = self.read(&mut bytes, 4)?;
-        let (pid, status) = (first(&bytes), first(&bytes[4..]));
+        let mut words = [0; 8];
+        let mut length = self.receive(&mut words)?;
+        if length == 0 {
+            if !readable(&self.ends.reply, GRACE) {
+                return Err(nonsense("takes no requests"));
+            }
+            length = self.receive(&mut words)?;
+        }
+        if !matches!(length, 4 | 8) {
+            return Err(nonsense("tells half a word"));
+        }
+        let (pid, status) = (first(&words), first(&words[4..]));
         if pid <= 0 {
-            return Err(Broken::Nonsense(format!(
-                "its fork server tells of a run by {pid:#x} instead of a process id"
-            )));
+            let what = format!("tells of a run by {pid:#x} instead of a process id");
+            return Err(nonsense(&what));
         }
         Ok((Pid::from_raw(pid), (length == 8).then_some(status)))
     }
 
-    /// Waits for the end of the run. Gives why it was killed, if so, its status, and the CPU time
-    /// of the dead, if the run was so long that it was looked at.
+    /// Waits for the end of a run that takes longer than most. Gives why it was killed, if so, its
+    /// status and its CPU time.
     fn ended(
         &mut self,
-        ahead: Ahead,
+        child: Pid,
         limits: &Limits,
-    ) -> Result<(Option<Ended>, i32, Option<Duration>), Broken> {
-        if let Some(status) = ahead {
-            return Ok((None, status, None));
+    ) -> Result<(Option<Ended>, i32, Duration), Broken> {
+        let before = self.clocks(child);
+        let killed = self.watch(limits)?;
+        let cpu = self.clocks(child).since(before);
+        let mut word = [0; 4];
+        match self.receive(&mut word)? {
+            4 => Ok((killed, first(&word), cpu)),
+            _ => Err(nonsense("tells half a word")),
         }
-        let (mut killed, mut reaped) = (None, None);
-        if !readable(&self.ends.reply, SLICE) {
-            let before = proc_tree::reaped_cpu(self.pid);
-            killed = self.watch(limits)?;
-            let after = proc_tree::reaped_cpu(self.pid);
-            reaped = before
-                .zip(after)
-                .map(|(before, after)| after.saturating_sub(before));
+    }
+
+    fn clocks(&self, child: Pid) -> Clocks {
+        Clocks {
+            dead: proc_tree::reaped_cpu(self.pid).unwrap_or_default(),
+            served: cpu_of(child).filter(|_| self.persistent),
         }
-        let mut bytes = [0; 4];
-        self.read(&mut bytes, 4)?;
-        Ok((killed, first(&bytes), reaped))
     }
 
     fn watch(&self, limits: &Limits) -> Result<Option<Ended>, Broken> {
@@ -176,23 +181,6 @@ impl AflServer {
         }
     }
 
-    /// CPU time of the run. That of a process that waits for its next run is exact. That of one
-    /// that has ended is known to its parent alone; the kernel shows it in ticks, so that it is
-    /// asked for only where the run took some of them. Of shorter runs there is the wall time.
-    fn cpu(&mut self, child: Pid, reaped: Option<Duration>, wall: Duration) -> Duration {
-        if self.persistent
-            && let Some(now) = cpu_of(child)
-        {
-            let before = match self.waiting {
-                Some((pid, cpu)) if pid == child => cpu,
-                _ => Duration::ZERO,
-            };
-            self.waiting = Some((child, now));
-            return now.saturating_sub(before);
-        }
-        reaped.unwrap_or_else(|| wall.min(SLICE))
-    }
-
     /// Kills what runs have left behind: at once where it may be looked for at each run, or where
     /// the run's own process is gone.
     fn sweep(&mut self, now: bool) -> Left {
@@ -200,29 +188,74 @@ impl AflServer {
         if !now && !self.runs.is_multiple_of(SWEPT_EACH) {
             return Left::Nothing;
         }
-        self.family.sweep(self.waiting.map(|(pid, _)| pid))
+        self.family.sweep(self.waiting)
     }
 
-    /// Reads at least `least` bytes, which the server writes at once.
-    fn read(&mut self, buffer: &mut [u8], least: usize) -> Result<usize, Broken> {
-        let mut length = 0;
-        while length < least || !length.is_multiple_of(4) {
-            if length > 0 && !readable(&self.ends.reply, GRACE) {
-                return Err(Broken::Nonsense(
-                    "its fork server tells half a word".to_owned(),
-                ));
-            }
-            match self.ends.reply.read(&mut buffer[length..]) {
-                Ok(0) => return Err(Broken::Died),
-                Ok(count) => length += count,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => return Err(Broken::Died),
+    /// Fills `words`, or as much of them as comes within a slice of time. Gives how many bytes
+    /// have come.
+    fn receive(&self, words: &mut [u8]) -> Result<usize, Broken> {
+        loop {
+            let at = words.as_mut_ptr().cast();
+            let socket = self.ends.reply.as_raw_fd();
+            // SAFETY: it writes into `words`, no more than its length.
+            let got = unsafe { libc::recv(socket, at, words.len(), libc::MSG_WAITALL) };
+            match (usize::try_from(got), Errno::last()) {
+                (Ok(0), _) => return Err(Broken::Died),
+                (Ok(length), _) => return Ok(length),
+                (Err(_), Errno::EINTR) => {}
+                (Err(_), Errno::EAGAIN) => return Ok(0),
+                (Err(_), _) => return Err(Broken::Died),
             }
         }
-        Ok(length)
     }
+}
+
+/// CPU times that tell, at two moments, what a run has used between (docs/decisions/0033).
+#[derive(Clone, Copy)]
+struct Clocks {
+    /// That of all children which the server has waited for, in ticks.
+    dead: Duration,
+    /// That of a living process which serves many runs.
+    served: Option<Duration>,
+}
+
+impl Clocks {
+    /// What the run has used, of which the first look came after a slice of time.
+    fn since(self, before: Clocks) -> Duration {
+        let dead = self.dead.saturating_sub(before.dead);
+        match (before.served, self.served) {
+            (Some(before), Some(now)) => now.saturating_sub(before) + SLICE,
+            // With all that it had used for the runs before.
+            (Some(before), None) => dead.saturating_sub(before) + SLICE,
+            (None, _) => dead,
+        }
+    }
+}
+
+fn nonsense(what: &str) -> Broken {
+    Broken::Nonsense(format!("its fork server {what}"))
 }
 
 fn first(bytes: &[u8]) -> i32 {
     i32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clocks(dead: u64, served: Option<u64>) -> Clocks {
+        Clocks {
+            dead: Duration::from_millis(dead),
+            served: served.map(Duration::from_millis),
+        }
+    }
+
+    #[test]
+    fn what_a_process_used_for_earlier_runs_does_not_count() {
+        let used = |before: Clocks, now: Clocks| now.since(before).as_millis();
+        assert_eq!(used(clocks(50, None), clocks(350, None)), 300);
+        assert_eq!(used(clocks(50, Some(700)), clocks(50, Some(900))), 210);
+        assert_eq!(used(clocks(50, Some(700)), clocks(950, None)), 210);
+    }
 }
