@@ -61,11 +61,14 @@ impl Family {
             if others.len() > MOST_DEAD {
                 return Left::TooMuch;
             }
-            let living = others.iter().filter(|pid| !proc_tree::is_dead(**pid));
-            // Their own children become the server's, and are met in the next pass.
-            if living.map(|pid| kill(*pid, Signal::SIGKILL)).count() == 0 {
+            let mut living = others.iter().filter(|pid| !proc_tree::is_dead(**pid));
+            let Some(first) = living.next() else {
                 self.dead = others;
                 return Left::Nothing;
+            };
+            // Their own children become the server's, and are met in the next pass.
+            for pid in std::iter::once(first).chain(living) {
+                let _ = kill(*pid, Signal::SIGKILL);
             }
             std::thread::sleep(PAUSE);
         }

@@ -106,12 +106,12 @@ impl Dialogue<'_> {
             return Err(Refused::Error(word & 0xffff));
         }
         match word & 0xffff_ff00 {
-            new::VERSION => self.new(word),
-            _ => self.old(word),
+            new::VERSION => self.in_dialogue(word),
+            _ => self.by_one_word(word),
         }
     }
 
-    fn old(&mut self, word: u32) -> Result<Greeting, Refused> {
+    fn by_one_word(&mut self, word: u32) -> Result<Greeting, Refused> {
         if word & old::ERROR == old::ERROR {
             return Err(Refused::Error((word & 0x00ff_ff00) >> 8));
         }
@@ -139,7 +139,7 @@ impl Dialogue<'_> {
         })
     }
 
-    fn new(&mut self, version: u32) -> Result<Greeting, Refused> {
+    fn in_dialogue(&mut self, version: u32) -> Result<Greeting, Refused> {
         if version & 0xff != new::KNOWN {
             return Err(Refused::Version(version & 0xff));
         }
