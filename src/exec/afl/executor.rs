@@ -113,6 +113,7 @@ impl Forkserver {
             let stdin = self.input.stdin();
             let wanted = match AflServer::start(&self.launch, stdin, offered, persistent) {
                 Ok((server, greeting)) if self.coverage.fit(greeting.map_size) => {
+                    server.check_descent(&self.launch)?;
                     self.takes_shared = greeting.shares_input;
                     return Ok(server);
                 }

@@ -66,7 +66,6 @@ impl AflServer {
             began: Instant::now(),
         };
         let greeting = dialogue.greet().map_err(NoServer::Refused)?;
-        check_descent(launch, &keeper, pid).map_err(NoServer::Error)?;
         let server = AflServer {
             ends,
             pid,
@@ -78,6 +77,11 @@ impl AflServer {
             keeper,
         };
         Ok((server, greeting))
+    }
+
+    /// Whether /proc tells of it. Not asked of one whose map is too small, which may be dead of it.
+    pub(super) fn check_descent(&self, launch: &Launch) -> Result<(), ExecError> {
+        check_descent(launch, &self.keeper, self.pid)
     }
 
     /// Asks for one run on the input that is in place. Gives how it ended, and whether the server
