@@ -4,6 +4,7 @@
  *
  *   serve   runs the program with execve for each request (the way `command`)
  *   exec    becomes the program, which serves by the injected runtime
+ *   afl     becomes the program, which serves by the fork server that AFL++ compiled into it
  *   trace   the same as serve, but each child first says that it is ready and waits for one
  *           byte, so that ddfuzz can seize it before its execve
  *
@@ -11,6 +12,7 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -208,6 +210,22 @@ static void become_program(const struct options *o)
     _exit(127);
 }
 
+/* Where AFL++ has its fork servers look (its config.h: FORKSRV_FD, and the one above). */
+enum { AFL_CONTROL = 198, AFL_STATUS = 199 };
+
+/* The program's own hello follows ours. Ours stay open up to its execve, whose failure is to be
+ * told. */
+static void become_fork_server(const struct options *o)
+{
+    serve_hello(TROUBLE_NONE, 0);
+    if (dup2(FD_INPUT, STDIN_FILENO) < 0 || dup2(FD_REQUEST, AFL_CONTROL) < 0
+        || dup2(FD_REPLY, AFL_STATUS) < 0)
+        fail(errno);
+    for (int fd = FD_FIRST; fd <= FD_OBSERVED; fd++)
+        fcntl(fd, F_SETFD, FD_CLOEXEC); /* some are not open */
+    become_program(o);
+}
+
 static void close_stranger(int fd)
 {
     if (fd > STDERR_FILENO && (fd < FD_FIRST || fd > FD_OBSERVED))
@@ -270,5 +288,7 @@ int main(int argc, char **argv)
         set_preload(&options);
     if (strcmp(options.mode, "exec") == 0)
         become_program(&options);
+    if (strcmp(options.mode, "afl") == 0)
+        become_fork_server(&options);
     serve_by_exec(&options, strcmp(options.mode, "trace") == 0);
 }

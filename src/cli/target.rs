@@ -58,6 +58,8 @@ pub enum WayArg {
     Command,
     /// A fork server injected into the program.
     Inject,
+    /// The fork server that AFL++'s compilers put into the program.
+    Forkserver,
     /// The entry function `target_main`, in-process.
     Harness,
 }
@@ -68,6 +70,7 @@ impl WayArg {
             WayArg::Auto => None,
             WayArg::Command => Some(Way::Command),
             WayArg::Inject => Some(Way::Inject),
+            WayArg::Forkserver => Some(Way::Forkserver),
             WayArg::Harness => Some(Way::Harness),
         }
     }

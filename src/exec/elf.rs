@@ -3,11 +3,14 @@
 use std::path::Path;
 
 use object::read::elf::{FileHeader, ProgramHeader};
-use object::{Endianness, Object, ObjectSymbol, elf};
+use object::{Endianness, Object, ObjectSection, ObjectSymbol, elf};
 
 /// What only programs with a sanitizer have whose shadow memory no limit on memory leaves room
 /// for, in their symbols or among those that they ask of a library.
 const SHADOWED: [&str; 4] = ["__asan_init", "__hwasan_init", "__msan_init", "__tsan_init"];
+
+/// What AFL++'s runtime defines (`instrumentation/afl-compiler-rt.o.c`).
+const AFL: [&str; 2] = ["__afl_area_ptr", "__afl_manual_init"];
 
 /// Facts of an executable.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +21,8 @@ pub(crate) struct Facts {
     pub(crate) target_main: Option<u64>,
     /// It is started by the C library's `__libc_start_main`, which the runtime takes the place of.
     pub(crate) starts_by_libc: bool,
+    /// It has AFL++'s instrumentation, and so a fork server of its own.
+    pub(crate) afl: bool,
     /// It was compiled with a sanitizer that needs terabytes of address space.
     pub(crate) shadowed: bool,
 }
@@ -47,6 +52,7 @@ pub(crate) fn facts(path: &Path) -> Option<Facts> {
         interpreter,
         target_main: None,
         starts_by_libc: false,
+        afl: false,
         shadowed: false,
     };
     for symbol in file.symbols().chain(file.dynamic_symbols()) {
@@ -58,9 +64,46 @@ pub(crate) fn facts(path: &Path) -> Option<Facts> {
             Ok(name) if name.split('@').next() == Some("__libc_start_main") => {
                 facts.starts_by_libc = true;
             }
+            Ok(name) if AFL.contains(&name) && symbol.address() != 0 => facts.afl = true,
             Ok(name) if SHADOWED.contains(&name) => facts.shadowed = true,
             _ => {}
         }
     }
+    facts.afl = facts.afl || file.section_by_name(".rodata").is_some_and(names_afl);
     Some(facts)
+}
+
+/// Whether the variable stands there whose value AFL++'s runtime asks for: this tells of it in
+/// stripped programs.
+fn names_afl(section: object::Section<'_, '_>) -> bool {
+    let data = section.data().unwrap_or_default();
+    holds(data, b"__AFL_SHM_ID\0")
+}
+
+/// Whether `text` stands somewhere in `data`.
+pub(crate) fn holds(data: &[u8], text: &[u8]) -> bool {
+    let Some((first, rest)) = text.split_first() else {
+        return true;
+    };
+    let mut left = data;
+    while let Some(at) = left.iter().position(|byte| byte == first) {
+        left = &left[at + 1..];
+        if left.starts_with(rest) {
+            return true;
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_found_wherever_it_stands() {
+        assert!(holds(b"##SIG##", b"##SIG##"));
+        assert!(holds(b"x####SIG##", b"##SIG##"));
+        assert!(!holds(b"##SIG#", b"##SIG##"));
+        assert!(holds(b"", b""));
+    }
 }

@@ -7,8 +7,9 @@ use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-/// Variables that would tell a target about ddfuzz.
-const OWN_PREFIX: &[u8] = b"DDFUZZ_";
+/// Variables that would tell a target about ddfuzz; or, of another fuzzer that has started us,
+/// about memory that is not ours.
+const OWN_PREFIXES: [&[u8]; 2] = [b"DDFUZZ_", b"__AFL_"];
 const LOCALE: [&str; 3] = ["LC_ALL", "LC_CTYPE", "LANG"];
 
 /// crash-keys.md, "What a crash is". A runtime passes over the options that it does not know.
@@ -38,7 +39,11 @@ pub fn inherited(extra: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
 fn own() -> Variables {
     let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let mut all: Variables = std::env::vars_os()
-        .filter(|(name, _)| !name.as_bytes().starts_with(OWN_PREFIX))
+        .filter(|(name, _)| {
+            !OWN_PREFIXES
+                .iter()
+                .any(|own| name.as_bytes().starts_with(own))
+        })
         .collect();
     if !LOCALE.iter().any(is_set) {
         all.retain(|(name, _)| name != "LANG");

@@ -84,6 +84,13 @@ impl Input {
         &self.stdin
     }
 
+    /// Lets the next run read its stdin from the beginning, where no server of ours does that:
+    /// the target shares this opening's offset.
+    pub(crate) fn rewind(&self) -> io::Result<()> {
+        lseek(&self.stdin, 0, Whence::SeekSet)?;
+        Ok(())
+    }
+
     /// How far the last run read its stdin, in bytes; `None` for a named file.
     pub(crate) fn read_so_far(&self) -> Option<u64> {
         if self.path.is_some() {

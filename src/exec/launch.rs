@@ -20,6 +20,7 @@ use super::identity::Identity;
 use super::keeper::Keeper;
 use super::private_dir::PrivateDir;
 use super::protocol::fd;
+use super::watch::SLICE;
 use super::{ExecError, Limits, environment};
 
 /// What the launcher's child becomes.
@@ -31,6 +32,8 @@ pub(crate) enum Role {
     Trace,
     /// The program itself, serving by the injected runtime.
     Program,
+    /// The program itself, serving by the fork server that AFL++ compiled into it.
+    Afl,
 }
 
 /// What the injected runtime does.
@@ -101,9 +104,12 @@ impl Launch {
         stderr: Option<&File>,
     ) -> nix::Result<(Keeper, Ends)> {
         let (request_read, request_write) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
-        let (reply_read, reply_write) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
         let system =
             |error: std::io::Error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO));
+        let (reply_read, reply_write) = match self.role {
+            Role::Afl => answers().map_err(system)?,
+            _ => nix::unistd::pipe2(OFlag::O_CLOEXEC)?,
+        };
         let (lifeline, keepers) = UnixStream::pair().map_err(system)?;
         let mut handed = vec![
             (above(&request_read)?, fd::REQUEST),
@@ -161,6 +167,7 @@ impl Launch {
             Role::Serve => "serve".into(),
             Role::Trace => "trace".into(),
             Role::Program => "exec".into(),
+            Role::Afl => "afl".into(),
         });
         let mut option = |flag: &str, value: &OsStr| words.extend([flag.into(), value.to_owned()]);
         let mut number = |flag: &str, value: u64| option(flag, OsStr::new(&value.to_string()));
@@ -216,6 +223,14 @@ impl Inject {
             Inject::Pass => "pass",
         }
     }
+}
+
+/// For a server that tells of each run by two words: a socket waits for both of them by one call,
+/// and not for long.
+fn answers() -> std::io::Result<(OwnedFd, OwnedFd)> {
+    let (ours, theirs) = UnixStream::pair()?;
+    ours.set_read_timeout(Some(SLICE))?;
+    Ok((ours.into(), theirs.into()))
 }
 
 /// Our descriptor's twin above those that servers are born with.

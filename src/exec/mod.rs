@@ -4,6 +4,8 @@
 //! per way of execution, and [`mock`] stands beside them so that everything above is tested
 //! without processes.
 
+mod afl;
+mod attempts;
 pub mod bundled;
 mod cgroup;
 mod choose;
@@ -14,6 +16,7 @@ mod environment;
 mod error;
 mod executor;
 pub mod facts;
+mod forkserver;
 mod harness;
 mod identity;
 mod inject;

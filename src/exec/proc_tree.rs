@@ -73,6 +73,17 @@ pub(crate) fn run_delays(root: Pid) -> HashMap<Pid, Duration> {
         .collect()
 }
 
+/// CPU time of all the children of `root` that it has waited for, and of theirs.
+pub(crate) fn reaped_cpu(root: Pid) -> Option<Duration> {
+    let stat = stat(root)?;
+    Some(ticks(stat.field(16)? + stat.field(17)?))
+}
+
+/// Whether the process is gone, or waits for nothing but its parent.
+pub(crate) fn is_dead(pid: Pid) -> bool {
+    stat(pid).is_none_or(|stat| matches!(stat.state(), Some("Z" | "X")))
+}
+
 /// The processes whose parent is `root`.
 pub(crate) fn children(root: Pid) -> Vec<Pid> {
     listed_children(root).unwrap_or_else(|| scanned_children(root))
@@ -156,6 +167,11 @@ impl Stat {
         rest.split_whitespace().nth(number - 3)?.parse().ok()
     }
 
+    fn state(&self) -> Option<&str> {
+        let rest = self.line.get(self.line.rfind(')')? + 2..)?;
+        rest.split_whitespace().next()
+    }
+
     fn parent(&self) -> Option<Pid> {
         Some(Pid::from_raw(i32::try_from(self.field(4)?).ok()?))
     }
@@ -164,10 +180,14 @@ impl Stat {
     fn usage(&self) -> Option<Usage> {
         let ticks = self.field(14)? + self.field(15)? + self.field(16)? + self.field(17)?;
         Some(Usage {
-            cpu: Duration::from_millis(ticks.saturating_mul(1000) / units().ticks),
+            cpu: self::ticks(ticks),
             memory: self.field(24)?.saturating_mul(units().page),
         })
     }
+}
+
+fn ticks(count: u64) -> Duration {
+    Duration::from_millis(count.saturating_mul(1000) / units().ticks)
 }
 
 /// What the kernel counts in.

@@ -14,7 +14,7 @@ pub(crate) mod fd {
     pub(crate) const ABOVE: i32 = 256;
 }
 
-const MAGIC: u32 = 0x4444_6675;
+pub(crate) const MAGIC: u32 = 0x4444_6675;
 const VERSION: u32 = 2;
 
 /// Why a server says that it cannot serve.

@@ -1,12 +1,13 @@
-//! The executor behind all ways of execution: they differ in what the server is, and share how
-//! it is asked, watched and started again.
+//! The executor behind all ways of execution that speak our own protocol: they differ in what the
+//! server is, and share how it is asked, watched and started again.
 
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::errno::Errno;
 
+use super::attempts::{self, Attempts, Failure, RUNS_PER_SERVER};
 use super::input::Input;
 use super::launch::{Inject, Launch, Role};
 use super::offered;
@@ -14,18 +15,6 @@ use super::place::Place;
 use super::scratch::{Cleaned, Scratch};
 use super::server::{Answer, Broken, Server};
 use super::{Ended, ExecError, Executor, Freshness, Limits, Run, Target, TimeLimit, Way};
-
-/// Servers are replaced after so many runs, so that what they leak stays bounded.
-const RUNS_PER_SERVER: u64 = 100_000;
-/// How many servers in turn a run is asked of: the first may have been killed by somebody else.
-const MOST_RUNS: u32 = 3;
-/// How many of them may not even come up. The program is known to start: an executor has started
-/// it before.
-const MOST_STARTS: u32 = 10;
-/// Between two of them, so that what lasts a moment passes.
-const PAUSE: Duration = Duration::from_millis(5);
-/// How long the disk may be full: another worker's target fills it until its run has ended.
-const FULL: Duration = Duration::from_secs(10);
 
 /// A target behind a server.
 pub(crate) struct Served {
@@ -93,17 +82,50 @@ impl Served {
             }
         }
     }
+}
 
-    /// One try at a run.
-    fn attempt(&mut self, length: usize) -> Result<Answer, Failure> {
+/// Errors of a fork or an execve that pass: of the moment's load, not of the program.
+fn passes(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::EAGAIN | Errno::ENOMEM | Errno::ETXTBSY | Errno::EMFILE | Errno::ENFILE
+    )
+}
+
+impl Attempts for Served {
+    fn put_in_place(&mut self, input: &[u8]) -> io::Result<()> {
+        if let Some(path) = &self.offered {
+            offered::write(path, input)?;
+            self.input.distrust()?;
+        }
+        self.input.write(input)
+    }
+
+    fn attempt(&mut self, input: &[u8]) -> Result<Answer, Failure> {
         let limits = self.limits;
         let server = self.server().map_err(Failure::Start)?;
-        let answer = server.run(length, &limits);
+        let answer = server.run(input.len(), &limits);
         self.runs += 1;
         answer.map_err(Failure::Broken)
     }
 
-    /// Empties the working directory, in which nothing runs any more.
+    fn lasting(&self, failure: &Failure) -> Option<ExecError> {
+        match failure {
+            // A loop whose target closed the input has an errno, too.
+            Failure::Broken(Broken::Exec(errno)) if !passes(*errno) && !self.warm => {
+                Some(ExecError::NotExecutable {
+                    path: self.program(),
+                    why: errno.desc().to_owned(),
+                })
+            }
+            _ => None,
+        }
+    }
+
+    fn stop(&mut self) {
+        self.server = None;
+    }
+
     fn clean(&mut self) -> Result<(), ExecError> {
         let cleaned = self.scratch.clean();
         if cleaned.map_err(|source| self.launch.lost(source))? == Cleaned::Replaced {
@@ -124,92 +146,14 @@ impl Served {
         Ok(Run { ended, cpu, read })
     }
 
-    /// What is to be said of a run that several servers have not answered.
-    fn give_up(&mut self, failure: Failure) -> Result<Run, ExecError> {
-        let server = |why: String| ExecError::Server {
-            path: self.launch.program.clone(),
-            why,
-        };
-        match failure {
-            Failure::Start(error) => Err(error),
-            // The target has killed each of them, which from the outside is a death by SIGKILL
-            // like any other; or it has made them stop, and was killed at its limit.
-            Failure::Broken(Broken::Died) => {
-                self.finish(Ended::Signal(libc::SIGKILL), Duration::ZERO)
-            }
-            Failure::Broken(Broken::Silent(ended)) => self.finish(ended, Duration::ZERO),
-            Failure::Broken(broken) => Err(server(broken.to_string())),
-        }
+    fn program(&self) -> PathBuf {
+        self.launch.program.clone()
     }
-
-    fn put_in_place(&mut self, input: &[u8]) -> io::Result<()> {
-        if let Some(path) = &self.offered {
-            offered::write(path, input)?;
-            self.input.distrust()?;
-        }
-        self.input.write(input)
-    }
-
-    fn write_input(&mut self, input: &[u8]) -> Result<(), ExecError> {
-        let deadline = Instant::now() + FULL;
-        loop {
-            match self.put_in_place(input) {
-                Ok(()) => return Ok(()),
-                Err(error)
-                    if error.kind() == ErrorKind::StorageFull && Instant::now() < deadline =>
-                {
-                    std::thread::sleep(PAUSE);
-                }
-                Err(source) => {
-                    let what = format!("writing an input of {} bytes", input.len());
-                    return Err(ExecError::System { what, source });
-                }
-            }
-        }
-    }
-}
-
-/// Why a try at a run has failed.
-enum Failure {
-    Start(ExecError),
-    Broken(Broken),
-}
-
-/// Errors of a fork or an execve that pass: of the moment's load, not of the program.
-fn passes(errno: Errno) -> bool {
-    matches!(
-        errno,
-        Errno::EAGAIN | Errno::ENOMEM | Errno::ETXTBSY | Errno::EMFILE | Errno::ENFILE
-    )
 }
 
 impl Executor for Served {
     fn run(&mut self, input: &[u8]) -> Result<Run, ExecError> {
-        let (mut runs, mut starts) = (0, 0);
-        loop {
-            self.write_input(input)?;
-            let failure = match self.attempt(input.len()) {
-                Ok(answer) => return self.finish(answer.ended, answer.cpu),
-                // A loop whose target closed the input has an errno, too.
-                Err(Failure::Broken(Broken::Exec(errno))) if !passes(errno) && !self.warm => {
-                    return Err(ExecError::NotExecutable {
-                        path: self.launch.program.clone(),
-                        why: errno.desc().to_owned(),
-                    });
-                }
-                Err(failure) => failure,
-            };
-            match failure {
-                Failure::Start(_) => starts += 1,
-                Failure::Broken(_) => runs += 1,
-            }
-            self.server = None;
-            if runs == MOST_RUNS || starts == MOST_STARTS {
-                return self.give_up(failure);
-            }
-            std::thread::sleep(PAUSE);
-            self.clean()?; // the next one must not see what this one has left
-        }
+        attempts::run(self, input)
     }
 
     fn way(&self) -> Way {

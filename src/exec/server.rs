@@ -15,7 +15,7 @@ use super::watch::{self, Waited, Watch};
 use super::{Ended, ExecError, Limits, Way, proc_tree};
 
 /// How long a server may take to come up.
-const STARTUP: Duration = Duration::from_secs(10);
+pub(super) const STARTUP: Duration = Duration::from_secs(10);
 /// How long the rest of a reply may take whose beginning is there.
 const REST: Duration = Duration::from_secs(1);
 
@@ -67,24 +67,8 @@ impl Server {
         let (keeper, mut ends) = launch
             .start(stdin, &page_file, stderr)
             .map_err(|errno| system(launch, "starting the launcher", errno))?;
-        let mut hello = [0; HELLO_SIZE];
-        match read_within(&mut ends.reply, &mut hello, STARTUP) {
-            Ok(()) => {}
-            Err(error) if error.kind() == ErrorKind::TimedOut => {
-                let why = format!("it did not start within {} s", STARTUP.as_secs());
-                return Err(server_error(launch, &why));
-            }
-            Err(_) => return Err(server_error(launch, "it ended before its main function")),
-        }
-        let pid = read_hello(&hello).map_err(|trouble| startup_error(launch, trouble))?;
-        let pid = Pid::from_raw(pid);
-        if !proc_tree::descends(pid, keeper.pid()) {
-            // Nothing could be told from it of the run, nor of what to kill.
-            return Err(ExecError::Server {
-                path: launch.program.clone(),
-                why: "it is not in /proc (is that of another PID namespace?)".to_owned(),
-            });
-        }
+        let pid = await_hello(launch, &mut ends.reply)?;
+        check_descent(launch, &keeper, pid)?;
         Ok(Server {
             ends,
             page,
@@ -139,7 +123,7 @@ impl Server {
     pub(crate) fn wait(&self, limits: &Limits) -> Result<Option<Ended>, Broken> {
         let watch = Watch {
             reply: &self.ends.reply,
-            page: &self.page,
+            page: Some(&self.page),
             seq: self.seq,
             server: self.pid,
             keeper: self.keeper.pid(),
@@ -186,8 +170,39 @@ impl Server {
     }
 }
 
+/// Waits for a server's first words, and gives its process id.
+pub(super) fn await_hello(launch: &Launch, reply: &mut File) -> Result<Pid, ExecError> {
+    let mut hello = [0; HELLO_SIZE];
+    match read_within(reply, &mut hello, STARTUP) {
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::TimedOut => {
+            let why = format!("it did not start within {} s", STARTUP.as_secs());
+            return Err(server_error(launch, &why));
+        }
+        Err(_) => return Err(server_error(launch, "it ended before its main function")),
+    }
+    let pid = read_hello(&hello).map_err(|trouble| startup_error(launch, trouble))?;
+    Ok(Pid::from_raw(pid))
+}
+
+/// Whether the process of this id, which lives, is seen below its keeper.
+pub(super) fn check_descent(launch: &Launch, keeper: &Keeper, pid: Pid) -> Result<(), ExecError> {
+    if !proc_tree::descends(pid, keeper.pid()) {
+        // Nothing could be told from it of the run, nor of what to kill.
+        return Err(ExecError::Server {
+            path: launch.program.clone(),
+            why: "it is not in /proc (is that of another PID namespace?)".to_owned(),
+        });
+    }
+    Ok(())
+}
+
 /// Fills `buffer`, however slowly its bytes come, but not for longer than `timeout`.
-fn read_within(from: &mut File, buffer: &mut [u8], timeout: Duration) -> std::io::Result<()> {
+pub(super) fn read_within(
+    from: &mut File,
+    buffer: &mut [u8],
+    timeout: Duration,
+) -> std::io::Result<()> {
     let deadline = Instant::now() + timeout;
     let mut filled = 0;
     while filled < buffer.len() {
@@ -205,7 +220,7 @@ fn read_within(from: &mut File, buffer: &mut [u8], timeout: Duration) -> std::io
     Ok(())
 }
 
-fn system(launch: &Launch, what: &str, errno: Errno) -> ExecError {
+pub(super) fn system(launch: &Launch, what: &str, errno: Errno) -> ExecError {
     let hint = match errno {
         // What these mean where a server's high descriptors are asked for.
         Errno::EMFILE | Errno::EINVAL | Errno::EBADF => {
@@ -219,13 +234,18 @@ fn system(launch: &Launch, what: &str, errno: Errno) -> ExecError {
     }
 }
 
-fn server_error(launch: &Launch, why: &str) -> ExecError {
+pub(super) fn server_error(launch: &Launch, why: &str) -> ExecError {
     match launch.role {
         Role::Program => ExecError::WayUnfit {
             way: match launch.inject {
                 Some(Inject::Fork) | None => Way::Inject.name(),
                 Some(_) => Way::Harness.name(),
             },
+            path: launch.program.clone(),
+            why: why.to_owned(),
+        },
+        Role::Afl => ExecError::WayUnfit {
+            way: Way::Forkserver.name(),
             path: launch.program.clone(),
             why: why.to_owned(),
         },
@@ -236,7 +256,7 @@ fn server_error(launch: &Launch, why: &str) -> ExecError {
     }
 }
 
-fn startup_error(launch: &Launch, trouble: Trouble) -> ExecError {
+pub(super) fn startup_error(launch: &Launch, trouble: Trouble) -> ExecError {
     let path = launch.program.clone();
     match trouble {
         Trouble::Exec(errno) => ExecError::NotExecutable {

@@ -62,7 +62,9 @@ impl Traceable {
     ) -> Result<Traceable, ExecError> {
         let inject = match way {
             Way::Harness => Some(Inject::Once(harness::entry(&place)?)),
-            Way::Command | Way::Inject | Way::Mock => observed.is_some().then_some(Inject::Pass),
+            Way::Command | Way::Inject | Way::Forkserver | Way::Mock => {
+                observed.is_some().then_some(Inject::Pass)
+            }
         };
         let stderr = Stderr::open().map_err(|source| ExecError::System {
             what: "making a pipe".to_owned(),

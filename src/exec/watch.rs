@@ -14,9 +14,9 @@ use super::starved::Starved;
 use super::{Ended, Limits, proc_tree};
 
 /// Runs shorter than this are never looked at.
-const SLICE: Duration = Duration::from_millis(10);
+pub(crate) const SLICE: Duration = Duration::from_millis(10);
 /// How long a server may take to answer after its child was killed.
-const GRACE: Duration = Duration::from_secs(10);
+pub(crate) const GRACE: Duration = Duration::from_secs(10);
 
 /// Why waiting ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +35,8 @@ pub(crate) enum Waited {
 pub(crate) struct Watch<'a> {
     /// Where the reply comes.
     pub(crate) reply: &'a File,
-    /// What the server tells meanwhile.
-    pub(crate) page: &'a Page,
+    /// What the server tells meanwhile; `None` where it is known to have taken the request.
+    pub(crate) page: Option<&'a Page>,
     /// The request's number.
     pub(crate) seq: u64,
     /// The server: all that descends from it is of the run.
@@ -69,7 +69,9 @@ impl Watch<'_> {
                 None
             };
             match over {
-                Some(_) if self.page.started() < self.seq => return Waited::Untaken,
+                Some(_) if self.page.is_some_and(|page| page.started() < self.seq) => {
+                    return Waited::Untaken;
+                }
                 Some(ended) => return self.kill_run(ended),
                 None if readable(self.reply, SLICE) => return Waited::Ready,
                 None => {}

@@ -11,6 +11,8 @@ pub enum Way {
     Command,
     /// A fork server injected into an unmodified, dynamically linked program.
     Inject,
+    /// The fork server that AFL++'s compilers put into the program.
+    Forkserver,
     /// The target's entry function called in-process, in a child forked from a small zygote.
     Harness,
     /// The scripted mock of the tests.
@@ -19,13 +21,14 @@ pub enum Way {
 
 impl Way {
     /// All ways in which programs are run, the one that works for everything first.
-    pub const REAL: [Way; 3] = [Way::Command, Way::Inject, Way::Harness];
+    pub const REAL: [Way; 4] = [Way::Command, Way::Inject, Way::Forkserver, Way::Harness];
 
     /// The name used on the command line and in records.
     pub fn name(self) -> &'static str {
         match self {
             Way::Command => "command",
             Way::Inject => "inject",
+            Way::Forkserver => "forkserver",
             Way::Harness => "harness",
             Way::Mock => "mock",
         }

@@ -46,3 +46,20 @@ fn every_bundled_bug_has_the_same_record_by_every_way() {
         }
     }
 }
+
+#[test]
+fn a_crash_of_a_program_compiled_by_afl_has_the_same_record_by_its_own_server() {
+    for flags in [&[][..], &["-DPERSISTENT"]] {
+        let Some(program) = crate::forkserver::instrumented("afl_branches", flags) else {
+            return;
+        };
+        let target = crate::forkserver::target(&program);
+        for input in [b"a".as_slice(), b"c"] {
+            let command = examine(&target, Way::Command, input);
+            let own = examine(&target, Way::Forkserver, input);
+            assert_eq!(own.keys, command.keys, "{flags:?}, {input:?}");
+            assert_eq!(own.class, command.class, "{flags:?}, {input:?}");
+            assert_eq!(own.ended, command.ended, "{flags:?}, {input:?}");
+        }
+    }
+}

@@ -7,7 +7,9 @@ use std::time::Duration;
 use ddfuzz::exec::{Program, Target};
 
 /// The sources go with the test, which may run as a user who cannot read the project.
-const SOURCES: [(&str, &str); 7] = [
+const SOURCES: &[(&str, &str)] = &[
+    ("afl_branches", include_str!("programs/afl_branches.c")),
+    ("afl_speaker", include_str!("programs/afl_speaker.c")),
     ("capture", include_str!("programs/capture.c")),
     ("compares", include_str!("programs/compares.c")),
     ("constructor", include_str!("programs/constructor.c")),
@@ -30,16 +32,22 @@ pub fn compile(name: &str, flags: &[&str]) -> Compiled {
 
 /// The same where the compiler may lack something; `None` if it does.
 pub fn try_compile(name: &str, flags: &[&str]) -> Option<Compiled> {
+    compile_by("cc", name, flags)
+}
+
+/// The same by another compiler.
+pub fn compile_by(compiler: &str, name: &str, flags: &[&str]) -> Option<Compiled> {
     let dir = open_directory();
     let (_, source) = SOURCES.iter().find(|(known, _)| *known == name).unwrap();
     let file = dir.path().join(format!("{name}.c"));
     std::fs::write(&file, source).unwrap();
     let path = dir.path().join(name);
-    let status = Command::new("cc")
+    let status = Command::new(compiler)
         .args(["-O1", "-o"])
         .arg(&path)
         .arg(&file)
         .args(flags)
+        .env("AFL_QUIET", "1")
         .status()
         .expect("the tests need a C compiler");
     status.success().then_some(Compiled { _dir: dir, path })

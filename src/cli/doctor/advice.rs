@@ -6,6 +6,8 @@ use crate::exec::facts::{Kind, Libc, TargetFacts};
 /// What makes a function callable in-process.
 const ENTRY: &str = "give it a function `target_main`: in Rust by `ddfuzz::target!`, in C as the \
                      book's page on writing targets shows";
+/// What puts a fork server into a program.
+const AFL: &str = "compile it with afl-clang-fast, of AFL++, which also gives its coverage";
 /// Where a program cannot be changed, nor need be.
 const ENOUGH: &str = "nothing need be done: `command` runs it";
 
@@ -14,7 +16,11 @@ pub(super) fn of(way: Way, facts: &TargetFacts) -> Option<String> {
     match way {
         Way::Command | Way::Mock => machine_of(facts),
         Way::Inject => Some(inject(facts)),
-        Way::Harness if facts.target_main => Some(inject(facts)),
+        Way::Forkserver => Some(match facts.afl {
+            true => "let it come to its own fork server: nothing before that may end it".to_owned(),
+            false => AFL.to_owned(),
+        }),
+        Way::Harness if facts.target_main || facts.libfuzzer => Some(inject(facts)),
         Way::Harness => Some(ENTRY.to_owned()),
     }
 }

@@ -1,0 +1,278 @@
+//! The executor behind the way `forkserver`.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::super::attempts::{self, Attempts, Failure, RUNS_PER_SERVER};
+use super::super::input::Input;
+use super::super::launch::{Launch, Role};
+use super::super::place::Place;
+use super::super::scratch::{Cleaned, Scratch};
+use super::super::server::{Answer, startup_error};
+use super::super::{Ended, ExecError, Executor, Freshness, Limits, Run, Target, TimeLimit, Way};
+use super::coverage::Coverage;
+use super::family::Left;
+use super::greeting::{Greeting, MAP_TOO_SMALL, Refused};
+use super::marks::Marks;
+use super::segment::Segment;
+use super::server::{AflServer, NoServer};
+
+/// The longest input that goes by shared memory, in bytes (AFL++'s `MAX_FILE`); longer ones go
+/// by file.
+const LONGEST: usize = 1 << 20;
+/// Bytes of the input's length, which stands before it.
+const LENGTH: usize = 4;
+
+/// A target behind its own fork server.
+pub(crate) struct Forkserver {
+    // First, so that the server is gone before its directory and group are removed.
+    server: Option<AflServer>,
+    runs: u64,
+    marks: Marks,
+    freshness: Freshness,
+    limits: Limits,
+    launch: Launch,
+    /// How many of the variables of `launch` are the user's.
+    own_variables: usize,
+    coverage: Coverage,
+    /// Where inputs may go, and whether the target takes them there.
+    shared: Option<Segment>,
+    takes_shared: bool,
+    input: Input,
+    scratch: Scratch,
+}
+
+impl Forkserver {
+    /// Starts the server at once, so that a target without one is an error now.
+    pub(crate) fn start(
+        target: &Target,
+        place: Place,
+        freshness: Freshness,
+    ) -> Result<Forkserver, ExecError> {
+        let launch = place.launch(target, Role::Afl, None);
+        let marks = Marks::of(&place.program);
+        let fits = marks.persistent && freshness == Freshness::Shared;
+        let memory = || -> io::Result<(Coverage, Option<Segment>)> {
+            // A target that was given a file is to read the file.
+            let shared = (!target.takes_file())
+                .then(|| Segment::create(LENGTH + LONGEST, launch.identity))
+                .transpose()?;
+            Ok((Coverage::create(launch.identity)?, shared))
+        };
+        let (coverage, shared) = memory().map_err(|error| ExecError::WayUnfit {
+            way: Way::Forkserver.name(),
+            path: place.program.clone(),
+            why: format!("this system gives no System V shared memory: {error}"),
+        })?;
+        let mut executor = Forkserver {
+            server: None,
+            runs: 0,
+            marks,
+            freshness: if fits {
+                Freshness::Shared
+            } else {
+                Freshness::Fresh
+            },
+            limits: target.limits,
+            own_variables: launch.env.len(),
+            launch,
+            coverage,
+            shared,
+            takes_shared: false,
+            input: place.input,
+            scratch: place.scratch,
+        };
+        executor.server()?;
+        Ok(executor)
+    }
+
+    fn is_persistent(&self) -> bool {
+        self.freshness == Freshness::Shared
+    }
+
+    fn server(&mut self) -> Result<&mut AflServer, ExecError> {
+        if self.runs >= RUNS_PER_SERVER {
+            self.server = None;
+            self.runs = 0;
+        }
+        match self.server.take() {
+            Some(server) => Ok(self.server.insert(server)),
+            None => {
+                let server = self.start_server()?;
+                Ok(self.server.insert(server))
+            }
+        }
+    }
+
+    /// Starts a server, and once more where it needs a larger map.
+    fn start_server(&mut self) -> Result<AflServer, ExecError> {
+        loop {
+            self.set_variables();
+            let (offered, persistent) = (self.shared.is_some(), self.is_persistent());
+            let stdin = self.input.stdin();
+            let wanted = match AflServer::start(&self.launch, stdin, offered, persistent) {
+                Ok((server, greeting)) if self.coverage.fit(greeting.map_size) => {
+                    server.check_descent(&self.launch)?;
+                    self.takes_shared = greeting.shares_input;
+                    return Ok(server);
+                }
+                Ok((_, Greeting { map_size, .. })) => map_size,
+                Err(NoServer::Refused(Refused::Error(MAP_TOO_SMALL))) => None,
+                Err(NoServer::Refused(refused)) => return Err(self.refused(refused)),
+                Err(NoServer::Error(error)) => return Err(error),
+            };
+            let grown = self
+                .coverage
+                .grow(wanted)
+                .map_err(|source| ExecError::System {
+                    what: "sharing memory for a larger coverage map".to_owned(),
+                    source,
+                })?;
+            if !grown {
+                return Err(self.refused(Refused::Error(MAP_TOO_SMALL)));
+            }
+        }
+    }
+
+    fn refused(&self, refused: Refused) -> ExecError {
+        match refused {
+            Refused::Launch(trouble) => startup_error(&self.launch, trouble),
+            refused => ExecError::WayUnfit {
+                way: Way::Forkserver.name(),
+                path: self.program(),
+                why: refused.to_string(),
+            },
+        }
+    }
+
+    /// Tells the target's runtime how it is to be run, by variables of its own environment.
+    fn set_variables(&mut self) {
+        let env = &mut self.launch.env;
+        env.truncate(self.own_variables);
+        let bound = env.iter().any(|(name, _)| name == "LD_BIND_NOW");
+        let set: [(&str, Option<String>); 6] = [
+            ("__AFL_SHM_ID", Some(self.coverage.id().to_string())),
+            ("AFL_MAP_SIZE", Some(self.coverage.room().to_string())),
+            (
+                "__AFL_SHM_FUZZ_ID",
+                self.shared.as_ref().map(|shared| shared.id().to_string()),
+            ),
+            ("__AFL_PERSISTENT", self.is_persistent().then(one)),
+            ("__AFL_DEFER_FORKSRV", self.marks.deferred.then(one)),
+            // Without it each child would look up the same symbols again.
+            ("LD_BIND_NOW", (!bound).then(one)),
+        ];
+        let set = set
+            .into_iter()
+            .filter_map(|(name, value)| Some((name.into(), value?.into())));
+        self.launch.env.extend(set);
+    }
+}
+
+fn one() -> String {
+    "1".to_owned()
+}
+
+impl Attempts for Forkserver {
+    fn put_in_place(&mut self, input: &[u8]) -> io::Result<()> {
+        let long = input.len() > LONGEST;
+        match &mut self.shared {
+            Some(shared) if self.takes_shared && !long => {
+                let length = u32::try_from(input.len()).unwrap_or(u32::MAX);
+                shared.write(0, &length.to_ne_bytes());
+                shared.write(LENGTH, input);
+                Ok(())
+            }
+            shared => {
+                if self.takes_shared {
+                    // From here on the program reads its input as it does elsewhere.
+                    *shared = None;
+                    self.takes_shared = false;
+                    self.server = None;
+                }
+                self.input.write(input)
+            }
+        }
+    }
+
+    fn attempt(&mut self, input: &[u8]) -> Result<Answer, Failure> {
+        let limits = self.limits;
+        let stood_in_shared = self.takes_shared;
+        self.server().map_err(Failure::Start)?;
+        let placed = if stood_in_shared == self.takes_shared {
+            Ok(())
+        } else {
+            self.put_in_place(input) // the new server takes it elsewhere
+        };
+        let rewound = placed.and_then(|()| match self.takes_shared {
+            true => Ok(()),
+            false => self.input.rewind(),
+        });
+        rewound.map_err(|source| {
+            let what = "putting the input in its place".to_owned();
+            Failure::Start(ExecError::System { what, source })
+        })?;
+        self.coverage.clear();
+        let server = self.server().map_err(Failure::Start)?;
+        let (answer, left) = server.run(&limits).map_err(Failure::Broken)?;
+        self.runs += 1;
+        if left == Left::TooMuch {
+            self.server = None; // its keepers end what is left
+        }
+        Ok(answer)
+    }
+
+    fn lasting(&self, _failure: &Failure) -> Option<ExecError> {
+        None
+    }
+
+    fn stop(&mut self) {
+        self.server = None;
+    }
+
+    fn clean(&mut self) -> Result<(), ExecError> {
+        let cleaned = self.scratch.clean();
+        if cleaned.map_err(|source| self.launch.lost(source))? == Cleaned::Replaced {
+            self.server = None; // it stands in a directory that is gone
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, ended: Ended, cpu: Duration) -> Result<Run, ExecError> {
+        if !self.is_persistent() || !matches!(ended, Ended::Exit(_)) {
+            self.clean()?;
+        }
+        let read = match self.takes_shared {
+            true => None,
+            false => self.input.read_so_far(),
+        };
+        Ok(Run { ended, cpu, read })
+    }
+
+    fn program(&self) -> PathBuf {
+        self.launch.program.clone()
+    }
+}
+
+impl Executor for Forkserver {
+    fn run(&mut self, input: &[u8]) -> Result<Run, ExecError> {
+        attempts::run(self, input)
+    }
+
+    fn way(&self) -> Way {
+        Way::Forkserver
+    }
+
+    fn freshness(&self) -> Freshness {
+        self.freshness
+    }
+
+    fn coverage(&mut self) -> Option<&[u8]> {
+        Some(self.coverage.read())
+    }
+
+    fn limit_time(&mut self, time: TimeLimit) {
+        self.limits = time.within(self.limits);
+    }
+}

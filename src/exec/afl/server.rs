@@ -1,0 +1,265 @@
+//! A started fork server: one word asks for a run, two tell of it.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::unistd::Pid;
+
+use super::super::keeper::Keeper;
+use super::super::launch::{Ends, Launch};
+use super::super::server::{Answer, Broken, STARTUP, await_hello, check_descent, system};
+use super::super::watch::{GRACE, SLICE, Waited, Watch, readable};
+use super::super::{Ended, ExecError, Limits, proc_tree};
+use super::family::{Family, Left};
+use super::greeting::{Dialogue, Greeting, Refused};
+use super::process_clock::cpu_of;
+
+/// In a process that serves many runs it is looked for what they have left behind after so many.
+const SWEPT_EACH: u32 = 64;
+
+/// A running fork server.
+pub(super) struct AflServer {
+    ends: Ends,
+    pid: Pid,
+    /// One process serves many runs.
+    persistent: bool,
+    /// The process that waits for the next run.
+    waiting: Option<Pid>,
+    /// The last run was killed: the server may take its process for one that waits.
+    killed: bool,
+    family: Family,
+    runs: u32,
+    // Dropped last: the keeper kills what the closed pipes did not end.
+    keeper: Keeper,
+}
+
+/// Why no server has come up.
+pub(super) enum NoServer {
+    Error(ExecError),
+    Refused(Refused),
+}
+
+/// A word that a run is told by, where it has been read ahead.
+type Ahead = Option<i32>;
+
+impl AflServer {
+    /// Starts the program and takes its greeting. `shared`: inputs are offered in shared memory.
+    pub(super) fn start(
+        launch: &Launch,
+        stdin: &File,
+        shared: bool,
+        persistent: bool,
+    ) -> Result<(AflServer, Greeting), NoServer> {
+        // It has no use for a page of ours; the launcher closes whatever stands there.
+        let started = launch.start(stdin, stdin, None);
+        let (keeper, mut ends) = started
+            .map_err(|errno| NoServer::Error(system(launch, "starting the launcher", errno)))?;
+        let pid = await_hello(launch, &mut ends.reply).map_err(NoServer::Error)?;
+        let dialogue = Dialogue {
+            control: &mut ends.request,
+            status: &mut ends.reply,
+            shared,
+            patience: STARTUP,
+            began: Instant::now(),
+        };
+        let greeting = dialogue.greet().map_err(NoServer::Refused)?;
+        let server = AflServer {
+            ends,
+            pid,
+            persistent,
+            waiting: None,
+            killed: false,
+            family: Family::of(pid),
+            runs: 0,
+            keeper,
+        };
+        Ok((server, greeting))
+    }
+
+    /// Whether /proc tells of it. Not asked of one whose map is too small, which may be dead of it.
+    pub(super) fn check_descent(&self, launch: &Launch) -> Result<(), ExecError> {
+        check_descent(launch, &self.keeper, self.pid)
+    }
+
+    /// Asks for one run on the input that is in place. Gives how it ended, and whether the server
+    /// can go on.
+    pub(super) fn run(&mut self, limits: &Limits) -> Result<(Answer, Left), Broken> {
+        let began = Instant::now();
+        let word = u32::from(self.killed).to_ne_bytes();
+        self.ends
+            .request
+            .write_all(&word)
+            .map_err(|_| Broken::Died)?;
+        let (child, ahead) = self.forked()?;
+        let (waited, status, cpu) = match ahead {
+            Some(status) => (None, status, began.elapsed()),
+            None => self.ended(child, limits)?,
+        };
+        let stopped = libc::WIFSTOPPED(status);
+        if waited.is_none() && self.died_waiting(child, status) {
+            return Err(Broken::Died);
+        }
+        let ended = match (waited, Ended::from_wait_status(status)) {
+            _ if stopped && self.persistent => waited.unwrap_or(Ended::Exit(0)),
+            // It has asked to be traced by the server, which takes the signal for its end.
+            _ if stopped => waited.unwrap_or(Ended::Signal(libc::WSTOPSIG(status))),
+            (Some(why), Ended::Signal(libc::SIGKILL)) => why,
+            (_, ended) => ended,
+        };
+        let waits = stopped && self.persistent && waited.is_none();
+        self.killed = !waits && (stopped || waited.is_some());
+        self.waiting = waits.then_some(child);
+        let left = self.sweep(!waits);
+        Ok((Answer { ended, cpu }, left))
+    }
+
+    /// Whether the process may have been killed by somebody else before it saw the input. A new
+    /// one will tell.
+    fn died_waiting(&self, child: Pid, status: i32) -> bool {
+        self.waiting == Some(child)
+            && Ended::from_wait_status(status) == Ended::Signal(libc::SIGKILL)
+    }
+
+    /// Takes the process id of the run, and how it ended, if that comes at once.
+    fn forked(&mut self) -> Result<(Pid, Ahead), Broken> {
+        let mut words = [0; 8];
+        let mut length = self.receive(&mut words)?;
+        if length == 0 {
+            if !readable(&self.ends.reply, GRACE) {
+                return Err(nonsense("takes no requests"));
+            }
+            length = self.receive(&mut words)?;
+        }
+        if !matches!(length, 4 | 8) {
+            return Err(nonsense("tells half a word"));
+        }
+        let (pid, status) = (first(&words), first(&words[4..]));
+        if pid <= 0 {
+            let what = format!("tells of a run by {pid:#x} instead of a process id");
+            return Err(nonsense(&what));
+        }
+        Ok((Pid::from_raw(pid), (length == 8).then_some(status)))
+    }
+
+    /// Waits for the end of a run that takes longer than most. Gives why it was killed, if so, its
+    /// status and its CPU time.
+    fn ended(
+        &mut self,
+        child: Pid,
+        limits: &Limits,
+    ) -> Result<(Option<Ended>, i32, Duration), Broken> {
+        let before = self.clocks(child);
+        let killed = self.watch(limits)?;
+        let cpu = self.clocks(child).since(before);
+        let mut word = [0; 4];
+        match self.receive(&mut word)? {
+            4 => Ok((killed, first(&word), cpu)),
+            _ => Err(nonsense("tells half a word")),
+        }
+    }
+
+    fn clocks(&self, child: Pid) -> Clocks {
+        Clocks {
+            dead: proc_tree::reaped_cpu(self.pid).unwrap_or_default(),
+            served: cpu_of(child).filter(|_| self.persistent),
+        }
+    }
+
+    fn watch(&self, limits: &Limits) -> Result<Option<Ended>, Broken> {
+        let watch = Watch {
+            reply: &self.ends.reply,
+            page: None,
+            seq: 0,
+            server: self.pid,
+            keeper: self.keeper.pid(),
+            warm: self.persistent,
+        };
+        match watch.wait(limits) {
+            Waited::Ready => Ok(None),
+            Waited::Killed(why) => Ok(Some(why)),
+            Waited::Silent(why) => Err(Broken::Silent(why)),
+            Waited::Untaken => Err(Broken::Died), // not without a page
+        }
+    }
+
+    /// Kills what runs have left behind: at once where it may be looked for at each run, or where
+    /// the run's own process is gone.
+    fn sweep(&mut self, now: bool) -> Left {
+        self.runs = self.runs.wrapping_add(1);
+        if !now && !self.runs.is_multiple_of(SWEPT_EACH) {
+            return Left::Nothing;
+        }
+        self.family.sweep(self.waiting)
+    }
+
+    /// Fills `words`, or as much of them as comes within a slice of time. Gives how many bytes
+    /// have come.
+    fn receive(&self, words: &mut [u8]) -> Result<usize, Broken> {
+        loop {
+            let at = words.as_mut_ptr().cast();
+            let socket = self.ends.reply.as_raw_fd();
+            // SAFETY: it writes into `words`, no more than its length.
+            let got = unsafe { libc::recv(socket, at, words.len(), libc::MSG_WAITALL) };
+            match (usize::try_from(got), Errno::last()) {
+                (Ok(0), _) => return Err(Broken::Died),
+                (Ok(length), _) => return Ok(length),
+                (Err(_), Errno::EINTR) => {}
+                (Err(_), Errno::EAGAIN) => return Ok(0),
+                (Err(_), _) => return Err(Broken::Died),
+            }
+        }
+    }
+}
+
+/// CPU times that tell, at two moments, what a run has used between (docs/decisions/0033).
+#[derive(Clone, Copy)]
+struct Clocks {
+    /// That of all children which the server has waited for, in ticks.
+    dead: Duration,
+    /// That of a living process which serves many runs.
+    served: Option<Duration>,
+}
+
+impl Clocks {
+    /// What the run has used, of which the first look came after a slice of time.
+    fn since(self, before: Clocks) -> Duration {
+        let dead = self.dead.saturating_sub(before.dead);
+        match (before.served, self.served) {
+            (Some(before), Some(now)) => now.saturating_sub(before) + SLICE,
+            // With all that it had used for the runs before.
+            (Some(before), None) => dead.saturating_sub(before) + SLICE,
+            (None, _) => dead,
+        }
+    }
+}
+
+fn nonsense(what: &str) -> Broken {
+    Broken::Nonsense(format!("its fork server {what}"))
+}
+
+fn first(bytes: &[u8]) -> i32 {
+    i32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clocks(dead: u64, served: Option<u64>) -> Clocks {
+        Clocks {
+            dead: Duration::from_millis(dead),
+            served: served.map(Duration::from_millis),
+        }
+    }
+
+    #[test]
+    fn what_a_process_used_for_earlier_runs_does_not_count() {
+        let used = |before: Clocks, now: Clocks| now.since(before).as_millis();
+        assert_eq!(used(clocks(50, None), clocks(350, None)), 300);
+        assert_eq!(used(clocks(50, Some(700)), clocks(50, Some(900))), 210);
+        assert_eq!(used(clocks(50, Some(700)), clocks(950, None)), 210);
+    }
+}
