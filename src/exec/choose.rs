@@ -1,6 +1,8 @@
 //! Picks the way of execution, and says why.
 
-use super::{ExecError, Executor, Program, Target, Way, command, harness, inject};
+use super::served::Served;
+use super::{ExecError, Executor, Program, Target, Way};
+use super::{command, elf, find_program, harness, inject};
 
 /// Whether runs may share a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,36 +31,65 @@ pub fn start(
     freshness: Freshness,
 ) -> Result<Started, ExecError> {
     let fresh = freshness == Freshness::Fresh;
-    let by = |executor: Result<super::served::Served, ExecError>, why: &str| {
-        executor.map(|executor| Started {
-            executor: Box::new(executor),
-            why: why.to_owned(),
-        })
-    };
     match way {
-        Some(Way::Command) => by(command::start(target), "asked for"),
-        Some(Way::Inject) => by(inject::start(target), "asked for"),
-        Some(Way::Harness) => by(harness::start(target, fresh), "asked for"),
+        Some(Way::Command) => started(command::start(target), "asked for"),
+        Some(Way::Inject) => started(inject::start(target), "asked for"),
+        Some(Way::Harness) => started(harness::start(target, fresh), "asked for"),
         Some(Way::Mock) => Err(ExecError::WayUnfit {
             way: Way::Mock.name(),
             path: "tests".into(),
             why: "it exists for tests only".to_owned(),
         }),
-        None if is_harness(target) => by(
-            harness::start(target, fresh),
-            "a bundled target with an entry function",
-        ),
-        None => match inject::start(target) {
-            Err(ExecError::WayUnfit { why, .. }) => by(
-                command::start(target),
-                &format!("no fork server can be injected: {why}"),
-            ),
-            other => by(other, "a dynamically linked program"),
-        },
+        None => by_choice(target, fresh),
     }
 }
 
-/// A bundled target's arguments would reach only its `main`.
-fn is_harness(target: &Target) -> bool {
-    matches!(target.program, Program::Bundled(_)) && target.args.is_empty()
+/// The fastest way that works. What does not come up is passed over, and said.
+fn by_choice(target: &Target, fresh: bool) -> Result<Started, ExecError> {
+    let mut passed_over = String::new();
+    if let Some(why) = entry_wanted(target)? {
+        match harness::start(target, fresh) {
+            Err(ExecError::WayUnfit { why, .. }) => {
+                passed_over = format!("its entry function cannot be called: {why}; ");
+            }
+            other => return started(other, &why),
+        }
+    }
+    match inject::start(target) {
+        Err(ExecError::WayUnfit { why, .. }) => {
+            let why = format!("{passed_over}no fork server can be injected: {why}");
+            started(command::start(target), &why)
+        }
+        other => started(other, &format!("{passed_over}a dynamically linked program")),
+    }
+}
+
+fn started(executor: Result<Served, ExecError>, why: &str) -> Result<Started, ExecError> {
+    executor.map(|executor| Started {
+        executor: Box::new(executor),
+        why: why.to_owned(),
+    })
+}
+
+/// Why the target is to be run by its entry function, if so. Arguments would reach only its
+/// `main`, those of libFuzzer excepted.
+fn entry_wanted(target: &Target) -> Result<Option<String>, ExecError> {
+    let path = match &target.program {
+        Program::Bundled(_) if target.args.is_empty() => {
+            return Ok(Some("a bundled target with an entry function".to_owned()));
+        }
+        Program::Bundled(_) => return Ok(None),
+        Program::Path(path) => find_program(path)?,
+    };
+    let entry = elf::facts(&path).and_then(|facts| facts.entry);
+    Ok(match entry {
+        Some(entry) if entry.is_fuzzer() && !target.takes_file() => {
+            Some(format!("a libFuzzer binary, {}", entry.coverage()))
+        }
+        Some(entry) if !entry.is_fuzzer() && target.args.is_empty() => Some(format!(
+            "a target with an entry function, {}",
+            entry.coverage()
+        )),
+        _ => None,
+    })
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::entry::{Entry, EntryFunctions};
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, Object, ObjectSymbol, elf};
 
@@ -9,16 +10,21 @@ use object::{Endianness, Object, ObjectSymbol, elf};
 /// for, in their symbols or among those that they ask of a library.
 const SHADOWED: [&str; 4] = ["__asan_init", "__hwasan_init", "__msan_init", "__tsan_init"];
 
+/// UndefinedBehaviorSanitizer has no such memory.
+const UNSHADOWED: &str = "__ubsan_handle_";
+
 /// Facts of an executable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Facts {
     /// The dynamic linker it asks for; `None` for a static program.
     pub(crate) interpreter: Option<String>,
-    /// Address of `target_main` before loading, if it is a bundled-style target.
-    pub(crate) target_main: Option<u64>,
+    /// The function that takes an input, where it has one.
+    pub(crate) entry: Option<Entry>,
     /// It is started by the C library's `__libc_start_main`, which the runtime takes the place of.
     pub(crate) starts_by_libc: bool,
-    /// It was compiled with a sanitizer that needs terabytes of address space.
+    /// It was compiled with a sanitizer.
+    pub(crate) sanitized: bool,
+    /// It was compiled with one that needs terabytes of address space.
     pub(crate) shadowed: bool,
 }
 
@@ -45,22 +51,26 @@ pub(crate) fn facts(path: &Path) -> Option<Facts> {
     let file = object::File::parse(data.as_slice()).ok()?;
     let mut facts = Facts {
         interpreter,
-        target_main: None,
+        entry: None,
         starts_by_libc: false,
+        sanitized: false,
         shadowed: false,
     };
+    let mut functions = EntryFunctions::default();
     for symbol in file.symbols().chain(file.dynamic_symbols()) {
         match symbol.name() {
-            Ok("target_main") if symbol.address() != 0 => {
-                facts.target_main.get_or_insert(symbol.address());
-            }
             // In the table that strip removes, the name carries its version.
             Ok(name) if name.split('@').next() == Some("__libc_start_main") => {
                 facts.starts_by_libc = true;
             }
-            Ok(name) if SHADOWED.contains(&name) => facts.shadowed = true,
-            _ => {}
+            Ok(name) if SHADOWED.contains(&name) => {
+                (facts.sanitized, facts.shadowed) = (true, true);
+            }
+            Ok(name) if name.starts_with(UNSHADOWED) => facts.sanitized = true,
+            Ok(name) => functions.meet(name, symbol.address()),
+            Err(_) => {}
         }
     }
+    facts.entry = functions.entry(&file);
     Some(facts)
 }

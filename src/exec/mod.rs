@@ -4,22 +4,28 @@
 //! per way of execution, and [`mock`] stands beside them so that everything above is tested
 //! without processes.
 
+mod args;
 pub mod bundled;
 mod cgroup;
 mod choose;
 mod command;
+mod coverage;
 mod elf;
 mod ended;
+mod entry;
 mod environment;
 mod error;
 mod executor;
+mod feed;
 mod harness;
 mod identity;
 mod inject;
 mod input;
+mod inputs;
 mod keeper;
 mod launch;
 mod limits;
+mod mapping;
 pub mod mock;
 pub mod observe;
 mod offered;
@@ -28,6 +34,7 @@ mod place;
 mod private_dir;
 mod proc_tree;
 mod protocol;
+mod recent;
 mod resolve;
 mod run;
 mod scratch;
@@ -43,6 +50,7 @@ mod watch;
 mod way;
 
 pub use choose::{Freshness, Started, start};
+pub use coverage::{Covered, Telling};
 pub use ended::Ended;
 pub use environment::inherited;
 pub use error::ExecError;

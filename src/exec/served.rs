@@ -1,16 +1,20 @@
 //! The executor behind all ways of execution: they differ in what the server is, and share how
 //! it is asked, watched and started again.
 
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 
-use super::input::Input;
+use super::coverage::{Covered, Reached, Telling};
+use super::feed::Feed;
+use super::inputs::Inputs;
 use super::launch::{Inject, Launch, Role};
-use super::offered;
+use super::page::Shape;
 use super::place::Place;
+use super::protocol::flag;
+use super::recent::Recent;
 use super::scratch::{Cleaned, Scratch};
 use super::server::{Answer, Broken, Server};
 use super::{Ended, ExecError, Executor, Freshness, Limits, Run, Target, TimeLimit, Way};
@@ -33,13 +37,15 @@ pub(crate) struct Served {
     server: Option<Server>,
     runs: u64,
     way: Way,
-    /// One process serves many runs.
-    warm: bool,
+    shape: Shape,
     limits: Limits,
     launch: Launch,
-    input: Input,
-    /// Where each run finds the input as a file of its own, besides.
-    offered: Option<PathBuf>,
+    feed: Feed,
+    telling: Telling,
+    covered: Vec<Covered>,
+    reached: Reached,
+    /// What the process of a loop has run.
+    recent: Recent,
     scratch: Scratch,
 }
 
@@ -65,19 +71,41 @@ impl Served {
         inject: Option<Inject>,
     ) -> Result<Served, ExecError> {
         let launch = place.launch(target, role, inject);
+        let (shape, feed) = match inject {
+            Some(Inject::Loop(entry)) => {
+                let counters = entry.counter_count();
+                let inputs = Inputs::create().map_err(|source| ExecError::System {
+                    what: "making a memory file for inputs".to_owned(),
+                    source,
+                })?;
+                (Shape::Loop { counters }, Feed::Many(inputs))
+            }
+            _ => {
+                let input = place.input;
+                (Shape::Single, Feed::One { input, offered })
+            }
+        };
         let mut served = Served {
             server: None,
             runs: 0,
             way,
-            warm: matches!(inject, Some(Inject::Loop(_))),
+            shape,
             limits: target.limits,
             launch,
-            input: place.input,
-            offered,
+            feed,
+            telling: Telling::default(),
+            covered: Vec::new(),
+            reached: Reached::default(),
+            recent: Recent::default(),
             scratch: place.scratch,
         };
         served.server()?;
         Ok(served)
+    }
+
+    /// One process serves many runs.
+    fn is_loop(&self) -> bool {
+        self.shape != Shape::Single
     }
 
     fn server(&mut self) -> Result<&mut Server, ExecError> {
@@ -88,19 +116,34 @@ impl Served {
         match &mut self.server {
             Some(server) => Ok(server),
             empty => {
-                let started = Server::start(&self.launch, self.input.stdin(), None, self.warm)?;
+                let page = self.launch.page(self.shape)?;
+                let known = page.set_reached(self.reached.ranges());
+                known.map_err(|source| self.launch.not_sharing(source))?;
+                self.recent.clear();
+                let started = Server::start(&self.launch, self.feed.file(), None, page)?;
                 Ok(empty.insert(started))
             }
         }
     }
 
-    /// One try at a run.
+    /// One try at the runs on the inputs that are in place, of which the first has so many bytes.
     fn attempt(&mut self, length: usize) -> Result<Answer, Failure> {
         let limits = self.limits;
-        let server = self.server().map_err(Failure::Start)?;
-        let answer = server.run(length, &limits);
-        self.runs += 1;
-        answer.map_err(Failure::Broken)
+        let flags = match self.telling {
+            Telling::Nothing => 0,
+            Telling::Every => flag::COUNTERS,
+            Telling::Novel => flag::NOVEL,
+        };
+        self.server().map_err(Failure::Start)?;
+        let server = self.server.as_mut();
+        let server = server.ok_or(Failure::Broken(Broken::Died))?;
+        let answer = match &self.feed {
+            Feed::One { .. } => server.run(length, &limits),
+            Feed::Many(many) => server.run_all(many.places(), flags, &limits),
+        };
+        let answer = answer.map_err(Failure::Broken)?;
+        self.runs += 1 + answer.number as u64;
+        Ok(answer)
     }
 
     /// Empties the working directory, in which nothing runs any more.
@@ -112,48 +155,61 @@ impl Served {
         Ok(())
     }
 
-    fn finish(&mut self, ended: Ended, cpu: Duration) -> Result<Run, ExecError> {
-        if !self.warm || !matches!(ended, Ended::Exit(_)) {
+    /// What is known of the runs that an answer is about: of those before it, which came back,
+    /// the page tells.
+    fn finish(&mut self, answer: Answer) -> Result<Vec<Run>, ExecError> {
+        let mut runs = Vec::with_capacity(answer.number + 1);
+        let has_page = self.is_loop() && (answer.number > 0 || self.telling != Telling::Nothing);
+        if let (true, Some(server)) = (has_page, &self.server) {
+            let outcomes = server.page().outcomes(answer.number + 1);
+            let outcomes = outcomes.map_err(|source| self.launch.not_sharing(source))?;
+            let came_back = answer.number + usize::from(matches!(answer.ended, Ended::Exit(_)));
+            for (number, (status, slot)) in outcomes.into_iter().enumerate().take(came_back) {
+                if let Some(counters) = server.page().kept(slot) {
+                    self.reached.add(&counters);
+                    let run = number;
+                    self.covered.push(Covered { run, counters });
+                }
+                runs.push(Run::ended(Ended::from_wait_status(status)));
+            }
+        }
+        runs.truncate(answer.number);
+        if !self.is_loop() || !matches!(answer.ended, Ended::Exit(_)) {
             self.clean()?;
         }
-        let read = if self.way == Way::Harness {
-            None
-        } else {
-            self.input.read_so_far()
-        };
-        Ok(Run { ended, cpu, read })
+        runs.push(Run {
+            ended: answer.ended,
+            cpu: answer.cpu,
+            read: self.feed.read_so_far(),
+        });
+        Ok(runs)
     }
 
     /// What is to be said of a run that several servers have not answered.
-    fn give_up(&mut self, failure: Failure) -> Result<Run, ExecError> {
+    fn give_up(&mut self, failure: Failure) -> Result<Answer, ExecError> {
         let server = |why: String| ExecError::Server {
             path: self.launch.program.clone(),
             why,
         };
-        match failure {
-            Failure::Start(error) => Err(error),
+        let ended = match failure {
+            Failure::Start(error) => return Err(error),
             // The target has killed each of them, which from the outside is a death by SIGKILL
             // like any other; or it has made them stop, and was killed at its limit.
-            Failure::Broken(Broken::Died) => {
-                self.finish(Ended::Signal(libc::SIGKILL), Duration::ZERO)
-            }
-            Failure::Broken(Broken::Silent(ended)) => self.finish(ended, Duration::ZERO),
-            Failure::Broken(broken) => Err(server(broken.to_string())),
-        }
+            Failure::Broken(Broken::Died) => Ended::Signal(libc::SIGKILL),
+            Failure::Broken(Broken::Silent(ended)) => ended,
+            Failure::Broken(broken) => return Err(server(broken.to_string())),
+        };
+        Ok(Answer {
+            number: 0,
+            ended,
+            cpu: Duration::ZERO,
+        })
     }
 
-    fn put_in_place(&mut self, input: &[u8]) -> io::Result<()> {
-        if let Some(path) = &self.offered {
-            offered::write(path, input)?;
-            self.input.distrust()?;
-        }
-        self.input.write(input)
-    }
-
-    fn write_input(&mut self, input: &[u8]) -> Result<(), ExecError> {
+    fn put_in_place(&mut self, inputs: &[&[u8]]) -> Result<(), ExecError> {
         let deadline = Instant::now() + FULL;
         loop {
-            match self.put_in_place(input) {
+            match self.feed.put(inputs) {
                 Ok(()) => return Ok(()),
                 Err(error)
                     if error.kind() == ErrorKind::StorageFull && Instant::now() < deadline =>
@@ -161,10 +217,43 @@ impl Served {
                     std::thread::sleep(PAUSE);
                 }
                 Err(source) => {
-                    let what = format!("writing an input of {} bytes", input.len());
+                    let size = inputs.first().map_or(0, |input| input.len());
+                    let what = format!("writing an input of {size} bytes");
                     return Err(ExecError::System { what, source });
                 }
             }
+        }
+    }
+
+    /// Has the first of `inputs` run, and as many of the others as one request takes.
+    fn ask(&mut self, inputs: &[&[u8]]) -> Result<Answer, ExecError> {
+        let (mut runs, mut starts) = (0, 0);
+        // An input that is in question, because a server has died of it, is asked about alone.
+        let mut asked = inputs;
+        loop {
+            self.put_in_place(asked)?;
+            let failure = match self.attempt(inputs[0].len()) {
+                Ok(answer) => return Ok(answer),
+                // A loop whose target closed the input has an errno, too.
+                Err(Failure::Broken(Broken::Exec(errno))) if !passes(errno) && !self.is_loop() => {
+                    return Err(ExecError::NotExecutable {
+                        path: self.launch.program.clone(),
+                        why: errno.desc().to_owned(),
+                    });
+                }
+                Err(failure) => failure,
+            };
+            match failure {
+                Failure::Start(_) => starts += 1,
+                Failure::Broken(_) => runs += 1,
+            }
+            self.server = None;
+            asked = &inputs[..1];
+            if runs == MOST_RUNS || starts == MOST_STARTS {
+                return self.give_up(failure);
+            }
+            std::thread::sleep(PAUSE);
+            self.clean()?; // the next one must not see what this one has left
         }
     }
 }
@@ -185,31 +274,37 @@ fn passes(errno: Errno) -> bool {
 
 impl Executor for Served {
     fn run(&mut self, input: &[u8]) -> Result<Run, ExecError> {
-        let (mut runs, mut starts) = (0, 0);
-        loop {
-            self.write_input(input)?;
-            let failure = match self.attempt(input.len()) {
-                Ok(answer) => return self.finish(answer.ended, answer.cpu),
-                // A loop whose target closed the input has an errno, too.
-                Err(Failure::Broken(Broken::Exec(errno))) if !passes(errno) && !self.warm => {
-                    return Err(ExecError::NotExecutable {
-                        path: self.launch.program.clone(),
-                        why: errno.desc().to_owned(),
-                    });
-                }
-                Err(failure) => failure,
-            };
-            match failure {
-                Failure::Start(_) => starts += 1,
-                Failure::Broken(_) => runs += 1,
-            }
-            self.server = None;
-            if runs == MOST_RUNS || starts == MOST_STARTS {
-                return self.give_up(failure);
-            }
-            std::thread::sleep(PAUSE);
-            self.clean()?; // the next one must not see what this one has left
+        let runs = self.run_some(&[input])?;
+        runs.last().copied().ok_or_else(|| ExecError::Server {
+            path: self.launch.program.clone(),
+            why: "it has made no run".to_owned(),
+        })
+    }
+
+    fn run_some(&mut self, inputs: &[&[u8]]) -> Result<Vec<Run>, ExecError> {
+        self.covered.clear();
+        if inputs.is_empty() {
+            return Ok(Vec::new());
         }
+        let answer = self.ask(inputs)?;
+        let runs = self.finish(answer)?;
+        if self.is_loop() {
+            let lives = matches!(answer.ended, Ended::Exit(_));
+            self.recent.ran(&inputs[..runs.len()], lives);
+        }
+        Ok(runs)
+    }
+
+    fn tell_coverage(&mut self, telling: Telling) {
+        self.telling = telling;
+    }
+
+    fn covered(&self) -> &[Covered] {
+        &self.covered
+    }
+
+    fn preceding(&self) -> Vec<Vec<u8>> {
+        self.recent.before_the_last()
     }
 
     fn way(&self) -> Way {
@@ -217,7 +312,7 @@ impl Executor for Served {
     }
 
     fn freshness(&self) -> Freshness {
-        match self.warm {
+        match self.is_loop() {
             true => Freshness::Shared,
             false => Freshness::Fresh,
         }

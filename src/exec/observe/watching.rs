@@ -40,7 +40,7 @@ impl Watching {
         let limits = &mut patient.limits;
         limits.cpu = limits.cpu.saturating_mul(2).saturating_add(MORE_CPU);
         limits.wall = limits.wall.saturating_mul(2).saturating_add(MORE_WALL);
-        let place = Place::prepare(&patient)?;
+        let place = Place::prepare(&patient, way)?;
         let told = match inject::unfit(&place) {
             Some(_) => None,
             None => Some(Told::create().map_err(sharing)?),
