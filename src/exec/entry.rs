@@ -54,12 +54,13 @@ impl EntryFunctions {
 
     /// The entry of the program whose symbols these are.
     pub(crate) fn entry(self, file: &object::File) -> Option<Entry> {
-        let (at, kind) = match (self.target_main, self.test_one_input) {
-            (Some(at), _) => (at, EntryKind::Target),
-            (None, Some(at)) => {
+        // A harness of libFuzzer may call a `target_main`; its `main` is libFuzzer's all the same.
+        let (at, kind) = match (self.test_one_input, self.target_main) {
+            (Some(at), _) => {
                 let initialize = self.initialize;
                 (at, EntryKind::LibFuzzer { initialize })
             }
+            (None, Some(at)) => (at, EntryKind::Target),
             (None, None) => return None,
         };
         let counters = file.section_by_name(COUNTERS).and_then(|section| {
