@@ -15,8 +15,8 @@
 /* A child is replaced after so many runs, so that what it leaks stays bounded. */
 enum { RUNS_PER_CHILD = 20000 };
 
-/* Where it is loaded, what is preloaded to observe (observe.c); else NULL. */
-extern void ddfuzz_observe(int on) __attribute__((weak));
+/* NULL where what observes (observe.c) is not preloaded. */
+#pragma weak ddfuzz_observe
 
 /* As much of the file of inputs as is mapped; what lies behind is read. */
 enum { MAPPED_INPUT = 4 << 20 };

@@ -28,7 +28,11 @@ pub fn table(plan: &Plan, binaries: &[Binary]) -> Result<(), String> {
         }
         let (forks, fails) = (median(&forks), median(&fails));
         let ratio = fails.cpu.as_secs_f64() / forks.cpu.as_secs_f64();
-        let verdict = if ratio <= PROMISED { "kept" } else { "not kept" };
+        let verdict = if ratio <= PROMISED {
+            "kept"
+        } else {
+            "not kept"
+        };
         print(binary.name, "a fork that passes", forks);
         println!();
         print(binary.name, "one that fails", fails);

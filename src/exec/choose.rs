@@ -46,21 +46,27 @@ pub fn start(
 
 /// The fastest way that works. What does not come up is passed over, and said.
 fn by_choice(target: &Target, fresh: bool) -> Result<Started, ExecError> {
-    let mut passed_over = String::new();
-    if let Some(why) = entry_wanted(target)? {
-        match harness::start(target, fresh) {
+    let mut but = String::new();
+    match wanted(target)? {
+        Wanted::Entry(why) => match harness::start(target, fresh) {
             Err(ExecError::WayUnfit { why, .. }) => {
-                passed_over = format!("its entry function cannot be called: {why}; ");
+                but = format!("its entry function cannot be called: {why}; ");
             }
             other => return started(other, &why),
+        },
+        Wanted::Lost => {
+            but = "a libFuzzer binary without symbols (stripped?): its entry function is not \
+                   found, and its coverage not told; "
+                .to_owned();
         }
+        Wanted::Main => {}
     }
     match inject::start(target) {
         Err(ExecError::WayUnfit { why, .. }) => {
-            let why = format!("{passed_over}no fork server can be injected: {why}");
+            let why = format!("{but}no fork server can be injected: {why}");
             started(command::start(target), &why)
         }
-        other => started(other, &format!("{passed_over}a dynamically linked program")),
+        other => started(other, &format!("{but}a dynamically linked program")),
     }
 }
 
@@ -71,25 +77,38 @@ fn started(executor: Result<Served, ExecError>, why: &str) -> Result<Started, Ex
     })
 }
 
-/// Why the target is to be run by its entry function, if so. Arguments would reach only its
-/// `main`, those of libFuzzer excepted.
-fn entry_wanted(target: &Target) -> Result<Option<String>, ExecError> {
+/// What of a target is to be run.
+enum Wanted {
+    /// Its entry function, for this reason.
+    Entry(String),
+    /// That, but it is not to be found.
+    Lost,
+    /// Its `main`.
+    Main,
+}
+
+/// Arguments would reach only a target's `main`, those of libFuzzer excepted.
+fn wanted(target: &Target) -> Result<Wanted, ExecError> {
     let path = match &target.program {
         Program::Bundled(_) if target.args.is_empty() => {
-            return Ok(Some("a bundled target with an entry function".to_owned()));
+            let why = "a bundled target with an entry function".to_owned();
+            return Ok(Wanted::Entry(why));
         }
-        Program::Bundled(_) => return Ok(None),
+        Program::Bundled(_) => return Ok(Wanted::Main),
         Program::Path(path) => find_program(path)?,
     };
-    let entry = elf::facts(&path).and_then(|facts| facts.entry);
-    Ok(match entry {
-        Some(entry) if entry.is_fuzzer() && !target.takes_file() => {
-            Some(format!("a libFuzzer binary, {}", entry.coverage()))
+    let Some(facts) = elf::facts(&path) else {
+        return Ok(Wanted::Main);
+    };
+    Ok(match facts.entry {
+        Some(entry) if facts.is_fuzzer && !target.takes_file() => {
+            Wanted::Entry(format!("a libFuzzer binary, {}", entry.coverage()))
         }
-        Some(entry) if !entry.is_fuzzer() && target.args.is_empty() => Some(format!(
+        Some(entry) if !facts.is_fuzzer && target.args.is_empty() => Wanted::Entry(format!(
             "a target with an entry function, {}",
             entry.coverage()
         )),
-        _ => None,
+        None if facts.is_fuzzer && !target.takes_file() => Wanted::Lost,
+        _ => Wanted::Main,
     })
 }

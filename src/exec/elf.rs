@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::entry::{Entry, EntryFunctions};
 use object::read::elf::{FileHeader, ProgramHeader};
-use object::{Endianness, Object, ObjectSymbol, elf};
+use object::{Endianness, Object, ObjectSection, ObjectSymbol, elf};
 
 /// What only programs with a sanitizer have whose shadow memory no limit on memory leaves room
 /// for, in their symbols or among those that they ask of a library.
@@ -22,6 +22,8 @@ pub(crate) struct Facts {
     pub(crate) entry: Option<Entry>,
     /// It is started by the C library's `__libc_start_main`, which the runtime takes the place of.
     pub(crate) starts_by_libc: bool,
+    /// Its `main` is libFuzzer's.
+    pub(crate) is_fuzzer: bool,
     /// It was compiled with a sanitizer.
     pub(crate) sanitized: bool,
     /// It was compiled with one that needs terabytes of address space.
@@ -52,6 +54,7 @@ pub(crate) fn facts(path: &Path) -> Option<Facts> {
     let mut facts = Facts {
         interpreter,
         entry: None,
+        is_fuzzer: false,
         starts_by_libc: false,
         sanitized: false,
         shadowed: false,
@@ -72,5 +75,29 @@ pub(crate) fn facts(path: &Path) -> Option<Facts> {
         }
     }
     facts.entry = functions.entry(&file);
+    facts.is_fuzzer = match &facts.entry {
+        Some(entry) => entry.is_fuzzer(),
+        None => file.section_by_name(".rodata").is_some_and(names_fuzzer),
+    };
     Some(facts)
+}
+
+/// Whether libFuzzer's messages stand there: this tells of it in stripped programs.
+fn names_fuzzer(section: object::Section<'_, '_>) -> bool {
+    holds(section.data().unwrap_or_default(), b"ERROR: libFuzzer: ")
+}
+
+/// Whether `text` stands somewhere in `data`.
+pub(crate) fn holds(data: &[u8], text: &[u8]) -> bool {
+    let Some((first, rest)) = text.split_first() else {
+        return true;
+    };
+    let mut left = data;
+    while let Some(at) = left.iter().position(|byte| byte == first) {
+        left = &left[at + 1..];
+        if left.starts_with(rest) {
+            return true;
+        }
+    }
+    false
 }

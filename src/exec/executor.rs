@@ -1,5 +1,7 @@
 //! The trait that all ways of execution share.
 
+use crate::delta::Comparison;
+
 use super::{Covered, ExecError, Freshness, Run, Telling, TimeLimit, Way};
 
 /// A started target: feeds one input at a time and says how each run ended.
@@ -39,6 +41,22 @@ pub trait Executor: Send {
     /// What was told of the runs of the last call, those that died excepted, in their order.
     fn covered(&self) -> &[Covered] {
         &[]
+    }
+
+    /// Whether [`compared`](Executor::compared) is to tell from here on. Only a harness that runs
+    /// many inputs in one process can; it takes them one at a time then. For all others there is
+    /// [`observe`](super::observe).
+    ///
+    /// # Errors
+    /// When memory cannot be shared.
+    fn tell_comparisons(&mut self, _on: bool) -> Result<(), ExecError> {
+        Ok(())
+    }
+
+    /// What the last run compared: the last comparisons (at most 256, each pair of operands once)
+    /// whose operands differed, oldest first, each operand of at most 64 bytes.
+    fn compared(&mut self) -> Vec<Comparison> {
+        Vec::new()
     }
 
     /// How often each instrumented place of the target was passed in the last run: the compiler's

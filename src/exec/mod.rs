@@ -5,6 +5,7 @@
 //! without processes.
 
 mod args;
+mod besides;
 pub mod bundled;
 mod cgroup;
 mod choose;

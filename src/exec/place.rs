@@ -31,9 +31,7 @@ impl Place {
         let program = resolve::locate(&target.program, &private)?;
         let identity = identity::choose(&program, target.cwd.as_deref());
         let facts = elf::facts(&program);
-        let is_fuzzer = facts
-            .as_ref()
-            .is_some_and(|facts| facts.entry.is_some_and(|entry| entry.is_fuzzer()));
+        let is_fuzzer = facts.as_ref().is_some_and(|facts| facts.is_fuzzer);
         let args = match way {
             // What its entry function is given is the input alone.
             Way::Harness => Args::of(target).without_input(),
@@ -83,7 +81,8 @@ impl Place {
     /// (with a backtrace that nobody reads it takes longer than a thousand runs).
     fn env(&self, target: &Target) -> Vec<(OsString, OsString)> {
         let facts = self.facts.as_ref();
-        let is_harness = facts.is_some_and(|facts| facts.sanitized || facts.entry.is_some());
+        let is_harness =
+            facts.is_some_and(|facts| facts.sanitized || facts.is_fuzzer || facts.entry.is_some());
         let quiet = is_harness.then(|| ("RUST_BACKTRACE".into(), "0".into()));
         quiet
             .into_iter()

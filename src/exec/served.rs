@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 
-use super::coverage::{Covered, Reached, Telling};
+use super::besides::Besides;
+use super::coverage::{Covered, Telling};
 use super::feed::Feed;
 use super::inputs::Inputs;
 use super::launch::{Inject, Launch, Role};
 use super::page::Shape;
 use super::place::Place;
-use super::protocol::flag;
-use super::recent::Recent;
 use super::scratch::{Cleaned, Scratch};
 use super::server::{Answer, Broken, Server};
 use super::{Ended, ExecError, Executor, Freshness, Limits, Run, Target, TimeLimit, Way};
+use crate::delta::Comparison;
 
 /// Servers are replaced after so many runs, so that what they leak stays bounded.
 const RUNS_PER_SERVER: u64 = 100_000;
@@ -41,11 +41,7 @@ pub(crate) struct Served {
     limits: Limits,
     launch: Launch,
     feed: Feed,
-    telling: Telling,
-    covered: Vec<Covered>,
-    reached: Reached,
-    /// What the process of a loop has run.
-    recent: Recent,
+    besides: Besides,
     scratch: Scratch,
 }
 
@@ -93,10 +89,7 @@ impl Served {
             limits: target.limits,
             launch,
             feed,
-            telling: Telling::default(),
-            covered: Vec::new(),
-            reached: Reached::default(),
-            recent: Recent::default(),
+            besides: Besides::default(),
             scratch: place.scratch,
         };
         served.server()?;
@@ -117,9 +110,9 @@ impl Served {
             Some(server) => Ok(server),
             empty => {
                 let page = self.launch.page(self.shape)?;
-                let known = page.set_reached(self.reached.ranges());
-                known.map_err(|source| self.launch.not_sharing(source))?;
-                self.recent.clear();
+                let observed = self.besides.begin_server(&page);
+                self.launch.observed =
+                    observed.map_err(|source| self.launch.not_sharing(source))?;
                 let started = Server::start(&self.launch, self.feed.file(), None, page)?;
                 Ok(empty.insert(started))
             }
@@ -129,12 +122,8 @@ impl Served {
     /// One try at the runs on the inputs that are in place, of which the first has so many bytes.
     fn attempt(&mut self, length: usize) -> Result<Answer, Failure> {
         let limits = self.limits;
-        let flags = match self.telling {
-            Telling::Nothing => 0,
-            Telling::Every => flag::COUNTERS,
-            Telling::Novel => flag::NOVEL,
-        };
         self.server().map_err(Failure::Start)?;
+        let flags = self.besides.begin_request();
         let server = self.server.as_mut();
         let server = server.ok_or(Failure::Broken(Broken::Died))?;
         let answer = match &self.feed {
@@ -159,17 +148,14 @@ impl Served {
     /// the page tells.
     fn finish(&mut self, answer: Answer) -> Result<Vec<Run>, ExecError> {
         let mut runs = Vec::with_capacity(answer.number + 1);
-        let has_page = self.is_loop() && (answer.number > 0 || self.telling != Telling::Nothing);
+        let has_page =
+            self.is_loop() && (answer.number > 0 || self.besides.telling != Telling::Nothing);
         if let (true, Some(server)) = (has_page, &self.server) {
             let outcomes = server.page().outcomes(answer.number + 1);
             let outcomes = outcomes.map_err(|source| self.launch.not_sharing(source))?;
             let came_back = answer.number + usize::from(matches!(answer.ended, Ended::Exit(_)));
             for (number, (status, slot)) in outcomes.into_iter().enumerate().take(came_back) {
-                if let Some(counters) = server.page().kept(slot) {
-                    self.reached.add(&counters);
-                    let run = number;
-                    self.covered.push(Covered { run, counters });
-                }
+                self.besides.take(number, server.page(), slot);
                 runs.push(Run::ended(Ended::from_wait_status(status)));
             }
         }
@@ -282,7 +268,11 @@ impl Executor for Served {
     }
 
     fn run_some(&mut self, inputs: &[&[u8]]) -> Result<Vec<Run>, ExecError> {
-        self.covered.clear();
+        self.besides.forget();
+        let inputs = match self.besides.compares() {
+            true => &inputs[..inputs.len().min(1)],
+            false => inputs,
+        };
         if inputs.is_empty() {
             return Ok(Vec::new());
         }
@@ -290,21 +280,34 @@ impl Executor for Served {
         let runs = self.finish(answer)?;
         if self.is_loop() {
             let lives = matches!(answer.ended, Ended::Exit(_));
-            self.recent.ran(&inputs[..runs.len()], lives);
+            self.besides.recent.ran(&inputs[..runs.len()], lives);
         }
         Ok(runs)
     }
 
     fn tell_coverage(&mut self, telling: Telling) {
-        self.telling = telling;
+        self.besides.telling = telling;
     }
 
     fn covered(&self) -> &[Covered] {
-        &self.covered
+        self.besides.covered()
+    }
+
+    fn tell_comparisons(&mut self, on: bool) -> Result<(), ExecError> {
+        if self.is_loop() && on != self.besides.compares() {
+            let changed = self.besides.compare(on, &self.launch.program);
+            changed.map_err(|source| self.launch.not_sharing(source))?;
+            self.server = None; // what observes is loaded with the program
+        }
+        Ok(())
+    }
+
+    fn compared(&mut self) -> Vec<Comparison> {
+        self.besides.compared()
     }
 
     fn preceding(&self) -> Vec<Vec<u8>> {
-        self.recent.before_the_last()
+        self.besides.recent.before_the_last()
     }
 
     fn way(&self) -> Way {

@@ -9,6 +9,7 @@ mod filters;
 mod hostile;
 mod keys;
 mod killed;
+mod libfuzzer;
 mod limits;
 #[path = "../needs/mod.rs"]
 mod needs;

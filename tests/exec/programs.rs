@@ -7,10 +7,11 @@ use std::time::Duration;
 use ddfuzz::exec::{Program, Target};
 
 /// The sources go with the test, which may run as a user who cannot read the project.
-const SOURCES: [(&str, &str); 6] = [
+const SOURCES: [(&str, &str); 7] = [
     ("compares", include_str!("programs/compares.c")),
     ("constructor", include_str!("programs/constructor.c")),
     ("early_thread", include_str!("programs/early_thread.c")),
+    ("fuzzer", include_str!("programs/fuzzer.c")),
     ("hostile", include_str!("programs/hostile.c")),
     ("odd_system", include_str!("programs/odd_system.c")),
     ("sweeper", include_str!("programs/sweeper.c")),
@@ -29,19 +30,25 @@ pub fn compile(name: &str, flags: &[&str]) -> Compiled {
 
 /// The same where the compiler may lack something; `None` if it does.
 pub fn try_compile(name: &str, flags: &[&str]) -> Option<Compiled> {
+    let (compiled, file) = source_of(name);
+    let status = Command::new("cc")
+        .args(["-O1", "-o"])
+        .arg(&compiled.path)
+        .arg(&file)
+        .args(flags)
+        .status()
+        .expect("the tests need a C compiler");
+    status.success().then_some(compiled)
+}
+
+/// Where a program will be, and its source, for who compiles it in another way.
+pub fn source_of(name: &str) -> (Compiled, PathBuf) {
     let dir = open_directory();
     let (_, source) = SOURCES.iter().find(|(known, _)| *known == name).unwrap();
     let file = dir.path().join(format!("{name}.c"));
     std::fs::write(&file, source).unwrap();
     let path = dir.path().join(name);
-    let status = Command::new("cc")
-        .args(["-O1", "-o"])
-        .arg(&path)
-        .arg(&file)
-        .args(flags)
-        .status()
-        .expect("the tests need a C compiler");
-    status.success().then_some(Compiled { _dir: dir, path })
+    (Compiled { _dir: dir, path }, file)
 }
 
 /// A temporary directory that everybody may reach.

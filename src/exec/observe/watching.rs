@@ -57,7 +57,10 @@ impl Watching {
             |hook: &&Hook| told.is_some() && cfg!(target_arch = "x86_64") && hook.takes_jump();
         let (jumping, listened): (Vec<&Hook>, Vec<&Hook>) = hooks.iter().partition(can_jump);
         let jumping: Vec<Hook> = jumping.into_iter().copied().collect();
-        let listened: Vec<Hook> = listened.into_iter().copied().collect();
+        let listened = listened
+            .into_iter()
+            .filter(|hook| hook.can_be_listened_to());
+        let listened: Vec<Hook> = listened.copied().collect();
         let plan = image.as_ref().map(|image| Plan::of(image, &listened));
         let plan = plan.filter(|plan| plan.len() > 0);
         let traced = plan.as_ref().map_or(0, Plan::len);
