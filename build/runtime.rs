@@ -9,6 +9,8 @@ const FLAGS: [&str; 5] = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Wpedantic"];
 /// What launcher and runtime are made of, among others.
 const SHARED: [&str; 2] = ["serve.c", "sweep.c"];
 
+const INJECTED: [&str; 5] = ["inject.c", "entry.c", "loop.c", "spare.c", "counters.c"];
+
 /// Compiles all three into `out`, where `src/exec/private_dir.rs` embeds them from.
 pub fn build(out: &Path) {
     println!("cargo::rerun-if-changed=runtime");
@@ -19,7 +21,7 @@ pub fn build(out: &Path) {
     link(&out.join("launcher"), &[&launcher, &SHARED], &[]);
     link(
         &out.join("ddfuzz-runtime.so"),
-        &[&["inject.c"], &SHARED],
+        &[&INJECTED, &SHARED],
         &compact,
     );
     // What it takes the place of must be called by what it stands in for, and by nothing else.

@@ -4,14 +4,13 @@
  *
  *   fork    each request forks a child that goes on into the program's own `main`
  *   entry   each request forks a child that calls the entry function on the input
- *   loop    one child calls the entry function again and again, until it dies
+ *   loop    one child calls the entry function again and again, until it dies (loop.c)
  *   once    calls the entry function on stdin, once, without serving (to be traced)
  *   pass    goes on into the program's own `main` (to be observed) */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <link.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -22,34 +21,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "entry.h"
+#include "loop.h"
 #include "serve.h"
+#include "spare.h"
 #include "sweep.h"
 
 typedef int (*main_function)(int, char **, char **);
-typedef int (*entry_function)(const uint8_t *, size_t);
 typedef int (*start_function)(main_function, int, char **, void (*)(void), void (*)(void),
                               void (*)(void), void *);
-
-/* A persistent child is replaced after so many runs, so that what it leaks stays bounded. */
-enum { RUNS_PER_CHILD = 20000 };
 
 static main_function program_main;
 /* The program's own answer to SIGCHLD: the server needs the ends of its children undisturbed. */
 static struct sigaction on_child;
-
-static int find_base(struct dl_phdr_info *info, size_t size, void *base)
-{
-    (void)size;
-    *(uintptr_t *)base = info->dlpi_addr;
-    return 1; /* the program itself comes first */
-}
-
-static entry_function entry_from(const char *offset)
-{
-    uintptr_t base = 0;
-    dl_iterate_phdr(find_base, &base);
-    return (entry_function)(base + strtoull(offset, NULL, 16));
-}
 
 static int has_threads(void)
 {
@@ -97,32 +81,15 @@ static void forget_environment(void)
     unsetenv("DDFUZZ_ENTRY");
 }
 
-/* Gives the input as a heap block of exactly its size, so that reading beyond its end is as
- * visible as it can be. Where it cannot be had: the errno. */
-static int take_input(int fd, size_t length, uint8_t **input)
-{
-    size_t at = 0;
-    *input = malloc(length ? length : 1);
-    if (!*input)
-        return ENOMEM;
-    while (at < length) {
-        ssize_t got = pread(fd, *input + at, length - at, (off_t)at);
-        if (got <= 0)
-            return got < 0 ? errno : EIO;
-        at += (size_t)got;
-    }
-    return 0;
-}
-
 /* Calls the entry function on stdin. */
-static int run_once(entry_function entry)
+static int run_once(const struct entry_point *entry)
 {
     struct stat facts;
     uint8_t *input;
     if (fstat(STDIN_FILENO, &facts) < 0
-        || take_input(STDIN_FILENO, (size_t)facts.st_size, &input))
+        || entry_input(STDIN_FILENO, 0, (size_t)facts.st_size, &input))
         return 127;
-    return entry(input, (size_t)facts.st_size);
+    return entry_call(entry, input, (size_t)facts.st_size);
 }
 
 /* In the child of the server, forked ahead of its first request: the fork's time passes while
@@ -135,43 +102,17 @@ static void await_request(struct request *request)
     serve_page->started = request->seq;
 }
 
-/* Ends a child whose run could not begin; the server answers for it. */
-static void refuse(int error)
-{
-    serve_page->exec_errno = error;
-    _exit(127);
-}
-
-/* Whatever the target has done to our descriptors, each request taken is answered, here or by
- * the server: an answer lost would be waited for. */
-static void loop_in_child(entry_function entry, struct request request)
-{
-    for (int runs = 1;; runs++) {
-        uint8_t *input;
-        int refused = take_input(FD_INPUT, request.length, &input);
-        if (refused)
-            refuse(refused);
-        int result = entry(input, request.length) & 0xff;
-        free(input);
-        if (runs == RUNS_PER_CHILD || !serve_try_reply(request.seq, result << 8, 0, 0))
-            _exit(result);
-        /* A death just before this line is answered twice; ddfuzz passes over the second. */
-        serve_page->ended = request.seq;
-        if (!serve_next(&request))
-            _exit(0);
-        serve_page->started = request.seq;
-    }
-}
-
 /* Calls the entry function once. */
-static void enter(entry_function entry, const struct request *request)
+static void enter(const struct entry_point *entry, const struct request *request)
 {
     uint8_t *input;
-    int refused = take_input(STDIN_FILENO, request->length, &input);
-    if (refused)
-        refuse(refused);
+    int refused = entry_input(STDIN_FILENO, 0, request->count, &input);
+    if (refused) {
+        serve_page->exec_errno = refused; /* the server answers for it */
+        _exit(127);
+    }
     serve_unmap_page();
-    _exit(entry(input, request->length) & 0xff);
+    _exit(entry_call(entry, input, request->count));
 }
 
 static int ddfuzz_is_gone(void)
@@ -180,37 +121,32 @@ static int ddfuzz_is_gone(void)
     return poll(&requests, 1, 0) > 0 && !(requests.revents & POLLIN);
 }
 
-/* Waits for the child, and speaks for it if it died in a run. */
-static void attend(pid_t child, int loop)
+/* Speaks for a child that has ended, if it died in a run. */
+static void speak_for(int status, uint64_t cpu_us)
 {
-    struct rusage usage;
-    int status = serve_await_end(child, &usage);
-    sweep_descendants();
     uint64_t seq = serve_page->started;
     if (seq != serve_page->ended) {
         serve_page->ended = seq;
-        serve_reply(seq, status, serve_page->exec_errno, loop ? 0 : cpu_micros(&usage));
+        serve_reply(seq, status, serve_page->exec_errno, cpu_us);
     } else if (ddfuzz_is_gone()) {
         _exit(0);
     }
 }
 
 /* Lets a child that was just forked go on into what it runs. */
-static int run_in_child(entry_function entry, int loop, int argc, char **argv, char **envp)
+static int run_in_child(const struct entry_point *entry, int argc, char **argv, char **envp)
 {
     struct request request;
     await_request(&request);
     sigaction(SIGCHLD, &on_child, NULL);
-    if (loop)
-        loop_in_child(entry, request);
     serve_become_child();
-    if (entry)
+    if (entry->function)
         enter(entry, &request);
     serve_unmap_page();
     return program_main(argc, argv, envp);
 }
 
-static int serve_children(entry_function entry, int loop, int argc, char **argv, char **envp)
+static int serve_children(const struct entry_point *entry, int argc, char **argv, char **envp)
 {
     pid_t self = getpid();
     for (;;) {
@@ -218,12 +154,51 @@ static int serve_children(entry_function entry, int loop, int argc, char **argv,
         pid_t child = fork();
         if (child == 0) {
             die_with(self);
-            return run_in_child(entry, loop, argc, argv, envp);
+            return run_in_child(entry, argc, argv, envp);
         }
-        if (child > 0)
-            attend(child, loop);
-        else
+        if (child < 0) {
             poll(NULL, 0, 1); /* the limit on processes; ddfuzz waits */
+            continue;
+        }
+        struct rusage usage;
+        int status = serve_await_end(child, &usage);
+        sweep_descendants();
+        speak_for(status, cpu_micros(&usage));
+    }
+}
+
+/* A child in a loop; a spare one waits for its turn first. */
+static pid_t fork_looping(const struct entry_point *entry, int is_spare)
+{
+    pid_t self = getpid(), child = fork();
+    if (child != 0)
+        return child;
+    struct request request;
+    die_with(self);
+    if (is_spare)
+        spare_await_turn();
+    await_request(&request);
+    sigaction(SIGCHLD, &on_child, NULL);
+    loop_serve(entry, request);
+}
+
+/* While one child runs inputs, the next one is forked, and waits: the fork of a process with a
+ * sanitizer's shadow takes longer than most runs. */
+static void serve_loop(const struct entry_point *entry)
+{
+    pid_t child = -1;
+    for (;;) {
+        while (child < 0 && (child = fork_looping(entry, 0)) < 0)
+            poll(NULL, 0, 1); /* the limit on processes; ddfuzz waits */
+        pid_t spare = spare_prepare() ? fork_looping(entry, 1) : -1;
+        struct rusage usage;
+        int status = serve_await_end(child, &usage);
+        if (!sweep_all_but(spare))
+            spare = -1;
+        speak_for(status, 0);
+        serve_page->exec_errno = 0;
+        child = spare > 0 && spare_begin() ? spare : -1;
+        spare_dismiss();
     }
 }
 
@@ -244,19 +219,21 @@ static pid_t number_in(const char *variable)
 
 static int serve(int argc, char **argv, char **envp)
 {
-    const char *mode = getenv("DDFUZZ_MODE"), *offset = getenv("DDFUZZ_ENTRY");
+    const char *mode = getenv("DDFUZZ_MODE");
     if (!mode)
         return program_main(argc, argv, envp);
     int loop = is_mode(mode, "loop"), once = is_mode(mode, "once");
     int pass = is_mode(mode, "pass");
     int meant = number_in("DDFUZZ_PID") == getpid(); /* and not what the program has started */
     sweep_behind_fence(number_in("DDFUZZ_OUTSIDE"));
-    entry_function entry = offset ? entry_from(offset) : NULL;
+    struct entry_point entry = entry_from(getenv("DDFUZZ_ENTRY"));
     forget_environment();
-    if (once)
-        return entry ? run_once(entry) : 127;
-    if (!meant || pass)
+    if (pass || (!meant && !once))
         return program_main(argc, argv, envp);
+    if (entry.initialize)
+        entry.initialize(&argc, &argv);
+    if (once)
+        return entry.function ? run_once(&entry) : 127;
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* not kept over execve by every kernel */
     enum trouble unfit = unfitness();
     if (unfit != TROUBLE_NONE) {
@@ -266,8 +243,12 @@ static int serve(int argc, char **argv, char **envp)
     struct sigaction by_default = {.sa_handler = SIG_DFL};
     sigaction(SIGCHLD, &by_default, &on_child);
     serve_map_page();
+    if (loop)
+        loop_prepare(&entry);
     serve_hello(TROUBLE_NONE, 0);
-    return serve_children(entry, loop, argc, argv, envp);
+    if (loop)
+        serve_loop(&entry);
+    return serve_children(&entry, argc, argv, envp);
 }
 
 /* The next definition of a function that this one hides. */

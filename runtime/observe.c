@@ -23,8 +23,10 @@
 
 enum { PAGE = 4096 };
 
-/* In a page that a fork empties: only the process that was started is observed. */
+/* In a page that a fork empties: only the process that was started is observed, or the one in a
+ * loop that asks for it. */
 static struct observed **observed;
+static struct observed *shared;
 
 static int (*real_memcmp)(const void *, const void *, size_t);
 static int (*real_strcmp)(const char *, const char *);
@@ -265,12 +267,69 @@ static void on_switch(uint64_t value, const uint64_t *cases)
 EXPORTED void __sanitizer_cov_trace_switch(uint64_t value, const uint64_t *cases)
     __attribute__((alias("on_switch")));
 
+/* The signatures of <sanitizer/common_interface_defs.h>: the site comes first, and the result
+ * last. */
+static void on_memcmp(void *site, const void *left, const void *right, size_t size, int result)
+{
+    if (result && is_observed())
+        record_blocks((uintptr_t)site, left, right, size);
+}
+
+static void on_strncmp(void *site, const char *left, const char *right, size_t most, int result)
+{
+    if (result && is_observed())
+        record_texts((uintptr_t)site, left, right, most, 0);
+}
+
+static void on_strcmp(void *site, const char *left, const char *right, int result)
+{
+    on_strncmp(site, left, right, SIZE_MAX, result);
+}
+
+static void on_strncasecmp(void *site, const char *left, const char *right, size_t most,
+                           int result)
+{
+    if (result && is_observed())
+        record_texts((uintptr_t)site, left, right, most, 1);
+}
+
+static void on_strcasecmp(void *site, const char *left, const char *right, int result)
+{
+    on_strncasecmp(site, left, right, SIZE_MAX, result);
+}
+
+/* Nothing was found of what was looked for. */
+static void not_found(uintptr_t site, const void *text, size_t size, const void *wanted,
+                      size_t length)
+{
+    if (length && size >= length && is_observed())
+        record(site, text, reach(text, 1, length), wanted, reach(wanted, 1, length));
+}
+
+static void on_memmem(void *site, const void *text, size_t size, const void *wanted,
+                      size_t length, void *result)
+{
+    if (!result)
+        not_found((uintptr_t)site, text, size, wanted, length);
+}
+
+static void on_strstr(void *site, const char *text, const char *wanted, char *result)
+{
+    if (!result)
+        not_found((uintptr_t)site, text, text_size(text, OPERAND), wanted,
+                  text_size(wanted, OPERAND));
+}
+
 static const uintptr_t callbacks[HOOK_KINDS] = {
     [HOOK_CMP1] = (uintptr_t)on_cmp1,     [HOOK_CMP2] = (uintptr_t)on_cmp2,
     [HOOK_CMP4] = (uintptr_t)on_cmp4,     [HOOK_CMP8] = (uintptr_t)on_cmp8,
     [HOOK_CONST1] = (uintptr_t)on_const1, [HOOK_CONST2] = (uintptr_t)on_const2,
     [HOOK_CONST4] = (uintptr_t)on_const4, [HOOK_CONST8] = (uintptr_t)on_const8,
-    [HOOK_SWITCH] = (uintptr_t)on_switch,
+    [HOOK_SWITCH] = (uintptr_t)on_switch, [HOOK_MEMCMP] = (uintptr_t)on_memcmp,
+    [HOOK_STRNCMP] = (uintptr_t)on_strncmp, [HOOK_STRCMP] = (uintptr_t)on_strcmp,
+    [HOOK_STRNCASECMP] = (uintptr_t)on_strncasecmp,
+    [HOOK_STRCASECMP] = (uintptr_t)on_strcasecmp, [HOOK_MEMMEM] = (uintptr_t)on_memmem,
+    [HOOK_STRSTR] = (uintptr_t)on_strstr, [HOOK_STRCASESTR] = (uintptr_t)on_strstr,
 };
 
 /* The next definition of a function that ours hides. */
@@ -295,6 +354,12 @@ static struct observed *map_observed(void)
     return mapped;
 }
 
+void ddfuzz_observe(int on)
+{
+    if (observed)
+        *observed = on ? shared : NULL;
+}
+
 __attribute__((constructor)) static void begin(void)
 {
     find(&real_memcmp, "memcmp");
@@ -314,5 +379,5 @@ __attribute__((constructor)) static void begin(void)
         if (mapped->hooks[i].kind < HOOK_KINDS)
             jump_from(mapped->hooks[i].address, callbacks[mapped->hooks[i].kind]);
     observed = page;
-    *observed = mapped;
+    *observed = shared = mapped;
 }

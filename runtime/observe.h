@@ -26,6 +26,14 @@ enum hook_kind {
     HOOK_CONST4,
     HOOK_CONST8,
     HOOK_SWITCH,
+    HOOK_MEMCMP, /* from here on: what libFuzzer defines to hear of a sanitizer's comparisons */
+    HOOK_STRNCMP,
+    HOOK_STRCMP,
+    HOOK_STRNCASECMP,
+    HOOK_STRCASECMP,
+    HOOK_MEMMEM,
+    HOOK_STRSTR,
+    HOOK_STRCASESTR,
     HOOK_KINDS
 };
 
@@ -42,6 +50,9 @@ struct pair {
     uint64_t sizes[2];
     uint8_t operands[2][OPERAND];
 };
+
+/* In a loop, which is one process for many runs: observes from here on, or no longer. */
+__attribute__((visibility("default"))) void ddfuzz_observe(int on);
 
 struct observed {
     uint32_t magic, version;

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #define DDFUZZ_MAGIC 0x44446675u
-#define DDFUZZ_VERSION 2u
+#define DDFUZZ_VERSION 3u
 
 /* File descriptors that a server is born with. They are high, so that a target that counts its
  * descriptors from 3 sees what it sees elsewhere. */
@@ -16,6 +16,8 @@ enum {
     FD_INPUT = 192,    /* memfd with the input, opened read-only */
     FD_PAGE = 193,     /* memfd of struct page */
     FD_LIFELINE = 194, /* the keepers' socket: its end of file means that ddfuzz is gone */
+    FD_TURN = 196,     /* read end, of a spare child: see spare.h; 195 is observe.h's */
+    FD_GIVE_TURN = 197,
     FD_FIRST = FD_REQUEST,
     FD_LAST = FD_LIFELINE
 };
@@ -40,15 +42,20 @@ struct hello {
 };
 
 struct request {
-    uint64_t seq;    /* counts the runs of this server, from 1 */
-    uint64_t length; /* bytes of the input */
-    uint64_t flags;  /* of enum request_flags */
+    uint64_t seq;   /* counts the runs of this server, from 1: the first of this request */
+    uint64_t count; /* bytes of the input; in a loop, inputs, each with an entry in the page */
+    uint64_t flags; /* of enum request_flags */
 };
 
-enum request_flags { REQUEST_RANDOM_ADDRESSES = 1 };
+enum request_flags {
+    REQUEST_RANDOM_ADDRESSES = 1, /* of a run that is to be traced */
+    REQUEST_COUNTERS = 2,         /* in a loop: keep the counters of each run */
+    REQUEST_NOVEL = 4,            /* in a loop: keep those of each run that reaches something new */
+    REQUEST_COMPARISONS = 8       /* in a loop: tell what is compared */
+};
 
 struct reply {
-    uint64_t seq;
+    uint64_t seq;       /* the last run that is answered for */
     int32_t status;     /* as wait(2) gives it; the pid where cpu_us is CPU_READY */
     int32_t exec_errno; /* not 0: the program could not be executed */
     uint64_t cpu_us;    /* user and system time of the run; 0 in a loop */
@@ -57,11 +64,24 @@ struct reply {
 /* Says that a child to be traced waits for the byte that lets it go on. */
 #define CPU_READY UINT64_MAX
 
-/* Shared with ddfuzz while a run is under way. */
+/* The beginning of the memory that is shared with ddfuzz while a run is under way. */
 struct page {
-    volatile uint64_t started;   /* seq of the last request that was taken */
+    volatile uint64_t started;   /* seq of the last run that was taken */
     volatile uint64_t ended;     /* seq of the last run answered */
     volatile int32_t exec_errno; /* why the last run could not begin, or 0 */
+};
+
+/* In a loop, more follows: from ENTRIES on one entry for each input of a request; from COUNTERS on
+ * what all runs so far have reached (a byte for each counter, a bit for each range of its values);
+ * behind that, up to the end of the memory, slots for the counters of single runs. Both kinds are
+ * as long as there are counters, and begin at multiples of 64 bytes. */
+enum { ENTRIES = 4096, MOST_INPUTS = 128, COUNTERS = 8192 };
+
+struct entry {
+    uint64_t offset, length; /* where in FD_INPUT the input stands, in bytes */
+    int32_t status;          /* as wait(2) gives it, of a run that came back */
+    uint32_t slot;           /* where its counters are kept, from 1; 0: nowhere */
+    uint64_t reserved;
 };
 
 #endif

@@ -222,3 +222,31 @@ void sweep_descendants(void)
         sweep++;
     }
 }
+
+/* Whether `pid` is our only child; 0 where the system does not tell. */
+static int is_only_child(pid_t pid)
+{
+    char buffer[64], expected[32];
+    int fd = open(OUR_CHILDREN, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    ssize_t got = read(fd, buffer, sizeof buffer - 1);
+    close(fd);
+    if (got <= 0)
+        return 0;
+    buffer[got] = 0;
+    append(append_number(expected, pid), " ");
+    return strcmp(buffer, expected) == 0;
+}
+
+int sweep_all_but(pid_t spared)
+{
+    pid_t ended;
+    int lives = spared > 0;
+    while ((ended = waitpid(-1, NULL, WNOHANG)) > 0)
+        lives &= ended != spared;
+    if (lives && is_only_child(spared))
+        return 1;
+    sweep_descendants();
+    return 0;
+}

@@ -8,6 +8,9 @@
  * that do not die of SIGKILL (a dead file system holds them), so that nobody waits for ever. */
 void sweep_descendants(void);
 
+/* The same, but the child `spared` lives on. 0: it does not, it had to go with the others. */
+int sweep_all_but(pid_t spared);
+
 /* To be told by a caller that stands behind a fence of signals: the process `outside` of it. */
 void sweep_behind_fence(pid_t outside);
 

@@ -1,15 +1,17 @@
 //! A worker: runs inputs, names what crashes, and reports chunk by chunk.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use crossbeam::channel::Sender;
 
 use super::finding::{Chunk, Finding, What};
+use super::generator::InputName;
 use super::plan::Plan;
-use crate::exec::{Ended, ExecError, Executor};
-use crate::triage::{Key, Quick, Triager, Verdict};
+use crate::exec::{Ended, ExecError, Executor, Freshness};
+use crate::files::Base64;
+use crate::triage::{Crash, Key, Quick, Triager, Verdict};
 
 /// Runs of one chunk.
 pub(super) const CHUNK: u64 = 16;
@@ -74,27 +76,35 @@ impl Worker<'_> {
             runs: 0,
             findings: Vec::new(),
         };
-        let mut input = Vec::new();
-        for run in first..first + count {
-            if self.shared.stopped() {
-                break;
+        // A process of its own for each run takes no inputs ahead.
+        let at_once = match self.executor.freshness() {
+            Freshness::Shared => count,
+            Freshness::Fresh => 1,
+        };
+        let mut waiting: VecDeque<(InputName, Vec<u8>)> = VecDeque::new();
+        while chunk.runs < count && !self.shared.stopped() {
+            while (waiting.len() as u64) < at_once.min(count - chunk.runs) {
+                let name = self
+                    .shared
+                    .plan
+                    .input(first + chunk.runs + waiting.len() as u64);
+                let mut input = Vec::new();
+                name.write_into(&mut input);
+                waiting.push_back((name, input));
             }
-            let name = self.shared.plan.input(run);
-            name.write_into(&mut input);
-            let ended = self.executor.run(&input)?.ended;
-            chunk.runs += 1;
-            if let Some(what) = self.judge(ended, &input)? {
-                let input = if what.is_new() {
-                    input.clone()
-                } else {
-                    Vec::new()
+            let inputs: Vec<&[u8]> = waiting.iter().map(|(_, input)| &input[..]).collect();
+            for run in self.executor.run_some(&inputs)? {
+                let Some((name, input)) = waiting.pop_front() else {
+                    break;
                 };
-                chunk.findings.push(Finding {
-                    run,
+                let finding = self.judge(run.ended, &input)?.map(|what| Finding {
+                    run: first + chunk.runs,
                     name,
-                    input,
+                    input: if what.is_new() { input } else { Vec::new() },
                     what,
                 });
+                chunk.findings.extend(finding);
+                chunk.runs += 1;
             }
         }
         Ok(chunk)
@@ -121,7 +131,11 @@ impl Worker<'_> {
                 self.reported.insert(crash.keys.minor);
                 Ok(What::Crash(crash))
             }
-            Verdict::Flaky { .. } => Ok(What::Flaky(Box::new(self.triager.unwatched(ended)))),
+            Verdict::Flaky { .. } => Ok(What::Flaky(Box::new(Crash {
+                // What a shared process remembers of them may be why it died.
+                preceding: self.executor.preceding().into_iter().map(Base64).collect(),
+                ..self.triager.unwatched(ended)
+            }))),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::server::{Answer, Broken};
-use super::{Ended, ExecError, Run};
+use super::{Ended, ExecError};
 
 /// Servers are replaced after so many runs, so that what they leak stays bounded.
 pub(super) const RUNS_PER_SERVER: u64 = 100_000;
@@ -22,9 +22,11 @@ const FULL: Duration = Duration::from_secs(10);
 
 /// A target behind a server, as far as trying again is concerned.
 pub(super) trait Attempts {
-    /// Puts the input where the target finds it.
-    fn put_in_place(&mut self, input: &[u8]) -> io::Result<()>;
-    /// One try at a run on the input that is in place, with a new server where there is none.
+    /// Puts the first of the inputs where the target finds it, and as many of the others as one
+    /// request takes.
+    fn put_in_place(&mut self, inputs: &[&[u8]]) -> io::Result<()>;
+    /// One try at a run on what is in place, with a new server where there is none. The first of
+    /// the inputs is that.
     fn attempt(&mut self, input: &[u8]) -> Result<Answer, Failure>;
     /// The error that another try would meet, too.
     fn lasting(&self, failure: &Failure) -> Option<ExecError>;
@@ -32,8 +34,6 @@ pub(super) trait Attempts {
     fn stop(&mut self);
     /// Empties the working directory, in which nothing runs any more.
     fn clean(&mut self) -> Result<(), ExecError>;
-    /// What is left to do after a run that ended so.
-    fn finish(&mut self, ended: Ended, cpu: Duration) -> Result<Run, ExecError>;
     /// The program, for errors.
     fn program(&self) -> PathBuf;
 }
@@ -46,13 +46,17 @@ pub(super) enum Failure {
     Broken(Broken),
 }
 
-/// Runs the target once on `input`, with as many servers as that takes.
-pub(super) fn run(target: &mut impl Attempts, input: &[u8]) -> Result<Run, ExecError> {
+/// Has the target run on the first of `inputs`, and on as many of the others as one request takes,
+/// with as many servers as that needs.
+pub(super) fn ask(target: &mut impl Attempts, inputs: &[&[u8]]) -> Result<Answer, ExecError> {
     let (mut runs, mut starts) = (0, 0);
+    let first = inputs.first().copied().unwrap_or_default();
+    // What is in question, because a server has died of it, is asked about alone.
+    let mut asked = inputs;
     loop {
-        write_input(target, input)?;
-        let failure = match target.attempt(input) {
-            Ok(answer) => return target.finish(answer.ended, answer.cpu),
+        write_inputs(target, asked)?;
+        let failure = match target.attempt(first) {
+            Ok(answer) => return Ok(answer),
             Err(failure) => failure,
         };
         if let Some(error) = target.lasting(&failure) {
@@ -63,8 +67,9 @@ pub(super) fn run(target: &mut impl Attempts, input: &[u8]) -> Result<Run, ExecE
             Failure::Broken(_) => runs += 1,
         }
         target.stop();
+        asked = &inputs[..inputs.len().min(1)];
         if runs == MOST_RUNS || starts == MOST_STARTS {
-            return give_up(target, failure);
+            return give_up(target.program(), failure);
         }
         std::thread::sleep(PAUSE);
         target.clean()?; // the next one must not see what this one has left
@@ -72,32 +77,36 @@ pub(super) fn run(target: &mut impl Attempts, input: &[u8]) -> Result<Run, ExecE
 }
 
 /// What is to be said of a run that several servers have not answered.
-fn give_up(target: &mut impl Attempts, failure: Failure) -> Result<Run, ExecError> {
-    match failure {
-        Failure::Start(error) => Err(error),
+fn give_up(path: PathBuf, failure: Failure) -> Result<Answer, ExecError> {
+    let ended = match failure {
+        Failure::Start(error) => return Err(error),
         // The target has killed each of them, which from the outside is a death by SIGKILL
         // like any other; or it has made them stop, and was killed at its limit.
-        Failure::Broken(Broken::Died) => {
-            target.finish(Ended::Signal(libc::SIGKILL), Duration::ZERO)
+        Failure::Broken(Broken::Died) => Ended::Signal(libc::SIGKILL),
+        Failure::Broken(Broken::Silent(ended)) => ended,
+        Failure::Broken(broken) => {
+            let why = broken.to_string();
+            return Err(ExecError::Server { path, why });
         }
-        Failure::Broken(Broken::Silent(ended)) => target.finish(ended, Duration::ZERO),
-        Failure::Broken(broken) => Err(ExecError::Server {
-            path: target.program(),
-            why: broken.to_string(),
-        }),
-    }
+    };
+    Ok(Answer {
+        number: 0,
+        ended,
+        cpu: Duration::ZERO,
+    })
 }
 
-fn write_input(target: &mut impl Attempts, input: &[u8]) -> Result<(), ExecError> {
+fn write_inputs(target: &mut impl Attempts, inputs: &[&[u8]]) -> Result<(), ExecError> {
     let deadline = Instant::now() + FULL;
     loop {
-        match target.put_in_place(input) {
+        match target.put_in_place(inputs) {
             Ok(()) => return Ok(()),
             Err(error) if error.kind() == ErrorKind::StorageFull && Instant::now() < deadline => {
                 std::thread::sleep(PAUSE);
             }
             Err(source) => {
-                let what = format!("writing an input of {} bytes", input.len());
+                let size = inputs.first().map_or(0, |input| input.len());
+                let what = format!("writing an input of {size} bytes");
                 return Err(ExecError::System { what, source });
             }
         }

@@ -1,6 +1,8 @@
 //! Picks the way of execution, and says why.
 
-use super::{ExecError, Executor, Program, Target, Way, command, forkserver, harness, inject};
+use super::served::Served;
+use super::{ExecError, Executor, Program, Target, Way};
+use super::{command, elf, find_program, forkserver, harness, inject};
 
 /// Whether runs may share a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,55 +31,51 @@ pub fn start(
     freshness: Freshness,
 ) -> Result<Started, ExecError> {
     let fresh = freshness == Freshness::Fresh;
-    let by = |executor: Result<super::served::Served, ExecError>, why: &str| {
-        executor.map(|executor| Started {
-            executor: Box::new(executor),
-            why: why.to_owned(),
-        })
-    };
     match way {
-        Some(Way::Command) => by(command::start(target), "asked for"),
-        Some(Way::Inject) => by(inject::start(target), "asked for"),
-        Some(Way::Harness) => by(harness::start(target, fresh), "asked for"),
+        Some(Way::Command) => started(command::start(target), "asked for"),
+        Some(Way::Inject) => started(inject::start(target), "asked for"),
+        Some(Way::Harness) => started(harness::start(target, fresh), "asked for"),
         Some(Way::Forkserver) => by_own_server(target, freshness, "asked for"),
         Some(Way::Mock) => Err(ExecError::WayUnfit {
             way: Way::Mock.name(),
             path: "tests".into(),
             why: "it exists for tests only".to_owned(),
         }),
-        None if is_harness(target) => by(
-            harness::start(target, fresh),
-            "a bundled target with an entry function",
-        ),
-        None if forkserver::fits(target) => {
-            match by_own_server(target, freshness, "a program compiled by AFL++") {
-                Err(ExecError::WayUnfit { why, .. }) => {
-                    injected_or_not(target).map(|other| Started {
-                        why: format!("{}; its own fork server does not work: {why}", other.why),
-                        ..other
-                    })
-                }
-                other => other,
-            }
-        }
-        None => injected_or_not(target),
+        None => by_choice(target, freshness),
     }
 }
 
-/// The injected fork server, or where that is impossible a new process for each run.
-fn injected_or_not(target: &Target) -> Result<Started, ExecError> {
-    let by = |executor: Result<super::served::Served, ExecError>, why: String| {
-        executor.map(|executor| Started {
-            executor: Box::new(executor),
-            why,
-        })
-    };
+/// The fastest way that works. What does not come up is passed over, and said.
+fn by_choice(target: &Target, freshness: Freshness) -> Result<Started, ExecError> {
+    let mut but = String::new();
+    match wanted(target)? {
+        Wanted::Entry(why) => match harness::start(target, freshness == Freshness::Fresh) {
+            Err(ExecError::WayUnfit { why, .. }) => {
+                but = format!("its entry function cannot be called: {why}; ");
+            }
+            other => return started(other, &why),
+        },
+        Wanted::Lost => {
+            but = "a libFuzzer binary without symbols (stripped?): its entry function is not \
+                   found, and its coverage not told; "
+                .to_owned();
+        }
+        Wanted::OwnServer => {
+            match by_own_server(target, freshness, "a program compiled by AFL++") {
+                Err(ExecError::WayUnfit { why, .. }) => {
+                    but = format!("its own fork server does not work: {why}; ");
+                }
+                other => return other,
+            }
+        }
+        Wanted::Main => {}
+    }
     match inject::start(target) {
-        Err(ExecError::WayUnfit { why, .. }) => by(
-            command::start(target),
-            format!("no fork server can be injected: {why}"),
-        ),
-        other => by(other, "a dynamically linked program".to_owned()),
+        Err(ExecError::WayUnfit { why, .. }) => {
+            let why = format!("{but}no fork server can be injected: {why}");
+            started(command::start(target), &why)
+        }
+        other => started(other, &format!("{but}a dynamically linked program")),
     }
 }
 
@@ -93,7 +91,48 @@ fn by_own_server(target: &Target, freshness: Freshness, why: &str) -> Result<Sta
     })
 }
 
-/// A bundled target's arguments would reach only its `main`.
-fn is_harness(target: &Target) -> bool {
-    matches!(target.program, Program::Bundled(_)) && target.args.is_empty()
+fn started(executor: Result<Served, ExecError>, why: &str) -> Result<Started, ExecError> {
+    executor.map(|executor| Started {
+        executor: Box::new(executor),
+        why: why.to_owned(),
+    })
+}
+
+/// What of a target is to be run.
+enum Wanted {
+    /// Its entry function, for this reason.
+    Entry(String),
+    /// That, but it is not to be found.
+    Lost,
+    /// Its `main`, by a fork server that its compiler put into it.
+    OwnServer,
+    /// Its `main`.
+    Main,
+}
+
+/// Arguments would reach only a target's `main`, those of libFuzzer excepted.
+fn wanted(target: &Target) -> Result<Wanted, ExecError> {
+    let path = match &target.program {
+        Program::Bundled(_) if target.args.is_empty() => {
+            let why = "a bundled target with an entry function".to_owned();
+            return Ok(Wanted::Entry(why));
+        }
+        Program::Bundled(_) => return Ok(Wanted::Main),
+        Program::Path(path) => find_program(path)?,
+    };
+    let Some(facts) = elf::facts(&path) else {
+        return Ok(Wanted::Main);
+    };
+    Ok(match facts.entry {
+        Some(entry) if facts.is_fuzzer && !target.takes_file() => {
+            Wanted::Entry(format!("a libFuzzer binary, {}", entry.coverage()))
+        }
+        Some(entry) if !facts.is_fuzzer && target.args.is_empty() => Wanted::Entry(format!(
+            "a target with an entry function, {}",
+            entry.coverage()
+        )),
+        None if facts.is_fuzzer && !target.takes_file() => Wanted::Lost,
+        _ if facts.afl && !facts.is_fuzzer => Wanted::OwnServer,
+        _ => Wanted::Main,
+    })
 }

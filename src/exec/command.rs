@@ -9,7 +9,7 @@ use super::{ExecError, Target, Way};
 pub(crate) fn start(target: &Target) -> Result<Served, ExecError> {
     Served::start(
         target,
-        Place::prepare(target)?,
+        Place::prepare(target, Way::Command)?,
         Way::Command,
         Role::Serve,
         None,

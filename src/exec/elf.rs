@@ -2,12 +2,16 @@
 
 use std::path::Path;
 
+use super::entry::{Entry, EntryFunctions};
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, Object, ObjectSection, ObjectSymbol, elf};
 
 /// What only programs with a sanitizer have whose shadow memory no limit on memory leaves room
 /// for, in their symbols or among those that they ask of a library.
 const SHADOWED: [&str; 4] = ["__asan_init", "__hwasan_init", "__msan_init", "__tsan_init"];
+
+/// UndefinedBehaviorSanitizer has no such memory.
+const UNSHADOWED: &str = "__ubsan_handle_";
 
 /// What AFL++'s runtime defines (`instrumentation/afl-compiler-rt.o.c`).
 const AFL: [&str; 2] = ["__afl_area_ptr", "__afl_manual_init"];
@@ -17,13 +21,17 @@ const AFL: [&str; 2] = ["__afl_area_ptr", "__afl_manual_init"];
 pub(crate) struct Facts {
     /// The dynamic linker it asks for; `None` for a static program.
     pub(crate) interpreter: Option<String>,
-    /// Address of `target_main` before loading, if it is a bundled-style target.
-    pub(crate) target_main: Option<u64>,
+    /// The function that takes an input, where it has one.
+    pub(crate) entry: Option<Entry>,
     /// It is started by the C library's `__libc_start_main`, which the runtime takes the place of.
     pub(crate) starts_by_libc: bool,
     /// It has AFL++'s instrumentation, and so a fork server of its own.
     pub(crate) afl: bool,
-    /// It was compiled with a sanitizer that needs terabytes of address space.
+    /// Its `main` is libFuzzer's.
+    pub(crate) is_fuzzer: bool,
+    /// It was compiled with a sanitizer.
+    pub(crate) sanitized: bool,
+    /// It was compiled with one that needs terabytes of address space.
     pub(crate) shadowed: bool,
 }
 
@@ -50,34 +58,43 @@ pub(crate) fn facts(path: &Path) -> Option<Facts> {
     let file = object::File::parse(data.as_slice()).ok()?;
     let mut facts = Facts {
         interpreter,
-        target_main: None,
-        starts_by_libc: false,
+        entry: None,
         afl: false,
+        is_fuzzer: false,
+        starts_by_libc: false,
+        sanitized: false,
         shadowed: false,
     };
+    let mut functions = EntryFunctions::default();
     for symbol in file.symbols().chain(file.dynamic_symbols()) {
         match symbol.name() {
-            Ok("target_main") if symbol.address() != 0 => {
-                facts.target_main.get_or_insert(symbol.address());
-            }
             // In the table that strip removes, the name carries its version.
             Ok(name) if name.split('@').next() == Some("__libc_start_main") => {
                 facts.starts_by_libc = true;
             }
             Ok(name) if AFL.contains(&name) && symbol.address() != 0 => facts.afl = true,
-            Ok(name) if SHADOWED.contains(&name) => facts.shadowed = true,
-            _ => {}
+            Ok(name) if SHADOWED.contains(&name) => {
+                (facts.sanitized, facts.shadowed) = (true, true);
+            }
+            Ok(name) if name.starts_with(UNSHADOWED) => facts.sanitized = true,
+            Ok(name) => functions.meet(name, symbol.address()),
+            Err(_) => {}
         }
     }
-    facts.afl = facts.afl || file.section_by_name(".rodata").is_some_and(names_afl);
+    facts.entry = functions.entry(&file);
+    // What tells of them in stripped programs: the variable whose value AFL++'s runtime asks for,
+    // and what libFuzzer says when it ends.
+    let texts = file.section_by_name(".rodata");
+    let says = |text: &[u8]| {
+        let data = texts.as_ref().and_then(|section| section.data().ok());
+        holds(data.unwrap_or_default(), text)
+    };
+    facts.afl = facts.afl || says(b"__AFL_SHM_ID\0");
+    facts.is_fuzzer = match &facts.entry {
+        Some(entry) => entry.is_fuzzer(),
+        None => says(b"ERROR: libFuzzer: "),
+    };
     Some(facts)
-}
-
-/// Whether the variable stands there whose value AFL++'s runtime asks for: this tells of it in
-/// stripped programs.
-fn names_afl(section: object::Section<'_, '_>) -> bool {
-    let data = section.data().unwrap_or_default();
-    holds(data, b"__AFL_SHM_ID\0")
 }
 
 /// Whether `text` stands somewhere in `data`.

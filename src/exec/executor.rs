@@ -1,6 +1,8 @@
 //! The trait that all ways of execution share.
 
-use super::{ExecError, Freshness, Run, TimeLimit, Way};
+use crate::delta::Comparison;
+
+use super::{Covered, ExecError, Freshness, Run, Telling, TimeLimit, Way};
 
 /// A started target: feeds one input at a time and says how each run ended.
 ///
@@ -19,10 +21,54 @@ pub trait Executor: Send {
     /// Whether runs may share a process.
     fn freshness(&self) -> Freshness;
 
+    /// Runs the target on the first of `inputs`, and on as many of those behind it as the way
+    /// takes at once, up to the first that does not come back. Gives one run for each, and none
+    /// only where there are no inputs.
+    ///
+    /// # Errors
+    /// As [`run`](Executor::run).
+    fn run_some(&mut self, inputs: &[&[u8]]) -> Result<Vec<Run>, ExecError> {
+        match inputs.first() {
+            Some(input) => Ok(vec![self.run(input)?]),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Whether, and of which runs, [`covered`](Executor::covered) is to tell from here on. A way
+    /// or a target without coverage tells nothing.
+    fn tell_coverage(&mut self, _telling: Telling) {}
+
+    /// What was told of the runs of the last call, those that died excepted, in their order.
+    fn covered(&self) -> &[Covered] {
+        &[]
+    }
+
+    /// Whether [`compared`](Executor::compared) is to tell from here on. Only a harness that runs
+    /// many inputs in one process can; it takes them one at a time then. For all others there is
+    /// [`observe`](super::observe).
+    ///
+    /// # Errors
+    /// When memory cannot be shared.
+    fn tell_comparisons(&mut self, _on: bool) -> Result<(), ExecError> {
+        Ok(())
+    }
+
+    /// What the last run compared: the last comparisons (at most 256, each pair of operands once)
+    /// whose operands differed, oldest first, each operand of at most 64 bytes.
+    fn compared(&mut self) -> Vec<Comparison> {
+        Vec::new()
+    }
+
     /// How often each instrumented place of the target was passed in the last run: the compiler's
-    /// counters (modulo 256), of their real number; `None` where the way or the target has none.
+    /// counters (modulo 256), of their real number; `None` where that was not told.
     fn coverage(&mut self) -> Option<&[u8]> {
-        None
+        self.covered().last().map(|last| &last.counters[..])
+    }
+
+    /// The inputs that the process of the last run may have run before it, oldest first: the last
+    /// few (at most 32, none longer than 64 KiB). Empty where each run has its own process.
+    fn preceding(&self) -> Vec<Vec<u8>> {
+        Vec::new()
     }
 
     /// Limits the time of all runs from here on. An executor without limits does nothing.

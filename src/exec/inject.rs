@@ -8,7 +8,7 @@ use super::{ExecError, Target, Way};
 
 /// Starts `target` with the injected runtime.
 pub(crate) fn start(target: &Target) -> Result<Served, ExecError> {
-    let place = Place::prepare(target)?;
+    let place = Place::prepare(target, Way::Inject)?;
     if let Some(why) = unfit(&place) {
         return Err(ExecError::WayUnfit {
             way: Way::Inject.name(),

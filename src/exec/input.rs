@@ -17,7 +17,7 @@ const MODE: u32 = 0o644;
 
 /// A new anonymous memory file.
 pub(crate) fn memory_file(name: &CStr) -> nix::Result<OwnedFd> {
-    memfd_create(name, MFdFlags::MFD_CLOEXEC)
+    memfd_create(name, MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)
 }
 
 /// The input as the target sees it. Written again for each run, never replaced, so that a fork

@@ -16,8 +16,10 @@ use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, posix_spawn};
 use nix::sys::stat::Mode;
 
 use super::cgroup::Cgroup;
+use super::entry::Entry;
 use super::identity::Identity;
 use super::keeper::Keeper;
+use super::page::{Page, Shape};
 use super::private_dir::PrivateDir;
 use super::protocol::fd;
 use super::watch::SLICE;
@@ -41,12 +43,12 @@ pub(crate) enum Role {
 pub(crate) enum Inject {
     /// Forks at `main`.
     Fork,
-    /// Forks, and calls the entry function at this offset in the child.
-    Entry(u64),
+    /// Forks, and calls the entry function in the child.
+    Entry(Entry),
     /// Calls the entry function again and again in one child.
-    Loop(u64),
+    Loop(Entry),
     /// Calls the entry function once, on stdin, without serving.
-    Once(u64),
+    Once(Entry),
     /// Goes on into `main`.
     Pass,
 }
@@ -61,6 +63,8 @@ pub(crate) struct Launch {
     pub(crate) program: PathBuf,
     /// It has a sanitizer, or may start something that has one.
     pub(crate) sanitized: bool,
+    /// The same of sanitizers that need terabytes of address space.
+    pub(crate) shadowed: bool,
     /// Where the target's temporary files go.
     pub(crate) scratch: PathBuf,
     /// The program's arguments, its name first.
@@ -92,6 +96,19 @@ impl Launch {
     pub(crate) fn lost(&self, source: std::io::Error) -> ExecError {
         ExecError::System {
             what: format!("making the directory of {} again", self.program.display()),
+            source,
+        }
+    }
+
+    /// Memory to share with a server.
+    pub(crate) fn page(&self, shape: Shape) -> Result<Page, ExecError> {
+        Page::create(shape).map_err(|source| self.not_sharing(source))
+    }
+
+    /// The error where memory cannot be shared.
+    pub(crate) fn not_sharing(&self, source: std::io::Error) -> ExecError {
+        ExecError::System {
+            what: format!("sharing memory with {}", self.program.display()),
             source,
         }
     }
@@ -173,7 +190,7 @@ impl Launch {
         let mut number = |flag: &str, value: u64| option(flag, OsStr::new(&value.to_string()));
         // A backstop behind the watched limit: twice the memory, as writable private memory. A
         // sanitizer's shadow would not fit.
-        if !self.sanitized {
+        if !self.shadowed {
             number("-w", self.limits.memory.saturating_mul(2));
         }
         number("-f", self.limits.file_size);
@@ -182,8 +199,8 @@ impl Launch {
             number("-n", others + u64::from(self.limits.processes));
         }
         match self.inject {
-            Some(Inject::Entry(at) | Inject::Loop(at) | Inject::Once(at)) => {
-                option("-e", OsStr::new(&format!("{at:x}")));
+            Some(Inject::Entry(entry) | Inject::Loop(entry) | Inject::Once(entry)) => {
+                option("-e", OsStr::new(&entry.words()));
             }
             Some(Inject::Fork | Inject::Pass) | None => {}
         }

@@ -1,45 +1,162 @@
-//! The page of memory shared with a server while a run is under way.
+//! The memory shared with a server while a run is under way.
 
 use std::fs::File;
-use std::num::NonZeroUsize;
-use std::os::fd::AsFd;
-use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::Ordering;
 
-use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+use super::mapping::{Mapping, keep_length};
 
-/// Size of the page, in bytes.
-const SIZE: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
+/// `runtime/protocol.h`: where the entries of a loop begin, how long each is, and where what all
+/// runs have reached begins.
+const ENTRIES: usize = 4096;
+const ENTRY: usize = 32;
+const COUNTERS: usize = 8192;
 
-/// Our view of `struct page` of `runtime/protocol.h`.
-pub(crate) struct Page {
-    at: NonNull<libc::c_void>,
+/// Inputs of one request to a loop, at most.
+pub(crate) const MOST_INPUTS: usize = 128;
+
+/// What is shared: only the page, or what belongs to a loop behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// One run a request.
+    Single,
+    /// Many runs a request, of a target with so many counters.
+    Loop {
+        /// Bytes.
+        counters: usize,
+    },
 }
 
-// SAFETY: the mapping belongs to this value alone and is read by atomic loads.
-unsafe impl Send for Page {}
+impl Shape {
+    fn size(self) -> usize {
+        match self {
+            Shape::Single => ENTRIES,
+            Shape::Loop { counters: 0 } => COUNTERS,
+            Shape::Loop { counters } => COUNTERS + (1 + MOST_INPUTS) * stride(counters),
+        }
+    }
+
+    /// How many counters there are.
+    pub(crate) fn counters(self) -> usize {
+        match self {
+            Shape::Single => 0,
+            Shape::Loop { counters } => counters,
+        }
+    }
+}
+
+fn stride(counters: usize) -> usize {
+    counters.next_multiple_of(64)
+}
+
+/// Our view of `struct page` of `runtime/protocol.h`, and of what stands behind it.
+pub(crate) struct Page {
+    file: File,
+    header: Mapping,
+    shape: Shape,
+}
 
 impl Page {
-    /// Makes the memory file and maps it. The file is handed to the server.
-    pub(crate) fn create() -> nix::Result<(Page, File)> {
+    /// Makes the memory file and maps its beginning. What stands behind that is read and written
+    /// as a file is, so that whatever the target does to it, or to its length, is an error here.
+    pub(crate) fn create(shape: Shape) -> io::Result<Page> {
         let file = File::from(super::input::memory_file(c"ddfuzz-page")?);
-        nix::unistd::ftruncate(&file, SIZE.get() as i64)?;
-        let both = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
-        // SAFETY: a fresh shared mapping of a file that is as long as the mapping.
-        let at = unsafe { mmap(None, SIZE, both, MapFlags::MAP_SHARED, file.as_fd(), 0)? };
-        Ok((Page { at }, file))
+        file.set_len(shape.size() as u64)?;
+        keep_length(&file)?;
+        let header = Mapping::shared(&file, ENTRIES)?;
+        Ok(Page {
+            file,
+            header,
+            shape,
+        })
     }
 
-    /// The last request that the server, or a child of its, has taken.
+    /// The file, for the server.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// What it was made for.
+    pub(crate) fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The last run that the server, or a child of its, has taken.
     pub(crate) fn started(&self) -> u64 {
-        // SAFETY: the page starts with a 64-bit word that only whole stores change.
-        unsafe { &*self.at.as_ptr().cast::<AtomicU64>() }.load(Ordering::Acquire)
+        self.header.word(0).load(Ordering::Acquire)
+    }
+
+    /// Says where in the file of inputs those of the next request stand: offsets and lengths.
+    pub(crate) fn put_inputs(&self, places: &[(u64, u64)]) -> io::Result<()> {
+        let mut bytes = Vec::with_capacity(places.len() * ENTRY);
+        for (offset, length) in places {
+            bytes.extend_from_slice(&offset.to_ne_bytes());
+            bytes.extend_from_slice(&length.to_ne_bytes());
+            bytes.extend_from_slice(&[0; ENTRY - 16]);
+        }
+        self.file.write_all_at(&bytes, ENTRIES as u64)
+    }
+
+    /// How the first `count` inputs of a request have ended, as wait(2) gives it, and where their
+    /// counters were kept.
+    pub(crate) fn outcomes(&self, count: usize) -> io::Result<Vec<(i32, Slot)>> {
+        let mut bytes = vec![0; count.min(MOST_INPUTS) * ENTRY];
+        self.file.read_exact_at(&mut bytes, ENTRIES as u64)?;
+        let word = |entry: &[u8], at: usize| {
+            u32::from_ne_bytes([entry[at], entry[at + 1], entry[at + 2], entry[at + 3]])
+        };
+        let outcome = |entry: &[u8]| (word(entry, 16).cast_signed(), Slot(word(entry, 20)));
+        Ok(bytes.chunks_exact(ENTRY).map(outcome).collect())
+    }
+
+    /// The counters that were kept in a slot; `None` where none were.
+    pub(crate) fn kept(&self, slot: Slot) -> Option<Vec<u8>> {
+        let number = usize::try_from(slot.0).ok()?;
+        if number == 0 || number > MOST_INPUTS {
+            return None;
+        }
+        self.read_counters(COUNTERS + number * stride(self.shape.counters()))
+    }
+
+    fn read_counters(&self, at: usize) -> Option<Vec<u8>> {
+        let mut counters = vec![0; self.shape.counters()];
+        self.file.read_exact_at(&mut counters, at as u64).ok()?;
+        Some(counters)
+    }
+
+    /// Lets the runs from here on know what earlier ones have reached: a byte for each counter.
+    pub(crate) fn set_reached(&self, reached: &[u8]) -> io::Result<()> {
+        let known = &reached[..reached.len().min(self.shape.counters())];
+        self.file.write_all_at(known, COUNTERS as u64)
     }
 }
 
-impl Drop for Page {
-    fn drop(&mut self) {
-        // SAFETY: mapped in `create` with this size, and not used after this.
-        let _ = unsafe { munmap(self.at, SIZE.get()) };
+/// Where the counters of a run are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slot(u32);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_reached_is_no_longer_than_there_are_counters() {
+        let page = Page::create(Shape::Loop { counters: 100 }).unwrap();
+        page.set_reached(&[7; 300]).unwrap();
+        assert_eq!(page.read_counters(COUNTERS).unwrap(), [7; 100]);
+        assert_eq!(page.read_counters(COUNTERS + 128).unwrap(), [0; 100]);
+    }
+
+    #[test]
+    fn what_a_target_does_to_the_page_does_no_harm() {
+        let page = Page::create(Shape::Loop { counters: 100 }).unwrap();
+        page.put_inputs(&[(0, 5)]).unwrap();
+        assert_eq!(page.outcomes(1).unwrap().len(), 1);
+        assert!(page.file.set_len(0).is_err());
+        assert!(page.outcomes(usize::MAX).is_ok());
+        for nonsense in [0, 129, u32::MAX] {
+            assert_eq!(page.kept(Slot(nonsense)), None);
+        }
     }
 }

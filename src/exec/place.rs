@@ -1,17 +1,16 @@
 //! Where and as whom a target runs: what all ways of execution prepare alike.
 
 use std::ffi::{OsStr, OsString};
-use std::io;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::args::Args;
 use super::cgroup::Cgroup;
 use super::input::Input;
 use super::launch::{Inject, Launch, Role};
 use super::private_dir::PrivateDir;
 use super::scratch::Scratch;
-use super::{ExecError, Target, elf, identity, resolve};
+use super::{ExecError, Target, Way, elf, identity, resolve};
 
 /// A target with its program found, and its directory and input in place.
 pub(crate) struct Place {
@@ -26,12 +25,20 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Finds the program and makes its directory and input.
-    pub(crate) fn prepare(target: &Target) -> Result<Place, ExecError> {
+    /// Finds the program and makes its directory and input, for the way `way`.
+    pub(crate) fn prepare(target: &Target, way: Way) -> Result<Place, ExecError> {
         let private = PrivateDir::get()?;
         let program = resolve::locate(&target.program, &private)?;
         let identity = identity::choose(&program, target.cwd.as_deref());
-        Place::make(target, private, program, identity)
+        let facts = elf::facts(&program);
+        let is_fuzzer = facts.as_ref().is_some_and(|facts| facts.is_fuzzer);
+        let args = match way {
+            // What its entry function is given is the input alone.
+            Way::Harness => Args::of(target).without_input(),
+            _ if is_fuzzer => Args::of(target).for_fuzzer(),
+            _ => Args::of(target),
+        };
+        Place::make(&args, private, program, facts, identity)
     }
 
     /// The same for a program of the user's own, which runs as whoever started us, and of which
@@ -39,16 +46,18 @@ impl Place {
     pub(crate) fn offering(target: &Target, name: &OsStr) -> Result<(Place, PathBuf), ExecError> {
         let private = PrivateDir::get()?;
         let program = resolve::locate(&target.program, &private)?;
-        let mut place = Place::make(target, private, program, None)?;
+        let facts = elf::facts(&program);
+        let mut place = Place::make(&Args::of(target), private, program, facts, None)?;
         let file = place.scratch.path().join(name);
         place.argv.push(file.clone().into_os_string());
         Ok((place, file))
     }
 
     fn make(
-        target: &Target,
+        args: &Args,
         private: Arc<PrivateDir>,
         program: PathBuf,
+        facts: Option<elf::Facts>,
         identity: Option<identity::Identity>,
     ) -> Result<Place, ExecError> {
         let failed = |source| ExecError::System {
@@ -56,9 +65,9 @@ impl Place {
             source,
         };
         let scratch = Scratch::create(&private.fresh("scratch"), identity).map_err(failed)?;
-        let (input, argv) = input_and_argv(target, &program, &private).map_err(failed)?;
+        let (input, argv) = args.in_place(&program, &private).map_err(failed)?;
         Ok(Place {
-            facts: elf::facts(&program),
+            facts,
             program,
             input,
             scratch,
@@ -66,6 +75,19 @@ impl Place {
             identity,
             argv,
         })
+    }
+
+    /// The variables that are set: those of `target`, behind what makes a panic of a harness cheap
+    /// (with a backtrace that nobody reads it takes longer than a thousand runs).
+    fn env(&self, target: &Target) -> Vec<(OsString, OsString)> {
+        let facts = self.facts.as_ref();
+        let is_harness =
+            facts.is_some_and(|facts| facts.sanitized || facts.is_fuzzer || facts.entry.is_some());
+        let quiet = is_harness.then(|| ("RUST_BACKTRACE".into(), "0".into()));
+        quiet
+            .into_iter()
+            .chain(target.env.iter().cloned())
+            .collect()
     }
 
     /// The recipe for launching it in this role.
@@ -78,9 +100,10 @@ impl Place {
             observed: None,
             program: self.program.clone(),
             // What a script starts cannot be known.
-            sanitized: self.facts.as_ref().is_none_or(|facts| facts.shadowed),
+            sanitized: self.facts.as_ref().is_none_or(|facts| facts.sanitized),
+            shadowed: self.facts.as_ref().is_none_or(|facts| facts.shadowed),
             argv: self.argv.clone(),
-            env: target.env.clone(),
+            env: self.env(target),
             env_only: target.env_only,
             cwd: target.cwd.clone().unwrap_or_else(|| scratch.clone()),
             scratch,
@@ -88,44 +111,5 @@ impl Place {
             identity: self.identity,
             cgroup: Cgroup::create(target.limits.processes),
         }
-    }
-}
-
-fn input_and_argv(
-    target: &Target,
-    program: &Path,
-    private: &PrivateDir,
-) -> io::Result<(Input, Vec<OsString>)> {
-    let mut argv = vec![program.as_os_str().to_owned()];
-    if !target.takes_file() {
-        argv.extend(target.args.iter().cloned());
-        return Ok((Input::on_stdin()?, argv));
-    }
-    let path = private.fresh("input");
-    argv.extend(target.args.iter().map(|arg| with_path(arg, &path)));
-    Ok((Input::in_file(&path)?, argv))
-}
-
-/// `arg` with each `@@` replaced by `path`.
-fn with_path(arg: &OsStr, path: &Path) -> OsString {
-    let mut rest = arg.as_bytes();
-    let mut text = Vec::new();
-    while let Some(at) = rest.windows(2).position(|pair| pair == b"@@") {
-        text.extend_from_slice(&rest[..at]);
-        text.extend_from_slice(path.as_os_str().as_bytes());
-        rest = &rest[at + 2..];
-    }
-    text.extend_from_slice(rest);
-    OsString::from_vec(text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_pair_of_at_signs_becomes_the_path() {
-        let text = with_path(OsStr::new("--in=@@:@@@"), Path::new("/x"));
-        assert_eq!(text, "--in=/x:/x@");
     }
 }

@@ -9,13 +9,16 @@ pub(crate) mod fd {
     pub(crate) const LIFELINE: i32 = 194;
     /// Of a child that is observed: `runtime/observe.h`.
     pub(crate) const OBSERVED: i32 = 195;
+    /// Ends of the pipe by which a spare child is given its turn: `runtime/spare.h`.
+    #[allow(dead_code, reason = "named so that nothing else takes them")]
+    pub(crate) const TURN: [i32; 2] = [196, 197];
     /// Descriptors on our side are moved up to here first, so that none stands where one of
     /// those above goes.
     pub(crate) const ABOVE: i32 = 256;
 }
 
 pub(crate) const MAGIC: u32 = 0x4444_6675;
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// Why a server says that it cannot serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,15 +55,23 @@ pub(crate) fn read_hello(bytes: &[u8; HELLO_SIZE]) -> Result<i32, Trouble> {
     }
 }
 
-/// Asks for one run.
+/// Asks for one run; of a loop, for some.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
-    /// Counts the runs of one server, from 1.
+    /// Counts the runs of one server, from 1: the first of this request.
     pub(crate) seq: u64,
-    /// Bytes of the input.
-    pub(crate) length: u64,
-    /// Whether address-space randomisation is on for this run (traced runs only).
-    pub(crate) random_addresses: bool,
+    /// Bytes of the input; of a loop, inputs, each with an entry in the page.
+    pub(crate) count: u64,
+    /// What is asked besides: bits of [`flag`].
+    pub(crate) flags: u64,
+}
+
+/// `enum request_flags` of `runtime/protocol.h`.
+pub(crate) mod flag {
+    pub(crate) const RANDOM_ADDRESSES: u64 = 1;
+    pub(crate) const COUNTERS: u64 = 2;
+    pub(crate) const NOVEL: u64 = 4;
+    pub(crate) const COMPARISONS: u64 = 8;
 }
 
 impl Request {
@@ -68,8 +79,8 @@ impl Request {
     pub(crate) fn to_bytes(self) -> [u8; 24] {
         let mut bytes = [0; 24];
         bytes[..8].copy_from_slice(&self.seq.to_ne_bytes());
-        bytes[8..16].copy_from_slice(&self.length.to_ne_bytes());
-        bytes[16..].copy_from_slice(&u64::from(self.random_addresses).to_ne_bytes());
+        bytes[8..16].copy_from_slice(&self.count.to_ne_bytes());
+        bytes[16..].copy_from_slice(&self.flags.to_ne_bytes());
         bytes
     }
 }
@@ -79,7 +90,7 @@ pub(crate) const REPLY_SIZE: usize = 24;
 /// A server's answer to one request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reply {
-    /// Which request it answers.
+    /// The last run that it answers for.
     pub(crate) seq: u64,
     /// The status as `wait(2)` gives it; the process id where `ready`.
     pub(crate) status: i32,

@@ -3,18 +3,21 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use nix::errno::Errno;
 
 use super::attempts::{self, Attempts, Failure, RUNS_PER_SERVER};
-use super::input::Input;
+use super::besides::Besides;
+use super::coverage::{Covered, Telling};
+use super::feed::Feed;
+use super::inputs::Inputs;
 use super::launch::{Inject, Launch, Role};
-use super::offered;
+use super::page::Shape;
 use super::place::Place;
 use super::scratch::{Cleaned, Scratch};
 use super::server::{Answer, Broken, Server};
 use super::{Ended, ExecError, Executor, Freshness, Limits, Run, Target, TimeLimit, Way};
+use crate::delta::Comparison;
 
 /// A target behind a server.
 pub(crate) struct Served {
@@ -22,13 +25,11 @@ pub(crate) struct Served {
     server: Option<Server>,
     runs: u64,
     way: Way,
-    /// One process serves many runs.
-    warm: bool,
+    shape: Shape,
     limits: Limits,
     launch: Launch,
-    input: Input,
-    /// Where each run finds the input as a file of its own, besides.
-    offered: Option<PathBuf>,
+    feed: Feed,
+    besides: Besides,
     scratch: Scratch,
 }
 
@@ -54,19 +55,38 @@ impl Served {
         inject: Option<Inject>,
     ) -> Result<Served, ExecError> {
         let launch = place.launch(target, role, inject);
+        let (shape, feed) = match inject {
+            Some(Inject::Loop(entry)) => {
+                let counters = entry.counter_count();
+                let inputs = Inputs::create().map_err(|source| ExecError::System {
+                    what: "making a memory file for inputs".to_owned(),
+                    source,
+                })?;
+                (Shape::Loop { counters }, Feed::Many(inputs))
+            }
+            _ => {
+                let input = place.input;
+                (Shape::Single, Feed::One { input, offered })
+            }
+        };
         let mut served = Served {
             server: None,
             runs: 0,
             way,
-            warm: matches!(inject, Some(Inject::Loop(_))),
+            shape,
             limits: target.limits,
             launch,
-            input: place.input,
-            offered,
+            feed,
+            besides: Besides::default(),
             scratch: place.scratch,
         };
         served.server()?;
         Ok(served)
+    }
+
+    /// One process serves many runs.
+    fn is_loop(&self) -> bool {
+        self.shape != Shape::Single
     }
 
     fn server(&mut self) -> Result<&mut Server, ExecError> {
@@ -77,10 +97,41 @@ impl Served {
         match &mut self.server {
             Some(server) => Ok(server),
             empty => {
-                let started = Server::start(&self.launch, self.input.stdin(), None, self.warm)?;
+                let page = self.launch.page(self.shape)?;
+                let observed = self.besides.begin_server(&page);
+                self.launch.observed =
+                    observed.map_err(|source| self.launch.not_sharing(source))?;
+                let started = Server::start(&self.launch, self.feed.file(), None, page)?;
                 Ok(empty.insert(started))
             }
         }
+    }
+
+    /// What is known of the runs that an answer is about: of those before it, which came back,
+    /// the page tells.
+    fn finish(&mut self, answer: Answer) -> Result<Vec<Run>, ExecError> {
+        let mut runs = Vec::with_capacity(answer.number + 1);
+        let has_page =
+            self.is_loop() && (answer.number > 0 || self.besides.telling != Telling::Nothing);
+        if let (true, Some(server)) = (has_page, &self.server) {
+            let outcomes = server.page().outcomes(answer.number + 1);
+            let outcomes = outcomes.map_err(|source| self.launch.not_sharing(source))?;
+            let came_back = answer.number + usize::from(matches!(answer.ended, Ended::Exit(_)));
+            for (number, (status, slot)) in outcomes.into_iter().enumerate().take(came_back) {
+                self.besides.take(number, server.page(), slot);
+                runs.push(Run::ended(Ended::from_wait_status(status)));
+            }
+        }
+        runs.truncate(answer.number);
+        if !self.is_loop() || !matches!(answer.ended, Ended::Exit(_)) {
+            self.clean()?;
+        }
+        runs.push(Run {
+            ended: answer.ended,
+            cpu: answer.cpu,
+            read: self.feed.read_so_far(),
+        });
+        Ok(runs)
     }
 }
 
@@ -93,26 +144,29 @@ fn passes(errno: Errno) -> bool {
 }
 
 impl Attempts for Served {
-    fn put_in_place(&mut self, input: &[u8]) -> io::Result<()> {
-        if let Some(path) = &self.offered {
-            offered::write(path, input)?;
-            self.input.distrust()?;
-        }
-        self.input.write(input)
+    fn put_in_place(&mut self, inputs: &[&[u8]]) -> io::Result<()> {
+        self.feed.put(inputs)
     }
 
     fn attempt(&mut self, input: &[u8]) -> Result<Answer, Failure> {
         let limits = self.limits;
-        let server = self.server().map_err(Failure::Start)?;
-        let answer = server.run(input.len(), &limits);
-        self.runs += 1;
-        answer.map_err(Failure::Broken)
+        self.server().map_err(Failure::Start)?;
+        let flags = self.besides.begin_request();
+        let server = self.server.as_mut();
+        let server = server.ok_or(Failure::Broken(Broken::Died))?;
+        let answer = match &self.feed {
+            Feed::One { .. } => server.run(input.len(), &limits),
+            Feed::Many(many) => server.run_all(many.places(), flags, &limits),
+        };
+        let answer = answer.map_err(Failure::Broken)?;
+        self.runs += 1 + answer.number as u64;
+        Ok(answer)
     }
 
     fn lasting(&self, failure: &Failure) -> Option<ExecError> {
         match failure {
             // A loop whose target closed the input has an errno, too.
-            Failure::Broken(Broken::Exec(errno)) if !passes(*errno) && !self.warm => {
+            Failure::Broken(Broken::Exec(errno)) if !passes(*errno) && !self.is_loop() => {
                 Some(ExecError::NotExecutable {
                     path: self.program(),
                     why: errno.desc().to_owned(),
@@ -134,18 +188,6 @@ impl Attempts for Served {
         Ok(())
     }
 
-    fn finish(&mut self, ended: Ended, cpu: Duration) -> Result<Run, ExecError> {
-        if !self.warm || !matches!(ended, Ended::Exit(_)) {
-            self.clean()?;
-        }
-        let read = if self.way == Way::Harness {
-            None
-        } else {
-            self.input.read_so_far()
-        };
-        Ok(Run { ended, cpu, read })
-    }
-
     fn program(&self) -> PathBuf {
         self.launch.program.clone()
     }
@@ -153,7 +195,54 @@ impl Attempts for Served {
 
 impl Executor for Served {
     fn run(&mut self, input: &[u8]) -> Result<Run, ExecError> {
-        attempts::run(self, input)
+        let runs = self.run_some(&[input])?;
+        runs.last().copied().ok_or_else(|| ExecError::Server {
+            path: self.launch.program.clone(),
+            why: "it has made no run".to_owned(),
+        })
+    }
+
+    fn run_some(&mut self, inputs: &[&[u8]]) -> Result<Vec<Run>, ExecError> {
+        self.besides.forget();
+        let inputs = match self.besides.compares() {
+            true => &inputs[..inputs.len().min(1)],
+            false => inputs,
+        };
+        if inputs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let answer = attempts::ask(self, inputs)?;
+        let runs = self.finish(answer)?;
+        if self.is_loop() {
+            let lives = matches!(answer.ended, Ended::Exit(_));
+            self.besides.recent.ran(&inputs[..runs.len()], lives);
+        }
+        Ok(runs)
+    }
+
+    fn tell_coverage(&mut self, telling: Telling) {
+        self.besides.telling = telling;
+    }
+
+    fn covered(&self) -> &[Covered] {
+        self.besides.covered()
+    }
+
+    fn tell_comparisons(&mut self, on: bool) -> Result<(), ExecError> {
+        if self.is_loop() && on != self.besides.compares() {
+            let changed = self.besides.compare(on, &self.launch.program);
+            changed.map_err(|source| self.launch.not_sharing(source))?;
+            self.server = None; // what observes is loaded with the program
+        }
+        Ok(())
+    }
+
+    fn compared(&mut self) -> Vec<Comparison> {
+        self.besides.compared()
+    }
+
+    fn preceding(&self) -> Vec<Vec<u8>> {
+        self.besides.recent.before_the_last()
     }
 
     fn way(&self) -> Way {
@@ -161,7 +250,7 @@ impl Executor for Served {
     }
 
     fn freshness(&self) -> Freshness {
-        match self.warm {
+        match self.is_loop() {
             true => Freshness::Shared,
             false => Freshness::Fresh,
         }

@@ -9,9 +9,9 @@ use nix::unistd::Pid;
 
 use super::keeper::Keeper;
 use super::launch::{Ends, Inject, Launch, Role};
-use super::page::Page;
+use super::page::{Page, Shape};
 use super::protocol::{HELLO_SIZE, REPLY_SIZE, Reply, Request, Trouble, read_hello};
-use super::watch::{self, Waited, Watch};
+use super::watch::{self, Killed, Waited, Watch};
 use super::{Ended, ExecError, Limits, Way, proc_tree};
 
 /// How long a server may take to come up.
@@ -23,8 +23,9 @@ const REST: Duration = Duration::from_secs(1);
 pub(crate) struct Server {
     ends: Ends,
     page: Page,
+    /// The last run asked for, and the first of the same request.
     seq: u64,
-    warm: bool,
+    first: u64,
     pid: Pid,
     // Dropped last: the keeper kills what the closed pipes did not end.
     keeper: Keeper,
@@ -50,22 +51,22 @@ pub(crate) enum Broken {
 /// How a request was answered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer {
+    /// Which run of the request, from 0.
+    pub(crate) number: usize,
     pub(crate) ended: Ended,
     pub(crate) cpu: Duration,
 }
 
 impl Server {
-    /// Starts a server and waits for its hello. `warm`: one process serves many runs.
+    /// Starts a server and waits for its hello. `page`: a fresh one.
     pub(crate) fn start(
         launch: &Launch,
         stdin: &File,
         stderr: Option<&File>,
-        warm: bool,
+        page: Page,
     ) -> Result<Server, ExecError> {
-        let (page, page_file) =
-            Page::create().map_err(|errno| system(launch, "sharing memory", errno))?;
         let (keeper, mut ends) = launch
-            .start(stdin, &page_file, stderr)
+            .start(stdin, page.file(), stderr)
             .map_err(|errno| system(launch, "starting the launcher", errno))?;
         let pid = await_hello(launch, &mut ends.reply)?;
         check_descent(launch, &keeper, pid)?;
@@ -73,15 +74,35 @@ impl Server {
             ends,
             page,
             seq: 0,
-            warm,
+            first: 0,
             pid,
             keeper,
         })
     }
 
-    /// Asks for one run on the input that is in place.
+    /// Asks for one run on the input that is in place, of so many bytes.
     pub(crate) fn run(&mut self, length: usize, limits: &Limits) -> Result<Answer, Broken> {
-        self.ask(length, false)?;
+        self.ask(length, 0)?;
+        self.answer(limits)
+    }
+
+    /// Asks a loop for runs on the inputs that stand in these places. The answer is about one of
+    /// them: those before it came back, and those behind it were not made.
+    pub(crate) fn run_all(
+        &mut self,
+        places: &[(u64, u64)],
+        flags: u64,
+        limits: &Limits,
+    ) -> Result<Answer, Broken> {
+        let put = self.page.put_inputs(places);
+        put.map_err(|error| Broken::Nonsense(format!("sharing memory with it: {error}")))?;
+        self.first = self.seq + 1;
+        self.seq += places.len() as u64;
+        self.request(self.first, places.len(), flags)?;
+        self.answer(limits)
+    }
+
+    fn answer(&mut self, limits: &Limits) -> Result<Answer, Broken> {
         loop {
             let waited = self.wait(limits)?;
             // The answer to a run before, given twice, is no answer.
@@ -91,26 +112,58 @@ impl Server {
             if reply.exec_errno != 0 {
                 return Err(Broken::Exec(Errno::from_raw(reply.exec_errno)));
             }
+            let number = usize::try_from(reply.seq - self.first).unwrap_or(usize::MAX);
+            self.seq = reply.seq;
             let ended = match (waited, Ended::from_wait_status(reply.status)) {
-                (Some(why), Ended::Signal(libc::SIGKILL)) => why,
+                (Some(killed), Ended::Signal(libc::SIGKILL)) if killed.run == reply.seq => {
+                    killed.why
+                }
+                // The one before it was meant, and came back in time.
+                (Some(_), Ended::Signal(libc::SIGKILL)) if number > 0 => {
+                    return self.came_back(number - 1);
+                }
                 (_, ended) => ended,
             };
             return Ok(Answer {
+                number,
                 ended,
                 cpu: Duration::from_micros(reply.cpu_us),
             });
         }
     }
 
-    /// Sends the next request.
-    pub(crate) fn ask(&mut self, length: usize, random_addresses: bool) -> Result<(), Broken> {
+    /// The answer about a run that the page tells of.
+    fn came_back(&self, number: usize) -> Result<Answer, Broken> {
+        let outcomes = self.page.outcomes(number + 1);
+        let outcomes = outcomes
+            .map_err(|error| Broken::Nonsense(format!("sharing memory with it: {error}")))?;
+        let (status, _) = outcomes[number];
+        Ok(Answer {
+            number,
+            ended: Ended::from_wait_status(status),
+            cpu: Duration::ZERO,
+        })
+    }
+
+    /// Sends the next request, for one run.
+    pub(crate) fn ask(&mut self, length: usize, flags: u64) -> Result<(), Broken> {
         self.seq += 1;
+        self.first = self.seq;
+        self.request(self.seq, length, flags)
+    }
+
+    fn request(&mut self, seq: u64, count: usize, flags: u64) -> Result<(), Broken> {
         let request = Request {
-            seq: self.seq,
-            length: length as u64,
-            random_addresses,
+            seq,
+            count: count as u64,
+            flags,
         };
         self.send(&request.to_bytes())
+    }
+
+    /// What is shared with it.
+    pub(crate) fn page(&self) -> &Page {
+        &self.page
     }
 
     /// Sends raw bytes.
@@ -120,18 +173,18 @@ impl Server {
 
     /// Waits for the reply to the last request, whose run this kills at its limits; gives why it
     /// was killed.
-    pub(crate) fn wait(&self, limits: &Limits) -> Result<Option<Ended>, Broken> {
+    pub(crate) fn wait(&self, limits: &Limits) -> Result<Option<Killed>, Broken> {
         let watch = Watch {
             reply: &self.ends.reply,
             page: Some(&self.page),
-            seq: self.seq,
+            first: self.first,
             server: self.pid,
             keeper: self.keeper.pid(),
-            warm: self.warm,
+            warm: self.page.shape() != Shape::Single,
         };
         match watch.wait(limits) {
             Waited::Ready => Ok(None),
-            Waited::Killed(why) => Ok(Some(why)),
+            Waited::Killed(killed) => Ok(Some(killed)),
             Waited::Silent(why) => Err(Broken::Silent(why)),
             Waited::Untaken => Err(Broken::Nonsense("it takes no requests".to_owned())),
         }
@@ -151,7 +204,7 @@ impl Server {
         }
     }
 
-    /// Takes the reply that is there; `None` if it is to an earlier request.
+    /// Takes the reply that is there; `None` if it is to an earlier request, or run.
     fn next_reply(&mut self) -> Result<Option<Reply>, Broken> {
         let mut bytes = [0; REPLY_SIZE];
         match read_within(&mut self.ends.reply, &mut bytes, REST) {
@@ -166,7 +219,7 @@ impl Server {
                 "it answered run {given}, not {asked}"
             )));
         }
-        Ok((reply.seq == self.seq).then_some(reply))
+        Ok((reply.seq >= self.first).then_some(reply))
     }
 }
 

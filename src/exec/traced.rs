@@ -10,7 +10,9 @@ use nix::unistd::Pid;
 
 use super::input::Input;
 use super::launch::{Inject, Launch, Role};
+use super::page::Shape;
 use super::place::Place;
+use super::protocol::flag;
 use super::scratch::{Cleaned, Scratch};
 use super::server::{Broken, Server};
 use super::stderr::Stderr;
@@ -46,7 +48,7 @@ impl Traceable {
     /// # Errors
     /// When the program is missing or cannot be executed.
     pub fn new(target: &Target, way: Way) -> Result<Traceable, ExecError> {
-        Traceable::at(Place::prepare(target)?, target, way, None)
+        Traceable::at(Place::prepare(target, way)?, target, way, None)
     }
 
     /// The same for a target that is in its place; each run writes down in `observed`, where that
@@ -148,7 +150,8 @@ impl Inner {
         self.stderr.clear();
         if self.server.is_none() {
             let stdin = self.input.stdin();
-            let started = Server::start(&self.launch, stdin, Some(self.stderr.writer()), false)?;
+            let page = self.launch.page(Shape::Single)?;
+            let started = Server::start(&self.launch, stdin, Some(self.stderr.writer()), page)?;
             self.server = Some(started);
         }
         Ok(())
@@ -156,7 +159,12 @@ impl Inner {
 
     fn ask(&mut self, length: usize, random_addresses: bool) -> Result<Pid, Broken> {
         let server = self.server.as_mut().ok_or_else(gone)?;
-        server.ask(length, random_addresses)?;
+        let flags = if random_addresses {
+            flag::RANDOM_ADDRESSES
+        } else {
+            0
+        };
+        server.ask(length, flags)?;
         let reply = server.reply(GRACE)?;
         if !reply.ready() {
             return Err(Broken::Exec(Errno::from_raw(reply.exec_errno)));
@@ -229,7 +237,7 @@ impl Traced {
         drop(inner);
         let (ended, cpu) = self.finish()?;
         let ended = match (killed, ended) {
-            (Some(why), Ended::Signal(libc::SIGKILL)) => why,
+            (Some(killed), Ended::Signal(libc::SIGKILL)) => killed.why,
             (_, ended) => ended,
         };
         let inner = self.of.lock();

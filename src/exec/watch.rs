@@ -23,12 +23,21 @@ pub(crate) const GRACE: Duration = Duration::from_secs(10);
 pub(crate) enum Waited {
     /// There is something to read.
     Ready,
-    /// The same, after the run was killed for going over a limit.
-    Killed(Ended),
+    /// The same, after a run was killed for going over a limit.
+    Killed(Killed),
     /// The run was killed for going over a limit, and the server does not answer.
     Silent(Ended),
     /// Nobody has taken the request in all the time that the run might have had.
     Untaken,
+}
+
+/// Which run went over which limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Killed {
+    /// How it would be said to have ended.
+    pub(crate) why: Ended,
+    /// Its number. The next one of the same request may have begun before it could be killed.
+    pub(crate) run: u64,
 }
 
 /// A request that was sent, to be waited for.
@@ -37,8 +46,8 @@ pub(crate) struct Watch<'a> {
     pub(crate) reply: &'a File,
     /// What the server tells meanwhile; `None` where it is known to have taken the request.
     pub(crate) page: Option<&'a Page>,
-    /// The request's number.
-    pub(crate) seq: u64,
+    /// The request's first run.
+    pub(crate) first: u64,
     /// The server: all that descends from it is of the run.
     pub(crate) server: Pid,
     /// The server's ancestor, by which it is told from a later process of the same id.
@@ -50,13 +59,20 @@ pub(crate) struct Watch<'a> {
 impl Watch<'_> {
     /// Waits until the reply can be read, and kills the run when it goes over `limits`.
     pub(crate) fn wait(&self, limits: &Limits) -> Waited {
-        let started = Instant::now();
+        let began = Instant::now();
         if readable(self.reply, SLICE) {
             return Waited::Ready;
         }
-        let mut before = None;
-        let mut starved = Starved::new(self.server, started);
+        let (mut before, mut run) = (None, self.taken());
+        let mut starved = Starved::new(self.server, began);
         loop {
+            // Each run of a request has the limits for itself.
+            let now = self.taken();
+            if now > run.max(self.first) {
+                before = None;
+                starved = Starved::new(self.server, Instant::now());
+            }
+            run = now;
             let usage = proc_tree::usage_below(self.server);
             let base = if self.warm { usage.cpu } else { Duration::ZERO };
             let base = *before.get_or_insert(base);
@@ -69,14 +85,20 @@ impl Watch<'_> {
                 None
             };
             match over {
-                Some(_) if self.page.is_some_and(|page| page.started() < self.seq) => {
-                    return Waited::Untaken;
+                Some(_) if run < self.first => return Waited::Untaken,
+                Some(why) => {
+                    let run = run.max(self.first);
+                    return self.kill(Killed { why, run });
                 }
-                Some(ended) => return self.kill_run(ended),
                 None if readable(self.reply, SLICE) => return Waited::Ready,
                 None => {}
             }
         }
+    }
+
+    /// The last run that was taken.
+    fn taken(&self) -> u64 {
+        self.page.map_or(self.first, Page::started)
     }
 
     /// A process that forks shares its memory with its children; asked for exactly only where
@@ -86,7 +108,7 @@ impl Watch<'_> {
             && proc_tree::shared_memory_below(self.server).unwrap_or(memory) > limits.memory
     }
 
-    fn kill_run(&self, ended: Ended) -> Waited {
+    fn kill(&self, killed: Killed) -> Waited {
         let deadline = Instant::now() + GRACE;
         while Instant::now() < deadline && proc_tree::descends(self.server, self.keeper) {
             for pid in proc_tree::children(self.server) {
@@ -95,13 +117,13 @@ impl Watch<'_> {
             // The target may have stopped the server.
             let _ = kill(self.server, Signal::SIGCONT);
             if readable(self.reply, SLICE) {
-                return Waited::Killed(ended);
+                return Waited::Killed(killed);
             }
         }
         if readable(self.reply, SLICE) {
-            Waited::Killed(ended)
+            Waited::Killed(killed)
         } else {
-            Waited::Silent(ended)
+            Waited::Silent(killed.why)
         }
     }
 }

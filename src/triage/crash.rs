@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Details, Frame, Key};
 use crate::exec::{Ended, Limits, Way};
+use crate::files::Base64;
 
 /// What kind of death (crash-keys.md, "Class").
 #[derive(
@@ -113,6 +114,10 @@ pub struct Crash {
     pub limits: Limits,
     /// Where it came from; `None` until the store files it.
     pub found: Option<Found>,
+    /// Of a crash that did not come again in a process of its own: the inputs that the process
+    /// had run before, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub preceding: Vec<Base64>,
     /// What else was read off the dying process.
     #[serde(flatten)]
     pub details: Details,

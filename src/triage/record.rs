@@ -69,6 +69,7 @@ pub(crate) fn record(named: Named, snapshot: Option<&Snapshot>, run: &Run<'_>) -
         frames,
         limits: run.limits,
         found: None,
+        preceding: Vec::new(),
         details,
     }
 }

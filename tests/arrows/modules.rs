@@ -12,7 +12,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("files", &[]),
     // From `delta` what a comparison is: runs tell it, searches read it.
     ("exec", &["delta", "files"]),
-    ("triage", &["exec"]),
+    ("triage", &["exec", "files"]),
     ("minimize", &["delta", "exec", "triage", "files"]),
     ("store", &["exec", "triage", "minimize", "files"]),
     // From `store` the records of groups and entries, which it shows.

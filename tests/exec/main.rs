@@ -14,6 +14,7 @@ mod hostile;
 mod keys;
 mod killed;
 mod kinds;
+mod libfuzzer;
 mod limits;
 #[path = "../needs/mod.rs"]
 mod needs;

@@ -14,6 +14,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("compares", include_str!("programs/compares.c")),
     ("constructor", include_str!("programs/constructor.c")),
     ("early_thread", include_str!("programs/early_thread.c")),
+    ("fuzzer", include_str!("programs/fuzzer.c")),
     ("hostile", include_str!("programs/hostile.c")),
     ("odd_system", include_str!("programs/odd_system.c")),
     ("sweeper", include_str!("programs/sweeper.c")),
@@ -37,20 +38,26 @@ pub fn try_compile(name: &str, flags: &[&str]) -> Option<Compiled> {
 
 /// The same by another compiler.
 pub fn compile_by(compiler: &str, name: &str, flags: &[&str]) -> Option<Compiled> {
-    let dir = open_directory();
-    let (_, source) = SOURCES.iter().find(|(known, _)| *known == name).unwrap();
-    let file = dir.path().join(format!("{name}.c"));
-    std::fs::write(&file, source).unwrap();
-    let path = dir.path().join(name);
+    let (compiled, file) = source_of(name);
     let status = Command::new(compiler)
         .args(["-O1", "-o"])
-        .arg(&path)
+        .arg(&compiled.path)
         .arg(&file)
         .args(flags)
         .env("AFL_QUIET", "1")
         .status()
         .expect("the tests need a C compiler");
-    status.success().then_some(Compiled { _dir: dir, path })
+    status.success().then_some(compiled)
+}
+
+/// Where a program will be, and its source.
+fn source_of(name: &str) -> (Compiled, PathBuf) {
+    let dir = open_directory();
+    let (_, source) = SOURCES.iter().find(|(known, _)| *known == name).unwrap();
+    let file = dir.path().join(format!("{name}.c"));
+    std::fs::write(&file, source).unwrap();
+    let path = dir.path().join(name);
+    (Compiled { _dir: dir, path }, file)
 }
 
 /// A temporary directory that everybody may reach.

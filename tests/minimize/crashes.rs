@@ -40,6 +40,7 @@ pub fn crash(class: &str, keys: SlipKeys) -> Crash {
         limits: Limits::default(),
         details: Details::default(),
         found: None,
+        preceding: Vec::new(),
     }
 }
 

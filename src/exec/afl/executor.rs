@@ -2,7 +2,6 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use super::super::attempts::{self, Attempts, Failure, RUNS_PER_SERVER};
 use super::super::input::Input;
@@ -175,7 +174,8 @@ fn one() -> String {
 }
 
 impl Attempts for Forkserver {
-    fn put_in_place(&mut self, input: &[u8]) -> io::Result<()> {
+    fn put_in_place(&mut self, inputs: &[&[u8]]) -> io::Result<()> {
+        let input = inputs.first().copied().unwrap_or_default();
         let long = input.len() > LONGEST;
         match &mut self.shared {
             Some(shared) if self.takes_shared && !long => {
@@ -203,7 +203,7 @@ impl Attempts for Forkserver {
         let placed = if stood_in_shared == self.takes_shared {
             Ok(())
         } else {
-            self.put_in_place(input) // the new server takes it elsewhere
+            self.put_in_place(&[input]) // the new server takes it elsewhere
         };
         let rewound = placed.and_then(|()| match self.takes_shared {
             true => Ok(()),
@@ -239,7 +239,14 @@ impl Attempts for Forkserver {
         Ok(())
     }
 
-    fn finish(&mut self, ended: Ended, cpu: Duration) -> Result<Run, ExecError> {
+    fn program(&self) -> PathBuf {
+        self.launch.program.clone()
+    }
+}
+
+impl Executor for Forkserver {
+    fn run(&mut self, input: &[u8]) -> Result<Run, ExecError> {
+        let Answer { ended, cpu, .. } = attempts::ask(self, &[input])?;
         if !self.is_persistent() || !matches!(ended, Ended::Exit(_)) {
             self.clean()?;
         }
@@ -248,16 +255,6 @@ impl Attempts for Forkserver {
             false => self.input.read_so_far(),
         };
         Ok(Run { ended, cpu, read })
-    }
-
-    fn program(&self) -> PathBuf {
-        self.launch.program.clone()
-    }
-}
-
-impl Executor for Forkserver {
-    fn run(&mut self, input: &[u8]) -> Result<Run, ExecError> {
-        attempts::run(self, input)
     }
 
     fn way(&self) -> Way {

@@ -113,7 +113,12 @@ impl AflServer {
         self.killed = !waits && (stopped || waited.is_some());
         self.waiting = waits.then_some(child);
         let left = self.sweep(!waits);
-        Ok((Answer { ended, cpu }, left))
+        let answer = Answer {
+            number: 0,
+            ended,
+            cpu,
+        };
+        Ok((answer, left))
     }
 
     /// Whether the process may have been killed by somebody else before it saw the input. A new
@@ -172,14 +177,14 @@ impl AflServer {
         let watch = Watch {
             reply: &self.ends.reply,
             page: None,
-            seq: 0,
+            first: 0,
             server: self.pid,
             keeper: self.keeper.pid(),
             warm: self.persistent,
         };
         match watch.wait(limits) {
             Waited::Ready => Ok(None),
-            Waited::Killed(why) => Ok(Some(why)),
+            Waited::Killed(killed) => Ok(Some(killed.why)),
             Waited::Silent(why) => Err(Broken::Silent(why)),
             Waited::Untaken => Err(Broken::Died), // not without a page
         }

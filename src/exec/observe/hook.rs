@@ -10,10 +10,12 @@ pub(crate) enum HookKind {
     Compare { width: usize, constant: bool },
     /// A value, and the list of its cases.
     Switch,
+    /// What a sanitizer tells libFuzzer of a function that compares. Only a jump can hear it.
+    Function(&'static str),
 }
 
 /// The number of each kind (`enum hook_kind` of `runtime/observe.h`) is its place here.
-const NAMES: [(&str, HookKind); 9] = [
+const NAMES: [(&str, HookKind); 17] = [
     ("__sanitizer_cov_trace_cmp1", compare(1, false)),
     ("__sanitizer_cov_trace_cmp2", compare(2, false)),
     ("__sanitizer_cov_trace_cmp4", compare(4, false)),
@@ -23,7 +25,19 @@ const NAMES: [(&str, HookKind); 9] = [
     ("__sanitizer_cov_trace_const_cmp4", compare(4, true)),
     ("__sanitizer_cov_trace_const_cmp8", compare(8, true)),
     ("__sanitizer_cov_trace_switch", HookKind::Switch),
+    function("__sanitizer_weak_hook_memcmp"),
+    function("__sanitizer_weak_hook_strncmp"),
+    function("__sanitizer_weak_hook_strcmp"),
+    function("__sanitizer_weak_hook_strncasecmp"),
+    function("__sanitizer_weak_hook_strcasecmp"),
+    function("__sanitizer_weak_hook_memmem"),
+    function("__sanitizer_weak_hook_strstr"),
+    function("__sanitizer_weak_hook_strcasestr"),
 ];
+
+const fn function(name: &'static str) -> (&'static str, HookKind) {
+    (name, HookKind::Function(name))
+}
 
 const fn compare(width: usize, constant: bool) -> HookKind {
     HookKind::Compare { width, constant }
@@ -53,6 +67,11 @@ impl Hook {
     /// Whether a jump can stand over its entry.
     pub(crate) fn takes_jump(&self) -> bool {
         self.room >= JUMP
+    }
+
+    /// Whether a breakpoint at its entry tells what is compared.
+    pub(crate) fn can_be_listened_to(&self) -> bool {
+        !matches!(self.kind, HookKind::Function(_))
     }
 }
 

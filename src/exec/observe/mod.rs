@@ -22,12 +22,14 @@ mod functions;
 mod history;
 mod hook;
 mod image;
+mod in_loop;
 mod runtimes;
 mod told;
 mod watching;
 
 use super::{ExecError, Run, Target, Way};
 use crate::delta::Comparison;
+pub(crate) use in_loop::InLoop;
 use watching::Watching;
 
 /// A started target whose runs tell what they compare.

@@ -40,7 +40,7 @@ impl Watching {
         let limits = &mut patient.limits;
         limits.cpu = limits.cpu.saturating_mul(2).saturating_add(MORE_CPU);
         limits.wall = limits.wall.saturating_mul(2).saturating_add(MORE_WALL);
-        let place = Place::prepare(&patient)?;
+        let place = Place::prepare(&patient, way)?;
         let told = match inject::unfit(&place) {
             Some(_) => None,
             None => Some(Told::create().map_err(sharing)?),
@@ -57,7 +57,10 @@ impl Watching {
             |hook: &&Hook| told.is_some() && cfg!(target_arch = "x86_64") && hook.takes_jump();
         let (jumping, listened): (Vec<&Hook>, Vec<&Hook>) = hooks.iter().partition(can_jump);
         let jumping: Vec<Hook> = jumping.into_iter().copied().collect();
-        let listened: Vec<Hook> = listened.into_iter().copied().collect();
+        let listened = listened
+            .into_iter()
+            .filter(|hook| hook.can_be_listened_to());
+        let listened: Vec<Hook> = listened.copied().collect();
         let plan = image.as_ref().map(|image| Plan::of(image, &listened));
         let plan = plan.filter(|plan| plan.len() > 0);
         let traced = plan.as_ref().map_or(0, Plan::len);

@@ -263,6 +263,7 @@ impl<'a> Tracer<'a> {
                 self.note(back, operands, width);
             }
             HookKind::Switch => self.switch(back, (tid, registers)),
+            HookKind::Function(_) => {}
         }
         registers.rip = back;
         registers.rsp = registers.rsp.wrapping_add(8);

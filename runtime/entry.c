@@ -1,0 +1,67 @@
+#define _GNU_SOURCE
+#include "entry.h"
+
+#include <errno.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int find_base(struct dl_phdr_info *info, size_t size, void *base)
+{
+    (void)size;
+    *(uintptr_t *)base = info->dlpi_addr;
+    return 1; /* the program itself comes first */
+}
+
+/* The next number; `words` goes on behind it. */
+static uintptr_t next_number(const char **words)
+{
+    char *end;
+    if (**words != ',')
+        return 0;
+    uintptr_t number = (uintptr_t)strtoull(*words + 1, &end, 16);
+    *words = end;
+    return number;
+}
+
+struct entry_point entry_from(const char *words)
+{
+    struct entry_point entry = {0};
+    uintptr_t base = 0;
+    if (!words || !*words)
+        return entry;
+    dl_iterate_phdr(find_base, &base);
+    entry.is_fuzzer = *words++ == 'f';
+    uintptr_t function = next_number(&words), initialize = next_number(&words);
+    uintptr_t start = next_number(&words), end = next_number(&words);
+    entry.function = (int (*)(const uint8_t *, size_t))(base + function);
+    if (initialize)
+        entry.initialize = (int (*)(int *, char ***))(base + initialize);
+    if (start < end) {
+        entry.counters = (uint8_t *)(base + start);
+        entry.counter_count = end - start;
+    }
+    return entry;
+}
+
+int entry_call(const struct entry_point *entry, const uint8_t *input, size_t length)
+{
+    int result = entry->function(input, length);
+    return entry->is_fuzzer ? 0 : result & 0xff;
+}
+
+int entry_input(int fd, size_t at, size_t length, uint8_t **input)
+{
+    size_t taken = 0;
+    *input = malloc(length ? length : 1);
+    if (!*input)
+        return ENOMEM;
+    while (taken < length) {
+        ssize_t got = pread(fd, *input + taken, length - taken, (off_t)(at + taken));
+        if (got <= 0)
+            return got < 0 ? errno : EIO;
+        taken += (size_t)got;
+    }
+    return 0;
+}

@@ -1,0 +1,134 @@
+#define _GNU_SOURCE
+#include "loop.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "counters.h"
+#include "observe.h"
+#include "serve.h"
+
+/* A child is replaced after so many runs, so that what it leaks stays bounded. */
+enum { RUNS_PER_CHILD = 20000 };
+
+/* NULL where what observes (observe.c) is not preloaded. */
+#pragma weak ddfuzz_observe
+
+/* As much of the file of inputs as is mapped; what lies behind is read. */
+enum { MAPPED_INPUT = 4 << 20 };
+
+static const uint8_t *inputs;
+static struct entry *entries;
+static struct counters counters;
+
+void loop_prepare(const struct entry_point *entry)
+{
+    struct stat facts;
+    if (fstat(FD_PAGE, &facts) < 0 || facts.st_size < COUNTERS) {
+        serve_hello(TROUBLE_SETUP, EINVAL);
+        _exit(0);
+    }
+    size_t size = (size_t)facts.st_size;
+    uint8_t *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, FD_PAGE, 0);
+    void *file = mmap(NULL, MAPPED_INPUT, PROT_READ, MAP_SHARED, FD_INPUT, 0);
+    if (page == MAP_FAILED || file == MAP_FAILED) {
+        serve_hello(TROUBLE_SETUP, errno);
+        _exit(0);
+    }
+    inputs = file;
+    entries = (struct entry *)(page + ENTRIES);
+    counters.at = entry->counters;
+    counters.size = entry->counter_count;
+    counters_share(&counters, page, size);
+}
+
+/* Ends a child whose run could not begin; the server answers for it. */
+static void refuse(int error)
+{
+    serve_page->exec_errno = error;
+    _exit(127);
+}
+
+static uint8_t *take_input(const struct entry *entry)
+{
+    uint8_t *input;
+    uint64_t end = entry->offset + entry->length;
+    if (end > MAPPED_INPUT || end < entry->offset) {
+        int refused = entry_input(FD_INPUT, entry->offset, entry->length, &input);
+        if (refused)
+            refuse(refused);
+        return input;
+    }
+    input = malloc(entry->length ? entry->length : 1);
+    if (!input)
+        refuse(ENOMEM);
+    memcpy(input, inputs + entry->offset, entry->length);
+    return input;
+}
+
+/* Runs one input. */
+static void run(const struct entry_point *point, struct entry *entry, uint64_t wanted)
+{
+    uint8_t *input = take_input(entry);
+    int counts = counters.size && wanted & (REQUEST_COUNTERS | REQUEST_NOVEL);
+    if (counts)
+        counters_clear(&counters);
+    int status = entry_call(point, input, entry->length) << 8;
+    entry->slot = 0;
+    if (counts && (wanted & REQUEST_COUNTERS || counters_are_novel(&counters)))
+        entry->slot = counters_keep(&counters);
+    entry->status = status;
+    free(input);
+}
+
+static void observe(int on)
+{
+    if (ddfuzz_observe)
+        ddfuzz_observe(on);
+}
+
+/* Runs the inputs of a request, as far as there is room for what is to be told of them; gives the
+ * number of the last one. */
+static uint64_t run_all(const struct entry_point *point, const struct request *request)
+{
+    uint64_t count = request->count < MOST_INPUTS ? request->count : MOST_INPUTS, i = 0;
+    counters.slots_used = 0;
+    if (request->flags & REQUEST_COMPARISONS)
+        observe(1);
+    for (;; i++) {
+        run(point, &entries[i], request->flags);
+        if (i + 1 >= count)
+            break;
+        if (request->flags & (REQUEST_COUNTERS | REQUEST_NOVEL) && !counters_have_room(&counters)
+            && counters.size)
+            break;
+        /* At once from one run into the next: whatever kills this process, a run has begun that
+         * the server answers for. */
+        serve_page->started = request->seq + i + 1;
+    }
+    if (request->flags & REQUEST_COMPARISONS)
+        observe(0);
+    return request->seq + i;
+}
+
+/* Whatever the target has done to our descriptors, each request taken is answered, here or by
+ * the server: an answer lost would be waited for. */
+void loop_serve(const struct entry_point *point, struct request request)
+{
+    for (uint64_t runs = 0;;) {
+        uint64_t last = run_all(point, &request);
+        int status = entries[last - request.seq].status;
+        runs += last - request.seq + 1;
+        if (runs >= RUNS_PER_CHILD || !serve_try_reply(last, status, 0, 0))
+            _exit(WEXITSTATUS(status));
+        /* A death just before this line is answered twice; ddfuzz passes over the second. */
+        serve_page->ended = last;
+        if (!serve_next(&request))
+            _exit(0);
+        serve_page->started = request.seq;
+    }
+}

@@ -1,0 +1,103 @@
+//! The arguments of a target, and where its input goes.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+use super::Target;
+use super::input::Input;
+use super::private_dir::PrivateDir;
+
+/// What tells the `main` of libFuzzer to run one input and to leave its ending as it is: by the
+/// signals of the target, without limits of its own.
+const ONE_INPUT: [&str; 15] = [
+    "-handle_abrt=0",
+    "-handle_bus=0",
+    "-handle_fpe=0",
+    "-handle_ill=0",
+    "-handle_int=0",
+    "-handle_segv=0",
+    "-handle_term=0",
+    "-handle_xfsz=0",
+    "-handle_usr1=0",
+    "-handle_usr2=0",
+    "-timeout=0",
+    "-rss_limit_mb=0",
+    "-malloc_limit_mb=0",
+    "-detect_leaks=0",
+    "@@",
+];
+
+/// Arguments, without the program's name; `@@` stands for a file holding the input.
+pub(crate) struct Args {
+    args: Vec<OsString>,
+    in_file: bool,
+}
+
+impl Args {
+    /// Those of `target`.
+    pub(crate) fn of(target: &Target) -> Args {
+        Args {
+            args: target.args.clone(),
+            in_file: target.takes_file(),
+        }
+    }
+
+    /// The same, with no file whatever they say.
+    pub(crate) fn without_input(self) -> Args {
+        Args {
+            in_file: false,
+            ..self
+        }
+    }
+
+    /// The same for libFuzzer's `main`, which without a file to run would begin to fuzz.
+    pub(crate) fn for_fuzzer(mut self) -> Args {
+        if !self.in_file {
+            self.args.extend(ONE_INPUT.map(OsString::from));
+            self.in_file = true;
+        }
+        self
+    }
+
+    /// The input, in its place, and the whole command line.
+    pub(crate) fn in_place(
+        &self,
+        program: &Path,
+        private: &PrivateDir,
+    ) -> io::Result<(Input, Vec<OsString>)> {
+        let mut argv = vec![program.as_os_str().to_owned()];
+        if !self.in_file {
+            argv.extend(self.args.iter().cloned());
+            return Ok((Input::on_stdin()?, argv));
+        }
+        let path = private.fresh("input");
+        argv.extend(self.args.iter().map(|arg| with_path(arg, &path)));
+        Ok((Input::in_file(&path)?, argv))
+    }
+}
+
+/// `arg` with each `@@` replaced by `path`.
+fn with_path(arg: &OsStr, path: &Path) -> OsString {
+    let mut rest = arg.as_bytes();
+    let mut text = Vec::new();
+    while let Some(at) = rest.windows(2).position(|pair| pair == b"@@") {
+        text.extend_from_slice(&rest[..at]);
+        text.extend_from_slice(path.as_os_str().as_bytes());
+        rest = &rest[at + 2..];
+    }
+    text.extend_from_slice(rest);
+    OsString::from_vec(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pair_of_at_signs_becomes_the_path() {
+        let text = with_path(OsStr::new("--in=@@:@@@"), Path::new("/x"));
+        assert_eq!(text, "--in=/x:/x@");
+    }
+}
