@@ -7,7 +7,7 @@ use crate::compiler;
 const FLAGS: [&str; 5] = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Wpedantic"];
 
 /// What launcher and runtime are made of, among others.
-const SHARED: [&str; 2] = ["serve.c", "sweep.c"];
+const SHARED: [&str; 3] = ["serve.c", "sweep.c", "family.c"];
 
 /// Compiles all three into `out`, where `src/exec/private_dir.rs` embeds them from.
 pub fn build(out: &Path) {
@@ -17,7 +17,7 @@ pub fn build(out: &Path) {
     link(&out.join("launcher"), &[&launcher, &SHARED], &[]);
     link(
         &out.join("ddfuzz-runtime.so"),
-        &[&["inject.c"], &SHARED],
+        &[&["inject.c", "waits.c"], &SHARED],
         &shared,
     );
     // What it takes the place of must be called by what it stands in for, and by nothing else.

@@ -24,6 +24,7 @@
 
 #include "serve.h"
 #include "sweep.h"
+#include "waits.h"
 
 typedef int (*main_function)(int, char **, char **);
 typedef int (*entry_function)(const uint8_t *, size_t);
@@ -185,7 +186,8 @@ static void attend(pid_t child, int loop)
 {
     struct rusage usage;
     int status = serve_await_end(child, &usage);
-    sweep_descendants();
+    serve_sweep();
+    serve_page->crashed = waits_collect();
     uint64_t seq = serve_page->started;
     if (seq != serve_page->ended) {
         serve_page->ended = seq;
@@ -207,6 +209,7 @@ static int run_in_child(entry_function entry, int loop, int argc, char **argv, c
     if (entry)
         enter(entry, &request);
     serve_unmap_page();
+    waits_listen();
     return program_main(argc, argv, envp);
 }
 
@@ -266,6 +269,7 @@ static int serve(int argc, char **argv, char **envp)
     struct sigaction by_default = {.sa_handler = SIG_DFL};
     sigaction(SIGCHLD, &by_default, &on_child);
     serve_map_page();
+    waits_prepare();
     serve_hello(TROUBLE_NONE, 0);
     return serve_children(entry, loop, argc, argv, envp);
 }

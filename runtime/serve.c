@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "serve.h"
+#include "family.h"
 #include "sweep.h"
 
 #include <errno.h>
@@ -110,6 +111,7 @@ int serve_await_end(pid_t child, struct rusage *usage)
 {
     int status = 0;
     for (;;) {
+        serve_page->forked = family_reaped(child);
         if (wait4(child, &status, 0, usage) < 0) {
             if (errno != EINTR)
                 _exit(0); /* its end is lost; ddfuzz starts again */
@@ -121,11 +123,17 @@ int serve_await_end(pid_t child, struct rusage *usage)
     }
 }
 
+void serve_sweep(void)
+{
+    if (sweep_descendants())
+        serve_page->forked = 1;
+}
+
 void serve_finish(const struct request *request, pid_t child)
 {
     struct rusage usage;
     int status = serve_await_end(child, &usage);
-    sweep_descendants();
+    serve_sweep();
     serve_reply(request->seq, status, serve_page->exec_errno, cpu_micros(&usage));
 }
 

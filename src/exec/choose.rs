@@ -1,5 +1,7 @@
 //! Picks the way of execution, and says why.
 
+use super::served::Served;
+use super::tree::Tree;
 use super::{ExecError, Executor, Program, Target, Way, command, harness, inject};
 
 /// Whether runs may share a process.
@@ -29,22 +31,27 @@ pub fn start(
     freshness: Freshness,
 ) -> Result<Started, ExecError> {
     let fresh = freshness == Freshness::Fresh;
-    let by = |executor: Result<super::served::Served, ExecError>, why: &str| {
-        executor.map(|executor| Started {
-            executor: Box::new(executor),
-            why: why.to_owned(),
-        })
+    let started = |executor: Box<dyn Executor>, why: &str| Started {
+        executor,
+        why: why.to_owned(),
+    };
+    let by = |executor: Result<Served, ExecError>, why: &str| {
+        executor.map(|executor| started(Box::new(Tree::new(executor, target)), why))
+    };
+    // An entry function is called, and the program around it not run.
+    let by_entry = |executor: Result<Served, ExecError>, why: &str| {
+        executor.map(|executor| started(Box::new(executor), why))
     };
     match way {
         Some(Way::Command) => by(command::start(target), "asked for"),
         Some(Way::Inject) => by(inject::start(target), "asked for"),
-        Some(Way::Harness) => by(harness::start(target, fresh), "asked for"),
+        Some(Way::Harness) => by_entry(harness::start(target, fresh), "asked for"),
         Some(Way::Mock) => Err(ExecError::WayUnfit {
             way: Way::Mock.name(),
             path: "tests".into(),
             why: "it exists for tests only".to_owned(),
         }),
-        None if is_harness(target) => by(
+        None if is_harness(target) => by_entry(
             harness::start(target, fresh),
             "a bundled target with an entry function",
         ),

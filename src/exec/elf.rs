@@ -9,6 +9,21 @@ use object::{Endianness, Object, ObjectSymbol, elf};
 /// for, in their symbols or among those that they ask of a library.
 const SHADOWED: [&str; 4] = ["__asan_init", "__hwasan_init", "__msan_init", "__tsan_init"];
 
+/// Functions of the C library that start processes.
+const FORKING: [&str; 11] = [
+    "_Fork",
+    "clone",
+    "daemon",
+    "fork",
+    "forkpty",
+    "popen",
+    "posix_spawn",
+    "posix_spawnp",
+    "system",
+    "vfork",
+    "wordexp",
+];
+
 /// Facts of an executable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Facts {
@@ -18,6 +33,8 @@ pub(crate) struct Facts {
     pub(crate) target_main: Option<u64>,
     /// It is started by the C library's `__libc_start_main`, which the runtime takes the place of.
     pub(crate) starts_by_libc: bool,
+    /// It may start other programs or processes, by what it asks of libraries or is linked with.
+    pub(crate) may_fork: bool,
     /// It was compiled with a sanitizer that needs terabytes of address space.
     pub(crate) shadowed: bool,
 }
@@ -47,6 +64,7 @@ pub(crate) fn facts(path: &Path) -> Option<Facts> {
         interpreter,
         target_main: None,
         starts_by_libc: false,
+        may_fork: false,
         shadowed: false,
     };
     for symbol in file.symbols().chain(file.dynamic_symbols()) {
@@ -57,6 +75,9 @@ pub(crate) fn facts(path: &Path) -> Option<Facts> {
             // In the table that strip removes, the name carries its version.
             Ok(name) if name.split('@').next() == Some("__libc_start_main") => {
                 facts.starts_by_libc = true;
+            }
+            Ok(name) if FORKING.contains(&name.split('@').next().unwrap_or(name)) => {
+                facts.may_fork = true;
             }
             Ok(name) if SHADOWED.contains(&name) => facts.shadowed = true,
             _ => {}

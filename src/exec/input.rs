@@ -73,6 +73,18 @@ impl Input {
         Ok(())
     }
 
+    /// Lets go of the files, which somebody may still hold open, for new ones.
+    pub(crate) fn renew(&mut self) -> io::Result<()> {
+        *self = match self.path.take() {
+            None => Input::on_stdin()?,
+            Some(path) => {
+                scratch::remove(&path);
+                Input::in_file(&path)?
+            }
+        };
+        Ok(())
+    }
+
     /// The last run may have changed the input: one that runs as root can, whatever its mode.
     pub(crate) fn distrust(&mut self) -> io::Result<()> {
         self.length = self.writer.metadata()?.len();

@@ -31,6 +31,7 @@ mod protocol;
 mod resolve;
 mod run;
 mod scratch;
+mod script;
 mod served;
 mod server;
 mod starved;
@@ -39,6 +40,7 @@ mod target;
 mod target_record;
 mod time_limit;
 mod traced;
+mod tree;
 mod watch;
 mod way;
 

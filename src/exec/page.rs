@@ -4,7 +4,7 @@ use std::fs::File;
 use std::num::NonZeroUsize;
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 
@@ -34,6 +34,27 @@ impl Page {
     pub(crate) fn started(&self) -> u64 {
         // SAFETY: the page starts with a 64-bit word that only whole stores change.
         unsafe { &*self.at.as_ptr().cast::<AtomicU64>() }.load(Ordering::Acquire)
+    }
+
+    /// Whether the last run had descendants.
+    pub(crate) fn forked(&self) -> bool {
+        self.half(20) != 0
+    }
+
+    /// Of what signal a descendant died whose end the target has taken; `None` where nobody
+    /// knows of one.
+    pub(crate) fn crashed(&self) -> Option<i32> {
+        let signal = self.half(24);
+        super::Ended::Signal(signal)
+            .is_crash(None)
+            .then_some(signal)
+    }
+
+    /// The 32-bit word at this offset.
+    fn half(&self, offset: usize) -> i32 {
+        // SAFETY: the offset is that of an aligned word of `struct page`, which only whole stores
+        // change.
+        unsafe { &*self.at.as_ptr().byte_add(offset).cast::<AtomicI32>() }.load(Ordering::Acquire)
     }
 }
 

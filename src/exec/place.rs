@@ -11,13 +11,15 @@ use super::input::Input;
 use super::launch::{Inject, Launch, Role};
 use super::private_dir::PrivateDir;
 use super::scratch::Scratch;
-use super::{ExecError, Target, elf, identity, resolve};
+use super::{ExecError, Target, elf, environment, identity, resolve, script};
 
 /// A target with its program found, and its directory and input in place.
 pub(crate) struct Place {
     pub(crate) program: PathBuf,
     /// `None` where the program is not an ELF file of this machine.
     pub(crate) facts: Option<elf::Facts>,
+    /// It has a sanitizer, or may start something that has one.
+    sanitized: bool,
     pub(crate) input: Input,
     pub(crate) scratch: Scratch,
     private: Arc<PrivateDir>,
@@ -57,8 +59,11 @@ impl Place {
         };
         let scratch = Scratch::create(&private.fresh("scratch"), identity).map_err(failed)?;
         let (input, argv) = input_and_argv(target, &program, &private).map_err(failed)?;
+        let facts = elf::facts(&program);
         Ok(Place {
-            facts: elf::facts(&program),
+            // What a script starts cannot be known.
+            sanitized: facts.as_ref().is_none_or(|facts| facts.shadowed),
+            facts,
             program,
             input,
             scratch,
@@ -66,6 +71,18 @@ impl Place {
             identity,
             argv,
         })
+    }
+
+    /// In the place of a script, what runs it; nothing changes where that is not understood.
+    pub(crate) fn see_through_script(&mut self, target: &Target) {
+        let path = environment::path(&target.env, target.env_only);
+        if self.facts.is_none()
+            && let Some(found) = script::interpreter(&self.program, &self.argv, path.as_deref())
+        {
+            self.facts = elf::facts(&found.program);
+            self.program = found.program;
+            self.argv = found.argv;
+        }
     }
 
     /// The recipe for launching it in this role.
@@ -77,8 +94,7 @@ impl Place {
             inject,
             observed: None,
             program: self.program.clone(),
-            // What a script starts cannot be known.
-            sanitized: self.facts.as_ref().is_none_or(|facts| facts.shadowed),
+            sanitized: self.sanitized,
             argv: self.argv.clone(),
             env: target.env.clone(),
             env_only: target.env_only,

@@ -16,7 +16,7 @@ use super::server::{Answer, Broken, Server};
 use super::{Ended, ExecError, Executor, Freshness, Limits, Run, Target, TimeLimit, Way};
 
 /// Servers are replaced after so many runs, so that what they leak stays bounded.
-const RUNS_PER_SERVER: u64 = 100_000;
+const RUNS_PER_SERVER: u64 = 20_000;
 /// How many servers in turn a run is asked of: the first may have been killed by somebody else.
 const MOST_RUNS: u32 = 3;
 /// How many of them may not even come up. The program is known to start: an executor has started
@@ -35,6 +35,10 @@ pub(crate) struct Served {
     way: Way,
     /// One process serves many runs.
     warm: bool,
+    /// By its file, the program may start others.
+    may_fork: bool,
+    /// The last run had descendants.
+    forked: bool,
     limits: Limits,
     launch: Launch,
     input: Input,
@@ -70,6 +74,9 @@ impl Served {
             runs: 0,
             way,
             warm: matches!(inject, Some(Inject::Loop(_))),
+            // What a script does cannot be known.
+            may_fork: place.facts.is_none_or(|facts| facts.may_fork),
+            forked: false,
             limits: target.limits,
             launch,
             input: place.input,
@@ -78,6 +85,16 @@ impl Served {
         };
         served.server()?;
         Ok(served)
+    }
+
+    /// Whether the program may start others, by what its file says.
+    pub(crate) fn may_fork(&self) -> bool {
+        self.may_fork
+    }
+
+    /// Whether the last run had descendants, as far as the server could see.
+    pub(crate) fn forked(&self) -> bool {
+        self.forked
     }
 
     fn server(&mut self) -> Result<&mut Server, ExecError> {
@@ -112,6 +129,15 @@ impl Served {
         Ok(())
     }
 
+    /// What could not be killed at once may still hold the input.
+    fn renew_input(&mut self) -> Result<(), ExecError> {
+        self.server = None;
+        self.input.renew().map_err(|source| ExecError::System {
+            what: "making a new input".to_owned(),
+            source,
+        })
+    }
+
     fn finish(&mut self, ended: Ended, cpu: Duration) -> Result<Run, ExecError> {
         if !self.warm || !matches!(ended, Ended::Exit(_)) {
             self.clean()?;
@@ -121,6 +147,9 @@ impl Served {
         } else {
             self.input.read_so_far()
         };
+        if matches!(ended, Ended::Timeout | Ended::OutOfMemory) {
+            self.renew_input()?;
+        }
         Ok(Run { ended, cpu, read })
     }
 
@@ -186,10 +215,14 @@ fn passes(errno: Errno) -> bool {
 impl Executor for Served {
     fn run(&mut self, input: &[u8]) -> Result<Run, ExecError> {
         let (mut runs, mut starts) = (0, 0);
+        self.forked = false;
         loop {
             self.write_input(input)?;
             let failure = match self.attempt(input.len()) {
-                Ok(answer) => return self.finish(answer.ended, answer.cpu),
+                Ok(answer) => {
+                    self.forked = answer.forked;
+                    return self.finish(answer.ended, answer.cpu);
+                }
                 // A loop whose target closed the input has an errno, too.
                 Err(Failure::Broken(Broken::Exec(errno))) if !passes(errno) && !self.warm => {
                     return Err(ExecError::NotExecutable {

@@ -52,6 +52,8 @@ pub(crate) enum Broken {
 pub(crate) struct Answer {
     pub(crate) ended: Ended,
     pub(crate) cpu: Duration,
+    /// Whether the run had descendants.
+    pub(crate) forked: bool,
 }
 
 impl Server {
@@ -112,7 +114,8 @@ impl Server {
                 (_, ended) => ended,
             };
             return Ok(Answer {
-                ended,
+                ended: self.page.crashed().map_or(ended, Ended::Signal),
+                forked: self.page.forked(),
                 cpu: Duration::from_micros(reply.cpu_us),
             });
         }
