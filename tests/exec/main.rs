@@ -3,6 +3,7 @@
 
 mod conformance;
 mod constructors;
+mod descendants;
 mod endurance;
 mod faults;
 mod filters;
@@ -16,6 +17,7 @@ mod observe;
 mod observe_callbacks;
 mod odd_system;
 mod programs;
+mod scripts;
 mod stage;
 #[path = "../stream/mod.rs"]
 mod stream;
