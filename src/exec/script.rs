@@ -141,25 +141,30 @@ fn trim(mut text: &[u8]) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
+    use super::super::private_dir::PrivateDir;
     use super::*;
 
     /// What executing a script with this first line, and the argument `x`, comes to; `DIR` stands
     /// for a directory in which `tool` can be executed.
     fn made_of(line: &str) -> Option<(String, Vec<String>)> {
         use std::os::unix::fs::PermissionsExt;
-        let dir = tempfile::tempdir().unwrap();
+        let private = PrivateDir::get().unwrap();
+        let dir = private.fresh("scripts");
+        std::fs::create_dir(&dir).unwrap();
         let file = |name: &str, text: &str| {
-            let file = dir.path().join(name);
+            let file = dir.join(name);
             std::fs::write(&file, text).unwrap();
             std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
             file
         };
-        let here = dir.path().to_str().unwrap();
+        let here = dir.to_str().unwrap();
         file("tool", "\u{7f}ELF");
         file("script-of-tool", &format!("#!{here}/tool -q\n"));
         let script = file("script", &line.replace("DIR", here));
         let argv = ["called".into(), "x".into()];
-        let found = interpreter(&script, &argv, Some(dir.path().as_os_str()))?;
+        let found = interpreter(&script, &argv, Some(dir.as_os_str()));
+        std::fs::remove_dir_all(&dir).unwrap();
+        let found = found?;
         let plain = |text: &OsStr| text.to_str().unwrap().replace(here, "DIR");
         let argv = found.argv.iter().map(|word| plain(word)).collect();
         Some((plain(found.program.as_os_str()), argv))

@@ -7,12 +7,13 @@ use std::time::Duration;
 use ddfuzz::exec::{Program, Target};
 
 /// The sources go with the test, which may run as a user who cannot read the project.
-const SOURCES: [(&str, &str); 7] = [
+const SOURCES: [(&str, &str); 8] = [
     ("compares", include_str!("programs/compares.c")),
     ("constructor", include_str!("programs/constructor.c")),
     ("early_thread", include_str!("programs/early_thread.c")),
     ("family", include_str!("programs/family.c")),
     ("hostile", include_str!("programs/hostile.c")),
+    ("no_libc", include_str!("programs/no_libc.c")),
     ("odd_system", include_str!("programs/odd_system.c")),
     ("sweeper", include_str!("programs/sweeper.c")),
 ];

@@ -1,6 +1,7 @@
 //! One run of a target with all its descendants traced.
 
 use std::sync::mpsc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -33,14 +34,16 @@ enum News {
 /// When the target cannot be started, or what serves or traces it breaks.
 pub(super) fn run(target: &Traceable, input: &[u8]) -> Result<Option<Followed>, ExecError> {
     let process = target.start(input, false)?;
-    let Some(news) = seize(&process)? else {
+    let Some((tracer, news)) = seize(&process)? else {
         return Ok(None);
     };
     let mut run = release(process)?;
-    // All have ended, or the server would not have answered.
+    // All have ended, or the server would not have answered. What the kernel cannot kill would
+    // hold the tracer for ever.
     let Ok(News::Gone(seen)) = news.recv_timeout(GRACE) else {
         return Err(tracing(Errno::ETIMEDOUT));
     };
+    let _ = tracer.join(); // it has nothing left to do
     if let Some(signal) = seen.crash {
         run.ended = Ended::Signal(signal);
     }
@@ -57,12 +60,11 @@ fn release(mut process: Traced) -> Result<Run, ExecError> {
 }
 
 /// Seizes the process from a thread of its own: what that waits for is what it traces, and when
-/// it ends the kernel kills whatever it still traces. Nobody waits for its end, because what the
-/// kernel cannot kill would hold it for ever.
-fn seize(process: &Traced) -> Result<Option<mpsc::Receiver<News>>, ExecError> {
+/// it ends the kernel kills whatever it still traces.
+fn seize(process: &Traced) -> Result<Option<(JoinHandle<()>, mpsc::Receiver<News>)>, ExecError> {
     let pid = process.pid();
     let (sender, news) = mpsc::channel();
-    std::thread::Builder::new()
+    let tracer = std::thread::Builder::new()
         .name("ddfuzz-tree".to_owned())
         .spawn(move || match Tracer::seize(pid) {
             Ok(tracer) => {
@@ -77,7 +79,7 @@ fn seize(process: &Traced) -> Result<Option<mpsc::Receiver<News>>, ExecError> {
             source,
         })?;
     match news.recv() {
-        Ok(News::Seized(Ok(()))) => Ok(Some(news)),
+        Ok(News::Seized(Ok(()))) => Ok(Some((tracer, news))),
         Ok(News::Seized(Err(Errno::EPERM | Errno::ENOSYS))) => Ok(None),
         Ok(News::Seized(Err(errno))) => Err(tracing(errno)),
         _ => Err(tracing(Errno::ECHILD)),
