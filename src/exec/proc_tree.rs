@@ -91,6 +91,11 @@ pub(crate) fn descends(pid: Pid, ancestor: Pid) -> bool {
     false
 }
 
+/// Whether `pid` has not ended: the kernel refuses to trace who has as it refuses who may not.
+pub(crate) fn lives(pid: Pid) -> bool {
+    stat(pid).is_some_and(|stat| !stat.has_ended())
+}
+
 fn descendants(root: Pid) -> Vec<Pid> {
     let mut found = children(root);
     let mut at = 0;
@@ -156,6 +161,11 @@ impl Stat {
         rest.split_whitespace().nth(number - 3)?.parse().ok()
     }
 
+    fn has_ended(&self) -> bool {
+        let state = self.line.rfind(')').and_then(|at| self.line.get(at + 2..));
+        state.is_none_or(|state| state.starts_with(['Z', 'X']))
+    }
+
     fn parent(&self) -> Option<Pid> {
         Some(Pid::from_raw(i32::try_from(self.field(4)?).ok()?))
     }
@@ -217,11 +227,13 @@ mod tests {
         let scanned = scanned_children(Pid::this());
         let below = descends(pid, Pid::this());
         let found = descendants(Pid::this());
+        let alive = lives(pid);
         let shared = shared_memory_below(Pid::this());
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(listed.is_none_or(|listed| listed.contains(&pid)));
         assert!(scanned.contains(&pid));
+        assert!(alive && !lives(pid));
         assert!(below && found.contains(&pid));
         assert!(shared.is_none_or(|shared| shared > 0));
     }

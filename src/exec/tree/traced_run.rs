@@ -7,6 +7,7 @@ use std::time::Duration;
 use nix::errno::Errno;
 
 use super::tracer::{Seen, Tracer};
+use crate::exec::proc_tree::lives;
 use crate::exec::traced::{Traceable, Traced};
 use crate::exec::{Ended, ExecError, Run};
 
@@ -80,7 +81,7 @@ fn seize(process: &Traced) -> Result<Option<(JoinHandle<()>, mpsc::Receiver<News
         })?;
     match news.recv() {
         Ok(News::Seized(Ok(()))) => Ok(Some((tracer, news))),
-        Ok(News::Seized(Err(Errno::EPERM | Errno::ENOSYS))) => Ok(None),
+        Ok(News::Seized(Err(Errno::EPERM | Errno::ENOSYS))) if lives(pid) => Ok(None),
         Ok(News::Seized(Err(errno))) => Err(tracing(errno)),
         _ => Err(tracing(Errno::ECHILD)),
     }
