@@ -17,7 +17,7 @@ pub fn build(out: &Path) {
     link(&out.join("launcher"), &[&launcher, &SHARED], &[]);
     link(
         &out.join("ddfuzz-runtime.so"),
-        &[&["inject.c", "waits.c"], &SHARED],
+        &[&["inject.c", "waits.c", "starts.c"], &SHARED],
         &shared,
     );
     // What it takes the place of must be called by what it stands in for, and by nothing else.

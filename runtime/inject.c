@@ -187,7 +187,7 @@ static void attend(pid_t child, int loop)
     struct rusage usage;
     int status = serve_await_end(child, &usage);
     serve_sweep();
-    serve_page->crashed = waits_collect();
+    waits_collect(serve_page);
     uint64_t seq = serve_page->started;
     if (seq != serve_page->ended) {
         serve_page->ended = seq;

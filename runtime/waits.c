@@ -14,7 +14,9 @@
 #define OURS __attribute__((visibility("default")))
 
 /* Shared with all that is forked below. A target that scribbles on it spoils its own run only. */
-static volatile sig_atomic_t *told;
+static struct {
+    volatile int forked, crashed;
+} *told;
 static int listening;
 
 void waits_prepare(void)
@@ -30,12 +32,15 @@ static int is_crash(int number)
            || number == SIGABRT || number == SIGSYS || number == SIGTRAP;
 }
 
-int waits_collect(void)
+void waits_collect(struct page *page)
 {
-    int number = told ? *told : 0;
-    if (number)
-        *told = 0;
-    return is_crash(number) ? number : 0;
+    page->crashed = 0;
+    if (!told || !(told->forked | told->crashed))
+        return;
+    page->forked = 1;
+    if (is_crash(told->crashed))
+        page->crashed = told->crashed;
+    told->forked = told->crashed = 0;
 }
 
 void waits_listen(void)
@@ -43,22 +48,28 @@ void waits_listen(void)
     listening = told != NULL;
 }
 
+void waits_tell_start(void)
+{
+    if (listening)
+        told->forked = 1;
+}
+
 static void tell(int number)
 {
-    if (listening && is_crash(number) && !*told)
-        *told = number;
+    if (listening && is_crash(number) && !told->crashed)
+        told->crashed = number;
 }
 
 /* Leaves errno alone, as all here does. */
 static void tell_status(pid_t reaped, int status)
 {
+    if (reaped > 0)
+        waits_tell_start(); /* in a way that went unseen, vfork for one */
     if (reaped > 0 && WIFSIGNALED(status))
         tell(WTERMSIG(status));
 }
 
-/* Looks up the next definition into `found`, a pointer to a function, which ISO C has no
- * conversion to. */
-static void next(const char *name, void *found)
+void waits_find(const char *name, void *found)
 {
     void *symbol = dlsym(RTLD_NEXT, name);
     memcpy(found, &symbol, sizeof symbol);
@@ -74,10 +85,10 @@ __attribute__((constructor)) static void find_all(void)
 {
     if (next_waitid)
         return;
-    next("wait", &next_wait);
-    next("waitpid", &next_waitpid);
-    next("wait4", &next_wait4);
-    next("waitid", &next_waitid);
+    waits_find("wait", &next_wait);
+    waits_find("waitpid", &next_waitpid);
+    waits_find("wait4", &next_wait4);
+    waits_find("waitid", &next_waitid);
 }
 
 OURS pid_t wait4(pid_t pid, int *status, int options, struct rusage *usage)
@@ -119,8 +130,10 @@ OURS int waitid(idtype_t type, id_t id, siginfo_t *info, int options)
 {
     find_all();
     int result = next_waitid(type, id, info, options);
-    if (result == 0 && info && info->si_pid > 0
-        && (info->si_code == CLD_KILLED || info->si_code == CLD_DUMPED))
+    if (result != 0 || !info || info->si_pid <= 0)
+        return result;
+    waits_tell_start();
+    if (info->si_code == CLD_KILLED || info->si_code == CLD_DUMPED)
         tell(info->si_status);
     return result;
 }

@@ -51,7 +51,7 @@ pub use error::ExecError;
 pub use executor::Executor;
 pub use limits::Limits;
 pub use offered::start_test;
-pub(crate) use proc_tree::lives;
+pub(crate) use proc_tree::{lives, tree_cpu};
 pub use resolve::find_program;
 pub use run::Run;
 pub(crate) use starved::Starved;

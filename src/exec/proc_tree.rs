@@ -32,6 +32,12 @@ pub(crate) fn usage_below(root: Pid) -> Usage {
     total
 }
 
+/// CPU time of `root` and of all that descend from it, with that of reaped children.
+pub(crate) fn tree_cpu(root: Pid) -> Duration {
+    let own = stat(root).and_then(|stat| stat.usage()).unwrap_or_default();
+    own.cpu + usage_below(root).cpu
+}
+
 /// Resident memory of all that descend from `root`, in bytes, each page counted once among those
 /// that share it; `None` where the system does not tell.
 pub(crate) fn shared_memory_below(root: Pid) -> Option<u64> {

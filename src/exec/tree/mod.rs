@@ -15,7 +15,7 @@ use super::{ExecError, Executor, Freshness, Run, Target, TimeLimit, Way};
 use traced_run::Followed;
 
 /// How many runs of a program that can start others are traced at first, to see whether it does
-/// where the server cannot: a program that ignores the ends of its children.
+/// where the server cannot: by `command`, a program that ignores the ends of its children.
 const CALIBRATION: u32 = 3;
 /// How often a traced run is tried whose server or tracer breaks, and how long.
 const MOST_TRIES: u32 = 10;
@@ -45,7 +45,7 @@ pub(crate) struct Tree {
 impl Tree {
     /// Watches over the runs of `bare`, which serves `target`.
     pub(crate) fn new(bare: Served, target: &Target) -> Tree {
-        let mode = match bare.may_fork() {
+        let mode = match bare.may_fork() && bare.way() == Way::Command {
             true => Mode::Calibrating(CALIBRATION),
             false => Mode::Bare,
         };

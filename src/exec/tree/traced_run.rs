@@ -23,6 +23,9 @@ pub(super) struct Followed {
     pub(super) forked: bool,
 }
 
+/// The tracing thread, and where it says what it sees.
+type Tracing = (JoinHandle<()>, mpsc::Receiver<News>);
+
 /// What the tracing thread says.
 enum News {
     Seized(nix::Result<()>),
@@ -62,7 +65,7 @@ fn release(mut process: Traced) -> Result<Run, ExecError> {
 
 /// Seizes the process from a thread of its own: what that waits for is what it traces, and when
 /// it ends the kernel kills whatever it still traces.
-fn seize(process: &Traced) -> Result<Option<(JoinHandle<()>, mpsc::Receiver<News>)>, ExecError> {
+fn seize(process: &Traced) -> Result<Option<Tracing>, ExecError> {
     let pid = process.pid();
     let (sender, news) = mpsc::channel();
     let tracer = std::thread::Builder::new()
