@@ -172,6 +172,23 @@ mod tests {
     }
 
     #[test]
+    fn who_holds_a_renewed_input_sees_nothing_of_the_next_one() {
+        let private = PrivateDir::get().unwrap();
+        let path = private.fresh("test");
+        for mut input in [Input::on_stdin().unwrap(), Input::in_file(&path).unwrap()] {
+            input.write(b"first").unwrap();
+            let held = match input.path {
+                Some(_) => File::open(&path).unwrap(),
+                None => input.stdin.try_clone().unwrap(),
+            };
+            input.renew().unwrap();
+            input.write(b"another").unwrap();
+            assert_eq!(std::io::read_to_string(held).unwrap(), "first");
+            assert_eq!(input.length, 7);
+        }
+    }
+
+    #[test]
     fn the_input_on_stdin_cannot_be_opened_for_writing() {
         let input = Input::on_stdin().unwrap();
         let mode = input.stdin.metadata().unwrap().mode();

@@ -171,3 +171,19 @@ fn how_far_stdin_was_read_is_known() {
         assert_eq!(executor.run(&[b'x'; 100]).unwrap().read, Some(10), "{way}");
     }
 }
+
+#[test]
+fn what_several_processes_read_of_stdin_counts_together() {
+    let mut target = patient(ddfuzz::exec::Program::Path("/bin/sh".into()));
+    let script = "head -c 10 >/dev/null; (head -c 7 >/dev/null); exit 4";
+    target.args = vec!["-c".into(), script.into()];
+    for way in WAYS {
+        let mut executor = start(&target, Some(way), Freshness::Shared)
+            .unwrap()
+            .executor;
+        for _ in 0..5 {
+            let run = executor.run(&[b'x'; 100]).unwrap();
+            assert_eq!((run.ended, run.read), (Ended::Exit(4), Some(17)), "{way}");
+        }
+    }
+}

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::served::Served;
 use super::traced::Traceable;
-use super::{ExecError, Executor, Freshness, Run, Target, TimeLimit, Way};
+use super::{Ended, ExecError, Executor, Freshness, Run, Target, TimeLimit, Way};
 use traced_run::Followed;
 
 /// How many runs of a program that can start others are traced at first, to see whether it does
@@ -103,6 +103,9 @@ impl Executor for Tree {
                 && let Some(followed) = self.follow(input)?
             {
                 self.learn(followed.forked);
+                if matches!(followed.run.ended, Ended::Timeout | Ended::OutOfMemory) {
+                    self.traced = None; // what could not be killed at once may hold its input
+                }
                 return Ok(followed.run);
             }
             // Also where traced runs break again and again: of what a target does to those who
