@@ -7,9 +7,18 @@ use crate::compiler;
 const FLAGS: [&str; 5] = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Wpedantic"];
 
 /// What launcher and runtime are made of, among others.
-const SHARED: [&str; 2] = ["serve.c", "sweep.c"];
+const SHARED: [&str; 3] = ["serve.c", "sweep.c", "family.c"];
 
-const INJECTED: [&str; 5] = ["inject.c", "entry.c", "loop.c", "spare.c", "counters.c"];
+/// What the runtime is made of besides.
+const INJECTED: [&str; 7] = [
+    "inject.c",
+    "entry.c",
+    "loop.c",
+    "spare.c",
+    "counters.c",
+    "waits.c",
+    "starts.c",
+];
 
 /// Compiles all three into `out`, where `src/exec/private_dir.rs` embeds them from.
 pub fn build(out: &Path) {

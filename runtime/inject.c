@@ -26,6 +26,7 @@
 #include "serve.h"
 #include "spare.h"
 #include "sweep.h"
+#include "waits.h"
 
 typedef int (*main_function)(int, char **, char **);
 typedef int (*start_function)(main_function, int, char **, void (*)(void), void (*)(void),
@@ -143,6 +144,7 @@ static int run_in_child(const struct entry_point *entry, int argc, char **argv, 
     if (entry->function)
         enter(entry, &request);
     serve_unmap_page();
+    waits_listen();
     return program_main(argc, argv, envp);
 }
 
@@ -162,7 +164,8 @@ static int serve_children(const struct entry_point *entry, int argc, char **argv
         }
         struct rusage usage;
         int status = serve_await_end(child, &usage);
-        sweep_descendants();
+        serve_sweep();
+        waits_collect(serve_page);
         speak_for(status, cpu_micros(&usage));
     }
 }
@@ -245,6 +248,7 @@ static int serve(int argc, char **argv, char **envp)
     serve_map_page();
     if (loop)
         loop_prepare(&entry);
+    waits_prepare();
     serve_hello(TROUBLE_NONE, 0);
     if (loop)
         serve_loop(&entry);

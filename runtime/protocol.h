@@ -69,6 +69,8 @@ struct page {
     volatile uint64_t started;   /* seq of the last run that was taken */
     volatile uint64_t ended;     /* seq of the last run answered */
     volatile int32_t exec_errno; /* why the last run could not begin, or 0 */
+    volatile int32_t forked;     /* whether the last run had descendants */
+    volatile int32_t crashed;    /* of what signal one died whose end the target took, or 0 */
 };
 
 /* In a loop, more follows: from ENTRIES on one entry for each input of a request; from COUNTERS on

@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "serve.h"
+#include "family.h"
 #include "sweep.h"
 
 #include <errno.h>
@@ -106,10 +107,13 @@ static void let_go(pid_t child, int signal)
     ptrace(PTRACE_DETACH, child, NULL, (long)signal);
 }
 
-int serve_await_end(pid_t child, struct rusage *usage)
+/* `reaped`, where it is wanted, becomes whether the child had reaped any. */
+static int await_end(pid_t child, struct rusage *usage, int *reaped)
 {
     int status = 0;
     for (;;) {
+        if (reaped)
+            *reaped = family_reaped(child);
         if (wait4(child, &status, 0, usage) < 0) {
             if (errno != EINTR)
                 _exit(0); /* its end is lost; ddfuzz starts again */
@@ -121,11 +125,23 @@ int serve_await_end(pid_t child, struct rusage *usage)
     }
 }
 
+int serve_await_end(pid_t child, struct rusage *usage)
+{
+    return await_end(child, usage, NULL);
+}
+
+void serve_sweep(void)
+{
+    serve_page->forked = sweep_descendants();
+}
+
 void serve_finish(const struct request *request, pid_t child)
 {
     struct rusage usage;
-    int status = serve_await_end(child, &usage);
-    sweep_descendants();
+    int reaped = 0, status = await_end(child, &usage, &reaped);
+    serve_sweep();
+    if (reaped)
+        serve_page->forked = 1;
     serve_reply(request->seq, status, serve_page->exec_errno, cpu_micros(&usage));
 }
 

@@ -26,6 +26,9 @@ void serve_reply(uint64_t seq, int status, int exec_errno, uint64_t cpu_us);
 /* The same where the pipe may be closed although ddfuzz lives. 0: it is. */
 int serve_try_reply(uint64_t seq, int status, int exec_errno, uint64_t cpu_us);
 
+/* Kills what a run has left behind; that there was something stands in the page. */
+void serve_sweep(void);
+
 /* Waits for the end of a child, as wait4 does; stops are passed over. */
 int serve_await_end(pid_t child, struct rusage *usage);
 

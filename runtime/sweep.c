@@ -85,24 +85,30 @@ static pid_t number_from(const char *text)
     return *text ? 0 : number;
 }
 
-/* The parent of a process, or 0. */
-static pid_t parent_of(pid_t pid)
+char *sweep_read_stat(pid_t pid, char *buffer, size_t size)
 {
-    char path[64], stat[512];
+    char path[64];
     append(append_number(append(path, "/proc/"), pid), "/stat");
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return 0;
-    ssize_t got = read(fd, stat, sizeof stat - 1);
+        return NULL;
+    ssize_t got = read(fd, buffer, size - 1);
     close(fd);
     if (got <= 0)
-        return 0;
-    stat[got] = 0;
+        return NULL;
+    buffer[got] = 0;
     /* "PID (NAME) STATE PARENT ...", and the name may hold anything, brackets too. */
-    char *at = strrchr(stat, ')');
-    if (!at || strlen(at) < 5)
+    char *at = strrchr(buffer, ')');
+    return at && strlen(at) >= 5 ? at + 4 : NULL;
+}
+
+/* The parent of a process, or 0. */
+static pid_t parent_of(pid_t pid)
+{
+    char stat[512];
+    char *at = sweep_read_stat(pid, stat, sizeof stat);
+    if (!at)
         return 0;
-    at += 4;
     at[strspn(at, "0123456789")] = 0;
     return number_from(at);
 }
@@ -209,18 +215,21 @@ static void stop_and_kill(void)
     signal_descendants(SIGKILL);
 }
 
-void sweep_descendants(void)
+int sweep_descendants(void)
 {
+    int found = 0;
     for (int sweep = 0; sweep < MOST_SWEEPS;) {
         pid_t pid = waitpid(-1, NULL, WNOHANG);
         if (pid < 0)
-            return; /* no children left: the usual case costs this one call */
+            break; /* no children left: the usual case costs this one call */
+        found = 1;
         if (pid > 0)
             continue;
         stop_and_kill();
         poll(NULL, 0, 1);
         sweep++;
     }
+    return found;
 }
 
 /* Whether `pid` is our only child; 0 where the system does not tell. */

@@ -2,11 +2,16 @@
 #ifndef DDFUZZ_SWEEP_H
 #define DDFUZZ_SWEEP_H
 
+#include <stddef.h>
 #include <sys/types.h>
 
 /* Kills and reaps all descendants: the caller must be a child subreaper. Gives up on processes
- * that do not die of SIGKILL (a dead file system holds them), so that nobody waits for ever. */
-void sweep_descendants(void);
+ * that do not die of SIGKILL (a dead file system holds them), so that nobody waits for ever.
+ * Whether there were any. */
+int sweep_descendants(void);
+
+/* Reads /proc/PID/stat, without the heap; gives its fields from the fourth on, or NULL. */
+char *sweep_read_stat(pid_t pid, char *buffer, size_t size);
 
 /* The same, but the child `spared` lives on. 0: it does not, it had to go with the others. */
 int sweep_all_but(pid_t spared);

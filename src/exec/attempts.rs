@@ -9,7 +9,7 @@ use super::server::{Answer, Broken};
 use super::{Ended, ExecError};
 
 /// Servers are replaced after so many runs, so that what they leak stays bounded.
-pub(super) const RUNS_PER_SERVER: u64 = 100_000;
+pub(super) const RUNS_PER_SERVER: u64 = 20_000;
 /// How many servers in turn a run is asked of: the first may have been killed by somebody else.
 const MOST_RUNS: u32 = 3;
 /// How many of them may not even come up. The program is known to start: an executor has started
@@ -93,6 +93,7 @@ fn give_up(path: PathBuf, failure: Failure) -> Result<Answer, ExecError> {
         number: 0,
         ended,
         cpu: Duration::ZERO,
+        forked: false,
     })
 }
 

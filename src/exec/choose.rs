@@ -1,6 +1,7 @@
 //! Picks the way of execution, and says why.
 
 use super::served::Served;
+use super::tree::Tree;
 use super::{ExecError, Executor, Program, Target, Way};
 use super::{command, elf, find_program, forkserver, harness, inject};
 
@@ -32,9 +33,9 @@ pub fn start(
 ) -> Result<Started, ExecError> {
     let fresh = freshness == Freshness::Fresh;
     match way {
-        Some(Way::Command) => started(command::start(target), "asked for"),
-        Some(Way::Inject) => started(inject::start(target), "asked for"),
-        Some(Way::Harness) => started(harness::start(target, fresh), "asked for"),
+        Some(Way::Command) => by_main(command::start(target), target, "asked for"),
+        Some(Way::Inject) => by_main(inject::start(target), target, "asked for"),
+        Some(Way::Harness) => by_entry(harness::start(target, fresh), "asked for"),
         Some(Way::Forkserver) => by_own_server(target, freshness, "asked for"),
         Some(Way::Mock) => Err(ExecError::WayUnfit {
             way: Way::Mock.name(),
@@ -53,7 +54,7 @@ fn by_choice(target: &Target, freshness: Freshness) -> Result<Started, ExecError
             Err(ExecError::WayUnfit { why, .. }) => {
                 but = format!("its entry function cannot be called: {why}; ");
             }
-            other => return started(other, &why),
+            other => return by_entry(other, &why),
         },
         Wanted::Lost => {
             but = "a libFuzzer binary without symbols (stripped?): its entry function is not \
@@ -73,9 +74,9 @@ fn by_choice(target: &Target, freshness: Freshness) -> Result<Started, ExecError
     match inject::start(target) {
         Err(ExecError::WayUnfit { why, .. }) => {
             let why = format!("{but}no fork server can be injected: {why}");
-            started(command::start(target), &why)
+            by_main(command::start(target), target, &why)
         }
-        other => started(other, &format!("{but}a dynamically linked program")),
+        other => by_main(other, target, &format!("{but}a dynamically linked program")),
     }
 }
 
@@ -91,7 +92,20 @@ fn by_own_server(target: &Target, freshness: Freshness, why: &str) -> Result<Sta
     })
 }
 
-fn started(executor: Result<Served, ExecError>, why: &str) -> Result<Started, ExecError> {
+/// A `main` may start other processes.
+fn by_main(
+    executor: Result<Served, ExecError>,
+    target: &Target,
+    why: &str,
+) -> Result<Started, ExecError> {
+    executor.map(|executor| Started {
+        executor: Box::new(Tree::new(executor, target)),
+        why: why.to_owned(),
+    })
+}
+
+/// An entry function is called, and the program around it not run.
+fn by_entry(executor: Result<Served, ExecError>, why: &str) -> Result<Started, ExecError> {
     executor.map(|executor| Started {
         executor: Box::new(executor),
         why: why.to_owned(),

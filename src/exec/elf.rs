@@ -13,6 +13,21 @@ const SHADOWED: [&str; 4] = ["__asan_init", "__hwasan_init", "__msan_init", "__t
 /// UndefinedBehaviorSanitizer has no such memory.
 const UNSHADOWED: &str = "__ubsan_handle_";
 
+/// Functions of the C library that start processes.
+const FORKING: [&str; 11] = [
+    "_Fork",
+    "clone",
+    "daemon",
+    "fork",
+    "forkpty",
+    "popen",
+    "posix_spawn",
+    "posix_spawnp",
+    "system",
+    "vfork",
+    "wordexp",
+];
+
 /// What AFL++'s runtime defines (`instrumentation/afl-compiler-rt.o.c`).
 const AFL: [&str; 2] = ["__afl_area_ptr", "__afl_manual_init"];
 
@@ -25,6 +40,8 @@ pub(crate) struct Facts {
     pub(crate) entry: Option<Entry>,
     /// It is started by the C library's `__libc_start_main`, which the runtime takes the place of.
     pub(crate) starts_by_libc: bool,
+    /// It may start other programs or processes, by what it asks of libraries or is linked with.
+    pub(crate) may_fork: bool,
     /// It has AFL++'s instrumentation, and so a fork server of its own.
     pub(crate) afl: bool,
     /// Its `main` is libFuzzer's.
@@ -59,6 +76,7 @@ pub(crate) fn facts(path: &Path) -> Option<Facts> {
     let mut facts = Facts {
         interpreter,
         entry: None,
+        may_fork: false,
         afl: false,
         is_fuzzer: false,
         starts_by_libc: false,
@@ -71,6 +89,9 @@ pub(crate) fn facts(path: &Path) -> Option<Facts> {
             // In the table that strip removes, the name carries its version.
             Ok(name) if name.split('@').next() == Some("__libc_start_main") => {
                 facts.starts_by_libc = true;
+            }
+            Ok(name) if FORKING.contains(&name.split('@').next().unwrap_or(name)) => {
+                facts.may_fork = true;
             }
             Ok(name) if AFL.contains(&name) && symbol.address() != 0 => facts.afl = true,
             Ok(name) if SHADOWED.contains(&name) => {

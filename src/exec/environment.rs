@@ -80,6 +80,16 @@ pub(crate) fn compose(
         .collect()
 }
 
+/// The variable PATH of a target's processes.
+pub(crate) fn path(extra: &[(OsString, OsString)], only: bool) -> Option<OsString> {
+    let set = extra.iter().rev().find(|(name, _)| name == "PATH");
+    match set {
+        Some((_, value)) => Some(value.clone()),
+        None if only => None,
+        None => std::env::var_os("PATH"),
+    }
+}
+
 /// Behind the user's own, so that of an option given twice ours holds.
 fn add_sanitizer_options(all: &mut Variables) {
     for name in SANITIZERS {

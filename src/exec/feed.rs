@@ -37,6 +37,15 @@ impl Feed {
         }
     }
 
+    /// Lets go of the files, which somebody may still hold open, for new ones.
+    pub(crate) fn renew(&mut self) -> io::Result<()> {
+        match self {
+            Feed::One { input, .. } => input.renew()?,
+            Feed::Many(many) => *many = Inputs::create()?,
+        }
+        Ok(())
+    }
+
     /// What the server is born with.
     pub(crate) fn file(&self) -> &File {
         match self {

@@ -8,7 +8,8 @@ use super::{ExecError, Target, Way};
 
 /// Starts `target` with the injected runtime.
 pub(crate) fn start(target: &Target) -> Result<Served, ExecError> {
-    let place = Place::prepare(target, Way::Inject)?;
+    let mut place = Place::prepare(target, Way::Inject)?;
+    place.see_through_script(target);
     if let Some(why) = unfit(&place) {
         return Err(ExecError::WayUnfit {
             way: Way::Inject.name(),
@@ -29,7 +30,7 @@ pub(crate) fn start(target: &Target) -> Result<Served, ExecError> {
 pub(crate) fn unfit(place: &Place) -> Option<&'static str> {
     use std::os::unix::fs::PermissionsExt;
     let Some(facts) = &place.facts else {
-        return Some("it is not an ELF program of this machine (a script?)");
+        return Some("it is not an ELF program of this machine, nor a script that one runs");
     };
     let Some(interpreter) = &facts.interpreter else {
         return Some("it is statically linked");

@@ -73,6 +73,18 @@ impl Input {
         Ok(())
     }
 
+    /// Lets go of the files, which somebody may still hold open, for new ones.
+    pub(crate) fn renew(&mut self) -> io::Result<()> {
+        *self = match self.path.take() {
+            None => Input::on_stdin()?,
+            Some(path) => {
+                scratch::remove(&path);
+                Input::in_file(&path)?
+            }
+        };
+        Ok(())
+    }
+
     /// The last run may have changed the input: one that runs as root can, whatever its mode.
     pub(crate) fn distrust(&mut self) -> io::Result<()> {
         self.length = self.writer.metadata()?.len();
@@ -164,6 +176,23 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), b"four");
         drop(input);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn who_holds_a_renewed_input_sees_nothing_of_the_next_one() {
+        let private = PrivateDir::get().unwrap();
+        let path = private.fresh("test");
+        for mut input in [Input::on_stdin().unwrap(), Input::in_file(&path).unwrap()] {
+            input.write(b"first").unwrap();
+            let held = match input.path {
+                Some(_) => File::open(&path).unwrap(),
+                None => input.stdin.try_clone().unwrap(),
+            };
+            input.renew().unwrap();
+            input.write(b"another").unwrap();
+            assert_eq!(std::io::read_to_string(held).unwrap(), "first");
+            assert_eq!(input.length, 7);
+        }
     }
 
     #[test]

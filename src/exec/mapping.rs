@@ -5,7 +5,7 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicI32, AtomicU64};
 
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
@@ -36,6 +36,13 @@ impl Mapping {
         // SAFETY: within the mapping, as was just asserted, and aligned, for a mapping begins at
         // a page.
         unsafe { &*self.at.as_ptr().cast::<AtomicU64>().add(number) }
+    }
+
+    /// The 32-bit word of this number.
+    pub(crate) fn half(&self, number: usize) -> &AtomicI32 {
+        assert!(number < self.size.get() / 4, "beyond the mapping");
+        // SAFETY: as for whole words.
+        unsafe { &*self.at.as_ptr().cast::<AtomicI32>().add(number) }
     }
 
     /// Writes `bytes` at `offset`.

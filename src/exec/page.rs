@@ -87,6 +87,20 @@ impl Page {
         self.header.word(0).load(Ordering::Acquire)
     }
 
+    /// Whether the last run had descendants.
+    pub(crate) fn forked(&self) -> bool {
+        self.header.half(5).load(Ordering::Acquire) != 0
+    }
+
+    /// Of what signal a descendant died whose end the target has taken; `None` where nobody
+    /// knows of one.
+    pub(crate) fn crashed(&self) -> Option<i32> {
+        let signal = self.header.half(6).load(Ordering::Acquire);
+        super::Ended::Signal(signal)
+            .is_crash(None)
+            .then_some(signal)
+    }
+
     /// Says where in the file of inputs those of the next request stand: offsets and lengths.
     pub(crate) fn put_inputs(&self, places: &[(u64, u64)]) -> io::Result<()> {
         let mut bytes = Vec::with_capacity(places.len() * ENTRY);

@@ -10,13 +10,17 @@ use super::input::Input;
 use super::launch::{Inject, Launch, Role};
 use super::private_dir::PrivateDir;
 use super::scratch::Scratch;
-use super::{ExecError, Target, Way, elf, identity, resolve};
+use super::{ExecError, Target, Way, elf, environment, identity, resolve, script};
 
 /// A target with its program found, and its directory and input in place.
 pub(crate) struct Place {
     pub(crate) program: PathBuf,
     /// `None` where the program is not an ELF file of this machine.
     pub(crate) facts: Option<elf::Facts>,
+    /// It has a sanitizer, or may start something that has one; and one of those that need
+    /// terabytes of address space.
+    sanitized: bool,
+    shadowed: bool,
     pub(crate) input: Input,
     pub(crate) scratch: Scratch,
     private: Arc<PrivateDir>,
@@ -67,6 +71,9 @@ impl Place {
         let scratch = Scratch::create(&private.fresh("scratch"), identity).map_err(failed)?;
         let (input, argv) = args.in_place(&program, &private).map_err(failed)?;
         Ok(Place {
+            // What a script starts cannot be known.
+            sanitized: facts.as_ref().is_none_or(|facts| facts.sanitized),
+            shadowed: facts.as_ref().is_none_or(|facts| facts.shadowed),
             facts,
             program,
             input,
@@ -75,6 +82,18 @@ impl Place {
             identity,
             argv,
         })
+    }
+
+    /// In the place of a script, what runs it; nothing changes where that is not understood.
+    pub(crate) fn see_through_script(&mut self, target: &Target) {
+        let path = environment::path(&target.env, target.env_only);
+        if self.facts.is_none()
+            && let Some(found) = script::interpreter(&self.program, &self.argv, path.as_deref())
+        {
+            self.facts = elf::facts(&found.program);
+            self.program = found.program;
+            self.argv = found.argv;
+        }
     }
 
     /// The variables that are set: those of `target`, behind what makes a panic of a harness cheap
@@ -99,9 +118,8 @@ impl Place {
             inject,
             observed: None,
             program: self.program.clone(),
-            // What a script starts cannot be known.
-            sanitized: self.facts.as_ref().is_none_or(|facts| facts.sanitized),
-            shadowed: self.facts.as_ref().is_none_or(|facts| facts.shadowed),
+            sanitized: self.sanitized,
+            shadowed: self.shadowed,
             argv: self.argv.clone(),
             env: self.env(target),
             env_only: target.env_only,

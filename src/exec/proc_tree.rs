@@ -32,6 +32,12 @@ pub(crate) fn usage_below(root: Pid) -> Usage {
     total
 }
 
+/// CPU time of `root` and of all that descend from it, with that of reaped children.
+pub(crate) fn tree_cpu(root: Pid) -> Duration {
+    let own = stat(root).and_then(|stat| stat.usage()).unwrap_or_default();
+    own.cpu + usage_below(root).cpu
+}
+
 /// Resident memory of all that descend from `root`, in bytes, each page counted once among those
 /// that share it; `None` where the system does not tell.
 pub(crate) fn shared_memory_below(root: Pid) -> Option<u64> {
@@ -100,6 +106,11 @@ pub(crate) fn descends(pid: Pid, ancestor: Pid) -> bool {
         }
     }
     false
+}
+
+/// Whether `pid` has not ended: the kernel refuses to trace who has as it refuses who may not.
+pub(crate) fn lives(pid: Pid) -> bool {
+    stat(pid).is_some_and(|stat| !stat.has_ended())
 }
 
 fn descendants(root: Pid) -> Vec<Pid> {
@@ -172,6 +183,11 @@ impl Stat {
         rest.split_whitespace().next()
     }
 
+    fn has_ended(&self) -> bool {
+        self.state()
+            .is_none_or(|state| state.starts_with(['Z', 'X']))
+    }
+
     fn parent(&self) -> Option<Pid> {
         Some(Pid::from_raw(i32::try_from(self.field(4)?).ok()?))
     }
@@ -237,11 +253,13 @@ mod tests {
         let scanned = scanned_children(Pid::this());
         let below = descends(pid, Pid::this());
         let found = descendants(Pid::this());
+        let alive = lives(pid);
         let shared = shared_memory_below(Pid::this());
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(listed.is_none_or(|listed| listed.contains(&pid)));
         assert!(scanned.contains(&pid));
+        assert!(alive && !lives(pid));
         assert!(below && found.contains(&pid));
         assert!(shared.is_none_or(|shared| shared > 0));
     }

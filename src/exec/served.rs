@@ -26,6 +26,10 @@ pub(crate) struct Served {
     runs: u64,
     way: Way,
     shape: Shape,
+    /// By its file, the program may start others.
+    may_fork: bool,
+    /// The last run had descendants.
+    forked: bool,
     limits: Limits,
     launch: Launch,
     feed: Feed,
@@ -74,6 +78,9 @@ impl Served {
             runs: 0,
             way,
             shape,
+            // What a script does cannot be known.
+            may_fork: place.facts.is_none_or(|facts| facts.may_fork),
+            forked: false,
             limits: target.limits,
             launch,
             feed,
@@ -82,6 +89,16 @@ impl Served {
         };
         served.server()?;
         Ok(served)
+    }
+
+    /// Whether the program may start others, by what its file says.
+    pub(crate) fn may_fork(&self) -> bool {
+        self.may_fork
+    }
+
+    /// Whether the last run had descendants, as far as the server could see.
+    pub(crate) fn forked(&self) -> bool {
+        self.forked
     }
 
     /// One process serves many runs.
@@ -131,7 +148,19 @@ impl Served {
             cpu: answer.cpu,
             read: self.feed.read_so_far(),
         });
+        if matches!(answer.ended, Ended::Timeout | Ended::OutOfMemory) {
+            self.renew_feed()?;
+        }
         Ok(runs)
+    }
+
+    /// What could not be killed at once may still hold the input.
+    fn renew_feed(&mut self) -> Result<(), ExecError> {
+        self.server = None;
+        self.feed.renew().map_err(|source| ExecError::System {
+            what: "making a new input".to_owned(),
+            source,
+        })
     }
 }
 
@@ -211,7 +240,9 @@ impl Executor for Served {
         if inputs.is_empty() {
             return Ok(Vec::new());
         }
+        self.forked = false;
         let answer = attempts::ask(self, inputs)?;
+        self.forked = answer.forked;
         let runs = self.finish(answer)?;
         if self.is_loop() {
             let lives = matches!(answer.ended, Ended::Exit(_));

@@ -55,6 +55,8 @@ pub(crate) struct Answer {
     pub(crate) number: usize,
     pub(crate) ended: Ended,
     pub(crate) cpu: Duration,
+    /// Whether the run had descendants.
+    pub(crate) forked: bool,
 }
 
 impl Server {
@@ -126,7 +128,8 @@ impl Server {
             };
             return Ok(Answer {
                 number,
-                ended,
+                ended: self.page.crashed().map_or(ended, Ended::Signal),
+                forked: self.page.forked(),
                 cpu: Duration::from_micros(reply.cpu_us),
             });
         }
@@ -142,6 +145,7 @@ impl Server {
             number,
             ended: Ended::from_wait_status(status),
             cpu: Duration::ZERO,
+            forked: false,
         })
     }
 

@@ -16,7 +16,7 @@ use super::protocol::flag;
 use super::scratch::{Cleaned, Scratch};
 use super::server::{Broken, Server};
 use super::stderr::Stderr;
-use super::{Ended, ExecError, Limits, Run, Target, Way, harness};
+use super::{Ended, ExecError, Limits, Run, Target, TimeLimit, Way, harness};
 
 /// How many servers in turn are asked for a child.
 const TRIES: u32 = 2;
@@ -102,6 +102,12 @@ impl Traceable {
     /// Limits on each run.
     pub fn limits(&self) -> Limits {
         self.lock().limits
+    }
+
+    /// Limits the time of all runs from here on.
+    pub(crate) fn limit_time(&self, time: TimeLimit) {
+        let mut inner = self.lock();
+        inner.limits = time.within(inner.limits);
     }
 
     /// The exit status that counts as a crash.

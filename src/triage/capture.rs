@@ -1,12 +1,18 @@
-//! Follows one process under ptrace from its `execve` to its end.
+//! Follows one process, and all that descends from it, under ptrace from its `execve` to the end of
+//! all of them.
 //!
 //! The thread that traces has no children of its own, so that a wait for "any child of this
-//! thread" (`__WNOTHREAD`) gives exactly what it traces: the process and its threads, without
+//! thread" (`__WNOTHREAD`) gives exactly what it traces: the processes and their threads, without
 //! polling and without what other tracers in this program wait for.
+
+use std::collections::HashMap;
+
+use nix::errno::Errno;
 
 use nix::sys::ptrace::{self, Options};
 use nix::unistd::Pid;
 
+use super::family::Family;
 use super::modules::ModuleCache;
 use super::reading::{Cause, SI_KERNEL, read};
 use super::snapshot::{Event, Snapshot};
@@ -15,9 +21,9 @@ use crate::exec::Ended;
 /// A process that was followed to its end.
 #[derive(Debug)]
 pub(crate) struct Trace {
-    /// How it ended.
+    /// How it ended; by the first crash, where it or a descendant crashed.
     pub ended: Ended,
-    /// What was read off it when the cause of its death stopped it.
+    /// What was read off the process that ended so when the cause of its death stopped it.
     pub snapshot: Option<Box<Snapshot>>,
 }
 
@@ -30,7 +36,13 @@ pub(crate) struct Tracer<'a> {
     crash_exit: Option<i32>,
     cache: &'a mut ModuleCache,
     taken: u32,
-    last: Option<(Pid, Snapshot)>,
+    /// Whether the process has come to its own program.
+    executed: bool,
+    family: Family,
+    /// By process: the thread that was read last, and what was read.
+    last: HashMap<Pid, (Pid, Snapshot)>,
+    /// The first process to die of a crash, and its signal.
+    crash: Option<(Pid, i32)>,
 }
 
 impl<'a> Tracer<'a> {
@@ -43,8 +55,11 @@ impl<'a> Tracer<'a> {
         crash_exit: Option<i32>,
         cache: &'a mut ModuleCache,
     ) -> nix::Result<Tracer<'a>> {
-        let mut options =
-            Options::PTRACE_O_EXITKILL | Options::PTRACE_O_TRACECLONE | Options::PTRACE_O_TRACEEXEC;
+        let mut options = Options::PTRACE_O_EXITKILL
+            | Options::PTRACE_O_TRACEFORK
+            | Options::PTRACE_O_TRACEVFORK
+            | Options::PTRACE_O_TRACECLONE
+            | Options::PTRACE_O_TRACEEXEC;
         if crash_exit.is_some() {
             options |= Options::PTRACE_O_TRACEEXIT;
         }
@@ -54,33 +69,67 @@ impl<'a> Tracer<'a> {
             crash_exit,
             cache,
             taken: 0,
-            last: None,
+            executed: false,
+            family: Family::default(),
+            last: HashMap::new(),
+            crash: None,
         })
     }
 
-    /// Lets the process run, with every signal delivered, to its end.
+    /// Lets the process and its descendants run, with every signal delivered, until none of them
+    /// is left. What the process leaves behind, its server kills.
     ///
     /// # Errors
     /// When the process cannot be waited for.
     pub(crate) fn follow(mut self) -> nix::Result<Trace> {
+        let mut main = None;
         loop {
-            let (tid, status) = wait()?;
-            if libc::WIFSTOPPED(status) {
-                self.stopped(tid, status);
-            } else if tid == self.pid {
-                let ended = Ended::from_wait_status(status);
-                let snapshot = self.last.map(|(_, snapshot)| Box::new(snapshot));
-                return Ok(Trace { ended, snapshot });
+            match (wait(), main) {
+                (Ok((tid, status)), _) if libc::WIFSTOPPED(status) => self.stopped(tid, status),
+                (Ok((tid, status)), _) => {
+                    let ended = Ended::from_wait_status(status);
+                    self.bury(tid, ended);
+                    if tid == self.pid {
+                        main = Some(ended);
+                    }
+                }
+                (Err(Errno::ECHILD), Some(ended)) => return Ok(self.into_trace(ended)),
+                (Err(error), _) => return Err(error),
             }
+        }
+    }
+
+    fn bury(&mut self, tid: Pid, ended: Ended) {
+        let process = self.family.bury(tid);
+        match ended {
+            // All threads of a process die of the signal of one.
+            Ended::Signal(signal) if ended.is_crash(None) => {
+                self.crash.get_or_insert((process, signal));
+            }
+            _ if tid == process && tid != self.pid => drop(self.last.remove(&tid)),
+            _ => {}
+        }
+    }
+
+    fn into_trace(mut self, ended: Ended) -> Trace {
+        let (process, ended) = match self.crash {
+            Some((process, signal)) => (process, Ended::Signal(signal)),
+            None => (self.pid, ended),
+        };
+        let last = self.last.remove(&process);
+        Trace {
+            ended,
+            snapshot: last.map(|(_, snapshot)| Box::new(snapshot)),
         }
     }
 
     fn stopped(&mut self, tid: Pid, status: i32) {
         let signal = libc::WSTOPSIG(status);
+        let process = self.family.process(tid);
         match status >> 16 {
             0 => {
                 if Ended::Signal(signal).is_crash(None) {
-                    self.about_to_deliver(tid, signal);
+                    self.about_to_deliver(process, tid, signal);
                 }
                 resume(libc::PTRACE_CONT, tid, signal);
             }
@@ -88,15 +137,31 @@ impl<'a> Tracer<'a> {
                 // The target stopped itself: it stays so until it is continued or killed.
                 resume(libc::PTRACE_LISTEN, tid, 0);
             }
+            libc::PTRACE_EVENT_EXEC => {
+                self.executed(process);
+                resume(libc::PTRACE_CONT, tid, 0);
+            }
             libc::PTRACE_EVENT_EXIT => {
-                self.about_to_exit(tid);
+                // What is a crash by its status is one of the program that was asked for.
+                if process == self.pid {
+                    self.about_to_exit(tid);
+                }
                 resume(libc::PTRACE_CONT, tid, 0);
             }
             _ => resume(libc::PTRACE_CONT, tid, 0),
         }
     }
 
-    fn about_to_deliver(&mut self, tid: Pid, number: i32) {
+    /// What was read of the program before does not explain an end of this one.
+    fn executed(&mut self, process: Pid) {
+        self.last.remove(&process);
+        if process == self.pid && !self.executed {
+            self.executed = true;
+            self.cache.know_target(process);
+        }
+    }
+
+    fn about_to_deliver(&mut self, process: Pid, tid: Pid, number: i32) {
         if self.taken >= FREE_SNAPSHOTS && handles(tid, number) {
             return;
         }
@@ -107,16 +172,16 @@ impl<'a> Tracer<'a> {
             address,
         };
         let snapshot = read(tid, cause, self.cache);
-        if !self.is_aftermath(tid, &snapshot) {
-            self.last = Some((tid, snapshot));
+        if !self.is_aftermath(process, tid, &snapshot) {
+            self.last.insert(process, (tid, snapshot));
         }
     }
 
     /// Whether a stop only follows from the one before: the target's own handler runs for that
     /// one and raises, aborts or crashes; or the handler has raised it again and returned; or the
     /// kernel could not deliver that one (the stack is used up) and kills without saying where.
-    fn is_aftermath(&self, tid: Pid, later: &Snapshot) -> bool {
-        let Some((thread, earlier)) = &self.last else {
+    fn is_aftermath(&self, process: Pid, tid: Pid, later: &Snapshot) -> bool {
+        let Some((thread, earlier)) = self.last.get(&process) else {
             return false;
         };
         let in_handler = later.interrupted.contains(&earlier.registers.pc);
@@ -140,7 +205,7 @@ impl<'a> Tracer<'a> {
         };
         // Of several threads the one that called exit is the first to come here.
         if matches!(
-            &self.last,
+            self.last.get(&self.pid),
             Some((
                 _,
                 Snapshot {
@@ -152,16 +217,17 @@ impl<'a> Tracer<'a> {
             return;
         }
         let mut snapshot = read(tid, cause, self.cache);
-        if let Some((_, earlier)) = self.last.take_if(|(thread, earlier)| {
-            *thread == tid && snapshot.interrupted.contains(&earlier.registers.pc)
-        }) {
+        if let Some((thread, earlier)) = self.last.remove(&self.pid)
+            && thread == tid
+            && snapshot.interrupted.contains(&earlier.registers.pc)
+        {
             // A handler of the target exits: what it handles is the place that matters.
             snapshot = Snapshot {
                 event: cause.event,
                 ..earlier
             };
         }
-        self.last = Some((tid, snapshot));
+        self.last.insert(self.pid, (tid, snapshot));
     }
 }
 

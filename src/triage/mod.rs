@@ -14,6 +14,7 @@ pub mod class;
 mod crash;
 mod details;
 mod exported;
+mod family;
 pub mod fault;
 pub mod fold;
 mod frame;

@@ -33,8 +33,10 @@ pub(crate) struct Region {
     pub range: Range<u64>,
     /// What is added to the file's addresses.
     pub bias: u64,
-    /// Base name of the mapping; `exe` for the main executable.
+    /// Base name of the mapping; `exe` for the target's own executable.
     pub name: Arc<str>,
+    /// Whether it is the executable of its process.
+    pub main: bool,
     /// Whether the whole module is the runtime's.
     pub runtime: bool,
     /// Where the file can be read.
@@ -51,10 +53,26 @@ impl Region {
     }
 }
 
+/// The executable of a process.
+struct Main {
+    /// The path of its mapping.
+    path: Option<PathBuf>,
+    /// Whether it is the target's own.
+    own: bool,
+}
+
+impl Main {
+    fn is_at(&self, mapping: &Mapping) -> bool {
+        self.path.as_ref() == Some(&mapping.path)
+    }
+}
+
 /// The code of one process: where which module is mapped, and what unwinds it.
 pub(crate) struct Layout {
     regions: Vec<Region>,
     fingerprint: Vec<(Mapping, Option<Identity>)>,
+    /// Whether the process executes the target's own executable.
+    own: bool,
     /// Unwinds through these modules.
     pub unwinder: Unwinder,
 }
@@ -81,6 +99,8 @@ pub(crate) struct ModuleCache {
     modules: HashMap<Identity, Arc<Module>>,
     vdso: Option<Arc<Module>>,
     layout: Option<Layout>,
+    /// Device and inode of the target's own executable.
+    target: Option<(u64, u64)>,
     dropped: Vec<String>,
 }
 
@@ -91,25 +111,36 @@ impl ModuleCache {
             modules: HashMap::new(),
             vdso: None,
             layout: None,
+            target: None,
             dropped,
         }
     }
 
+    /// Takes what the process executes now for the target's own executable. Any other that one of
+    /// its processes may execute keeps its name, so that their offsets are never taken for those
+    /// of one program.
+    pub(crate) fn know_target(&mut self, process: Pid) {
+        self.target = executable(process);
+    }
+
     /// The layout of the process to which the stopped thread `tid` belongs.
     pub(crate) fn layout(&mut self, tid: Pid, maps: &Maps, memory: &mut dyn Memory) -> &mut Layout {
-        let main = main_mapping(tid, maps);
+        let main = Main {
+            path: main_mapping(tid, maps),
+            own: self.target.is_none() || executable(tid) == self.target,
+        };
         let fingerprint: Vec<(Mapping, Option<Identity>)> = maps
             .iter()
             .filter(|mapping| mapping.executable && (mapping.is_file() || is_vdso(mapping)))
             .map(|mapping| {
-                let is_main = main.as_ref() == Some(&mapping.path);
+                let is_main = main.is_at(mapping);
                 let identity = identify(tid, mapping, is_main).map(|(identity, _)| identity);
                 (mapping.clone(), identity)
             })
             .collect();
         let layout = match self.layout.take() {
-            Some(layout) if layout.fingerprint == fingerprint => layout,
-            _ => self.build(tid, fingerprint, main.as_deref(), memory),
+            Some(layout) if layout.fingerprint == fingerprint && layout.own == main.own => layout,
+            _ => self.build(tid, fingerprint, &main, memory),
         };
         self.layout.insert(layout)
     }
@@ -118,7 +149,7 @@ impl ModuleCache {
         &mut self,
         tid: Pid,
         fingerprint: Vec<(Mapping, Option<Identity>)>,
-        main: Option<&Path>,
+        main: &Main,
         memory: &mut dyn Memory,
     ) -> Layout {
         let regions: Vec<Region> = fingerprint
@@ -129,6 +160,7 @@ impl ModuleCache {
         Layout {
             regions,
             fingerprint,
+            own: main.own,
             unwinder,
         }
     }
@@ -137,10 +169,10 @@ impl ModuleCache {
         &mut self,
         tid: Pid,
         mapping: &Mapping,
-        main: Option<&Path>,
+        main: &Main,
         memory: &mut dyn Memory,
     ) -> Region {
-        let is_main = main == Some(&mapping.path);
+        let is_main = main.is_at(mapping);
         let base_name = mapping.base_name();
         let runtime = !is_main && is_runtime_module(&base_name);
         let (module, path) = if is_vdso(mapping) {
@@ -151,11 +183,12 @@ impl ModuleCache {
         Region {
             range: mapping.start..mapping.end,
             bias: module.bias(mapping.start, mapping.offset),
-            name: if is_main {
+            name: if is_main && main.own {
                 "exe".into()
             } else {
                 base_name.into()
             },
+            main: is_main,
             runtime,
             path: path.map(Arc::from),
             module,
@@ -208,6 +241,12 @@ fn parse(path: &Path, identity: &Identity, dropped: &[String]) -> Option<Module>
     }
     let file = File::open(path).ok()?;
     Module::parse(&ReadCache::new(file), identity.runtime, dropped)
+}
+
+/// Device and inode of what a process executes.
+fn executable(process: Pid) -> Option<(u64, u64)> {
+    let facts = std::fs::metadata(format!("/proc/{process}/exe")).ok()?;
+    Some((facts.dev(), facts.ino()))
 }
 
 fn is_vdso(mapping: &Mapping) -> bool {

@@ -64,9 +64,10 @@ pub(crate) fn read(tid: Pid, cause: Cause, cache: &mut ModuleCache) -> Snapshot 
     }
     snapshot.fault = fault(cause, control, &registers, &snapshot.code, &maps);
     snapshot.abort_message = abort_message(cause.event, layout, &mut memory);
-    snapshot.opaque_runtime = layout.regions().iter().any(|region| {
-        &*region.name == "exe" && region.module.is_static && !region.module.has_symbols
-    });
+    snapshot.opaque_runtime = layout
+        .regions()
+        .iter()
+        .any(|region| region.main && region.module.is_static && !region.module.has_symbols);
     snapshot.registers = registers;
     snapshot.took = began.elapsed();
     snapshot

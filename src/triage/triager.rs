@@ -15,7 +15,7 @@ use super::snapshot::{Event, Snapshot};
 use super::tracee::{Start, Tracee};
 use super::watch::{Held, await_end};
 use super::{Class, Crash, Key};
-use crate::exec::{Ended, ExecError, Limits};
+use crate::exec::{Ended, ExecError, Limits, lives};
 
 /// How often an input is run before it counts as flaky.
 const TRIES: u32 = 3;
@@ -226,7 +226,8 @@ impl Triager {
                         took,
                     });
                 }
-                None => self.refused = true,
+                // Of a process that somebody has killed meanwhile, the refusal says nothing.
+                None => self.refused = lives(tracee.pid()),
             }
         }
         let untraced = self.start.run_untraced(input, aslr)?;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use nix::time::ClockId;
 use nix::unistd::Pid;
 
-use crate::exec::{Limits, Starved};
+use crate::exec::{Limits, Starved, tree_cpu};
 
 /// A process held by a descriptor: unlike its id it never comes to mean another one.
 pub(crate) struct Held {
@@ -70,8 +70,14 @@ pub(crate) fn await_end<T>(
     loop {
         let wall_left = limits.wall.saturating_sub(began.elapsed());
         // A quick end, which is the rule, is not looked at.
-        let wall_is_over = began.elapsed() > LOOKS.1 && starved.wall_is_over(limits.wall);
-        let cpu_left = limits.cpu.saturating_sub(process.cpu());
+        let looked_at = began.elapsed() > LOOKS.1;
+        let wall_is_over = looked_at && starved.wall_is_over(limits.wall);
+        let tree = if looked_at {
+            tree_cpu(process.pid)
+        } else {
+            Duration::ZERO
+        };
+        let cpu_left = limits.cpu.saturating_sub(process.cpu().max(tree));
         if !killed && (wall_is_over || cpu_left.is_zero()) {
             process.kill();
             killed = true;

@@ -96,6 +96,24 @@ fn a_program_that_never_comes_to_its_main_function_is_a_named_error_in_time() {
 }
 
 #[test]
+fn one_that_never_comes_there_is_run_by_command_which_says_why() {
+    let program = compile("constructor", &[]);
+    for (word, why) in [
+        ("is-silent", "did not start within"),
+        ("daemonizes", "ended before"),
+        ("dies", "ended before"),
+    ] {
+        let mut started = start(&with(&program, word), None, Freshness::Shared).unwrap();
+        assert_eq!(started.executor.way(), Way::Command, "{word}");
+        assert!(started.why.contains(why), "{word}: {}", started.why);
+        if word == "dies" {
+            let ended = started.executor.run(b"").unwrap().ended;
+            assert_eq!(ended, Ended::Signal(libc::SIGABRT));
+        }
+    }
+}
+
+#[test]
 fn the_programs_own_answer_to_ended_children_is_kept() {
     let program = compile("constructor", &[]);
     for (word, status) in [

@@ -129,6 +129,33 @@ fn settled(count: usize) -> Vec<u32> {
     }
 }
 
+#[test]
+fn hundreds_of_traced_trees_leave_nothing_behind() {
+    let program = compile("family", &["-pthread"]);
+    let tests = ["endurance::trees_that_are_traced"];
+    let mut command = stage::command("traced trees", &tests, &program.path);
+    stage::play(&mut command);
+}
+
+#[test]
+fn trees_that_are_traced_grow_by_nothing() {
+    if !stage::plays("traced trees") {
+        return;
+    }
+    let family = Target::new(Program::Path(stage::given()));
+    for (way, input) in [
+        (Way::Inject, b"system\n".as_slice()),
+        (Way::Inject, b"leaves\n"),
+        (Way::Command, b"grandchild\n"),
+    ] {
+        let mut executor = start(&family, Some(way), Freshness::Shared)
+            .unwrap()
+            .executor;
+        runs_leave_nothing(&mut *executor, 300, input);
+    }
+    assert!(descendants().is_empty());
+}
+
 fn runs_leave_nothing(executor: &mut dyn Executor, runs: usize, input: &[u8]) {
     let mut run = |times: usize| {
         for _ in 0..times {

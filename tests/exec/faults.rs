@@ -65,12 +65,16 @@ fn cases() -> [(&'static [u8], Ended); 5] {
 }
 
 /// Runs while a thread kills. Gives how often an ending was another than the target's own.
-fn runs_under_fire(executor: &mut dyn Executor, seed: u64) -> usize {
+fn runs_under_fire(
+    executor: &mut dyn Executor,
+    seed: u64,
+    cases: &[(&'static [u8], Ended)],
+) -> usize {
     let done = AtomicBool::new(false);
     let mut killed = 0;
     std::thread::scope(|scope| {
         scope.spawn(|| kill_at_random(seed, &done));
-        for (input, expected) in cases().into_iter().cycle().take(300) {
+        for (input, expected) in cases.iter().copied().cycle().take(300) {
             let began = Instant::now();
             let ended = executor.run(input).map(|run| run.ended);
             assert!(began.elapsed() < MOST, "{:?}", began.elapsed());
@@ -86,8 +90,8 @@ fn runs_under_fire(executor: &mut dyn Executor, seed: u64) -> usize {
         }
         done.store(true, Ordering::Relaxed);
     });
-    for (input, expected) in cases() {
-        assert_eq!(executor.run(input).unwrap().ended, expected);
+    for (input, expected) in cases {
+        assert_eq!(executor.run(input).unwrap().ended, *expected);
     }
     killed
 }
@@ -119,7 +123,7 @@ fn under_fire_every_run_has_its_own_ending() {
     let mut executor = start(&target, Some(way), Freshness::Shared)
         .unwrap()
         .executor;
-    let killed = runs_under_fire(&mut *executor, 7);
+    let killed = runs_under_fire(&mut *executor, 7, &cases());
     assert!(killed < 150, "{killed} of 300 runs were killed");
     drop(executor);
     assert!(descendants().is_empty());
@@ -196,4 +200,61 @@ fn between_runs_any_process_may_die() {
         drop(executor);
         assert!(descendants().is_empty(), "{way}");
     }
+}
+
+#[test]
+fn whatever_is_killed_no_crash_of_a_descendant_is_missed() {
+    let program = compile("family", &["-pthread"]);
+    for scene in ["command tree under fire", "inject tree under fire"] {
+        let tests = ["faults::under_fire_every_tree"];
+        stage::play(&mut stage::command(scene, &tests, &program.path));
+        assert_eq!(running(&program.path), 0, "{scene}");
+    }
+}
+
+#[test]
+fn under_fire_every_tree_has_its_own_ending() {
+    let way = match () {
+        () if stage::plays("command tree under fire") => Way::Command,
+        () if stage::plays("inject tree under fire") => Way::Inject,
+        () => return,
+    };
+    let mut target = Target::new(Program::Path(stage_program()));
+    target.limits = Limits::with_cpu(Duration::from_millis(500));
+    let mut executor = start(&target, Some(way), Freshness::Shared)
+        .unwrap()
+        .executor;
+    // Each ends in a way that no killed descendant could change.
+    let cases: [(&[u8], Ended); 3] = [
+        (b"own\n", Ended::Signal(6)),
+        (b"nothing\n", Ended::Exit(1)),
+        (b"well\n", Ended::Exit(0)),
+    ];
+    let killed = runs_under_fire(&mut *executor, 13, &cases);
+    assert!(killed < 150, "{killed} of 300 runs were killed");
+    // A descendant that was killed before it could crash has died of that; so only what all runs
+    // together say is sure.
+    let done = AtomicBool::new(false);
+    let mut crashes = 0;
+    std::thread::scope(|scope| {
+        scope.spawn(|| kill_at_random(17, &done));
+        for word in ["fork\n", "exec\n", "system\n"].iter().cycle().take(150) {
+            let began = Instant::now();
+            let ended = executor.run(word.as_bytes()).map(|run| run.ended);
+            crashes += u32::from(matches!(ended, Ok(Ended::Signal(libc::SIGSEGV))));
+            let fine = ended.is_ok() && began.elapsed() < MOST;
+            if !fine {
+                done.store(true, Ordering::Relaxed);
+                panic!("{word:?}: {ended:?} after {:?}", began.elapsed());
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert!(crashes > 75, "{crashes} of 150");
+    for word in ["fork\n", "exec\n", "system\n"] {
+        let ended = executor.run(word.as_bytes()).unwrap().ended;
+        assert_eq!(ended, Ended::Signal(libc::SIGSEGV), "{word:?}");
+    }
+    drop(executor);
+    assert!(descendants().is_empty());
 }

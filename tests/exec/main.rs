@@ -4,6 +4,7 @@
 mod captured;
 mod conformance;
 mod constructors;
+mod descendants;
 mod endurance;
 mod faults;
 mod filters;
@@ -22,6 +23,7 @@ mod observe;
 mod observe_callbacks;
 mod odd_system;
 mod programs;
+mod scripts;
 mod stage;
 #[path = "../stream/mod.rs"]
 mod stream;

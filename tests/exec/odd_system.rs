@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use ddfuzz::exec::{Ended, Freshness, Way, start};
+use ddfuzz::exec::{Ended, Freshness, Program, Target, Way, start};
 
 use crate::programs::{compile, target};
 use crate::stage;
@@ -20,6 +20,46 @@ fn an_old_and_strict_kernel_is_good_enough() {
         .arg(std::env::current_exe().unwrap());
     stage::prepare(&mut command, "odd system", &["ways::"], &wrapper.path);
     stage::play(&mut command);
+}
+
+#[test]
+fn where_tracing_is_refused_the_targets_own_waits_tell() {
+    let wrapper = compile("odd_system", &[]);
+    let program = compile("family", &["-pthread"]);
+    let mut command = Command::new(&wrapper.path);
+    command
+        .arg(format!("{}:{}", libc::SYS_ptrace, libc::EPERM))
+        .arg("--")
+        .arg(std::env::current_exe().unwrap());
+    let tests = ["odd_system::without_tracing"];
+    stage::prepare(&mut command, "no tracing", &tests, &program.path);
+    stage::play(&mut command);
+}
+
+#[test]
+fn without_tracing_inject_sees_what_the_target_reaps() {
+    if !stage::plays("no tracing") {
+        return;
+    }
+    let target = Target::new(Program::Path(stage::given()));
+    for (way, seen) in [(Way::Command, false), (Way::Inject, true)] {
+        let mut executor = start(&target, Some(way), Freshness::Shared)
+            .unwrap()
+            .executor;
+        let mut ended = |word: &str| executor.run(format!("{word}\n").as_bytes()).unwrap().ended;
+        for word in ["fork", "exec", "grandchild", "thread", "spawn", "vfork"] {
+            let crash = Ended::Signal(libc::SIGSEGV);
+            let expected = if seen { crash } else { Ended::Exit(0) };
+            assert_eq!(ended(word), expected, "{word} by {way}");
+            assert_eq!(ended("well"), Ended::Exit(0), "{way}");
+        }
+        for word in ["wait", "wait3", "wait4", "waitid", "waitpid"] {
+            let crash = Ended::Signal(libc::SIGABRT);
+            let expected = if seen { crash } else { Ended::Exit(0) };
+            assert_eq!(ended(word), expected, "{word} by {way}");
+        }
+        assert_eq!(ended("stops"), Ended::Exit(6), "{way}");
+    }
 }
 
 #[test]

@@ -14,8 +14,10 @@ const SOURCES: &[(&str, &str)] = &[
     ("compares", include_str!("programs/compares.c")),
     ("constructor", include_str!("programs/constructor.c")),
     ("early_thread", include_str!("programs/early_thread.c")),
+    ("family", include_str!("programs/family.c")),
     ("fuzzer", include_str!("programs/fuzzer.c")),
     ("hostile", include_str!("programs/hostile.c")),
+    ("no_libc", include_str!("programs/no_libc.c")),
     ("odd_system", include_str!("programs/odd_system.c")),
     ("sweeper", include_str!("programs/sweeper.c")),
 ];

@@ -84,6 +84,36 @@ fn a_static_program_falls_back_to_command_and_says_why() {
 }
 
 #[test]
+fn what_is_not_started_by_glibc_falls_back_to_command_and_says_why() {
+    let bare = ["-nostdlib", "-nostartfiles", "-ffreestanding"];
+    let linker = "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1";
+    let cases: [(&str, &[&str], &str); 4] = [
+        ("hostile", &["-static-pie"], "statically linked"),
+        (
+            "no_libc",
+            &[&bare[..], &["-static"]].concat(),
+            "statically linked",
+        ),
+        ("no_libc", &bare, "not started by the C library"),
+        // Only its linker is asked for; there need be none of that name.
+        ("hostile", &[linker], "musl"),
+    ];
+    for (name, flags, why) in cases {
+        let program = compile(name, flags);
+        let mut started = start(&target(&program), None, Freshness::Shared).unwrap();
+        assert_eq!(started.executor.way(), Way::Command, "{name} {flags:?}");
+        assert!(started.why.contains(why), "{flags:?}: {}", started.why);
+        if name == "no_libc" {
+            let ended = started.executor.run(b"*").unwrap().ended;
+            assert_eq!(ended, Ended::Exit(42), "{flags:?}");
+        }
+        let forced = start(&target(&program), Some(Way::Inject), Freshness::Shared);
+        let error = forced.err().unwrap().to_string();
+        assert!(error.contains(why), "{flags:?}: {error}");
+    }
+}
+
+#[test]
 fn threads_before_main_fall_back_to_command_and_say_why() {
     let program = compile("early_thread", &["-pthread"]);
     let mut started = start(&target(&program), None, Freshness::Shared).unwrap();
@@ -93,7 +123,7 @@ fn threads_before_main_fall_back_to_command_and_say_why() {
 }
 
 #[test]
-fn a_script_runs_by_command() {
+fn a_script_runs_by_its_interpreter() {
     use std::os::unix::fs::PermissionsExt;
     let program = compile("hostile", &[]);
     let script = program.path.with_file_name("script");
@@ -102,7 +132,7 @@ fn a_script_runs_by_command() {
     let mut target = target(&program);
     target.program = ddfuzz::exec::Program::Path(script);
     let mut started = start(&target, None, Freshness::Shared).unwrap();
-    assert_eq!(started.executor.way(), Way::Command);
+    assert_eq!(started.executor.way(), Way::Inject, "{}", started.why);
     assert_eq!(
         started.executor.run(b"42\n").unwrap().ended,
         Ended::Exit(42)
@@ -139,5 +169,21 @@ fn how_far_stdin_was_read_is_known() {
             .unwrap()
             .executor;
         assert_eq!(executor.run(&[b'x'; 100]).unwrap().read, Some(10), "{way}");
+    }
+}
+
+#[test]
+fn what_several_processes_read_of_stdin_counts_together() {
+    let mut target = patient(ddfuzz::exec::Program::Path("/bin/sh".into()));
+    let script = "head -c 10 >/dev/null; (head -c 7 >/dev/null); exit 4";
+    target.args = vec!["-c".into(), script.into()];
+    for way in WAYS {
+        let mut executor = start(&target, Some(way), Freshness::Shared)
+            .unwrap()
+            .executor;
+        for _ in 0..5 {
+            let run = executor.run(&[b'x'; 100]).unwrap();
+            assert_eq!((run.ended, run.read), (Ended::Exit(4), Some(17)), "{way}");
+        }
     }
 }

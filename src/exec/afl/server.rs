@@ -117,6 +117,7 @@ impl AflServer {
             number: 0,
             ended,
             cpu,
+            forked: false,
         };
         Ok((answer, left))
     }

@@ -54,6 +54,8 @@ __attribute__((constructor)) static void before_main(int argc, char **argv)
         say(nonsense, sizeof nonsense);
     else if (is("half-a-hello"))
         say("uf", 2);
+    else if (is("dies"))
+        abort();
     else if (is("is-silent"))
         sleep(600);
     else if (is("ignores-children"))

@@ -1,0 +1,67 @@
+/* What starts processes, as the target calls it. vfork cannot be stood in for: its caller's frame
+ * must outlive the child; what is started so is told of when it is reaped. */
+#define _GNU_SOURCE
+#include "waits.h"
+
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define OURS __attribute__((visibility("default")))
+
+/* Looked up when the library is loaded: a handler of signals may fork. */
+static pid_t (*next_fork)(void);
+static int (*next_system)(const char *);
+static FILE *(*next_popen)(const char *, const char *);
+typedef int spawn_function(pid_t *, const char *, const posix_spawn_file_actions_t *,
+                           const posix_spawnattr_t *, char *const[], char *const[]);
+static spawn_function *next_spawn, *next_spawnp;
+
+__attribute__((constructor)) static void find_all(void)
+{
+    if (next_spawnp)
+        return;
+    waits_find("fork", &next_fork);
+    waits_find("system", &next_system);
+    waits_find("popen", &next_popen);
+    waits_find("posix_spawn", &next_spawn);
+    waits_find("posix_spawnp", &next_spawnp);
+}
+
+OURS pid_t fork(void)
+{
+    find_all();
+    waits_tell_start();
+    return next_fork();
+}
+
+OURS int system(const char *command)
+{
+    find_all();
+    waits_tell_start();
+    return next_system(command);
+}
+
+OURS FILE *popen(const char *command, const char *mode)
+{
+    find_all();
+    waits_tell_start();
+    return next_popen(command, mode);
+}
+
+OURS int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                     const posix_spawnattr_t *attributes, char *const argv[], char *const envp[])
+{
+    find_all();
+    waits_tell_start();
+    return next_spawn(pid, path, actions, attributes, argv, envp);
+}
+
+OURS int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+                      const posix_spawnattr_t *attributes, char *const argv[], char *const envp[])
+{
+    find_all();
+    waits_tell_start();
+    return next_spawnp(pid, file, actions, attributes, argv, envp);
+}

@@ -1,0 +1,139 @@
+/* The calls of the C library itself (system, pclose) do not come by here, nor do those of
+ * programs that a child has executed: a run whose descendants are traced sees these, too. */
+#define _GNU_SOURCE
+#include "waits.h"
+
+#include <dlfcn.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#define OURS __attribute__((visibility("default")))
+
+/* Shared with all that is forked below. A target that scribbles on it spoils its own run only. */
+static struct {
+    volatile int forked, crashed;
+} *told;
+static int listening;
+
+void waits_prepare(void)
+{
+    void *shared = mmap(NULL, sizeof *told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                        -1, 0);
+    told = shared == MAP_FAILED ? NULL : shared;
+}
+
+static int is_crash(int number)
+{
+    return number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL
+           || number == SIGABRT || number == SIGSYS || number == SIGTRAP;
+}
+
+void waits_collect(struct page *page)
+{
+    page->crashed = 0;
+    if (!told || !(told->forked | told->crashed))
+        return;
+    page->forked = 1;
+    if (is_crash(told->crashed))
+        page->crashed = told->crashed;
+    told->forked = told->crashed = 0;
+}
+
+void waits_listen(void)
+{
+    listening = told != NULL;
+}
+
+void waits_tell_start(void)
+{
+    if (listening)
+        told->forked = 1;
+}
+
+static void tell(int number)
+{
+    if (listening && is_crash(number) && !told->crashed)
+        told->crashed = number;
+}
+
+/* Leaves errno alone, as all here does. */
+static void tell_status(pid_t reaped, int status)
+{
+    if (reaped > 0)
+        waits_tell_start(); /* in a way that went unseen, vfork for one */
+    if (reaped > 0 && WIFSIGNALED(status))
+        tell(WTERMSIG(status));
+}
+
+void waits_find(const char *name, void *found)
+{
+    void *symbol = dlsym(RTLD_NEXT, name);
+    memcpy(found, &symbol, sizeof symbol);
+}
+
+/* Looked up when the library is loaded: a handler of signals may call them. */
+static pid_t (*next_wait4)(pid_t, int *, int, struct rusage *);
+static pid_t (*next_waitpid)(pid_t, int *, int);
+static pid_t (*next_wait)(int *);
+static int (*next_waitid)(idtype_t, id_t, siginfo_t *, int);
+
+__attribute__((constructor)) static void find_all(void)
+{
+    if (next_waitid)
+        return;
+    waits_find("wait", &next_wait);
+    waits_find("waitpid", &next_waitpid);
+    waits_find("wait4", &next_wait4);
+    waits_find("waitid", &next_waitid);
+}
+
+OURS pid_t wait4(pid_t pid, int *status, int options, struct rusage *usage)
+{
+    int own = 0;
+    find_all();
+    status = status ? status : &own;
+    pid_t reaped = next_wait4(pid, status, options, usage);
+    tell_status(reaped, reaped > 0 ? *status : 0);
+    return reaped;
+}
+
+OURS pid_t wait3(int *status, int options, struct rusage *usage)
+{
+    return wait4(-1, status, options, usage);
+}
+
+OURS pid_t waitpid(pid_t pid, int *status, int options)
+{
+    int own = 0;
+    find_all();
+    status = status ? status : &own;
+    pid_t reaped = next_waitpid(pid, status, options);
+    tell_status(reaped, reaped > 0 ? *status : 0);
+    return reaped;
+}
+
+OURS pid_t wait(int *status)
+{
+    int own = 0;
+    find_all();
+    status = status ? status : &own;
+    pid_t reaped = next_wait(status);
+    tell_status(reaped, reaped > 0 ? *status : 0);
+    return reaped;
+}
+
+OURS int waitid(idtype_t type, id_t id, siginfo_t *info, int options)
+{
+    find_all();
+    int result = next_waitid(type, id, info, options);
+    if (result != 0 || !info || info->si_pid <= 0)
+        return result;
+    waits_tell_start();
+    if (info->si_code == CLD_KILLED || info->si_code == CLD_DUMPED)
+        tell(info->si_status);
+    return result;
+}

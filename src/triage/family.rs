@@ -1,0 +1,62 @@
+//! Which thread is of which process, in a tree of processes that is traced.
+
+use std::collections::HashMap;
+
+use nix::unistd::Pid;
+
+/// The threads that were met, and their processes.
+#[derive(Debug, Default)]
+pub(crate) struct Family {
+    process_of: HashMap<Pid, Pid>,
+}
+
+impl Family {
+    /// The process of a thread that is stopped. Of one that is gone, what was learned before;
+    /// else it counts as a process of its own.
+    pub(crate) fn process(&mut self, tid: Pid) -> Pid {
+        *self
+            .process_of
+            .entry(tid)
+            .or_insert_with(|| leader(tid).unwrap_or(tid))
+    }
+
+    /// Forgets a thread that has ended: its id may come again. Gives its process.
+    pub(crate) fn bury(&mut self, tid: Pid) -> Pid {
+        self.process_of.remove(&tid).unwrap_or(tid)
+    }
+}
+
+fn leader(tid: Pid) -> Option<Pid> {
+    let status = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let leader = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Tgid:"))?
+        .trim()
+        .parse()
+        .ok()?;
+    Some(Pid::from_raw(leader))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_belongs_to_its_process_also_when_it_is_gone() {
+        let (sender, met) = std::sync::mpsc::channel();
+        let mut family = Family::default();
+        std::thread::scope(|scope| {
+            let (go, wait) = std::sync::mpsc::channel::<()>();
+            scope.spawn(move || {
+                sender.send(nix::unistd::gettid()).unwrap();
+                wait.recv().unwrap_err();
+            });
+            let tid = met.recv().unwrap();
+            assert_ne!(tid, Pid::this());
+            assert_eq!(family.process(tid), Pid::this());
+            drop(go);
+            assert_eq!(family.bury(tid), Pid::this());
+            assert_eq!(family.bury(Pid::from_raw(i32::MAX)).as_raw(), i32::MAX);
+        });
+    }
+}
