@@ -139,6 +139,8 @@ static int run_in_child(const struct entry_point *entry, int argc, char **argv, 
 {
     struct request request;
     await_request(&request);
+    if (request.flags & REQUEST_TRACED)
+        serve_await_tracer(&request);
     sigaction(SIGCHLD, &on_child, NULL);
     serve_become_child();
     if (entry->function)

@@ -156,10 +156,7 @@ static void lead_group(pid_t parent)
 /* Lets ddfuzz seize this child, which then goes on to its execve. */
 static void await_tracer(const struct request *request)
 {
-    char go;
-    serve_reply(request->seq, getpid(), 0, CPU_READY);
-    if (!read_whole(FD_REQUEST, &go, 1))
-        _exit(0);
+    serve_await_tracer(request);
     int now = personality(0xffffffff);
     if (now != -1 && request->flags & REQUEST_RANDOM_ADDRESSES)
         personality((unsigned long)now & ~(unsigned long)ADDR_NO_RANDOMIZE);

@@ -51,7 +51,8 @@ enum request_flags {
     REQUEST_RANDOM_ADDRESSES = 1, /* of a run that is to be traced */
     REQUEST_COUNTERS = 2,         /* in a loop: keep the counters of each run */
     REQUEST_NOVEL = 4,            /* in a loop: keep those of each run that reaches something new */
-    REQUEST_COMPARISONS = 8       /* in a loop: tell what is compared */
+    REQUEST_COMPARISONS = 8,      /* in a loop: tell what is compared */
+    REQUEST_TRACED = 16           /* of a fork server: the run waits to be traced */
 };
 
 struct reply {

@@ -145,6 +145,14 @@ void serve_finish(const struct request *request, pid_t child)
     serve_reply(request->seq, status, serve_page->exec_errno, cpu_micros(&usage));
 }
 
+void serve_await_tracer(const struct request *request)
+{
+    char go;
+    serve_reply(request->seq, getpid(), 0, CPU_READY);
+    if (!read_whole(FD_REQUEST, &go, 1))
+        _exit(0);
+}
+
 void die_with(pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -20,6 +20,9 @@ void serve_hello(enum trouble trouble, int detail);
 /* Waits for the next request. 0: ddfuzz has closed the pipe. */
 int serve_next(struct request *request);
 
+/* In the child of a run: waits until ddfuzz has seized it. */
+void serve_await_tracer(const struct request *request);
+
 /* Waits for the child of a run, kills what it left behind, and answers. */
 void serve_finish(const struct request *request, pid_t child);
 void serve_reply(uint64_t seq, int status, int exec_errno, uint64_t cpu_us);

@@ -72,6 +72,7 @@ pub(crate) mod flag {
     pub(crate) const COUNTERS: u64 = 2;
     pub(crate) const NOVEL: u64 = 4;
     pub(crate) const COMPARISONS: u64 = 8;
+    pub(crate) const TRACED: u64 = 16;
 }
 
 impl Request {

@@ -16,7 +16,7 @@ use super::protocol::flag;
 use super::scratch::{Cleaned, Scratch};
 use super::server::{Broken, Server};
 use super::stderr::Stderr;
-use super::{Ended, ExecError, Limits, Run, Target, TimeLimit, Way, harness};
+use super::{Ended, ExecError, Limits, Run, Target, TimeLimit, Way, harness, inject};
 
 /// How many servers in turn are asked for a child.
 const TRIES: u32 = 2;
@@ -32,7 +32,12 @@ pub struct Traceable {
 struct Inner {
     // First, so that the server is gone before its directory and group are removed.
     server: Option<Server>,
+    /// Whether that is one which forks.
+    forks: bool,
     launch: Launch,
+    /// Where runs can be forked: spares them their `execve`, and all that the program does before
+    /// its `main`. Addresses are the server's, and so fixed.
+    forking: Option<Launch>,
     input: Input,
     scratch: Scratch,
     stderr: Stderr,
@@ -49,6 +54,26 @@ impl Traceable {
     /// When the program is missing or cannot be executed.
     pub fn new(target: &Target, way: Way) -> Result<Traceable, ExecError> {
         Traceable::at(Place::prepare(target, way)?, target, way, None)
+    }
+
+    /// The same, forked where the way of execution forks.
+    ///
+    /// # Errors
+    /// As [`new`](Traceable::new).
+    pub fn forking(target: &Target, way: Way) -> Result<Traceable, ExecError> {
+        let mut place = Place::prepare(target, way)?;
+        if way == Way::Inject {
+            place.see_through_script(target);
+        }
+        let inject = match (way, inject::unfit(&place)) {
+            (Way::Inject, None) => Some(Inject::Fork),
+            (Way::Harness, None) => Some(Inject::Entry(harness::entry(&place)?)),
+            _ => None,
+        };
+        let forking = inject.map(|inject| place.launch(target, Role::Program, Some(inject)));
+        let traceable = Traceable::at(place, target, way, None)?;
+        traceable.lock().forking = forking;
+        Ok(traceable)
     }
 
     /// The same for a target that is in its place; each run writes down in `observed`, where that
@@ -74,6 +99,8 @@ impl Traceable {
         })?;
         let inner = Inner {
             server: None,
+            forks: false,
+            forking: None,
             launch: Launch {
                 observed,
                 ..place.launch(target, Role::Trace, inject)
@@ -125,7 +152,7 @@ impl Traceable {
         let mut tries = 0;
         loop {
             tries += 1;
-            let asked = match inner.put_in_place(input) {
+            let asked = match inner.put_in_place(input, random_addresses) {
                 Ok(()) => inner.ask(input.len(), random_addresses),
                 Err(error) if tries == TRIES => return Err(error),
                 Err(_) => Err(gone()),
@@ -135,6 +162,7 @@ impl Traceable {
                     return Ok(Traced {
                         of: self.clone(),
                         pid,
+                        executes: !inner.forks,
                         released: false,
                         answer: None,
                     });
@@ -147,28 +175,50 @@ impl Traceable {
 }
 
 impl Inner {
-    fn put_in_place(&mut self, input: &[u8]) -> Result<(), ExecError> {
+    fn put_in_place(&mut self, input: &[u8], random_addresses: bool) -> Result<(), ExecError> {
         let system = |source| ExecError::System {
             what: "writing an input".to_owned(),
             source,
         };
         self.input.write(input).map_err(system)?;
         self.stderr.clear();
+        let forks = self.forking.is_some() && !random_addresses;
+        if self.forks != forks {
+            self.server = None;
+        }
         if self.server.is_none() {
-            let stdin = self.input.stdin();
-            let page = self.launch.page(Shape::Single)?;
-            let started = Server::start(&self.launch, stdin, Some(self.stderr.writer()), page)?;
-            self.server = Some(started);
+            self.start_server(forks)?;
         }
         Ok(())
     }
 
+    fn start_server(&mut self, forks: bool) -> Result<(), ExecError> {
+        let launch = match &self.forking {
+            Some(forking) if forks => forking,
+            _ => &self.launch,
+        };
+        let page = launch.page(Shape::Single)?;
+        let stderr = Some(self.stderr.writer());
+        match Server::start(launch, self.input.stdin(), stderr, page) {
+            Ok(server) => {
+                self.server = Some(server);
+                self.forks = forks;
+                Ok(())
+            }
+            Err(ExecError::WayUnfit { .. }) if forks => {
+                self.forking = None; // as if there were none
+                self.start_server(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     fn ask(&mut self, length: usize, random_addresses: bool) -> Result<Pid, Broken> {
         let server = self.server.as_mut().ok_or_else(gone)?;
-        let flags = if random_addresses {
-            flag::RANDOM_ADDRESSES
-        } else {
-            0
+        let flags = match (self.forks, random_addresses) {
+            (true, _) => flag::TRACED,
+            (false, true) => flag::RANDOM_ADDRESSES,
+            (false, false) => 0,
         };
         server.ask(length, flags)?;
         let reply = server.reply(GRACE)?;
@@ -195,6 +245,7 @@ fn gone() -> Broken {
 pub struct Traced {
     of: Traceable,
     pid: Pid,
+    executes: bool,
     released: bool,
     answer: Option<(Ended, Duration)>,
 }
@@ -203,6 +254,11 @@ impl Traced {
     /// The child's process id. Its parent is not this process.
     pub fn pid(&self) -> Pid {
         self.pid
+    }
+
+    /// Whether the child is yet to execute the target; else it is the target already.
+    pub fn executes(&self) -> bool {
+        self.executes
     }
 
     /// Lets the child go on to its `execve`.

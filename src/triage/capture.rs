@@ -46,12 +46,13 @@ pub(crate) struct Tracer<'a> {
 }
 
 impl<'a> Tracer<'a> {
-    /// Seizes a process that waits before its `execve`.
+    /// Seizes a process that waits before its `execve`, if it `executes`; else it is the target.
     ///
     /// # Errors
     /// The system's answer: `EPERM` where tracing is refused, `ESRCH` where the process is gone.
     pub(crate) fn seize(
         pid: Pid,
+        executes: bool,
         crash_exit: Option<i32>,
         cache: &'a mut ModuleCache,
     ) -> nix::Result<Tracer<'a>> {
@@ -64,12 +65,15 @@ impl<'a> Tracer<'a> {
             options |= Options::PTRACE_O_TRACEEXIT;
         }
         ptrace::seize(pid, options)?;
+        if !executes {
+            cache.know_target(pid);
+        }
         Ok(Tracer {
             pid,
             crash_exit,
             cache,
             taken: 0,
-            executed: false,
+            executed: !executes,
             family: Family::default(),
             last: HashMap::new(),
             crash: None,

@@ -11,6 +11,10 @@ impl Tracee for Traced {
         Traced::pid(self)
     }
 
+    fn executes(&self) -> bool {
+        Traced::executes(self)
+    }
+
     fn release(&mut self) -> Result<(), ExecError> {
         Traced::release(self)
     }
@@ -54,7 +58,7 @@ impl Triager {
     /// # Errors
     /// When the program is missing or cannot be executed.
     pub fn of_target(target: &Target, way: Way) -> Result<Triager, ExecError> {
-        let start = Traceable::new(target, way)?;
+        let start = Traceable::forking(target, way)?;
         Ok(Triager::with_settings(Box::new(start), Settings::default()))
     }
 }

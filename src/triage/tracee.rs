@@ -4,14 +4,20 @@ use nix::unistd::Pid;
 
 use crate::exec::{Ended, ExecError, Limits, Way};
 
-/// A process of the target that waits just before its `execve`, to be seized.
+/// A process of the target that waits, to be seized: just before its `execve`, or where its `main`
+/// is called.
 ///
 /// It need not be our child. Dropping it kills the process, if it still lives.
 pub trait Tracee {
     /// Its process id, valid until its end has been collected.
     fn pid(&self) -> Pid;
 
-    /// Lets it go on to its `execve`.
+    /// Whether it is yet to execute the target; else it was forked from the target, and is it.
+    fn executes(&self) -> bool {
+        true
+    }
+
+    /// Lets it go on: to its `execve`, where there is one.
     ///
     /// # Errors
     /// When it is gone.

@@ -253,20 +253,23 @@ fn follow(
     start: &dyn Start,
     cache: &mut ModuleCache,
 ) -> Result<Option<Trace>, ExecError> {
-    let (pid, crash_exit) = (tracee.pid(), start.crash_exit());
+    let (pid, executes) = (tracee.pid(), tracee.executes());
+    let crash_exit = start.crash_exit();
     let held = Held::new(pid).map_err(|source| system("holding the target's process", source))?;
     let (sender, news) = mpsc::channel();
     std::thread::scope(|scope| {
         // A thread of its own: what it waits for is what it traces, and when it ends the kernel
         // kills whatever it still traces.
-        scope.spawn(move || match Tracer::seize(pid, crash_exit, cache) {
-            Ok(tracer) => {
-                // Nobody listens only if the thread that started this one is gone.
-                let _ = sender.send(News::Seized(Ok(())));
-                let _ = sender.send(News::Ended(tracer.follow()));
-            }
-            Err(error) => drop(sender.send(News::Seized(Err(error)))),
-        });
+        scope.spawn(
+            move || match Tracer::seize(pid, executes, crash_exit, cache) {
+                Ok(tracer) => {
+                    // Nobody listens only if the thread that started this one is gone.
+                    let _ = sender.send(News::Seized(Ok(())));
+                    let _ = sender.send(News::Ended(tracer.follow()));
+                }
+                Err(error) => drop(sender.send(News::Seized(Err(error)))),
+            },
+        );
         match news.recv() {
             Ok(News::Seized(Ok(()))) => {}
             Ok(News::Seized(Err(Errno::EPERM | Errno::ENOSYS))) => return Ok(None),
