@@ -60,7 +60,7 @@ pub enum WayArg {
     Inject,
     /// The fork server that AFL++'s compilers put into the program.
     Forkserver,
-    /// The entry function `target_main`, in-process.
+    /// The entry function in-process: `target_main`, or that of a libFuzzer binary.
     Harness,
 }
 

@@ -32,7 +32,7 @@ const FORKING: [&str; 11] = [
 const AFL: [&str; 2] = ["__afl_area_ptr", "__afl_manual_init"];
 
 /// Facts of an executable.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Facts {
     /// The dynamic linker it asks for; `None` for a static program.
     pub(crate) interpreter: Option<String>,
@@ -75,47 +75,49 @@ pub(crate) fn facts(path: &Path) -> Option<Facts> {
     let file = object::File::parse(data.as_slice()).ok()?;
     let mut facts = Facts {
         interpreter,
-        entry: None,
-        may_fork: false,
-        afl: false,
-        is_fuzzer: false,
-        starts_by_libc: false,
-        sanitized: false,
-        shadowed: false,
+        ..Facts::default()
     };
-    let mut functions = EntryFunctions::default();
-    for symbol in file.symbols().chain(file.dynamic_symbols()) {
-        match symbol.name() {
-            // In the table that strip removes, the name carries its version.
-            Ok(name) if name.split('@').next() == Some("__libc_start_main") => {
-                facts.starts_by_libc = true;
-            }
-            Ok(name) if FORKING.contains(&name.split('@').next().unwrap_or(name)) => {
-                facts.may_fork = true;
-            }
-            Ok(name) if AFL.contains(&name) && symbol.address() != 0 => facts.afl = true,
-            Ok(name) if SHADOWED.contains(&name) => {
-                (facts.sanitized, facts.shadowed) = (true, true);
-            }
-            Ok(name) if name.starts_with(UNSHADOWED) => facts.sanitized = true,
-            Ok(name) => functions.meet(name, symbol.address()),
-            Err(_) => {}
-        }
-    }
-    facts.entry = functions.entry(&file);
-    // What tells of them in stripped programs: the variable whose value AFL++'s runtime asks for,
-    // and what libFuzzer says when it ends.
-    let texts = file.section_by_name(".rodata");
-    let says = |text: &[u8]| {
-        let data = texts.as_ref().and_then(|section| section.data().ok());
-        holds(data.unwrap_or_default(), text)
-    };
-    facts.afl = facts.afl || says(b"__AFL_SHM_ID\0");
-    facts.is_fuzzer = match &facts.entry {
-        Some(entry) => entry.is_fuzzer(),
-        None => says(b"ERROR: libFuzzer: "),
-    };
+    facts.read_symbols(&file);
+    facts.read_texts(&file);
     Some(facts)
+}
+
+impl Facts {
+    fn read_symbols(&mut self, file: &object::File<'_>) {
+        let mut functions = EntryFunctions::default();
+        for symbol in file.symbols().chain(file.dynamic_symbols()) {
+            let Ok(name) = symbol.name() else {
+                continue;
+            };
+            // In the table that strip removes, the name carries its version.
+            match name.split('@').next().unwrap_or(name) {
+                "__libc_start_main" => self.starts_by_libc = true,
+                name if FORKING.contains(&name) => self.may_fork = true,
+                name if AFL.contains(&name) => self.afl |= symbol.address() != 0,
+                name if SHADOWED.contains(&name) => {
+                    (self.sanitized, self.shadowed) = (true, true);
+                }
+                name if name.starts_with(UNSHADOWED) => self.sanitized = true,
+                name => functions.meet(name, symbol.address()),
+            }
+        }
+        self.entry = functions.entry(file);
+    }
+
+    /// What tells of them in stripped programs: the variable whose value AFL++'s runtime asks for,
+    /// and what libFuzzer says when it ends.
+    fn read_texts(&mut self, file: &object::File<'_>) {
+        let texts = file.section_by_name(".rodata");
+        let says = |text: &[u8]| {
+            let data = texts.as_ref().and_then(|section| section.data().ok());
+            holds(data.unwrap_or_default(), text)
+        };
+        self.afl = self.afl || says(b"__AFL_SHM_ID\0");
+        self.is_fuzzer = match &self.entry {
+            Some(entry) => entry.is_fuzzer(),
+            None => says(b"ERROR: libFuzzer: "),
+        };
+    }
 }
 
 /// Whether `text` stands somewhere in `data`.

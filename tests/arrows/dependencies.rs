@@ -52,6 +52,7 @@ const PLACES: &[(&str, &[&str])] = &[
         &[
             "triage",
             "exec/elf.rs",
+            "exec/entry.rs",
             "exec/facts",
             "exec/observe/image.rs",
         ],

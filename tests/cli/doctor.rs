@@ -118,16 +118,16 @@ fn a_bundled_target_runs_in_every_way() {
 }
 
 #[test]
-fn a_script_runs_by_command_and_its_interpreter_is_named() {
+fn a_script_runs_by_its_interpreter_which_is_named() {
     let desk = Desk::new();
     let script = desk.script("script", "cat >/dev/null");
     let report = doctor(&desk, &format!("-- {}", script.display()), 0);
     works(way(&report, "command"));
-    fails(way(&report, "inject"), "script");
-    assert!(way(&report, "inject")["fix"].is_string());
-    assert_eq!(report["chosen"], "command");
+    works(way(&report, "inject"));
+    fails(way(&report, "harness"), "target_main");
+    assert_eq!(report["chosen"], "inject");
     assert_eq!(report["target"]["script_of"], "/bin/sh");
-    assert_eq!(check(&report, "program")["ok"], false);
+    assert_eq!(check(&report, "program")["ok"], true);
 }
 
 #[test]

@@ -41,10 +41,9 @@ fn kind(facts: &TargetFacts) -> Check {
     match (facts.kind, &facts.linker) {
         (Kind::Script, _) => {
             let interpreter = facts.script_of.as_deref().unwrap_or_default();
-            bad(
+            good(
                 "program",
-                format!("a script of {interpreter}: a new process for each run"),
-                "to go faster, name the program whose bug it is instead of the script",
+                format!("a script of {interpreter}, which is what runs it"),
             )
         }
         (Kind::Other, _) => bad(

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::private_dir::PrivateDir;
-use super::{ExecError, Program, Target, identity, resolve};
+use super::{ExecError, Program, Target, elf, identity, resolve};
 
 /// The facts of a target.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -39,13 +39,13 @@ pub struct TargetFacts {
     pub go: bool,
     /// The sanitizers that are linked into it or that it asks for.
     pub sanitizers: Vec<&'static str>,
-    /// It has libFuzzer's entry, `LLVMFuzzerTestOneInput`.
+    /// Its `main` is libFuzzer's.
     pub libfuzzer: bool,
     /// It is instrumented by AFL++.
     pub afl: bool,
     /// It has ddfuzz's entry, `target_main`.
     pub target_main: bool,
-    /// It has inline 8-bit counters of coverage.
+    /// It has an entry function, and inline 8-bit counters of its coverage.
     pub counters: bool,
     /// Functions by which it speaks to a terminal.
     pub terminal_calls: Vec<&'static str>,
@@ -111,7 +111,18 @@ impl TargetFacts {
             program::read(&file, &bytes, &mut facts);
             symbols::read(&file, &mut facts);
         }
+        if let Some(known) = elf::facts(&facts.program) {
+            facts.take(&known);
+        }
         Ok(facts)
+    }
+
+    /// What running rests on, too.
+    fn take(&mut self, known: &elf::Facts) {
+        self.afl = known.afl;
+        self.libfuzzer = known.is_fuzzer;
+        self.target_main = known.entry.is_some_and(|entry| !entry.is_fuzzer());
+        self.counters = known.entry.is_some_and(|entry| entry.counter_count() > 0);
     }
 
     /// Whether it is an ELF program without a dynamic linker.

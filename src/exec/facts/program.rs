@@ -5,10 +5,7 @@ use object::{Endianness, Object, elf};
 
 use super::TargetFacts;
 
-/// What the kernel and `afl-fuzz` look for in a program instrumented by AFL++.
-const AFL_VARIABLE: &[u8] = b"__AFL_SHM_ID";
 /// Sections that each hold one fact.
-const COUNTERS: &str = "__sancov_cntrs";
 const DEBUG: &str = ".debug_info";
 const GO: [&str; 2] = [".go.buildinfo", ".note.go.buildid"];
 
@@ -37,20 +34,5 @@ pub(super) fn read(file: &Elf<'_>, bytes: &[u8], facts: &mut TargetFacts) {
         .map(|name| String::from_utf8_lossy(name).into_owned());
     let has = |name: &str| file.section_by_name(name).is_some();
     facts.debug_info = has(DEBUG);
-    facts.counters = has(COUNTERS);
     facts.go = GO.into_iter().any(has);
-    facts.afl = contains(bytes, AFL_VARIABLE);
-}
-
-fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
-    let mut rest = bytes;
-    // Looking for the first byte alone is what the compiler makes fast.
-    while let Some(at) = rest.iter().position(|byte| *byte == wanted[0]) {
-        rest = &rest[at..];
-        if rest.starts_with(wanted) {
-            return true;
-        }
-        rest = &rest[1..];
-    }
-    false
 }

@@ -52,8 +52,7 @@ pub(super) fn read(file: &Elf<'_>, facts: &mut TargetFacts) {
         if let Ok(name) = symbol.name()
             && let Some(name) = name.split('@').next()
         {
-            let is_defined = symbol.address() != 0;
-            one(name, is_defined, facts);
+            one(name, facts);
         }
     }
     if facts.is_static() {
@@ -77,13 +76,9 @@ pub(super) fn read(file: &Elf<'_>, facts: &mut TargetFacts) {
     }
 }
 
-fn one(name: &str, is_defined: bool, facts: &mut TargetFacts) {
+fn one(name: &str, facts: &mut TargetFacts) {
     match name {
         "__libc_start_main" if facts.libc != Libc::Musl => facts.libc = Libc::Glibc,
-        "target_main" => facts.target_main |= is_defined,
-        "LLVMFuzzerTestOneInput" => facts.libfuzzer |= is_defined,
-        "__start___sancov_cntrs" => facts.counters |= is_defined,
-        "__afl_area_ptr" => facts.afl = true,
         _ => {}
     }
     let found = SANITIZERS.iter().find(|(start, _)| name.starts_with(start));
