@@ -32,7 +32,6 @@ pub(super) fn read(file: &Elf<'_>, bytes: &[u8], facts: &mut TargetFacts) {
         .iter()
         .find_map(|segment| segment.interpreter(endian, bytes).ok().flatten())
         .map(|name| String::from_utf8_lossy(name).into_owned());
-    let has = |name: &str| file.section_by_name(name).is_some();
-    facts.debug_info = has(DEBUG);
-    facts.go = GO.into_iter().any(has);
+    facts.debug_info = file.section_by_name(DEBUG).is_some();
+    facts.go = GO.iter().any(|name| file.section_by_name(name).is_some());
 }
