@@ -212,7 +212,7 @@ impl Minimizing {
     pub fn give_up(&self, store: &Mutex<Store>, id: &EntryId) -> Result<(), CampaignError> {
         let mut store = lock(store);
         let size = entry_of(&store, id)?.original_bytes()?.len() as u64;
-        store.write_reproduce(id, &self.target)?;
+        store.write_reproduce(id, &self.target.by_main())?;
         let unchanged = store::Minimized {
             claim: Claim::BestSoFar.to_string(),
             size_before: size,
@@ -234,7 +234,7 @@ impl Minimizing {
     ) -> Result<(), CampaignError> {
         let mut store = lock(store);
         store.write_minimized(id, &minimized.text)?;
-        store.write_reproduce(id, &self.target)?;
+        store.write_reproduce(id, &self.target.by_main())?;
         store.write_outcome(id, &outcome(minimized))?;
         Ok(())
     }

@@ -5,9 +5,9 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-use super::Target;
 use super::input::Input;
 use super::private_dir::PrivateDir;
+use super::{Program, Target, elf};
 
 /// What tells the `main` of libFuzzer to run one input and to leave its ending as it is: by the
 /// signals of the target, without limits of its own.
@@ -28,6 +28,22 @@ const ONE_INPUT: [&str; 15] = [
     "-detect_leaks=0",
     "@@",
 ];
+
+impl Target {
+    /// The same target, with the arguments by which its `main` takes one input. They differ from
+    /// its own where that `main` is libFuzzer's, and no `@@` says where the input goes.
+    pub fn by_main(&self) -> Target {
+        let is_fuzzer = match &self.program {
+            Program::Path(path) => elf::facts(path).is_some_and(|facts| facts.is_fuzzer),
+            Program::Bundled(_) => false,
+        };
+        let mut target = self.clone();
+        if is_fuzzer {
+            target.args = Args::of(self).for_fuzzer().args;
+        }
+        target
+    }
+}
 
 /// Arguments, without the program's name; `@@` stands for a file holding the input.
 pub(crate) struct Args {

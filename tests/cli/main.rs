@@ -16,6 +16,7 @@ mod hostile_tests;
 mod interestingness;
 mod jobs;
 mod json;
+mod libfuzzer;
 mod live;
 mod log;
 mod log_lines;

@@ -8,6 +8,8 @@ const ENTRY: &str = "give it a function `target_main`: in Rust by `ddfuzz::targe
                      book's page on writing targets shows";
 /// What puts a fork server into a program.
 const AFL: &str = "compile it with afl-clang-fast, of AFL++, which also gives its coverage";
+/// What makes the entry of a libFuzzer binary known.
+const SYMBOLS: &str = "keep its symbols: build it without `strip` and `-s`";
 /// Where a program cannot be changed, nor need be.
 const ENOUGH: &str = "nothing need be done: `command` runs it";
 
@@ -20,6 +22,7 @@ pub(super) fn of(way: Way, facts: &TargetFacts) -> Option<String> {
             true => "let it come to its own fork server: nothing before that may end it".to_owned(),
             false => AFL.to_owned(),
         }),
+        Way::Harness if facts.libfuzzer && facts.stripped => Some(SYMBOLS.to_owned()),
         Way::Harness if facts.target_main || facts.libfuzzer => Some(inject(facts)),
         Way::Harness => Some(ENTRY.to_owned()),
     }

@@ -108,6 +108,10 @@ fn input(target: &Target, facts: &TargetFacts, seen: &Behaviour) -> Check {
             name,
             format!("on stdin; it read {read} bytes of a short text"),
         ),
+        None if facts.libfuzzer => good(
+            name,
+            "as an argument of `LLVMFuzzerTestOneInput`; as a file by libFuzzer's main",
+        ),
         None if facts.target_main => good(name, "as an argument of `target_main`"),
         None => good(name, "on stdin; whether it reads that cannot be told here"),
     }
@@ -134,7 +138,7 @@ fn instrumentation(target: &Target, facts: &TargetFacts) -> Check {
         .collect();
     for (is_there, what) in [
         (facts.target_main, "the entry target_main"),
-        (facts.libfuzzer, "libFuzzer's entry LLVMFuzzerTestOneInput"),
+        (facts.libfuzzer, "libFuzzer"),
         (facts.afl, "AFL++"),
         (facts.counters, "counters of coverage"),
     ] {
