@@ -5,6 +5,7 @@
 mod crashes;
 #[path = "../cli/ddfuzz.rs"]
 mod ddfuzz;
+mod flaky;
 mod generator;
 mod interrupt;
 mod kill;

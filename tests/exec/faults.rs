@@ -103,6 +103,7 @@ fn whatever_is_killed_each_run_is_reported_or_repeated() {
         "command under fire",
         "inject under fire",
         "harness under fire",
+        "batches under fire",
     ] {
         let tests = ["faults::under_fire_every_run"];
         stage::play(&mut stage::command(scene, &tests, &program.path));
@@ -118,6 +119,7 @@ fn under_fire_every_run_has_its_own_ending() {
         () if stage::plays("command under fire") => Way::Command,
         () if stage::plays("inject under fire") => Way::Inject,
         () if stage::plays("harness under fire") => return harness_under_fire(),
+        () if stage::plays("batches under fire") => return batches_under_fire(),
         () => return,
     };
     let mut executor = start(&target, Some(way), Freshness::Shared)
@@ -162,6 +164,45 @@ fn harness_under_fire() {
         drop(executor);
         assert!(descendants().is_empty());
     }
+}
+
+/// Many inputs a request: each has its run once, in order, whatever is killed in mid-batch.
+fn batches_under_fire() {
+    let target = Target::new(Program::Bundled("crtplot".to_owned()));
+    let mut executor = start(&target, Some(Way::Harness), Freshness::Shared)
+        .unwrap()
+        .executor;
+    let inputs: Vec<&[u8]> = [b"".as_slice(), b"", b"", b"", b"", b"", b"t"]
+        .into_iter()
+        .cycle()
+        .take(5000)
+        .collect();
+    let done = AtomicBool::new(false);
+    let mut endings = Vec::new();
+    std::thread::scope(|scope| {
+        scope.spawn(|| kill_at_random(13, &done));
+        while endings.len() < inputs.len() {
+            match executor.run_some(&inputs[endings.len()..]) {
+                Ok(runs) => endings.extend(runs.iter().map(|run| run.ended)),
+                Err(error) => {
+                    done.store(true, Ordering::Relaxed);
+                    panic!("behind run {}: {error}", endings.len());
+                }
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(endings.len(), inputs.len());
+    for (index, (ended, input)) in endings.iter().zip(&inputs).enumerate() {
+        let expected = match input.is_empty() {
+            true => Ended::Exit(0),
+            false => Ended::Signal(libc::SIGSEGV),
+        };
+        let fine = *ended == expected || *ended == Ended::Signal(libc::SIGKILL);
+        assert!(fine, "run {index}: {ended}");
+    }
+    drop(executor);
+    assert!(descendants().is_empty());
 }
 
 #[test]
