@@ -8,6 +8,7 @@
 //! `cargo test` only sees whether it still runs, with a few hundred runs.
 
 mod holdings;
+mod instrumented;
 mod system;
 
 use std::process::ExitCode;
@@ -16,6 +17,7 @@ use std::time::Instant;
 use ddfuzz::exec::{Ended, Executor, Freshness, Program, Target, Way, start};
 
 use holdings::Holdings;
+use instrumented::Instrumented;
 use system::Before;
 
 /// One run in so many crashes.
@@ -33,17 +35,27 @@ fn main() -> ExitCode {
         _ => 300,
     };
     println!("{runs} runs by each way, one in {CRASH_EVERY} a crash");
+    // It has its place before anything is counted.
+    let instrumented = Instrumented::ul();
     let before = Before::now();
-    let ul = |args: &[&str]| {
-        let mut target = Target::new(Program::Bundled("ul".to_owned()));
+    let ul = |args: &[&str], program: Program| {
+        let mut target = Target::new(program);
         target.args = args.iter().map(Into::into).collect();
         target
     };
-    let subjects = [
-        ("harness, shared", ul(&[]), Way::Harness),
-        ("inject", ul(&[]), Way::Inject),
-        ("inject, @@", ul(&["@@"]), Way::Inject),
+    let bundled = || Program::Bundled("ul".to_owned());
+    let mut subjects = vec![
+        ("harness, shared", ul(&[], bundled()), Way::Harness),
+        ("inject", ul(&[], bundled()), Way::Inject),
+        ("inject, @@", ul(&["@@"], bundled()), Way::Inject),
     ];
+    match &instrumented {
+        Ok(program) => {
+            let target = ul(&[], Program::Path(program.path.clone()));
+            subjects.push(("forkserver", target, Way::Forkserver));
+        }
+        Err(why) => println!("\nforkserver is not looked at: {why}"),
+    }
     let mut grown = false;
     for (name, target, way) in subjects {
         println!("\n{name}\n{:>10}  {}", "runs", Holdings::TITLES);

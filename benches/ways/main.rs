@@ -5,6 +5,9 @@
 //! line, and what is promised beside what was measured. CPU time is that of all processes of a
 //! subject, from its start to its end, less what starting and ending cost.
 //!
+//! By default also `afl_plain.c` and `afl_persistent.c`, where `afl-clang-fast` and `afl-fuzz` are
+//! installed: the way `forkserver` beside `afl-fuzz` itself.
+//!
 //! `cargo test` only sees whether each subject still runs, with a few runs that measure nothing.
 
 mod cost;
@@ -36,7 +39,12 @@ fn main() {
     println!("{runs} runs a round, medians of {rounds} rounds");
     let sheets = match program {
         Some(path) => vec![sheets::other(&programs, Path::new(&path))],
-        None => vec![sheets::tiny(&programs), sheets::ul(&programs)],
+        None => vec![
+            sheets::tiny(&programs),
+            sheets::ul(&programs),
+            sheets::afl_plain(&programs),
+            sheets::afl_persistent(&programs),
+        ],
     };
     for mut sheet in sheets {
         sheet.measure(&plan);

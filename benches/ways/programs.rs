@@ -55,6 +55,26 @@ impl Programs {
         self.fork_floor("ul", &UL_FLAGS, &ul())
     }
 
+    /// `name.c` of this bench, with AFL++'s fork server in it; fails, and says why, where
+    /// `afl-clang-fast` is missing or does not work.
+    pub fn instrumented(&self, name: &str) -> Result<PathBuf, String> {
+        let output = self.0.path().join(name);
+        let said = Command::new("afl-clang-fast")
+            .arg("-O2")
+            .arg("-o")
+            .arg(&output)
+            .arg(Path::new(HERE).join(format!("benches/ways/{name}.c")))
+            .output()
+            .map_err(|error| format!("starting afl-clang-fast: {error}"))?;
+        match said.status.success() {
+            true => Ok(output),
+            false => Err(format!(
+                "afl-clang-fast does not compile {name}.c: {}",
+                String::from_utf8_lossy(&said.stderr).trim()
+            )),
+        }
+    }
+
     /// The target's `main` gets another name, and the floor's calls it.
     fn fork_floor(&self, name: &str, flags: &[&str], sources: &[PathBuf]) -> PathBuf {
         let renamed = [flags, &["-Dmain=floor_target", "-r"]].concat();

@@ -27,6 +27,8 @@ impl Promise {
 /// The subjects of one program.
 pub struct Sheet {
     title: String,
+    /// Runs of a round, in multiples of the plan's.
+    longer: u32,
     subjects: Vec<(Box<dyn Subject>, Vec<Cost>)>,
     promises: Vec<Promise>,
     notes: Vec<String>,
@@ -37,10 +39,17 @@ impl Sheet {
     pub fn new(title: &str) -> Sheet {
         Sheet {
             title: title.to_owned(),
+            longer: 1,
             subjects: Vec::new(),
             promises: Vec::new(),
             notes: Vec::new(),
         }
+    }
+
+    /// Rounds of so many times the planned runs, where one takes too little time to be measured or
+    /// where what happens now and then is to have its share.
+    pub fn lengthen(&mut self, times: u32) {
+        self.longer = times;
     }
 
     /// The first one added is what the others' ratios stand to.
@@ -62,14 +71,18 @@ impl Sheet {
     pub fn measure(&mut self, plan: &Plan) {
         for _ in 0..plan.rounds {
             for (subject, costs) in &mut self.subjects {
-                costs.push(subject.measure(plan.runs));
+                costs.push(subject.measure(plan.runs * self.longer));
             }
         }
     }
 
     /// Prints both tables, in Markdown.
     pub fn print(&self) {
-        println!("\nOn {}:\n", self.title);
+        let longer = match self.longer {
+            1 => String::new(),
+            times => format!(" ({times} times as many runs a round)"),
+        };
+        println!("\nOn {}{longer}:\n", self.title);
         println!("| subject | runs/s | wall µs | CPU µs | × by wall | × by CPU |");
         println!("|---|--:|--:|--:|--:|--:|");
         let Some((_, first)) = self.subjects.first() else {

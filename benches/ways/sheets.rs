@@ -6,7 +6,7 @@ use ddfuzz::exec::{Freshness, Program, Target, Way};
 
 use crate::programs::Programs;
 use crate::sheet::{Promise, Sheet};
-use crate::subjects::{Subject, floor, way::ByWay};
+use crate::subjects::{Subject, afl_fuzz::AflFuzz, floor, way::ByWay};
 
 /// The least that a program can do: the cost of a way is nearly all there is.
 pub fn tiny(programs: &Programs) -> Sheet {
@@ -27,6 +27,22 @@ pub fn ul(programs: &Programs) -> Sheet {
     sheet.add(floor::fork(programs.ul_fork_floor()));
     add_ways(&mut sheet, &Target::new(Program::Bundled("ul".to_owned())));
     sheet.promise(Promise::times("inject", "floor: posix_spawn", 2.5));
+    sheet
+}
+
+/// A program of AFL++ that runs each input in a process of its own.
+pub fn afl_plain(programs: &Programs) -> Sheet {
+    let mut sheet = Sheet::new("`afl_plain.c` by afl-clang-fast, a fork a run");
+    sheet.lengthen(4);
+    add_fork_servers(&mut sheet, programs, "afl_plain");
+    sheet
+}
+
+/// One that runs many in the same process.
+pub fn afl_persistent(programs: &Programs) -> Sheet {
+    let mut sheet = Sheet::new("`afl_persistent.c` by afl-clang-fast, 10 000 runs a process");
+    sheet.lengthen(25);
+    add_fork_servers(&mut sheet, programs, "afl_persistent");
     sheet
 }
 
@@ -51,6 +67,24 @@ fn add_ways(sheet: &mut Sheet, target: &Target) {
             Err(error) => sheet.note(format!("{name}: {error}")),
         }
     }
+}
+
+/// AFL++'s own use of the fork server in that program of this bench, and ours.
+fn add_fork_servers(sheet: &mut Sheet, programs: &Programs, name: &str) {
+    let path = match programs.instrumented(name) {
+        Ok(path) => path,
+        Err(why) => return sheet.note(format!("afl-fuzz, forkserver: {why}")),
+    };
+    match AflFuzz::new(&path) {
+        Ok(subject) => sheet.add(subject),
+        Err(why) => sheet.note(format!("afl-fuzz: {why}")),
+    }
+    let target = Target::new(Program::Path(path));
+    match ByWay::new("forkserver", &target, Way::Forkserver, Freshness::Shared) {
+        Ok(subject) => sheet.add(subject),
+        Err(error) => sheet.note(format!("forkserver: {error}")),
+    }
+    sheet.promise(Promise::times("forkserver", "afl-fuzz", 1.0));
 }
 
 impl Sheet {

@@ -1,6 +1,7 @@
 //! What is measured: one file a subject. A new peer gets a file here and a line in
 //! `benches/ways/sheets.rs`.
 
+pub mod afl_fuzz;
 pub mod floor;
 pub mod way;
 

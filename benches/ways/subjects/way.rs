@@ -1,5 +1,6 @@
 //! A way of execution of ddfuzz.
 
+use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use ddfuzz::exec::{Ended, ExecError, Freshness, Target, Way, start};
@@ -46,6 +47,11 @@ impl ByWay {
         for _ in 0..runs {
             let ended = executor.run(&input).expect("the target runs").ended;
             assert!(matches!(ended, Ended::Exit(_)), "{ended}");
+            if self.way == Way::Forkserver {
+                // It is compared to a fuzzer, which looks at what each run covered.
+                let counters = executor.coverage().expect("the program is instrumented");
+                assert!(black_box(counters).iter().any(|count| *count > 0));
+            }
         }
         began.elapsed()
     }
