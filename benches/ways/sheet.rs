@@ -85,15 +85,10 @@ impl Sheet {
         println!("\nOn {}{longer}:\n", self.title);
         println!("| subject | runs/s | wall µs | CPU µs | × by wall | × by CPU |");
         println!("|---|--:|--:|--:|--:|--:|");
-        let Some((_, first)) = self.subjects.first() else {
-            return;
-        };
-        for (subject, costs) in &self.subjects {
-            let [wall, cpu] = BOTH.map(|(_, of)| micros(costs, of));
-            let [by_wall, by_cpu] = BOTH.map(|(_, of)| ratio(costs, first, of));
-            let name = subject.name();
-            let rate = 1e6 / wall;
-            println!("| {name} | {rate:.0} | {wall:.1} | {cpu:.1} | {by_wall:.2} | {by_cpu:.2} |");
+        if let Some((_, first)) = self.subjects.first() {
+            self.subjects
+                .iter()
+                .for_each(|subject| line(subject, first));
         }
         for note in &self.notes {
             println!("\n{note}");
@@ -121,6 +116,14 @@ impl Sheet {
             println!("| {subject} to {floor} | {name} | {target} | {measured:.2} | {verdict} |");
         }
     }
+}
+
+/// A line of the table; all ratios are to the first subject.
+fn line((subject, costs): &(Box<dyn Subject>, Vec<Cost>), first: &[Cost]) {
+    let [wall, cpu] = BOTH.map(|(_, of)| micros(costs, of));
+    let [by_wall, by_cpu] = BOTH.map(|(_, of)| ratio(costs, first, of));
+    let (name, rate) = (subject.name(), 1e6 / wall);
+    println!("| {name} | {rate:.0} | {wall:.1} | {cpu:.1} | {by_wall:.2} | {by_cpu:.2} |");
 }
 
 /// Microseconds of a run, the median over the rounds.
