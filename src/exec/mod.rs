@@ -53,6 +53,7 @@ mod target;
 mod target_record;
 mod time_limit;
 mod traced;
+pub(crate) mod tracing;
 mod tree;
 mod watch;
 mod way;

@@ -17,6 +17,7 @@ use super::modules::ModuleCache;
 use super::reading::{Cause, SI_KERNEL, read};
 use super::snapshot::{Event, Snapshot};
 use crate::exec::Ended;
+use crate::exec::tracing::{resume, wait};
 
 /// A process that was followed to its end.
 #[derive(Debug)]
@@ -232,29 +233,6 @@ impl<'a> Tracer<'a> {
             };
         }
         self.last.insert(self.pid, (tid, snapshot));
-    }
-}
-
-/// Waits for the next stop or end of what this thread traces.
-fn wait() -> nix::Result<(Pid, i32)> {
-    loop {
-        let mut status = 0;
-        // SAFETY: `status` is a valid place for the status; the call has no other effect on us.
-        let tid = unsafe { libc::waitpid(-1, &mut status, libc::__WALL | libc::__WNOTHREAD) };
-        match nix::errno::Errno::result(tid) {
-            Ok(tid) => return Ok((Pid::from_raw(tid), status)),
-            Err(nix::errno::Errno::EINTR) => {}
-            Err(error) => return Err(error),
-        }
-    }
-}
-
-/// Resumes a stopped thread with `signal` (0 for none), which may be a real-time signal. A thread
-/// that was killed in the meantime is not there any more, which the next wait tells.
-fn resume(request: libc::c_uint, tid: Pid, signal: i32) {
-    // SAFETY: these requests take no address and read or write no memory of ours.
-    unsafe {
-        libc::ptrace(request, tid.as_raw(), 0usize, signal as usize);
     }
 }
 

@@ -1,11 +1,11 @@
 //! Follows a process and all that descends from it, stopping it only where it forks, executes
 //! another program or gets a signal.
 
-use nix::errno::Errno;
 use nix::sys::ptrace::{self, Options};
 use nix::unistd::Pid;
 
 use crate::exec::Ended;
+use crate::exec::tracing::{resume, wait};
 
 /// What was seen of a tree of processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,27 +81,4 @@ fn leads_a_process(tid: i64) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
     let leader = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
     leader.is_some_and(|leader| leader.trim().parse() == Ok(tid))
-}
-
-/// Waits for the next stop or end of what this thread traces.
-fn wait() -> nix::Result<(Pid, i32)> {
-    loop {
-        let mut status = 0;
-        // SAFETY: `status` is a valid place for the status; the call has no other effect on us.
-        let tid = unsafe { libc::waitpid(-1, &mut status, libc::__WALL | libc::__WNOTHREAD) };
-        match Errno::result(tid) {
-            Ok(tid) => return Ok((Pid::from_raw(tid), status)),
-            Err(Errno::EINTR) => {}
-            Err(error) => return Err(error),
-        }
-    }
-}
-
-/// Resumes a stopped thread with `signal` (0 for none), which may be a real-time signal. A thread
-/// that was killed in the meantime is not there any more, which the next wait tells.
-fn resume(request: libc::c_uint, tid: Pid, signal: i32) {
-    // SAFETY: these requests take no address and read or write no memory of ours.
-    unsafe {
-        libc::ptrace(request, tid.as_raw(), 0usize, signal as usize);
-    }
 }

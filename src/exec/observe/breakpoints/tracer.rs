@@ -7,7 +7,6 @@ use std::collections::{HashMap, HashSet};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 
-use nix::errno::Errno;
 use nix::sys::ptrace::{self, Options};
 use nix::unistd::Pid;
 
@@ -17,6 +16,7 @@ use super::plan::{Plan, Site};
 use crate::exec::observe::history::History;
 use crate::exec::observe::hook::HookKind;
 use crate::exec::observe::told::Told;
+use crate::exec::tracing::{resume, wait};
 
 /// Cases of one switch that are read.
 const CASES: u64 = 16;
@@ -322,27 +322,4 @@ fn entry_of(tid: Pid) -> Option<u64> {
         let kind = u64::from_ne_bytes(kind.try_into().ok()?);
         (kind == libc::AT_ENTRY).then_some(u64::from_ne_bytes(value.try_into().ok()?))
     })
-}
-
-/// Waits for the next stop or end of what this thread traces.
-fn wait() -> nix::Result<(Pid, i32)> {
-    loop {
-        let mut status = 0;
-        // SAFETY: `status` is a valid place for the status; the call has no other effect on us.
-        let tid = unsafe { libc::waitpid(-1, &mut status, libc::__WALL | libc::__WNOTHREAD) };
-        match Errno::result(tid) {
-            Ok(tid) => return Ok((Pid::from_raw(tid), status)),
-            Err(Errno::EINTR) => {}
-            Err(error) => return Err(error),
-        }
-    }
-}
-
-/// Resumes a stopped thread with `signal` (0 for none), which may be a real-time signal. A thread
-/// that was killed in the meantime is not there any more, which the next wait tells.
-fn resume(request: libc::c_uint, tid: Pid, signal: i32) {
-    // SAFETY: these requests take no address and read or write no memory of ours.
-    unsafe {
-        libc::ptrace(request, tid.as_raw(), 0usize, signal as usize);
-    }
 }
