@@ -146,7 +146,6 @@ static int run_in_child(const struct entry_point *entry, int argc, char **argv, 
     if (entry->function)
         enter(entry, &request);
     serve_unmap_page();
-    waits_listen();
     return program_main(argc, argv, envp);
 }
 
@@ -167,7 +166,8 @@ static int serve_children(const struct entry_point *entry, int argc, char **argv
         struct rusage usage;
         int status = serve_await_end(child, &usage);
         serve_sweep();
-        waits_collect(serve_page);
+        if (!entry->function) /* in a loop nobody would tell */
+            waits_collect(serve_page);
         speak_for(status, cpu_micros(&usage));
     }
 }

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #define OURS __attribute__((visibility("default")))
 
@@ -17,13 +18,20 @@
 static struct {
     volatile int forked, crashed;
 } *told;
-static int listening;
+static pid_t server;
 
 void waits_prepare(void)
 {
     void *shared = mmap(NULL, sizeof *told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
                         -1, 0);
     told = shared == MAP_FAILED ? NULL : shared;
+    server = getpid();
+}
+
+/* Asked by its process id: a child that wrote down that it is one would get a page of its own. */
+static int listening(void)
+{
+    return told && getpid() != server;
 }
 
 static int is_crash(int number)
@@ -43,20 +51,15 @@ void waits_collect(struct page *page)
     told->forked = told->crashed = 0;
 }
 
-void waits_listen(void)
-{
-    listening = told != NULL;
-}
-
 void waits_tell_start(void)
 {
-    if (listening)
+    if (listening())
         told->forked = 1;
 }
 
 static void tell(int number)
 {
-    if (listening && is_crash(number) && !told->crashed)
+    if (listening() && is_crash(number) && !told->crashed)
         told->crashed = number;
 }
 

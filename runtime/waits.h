@@ -6,15 +6,12 @@
 
 #include "protocol.h"
 
-/* In the server: makes the place where its children tell. Without one they do not. */
+/* In the server: makes the place where its descendants tell. Without one they do not. */
 void waits_prepare(void);
 
 /* In the server: puts into the page what was told since the last call. Nobody may be left to
  * tell more. */
 void waits_collect(struct page *page);
-
-/* In a child that goes on into the program. */
-void waits_listen(void);
 
 /* Tells that a process is started. */
 void waits_tell_start(void);
