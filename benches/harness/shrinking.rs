@@ -191,8 +191,11 @@ fn failing() -> Vec<u8> {
 
 /// A line that is too long for `ul`, among others.
 fn failing_ul() -> Vec<u8> {
-    let mut text = b"a line\n".repeat(20);
-    text.extend(b"a".repeat(600));
-    text.extend(b"_\x08".repeat(300));
-    text
+    [
+        b"x\n".to_vec(),
+        b"a".repeat(600),
+        b"_\x08".repeat(300),
+        b"\n".to_vec(),
+    ]
+    .concat()
 }

@@ -23,6 +23,7 @@ use crate::delta::Comparison;
 pub(crate) struct Served {
     // First, so that the server is gone before its directory and group are removed.
     server: Option<Server>,
+    /// Processes that the server has forked for runs.
     runs: u64,
     way: Way,
     shape: Shape,
@@ -188,7 +189,9 @@ impl Attempts for Served {
             Feed::Many(many) => server.run_all(many.places(), flags, &limits),
         };
         let answer = answer.map_err(Failure::Broken)?;
-        self.runs += 1 + answer.number as u64;
+        // What a server may leak, it leaks with a fork. In a loop a run that comes back needs none.
+        let forked = !self.is_loop() || !matches!(answer.ended, Ended::Exit(_));
+        self.runs += u64::from(forked);
         Ok(answer)
     }
 
