@@ -17,6 +17,7 @@ mod exported;
 mod family;
 pub mod fault;
 pub mod fold;
+mod follow;
 mod frame;
 mod instruction;
 mod key;

@@ -1,21 +1,17 @@
 //! Runs an input again to see how it crashes.
 
-use std::io;
-use std::sync::mpsc;
 use std::time::{Duration, Instant, SystemTime};
 
-use nix::errno::Errno;
-
-use super::capture::{Trace, Tracer};
+use super::capture::Trace;
 use super::class::classify_ending;
+use super::follow::follow;
 use super::modules::ModuleCache;
 use super::quick::{Named, name};
 use super::record::{Run, record};
-use super::snapshot::{Event, Snapshot};
+use super::snapshot::Snapshot;
 use super::tracee::{Start, Tracee};
-use super::watch::{Held, await_end};
 use super::{Class, Crash, Key};
-use crate::exec::{Ended, ExecError, Limits, lives};
+use crate::exec::{Ended, ExecError, lives};
 
 /// How often an input is run before it counts as flaky.
 const TRIES: u32 = 3;
@@ -238,94 +234,5 @@ impl Triager {
             stderr: untraced.stderr_tail,
             took: began.elapsed(),
         })
-    }
-}
-
-/// What the tracing thread says.
-enum News {
-    Seized(nix::Result<()>),
-    Ended(nix::Result<Trace>),
-}
-
-/// Traces a process to its end; `None` where the system refuses to.
-fn follow(
-    tracee: &mut dyn Tracee,
-    start: &dyn Start,
-    cache: &mut ModuleCache,
-) -> Result<Option<Trace>, ExecError> {
-    let (pid, executes) = (tracee.pid(), tracee.executes());
-    let crash_exit = start.crash_exit();
-    let held = Held::new(pid).map_err(|source| system("holding the target's process", source))?;
-    let (sender, news) = mpsc::channel();
-    std::thread::scope(|scope| {
-        // A thread of its own: what it waits for is what it traces, and when it ends the kernel
-        // kills whatever it still traces.
-        scope.spawn(
-            move || match Tracer::seize(pid, executes, crash_exit, cache) {
-                Ok(tracer) => {
-                    // Nobody listens only if the thread that started this one is gone.
-                    let _ = sender.send(News::Seized(Ok(())));
-                    let _ = sender.send(News::Ended(tracer.follow()));
-                }
-                Err(error) => drop(sender.send(News::Seized(Err(error)))),
-            },
-        );
-        match news.recv() {
-            Ok(News::Seized(Ok(()))) => {}
-            Ok(News::Seized(Err(Errno::EPERM | Errno::ENOSYS))) => return Ok(None),
-            Ok(News::Seized(Err(error))) => return Err(system("tracing the target", error.into())),
-            _ => {
-                return Err(system(
-                    "tracing the target",
-                    io::ErrorKind::BrokenPipe.into(),
-                ));
-            }
-        }
-        if let Err(error) = tracee.release() {
-            held.kill();
-            return Err(error);
-        }
-        collect(&news, &held, start.limits()).map(Some)
-    })
-}
-
-/// Waits for the end of a released process.
-fn collect(news: &mpsc::Receiver<News>, held: &Held, limits: Limits) -> Result<Trace, ExecError> {
-    let (last, killed) = await_end(news, held, limits);
-    let mut trace = match last {
-        Some(News::Ended(Ok(trace))) => trace,
-        Some(News::Ended(Err(error))) => {
-            return Err(system("waiting for the target", error.into()));
-        }
-        _ => {
-            return Err(system(
-                "tracing the target",
-                io::ErrorKind::BrokenPipe.into(),
-            ));
-        }
-    };
-    if killed && trace.ended == Ended::Signal(libc::SIGKILL) {
-        trace.ended = Ended::Timeout;
-    }
-    trace.snapshot = trace
-        .snapshot
-        .filter(|snapshot| explains(snapshot, trace.ended));
-    Ok(trace)
-}
-
-/// Whether what was read belongs to this end: an exit does not follow from a signal that the
-/// target has handled.
-fn explains(snapshot: &Snapshot, ended: Ended) -> bool {
-    match (snapshot.event, ended) {
-        (Event::Signal { .. }, Ended::Signal(_)) => true,
-        (Event::Exit(status), Ended::Exit(ended)) => status == ended,
-        _ => false,
-    }
-}
-
-fn system(what: &str, source: io::Error) -> ExecError {
-    ExecError::System {
-        what: what.to_owned(),
-        source,
     }
 }
