@@ -50,5 +50,6 @@ pub use frame::Frame;
 pub use key::{Key, NotAKey};
 pub use keys::stable_key;
 pub use module::{Entry, function_start_in};
+pub use symbols::{Place, Symbolizer};
 pub use tracee::{Start, Tracee, Untraced};
 pub use triager::{Quick, Settings, Triager, Verdict};

@@ -5,8 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::quick::Named;
 use super::severity::severity;
 use super::snapshot::{Event, Snapshot};
-use super::symbols::{Place, Symbolizer};
-use super::{Confidence, Crash, Details, Frame, Times, stable_key};
+use super::{Confidence, Crash, Details, Frame, Place, Symbolizer, Times, stable_key};
 use crate::exec::{Ended, Limits, Way};
 
 /// Version of the record's schema.
@@ -33,14 +32,21 @@ pub(crate) struct Run<'a> {
 }
 
 /// The record of a crash.
-pub(crate) fn record(named: Named, snapshot: Option<&Snapshot>, run: &Run<'_>) -> Crash {
+pub(crate) fn record(
+    named: Named,
+    snapshot: Option<&Snapshot>,
+    run: &Run<'_>,
+    symbolizer: &mut Symbolizer,
+) -> Crash {
     let Named {
         class,
         mut keys,
         normalised,
         confidence,
     } = named;
-    let frames = snapshot.map(frames).unwrap_or_default();
+    let frames = snapshot
+        .map(|snapshot| frames(snapshot, symbolizer))
+        .unwrap_or_default();
     let own = normalised
         .own
         .iter()
@@ -74,8 +80,7 @@ pub(crate) fn record(named: Named, snapshot: Option<&Snapshot>, run: &Run<'_>) -
     }
 }
 
-fn frames(snapshot: &Snapshot) -> Vec<Frame> {
-    let mut symbolizer = Symbolizer::default();
+fn frames(snapshot: &Snapshot, symbolizer: &mut Symbolizer) -> Vec<Frame> {
     let frame = |raw: &super::snapshot::RawFrame| {
         let path = raw.path.as_ref();
         let place = path

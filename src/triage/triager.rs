@@ -10,7 +10,7 @@ use super::quick::{Named, name};
 use super::record::{Run, record};
 use super::snapshot::Snapshot;
 use super::tracee::{Start, Tracee};
-use super::{Class, Crash, Key};
+use super::{Class, Crash, Key, Symbolizer};
 use crate::exec::{Ended, ExecError, lives};
 
 /// How often an input is run before it counts as flaky.
@@ -70,6 +70,7 @@ pub struct Triager {
     start: Box<dyn Start>,
     settings: Settings,
     cache: ModuleCache,
+    symbolizer: Symbolizer,
     /// The system has refused to trace once, so it is not asked again.
     refused: bool,
 }
@@ -105,6 +106,7 @@ impl Triager {
             start,
             settings,
             cache,
+            symbolizer: Symbolizer::default(),
             refused: false,
         }
     }
@@ -136,6 +138,7 @@ impl Triager {
                     named,
                     run.snapshot.as_deref(),
                     &facts,
+                    &mut self.symbolizer,
                 ))));
             }
             ended = run.ended;
@@ -193,7 +196,12 @@ impl Triager {
             took: Duration::ZERO,
             stderr: &[],
         };
-        record(Named::of_class(class), None, &facts)
+        record(
+            Named::of_class(class),
+            None,
+            &facts,
+            &mut Symbolizer::default(),
+        )
     }
 
     fn name(&self, run: &Finished, stderr: impl FnOnce() -> Vec<u8>) -> Named {

@@ -35,6 +35,8 @@ const PLACES: &[(&str, &[&str])] = &[
         &["triage/instruction/x86_64.rs", "exec/observe/breakpoints"],
     ),
     ("indicatif", &["cli"]),
+    // The small symbol table in stripped programs is compressed.
+    ("lzma_rust2", &["triage/symbols"]),
     // What nix does not wrap: wait statuses, ptrace records, the numbers of signals and errors.
     (
         "libc",

@@ -8,6 +8,8 @@ mod keys;
 mod made_up;
 mod maps;
 mod module;
+#[path = "../needs/mod.rs"]
+mod needs;
 mod normalise;
 mod partition;
 mod programs;
@@ -15,6 +17,7 @@ mod record;
 mod runtime_modules;
 mod severity;
 mod start;
+mod symbols;
 mod triager;
 
 use ddfuzz::triage::{Crash, Key, Quick, Triager, Verdict};
