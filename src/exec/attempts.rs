@@ -5,6 +5,8 @@ use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use super::launch::Launch;
+use super::scratch::{Cleaned, Scratch};
 use super::server::{Answer, Broken};
 use super::{Ended, ExecError};
 
@@ -32,10 +34,24 @@ pub(super) trait Attempts {
     fn lasting(&self, failure: &Failure) -> Option<ExecError>;
     /// Ends the server.
     fn stop(&mut self);
+    /// How the server is started.
+    fn launch(&self) -> &Launch;
+    /// The working directory.
+    fn scratch(&mut self) -> &mut Scratch;
+
     /// Empties the working directory, in which nothing runs any more.
-    fn clean(&mut self) -> Result<(), ExecError>;
+    fn clean(&mut self) -> Result<(), ExecError> {
+        let cleaned = self.scratch().clean();
+        if cleaned.map_err(|source| self.launch().lost(source))? == Cleaned::Replaced {
+            self.stop(); // it stands in a directory that is gone
+        }
+        Ok(())
+    }
+
     /// The program, for errors.
-    fn program(&self) -> PathBuf;
+    fn program(&self) -> PathBuf {
+        self.launch().program.clone()
+    }
 }
 
 /// Why a try at a run has failed.

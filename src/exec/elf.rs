@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::entry::{Entry, EntryFunctions};
-use object::read::elf::{FileHeader, ProgramHeader};
+use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
 use object::{Endianness, Object, ObjectSection, ObjectSymbol, elf};
 
 /// What only programs with a sanitizer have whose shadow memory no limit on memory leaves room
@@ -52,38 +52,38 @@ pub(crate) struct Facts {
     pub(crate) shadowed: bool,
 }
 
+/// An ELF file of this machine.
+pub(crate) type Elf<'a> = ElfFile64<'a, Endianness>;
+
+/// The file, if it is a 64-bit ELF file of this machine.
+pub(crate) fn parse(bytes: &[u8]) -> Option<Elf<'_>> {
+    let file = Elf::parse(bytes).ok()?;
+    let ours = match cfg!(target_arch = "x86_64") {
+        true => elf::EM_X86_64,
+        false => elf::EM_AARCH64,
+    };
+    (file.elf_header().e_machine(file.endian()) == ours).then_some(file)
+}
+
 /// Reads the facts of the program at `path`; `None` if it is not a 64-bit ELF file of this
 /// machine (a script, for one).
 pub(crate) fn facts(path: &Path) -> Option<Facts> {
-    let data = std::fs::read(path).ok()?;
-    let header = elf::FileHeader64::<Endianness>::parse(data.as_slice()).ok()?;
-    let endian = header.endian().ok()?;
-    let machine = header.e_machine(endian);
-    let ours = if cfg!(target_arch = "x86_64") {
-        elf::EM_X86_64
-    } else {
-        elf::EM_AARCH64
-    };
-    if machine != ours {
-        return None;
-    }
-    let segments = header.program_headers(endian, data.as_slice()).ok()?;
-    let interpreter = segments
-        .iter()
-        .find_map(|segment| segment.interpreter(endian, data.as_slice()).ok().flatten())
-        .map(|name| String::from_utf8_lossy(name).into_owned());
-    let file = object::File::parse(data.as_slice()).ok()?;
-    let mut facts = Facts {
-        interpreter,
-        ..Facts::default()
-    };
-    facts.read_symbols(&file);
-    facts.read_texts(&file);
-    Some(facts)
+    Some(Facts::of(&parse(&std::fs::read(path).ok()?)?))
 }
 
 impl Facts {
-    fn read_symbols(&mut self, file: &object::File<'_>) {
+    /// The facts of a file of this machine.
+    pub(crate) fn of(file: &Elf<'_>) -> Facts {
+        let mut facts = Facts {
+            interpreter: interpreter(file),
+            ..Facts::default()
+        };
+        facts.read_symbols(file);
+        facts.read_texts(file);
+        facts
+    }
+
+    fn read_symbols(&mut self, file: &Elf<'_>) {
         let mut functions = EntryFunctions::default();
         for symbol in file.symbols().chain(file.dynamic_symbols()) {
             let Ok(name) = symbol.name() else {
@@ -106,7 +106,7 @@ impl Facts {
 
     /// What tells of them in stripped programs: the variable whose value AFL++'s runtime asks for,
     /// and what libFuzzer says when it ends.
-    fn read_texts(&mut self, file: &object::File<'_>) {
+    fn read_texts(&mut self, file: &Elf<'_>) {
         let texts = file.section_by_name(".rodata");
         let says = |text: &[u8]| {
             let data = texts.as_ref().and_then(|section| section.data().ok());
@@ -118,6 +118,17 @@ impl Facts {
             None => says(b"ERROR: libFuzzer: "),
         };
     }
+}
+
+fn interpreter(file: &Elf<'_>) -> Option<String> {
+    let mut segments = file.elf_program_headers().iter();
+    let name = segments.find_map(|segment| {
+        segment
+            .interpreter(file.endian(), file.data())
+            .ok()
+            .flatten()
+    })?;
+    Some(String::from_utf8_lossy(name).into_owned())
 }
 
 /// Whether `text` stands somewhere in `data`.

@@ -37,6 +37,11 @@ impl Ended {
         }
     }
 
+    /// Whether the process came to its own end, with whatever status.
+    pub fn is_exit(self) -> bool {
+        matches!(self, Ended::Exit(_))
+    }
+
     /// Reads a status as `wait(2)` gives it.
     pub fn from_wait_status(status: i32) -> Ended {
         if libc::WIFSIGNALED(status) {

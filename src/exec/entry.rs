@@ -53,7 +53,7 @@ impl EntryFunctions {
     }
 
     /// The entry of the program whose symbols these are.
-    pub(crate) fn entry(self, file: &object::File) -> Option<Entry> {
+    pub(crate) fn entry<'data>(self, file: &impl Object<'data>) -> Option<Entry> {
         // A harness of libFuzzer may call a `target_main`; its `main` is libFuzzer's all the same.
         let (at, kind) = match (self.test_one_input, self.target_main) {
             (Some(at), _) => {

@@ -62,6 +62,22 @@ fn first_line(program: &Path) -> Option<(PathBuf, Option<OsString>)> {
     let mut bytes = Vec::new();
     let file = std::fs::File::open(program).ok()?;
     file.take(LINE as u64).read_to_end(&mut bytes).ok()?;
+    words(&bytes)
+}
+
+/// The interpreter that a script beginning with these bytes names, with its argument, as text.
+pub(super) fn named_in(bytes: &[u8]) -> Option<String> {
+    let (program, argument) = words(&bytes[..bytes.len().min(LINE)])?;
+    let mut text = program.to_string_lossy().into_owned();
+    if let Some(argument) = argument {
+        text.push(' ');
+        text.push_str(&argument.to_string_lossy());
+    }
+    Some(text)
+}
+
+/// The interpreter and its one argument in the first [`LINE`] bytes of a script.
+fn words(bytes: &[u8]) -> Option<(PathBuf, Option<OsString>)> {
     let line = bytes.strip_prefix(b"#!")?;
     let end = line.iter().position(|byte| *byte == b'\n');
     // A line that is longer, the kernel cuts, or refuses.
@@ -173,6 +189,14 @@ mod tests {
     fn assert_made(line: &str, program: &str, argv: &[&str]) {
         let argv = argv.iter().map(|word| (*word).to_owned()).collect();
         assert_eq!(made_of(line), Some((program.to_owned(), argv)), "{line:?}");
+    }
+
+    #[test]
+    fn a_script_names_its_interpreter_in_its_first_line() {
+        assert_eq!(named_in(b"#! /bin/sh -e\nx"), Some("/bin/sh -e".into()));
+        assert_eq!(named_in(b"#!/bin/sh"), Some("/bin/sh".into()));
+        assert_eq!(named_in(b"#!\n"), None);
+        assert_eq!(named_in(b"\x7fELF"), None);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::inputs::Inputs;
 use super::launch::{Inject, Launch, Role};
 use super::page::Shape;
 use super::place::Place;
-use super::scratch::{Cleaned, Scratch};
+use super::scratch::Scratch;
 use super::server::{Answer, Broken, Server};
 use super::{Ended, ExecError, Executor, Freshness, Limits, Run, Target, TimeLimit, Way};
 use crate::delta::Comparison;
@@ -134,14 +134,16 @@ impl Served {
         if let (true, Some(server)) = (has_page, &self.server) {
             let outcomes = server.page().outcomes(answer.number + 1);
             let outcomes = outcomes.map_err(|source| self.launch.not_sharing(source))?;
-            let came_back = answer.number + usize::from(matches!(answer.ended, Ended::Exit(_)));
+            let came_back = answer.number + usize::from(answer.ended.is_exit());
             for (number, (status, slot)) in outcomes.into_iter().enumerate().take(came_back) {
                 self.besides.take(number, server.page(), slot);
-                runs.push(Run::ended(Ended::from_wait_status(status)));
+                // Of the last one the answer itself tells, and more.
+                if number < answer.number {
+                    runs.push(Run::ended(Ended::from_wait_status(status)));
+                }
             }
         }
-        runs.truncate(answer.number);
-        if !self.is_loop() || !matches!(answer.ended, Ended::Exit(_)) {
+        if !self.is_loop() || !answer.ended.is_exit() {
             self.clean()?;
         }
         runs.push(Run {
@@ -190,7 +192,7 @@ impl Attempts for Served {
         };
         let answer = answer.map_err(Failure::Broken)?;
         // What a server may leak, it leaks with a fork. In a loop a run that comes back needs none.
-        let forked = !self.is_loop() || !matches!(answer.ended, Ended::Exit(_));
+        let forked = !self.is_loop() || !answer.ended.is_exit();
         self.runs += u64::from(forked);
         Ok(answer)
     }
@@ -212,16 +214,12 @@ impl Attempts for Served {
         self.server = None;
     }
 
-    fn clean(&mut self) -> Result<(), ExecError> {
-        let cleaned = self.scratch.clean();
-        if cleaned.map_err(|source| self.launch.lost(source))? == Cleaned::Replaced {
-            self.server = None; // it stands in a directory that is gone
-        }
-        Ok(())
+    fn launch(&self) -> &Launch {
+        &self.launch
     }
 
-    fn program(&self) -> PathBuf {
-        self.launch.program.clone()
+    fn scratch(&mut self) -> &mut Scratch {
+        &mut self.scratch
     }
 }
 
@@ -248,7 +246,7 @@ impl Executor for Served {
         self.forked = answer.forked;
         let runs = self.finish(answer)?;
         if self.is_loop() {
-            let lives = matches!(answer.ended, Ended::Exit(_));
+            let lives = answer.ended.is_exit();
             self.besides.recent.ran(&inputs[..runs.len()], lives);
         }
         Ok(runs)

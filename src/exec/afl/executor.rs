@@ -1,15 +1,14 @@
 //! The executor behind the way `forkserver`.
 
 use std::io;
-use std::path::PathBuf;
 
 use super::super::attempts::{self, Attempts, Failure, RUNS_PER_SERVER};
 use super::super::input::Input;
 use super::super::launch::{Launch, Role};
 use super::super::place::Place;
-use super::super::scratch::{Cleaned, Scratch};
+use super::super::scratch::Scratch;
 use super::super::server::{Answer, startup_error};
-use super::super::{Ended, ExecError, Executor, Freshness, Limits, Run, Target, TimeLimit, Way};
+use super::super::{ExecError, Executor, Freshness, Limits, Run, Target, TimeLimit, Way};
 use super::coverage::Coverage;
 use super::family::Left;
 use super::greeting::{Greeting, MAP_TOO_SMALL, Refused};
@@ -231,23 +230,19 @@ impl Attempts for Forkserver {
         self.server = None;
     }
 
-    fn clean(&mut self) -> Result<(), ExecError> {
-        let cleaned = self.scratch.clean();
-        if cleaned.map_err(|source| self.launch.lost(source))? == Cleaned::Replaced {
-            self.server = None; // it stands in a directory that is gone
-        }
-        Ok(())
+    fn launch(&self) -> &Launch {
+        &self.launch
     }
 
-    fn program(&self) -> PathBuf {
-        self.launch.program.clone()
+    fn scratch(&mut self) -> &mut Scratch {
+        &mut self.scratch
     }
 }
 
 impl Executor for Forkserver {
     fn run(&mut self, input: &[u8]) -> Result<Run, ExecError> {
         let Answer { ended, cpu, .. } = attempts::ask(self, &[input])?;
-        if !self.is_persistent() || !matches!(ended, Ended::Exit(_)) {
+        if !self.is_persistent() || !ended.is_exit() {
             self.clean()?;
         }
         let read = match self.takes_shared {

@@ -2,7 +2,6 @@
 //! those who want to know why it is run as it is.
 
 mod program;
-mod script;
 mod symbols;
 
 use std::path::{Path, PathBuf};
@@ -10,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::private_dir::PrivateDir;
-use super::{ExecError, Program, Target, elf, identity, resolve};
+use super::{ExecError, Program, Target, elf, identity, resolve, script};
 
 /// The facts of a target.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -103,22 +102,21 @@ impl TargetFacts {
             program: path,
             ..TargetFacts::default()
         };
-        if let Some(interpreter) = script::interpreter(&bytes) {
+        if let Some(interpreter) = script::named_in(&bytes) {
             facts.kind = Kind::Script;
             facts.script_of = Some(interpreter);
-        } else if let Some(file) = program::parse(&bytes) {
+        } else if let Some(file) = elf::parse(&bytes) {
             facts.kind = Kind::Elf;
-            program::read(&file, &bytes, &mut facts);
+            facts.take(elf::Facts::of(&file));
+            program::read(&file, &mut facts);
             symbols::read(&file, &mut facts);
-        }
-        if let Some(known) = elf::facts(&facts.program) {
-            facts.take(&known);
         }
         Ok(facts)
     }
 
     /// What running rests on, too.
-    fn take(&mut self, known: &elf::Facts) {
+    fn take(&mut self, known: elf::Facts) {
+        self.linker = known.interpreter;
         self.afl = known.afl;
         self.libfuzzer = known.is_fuzzer;
         self.target_main = known.entry.is_some_and(|entry| !entry.is_fuzzer());

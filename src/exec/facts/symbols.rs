@@ -2,7 +2,7 @@
 
 use object::{Object, ObjectSymbol};
 
-use super::program::Elf;
+use super::super::elf::Elf;
 use super::{Libc, TargetFacts};
 
 /// A name, or the beginning of names, that only programs with this sanitizer have.
