@@ -149,6 +149,22 @@ impl Reader {
         Ok(ids)
     }
 
+    /// All inputs as found, those of incomplete entries included, by kind, major key, minor key
+    /// and HASH.
+    ///
+    /// # Errors
+    /// When a folder cannot be listed.
+    pub fn originals(&self) -> Result<Vec<EntryId>, StoreError> {
+        let mut ids = Vec::new();
+        for kind in Kind::ALL {
+            for major in survey::majors(&self.root, kind)? {
+                ids.extend(survey::entry_ids(&self.root, kind, &major)?);
+            }
+        }
+        ids.retain(|id| id.original(&self.root).is_file());
+        Ok(ids)
+    }
+
     /// The files of the corpus, by name.
     ///
     /// # Errors
