@@ -13,6 +13,8 @@ use crate::triage::{Class, Confidence, Key, Severity};
 pub struct Triaged {
     /// Version of the line's schema.
     pub v: u32,
+    /// The campaign whose counts it belongs to.
+    pub campaign: String,
     /// The target: its program's content, arguments, environment, limits and the version of keys.
     pub target: ContentHash,
     /// The content.
@@ -25,6 +27,9 @@ pub struct Triaged {
     pub hits: u32,
     /// Tries made.
     pub tries: u32,
+    /// Whether a record was made of this very input. Else it was run for its keys only, and
+    /// `crash` is that of another input with the same keys.
+    pub examined: bool,
     /// The crash; null where there was none.
     pub crash: Option<CrashLine>,
 }

@@ -31,7 +31,9 @@ impl Layout {
         let has = |name: &str| names.clone().any(|one| one == name);
         let by = |fuzzer| {
             let parsed = names.clone().filter_map(CrashName::parse);
-            parsed.filter(|name| name.exact).any(|name| name.fuzzer == fuzzer)
+            parsed
+                .filter(|name| name.exact)
+                .any(|name| name.fuzzer == fuzzer)
         };
         if has(CAMPAIGN) {
             Layout::Ddfuzz

@@ -138,7 +138,9 @@ fn honggfuzz(name: &str) -> Option<CrashName> {
 
 /// `crash-` and 40 hex digits of SHA-1.
 fn libfuzzer(name: &str) -> Option<CrashName> {
-    let (begin, promise) = LIBFUZZER.iter().find(|(begin, _)| name.starts_with(begin))?;
+    let (begin, promise) = LIBFUZZER
+        .iter()
+        .find(|(begin, _)| name.starts_with(begin))?;
     let hash = &name[begin.len()..];
     Some(CrashName {
         fuzzer: Fuzzer::LibFuzzer,

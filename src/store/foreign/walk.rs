@@ -132,4 +132,3 @@ fn listed(path: &Path) -> std::io::Result<Vec<OsString>> {
     names.sort();
     Ok(names)
 }
-
