@@ -8,7 +8,7 @@ use std::path::Path;
 /// Why a file's bytes are not to be had; its text has no path in it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unread {
-    /// There is none of this name, or a link that leads nowhere.
+    /// There is none of this name.
     #[error("it is not there")]
     Missing,
     /// It is no regular file.
@@ -32,7 +32,10 @@ pub enum Unread {
 /// Whatever keeps the bytes away: see [`Unread`].
 pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Unread> {
     // First by its name: to open some devices does something.
-    let named = path.metadata().map_err(|error| why(&error))?;
+    let named = path.metadata().map_err(|error| match why(&error) {
+        Unread::Missing if path.is_symlink() => Unread::NotAFile("a link that leads nowhere"),
+        other => other,
+    })?;
     check(&named, limit)?;
     // What the name leads to may have changed since. Without O_NONBLOCK a fifo would block.
     let file = OpenOptions::new()

@@ -169,8 +169,8 @@ pub fn triage_table(result: &TriageResult, width: Option<usize>) -> String {
 pub fn triage_summary(result: &TriageResult) -> String {
     let files = result.inputs.len() as u64;
     let mut parts = vec![format!(
-        "{} in {}",
-        size::counted(files - result.healthy - result.unread, "crash").replace("crashs", "crashes"),
+        "{} crashing in {}",
+        size::grouped(files - result.healthy - result.unread),
         size::counted(result.groups.len() as u64, "group"),
     )];
     for (count, what) in [

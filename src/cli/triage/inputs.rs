@@ -38,7 +38,7 @@ pub fn find(paths: &[PathBuf], output: &Output) -> Result<Inputs, Failure> {
 pub fn say_unread(path: &std::path::Path, why: &str, output: &Output) {
     let path = printable(&path.to_string_lossy());
     let hint = match why {
-        why if why == Unread::Missing.to_string() => ": it was there when the directory was read",
+        why if why == Unread::Missing.to_string() => " any more",
         why if why.starts_with("it is larger") => "; --max-len allows more",
         _ => "",
     };
