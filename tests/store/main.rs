@@ -20,3 +20,4 @@ mod sample;
 mod survey;
 mod timestamp;
 mod tree;
+mod triaged;
