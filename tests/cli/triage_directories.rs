@@ -222,3 +222,18 @@ fn a_hang_is_a_group_of_its_own_kind() {
     assert_eq!(result["inputs"][0]["ended"], "timeout");
     assert!(desk.file("out/hangs").is_dir() && !desk.file("out/crashes").exists());
 }
+
+#[test]
+fn the_output_directory_is_no_input_of_its_own() {
+    let desk = Desk::new();
+    put(&desk, "in/one", "a t");
+    for _ in 0..2 {
+        let words = "triage in --json -o in/out --resume --target crtplot";
+        let result = desk.call(words).exits(1).json();
+        assert_eq!(result["inputs"].as_array().unwrap().len(), 1);
+    }
+    let error = desk.call("triage in/out --json -o in/out --target crtplot");
+    let error = error.exits(2).json();
+    let message = error["error"]["message"].as_str().unwrap();
+    assert!(message.contains("is in the output directory"), "{message}");
+}

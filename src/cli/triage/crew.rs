@@ -112,15 +112,16 @@ impl Crew<'_> {
         send: &SyncSender<(usize, Answer)>,
     ) -> Result<(), Failure> {
         let done = || self.stop.load(Ordering::Relaxed) || broken.load(Ordering::Relaxed);
-        let mut triager = Triager::of_target(self.target, self.way)?;
+        let fail = |_: &_| broken.store(true, Ordering::Relaxed);
+        let mut triager = Triager::of_target(self.target, self.way).inspect_err(fail)?;
         while !done() {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(file) = self.files.get(at) else {
                 break;
             };
-            let answer = self.answer(&mut triager, file).inspect_err(|_| {
-                broken.store(true, Ordering::Relaxed);
-            })?;
+            let answer = self.answer(&mut triager, file);
+            broken.fetch_or(answer.is_err(), Ordering::Relaxed);
+            let answer = answer?;
             if send.send((at, answer)).is_err() {
                 break;
             }
@@ -139,7 +140,8 @@ impl Crew<'_> {
         }
         let size = bytes.len() as u64;
         // Before there is anything to be known again, asking would be a run in vain.
-        if !locked(&self.routes).is_empty()
+        let any = !locked(&self.routes).is_empty();
+        if any
             && let Quick::Crash { major, minor, .. } = triager.key(&bytes)?
             && locked(&self.routes).contains(&(major, minor))
         {

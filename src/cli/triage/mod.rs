@@ -66,7 +66,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let target = args.target.target()?;
     let known = known::read(args.known.as_deref())?;
     let against = args.against.as_deref().map(Against::read).transpose()?;
-    let found = inputs::find(&args.inputs, output)?;
+    let found = inputs::find(&args.inputs, args.out.as_deref(), output)?;
     let stop = signals::stop_flag()?;
     let started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
     let way = started.executor.way();
