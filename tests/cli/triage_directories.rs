@@ -237,3 +237,23 @@ fn the_output_directory_is_no_input_of_its_own() {
     let message = error["error"]["message"].as_str().unwrap();
     assert!(message.contains("is in the output directory"), "{message}");
 }
+
+#[test]
+fn a_crash_that_comes_once_and_not_again_is_flaky_and_not_lost() {
+    let desk = Desk::new();
+    put(&desk, "in/1", "k");
+    put(&desk, "in/2", "f");
+    let program = "x=$(cat); [ \"$x\" = k ] && kill -ABRT $$; \
+                   if [ \"$x\" = f ] && [ ! -e $DESK/tmp/f ]; then : >$DESK/tmp/f; kill -SEGV $$; fi; \
+                   exit 0";
+    let words = ["--", "sh", "-c", program].map(std::ffi::OsStr::new);
+    let call = "triage in --json --jobs 1 --exec command -o out";
+    let result = desk.call_with(call, &words).exits(1).json();
+    let flaky = &result["inputs"][1];
+    assert_eq!(
+        (&flaky["class"], &flaky["hits"]),
+        (&"segv".into(), &1.into())
+    );
+    assert_eq!((&flaky["tries"], &result["flaky"]), (&4.into(), &1.into()));
+    assert!(desk.file("out/flaky").is_dir() && desk.file("out/crashes").is_dir());
+}

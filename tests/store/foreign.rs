@@ -169,6 +169,7 @@ fn artifacts_and_workspaces_are_told_from_what_lies_beside() {
         "fuzz/corpus/ul/seed".to_owned(),
         crash.clone(),
         "fuzz/artifacts/ul/notes".to_owned(),
+        "fuzz/artifacts/ul/corpus/seed".to_owned(),
         format!("hongg/{hongg}"),
         "hongg/HONGGFUZZ.REPORT.TXT".to_owned(),
         "hongg/input/seed".to_owned(),

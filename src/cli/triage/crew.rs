@@ -7,13 +7,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::verdict::{Examined, examined};
+use super::verdict::{Examined, came_once, examined};
 use crate::cli::Failure;
 use crate::exec::{Target, Way};
 use crate::files::regular;
 use crate::minimize::log::ContentHash;
 use crate::store::foreign::Input;
-use crate::triage::{Key, Quick, Triager};
+use crate::triage::{Key, Keys, Quick, Triager, keys};
 
 /// Answers that may wait for each worker: no more inputs than these are held in memory.
 const BACKLOG: usize = 4;
@@ -141,14 +141,30 @@ impl Crew<'_> {
         let size = bytes.len() as u64;
         // Before there is anything to be known again, asking would be a run in vain.
         let any = !locked(&self.routes).is_empty();
+        let mut quick = None;
         if any
-            && let Quick::Crash { major, minor, .. } = triager.key(&bytes)?
-            && locked(&self.routes).contains(&(major, minor))
+            && let Quick::Crash {
+                class,
+                major,
+                minor,
+            } = triager.key(&bytes)?
         {
             let route = (major, minor);
-            return Ok(Answer::Again { input, size, route });
+            if locked(&self.routes).contains(&route) {
+                return Ok(Answer::Again { input, size, route });
+            }
+            quick = Some((class, major, minor));
         }
-        let examined = examined(triager, &bytes)?;
+        let mut examined = examined(triager, &bytes)?;
+        if let Some((class, major, minor)) = quick {
+            let keys = Keys {
+                major,
+                minor,
+                stable: None,
+                version: keys::VERSION,
+            };
+            examined = came_once(triager, keys, class, examined);
+        }
         Ok(Answer::New {
             input,
             bytes: match examined.crash {

@@ -2,7 +2,7 @@
 
 use crate::exec::{Ended, ExecError};
 use crate::store::Kind;
-use crate::triage::{Crash, Triager, Verdict};
+use crate::triage::{Class, Crash, Keys, Severity, Triager, Verdict};
 
 /// How an input ended.
 pub struct Examined {
@@ -36,6 +36,28 @@ pub fn examined(triager: &mut Triager, input: &[u8]) -> Result<Examined, ExecErr
             },
         },
     })
+}
+
+/// What is left of a crash that came once, with these keys, and in none of the tries behind it: no
+/// one has looked at more than its keys.
+pub fn came_once(triager: &Triager, keys: Keys, class: Class, tried: Examined) -> Examined {
+    if tried.crash.is_some() {
+        return tried;
+    }
+    let tries = tried.tries + 1;
+    Examined {
+        tries,
+        crash: Some(Box::new(Crash {
+            keys,
+            class,
+            hits: 1,
+            tries,
+            severity: Severity::Low,
+            severity_reason: "it came once, and not again".to_owned(),
+            ..triager.unwatched(tried.ended)
+        })),
+        ..tried
+    }
 }
 
 /// The kind of finding that a crash is; one that did not come in each try is flaky.

@@ -87,8 +87,9 @@ impl Layout {
     pub fn passes_over_directory(self, name: Option<&str>) -> Option<&'static str> {
         let begins = |begin| name.is_some_and(|name: &str| name.starts_with(begin));
         match self {
-            // Artifacts of several targets may stand below those of one.
-            Layout::Plain | Layout::LibFuzzer => None,
+            Layout::Plain => None,
+            // By default artifacts are written beside whatever stands there, the corpus too.
+            Layout::LibFuzzer => Some("a directory among artifacts"),
             Layout::AflInstance if begins("crashes") || begins("hangs") => None,
             Layout::AflInstance => Some("neither crashes nor hangs"),
             Layout::CargoFuzz if name == Some("artifacts") => None,
