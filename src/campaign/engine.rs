@@ -141,10 +141,14 @@ impl Engine<'_> {
     }
 
     fn muted(&self, major: &str) -> bool {
-        self.settings.known.iter().any(|known| {
-            let shown = known.get(..major.len()).unwrap_or(known);
-            major.starts_with(shown)
-        })
+        let known = &self.settings.known;
+        // A group that cannot be read now is no reason to end: it is only not muted.
+        known.has_major(major)
+            || known.names_stables()
+                && lock(self.store)
+                    .reader()
+                    .is_known_by_names(Kind::Crash, major, known)
+                    .unwrap_or(false)
     }
 
     /// Fuzzes until the end of the count, of the time, or of the user's patience.

@@ -1,9 +1,9 @@
 //! What a campaign is told.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::minimizing::Minimizing;
+use crate::store::KnownGroups;
 
 /// When a new group is minimized (`--minimize`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +40,6 @@ pub struct Settings {
     pub when: When,
     /// What is run, and how groups are minimized.
     pub minimizing: Minimizing,
-    /// Groups to mute: beginnings of major keys in hex.
-    pub known: BTreeSet<String>,
+    /// Groups to mute: they are counted and stored, not minimized.
+    pub known: KnownGroups,
 }

@@ -4,10 +4,12 @@
 //! `indicatif` (the progress line, in [`ui`]).
 
 mod amounts;
+mod check;
 mod difference;
 mod doctor;
 mod exit;
 mod failure;
+mod known;
 mod log;
 mod log_show;
 mod merge;
@@ -44,7 +46,6 @@ struct Cli {
 }
 
 const EXAMPLE: &str = "Example:\n  ddfuzz run --target ul --time 10s\n\n\
-    Exit codes: 0 nothing found, or the job done; 1 crashes found, or what was checked does not \
     hold; 2 usage; 3 the baseline failed; 4 only groups known before; 70 internal error; 130 \
     interrupted, state saved";
 
@@ -55,6 +56,7 @@ enum Command {
     Diff(difference::diff::Args),
     Max(difference::max::Args),
     Triage(triage::Args),
+    Check(check::Args),
     Log(log::Args),
     Show(show::Args),
     Merge(merge::Args),
@@ -74,6 +76,7 @@ pub fn main() -> ExitCode {
         Command::Diff(args) => difference::diff::run(args, &output),
         Command::Max(args) => difference::max::run(args, &output),
         Command::Triage(args) => triage::run(args, &output),
+        Command::Check(args) => check::run(args, &output),
         Command::Log(args) => log::run(args, &output),
         Command::Show(args) => show::run(args, &output),
         Command::Merge(args) => merge::run(args, &output),

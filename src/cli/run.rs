@@ -1,6 +1,5 @@
 //! `ddfuzz run`: a fuzz campaign with grouping and inline minimization.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
@@ -9,12 +8,12 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use super::target::{TargetArgs, install_bundled};
-use super::{Exit, Failure, Output, amounts, show, signals, ui};
+use super::{Exit, Failure, Output, amounts, known, show, signals, ui};
 use crate::campaign::{self, Minimizing, Settings, Summary, When};
 use crate::exec::{Target, TargetRecord, Way, bundled};
 use crate::files::OsText;
 use crate::report::{GroupView, RunGroup, RunResult, groups_table, size};
-use crate::store::{Campaign, Kind, Store, hash_of, rfc3339};
+use crate::store::{Campaign, Kind, KnownGroups, Store, hash_of, rfc3339};
 
 /// Fuzz a program: find crashes, group them, and minimize each new group
 ///
@@ -61,7 +60,7 @@ pub struct Args {
     /// Go on with the campaign of the output directory
     #[arg(long)]
     resume: bool,
-    /// A file of groups to mute: a major key, or its beginning, a line
+    /// A file of groups to mute: 12 or more hex digits of a major key, or stable:HEX, a line
     #[arg(long, value_name = "FILE")]
     known: Option<PathBuf>,
 }
@@ -98,12 +97,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     }
     crate::minimize::search_by_name(&args.search, b"x").map_err(Failure::usage)?;
     let target = args.target.target()?;
-    let known = args
-        .known
-        .as_deref()
-        .map(read_known)
-        .transpose()?
-        .unwrap_or_default();
+    let known = known::read(args.known.as_deref())?;
     let stop = signals::stop_flag()?;
     let started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
     let way = started.executor.way();
@@ -126,7 +120,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     report(&summary?, &store, way, resumed, output)
 }
 
-fn settings(args: &Args, target: Target, way: Way, seed: u64, known: BTreeSet<String>) -> Settings {
+fn settings(args: &Args, target: Target, way: Way, seed: u64, known: KnownGroups) -> Settings {
     Settings {
         seed,
         max_len: args.max_len,
@@ -225,28 +219,6 @@ fn check_same(args: &Args, target: &Target, campaign: &Campaign) -> Result<(), F
         return unlike("seed");
     }
     Ok(())
-}
-
-fn read_known(path: &std::path::Path) -> Result<BTreeSet<String>, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|e| Failure::file(path, "reading", &e))?;
-    let lines = text
-        .lines()
-        .map(|line| line.split('#').next().unwrap_or_default().trim());
-    let mut known = BTreeSet::new();
-    for (number, line) in lines.enumerate().filter(|(_, line)| !line.is_empty()) {
-        if line.len() < 4 || !line.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            let message = format!(
-                "{}, line {}: {line:?} is no key",
-                path.display(),
-                number + 1
-            );
-            return Err(Failure::usage(message)
-                .path(path)
-                .hint("a key is 4 to 32 hex digits"));
-        }
-        known.insert(line.to_ascii_lowercase());
-    }
-    Ok(known)
 }
 
 fn report(

@@ -4,7 +4,7 @@
 //!
 //! Localized here: `tempfile` (atomic writes) and `base64`.
 //!
-//! Every error is a [`FileError`], which carries the path and what was being done to it.
+//! What others wrote is read by [`regular`]. Every other error is a [`FileError`], which carries the path and what was being done to it.
 
 mod appender;
 pub mod atomic;
@@ -13,6 +13,7 @@ mod error;
 pub mod folder;
 mod lock;
 mod os_text;
+pub mod regular;
 pub mod shell;
 
 pub use self::base64::Base64;

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::GroupView;
 use crate::exec::Way;
-use crate::store::StoreError;
-use crate::triage::{Confidence, Severity};
+use crate::store::{Kind, StoreError};
+use crate::triage::Severity;
 
 /// The result of `run`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -61,6 +61,14 @@ pub struct RunGroup {
     /// The minimization log; null where there is none.
     #[serde(serialize_with = "lossy_option")]
     pub log: Option<PathBuf>,
+    /// The kind of finding.
+    pub kind: Kind,
+    /// The group's estimate.
+    pub severity: Severity,
+    /// Why the input has its estimate.
+    pub severity_reason: String,
+    /// The first frame of the user's code; null where none is known.
+    pub frame: Option<String>,
 }
 
 impl From<&GroupView> for RunGroup {
@@ -77,57 +85,12 @@ impl From<&GroupView> for RunGroup {
             tests: minimized.map(|minimized| minimized.tests.clone()),
             file: view.file.clone(),
             log: view.log.clone(),
+            kind: view.kind,
+            severity: view.severity,
+            severity_reason: view.severity_reason.clone(),
+            frame: view.place.clone(),
         }
     }
-}
-
-/// The result of `triage`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct TriageResult {
-    /// All inputs.
-    pub inputs: Vec<TriageInput>,
-    /// The groups that they fall into.
-    pub groups: Vec<TriageGroup>,
-}
-
-/// One input in the result of `triage`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct TriageInput {
-    /// Its file.
-    #[serde(serialize_with = "lossy")]
-    pub file: PathBuf,
-    /// How the run ended.
-    pub ended: Option<String>,
-    /// What kind of death; null where it does not crash.
-    pub class: Option<String>,
-    /// The first 12 hex digits of the major key.
-    pub major: Option<String>,
-    /// The first 12 hex digits of the minor key.
-    pub minor: Option<String>,
-    /// The way of execution.
-    pub way: Option<Way>,
-    /// How far the keys can be trusted.
-    pub confidence: Option<Confidence>,
-    /// Tries that crashed so.
-    pub hits: u32,
-    /// Tries made.
-    pub tries: u32,
-}
-
-/// One group in the result of `triage`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct TriageGroup {
-    /// The first 12 hex digits of the major key.
-    pub major: String,
-    /// What kind of death.
-    pub class: String,
-    /// The highest estimate of its inputs.
-    pub severity: Severity,
-    /// Inputs in it.
-    pub count: u64,
-    /// The file of the least of them.
-    #[serde(serialize_with = "lossy")]
-    pub representative: PathBuf,
 }
 
 /// An error: `{"error":{"kind","message","path","hint"}}`.
@@ -167,7 +130,7 @@ impl From<&StoreError> for ErrorReport {
 
 /// A path as JSON; what is not UTF-8 in it stands as replacement characters, for a result with
 /// an odd name is better than none.
-fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+pub(super) fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&path.to_string_lossy())
 }
 

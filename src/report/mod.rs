@@ -4,6 +4,7 @@
 //! hostile text and pass through [`text::printable`].
 
 mod block;
+mod check;
 mod curve;
 pub mod hexdump;
 mod json;
@@ -13,14 +14,18 @@ pub mod size;
 mod svg;
 mod table;
 pub mod text;
+mod triage;
 mod view;
 
 pub use block::block;
+pub use check::{CheckResult, CheckedGroup, Now, Status, check_table};
 pub use curve::curve;
-pub use json::{
-    ErrorBody, ErrorReport, RunGroup, RunResult, TriageGroup, TriageInput, TriageResult,
-};
+pub use json::{ErrorBody, ErrorReport, RunGroup, RunResult};
 pub use shrinking::{Dot, Pass, Shrinking, Step};
 pub use svg::svg;
-pub use table::{groups_table, passes_table, triage_table};
+pub use table::{groups_table, passes_table};
+pub use triage::{
+    SameBy, TriageGroup, TriageInput, TriageResult, triage_groups_table, triage_summary,
+    triage_table,
+};
 pub use view::{GroupView, place};

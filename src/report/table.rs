@@ -2,7 +2,7 @@
 
 use super::block::severity;
 use super::text::{cut, printable};
-use super::{GroupView, Shrinking, TriageResult, size};
+use super::{GroupView, Shrinking, size};
 
 /// Characters between two columns.
 const GAP: &str = "  ";
@@ -11,7 +11,7 @@ const GAP: &str = "  ";
 /// (`None`: as long as need be).
 pub fn groups_table(groups: &[GroupView], width: Option<usize>) -> String {
     let header = [
-        "KIND", "GROUP", "CLASS", "SEVERITY", "SEEN", "SIZE", "CLAIM", "WHERE",
+        "KIND", "GROUP", "CLASS", "SEVERITY", "SEEN", "SIZE", "CLAIM", "WHERE", "WHY",
     ];
     let rows = groups.iter().map(|group| {
         let claim = group
@@ -27,22 +27,7 @@ pub fn groups_table(groups: &[GroupView], width: Option<usize>) -> String {
             size::reduction(group.size_before, group.size_after()),
             claim.unwrap_or_else(|| "-".to_owned()),
             group.place.clone().unwrap_or_else(|| "-".to_owned()),
-        ]
-    });
-    render(header, rows.collect(), width)
-}
-
-/// The inputs of a triage, one line each, like [`groups_table`].
-pub fn triage_table(result: &TriageResult, width: Option<usize>) -> String {
-    let header = ["GROUP", "CLASS", "ENDED", "HITS", "FILE"];
-    let rows = result.inputs.iter().map(|input| {
-        let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
-        [
-            or_none(&input.major),
-            or_none(&input.class),
-            or_none(&input.ended),
-            format!("{}/{}", input.hits, input.tries),
-            input.file.to_string_lossy().into_owned(),
+            group.severity_reason.clone(),
         ]
     });
     render(header, rows.collect(), width)
@@ -73,7 +58,7 @@ pub fn passes_table(shrinking: &Shrinking, width: Option<usize>) -> String {
 }
 
 /// Columns as wide as their widest cell; lines that are too long lose their ends.
-fn render<const N: usize>(
+pub(super) fn render<const N: usize>(
     header: [&str; N],
     rows: Vec<[String; N]>,
     width: Option<usize>,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::store::{Entry, Group, Kind, Minimized, StoreError};
-use crate::triage::{Class, Crash, Key, Severity};
+use crate::triage::{Class, Crash, Frame, Key, Severity};
 
 /// What reports show of one group, through one of its entries (its representative).
 #[derive(Clone, Debug, PartialEq)]
@@ -100,13 +100,7 @@ impl GroupView {
 /// Where in the user's code a crash happened: the innermost own frame, by name and line where
 /// they are known, else by module and offset.
 pub fn place(crash: &Crash) -> Option<String> {
-    let frame = crash.frames.iter().find(|frame| frame.own)?;
-    let name =
-        (frame.name.clone()).unwrap_or_else(|| format!("{}+{:#x}", frame.module, frame.offset));
-    Some(match &frame.line {
-        Some(line) => format!("{name} at {line}"),
-        None => name,
-    })
+    crash.innermost_own().map(Frame::place)
 }
 
 fn absolute(path: &Path) -> PathBuf {

@@ -14,6 +14,8 @@ pub(super) const LOCK: &str = ".lock";
 pub(super) const STATE: &str = "state.json";
 /// The campaign's course.
 pub(super) const STATS: &str = "stats.jsonl";
+/// What `triage` has done.
+pub(super) const TRIAGED: &str = "triage.jsonl";
 /// The folder of inputs worth keeping.
 pub(super) const CORPUS: &str = "corpus";
 /// The folder of bundled programs.
@@ -129,6 +131,11 @@ impl EntryId {
         group_folder(root, self.kind, &self.major)
             .join(&self.minor)
             .join(&self.hash)
+    }
+
+    /// The file of its input as found under the output directory `root`.
+    pub fn original(&self, root: &Path) -> PathBuf {
+        self.folder(root).join(ORIGINAL)
     }
 
     /// The file of its minimization log under the output directory `root`.

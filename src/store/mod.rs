@@ -13,10 +13,12 @@
 //! corpus/HASH                           inputs worth keeping
 //! bin/HASH/NAME                         bundled programs, for reproduce.sh
 //! state.json stats.jsonl                the campaign's checkpoint and its course
+//! triage.jsonl                          what `triage` has done, a line an input
 //! ```
 //!
 //! A [`Store`] is the one writer (by lock); a [`Reader`] needs no lock and may read while the
-//! writer is at work. [`merge()`] is the union of several directories.
+//! writer is at work. [`merge()`] is the union of several directories. [`foreign`] knows the
+//! directories of other fuzzers.
 //!
 //! **No crash is ever lost.** An input is written and synced before the record that makes its
 //! entry count; an input without its record (the writer was killed in between) stays where it
@@ -26,8 +28,10 @@ mod campaign;
 mod entry;
 mod error;
 mod filing;
+pub mod foreign;
 mod group;
 mod json;
+mod known;
 mod layout;
 mod listing;
 mod merge;
@@ -39,6 +43,7 @@ mod reproduce;
 mod survey;
 mod sweep;
 mod timestamp;
+mod triaged;
 mod writer;
 
 pub use campaign::{Campaign, CampaignFile};
@@ -46,6 +51,7 @@ pub use entry::Entry;
 pub use error::StoreError;
 pub use filing::Filed;
 pub use group::{Group, GroupRecord};
+pub use known::{KnownGroups, NoKey};
 pub use layout::{EntryId, Kind, hash_of};
 pub use merge::{Merged, merge};
 pub use minimized::{Minimized, Proved};
@@ -53,4 +59,5 @@ pub use open::VERSION;
 pub use reader::Reader;
 pub use reproduce::script;
 pub use timestamp::rfc3339;
+pub use triaged::{CrashLine, TriageJournal, Triaged};
 pub use writer::Store;

@@ -8,7 +8,9 @@ use serde_json::Value;
 
 use super::open::{self, Found};
 use super::survey::{self, Survey};
-use super::{CampaignFile, Entry, EntryId, Group, Kind, StoreError, json, layout, listing};
+use super::{
+    CampaignFile, Entry, EntryId, Group, Kind, KnownGroups, StoreError, json, layout, listing,
+};
 
 /// The checkpoint with its owner, so that a later campaign never goes on with an earlier one's.
 #[derive(Serialize, Deserialize)]
@@ -146,6 +148,44 @@ impl Reader {
                 }
             }
         }
+        Ok(ids)
+    }
+
+    /// Whether a representative of this group has a stable key that is muted.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn is_known_by_names(
+        &self,
+        kind: Kind,
+        major: &str,
+        known: &KnownGroups,
+    ) -> Result<bool, StoreError> {
+        let Some(group) = self.group(kind, major)? else {
+            return Ok(false);
+        };
+        for id in group.representatives() {
+            let entry = self.entry(&id)?;
+            if entry.is_some_and(|entry| known.has_stable(entry.crash.keys.stable)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// All inputs as found, those of incomplete entries included, by kind, major key, minor key
+    /// and HASH.
+    ///
+    /// # Errors
+    /// When a folder cannot be listed.
+    pub fn originals(&self) -> Result<Vec<EntryId>, StoreError> {
+        let mut ids = Vec::new();
+        for kind in Kind::ALL {
+            for major in survey::majors(&self.root, kind)? {
+                ids.extend(survey::entry_ids(&self.root, kind, &major)?);
+            }
+        }
+        ids.retain(|id| id.original(&self.root).is_file());
         Ok(ids)
     }
 

@@ -124,6 +124,12 @@ pub struct Crash {
 }
 
 impl Crash {
+    /// The GNU build id of the main program, where the stack tells it.
+    pub fn build(&self) -> Option<&str> {
+        let main = self.frames.iter().find(|frame| frame.module == "exe");
+        main.and_then(|frame| frame.build_id.as_deref())
+    }
+
     /// The frame to show: the innermost one of the user's own code.
     pub fn innermost_own(&self) -> Option<&Frame> {
         self.frames.iter().find(|frame| frame.own)

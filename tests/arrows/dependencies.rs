@@ -44,6 +44,7 @@ const PLACES: &[(&str, &[&str])] = &[
             "exec",
             "triage",
             "files/folder.rs",
+            "files/regular.rs",
             "minimize/crash_oracle.rs",
         ],
     ),

@@ -58,7 +58,7 @@ fn a_muted_group_is_stored_but_not_minimized() {
     let major = first["groups"][0]["major"].as_str().unwrap();
     for known in [
         major.to_owned(),
-        format!("# the letter t\n{}  # so\n", &major[..6]),
+        format!("# the letter t\n{}  # so\n", major.to_uppercase()),
     ] {
         desk.write("known", known);
         let out = desk.file("muted");
@@ -82,4 +82,20 @@ fn a_campaign_that_finds_nothing_exits_with_0() {
     assert_eq!(said.exits(0).json()["new_groups"], 0);
     desk.call("run --json --runs 10 -- /no/such/program")
         .exits(3);
+}
+
+#[test]
+fn a_group_is_muted_by_the_names_of_its_functions_too() {
+    let desk = Desk::new();
+    desk.call(&format!("{WORDS} --seed 1 -o first")).exits(1);
+    let records = files(&desk.file("first"));
+    let record = records.iter().find(|path| path.ends_with("crash.json"));
+    let record = std::fs::read(desk.file("first").join(record.unwrap())).unwrap();
+    let record: serde_json::Value = serde_json::from_slice(&record).unwrap();
+    let stable = record["keys"]["stable"].as_str().unwrap();
+    desk.write("known", format!("stable:{stable}\n"));
+    let said = desk.call(&format!("{WORDS} --seed 1 -o muted --known known"));
+    let result = said.exits(4).json();
+    assert_eq!(result["new_groups"], 0);
+    assert_eq!(result["groups"][0]["claim"], serde_json::Value::Null);
 }

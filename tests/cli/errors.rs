@@ -147,7 +147,7 @@ fn wrong_usage_is_explained() {
 #[test]
 fn known_groups_must_be_keys() {
     let desk = Desk::new();
-    desk.write("known", "# fine\nabcd1234\nno key\n");
+    desk.write("known", "# fine\nabcd1234abcd\nno key\n");
     let error = error(&desk, "run --target crtplot --known known -o out", 2);
     assert!(error["message"].as_str().unwrap().contains("line 3"));
 }

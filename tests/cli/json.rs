@@ -34,10 +34,14 @@ fn run_has_the_keys_of_the_contract() {
         "claim",
         "class",
         "file",
+        "frame",
+        "kind",
         "log",
         "major",
         "minor",
         "runs_seen",
+        "severity",
+        "severity_reason",
         "size_after",
         "size_before",
         "tests",
@@ -94,11 +98,21 @@ fn triage_has_the_keys_of_the_contract() {
         .call("triage crash healthy --json --target crtplot")
         .exits(1)
         .json();
-    assert_eq!(keys(&result), ["groups", "inputs"]);
+    let expected = [
+        "contents",
+        "flaky",
+        "groups",
+        "healthy",
+        "inputs",
+        "interrupted",
+        "unread",
+    ];
+    assert_eq!(keys(&result), expected);
     let expected = [
         "class",
         "confidence",
         "ended",
+        "error",
         "file",
         "hits",
         "major",
@@ -109,7 +123,22 @@ fn triage_has_the_keys_of_the_contract() {
     for input in result["inputs"].as_array().unwrap() {
         assert_eq!(keys(input), expected);
     }
-    let expected = ["class", "count", "major", "representative", "severity"];
+    let expected = [
+        "class",
+        "count",
+        "frame",
+        "kind",
+        "known",
+        "major",
+        "minors",
+        "new",
+        "representative",
+        "same_by",
+        "severity",
+        "severity_reason",
+        "size",
+        "stable",
+    ];
     assert_eq!(keys(&result["groups"][0]), expected);
 }
 

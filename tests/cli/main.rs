@@ -2,6 +2,7 @@
 #![cfg(all(feature = "cli", feature = "campaign"))]
 
 mod calls;
+mod check;
 mod crashes;
 mod ddfuzz;
 mod diff;
@@ -33,3 +34,6 @@ mod screens;
 mod show;
 mod system_programs;
 mod triage;
+mod triage_directories;
+mod triage_known;
+mod triage_resume;

@@ -6,3 +6,4 @@ mod atomic;
 mod folder;
 mod lock;
 mod os_text;
+mod regular;

@@ -5,10 +5,10 @@ use ddfuzz::minimize::isolate::{Isolated, verify_sides};
 use ddfuzz::minimize::log::{Goal, Log, Units};
 use ddfuzz::minimize::{Claim, Options};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, RngSeed};
 
 use crate::between::Case;
 use crate::failures::{odd, without_times};
+use crate::fixed;
 use crate::scripted::outcomes;
 
 /// By the definition: whether no single delta can be added to the one end keeping PASS, nor,
@@ -39,11 +39,7 @@ fn goals() -> impl Strategy<Value = Goal> {
 }
 
 proptest! {
-    #![proptest_config(Config {
-        rng_seed: RngSeed::Fixed(2009),
-        failure_persistence: None,
-        ..Config::default()
-    })]
+    #![proptest_config(fixed::seed(2009))]
 
     #[test]
     fn what_is_claimed_holds_by_the_definition(

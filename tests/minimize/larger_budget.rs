@@ -4,9 +4,9 @@ use ddfuzz::delta::Outcome;
 use ddfuzz::minimize::log::{Line, Log};
 use ddfuzz::minimize::{Claim, Minimized, Options, replay, verify};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, RngSeed};
 
 use crate::failures::{all_of, odd, without_times};
+use crate::fixed;
 use crate::scripted::{outcomes, resume_with, run, start};
 
 const INPUT: &[u8] = b"1234567812345678abcdefgh";
@@ -97,11 +97,7 @@ fn a_log_gone_on_with_and_cut_at_any_byte_resumes_to_the_same_log() {
 }
 
 proptest! {
-    #![proptest_config(Config {
-        rng_seed: RngSeed::Fixed(2002),
-        failure_persistence: None,
-        ..Config::default()
-    })]
+    #![proptest_config(fixed::seed(2002))]
 
     #[test]
     fn budgets_and_cuts_at_random_lead_to_the_same_result(

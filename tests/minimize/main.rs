@@ -13,6 +13,7 @@ mod crew_steadiness;
 mod debuggingbook;
 mod driver;
 mod failures;
+mod fixed;
 mod flaky;
 mod hints;
 mod isolate;

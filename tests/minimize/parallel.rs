@@ -8,11 +8,11 @@ use ddfuzz::minimize::{
     Answer, Claim, Counts, MinimizeError, Minimized, Options, OracleError, SEARCHES, Slip, SlipKeys,
 };
 use proptest::prelude::*;
-use proptest::test_runner::{Config, RngSeed};
 
 use crate::crashes::{keys, slip};
 use crate::crew::{Crew, as_of_one};
 use crate::failures::{all_of, odd, subsequence};
+use crate::fixed;
 use crate::scripted::{outcomes, run_with, start, start_by, start_caching};
 
 const INPUT: &[u8] = b"12345678abcd";
@@ -65,11 +65,7 @@ fn any_number_of_workers_writes_the_log_of_one_by_every_search() {
 }
 
 proptest! {
-    #![proptest_config(Config {
-        rng_seed: RngSeed::Fixed(2000),
-        failure_persistence: None,
-        ..Config::default()
-    })]
+    #![proptest_config(fixed::seed(2000))]
 
     #[test]
     fn any_outcomes_give_the_log_of_one_worker_also_when_it_is_resumed(

@@ -4,9 +4,9 @@ use std::cell::RefCell;
 
 use ddfuzz::minimize::Options;
 use proptest::prelude::*;
-use proptest::test_runner::{Config, RngSeed};
 
 use crate::failures::{all_of, odd, without_times};
+use crate::fixed;
 use crate::scripted::{outcomes, resume_with, run, start};
 
 #[test]
@@ -56,11 +56,7 @@ fn nothing_is_run_again_after_the_end() {
 }
 
 proptest! {
-    #![proptest_config(Config {
-        rng_seed: RngSeed::Fixed(1999),
-        failure_persistence: None,
-        ..Config::default()
-    })]
+    #![proptest_config(fixed::seed(1999))]
 
     #[test]
     fn a_log_cut_twice_at_random_resumes_to_the_same_result(

@@ -6,9 +6,9 @@ use ddfuzz::minimize::{
     Claim, Counts, MinimizeError, Minimized, Options, SEARCHES, replay, search_by_name, verify,
 };
 use proptest::prelude::*;
-use proptest::test_runner::{Config, RngSeed};
 
 use crate::failures::{all_of, odd, subsequence, without_times};
+use crate::fixed;
 use crate::scripted::{outcomes, resume_with, run_with, start_by};
 
 const INPUT: &[u8] = b"12345678";
@@ -346,11 +346,7 @@ fn one_byte_and_the_empty_input_end_at_once_by_any_search() {
 }
 
 proptest! {
-    #![proptest_config(Config {
-        rng_seed: RngSeed::Fixed(2002),
-        failure_persistence: None,
-        ..Config::default()
-    })]
+    #![proptest_config(fixed::seed(2002))]
 
     #[test]
     fn any_search_ends_with_a_replayable_proven_result(

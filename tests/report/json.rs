@@ -4,11 +4,8 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
 use ddfuzz::exec::Way;
-use ddfuzz::report::{
-    ErrorReport, GroupView, RunGroup, RunResult, TriageGroup, TriageInput, TriageResult,
-};
+use ddfuzz::report::{ErrorReport, GroupView, RunGroup, RunResult};
 use ddfuzz::store::StoreError;
-use ddfuzz::triage::{Confidence, Severity};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -38,7 +35,8 @@ fn a_run_has_exactly_the_keys_of_the_contract() {
             "major": view().major.short(), "minor": view().minor.short(), "class": "segv",
             "runs_seen": 1234, "size_before": 40, "size_after": 6, "claim": "1-minimal",
             "tests": {"executed": 17, "cached": 2}, "file": "/out/minimized",
-            "log": "/out/log.jsonl",
+            "log": "/out/log.jsonl", "kind": "crash", "severity": "high",
+            "severity_reason": "write to a wild address", "frame": "parse_line at ul.c:40",
         }],
         "new_groups": 1, "hangs": 2, "ooms": 3, "flaky": 4, "exec": "inject", "resumed": false,
     });
@@ -55,50 +53,6 @@ fn a_group_that_is_not_minimized_has_null_for_what_is_not_known() {
     for key in ["claim", "tests", "log"] {
         assert_eq!(group.get(key), Some(&Value::Null), "{key}");
     }
-}
-
-#[test]
-fn a_triage_has_exactly_the_keys_of_the_contract() {
-    let crashing = TriageInput {
-        file: "/in/a".into(),
-        ended: Some("SIGSEGV".to_owned()),
-        class: Some("segv".to_owned()),
-        major: Some("0123456789ab".to_owned()),
-        minor: Some("ba9876543210".to_owned()),
-        way: Some(Way::Command),
-        confidence: Some(Confidence::High),
-        hits: 3,
-        tries: 3,
-    };
-    let passing = TriageInput {
-        class: None,
-        major: None,
-        minor: None,
-        confidence: None,
-        ..crashing.clone()
-    };
-    let group = TriageGroup {
-        major: "0123456789ab".to_owned(),
-        class: "segv".to_owned(),
-        severity: Severity::Low,
-        count: 1,
-        representative: "/in/a".into(),
-    };
-    let result = TriageResult {
-        inputs: vec![crashing, passing],
-        groups: vec![group],
-    };
-    let expected = json!({
-        "inputs": [
-            {"file": "/in/a", "ended": "SIGSEGV", "class": "segv", "major": "0123456789ab",
-             "minor": "ba9876543210", "way": "command", "confidence": "high", "hits": 3, "tries": 3},
-            {"file": "/in/a", "ended": "SIGSEGV", "class": null, "major": null, "minor": null,
-             "way": "command", "confidence": null, "hits": 3, "tries": 3},
-        ],
-        "groups": [{"major": "0123456789ab", "class": "segv", "severity": "low", "count": 1,
-                    "representative": "/in/a"}],
-    });
-    assert_eq!(value(&result), expected);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 #![cfg(feature = "engine")]
 
 mod block;
+mod check;
 mod hexdump;
 mod json;
 mod narrowing;
@@ -10,4 +11,5 @@ mod shrinking;
 mod size;
 mod table;
 mod text;
+mod triage;
 mod view;

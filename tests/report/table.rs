@@ -1,6 +1,6 @@
 //! Tables.
 
-use ddfuzz::report::{GroupView, TriageInput, TriageResult, groups_table, triage_table};
+use ddfuzz::report::{GroupView, groups_table};
 use ddfuzz::store::Kind;
 
 use crate::sample::view;
@@ -17,9 +17,9 @@ fn groups_stand_in_columns() {
     };
     let major = view().major.short();
     let expected = format!(
-        "KIND     GROUP         CLASS  SEVERITY  SEEN   SIZE          CLAIM      WHERE\n\
-         crashes  {major}  segv   high      1,234  40 → 6 bytes  1-minimal  parse_line at ul.c:40\n\
-         hangs    {major}  hang   high      1      40 → 6 bytes  -          -\n"
+        "KIND     GROUP         CLASS  SEVERITY  SEEN   SIZE          CLAIM      WHERE                  WHY\n\
+         crashes  {major}  segv   high      1,234  40 → 6 bytes  1-minimal  parse_line at ul.c:40  write to a wild address\n\
+         hangs    {major}  hang   high      1      40 → 6 bytes  -          -                      write to a wild address\n"
     );
     assert_eq!(groups_table(&[view(), hang], None), expected);
 }
@@ -40,36 +40,4 @@ fn a_name_with_a_line_end_stays_in_its_line() {
         ..view()
     };
     assert_eq!(groups_table(&[view], None).lines().count(), 2);
-}
-
-#[test]
-fn triaged_inputs_stand_in_columns() {
-    let input = TriageInput {
-        file: "/in/a".into(),
-        ended: Some("SIGSEGV".to_owned()),
-        class: Some("segv".to_owned()),
-        major: Some("0123456789ab".to_owned()),
-        minor: None,
-        way: None,
-        confidence: None,
-        hits: 2,
-        tries: 3,
-    };
-    let passing = TriageInput {
-        class: None,
-        major: None,
-        ended: None,
-        hits: 0,
-        ..input.clone()
-    };
-    let result = TriageResult {
-        inputs: vec![input, passing],
-        groups: Vec::new(),
-    };
-    assert_eq!(
-        triage_table(&result, None),
-        "GROUP         CLASS  ENDED    HITS  FILE\n\
-         0123456789ab  segv   SIGSEGV  2/3   /in/a\n\
-         -             -      -        0/3   /in/a\n"
-    );
 }

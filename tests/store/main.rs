@@ -3,7 +3,9 @@
 
 mod campaign;
 mod filing;
+mod foreign;
 mod killed;
+mod known;
 mod layout;
 mod merge;
 mod merge_laws;
@@ -18,3 +20,4 @@ mod sample;
 mod survey;
 mod timestamp;
 mod tree;
+mod triaged;

@@ -50,13 +50,23 @@ enum Step {
         entry: usize,
         what: &'static str,
     },
+    Tear {
+        entry: usize,
+        what: &'static str,
+    },
     Begin {
         campaign: u8,
     },
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let kind = prop::sample::select(vec![Kind::Crash, Kind::Crash, Kind::Flaky, Kind::Hang]);
+    let kind = prop::sample::select(vec![
+        Kind::Crash,
+        Kind::Crash,
+        Kind::Flaky,
+        Kind::Hang,
+        Kind::Oom,
+    ]);
     let forgotten = prop::sample::select(vec!["crash.json", "../../group.json", "minimized.json"]);
     let entry = 0..8usize;
     prop_oneof![
@@ -72,7 +82,9 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (entry.clone(), 0..3u8, 0..5u64)
             .prop_map(|(entry, campaign, runs)| Step::Seen { entry, campaign, runs }),
         1 => (0..3u8).prop_map(|input| Step::Corpus { input }),
-        1 => (entry, forgotten).prop_map(|(entry, what)| Step::Forget { entry, what }),
+        1 => (entry.clone(), forgotten.clone())
+            .prop_map(|(entry, what)| Step::Forget { entry, what }),
+        1 => (entry, forgotten).prop_map(|(entry, what)| Step::Tear { entry, what }),
         1 => (0..3u8).prop_map(|campaign| Step::Begin { campaign }),
     ]
 }
@@ -111,7 +123,8 @@ fn build(root: &Path, name: &str, steps: &[Step]) {
                     | Step::Log { entry, .. }
                     | Step::Script { entry, .. }
                     | Step::Seen { entry, .. }
-                    | Step::Forget { entry, .. } => entry,
+                    | Step::Forget { entry, .. }
+                    | Step::Tear { entry, .. } => entry,
                     _ => continue,
                 };
                 if let Some((id, major)) = pick(entry) {
@@ -145,6 +158,12 @@ fn change(store: &mut Store, id: &EntryId, major: ddfuzz::triage::Key, step: Ste
                 .unwrap();
         }
         Step::Forget { what, .. } => drop(fs::remove_file(folder.join(what))),
+        // As another file system may leave it after a power cut.
+        Step::Tear { what, .. } => {
+            if let Ok(whole) = fs::read(folder.join(what)) {
+                fs::write(folder.join(what), &whole[..whole.len() / 2]).unwrap();
+            }
+        }
         _ => {}
     }
 }

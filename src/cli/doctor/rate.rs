@@ -1,6 +1,5 @@
 //! How fast a way is: measured by a campaign, so that it is the figure that `run` will give.
 
-use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -12,7 +11,7 @@ use crate::cli::target::probe_by;
 use crate::cli::{Exit, Failure};
 use crate::exec::{ExecError, Target, Way};
 use crate::report::GroupView;
-use crate::store::Store;
+use crate::store::{KnownGroups, Store};
 
 /// Inputs differ in size by a factor of a thousand: with one seed for all ways, the same inputs
 /// make the difference between them one of the ways.
@@ -66,7 +65,7 @@ pub(super) fn measure(
             learn_limit: false,
             jobs: 1,
         },
-        known: BTreeSet::new(),
+        known: KnownGroups::default(),
     };
     let mut pace = Pace::new(warm_up);
     let summary = campaign::run(&store, &id, &settings, &mut pace, stop)?;

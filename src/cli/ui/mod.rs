@@ -1,8 +1,10 @@
 //! Everything that draws on a terminal.
 
+mod counting;
 mod line;
 mod minimizing;
 
+pub use counting::Counting;
 pub use line::Line;
 pub use minimizing::Minimizing;
 

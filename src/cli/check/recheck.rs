@@ -1,0 +1,152 @@
+//! Runs the inputs of groups again, and compares.
+
+use std::panic::resume_unwind;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use crate::cli::triage::{Examined, examined};
+use crate::cli::{Failure, ui};
+use crate::exec::{Target, Way};
+use crate::report::{CheckedGroup, Now, Status, place};
+use crate::store::{Entry, Group, Kind, Reader};
+use crate::triage::{Crash, Triager};
+
+/// What is to be run again.
+pub struct Recheck<'a> {
+    pub reader: &'a Reader,
+    pub target: &'a Target,
+    pub way: Way,
+    pub groups: &'a [Group],
+    pub stop: &'a AtomicBool,
+}
+
+impl Recheck<'_> {
+    /// Checks all groups by `jobs` workers; the answers in the order of the groups, `None` where
+    /// the user stopped before.
+    pub fn run(
+        &self,
+        jobs: usize,
+        line: &ui::Counting,
+    ) -> Result<Vec<Option<CheckedGroup>>, Failure> {
+        let next = AtomicUsize::new(0);
+        let answers = Mutex::new(vec![None; self.groups.len()]);
+        let work = || {
+            let mut triager = Triager::of_target(self.target, self.way)?;
+            while !self.stop.load(Ordering::Relaxed) {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some(group) = self.groups.get(at) else {
+                    break;
+                };
+                let checked = self.check(&mut triager, group).inspect_err(|_| {
+                    next.store(self.groups.len(), Ordering::Relaxed); // the others may stop, too
+                })?;
+                let mut answers = answers.lock().unwrap_or_else(PoisonError::into_inner);
+                answers[at] = checked;
+                let done = answers.iter().flatten().count() as u64;
+                drop(answers);
+                line.show(done, "checked");
+            }
+            Ok::<_, Failure>(())
+        };
+        std::thread::scope(|scope| {
+            let jobs = jobs.min(self.groups.len());
+            let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(work)).collect();
+            for worker in workers {
+                worker.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+            }
+            Ok::<_, Failure>(())
+        })?;
+        Ok(answers.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Checks one group: what the worst of its representatives says, holds for it. `None` where
+    /// the user stops in between, or the group has gone.
+    fn check(&self, triager: &mut Triager, group: &Group) -> Result<Option<CheckedGroup>, Failure> {
+        let mut checked: Option<CheckedGroup> = None;
+        let mut inputs = 0;
+        for id in group.representatives() {
+            let Some(entry) = self.reader.entry(&id)? else {
+                continue;
+            };
+            // What the change has moved a little may still fail with the whole input.
+            let mut files = vec![entry.reproducer(), entry.original()];
+            files.dedup();
+            for file in files {
+                if self.stop.load(Ordering::Relaxed) {
+                    return Ok(None);
+                }
+                let bytes = std::fs::read(&file)
+                    .map_err(|error| Failure::file(&file, "reading", &error))?;
+                let now = examined(triager, &bytes)?;
+                inputs += 1;
+                let status = status(&entry, &now);
+                if checked.as_ref().is_none_or(|held| status > held.status) {
+                    checked = Some(CheckedGroup {
+                        major: group.record.major.short(),
+                        kind: group.kind,
+                        class: group.record.class.to_string(),
+                        frame: place(&entry.crash),
+                        status,
+                        now: now.crash.as_deref().map(shown),
+                        file: std::path::absolute(&file).unwrap_or(file),
+                        inputs: 0,
+                    });
+                }
+                if status == Status::Same {
+                    break;
+                }
+            }
+            if checked
+                .as_ref()
+                .is_some_and(|held| held.status == Status::Same)
+            {
+                break;
+            }
+        }
+        Ok(checked.map(|checked| CheckedGroup { inputs, ..checked }))
+    }
+}
+
+/// What the runs of an entry's input say of its bug.
+fn status(entry: &Entry, now: &Examined) -> Status {
+    let Some(crash) = now.crash.as_deref() else {
+        // What came once by chance is not fixed because it does not come in three tries.
+        return match entry.id.kind() {
+            Kind::Flaky => Status::Flaky,
+            Kind::Crash | Kind::Hang | Kind::Oom => Status::Fixed,
+        };
+    };
+    if !is_same(&entry.crash, crash) {
+        Status::Other
+    } else if crash.hits < crash.tries {
+        Status::Flaky
+    } else {
+        Status::Same
+    }
+}
+
+/// Whether both are one bug: by the major key; where the program was built anew by the names of
+/// functions; or by class and line. Runs of which nothing but the class is known are the same if
+/// that is.
+fn is_same(before: &Crash, now: &Crash) -> bool {
+    if before.keys.major == now.keys.major {
+        return true;
+    }
+    let rebuilt = before.build().is_none() || before.build() != now.build();
+    let by_names = before.keys.stable.is_some() && before.keys.stable == now.keys.stable;
+    let line = |crash: &Crash| crash.innermost_own().and_then(|frame| frame.line.clone());
+    let by_line =
+        line(before).is_some() && line(before) == line(now) && place(before) == place(now);
+    let nameless = before.frames.is_empty() || now.frames.is_empty();
+    before.class == now.class && (rebuilt && by_names || by_line || nameless)
+}
+
+fn shown(crash: &Crash) -> Now {
+    Now {
+        class: crash.class.to_string(),
+        major: crash.keys.major.short(),
+        minor: crash.keys.minor.short(),
+        frame: place(crash),
+    }
+}

@@ -1,0 +1,20 @@
+//! `--known FILE`: groups to mute.
+
+use std::path::Path;
+
+use super::Failure;
+use crate::store::KnownGroups;
+
+/// Reads the list of muted groups; without a file, none is.
+pub fn read(path: Option<&Path>) -> Result<KnownGroups, Failure> {
+    let Some(path) = path else {
+        return Ok(KnownGroups::default());
+    };
+    let text =
+        std::fs::read_to_string(path).map_err(|error| Failure::file(path, "reading", &error))?;
+    KnownGroups::parse(&text).map_err(|error| {
+        Failure::usage(format!("{}, {error}", path.display()))
+            .path(path)
+            .hint("a line is 12 to 32 hex digits of a major key, or stable: and those of a stable key")
+    })
+}

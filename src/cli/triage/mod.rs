@@ -1,0 +1,139 @@
+//! `ddfuzz triage`: runs, keys and groups crash files that exist already.
+
+mod against;
+mod archive;
+mod crew;
+mod identity;
+mod inputs;
+mod job;
+mod tally;
+mod verdict;
+
+use std::path::PathBuf;
+
+use super::run::processors;
+use super::target::TargetArgs;
+use super::{Exit, Failure, Output, amounts, known, signals, ui};
+use crate::report::{
+    SameBy, TriageGroup, TriageResult, triage_groups_table, triage_summary, triage_table,
+};
+use crate::store::KnownGroups;
+use against::Against;
+use job::Job;
+pub use verdict::{Examined, examined};
+
+/// Longest input where nobody says, in bytes.
+const MAX_LEN: u64 = 256 << 20;
+
+/// Run, key and group crash files
+///
+/// Directories of libFuzzer, cargo-fuzz, AFL++, honggfuzz and ddfuzz are recognised, and only
+/// their crashes are taken; of any other directory every file is. What is given is only read.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Example:\n  ddfuzz triage crash-1 artifacts/ -- ./program @@\n  \
+                  ddfuzz triage afl-out -o groups --resume -- ./program @@\n  \
+                  ddfuzz triage afl-out --against groups --known known.txt -- ./program @@"
+)]
+pub struct Args {
+    /// Crash files, or directories of them; they are only read
+    #[arg(required = true, value_name = "INPUT_OR_DIR")]
+    inputs: Vec<PathBuf>,
+    #[command(flatten)]
+    target: TargetArgs,
+    /// Workers [default: the number of processors]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    jobs: Option<u32>,
+    /// File the crashes in this output directory, too: the least input of each minor key
+    #[arg(short, long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Go on with what was triaged into --out before: what is done is not run again
+    #[arg(long, requires = "out")]
+    resume: bool,
+    /// Say which groups this other output directory does not have; exit with 4 if it has all
+    #[arg(long, value_name = "OUT")]
+    against: Option<PathBuf>,
+    /// A file of groups to mute: 12 or more hex digits of a major key, or stable:HEX, a line
+    #[arg(long, value_name = "FILE")]
+    known: Option<PathBuf>,
+    /// Longest input; larger files are not run [default: 256M]
+    #[arg(long, value_name = "SIZE", value_parser = amounts::size)]
+    max_len: Option<u64>,
+}
+
+/// Runs the command.
+pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
+    let target = args.target.target()?;
+    let known = known::read(args.known.as_deref())?;
+    let against = args.against.as_deref().map(Against::read).transpose()?;
+    let found = inputs::find(&args.inputs, args.out.as_deref(), output)?;
+    let stop = signals::stop_flag()?;
+    let started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
+    let way = started.executor.way();
+    output.detail(&format!("running by {way}: {}", started.why));
+    let job = Job {
+        target,
+        way,
+        jobs: args.jobs.map_or_else(processors, |jobs| jobs as usize),
+        max_len: args.max_len.unwrap_or(MAX_LEN),
+        out: args.out.clone(),
+        resume: args.resume,
+        found: &found,
+        stop: &stop,
+    };
+    let mut result = signals::unless_stopped(&stop, job.run(output))?;
+    drop(started);
+    for group in &mut result.groups {
+        judge(group, &known, against.as_ref());
+    }
+    let each = output.verbose || args.inputs.iter().all(|input| !input.is_dir());
+    output.result(&text(&result, each), &result);
+    if result.interrupted {
+        let how = match args.out {
+            Some(_) => "the same command with --resume goes on",
+            None => "with -o DIR it could be gone on with",
+        };
+        output.say(&format!("interrupted: {how}"));
+    }
+    Ok(exit(&result))
+}
+
+/// Says whether the group is muted, and whether it is new.
+fn judge(group: &mut TriageGroup, known: &KnownGroups, against: Option<&Against>) {
+    let stable = group.stable.as_deref().and_then(|text| text.parse().ok());
+    group.known = known.has_major(&group.major) || known.has_stable(stable);
+    let same: Option<Option<SameBy>> = against.map(|against| against.find(group));
+    group.new = same.map(|same| same.is_none());
+    group.same_by = same.flatten();
+}
+
+fn text(result: &TriageResult, each: bool) -> String {
+    let width = ui::stdout_width();
+    let mut text = String::new();
+    if each && !result.inputs.is_empty() {
+        text.push_str(&triage_table(result, width));
+        text.push('\n');
+    }
+    if !result.groups.is_empty() {
+        text.push_str(&triage_groups_table(&result.groups, width));
+    }
+    text.push_str(&triage_summary(result));
+    text
+}
+
+/// Files that were not read might have crashed: where nothing else did, that nothing was found is
+/// not said.
+fn exit(result: &TriageResult) -> Exit {
+    let told = |group: &TriageGroup| !group.known && group.new != Some(false);
+    if result.interrupted {
+        Exit::Interrupted
+    } else if result.groups.iter().any(told) {
+        Exit::Found
+    } else if !result.groups.is_empty() {
+        Exit::Known
+    } else if result.unread > 0 {
+        Exit::Usage
+    } else {
+        Exit::Done
+    }
+}

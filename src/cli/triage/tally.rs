@@ -1,0 +1,294 @@
+//! What is known of all contents, and the groups that they fall into.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::verdict::{Examined, kind_of};
+use crate::exec::Ended;
+use crate::minimize::log::ContentHash;
+use crate::report::{TriageGroup, place};
+use crate::store::foreign::Input;
+use crate::store::{CrashLine, Kind, Triaged};
+use crate::triage::{Crash, Key};
+
+/// Version of the lines of the journal.
+const LINE: u32 = 1;
+
+/// How one content ended; small, for there may be very many.
+#[derive(Clone, Copy)]
+pub struct Outcome {
+    pub size: u64,
+    pub ended: Ended,
+    pub hits: u32,
+    pub tries: u32,
+    /// The index of its route, where it crashed.
+    pub route: Option<usize>,
+}
+
+/// One way into one bug: what has one major and one minor key.
+pub struct Route {
+    /// What is known of it.
+    pub line: CrashLine,
+    /// How the input ended that it was seen with.
+    ended: Ended,
+    /// The input that it is known of.
+    pub examined: ContentHash,
+}
+
+/// What became of one file.
+#[derive(Clone)]
+pub enum Fate {
+    /// It was not its turn.
+    Waiting,
+    /// It could not be read.
+    Refused(String),
+    /// It has this content.
+    Content(ContentHash),
+}
+
+/// The least file of each route that has one, by route: (size, index of the file).
+pub type Least = BTreeMap<usize, (u64, usize)>;
+
+/// What is known of all contents.
+pub struct Tally {
+    target: ContentHash,
+    outcomes: HashMap<ContentHash, Outcome>,
+    pub routes: Vec<Route>,
+    by_key: HashMap<(Kind, Key, Key), usize>,
+    majors: HashSet<(Kind, Key)>,
+}
+
+impl Tally {
+    /// Nothing is known yet of the target of this identity.
+    pub fn new(target: ContentHash) -> Tally {
+        Tally {
+            target,
+            outcomes: HashMap::new(),
+            routes: Vec::new(),
+            by_key: HashMap::new(),
+            majors: HashSet::new(),
+        }
+    }
+
+    /// Whether a line of the journal holds here: those of other targets say nothing.
+    pub fn is_of_target(&self, line: &Triaged) -> bool {
+        line.v == LINE && line.target == self.target
+    }
+
+    /// Takes in a line that an earlier call wrote.
+    pub fn recall(&mut self, line: Triaged) {
+        let route = line
+            .crash
+            .map(|crash| self.route(crash, line.ended, line.input, line.examined));
+        let outcome = Outcome {
+            size: line.size,
+            ended: line.ended,
+            hits: line.hits,
+            tries: line.tries,
+            route,
+        };
+        self.outcomes.insert(line.input, outcome);
+    }
+
+    /// The contents that are known.
+    pub fn contents(&self) -> impl Iterator<Item = (&ContentHash, &Outcome)> {
+        self.outcomes.iter()
+    }
+
+    /// The routes from index `first` on whose inputs crash each time, by major and minor key.
+    pub fn steady_routes(&self, first: usize) -> impl Iterator<Item = (Key, Key)> {
+        let steady = self.routes[first..].iter().map(|route| &route.line);
+        let steady = steady.filter(|line| line.kind != Kind::Flaky);
+        steady.map(|line| (line.major, line.minor))
+    }
+
+    /// How many groups there are.
+    pub fn seen_groups(&self) -> u64 {
+        self.majors.len() as u64
+    }
+
+    /// Takes in a content that was run for its keys only; gives its line for the journal.
+    pub fn again(&mut self, input: ContentHash, size: u64, (major, minor): (Key, Key)) -> Triaged {
+        let found = Kind::ALL.iter().filter(|kind| **kind != Kind::Flaky);
+        let route = found
+            .clone()
+            .find_map(|kind| self.by_key.get(&(*kind, major, minor)));
+        let ended = route.map_or(Ended::Exit(0), |route| self.routes[*route].ended);
+        let outcome = Outcome {
+            size,
+            ended,
+            hits: 1,
+            tries: 1,
+            route: route.copied(),
+        };
+        self.outcomes.insert(input, outcome);
+        self.line(input, outcome, false)
+    }
+
+    /// Takes in a content that was examined; gives its line for the journal, and whether it is
+    /// the first of its route.
+    pub fn take(&mut self, input: ContentHash, size: u64, examined: &Examined) -> (Triaged, bool) {
+        let before = self.routes.len();
+        let crash = examined.crash.as_deref();
+        let route = crash.map(|crash| self.route(line_of(crash), crash.ended, input, true));
+        let outcome = Outcome {
+            size,
+            ended: examined.ended,
+            hits: crash.map_or(0, |crash| crash.hits),
+            tries: examined.tries,
+            route,
+        };
+        self.outcomes.insert(input, outcome);
+        (self.line(input, outcome, true), self.routes.len() > before)
+    }
+
+    /// The outcome of a file, if it was run.
+    pub fn outcome(&self, fate: &Fate) -> Option<(ContentHash, Outcome)> {
+        match fate {
+            Fate::Content(input) => Some((*input, *self.outcomes.get(input)?)),
+            Fate::Waiting | Fate::Refused(_) => None,
+        }
+    }
+
+    /// The least file of each route.
+    pub fn least(&self, fates: &[Fate]) -> Least {
+        let mut least = Least::new();
+        for (at, fate) in fates.iter().enumerate() {
+            let Some((_, outcome)) = self.outcome(fate) else {
+                continue;
+            };
+            if let Some(route) = outcome.route {
+                let held = least.entry(route).or_insert((outcome.size, at));
+                *held = (*held).min((outcome.size, at));
+            }
+        }
+        least
+    }
+
+    /// The groups of the files, with their counts; the worst first, then the most frequent.
+    pub fn groups(&self, files: &[Input], fates: &[Fate]) -> Vec<TriageGroup> {
+        let mut counts: BTreeMap<usize, u64> = BTreeMap::new();
+        for fate in fates {
+            if let Some(route) = self.outcome(fate).and_then(|(_, outcome)| outcome.route) {
+                *counts.entry(route).or_default() += 1;
+            }
+        }
+        let mut groups: BTreeMap<(Kind, Key), (TriageGroup, (u64, usize))> = BTreeMap::new();
+        for (route, least) in self.least(fates) {
+            let line = &self.routes[route].line;
+            let file = &files[least.1].path;
+            let own = (group_of(line, least.0, file.clone()), least);
+            let place = (line.kind, line.major);
+            let (group, held) = groups.entry(place).or_insert_with(|| own.clone());
+            if least < *held {
+                let counted = (group.count, group.minors.clone());
+                let severity = (group.severity, group.severity_reason.clone());
+                (*group, *held) = own;
+                (group.count, group.minors) = counted;
+                (group.severity, group.severity_reason) = severity;
+            }
+            if line.severity > group.severity {
+                group.severity = line.severity;
+                group.severity_reason.clone_from(&line.severity_reason);
+            }
+            group.count += counts.get(&route).unwrap_or(&0);
+            group.minors.push(line.minor.short());
+        }
+        let mut groups: Vec<_> = groups.into_values().map(|(group, _)| group).collect();
+        for group in &mut groups {
+            group.minors.sort();
+        }
+        groups.sort_by(|a, b| {
+            let order = |group: &TriageGroup| (group.kind, std::cmp::Reverse(group.severity));
+            (order(a), b.count, &a.major).cmp(&(order(b), a.count, &b.major))
+        });
+        groups
+    }
+
+    /// Distinct contents by kind and major key.
+    pub fn seen(&self) -> BTreeMap<(Kind, Key), u64> {
+        let mut seen = BTreeMap::new();
+        for route in self.outcomes.values().filter_map(|outcome| outcome.route) {
+            let line = &self.routes[route].line;
+            *seen.entry((line.kind, line.major)).or_default() += 1;
+        }
+        seen
+    }
+
+    fn route(
+        &mut self,
+        line: CrashLine,
+        ended: Ended,
+        input: ContentHash,
+        examined: bool,
+    ) -> usize {
+        let key = (line.kind, line.major, line.minor);
+        if let Some(&at) = self.by_key.get(&key) {
+            // What a later call settled on stands behind what the first sight gave.
+            if examined {
+                self.routes[at].line = line;
+                self.routes[at].examined = input;
+            }
+            return at;
+        }
+        self.by_key.insert(key, self.routes.len());
+        self.majors.insert((line.kind, line.major));
+        self.routes.push(Route {
+            line,
+            ended,
+            examined: input,
+        });
+        self.routes.len() - 1
+    }
+
+    fn line(&self, input: ContentHash, outcome: Outcome, examined: bool) -> Triaged {
+        Triaged {
+            v: LINE,
+            campaign: String::new(),
+            target: self.target,
+            input,
+            size: outcome.size,
+            ended: outcome.ended,
+            hits: outcome.hits,
+            tries: outcome.tries,
+            examined,
+            crash: outcome.route.map(|route| self.routes[route].line.clone()),
+        }
+    }
+}
+
+/// What is kept of a crash.
+fn line_of(crash: &Crash) -> CrashLine {
+    CrashLine {
+        kind: kind_of(crash),
+        class: crash.class.clone(),
+        major: crash.keys.major,
+        minor: crash.keys.minor,
+        stable: crash.keys.stable,
+        confidence: crash.confidence,
+        severity: crash.severity,
+        severity_reason: crash.severity_reason.clone(),
+        way: crash.way,
+        place: place(crash),
+        build: crash.build().map(str::to_owned),
+    }
+}
+
+fn group_of(line: &CrashLine, size: u64, representative: std::path::PathBuf) -> TriageGroup {
+    TriageGroup {
+        major: line.major.short(),
+        kind: line.kind,
+        class: line.class.to_string(),
+        severity: line.severity,
+        severity_reason: line.severity_reason.clone(),
+        count: 0,
+        minors: Vec::new(),
+        stable: line.stable.map(|stable| stable.to_string()),
+        frame: line.place.clone(),
+        representative,
+        size,
+        known: false,
+        new: None,
+        same_by: None,
+        build: line.build.clone(),
+    }
+}

@@ -1,0 +1,71 @@
+//! How an input ended, be it by a crash or over a limit.
+
+use crate::exec::{Ended, ExecError};
+use crate::store::Kind;
+use crate::triage::{Class, Crash, Keys, Severity, Triager, Verdict};
+
+/// How an input ended.
+pub struct Examined {
+    /// How the last try did.
+    pub ended: Ended,
+    /// Tries made.
+    pub tries: u32,
+    /// The crash, or the record of a run over its limits.
+    pub crash: Option<Box<Crash>>,
+}
+
+/// Runs the input until it crashes, three times at most.
+pub fn examined(triager: &mut Triager, input: &[u8]) -> Result<Examined, ExecError> {
+    Ok(match triager.examine(input)? {
+        Verdict::Crash(crash) => Examined {
+            ended: crash.ended,
+            tries: crash.tries,
+            crash: Some(crash),
+        },
+        Verdict::Flaky { tries, ended } => Examined {
+            ended,
+            tries,
+            crash: match ended {
+                // Nobody has looked at where it was when its time or memory ran out.
+                Ended::Timeout | Ended::OutOfMemory => Some(Box::new(Crash {
+                    hits: tries,
+                    tries,
+                    ..triager.unwatched(ended)
+                })),
+                Ended::Exit(_) | Ended::Signal(_) => None,
+            },
+        },
+    })
+}
+
+/// What is left of a crash that came once, with these keys, and in none of the tries behind it: no
+/// one has looked at more than its keys.
+pub fn came_once(triager: &Triager, keys: Keys, class: Class, tried: Examined) -> Examined {
+    if tried.crash.is_some() {
+        return tried;
+    }
+    let tries = tried.tries + 1;
+    Examined {
+        tries,
+        crash: Some(Box::new(Crash {
+            keys,
+            class,
+            hits: 1,
+            tries,
+            severity: Severity::Low,
+            severity_reason: "it came once, and not again".to_owned(),
+            ..triager.unwatched(tried.ended)
+        })),
+        ..tried
+    }
+}
+
+/// The kind of finding that a crash is; one that did not come in each try is flaky.
+pub fn kind_of(crash: &Crash) -> Kind {
+    match crash.class.0.as_str() {
+        _ if crash.hits < crash.tries => Kind::Flaky,
+        "hang" => Kind::Hang,
+        "oom" => Kind::Oom,
+        _ => Kind::Crash,
+    }
+}

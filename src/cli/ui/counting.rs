@@ -1,0 +1,55 @@
+//! The progress line of a job that is counted.
+
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::rate;
+use crate::cli::output::Output;
+use crate::report::size;
+
+/// One line on stderr that is drawn again and again, if stderr is a terminal.
+pub struct Counting {
+    bar: ProgressBar,
+    unit: &'static str,
+    all: u64,
+    began: Instant,
+}
+
+impl Counting {
+    /// A line of `all` things, as loud as `output` says.
+    pub fn new(output: &Output, unit: &'static str, all: u64) -> Counting {
+        let target = match output.quiet {
+            true => ProgressDrawTarget::hidden(),
+            false => ProgressDrawTarget::stderr_with_hz(5),
+        };
+        let style = ProgressStyle::with_template("{elapsed_precise} {wide_msg}")
+            .unwrap_or_else(|_| ProgressStyle::default_spinner());
+        let bar = ProgressBar::with_draw_target(None, target).with_style(style);
+        bar.enable_steady_tick(Duration::from_millis(500));
+        let began = Instant::now();
+        Counting {
+            bar,
+            unit,
+            all,
+            began,
+        }
+    }
+
+    /// So many are done, and this is what they came to.
+    pub fn show(&self, done: u64, found: &str) {
+        let per_second = done as f64 / self.began.elapsed().as_secs_f64().max(0.001);
+        self.bar.set_message(format!(
+            "{} of {}, {}/s, {found}",
+            size::grouped(done),
+            size::counted(self.all, self.unit),
+            rate(per_second),
+        ));
+    }
+}
+
+impl Drop for Counting {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

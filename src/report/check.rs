@@ -1,0 +1,136 @@
+//! The result of `check`, for scripts and as a table.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::json::lossy;
+use super::size;
+use super::table::render;
+use crate::store::Kind;
+
+/// The result of `check`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct CheckResult {
+    /// The groups.
+    pub groups: Vec<CheckedGroup>,
+    /// How many of them do not fail any more.
+    pub fixed: u64,
+    /// How many fail as they did.
+    pub same: u64,
+    /// How many fail otherwise.
+    pub other: u64,
+    /// How many fail now and then, so that nothing can be said.
+    pub flaky: u64,
+}
+
+/// What became of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// None of its inputs fails any more.
+    Fixed,
+    /// It failed now and then, or does now.
+    Flaky,
+    /// An input fails, but otherwise.
+    Other,
+    /// An input fails as it did.
+    Same,
+}
+
+impl Status {
+    /// The name, as in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Status::Fixed => "fixed",
+            Status::Flaky => "flaky",
+            Status::Other => "other",
+            Status::Same => "same",
+        }
+    }
+}
+
+/// One group in the result of `check`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CheckedGroup {
+    /// The first 12 hex digits of the major key on record.
+    pub major: String,
+    /// The kind of finding.
+    pub kind: Kind,
+    /// What kind of death it was.
+    pub class: String,
+    /// Where it was in the user's code.
+    pub frame: Option<String>,
+    /// What became of it.
+    pub status: Status,
+    /// How it fails now; null where it does not.
+    pub now: Option<Now>,
+    /// The input that says so; of a fixed group, its least one.
+    #[serde(serialize_with = "lossy")]
+    pub file: PathBuf,
+    /// Inputs that were run.
+    pub inputs: u64,
+}
+
+/// How an input fails now.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Now {
+    /// What kind of death.
+    pub class: String,
+    /// The first 12 hex digits of the major key.
+    pub major: String,
+    /// The first 12 hex digits of the minor key.
+    pub minor: String,
+    /// Where in the user's code.
+    pub frame: Option<String>,
+}
+
+impl CheckResult {
+    /// Adds a group.
+    pub fn add(&mut self, group: CheckedGroup) {
+        match group.status {
+            Status::Fixed => self.fixed += 1,
+            Status::Flaky => self.flaky += 1,
+            Status::Other => self.other += 1,
+            Status::Same => self.same += 1,
+        }
+        self.groups.push(group);
+    }
+}
+
+/// The groups, one line each, no line longer than `width` characters (`None`: as long as need be),
+/// and what they come to.
+pub fn check_table(result: &CheckResult, width: Option<usize>) -> String {
+    let header = ["STATUS", "KIND", "GROUP", "CLASS", "WHERE", "NOW", "FILE"];
+    let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+    let rows = result.groups.iter().map(|group| {
+        let now = match &group.now {
+            Some(now) if group.status == Status::Same && now.major == group.major => {
+                or_none(&now.frame)
+            }
+            Some(now) => format!("{} {} {}", now.class, now.major, or_none(&now.frame)),
+            None => "-".to_owned(),
+        };
+        [
+            group.status.name().to_owned(),
+            group.kind.folder().to_owned(),
+            group.major.clone(),
+            group.class.clone(),
+            or_none(&group.frame),
+            now,
+            group.file.to_string_lossy().into_owned(),
+        ]
+    });
+    let table = match result.groups.is_empty() {
+        true => String::new(),
+        false => render(header, rows.collect(), width),
+    };
+    format!(
+        "{table}{}: {} fixed, {} the same, {} otherwise, {} flaky",
+        size::counted(result.groups.len() as u64, "group"),
+        size::grouped(result.fixed),
+        size::grouped(result.same),
+        size::grouped(result.other),
+        size::grouped(result.flaky),
+    )
+}

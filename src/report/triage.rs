@@ -1,0 +1,191 @@
+//! The result of `triage`, for scripts and as tables.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::block::severity;
+use super::json::lossy;
+use super::size;
+use super::table::render;
+use crate::exec::Way;
+use crate::store::Kind;
+use crate::triage::{Confidence, Severity};
+
+/// The result of `triage`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct TriageResult {
+    /// All inputs.
+    pub inputs: Vec<TriageInput>,
+    /// The groups that they fall into.
+    pub groups: Vec<TriageGroup>,
+    /// Different contents among the inputs; each was run once.
+    pub contents: u64,
+    /// Inputs that crashed in some of their tries only.
+    pub flaky: u64,
+    /// Inputs that do not crash.
+    pub healthy: u64,
+    /// Inputs that could not be read.
+    pub unread: u64,
+    /// Whether the user stopped it: inputs that were not run are left out.
+    pub interrupted: bool,
+}
+
+/// One input in the result of `triage`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TriageInput {
+    /// Its file.
+    #[serde(serialize_with = "lossy")]
+    pub file: PathBuf,
+    /// How the run ended; null where it was not run.
+    pub ended: Option<String>,
+    /// What kind of death; null where it does not crash.
+    pub class: Option<String>,
+    /// The first 12 hex digits of the major key.
+    pub major: Option<String>,
+    /// The first 12 hex digits of the minor key.
+    pub minor: Option<String>,
+    /// The way of execution.
+    pub way: Option<Way>,
+    /// How far the keys can be trusted.
+    pub confidence: Option<Confidence>,
+    /// Tries that crashed so.
+    pub hits: u32,
+    /// Tries made.
+    pub tries: u32,
+    /// Why it was not run; null where it was.
+    pub error: Option<String>,
+}
+
+/// One group in the result of `triage`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TriageGroup {
+    /// The first 12 hex digits of the major key.
+    pub major: String,
+    /// The kind of finding.
+    pub kind: Kind,
+    /// What kind of death.
+    pub class: String,
+    /// The highest estimate of its ways in, each through its least input.
+    pub severity: Severity,
+    /// Why that estimate.
+    pub severity_reason: String,
+    /// Inputs in it.
+    pub count: u64,
+    /// The first 12 hex digits of its minor keys.
+    pub minors: Vec<String>,
+    /// The stable key of the least input, whole; null without symbols.
+    pub stable: Option<String>,
+    /// The first frame of the user's code, of the least input.
+    pub frame: Option<String>,
+    /// The file of the least input.
+    #[serde(serialize_with = "lossy")]
+    pub representative: PathBuf,
+    /// Size of the least input, in bytes.
+    pub size: u64,
+    /// Whether the user has muted it.
+    pub known: bool,
+    /// Whether the directory to compare with has no such group; null where there is none.
+    pub new: Option<bool>,
+    /// By what the directory to compare with has it; null where it has not.
+    pub same_by: Option<SameBy>,
+    /// The build id of the program, by which stable keys are compared or not.
+    #[serde(skip)]
+    pub build: Option<String>,
+}
+
+/// By what two groups are the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SameBy {
+    /// The major key.
+    Key,
+    /// The names of functions, where the program was built anew.
+    Names,
+}
+
+impl TriageGroup {
+    /// What is to be said of it beside the others.
+    fn news(&self) -> &'static str {
+        match (self.known, self.new, self.same_by) {
+            (true, ..) => "muted",
+            (_, Some(true), _) => "new",
+            (_, _, Some(SameBy::Names)) => "same by names",
+            (_, Some(false), _) => "known",
+            (_, None, _) => "",
+        }
+    }
+}
+
+/// The groups of a triage, one line each, no line longer than `width` characters (`None`: as long
+/// as need be). Whether they are new stands there only where that is known of one.
+pub fn triage_groups_table(groups: &[TriageGroup], width: Option<usize>) -> String {
+    let news = groups.iter().any(|group| !group.news().is_empty());
+    let row = |group: &TriageGroup| {
+        [
+            group.kind.folder().to_owned(),
+            group.major.clone(),
+            group.class.clone(),
+            severity(group.severity).to_owned(),
+            size::grouped(group.count),
+            group.news().to_owned(),
+            group.frame.clone().unwrap_or_else(|| "-".to_owned()),
+            size::bytes(group.size),
+            group.representative.to_string_lossy().into_owned(),
+            group.severity_reason.clone(),
+        ]
+    };
+    let header = [
+        "KIND", "GROUP", "CLASS", "SEVERITY", "COUNT", "NEWS", "WHERE", "SIZE", "FILE", "WHY",
+    ];
+    let rows: Vec<[String; 10]> = groups.iter().map(row).collect();
+    if news {
+        return render(header, rows, width);
+    }
+    // The same without the column that would be empty.
+    let fewer = |[a, b, c, d, e, _, g, h, i, j]: [String; 10]| [a, b, c, d, e, g, h, i, j];
+    let [a, b, c, d, e, _, g, h, i, j] = header;
+    let rows = rows.into_iter().map(fewer).collect();
+    render([a, b, c, d, e, g, h, i, j], rows, width)
+}
+
+/// The inputs of a triage, one line each, like [`triage_groups_table`].
+pub fn triage_table(result: &TriageResult, width: Option<usize>) -> String {
+    let header = ["GROUP", "CLASS", "ENDED", "HITS", "FILE"];
+    let rows = result.inputs.iter().map(|input| {
+        let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+        [
+            or_none(&input.major),
+            or_none(&input.class),
+            or_none(input.error.as_ref().map_or(&input.ended, |_| &input.error)),
+            format!("{}/{}", input.hits, input.tries),
+            input.file.to_string_lossy().into_owned(),
+        ]
+    });
+    render(header, rows.collect(), width)
+}
+
+/// What a triage came to, in a line.
+pub fn triage_summary(result: &TriageResult) -> String {
+    let files = result.inputs.len() as u64;
+    let mut parts = vec![format!(
+        "{} crashing in {}",
+        size::grouped(files - result.healthy - result.unread),
+        size::counted(result.groups.len() as u64, "group"),
+    )];
+    for (count, what) in [
+        (result.flaky, "flaky"),
+        (result.healthy, "without a crash"),
+        (result.unread, "not read"),
+    ] {
+        if count > 0 {
+            parts.push(format!("{} {what}", size::grouped(count)));
+        }
+    }
+    let contents = match result.contents + result.unread == files {
+        true => String::new(),
+        false => format!(" ({} different)", size::grouped(result.contents)),
+    };
+    let files = size::counted(files, "file");
+    format!("{files}{contents}: {}", parts.join(", "))
+}

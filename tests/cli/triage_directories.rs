@@ -1,0 +1,259 @@
+//! `ddfuzz triage` on directories, whoever made them and whatever lies in them.
+
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use crate::ddfuzz::Desk;
+
+const SHA1: &str = "da39a3ee5e6b4b0d3255bfef95601890afd80709";
+
+/// Puts a file into directories below the desk.
+fn put(desk: &Desk, file: &str, text: &str) {
+    let path = desk.file(file);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+/// Everything below a directory that reading must not change.
+fn facts(root: &Path) -> Vec<(PathBuf, u32, i64, i64, Vec<u8>)> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(root).unwrap() {
+        let path = entry.unwrap().path();
+        let facts = path.symlink_metadata().unwrap();
+        let bytes = match facts.is_file() {
+            true => std::fs::read(&path).unwrap(),
+            false => Vec::new(),
+        };
+        if facts.is_dir() {
+            all.extend(self::facts(&path));
+        }
+        all.push((
+            path,
+            facts.mode(),
+            facts.mtime_nsec(),
+            facts.ctime_nsec(),
+            bytes,
+        ));
+    }
+    all.sort();
+    all
+}
+
+#[test]
+fn crashes_of_all_fuzzers_fall_into_the_same_groups() {
+    let desk = Desk::new();
+    put(&desk, "afl/default/fuzzer_stats", "");
+    put(&desk, "afl/default/crashes/README.txt", "t");
+    put(
+        &desk,
+        "afl/default/crashes/id:000000,sig:06,src:000000",
+        "a t",
+    );
+    put(&desk, "afl/default/queue/id:000000,orig:t", "t");
+    let hongg = "hongg/SIGSEGV.PC.1.STACK.2.CODE.1.ADDR.0x0.INSTR.mov.fuzz";
+    put(&desk, hongg, "t t");
+    put(&desk, "hongg/HONGGFUZZ.REPORT.TXT", "t");
+    put(&desk, &format!("artifacts/ul/crash-{SHA1}"), "tttt");
+    put(&desk, &format!("artifacts/ul/slow-unit-{SHA1}"), "x");
+    put(&desk, "plain/t", "t");
+    let said = desk
+        .call("triage afl hongg artifacts plain -v --json --target crtplot")
+        .exits(1);
+    let result = said.json();
+    assert_eq!(result["inputs"].as_array().unwrap().len(), 5);
+    assert_eq!(result["groups"].as_array().unwrap().len(), 1);
+    let group = &result["groups"][0];
+    assert_eq!((&group["count"], &group["size"]), (&4.into(), &1.into()));
+    assert_eq!(
+        group["representative"],
+        desk.file("plain/t").to_str().unwrap()
+    );
+    for line in [
+        "afl/default/crashes: AFL++, 1 input, 1 passed over",
+        "README.txt: not a name of AFL++",
+        "queue: neither crashes nor hangs",
+        "hongg: honggfuzz, 1 input, 1 passed over",
+        "ul: libFuzzer, 2 inputs",
+        "plain: files, 1 input",
+        "named SIGABRT, ended SIGSEGV",
+    ] {
+        assert!(said.err.contains(line), "{line}: {}", said.err);
+    }
+    desk.is_left_clean();
+}
+
+#[test]
+fn an_output_directory_of_ours_is_triaged_by_its_inputs() {
+    let desk = Desk::new();
+    let first = desk
+        .call("run --json --target crtplot --runs 60 --max-len 1000 --seed 1 -o out")
+        .exits(1)
+        .json();
+    let result = desk
+        .call("triage out --json --target crtplot")
+        .exits(1)
+        .json();
+    assert_eq!(result["groups"][0]["major"], first["groups"][0]["major"]);
+    let inputs = result["inputs"].as_array().unwrap();
+    let is_original =
+        |input: &serde_json::Value| input["file"].as_str().unwrap().ends_with("/original");
+    assert!(inputs.iter().all(is_original));
+}
+
+#[test]
+fn odd_entries_have_a_row_each_and_nobody_waits_for_them() {
+    let desk = Desk::new();
+    std::fs::create_dir(desk.file("odd")).unwrap();
+    let made = desk.command("mkfifo").arg("odd/fifo").status().unwrap();
+    assert!(made.success());
+    let _socket = std::os::unix::net::UnixListener::bind(desk.file("odd/socket")).unwrap();
+    symlink(".", desk.file("odd/round")).unwrap();
+    symlink("nowhere", desk.file("odd/dangling")).unwrap();
+    symlink("self", desk.file("odd/self")).unwrap();
+    symlink("empty", desk.file("odd/to-empty")).unwrap();
+    put(&desk, "odd/empty", "");
+    put(&desk, "odd/new\nline", "t");
+    put(&desk, "odd/long", "0123456789 t");
+    let undecodable = std::ffi::OsStr::from_bytes(b"odd/\xff\xfe");
+    std::fs::write(desk.path().join(undecodable), "tt").unwrap();
+    let words = "triage odd --json --max-len 10 --target crtplot";
+    let said = desk.call(words).exits(1);
+    let result = said.json();
+    let inputs = result["inputs"].as_array().unwrap();
+    let row = |name: &str| {
+        let ends = |input: &&serde_json::Value| input["file"].as_str().unwrap().ends_with(name);
+        inputs.iter().find(ends).unwrap_or_else(|| panic!("{name}"))
+    };
+    assert_eq!(inputs.len(), 9);
+    assert_eq!(row("fifo")["error"], "it is a fifo, not a file");
+    assert_eq!(row("socket")["error"], "it is a socket, not a file");
+    assert_eq!(
+        row("dangling")["error"],
+        "it is a link that leads nowhere, not a file"
+    );
+    assert!(row("self")["error"].is_string());
+    assert_eq!(row("long")["error"], "it is larger than 10 bytes");
+    assert_eq!(row("odd/empty")["class"], serde_json::Value::Null);
+    assert_eq!(row("to-empty")["tries"], 3);
+    assert_eq!(row("new\nline")["class"], "segv");
+    assert_eq!(row("\u{fffd}")["class"], "segv");
+    assert_eq!(result["unread"], 5);
+    assert!(said.err.contains("--max-len allows more"), "{}", said.err);
+    assert!(said.err.contains("new\\nline") || !said.err.contains("new\nline"));
+    desk.is_left_clean();
+}
+
+#[test]
+fn that_nothing_was_found_is_not_said_of_files_that_were_not_read() {
+    let desk = Desk::new();
+    put(&desk, "in/healthy", "x");
+    put(&desk, "in/long", "0123456789 t");
+    desk.call("triage in --max-len 10 --target crtplot")
+        .exits(2);
+    desk.call("triage in/healthy --target crtplot").exits(0);
+    std::fs::create_dir(desk.file("none")).unwrap();
+    let said = desk.call("triage none --target crtplot").exits(0);
+    assert!(said.out.contains("0 files"), "{}", said.out);
+}
+
+#[test]
+fn what_is_given_is_only_read() {
+    let desk = Desk::new();
+    put(&desk, "in/below/one", "a t");
+    put(&desk, "in/two", "x");
+    for directory in ["in/below", "in"] {
+        let mode = std::fs::Permissions::from_mode(0o555);
+        std::fs::set_permissions(desk.file(directory), mode).unwrap();
+    }
+    let before = facts(&desk.file("in"));
+    desk.call("triage in -o out --target crtplot").exits(1);
+    desk.call("triage in -o out --resume --target crtplot")
+        .exits(1);
+    desk.call("triage in --against out --target crtplot")
+        .exits(4);
+    assert_eq!(facts(&desk.file("in")), before);
+    for directory in ["in", "in/below"] {
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(desk.file(directory), mode).unwrap();
+    }
+}
+
+#[test]
+fn equal_contents_are_run_once_and_counted_each() {
+    let desk = Desk::new();
+    for index in 0..20 {
+        put(
+            &desk,
+            &format!("in/{index:02}"),
+            if index % 2 == 0 { "n" } else { "m" },
+        );
+    }
+    let program = "cat >>$DESK/tmp/runs; exit 0";
+    let words = ["--", "sh", "-c", program].map(std::ffi::OsStr::new);
+    let result = desk
+        .call_with("triage in --json --jobs 4", &words)
+        .exits(0)
+        .json();
+    assert_eq!(
+        (&result["contents"], &result["healthy"]),
+        (&2.into(), &20.into())
+    );
+    // Three tries of either; a start without input before them is no run of an input.
+    let mut runs = desk.read("tmp/runs");
+    runs.sort_unstable();
+    assert_eq!(String::from_utf8(runs).unwrap(), "mmmnnn");
+}
+
+#[test]
+fn a_hang_is_a_group_of_its_own_kind() {
+    let desk = Desk::new();
+    put(&desk, "in/hang", "h");
+    put(&desk, "in/healthy", "x");
+    let program = "x=$(cat); while [ \"$x\" = h ]; do :; done";
+    let words = ["--", "sh", "-c", program].map(std::ffi::OsStr::new);
+    let call = "triage in --json --timeout 100ms -o out";
+    let result = desk.call_with(call, &words).exits(1).json();
+    let group = &result["groups"][0];
+    assert_eq!(
+        (&group["kind"], &group["class"]),
+        (&"hang".into(), &"hang".into())
+    );
+    assert_eq!(result["inputs"][0]["ended"], "timeout");
+    assert!(desk.file("out/hangs").is_dir() && !desk.file("out/crashes").exists());
+}
+
+#[test]
+fn the_output_directory_is_no_input_of_its_own() {
+    let desk = Desk::new();
+    put(&desk, "in/one", "a t");
+    for _ in 0..2 {
+        let words = "triage in --json -o in/out --resume --target crtplot";
+        let result = desk.call(words).exits(1).json();
+        assert_eq!(result["inputs"].as_array().unwrap().len(), 1);
+    }
+    let error = desk.call("triage in/out --json -o in/out --target crtplot");
+    let error = error.exits(2).json();
+    let message = error["error"]["message"].as_str().unwrap();
+    assert!(message.contains("is in the output directory"), "{message}");
+}
+
+#[test]
+fn a_crash_that_comes_once_and_not_again_is_flaky_and_not_lost() {
+    let desk = Desk::new();
+    put(&desk, "in/1", "k");
+    put(&desk, "in/2", "f");
+    let program = "x=$(cat); [ \"$x\" = k ] && kill -ABRT $$; \
+                   if [ \"$x\" = f ] && [ ! -e $DESK/tmp/f ]; then : >$DESK/tmp/f; kill -SEGV $$; fi; \
+                   exit 0";
+    let words = ["--", "sh", "-c", program].map(std::ffi::OsStr::new);
+    let call = "triage in --json --jobs 1 --exec command -o out";
+    let result = desk.call_with(call, &words).exits(1).json();
+    let flaky = &result["inputs"][1];
+    assert_eq!(
+        (&flaky["class"], &flaky["hits"]),
+        (&"segv".into(), &1.into())
+    );
+    assert_eq!((&flaky["tries"], &result["flaky"]), (&4.into(), &1.into()));
+    assert!(desk.file("out/flaky").is_dir() && desk.file("out/crashes").is_dir());
+}

@@ -1,0 +1,132 @@
+//! `ddfuzz triage --resume`, and Ctrl-C.
+
+use std::ffi::OsStr;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::ddfuzz::Desk;
+
+/// Notes each run, takes a while, and dies of the letter k.
+const SLOW: &str = "x=$(cat); [ -n \"$x\" ] && echo $x >>$DESK/tmp/runs; sleep 0.02; \
+                    case $x in k*) kill -SEGV $$;; esac; exit 0";
+const FILES: usize = 40;
+
+fn desk() -> Desk {
+    let desk = Desk::new();
+    std::fs::create_dir(desk.file("in")).unwrap();
+    for index in 0..FILES {
+        let letter = if index % 2 == 0 { "k" } else { "h" };
+        desk.write(&format!("in/{index:02}"), format!("{letter}{index}"));
+    }
+    desk.script("slow", SLOW);
+    desk
+}
+
+fn journal(desk: &Desk) -> Vec<Value> {
+    let text = std::fs::read_to_string(desk.file("out/triage.jsonl")).unwrap_or_default();
+    let whole = text
+        .split_inclusive('\n')
+        .filter(|line| line.ends_with('\n'));
+    whole
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+/// Starts the triage, and gives it when it has done some of its work.
+fn under_way(desk: &Desk) -> std::process::Child {
+    let mut child = desk.start("triage in -o out --jobs 2 --exec command -- ./slow");
+    let began = Instant::now();
+    while journal(desk).len() < 6 {
+        assert!(
+            began.elapsed() < Duration::from_secs(100),
+            "it does nothing"
+        );
+        assert!(child.try_wait().unwrap().is_none(), "it is over");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child
+}
+
+fn resumed(desk: &Desk) -> Value {
+    let call = "triage in -o out --json --resume --exec command";
+    let words = ["--", "./slow"].map(OsStr::new);
+    desk.call_with(call, &words).exits(1).json()
+}
+
+#[test]
+fn after_a_kill_nothing_is_run_again_that_was_done() {
+    let desk = desk();
+    let mut child = under_way(&desk);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    desk.is_left_clean();
+    let done = journal(&desk);
+    assert!(done.len() < FILES);
+    std::fs::remove_file(desk.file("tmp/runs")).unwrap();
+    let result = resumed(&desk);
+    let runs = String::from_utf8(desk.read("tmp/runs")).unwrap();
+    let hashes: Vec<String> = (runs.lines())
+        .map(|text| blake3::hash(text.as_bytes()).to_hex().to_string())
+        .collect();
+    // What is said of a group rests on its least input, which may be run once more for it.
+    let again = done.iter().filter(|line| {
+        line["crash"].is_null() && hashes.iter().any(|hash| line["input"] == hash.as_str())
+    });
+    assert_eq!(again.count(), 0, "{runs}");
+    // The result is that of a triage in one go.
+    let whole = ["--", "./slow"].map(OsStr::new);
+    let whole = desk.call_with("triage in --json --exec command", &whole);
+    let whole = whole.exits(1).json();
+    assert_eq!(result, whole);
+    assert_eq!(whole["groups"][0]["count"], FILES as u64 / 2);
+    let seen = desk.call("show out --json").exits(0).json();
+    assert_eq!(seen["groups"][0]["runs_seen"], FILES as u64 / 2);
+    // And a third call has nothing to run at all.
+    std::fs::remove_file(desk.file("tmp/runs")).unwrap();
+    assert_eq!(resumed(&desk), whole);
+    assert!(!desk.file("tmp/runs").exists());
+    let seen = desk.call("show out --json").exits(0).json();
+    assert_eq!(seen["groups"][0]["runs_seen"], FILES as u64 / 2);
+}
+
+#[test]
+fn an_interrupt_ends_with_130_and_the_state_saved() {
+    let desk = desk();
+    let mut child = under_way(&desk);
+    let pid = pid_of(&child);
+    assert_eq!(interrupt(pid), 0);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    desk.is_left_clean();
+    assert!(journal(&desk).len() < FILES);
+    assert_eq!(resumed(&desk)["inputs"].as_array().unwrap().len(), FILES);
+}
+
+fn pid_of(child: &std::process::Child) -> i32 {
+    i32::try_from(child.id()).unwrap()
+}
+
+fn interrupt(pid: i32) -> i32 {
+    // SAFETY: a signal to a child of ours that has not been waited for.
+    unsafe { libc::kill(pid, libc::SIGINT) }
+}
+
+#[test]
+fn another_program_is_run_anew_and_torn_lines_are_dropped() {
+    let desk = desk();
+    for index in 4..FILES {
+        std::fs::remove_file(desk.file(&format!("in/{index:02}"))).unwrap();
+    }
+    let call = "triage in -o out --json --resume --exec command";
+    let words = ["--", "./slow"].map(OsStr::new);
+    let first = desk.call_with(call, &words).exits(1).json();
+    let mut text = std::fs::read_to_string(desk.file("out/triage.jsonl")).unwrap();
+    text.insert_str(0, "no line of ours\n");
+    text.truncate(text.len() - 3);
+    desk.write("out/triage.jsonl", text);
+    assert_eq!(desk.call_with(call, &words).exits(1).json(), first);
+    desk.script("slow", "cat >/dev/null; exit 0");
+    let said = desk.call_with(call, &words).exits(0).json();
+    assert_eq!(said["healthy"], 4);
+    desk.call("triage in --resume --target crtplot").exits(2);
+}
