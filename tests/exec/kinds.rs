@@ -79,7 +79,10 @@ fn seed_of_a_corpus(number: usize) -> Vec<u8> {
             paths
         };
         let corpora = listed(&corpora).into_iter();
-        let seeds = corpora.flat_map(|corpus| listed(&corpus.join("seeds")));
+        let seeds = corpora
+            .map(|corpus| corpus.join("seeds"))
+            .filter(|seeds| seeds.is_dir())
+            .flat_map(|seeds| listed(&seeds));
         seeds.map(|seed| std::fs::read(seed).unwrap()).collect()
     });
     SEEDS[number % SEEDS.len()].clone()
