@@ -60,6 +60,8 @@ pub(crate) struct Launch {
     pub(crate) inject: Option<Inject>,
     /// Where each run writes down what it compares: preloads what observes.
     pub(crate) observed: Option<File>,
+    /// Where each run leaves a copy of itself when it dies: preloads what copies.
+    pub(crate) copied: Option<File>,
     pub(crate) program: PathBuf,
     /// It has a sanitizer, or may start something that has one.
     pub(crate) sanitized: bool,
@@ -138,6 +140,9 @@ impl Launch {
         if let Some(observed) = &self.observed {
             handed.push((above(observed)?, fd::OBSERVED));
         }
+        if let Some(copied) = &self.copied {
+            handed.push((above(copied)?, fd::COPY));
+        }
         let mut actions = PosixSpawnFileActions::init()?;
         let null = nix::fcntl::open("/dev/null", OFlag::O_RDWR | OFlag::O_CLOEXEC, Mode::empty())?;
         actions.add_dup2(null.as_raw_fd(), 0)?;
@@ -173,6 +178,10 @@ impl Launch {
         if self.observed.is_some() {
             list.push(":");
             list.push(self.private.observe());
+        }
+        if self.copied.is_some() {
+            list.push(":");
+            list.push(self.private.copy());
         }
         list
     }
@@ -219,6 +228,9 @@ impl Launch {
         words.push("-A".into());
         if self.observed.is_some() {
             words.push("-O".into());
+        }
+        if self.copied.is_some() {
+            words.push("-C".into());
         }
         words.push("--".into());
         words.push(self.program.clone().into_os_string());

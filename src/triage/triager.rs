@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use super::capture::Trace;
+use super::capture_way::CaptureWay;
 use super::class::classify_ending;
+use super::copied;
 use super::follow::follow;
 use super::modules::ModuleCache;
 use super::quick::{Named, name};
@@ -78,6 +80,7 @@ pub struct Triager {
 struct Finished {
     ended: Ended,
     snapshot: Option<Box<Snapshot>>,
+    capture: CaptureWay,
     tracee: Option<Box<dyn Tracee>>,
     stderr: Vec<u8>,
     took: Duration,
@@ -124,7 +127,7 @@ impl Triager {
                 let named = self.name(&run, || stderr.clone());
                 let facts = Run {
                     ended: run.ended,
-                    traced: !self.refused,
+                    capture: run.capture,
                     way: self.start.way(),
                     limits: self.start.limits(),
                     tries: try_number,
@@ -185,7 +188,7 @@ impl Triager {
         });
         let facts = Run {
             ended,
-            traced: false,
+            capture: CaptureWay::Status,
             way: self.start.way(),
             limits: self.start.limits(),
             tries: 1,
@@ -217,6 +220,7 @@ impl Triager {
                     return Ok(Finished {
                         ended,
                         snapshot,
+                        capture: CaptureWay::Ptrace,
                         tracee: Some(tracee),
                         stderr,
                         took,
@@ -227,9 +231,14 @@ impl Triager {
             }
         }
         let untraced = self.start.run_untraced(input, aslr)?;
+        let (ended, snapshot) = copied::read(&untraced, &mut self.cache);
         Ok(Finished {
-            ended: untraced.ended,
-            snapshot: None,
+            ended,
+            capture: match &snapshot {
+                Some(_) => CaptureWay::Copy,
+                None => CaptureWay::Status,
+            },
+            snapshot,
             tracee: None,
             stderr: untraced.stderr_tail,
             took: began.elapsed(),
