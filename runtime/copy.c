@@ -148,11 +148,19 @@ static void take_registers(struct copy_slot *slot, const greg_t *from)
     slot->registers[19] = 0;
 }
 
+/* From the stack pointer on; where the stack is used up, from its first page that is there. */
+static void take_stack(struct copy_slot *slot, uint64_t sp)
+{
+    uint64_t at = sp;
+    while (at - sp < ABOVE && !take(slot, at, ABOVE))
+        at = (at + PAGE) & ~(uint64_t)(PAGE - 1);
+}
+
 /* What the walk of the stack, and the instruction that faulted, may want to read. */
 static void take_memory(struct copy_slot *slot, const greg_t *registers)
 {
     uint64_t sp = (uint64_t)registers[REG_RSP], pc = (uint64_t)registers[REG_RIP];
-    take(slot, sp, ABOVE);
+    take_stack(slot, sp);
     take(slot, pc, 64);
     for (int i = 0; i < 16; i++)
         if (slot->registers[i] != sp)

@@ -131,10 +131,20 @@ static int is_in_handler(const ucontext_t *interrupted)
     return stack->ss_sp && sp - (uintptr_t)stack->ss_sp < stack->ss_size;
 }
 
+/* Inside of a handler of the target they may be blocked: then the kernel would kill. */
+static void let_faults_through(const ucontext_t *interrupted)
+{
+    signal_set mask, faults = bit(SIGSEGV) | bit(SIGBUS);
+    memcpy(&mask, &interrupted->uc_sigmask, sizeof mask);
+    if (mask & faults)
+        copy_call(SYS_rt_sigprocmask, SIG_UNBLOCK, (long)&faults, 0, sizeof faults);
+}
+
 static void on_signal(int signal, siginfo_t *info, void *context)
 {
     copy_guard(context);
     ucontext_t *interrupted = context;
+    let_faults_through(interrupted);
     int sent = info->si_code <= 0, blocked = (dying_thread.blocked & bit(signal)) != 0;
     void (*handler)(int) = wanted[signal].sa_handler;
     if (sent && blocked) {

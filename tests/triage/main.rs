@@ -3,6 +3,7 @@
 
 mod abort_text;
 mod class;
+mod copied;
 mod fold;
 mod keys;
 mod made_up;
@@ -12,6 +13,7 @@ mod normalise;
 mod partition;
 mod programs;
 mod record;
+mod refused;
 mod runtime_modules;
 mod severity;
 mod start;
