@@ -5,6 +5,7 @@ mod abort_text;
 mod class;
 mod copied;
 mod fold;
+mod headers;
 mod keys;
 mod made_up;
 mod maps;
