@@ -215,7 +215,7 @@ struct copy_slot *copy_begin(int signal, const siginfo_t *info, const void *cont
     char *at = (char *)copies + COPY_HEAD + number % COPY_SLOTS * COPY_SLOT;
     struct copy_slot *slot = (struct copy_slot *)at;
     __atomic_store_n(&slot->number, 0, __ATOMIC_RELEASE);
-    slot->fatal = (uint32_t)fatal;
+    slot->fatal = fatal ? (uint32_t)signal : 0;
     slot->whole = 0;
     slot->windows = 0;
     slot->pid = slot->tid = 0;
@@ -233,6 +233,15 @@ struct copy_slot *copy_begin(int signal, const siginfo_t *info, const void *cont
     __atomic_store_n(&slot->number, number + 1, __ATOMIC_RELEASE);
     take_memory(slot, registers);
     return slot;
+}
+
+void copy_dies_of(int signal)
+{
+    uint64_t taken = copies ? copies->taken : 0;
+    if (taken > 0) {
+        char *at = (char *)copies + COPY_HEAD + (taken - 1) % COPY_SLOTS * COPY_SLOT;
+        ((struct copy_slot *)at)->fatal = (uint32_t)signal;
+    }
 }
 
 void copy_rest(struct copy_slot *slot)

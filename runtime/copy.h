@@ -34,7 +34,7 @@ struct copy_slot {
     uint64_t address;
     uint64_t entry;           /* of the program, as the auxiliary vector names it */
     uint64_t device, inode;   /* of the program */
-    volatile uint32_t fatal;  /* the process dies of it: it has no handler of its own */
+    volatile uint32_t fatal;  /* the signal that the process dies of, where that is certain */
     volatile uint32_t whole;  /* all was copied */
     uint64_t registers[COPY_REGISTERS]; /* rax … gs_base, see src/triage/copied/slot.rs */
     uint64_t maps_at, maps_length;      /* the text of /proc/self/maps */
@@ -45,6 +45,8 @@ struct copy_slot {
 /* Copies; never allocates, never unwinds, reads nothing that could fault unguarded. First all that
  * needs no system call (NULL where nothing is shared), then the rest. */
 struct copy_slot *copy_begin(int signal, const siginfo_t *info, const void *context, int fatal);
+/* The process dies of this signal in its own handler for the one that was copied last. */
+void copy_dies_of(int signal);
 void copy_rest(struct copy_slot *slot);
 
 /* Whether the copying itself has faulted; then this does not return. */

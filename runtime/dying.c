@@ -164,6 +164,8 @@ static void on_signal(int signal, siginfo_t *info, void *context)
         struct copy_slot *slot = copy_begin(signal, info, context, fatal);
         if (slot)
             copy_rest(slot);
+    } else if (fatal) {
+        copy_dies_of(signal);
     }
     if (!fatal) {
         hand_on(signal, info, interrupted);

@@ -39,14 +39,20 @@ impl Copies {
         self.file.try_clone()
     }
 
-    /// Forgets all copies, before a run.
+    /// Forgets all copies, and who made them: before another process is started.
     pub(crate) fn clear(&self) -> io::Result<()> {
         let mut head = [0; 32];
         head[..4].copy_from_slice(&MAGIC.to_ne_bytes());
+        self.file.write_all_at(&head, 0)?;
+        self.forget()
+    }
+
+    /// Forgets all copies.
+    pub(crate) fn forget(&self) -> io::Result<()> {
         for slot in 0..SLOTS {
             self.file.write_all_at(&[0; 8], HEAD + slot * SLOT)?;
         }
-        self.file.write_all_at(&head, 0)
+        Ok(())
     }
 
     /// Whether the last run could be copied: what copies was in place before its `main`.

@@ -16,6 +16,7 @@ use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, posix_spawn};
 use nix::sys::stat::Mode;
 
 use super::cgroup::Cgroup;
+use super::copies::Copies;
 use super::entry::Entry;
 use super::identity::Identity;
 use super::keeper::Keeper;
@@ -105,6 +106,15 @@ impl Launch {
     /// Memory to share with a server.
     pub(crate) fn page(&self, shape: Shape) -> Result<Page, ExecError> {
         Page::create(shape).map_err(|source| self.not_sharing(source))
+    }
+
+    /// Lets what is launched leave copies of itself when it dies; gives where.
+    pub(crate) fn be_copied(&mut self) -> Result<Arc<Copies>, ExecError> {
+        let made = Copies::create().and_then(|copies| {
+            self.copied = Some(copies.file()?);
+            Ok(Arc::new(copies))
+        });
+        made.map_err(|source| self.not_sharing(source))
     }
 
     /// The error where memory cannot be shared.

@@ -33,10 +33,6 @@ pub(crate) fn copying(
         Way::Command | Way::Inject | Way::Forkserver | Way::Mock => Inject::Pass,
     };
     let mut launch = place.launch(target, Role::Trace, Some(inject));
-    let made = Copies::create().and_then(|copies| {
-        launch.copied = Some(copies.file()?);
-        Ok(copies)
-    });
-    let copies = made.map_err(|source| launch.not_sharing(source))?;
-    Ok(Some((launch, Arc::new(copies))))
+    let copies = launch.be_copied()?;
+    Ok(Some((launch, copies)))
 }

@@ -13,7 +13,7 @@ use super::record::{Run, record};
 use super::snapshot::Snapshot;
 use super::tracee::{Start, Tracee};
 use super::{Class, Crash, Key};
-use crate::exec::{Ended, ExecError, lives};
+use crate::exec::{Copies, Ended, ExecError, lives};
 
 /// How often an input is run before it counts as flaky.
 const TRIES: u32 = 3;
@@ -197,6 +197,27 @@ impl Triager {
             stderr: &[],
         };
         record(Named::of_class(class), None, &facts)
+    }
+
+    /// The record of a crash that did not come again, by the copy of itself that the process has
+    /// left; without one, as [`unwatched`](Triager::unwatched).
+    pub fn left_behind(&mut self, ended: Ended, copies: Option<&Copies>) -> Crash {
+        let read = copies.map(|copies| copied::read_copies(copies, ended, &mut self.cache));
+        let Some((ended, Some(snapshot))) = read else {
+            return self.unwatched(ended);
+        };
+        let named = name(&snapshot, self.settings.depth, Vec::new);
+        let facts = Run {
+            ended,
+            capture: CaptureWay::Copy,
+            way: self.start.way(),
+            limits: self.start.limits(),
+            tries: 1,
+            at: SystemTime::now(),
+            took: Duration::ZERO,
+            stderr: &[],
+        };
+        record(named, Some(&snapshot), &facts)
     }
 
     fn name(&self, run: &Finished, stderr: impl FnOnce() -> Vec<u8>) -> Named {

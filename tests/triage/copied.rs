@@ -125,6 +125,34 @@ fn the_record_of_a_copy_says_what_that_of_a_trace_says() {
 }
 
 #[test]
+fn bundled_targets_have_the_keys_of_a_trace_by_every_way() {
+    let underlined = [&[b'x'; 516][..], b"\n"].concat();
+    let bugs: [(&str, &[u8]); 8] = [
+        ("crtplot", b"t"),
+        ("flex", &[b'x'; 2121]),
+        ("nroff", b"\\D\n%0F"),
+        ("nroff", b"\xc2\n"),
+        ("troff", b"\\D\n"),
+        ("troff", b"\\f%"),
+        ("ul", &underlined),
+        ("units", &[0x80; 77]),
+    ];
+    for (name, input) in bugs {
+        let target = Target::new(Program::Bundled(name.to_owned()));
+        let by = |way| {
+            keys(
+                &mut Triager::of_target(&target, way).expect("the target"),
+                input,
+            )
+        };
+        let expected = by(Way::Command);
+        for way in [Way::Command, Way::Inject, Way::Harness] {
+            assert_eq!(without_ptrace(|| by(way)), expected, "{name} by {way}");
+        }
+    }
+}
+
+#[test]
 fn where_nothing_can_be_preloaded_the_signal_alone_names_the_crash() {
     let target = target(STATIC.path());
     let crash = without_ptrace(|| {

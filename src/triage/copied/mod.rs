@@ -36,9 +36,10 @@ pub(crate) fn read_copies(
         .filter_map(|number| Slot::read(copies, number))
         .collect();
     slots.sort_by_key(|slot| slot.number);
-    let deadly = slots.iter().find(|slot| slot.fatal);
+    let deadly = slots.iter().find(|slot| slot.deadly.is_some());
     // A target that has forbidden itself the calls by which the copy is made dies of those.
-    let ended = deadly.map_or(ended, |slot| Ended::Signal(slot.signal));
+    let signal = deadly.and_then(|slot| slot.deadly);
+    let ended = signal.map_or(ended, Ended::Signal);
     if !matches!(ended, Ended::Signal(_)) || !ended.is_crash(None) {
         return (ended, None);
     }
@@ -57,7 +58,7 @@ fn last<'a>(
     let mut last: Option<(&Slot, Snapshot)> = None;
     let mut dies = false;
     for slot in slots {
-        dies |= slot.fatal;
+        dies |= slot.deadly.is_some();
         let snapshot = interpret_slot(copies, slot, cache);
         let follows = last.as_ref().is_some_and(|(before, earlier)| {
             before.thread == slot.thread && is_aftermath(earlier, &snapshot)

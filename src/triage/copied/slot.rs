@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::exec::Copies;
+use crate::exec::{Copies, Ended};
 use crate::triage::registers::Registers;
 
 /// Where in a slot things stand, in bytes.
@@ -42,8 +42,8 @@ pub(super) struct Slot {
     pub(super) entry: u64,
     /// Device and inode of the program.
     pub(super) executable: (u64, u64),
-    /// Whether the target has no handler of its own.
-    pub(super) fatal: bool,
+    /// The signal that the process dies of, where that is certain.
+    pub(super) deadly: Option<i32>,
     /// Whether all was copied.
     pub(super) whole: bool,
     pub(super) registers: Registers,
@@ -84,7 +84,7 @@ impl Slot {
             address: word(&head, 24),
             entry: word(&head, 32),
             executable: (word(&head, 40), word(&head, 48)),
-            fatal: half(&head, 56) != 0,
+            deadly: Some(half(&head, 56)).filter(|it| Ended::Signal(*it).is_crash(None)),
             whole: half(&head, 60) != 0,
             registers: Registers::from_copy(&registers),
             maps,
