@@ -78,8 +78,7 @@ impl Traceable {
         let copying = serving::copying(&place, target, way)?;
         let traceable = Traceable::at(place, target, way, None)?;
         let mut inner = traceable.lock();
-        inner.forking = forking;
-        inner.copying = copying;
+        (inner.forking, inner.copying) = (forking, copying);
         drop(inner);
         Ok(traceable)
     }
@@ -175,13 +174,13 @@ impl Traceable {
         random_addresses: bool,
     ) -> Result<Option<(Traced, Arc<Copies>)>, ExecError> {
         let copies = match &self.lock().copying {
-            Some((_, copies)) => Arc::clone(copies),
+            Some((launch, copies)) => {
+                let cleared = copies.clear();
+                cleared.map_err(|source| launch.not_sharing(source))?;
+                Arc::clone(copies)
+            }
             None => return Ok(None),
         };
-        copies.clear().map_err(|source| ExecError::System {
-            what: "clearing the memory for copies".to_owned(),
-            source,
-        })?;
         let run = self.start_served(input, random_addresses, Serving::Copying)?;
         Ok(Some((run, copies)))
     }

@@ -3,31 +3,30 @@
 
 use std::mem::offset_of;
 
-/// `ptrace` gives EPERM, everything else is allowed.
-fn forbid_ptrace() {
+/// The calls give EPERM, everything else is allowed.
+fn forbid(calls: &[libc::c_long]) {
     let number = offset_of!(libc::seccomp_data, nr) as u32;
-    let statement = |code: u32, k: u32, jt: u8, jf: u8| libc::sock_filter {
+    let statement = |code: u32, k: u32, jt: u8| libc::sock_filter {
         code: code as u16,
         jt,
-        jf,
+        jf: 0,
         k,
     };
-    let mut filter = [
-        statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, number, 0, 0),
-        statement(
-            libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
-            libc::SYS_ptrace as u32,
-            0,
-            1,
-        ),
-        statement(
-            libc::BPF_RET | libc::BPF_K,
-            libc::SECCOMP_RET_ERRNO | libc::EPERM as u32,
-            0,
-            0,
-        ),
-        statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW, 0, 0),
-    ];
+    let refusal = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+    let mut filter = vec![statement(
+        libc::BPF_LD | libc::BPF_W | libc::BPF_ABS,
+        number,
+        0,
+    )];
+    for (index, call) in calls.iter().enumerate() {
+        // Over the tests that are left, and over the statement that allows.
+        let over = (calls.len() - index) as u8;
+        let equals = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+        filter.push(statement(equals, *call as u32, over));
+    }
+    let give = libc::BPF_RET | libc::BPF_K;
+    filter.push(statement(give, libc::SECCOMP_RET_ALLOW, 0));
+    filter.push(statement(give, refusal, 0));
     let program = libc::sock_fprog {
         len: filter.len() as u16,
         filter: filter.as_mut_ptr(),
@@ -40,15 +39,24 @@ fn forbid_ptrace() {
     }
 }
 
-/// Calls `work` in a thread that may not trace, nor what it starts.
-pub fn without_ptrace<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+/// Calls `work` in a thread that may not make these system calls, nor may what it starts.
+fn without<T: Send>(calls: &[libc::c_long], work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
-            forbid_ptrace();
+            forbid(calls);
             work()
         });
-        thread
-            .join()
-            .unwrap_or_else(|why| std::panic::resume_unwind(why))
+        let done = thread.join();
+        done.unwrap_or_else(|why| std::panic::resume_unwind(why))
     })
+}
+
+/// Calls `work` where nothing may be traced.
+pub fn without_ptrace<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    without(&[libc::SYS_ptrace], work)
+}
+
+/// Calls `work` where nothing may be traced, and addresses are random.
+pub fn without_fixed_addresses<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    without(&[libc::SYS_ptrace, libc::SYS_personality], work)
 }
