@@ -81,6 +81,19 @@ pub(crate) fn interpret(
         maps,
         source,
     } = stopped;
+    if maps.is_empty() {
+        // The process does not let itself be read (`PR_SET_DUMPABLE`): there is the header alone.
+        let fault = fault(cause, Control::Sound, &registers, &[], maps);
+        return Snapshot {
+            fault: Fault {
+                class: fault.class.filter(|class| *class == AddressClass::Null),
+                ..fault
+            },
+            registers,
+            torn: true,
+            ..snapshot
+        };
+    }
     let layout = cache.layout(source, maps, memory);
     snapshot.code = memory.bytes(registers.pc, LONGEST);
     let (control, mut walk) = walk_back(cause, &registers, &snapshot.code, maps, layout, memory);

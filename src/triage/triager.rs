@@ -236,21 +236,46 @@ impl Triager {
             match follow(&mut *tracee, &*self.start, &mut self.cache)? {
                 Some(trace) => {
                     let Trace { ended, snapshot } = trace;
-                    let stderr = Vec::new();
-                    let took = began.elapsed();
-                    return Ok(Finished {
+                    let hides = snapshot.as_ref().is_some_and(|snapshot| snapshot.torn);
+                    let traced = Finished {
                         ended,
                         snapshot,
                         capture: CaptureWay::Ptrace,
                         tracee: Some(tracee),
-                        stderr,
-                        took,
-                    });
+                        stderr: Vec::new(),
+                        took: began.elapsed(),
+                    };
+                    return if hides {
+                        self.copy_instead(traced, input, aslr)
+                    } else {
+                        Ok(traced)
+                    };
                 }
                 // Of a process that somebody has killed meanwhile, the refusal says nothing.
                 None => self.refused = lives(tracee.pid()),
             }
         }
+        self.run_copied(input, aslr)
+    }
+
+    /// The run of a process that hid its memory from its tracer (`PR_SET_DUMPABLE`), made again
+    /// for its copy; without one, what was seen of it.
+    fn copy_instead(
+        &mut self,
+        mut traced: Finished,
+        input: &[u8],
+        aslr: bool,
+    ) -> Result<Finished, ExecError> {
+        traced.stderr();
+        let copied = self.run_copied(input, aslr)?;
+        Ok(match copied.capture {
+            CaptureWay::Copy => copied,
+            _ => traced,
+        })
+    }
+
+    fn run_copied(&mut self, input: &[u8], aslr: bool) -> Result<Finished, ExecError> {
+        let began = Instant::now();
         let untraced = self.start.run_untraced(input, aslr)?;
         let (ended, snapshot) = copied::read(&untraced, &mut self.cache);
         Ok(Finished {
