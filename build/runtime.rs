@@ -1,4 +1,5 @@
-//! Compiles `runtime/`: the launcher, the runtime that is injected, and what observes a run.
+//! Compiles `runtime/`: the launcher, the runtime that is injected, what observes a run,
+//! and what copies a dying one.
 
 use std::path::Path;
 
@@ -10,9 +11,10 @@ const FLAGS: [&str; 5] = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Wpedantic"];
 const SHARED: [&str; 3] = ["serve.c", "sweep.c", "family.c"];
 
 /// What the runtime is made of besides.
-const INJECTED: [&str; 7] = [
+const INJECTED: [&str; 8] = [
     "inject.c",
     "entry.c",
+    "base.c",
     "loop.c",
     "spare.c",
     "counters.c",
@@ -20,7 +22,10 @@ const INJECTED: [&str; 7] = [
     "starts.c",
 ];
 
-/// Compiles all three into `out`, where `src/exec/private_dir.rs` embeds them from.
+/// What copies a dying process is made of.
+const COPYING: [&str; 4] = ["copy.c", "dying.c", "stand_in.c", "inherit.c"];
+
+/// Compiles all four into `out`, where `src/exec/private_dir.rs` embeds them from.
 pub fn build(out: &Path) {
     println!("cargo::rerun-if-changed=runtime");
     let shared = ["-shared", "-fPIC", "-fvisibility=hidden", "-ldl"];
@@ -35,8 +40,12 @@ pub fn build(out: &Path) {
     );
     // What it takes the place of must be called by what it stands in for, and by nothing else.
     let observing = [&shared[..], &["-fno-builtin"]].concat();
-    let sources: [&[&str]; 1] = [&["observe.c", "jump.c"]];
+    let sources: [&[&str]; 1] = [&["observe.c", "jump.c", "base.c"]];
     link(&out.join("ddfuzz-observe.so"), &sources, &observing);
+    // In a handler no memory of a thread may have to be allocated first.
+    let copying = [&shared[..], &["-ftls-model=initial-exec"]].concat();
+    let sources: [&[&str]; 1] = [&COPYING];
+    link(&out.join("ddfuzz-copy.so"), &sources, &copying);
 }
 
 fn link(output: &Path, sources: &[&[&str]], flags: &[&str]) {

@@ -2,17 +2,11 @@
 #include "entry.h"
 
 #include <errno.h>
-#include <link.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static int find_base(struct dl_phdr_info *info, size_t size, void *base)
-{
-    (void)size;
-    *(uintptr_t *)base = info->dlpi_addr;
-    return 1; /* the program itself comes first */
-}
+#include "base.h"
 
 /* The next number; `words` goes on behind it. */
 static uintptr_t next_number(const char **words)
@@ -28,10 +22,9 @@ static uintptr_t next_number(const char **words)
 struct entry_point entry_from(const char *words)
 {
     struct entry_point entry = {0};
-    uintptr_t base = 0;
     if (!words || !*words)
         return entry;
-    dl_iterate_phdr(find_base, &base);
+    uintptr_t base = program_base();
     entry.is_fuzzer = *words++ == 'f';
     uintptr_t function = next_number(&words), initialize = next_number(&words);
     uintptr_t start = next_number(&words), end = next_number(&words);

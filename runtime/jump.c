@@ -1,10 +1,11 @@
 #define _GNU_SOURCE
 #include "jump.h"
 
-#include <link.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
+
+#include "base.h"
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
@@ -16,13 +17,6 @@ enum { PAGE = 4096, FAR_JUMP = 14 };
 /* Jumps of five bytes reach two gigabytes: a page of longer ones stands near the program. */
 static uint8_t *island;
 static size_t used;
-
-static int find_base(struct dl_phdr_info *info, size_t size, void *base)
-{
-    (void)size;
-    *(uintptr_t *)base = info->dlpi_addr;
-    return 1; /* the program itself comes first */
-}
 
 static uint8_t *page_at(uintptr_t wanted)
 {
@@ -67,9 +61,7 @@ static uint8_t *far_jump(uintptr_t entry, uintptr_t to)
 
 void jump_from(uint64_t address, uintptr_t to)
 {
-    uintptr_t base = 0;
-    dl_iterate_phdr(find_base, &base);
-    uintptr_t entry = base + (uintptr_t)address;
+    uintptr_t entry = program_base() + (uintptr_t)address;
     uint8_t *over = far_jump(entry, to);
     if (!over)
         return;

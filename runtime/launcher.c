@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "confine.h"
+#include "copy.h"
 #include "fence.h"
 #include "keeper.h"
 #include "observe.h"
@@ -38,6 +39,7 @@ struct options {
     char *program, **argv;
     pid_t outside; /* of the fence; 0 where there is none */
     int observed;  /* runs get FD_OBSERVED */
+    int copied;    /* and FD_COPY */
 };
 
 static void fail(int detail)
@@ -63,7 +65,7 @@ static void parse(int argc, char **argv, struct options *o)
     int option;
     o->mode = argv[1];
     optind = 2;
-    while ((option = getopt(argc, argv, "d:g:p:m:e:u:w:f:n:U:AO")) != -1) {
+    while ((option = getopt(argc, argv, "d:g:p:m:e:u:w:f:n:U:AOC")) != -1) {
         switch (option) {
         case 'd': c->directory = optarg; break;
         case 'g': c->cgroup = optarg; break;
@@ -77,6 +79,7 @@ static void parse(int argc, char **argv, struct options *o)
         case 'n': c->processes = number_from(optarg); break;
         case 'A': c->fixed_addresses = 1; break;
         case 'O': o->observed = 1; break;
+        case 'C': o->copied = 1; break;
         default: fail(EINVAL);
         }
     }
@@ -225,7 +228,7 @@ static void become_fork_server(const struct options *o)
 
 static void close_stranger(int fd)
 {
-    if (fd > STDERR_FILENO && (fd < FD_FIRST || fd > FD_OBSERVED))
+    if (fd > STDERR_FILENO && (fd < FD_COPY || fd > FD_OBSERVED))
         close(fd);
 }
 
@@ -233,7 +236,7 @@ static void close_stranger(int fd)
 static void close_strangers(void)
 {
 #ifdef SYS_close_range
-    if (syscall(SYS_close_range, 3, FD_FIRST - 1, 0) == 0
+    if (syscall(SYS_close_range, 3, FD_COPY - 1, 0) == 0
         && syscall(SYS_close_range, FD_OBSERVED + 1, ~0u, 0) == 0)
         return;
 #endif
@@ -269,6 +272,8 @@ int main(int argc, char **argv)
     parse(argc, argv, &options);
     if (!options.observed)
         close(FD_OBSERVED);
+    if (!options.copied)
+        close(FD_COPY);
     pid_t keeper = descend_from_keepers();
     if (keeper < 0)
         fail(errno);

@@ -134,7 +134,9 @@ impl Worker<'_> {
             Verdict::Flaky { .. } => Ok(What::Flaky(Box::new(Crash {
                 // What a shared process remembers of them may be why it died.
                 preceding: self.executor.preceding().into_iter().map(Base64).collect(),
-                ..self.triager.unwatched(ended)
+                ..self
+                    .triager
+                    .left_behind(ended, self.executor.copies().as_deref())
             }))),
         }
     }

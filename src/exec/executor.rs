@@ -1,8 +1,10 @@
 //! The trait that all ways of execution share.
 
+use std::sync::Arc;
+
 use crate::delta::Comparison;
 
-use super::{Covered, ExecError, Freshness, Run, Telling, TimeLimit, Way};
+use super::{Copies, Covered, ExecError, Freshness, Run, Telling, TimeLimit, Way};
 
 /// A started target: feeds one input at a time and says how each run ended.
 ///
@@ -69,6 +71,13 @@ pub trait Executor: Send {
     /// few (at most 32, none longer than 64 KiB). Empty where each run has its own process.
     fn preceding(&self) -> Vec<Vec<u8>> {
         Vec::new()
+    }
+
+    /// Where the process of the last run, if it was shared with earlier ones and has died, has
+    /// left copies of itself, which may be all that is ever known of a crash that does not come
+    /// again; `None` where it cannot.
+    fn copies(&self) -> Option<Arc<Copies>> {
+        None
     }
 
     /// Limits the time of all runs from here on. An executor without limits does nothing.

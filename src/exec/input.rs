@@ -139,7 +139,7 @@ fn is_at(file: &File, path: &Path) -> bool {
 
 /// A memory file to write, and its opening to read. Nobody can open it for writing again by
 /// /dev/stdin: a memory file is born writable for everybody.
-fn read_only_file(name: &CStr) -> io::Result<(File, File)> {
+pub(crate) fn read_only_file(name: &CStr) -> io::Result<(File, File)> {
     let writer = File::from(memory_file(name)?);
     writer.set_permissions(Permissions::from_mode(0o444))?;
     let reader = File::open(format!("/proc/self/fd/{}", writer.as_raw_fd()))?;

@@ -1,11 +1,10 @@
 //! How many inputs at once reach a loop: one behind the other in a memory file.
 
-use std::fs::{File, Permissions};
+use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::fs::FileExt;
 
-use super::input::memory_file;
+use super::input::read_only_file;
 use super::mapping::{Mapping, keep_length};
 use super::page::MOST_INPUTS;
 
@@ -25,11 +24,9 @@ pub(crate) struct Inputs {
 impl Inputs {
     /// Makes the file.
     pub(crate) fn create() -> io::Result<Inputs> {
-        let writer = File::from(memory_file(c"ddfuzz-inputs")?);
+        let (writer, reader) = read_only_file(c"ddfuzz-inputs")?;
         writer.set_len(MAPPED as u64)?;
         keep_length(&writer)?;
-        writer.set_permissions(Permissions::from_mode(0o444))?;
-        let reader = File::open(format!("/proc/self/fd/{}", writer.as_raw_fd()))?;
         let mapping = Mapping::shared(&writer, MAPPED)?;
         Ok(Inputs {
             writer,

@@ -16,6 +16,7 @@ use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, posix_spawn};
 use nix::sys::stat::Mode;
 
 use super::cgroup::Cgroup;
+use super::copies::Copies;
 use super::entry::Entry;
 use super::identity::Identity;
 use super::keeper::Keeper;
@@ -60,6 +61,8 @@ pub(crate) struct Launch {
     pub(crate) inject: Option<Inject>,
     /// Where each run writes down what it compares: preloads what observes.
     pub(crate) observed: Option<File>,
+    /// Where each run leaves a copy of itself when it dies: preloads what copies.
+    pub(crate) copied: Option<File>,
     pub(crate) program: PathBuf,
     /// It has a sanitizer, or may start something that has one.
     pub(crate) sanitized: bool,
@@ -105,6 +108,15 @@ impl Launch {
         Page::create(shape).map_err(|source| self.not_sharing(source))
     }
 
+    /// Lets what is launched leave copies of itself when it dies; gives where.
+    pub(crate) fn be_copied(&mut self) -> Result<Arc<Copies>, ExecError> {
+        let made = Copies::create().and_then(|copies| {
+            self.copied = Some(copies.file()?);
+            Ok(Arc::new(copies))
+        });
+        made.map_err(|source| self.not_sharing(source))
+    }
+
     /// The error where memory cannot be shared.
     pub(crate) fn not_sharing(&self, source: std::io::Error) -> ExecError {
         ExecError::System {
@@ -137,6 +149,9 @@ impl Launch {
         ];
         if let Some(observed) = &self.observed {
             handed.push((above(observed)?, fd::OBSERVED));
+        }
+        if let Some(copied) = &self.copied {
+            handed.push((above(copied)?, fd::COPY));
         }
         let mut actions = PosixSpawnFileActions::init()?;
         let null = nix::fcntl::open("/dev/null", OFlag::O_RDWR | OFlag::O_CLOEXEC, Mode::empty())?;
@@ -173,6 +188,10 @@ impl Launch {
         if self.observed.is_some() {
             list.push(":");
             list.push(self.private.observe());
+        }
+        if self.copied.is_some() {
+            list.push(":");
+            list.push(self.private.copy());
         }
         list
     }
@@ -219,6 +238,9 @@ impl Launch {
         words.push("-A".into());
         if self.observed.is_some() {
             words.push("-O".into());
+        }
+        if self.copied.is_some() {
+            words.push("-C".into());
         }
         words.push("--".into());
         words.push(self.program.clone().into_os_string());

@@ -117,6 +117,7 @@ impl Place {
             role,
             inject,
             observed: None,
+            copied: None,
             program: self.program.clone(),
             sanitized: self.sanitized,
             shadowed: self.shadowed,

@@ -15,6 +15,7 @@ use super::ExecError;
 const LAUNCHER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/launcher"));
 const RUNTIME: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/ddfuzz-runtime.so"));
 const OBSERVE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/ddfuzz-observe.so"));
+const COPY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/ddfuzz-copy.so"));
 const PREFIX: &str = "ddfuzz-";
 
 /// The private directory; removed when the last user of it is gone. One that a killed ddfuzz
@@ -74,6 +75,7 @@ impl PrivateDir {
         dir.unpack("launcher", LAUNCHER)?;
         dir.unpack("ddfuzz-runtime.so", RUNTIME)?;
         dir.unpack("ddfuzz-observe.so", OBSERVE)?;
+        dir.unpack("ddfuzz-copy.so", COPY)?;
         Ok(dir)
     }
 
@@ -110,6 +112,11 @@ impl PrivateDir {
     /// Path of what is preloaded, behind the runtime, into a run that is observed.
     pub(crate) fn observe(&self) -> PathBuf {
         self.path.join("ddfuzz-observe.so")
+    }
+
+    /// Path of what is preloaded, behind the runtime, into a run that is copied when it dies.
+    pub(crate) fn copy(&self) -> PathBuf {
+        self.path.join("ddfuzz-copy.so")
     }
 
     /// A path in it that was never given before.

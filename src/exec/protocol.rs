@@ -9,9 +9,9 @@ pub(crate) mod fd {
     pub(crate) const LIFELINE: i32 = 194;
     /// Of a child that is observed: `runtime/observe.h`.
     pub(crate) const OBSERVED: i32 = 195;
-    /// Ends of the pipe by which a spare child is given its turn: `runtime/spare.h`.
-    #[allow(dead_code, reason = "named so that nothing else takes them")]
-    pub(crate) const TURN: [i32; 2] = [196, 197];
+    // 196 and 197 are a spare child's: `runtime/spare.h`.
+    /// Of a program that is copied when it dies: `runtime/copy.h`.
+    pub(crate) const COPY: i32 = 189;
     /// Descriptors on our side are moved up to here first, so that none stands where one of
     /// those above goes.
     pub(crate) const ABOVE: i32 = 256;

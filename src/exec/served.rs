@@ -3,11 +3,13 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use nix::errno::Errno;
 
 use super::attempts::{self, Attempts, Failure, RUNS_PER_SERVER};
 use super::besides::Besides;
+use super::copies::Copies;
 use super::coverage::{Covered, Telling};
 use super::feed::Feed;
 use super::inputs::Inputs;
@@ -35,6 +37,10 @@ pub(crate) struct Served {
     launch: Launch,
     feed: Feed,
     besides: Besides,
+    /// Of a loop: where its processes leave copies of themselves when they die.
+    copies: Option<Arc<Copies>>,
+    /// Whether the last run has died, and so may have left some.
+    died: bool,
     scratch: Scratch,
 }
 
@@ -59,7 +65,8 @@ impl Served {
         role: Role,
         inject: Option<Inject>,
     ) -> Result<Served, ExecError> {
-        let launch = place.launch(target, role, inject);
+        let mut launch = place.launch(target, role, inject);
+        let mut copies = None;
         let (shape, feed) = match inject {
             Some(Inject::Loop(entry)) => {
                 let counters = entry.counter_count();
@@ -67,6 +74,7 @@ impl Served {
                     what: "making a memory file for inputs".to_owned(),
                     source,
                 })?;
+                copies = Some(launch.be_copied()?);
                 (Shape::Loop { counters }, Feed::Many(inputs))
             }
             _ => {
@@ -86,6 +94,8 @@ impl Served {
             launch,
             feed,
             besides: Besides::default(),
+            copies,
+            died: false,
             scratch: place.scratch,
         };
         served.server()?;
@@ -119,6 +129,10 @@ impl Served {
                 let observed = self.besides.begin_server(&page);
                 self.launch.observed =
                     observed.map_err(|source| self.launch.not_sharing(source))?;
+                if let Some(copies) = &self.copies {
+                    let cleared = copies.clear();
+                    cleared.map_err(|source| self.launch.not_sharing(source))?;
+                }
                 let started = Server::start(&self.launch, self.feed.file(), None, page)?;
                 Ok(empty.insert(started))
             }
@@ -183,6 +197,10 @@ impl Attempts for Served {
     fn attempt(&mut self, input: &[u8]) -> Result<Answer, Failure> {
         let limits = self.limits;
         self.server().map_err(Failure::Start)?;
+        if let (true, Some(copies)) = (self.died, &self.copies) {
+            let forgotten = copies.forget();
+            forgotten.map_err(|source| Failure::Start(self.launch.not_sharing(source)))?;
+        }
         let flags = self.besides.begin_request();
         let server = self.server.as_mut();
         let server = server.ok_or(Failure::Broken(Broken::Died))?;
@@ -194,6 +212,7 @@ impl Attempts for Served {
         // What a server may leak, it leaks with a fork. In a loop a run that comes back needs none.
         let forked = !self.is_loop() || !answer.ended.is_exit();
         self.runs += u64::from(forked);
+        self.died = !matches!(answer.ended, Ended::Exit(_));
         Ok(answer)
     }
 
@@ -275,6 +294,10 @@ impl Executor for Served {
 
     fn preceding(&self) -> Vec<Vec<u8>> {
         self.besides.recent.before_the_last()
+    }
+
+    fn copies(&self) -> Option<Arc<Copies>> {
+        self.copies.clone().filter(|_| self.died)
     }
 
     fn way(&self) -> Way {

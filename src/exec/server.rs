@@ -96,8 +96,7 @@ impl Server {
         flags: u64,
         limits: &Limits,
     ) -> Result<Answer, Broken> {
-        let put = self.page.put_inputs(places);
-        put.map_err(|error| Broken::Nonsense(format!("sharing memory with it: {error}")))?;
+        self.page.put_inputs(places).map_err(not_shared)?;
         self.first = self.seq + 1;
         self.seq += places.len() as u64;
         self.request(self.first, places.len(), flags)?;
@@ -137,9 +136,7 @@ impl Server {
 
     /// The answer about a run that the page tells of.
     fn came_back(&self, number: usize) -> Result<Answer, Broken> {
-        let outcomes = self.page.outcomes(number + 1);
-        let outcomes = outcomes
-            .map_err(|error| Broken::Nonsense(format!("sharing memory with it: {error}")))?;
+        let outcomes = self.page.outcomes(number + 1).map_err(not_shared)?;
         let (status, _) = outcomes[number];
         Ok(Answer {
             number,
@@ -225,6 +222,10 @@ impl Server {
         }
         Ok((reply.seq >= self.first).then_some(reply))
     }
+}
+
+fn not_shared(error: std::io::Error) -> Broken {
+    Broken::Nonsense(format!("sharing memory with it: {error}"))
 }
 
 /// Waits for a server's first words, and gives its process id.

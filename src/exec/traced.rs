@@ -8,6 +8,7 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
+use super::copies::Copies;
 use super::input::Input;
 use super::launch::{Inject, Launch, Role};
 use super::page::Shape;
@@ -15,6 +16,7 @@ use super::place::Place;
 use super::protocol::flag;
 use super::scratch::{Cleaned, Scratch};
 use super::server::{Broken, Server};
+use super::serving::{self, Serving};
 use super::stderr::Stderr;
 use super::{Ended, ExecError, Limits, Run, Target, TimeLimit, Way, harness, inject};
 
@@ -32,12 +34,14 @@ pub struct Traceable {
 struct Inner {
     // First, so that the server is gone before its directory and group are removed.
     server: Option<Server>,
-    /// Whether that is one which forks.
-    forks: bool,
+    /// What that one does.
+    serving: Serving,
     launch: Launch,
     /// Where runs can be forked: spares them their `execve`, and all that the program does before
     /// its `main`. Addresses are the server's, and so fixed.
     forking: Option<Launch>,
+    /// Where runs can be copied when they die, and where to.
+    copying: Option<(Launch, Arc<Copies>)>,
     input: Input,
     scratch: Scratch,
     stderr: Stderr,
@@ -71,8 +75,11 @@ impl Traceable {
             _ => None,
         };
         let forking = inject.map(|inject| place.launch(target, Role::Program, Some(inject)));
+        let copying = serving::copying(&place, target, way)?;
         let traceable = Traceable::at(place, target, way, None)?;
-        traceable.lock().forking = forking;
+        let mut inner = traceable.lock();
+        (inner.forking, inner.copying) = (forking, copying);
+        drop(inner);
         Ok(traceable)
     }
 
@@ -99,8 +106,9 @@ impl Traceable {
         })?;
         let inner = Inner {
             server: None,
-            forks: false,
+            serving: Serving::Executing,
             forking: None,
+            copying: None,
             launch: Launch {
                 observed,
                 ..place.launch(target, Role::Trace, inject)
@@ -148,11 +156,46 @@ impl Traceable {
     /// # Errors
     /// When the server cannot be started or breaks.
     pub fn start(&self, input: &[u8], random_addresses: bool) -> Result<Traced, ExecError> {
+        let serving = match self.lock().forking {
+            Some(_) if !random_addresses => Serving::Forking,
+            _ => Serving::Executing,
+        };
+        self.start_served(input, random_addresses, serving)
+    }
+
+    /// The same for a child that nobody seizes, and where it leaves copies of itself when it
+    /// dies; `None` where the target cannot be copied: where nothing can be preloaded into it.
+    ///
+    /// # Errors
+    /// As [`start`](Traceable::start).
+    pub fn start_copied(
+        &self,
+        input: &[u8],
+        random_addresses: bool,
+    ) -> Result<Option<(Traced, Arc<Copies>)>, ExecError> {
+        let copies = match &self.lock().copying {
+            Some((launch, copies)) => {
+                let cleared = copies.clear();
+                cleared.map_err(|source| launch.not_sharing(source))?;
+                Arc::clone(copies)
+            }
+            None => return Ok(None),
+        };
+        let run = self.start_served(input, random_addresses, Serving::Copying)?;
+        Ok(Some((run, copies)))
+    }
+
+    fn start_served(
+        &self,
+        input: &[u8],
+        random_addresses: bool,
+        serving: Serving,
+    ) -> Result<Traced, ExecError> {
         let mut inner = self.lock();
         let mut tries = 0;
         loop {
             tries += 1;
-            let asked = match inner.put_in_place(input, random_addresses) {
+            let asked = match inner.put_in_place(input, serving) {
                 Ok(()) => inner.ask(input.len(), random_addresses),
                 Err(error) if tries == TRIES => return Err(error),
                 Err(_) => Err(gone()),
@@ -162,7 +205,7 @@ impl Traceable {
                     return Ok(Traced {
                         of: self.clone(),
                         pid,
-                        executes: !inner.forks,
+                        executes: inner.serving != Serving::Forking,
                         released: false,
                         answer: None,
                     });
@@ -175,26 +218,26 @@ impl Traceable {
 }
 
 impl Inner {
-    fn put_in_place(&mut self, input: &[u8], random_addresses: bool) -> Result<(), ExecError> {
+    fn put_in_place(&mut self, input: &[u8], serving: Serving) -> Result<(), ExecError> {
         let system = |source| ExecError::System {
             what: "writing an input".to_owned(),
             source,
         };
         self.input.write(input).map_err(system)?;
         self.stderr.clear();
-        let forks = self.forking.is_some() && !random_addresses;
-        if self.forks != forks {
+        if self.serving != serving {
             self.server = None;
         }
         if self.server.is_none() {
-            self.start_server(forks)?;
+            self.start_server(serving)?;
         }
         Ok(())
     }
 
-    fn start_server(&mut self, forks: bool) -> Result<(), ExecError> {
-        let launch = match &self.forking {
-            Some(forking) if forks => forking,
+    fn start_server(&mut self, serving: Serving) -> Result<(), ExecError> {
+        let launch = match (serving, &self.forking, &self.copying) {
+            (Serving::Forking, Some(forking), _) => forking,
+            (Serving::Copying, _, Some((copying, _))) => copying,
             _ => &self.launch,
         };
         let page = launch.page(Shape::Single)?;
@@ -202,12 +245,12 @@ impl Inner {
         match Server::start(launch, self.input.stdin(), stderr, page) {
             Ok(server) => {
                 self.server = Some(server);
-                self.forks = forks;
+                self.serving = serving;
                 Ok(())
             }
-            Err(ExecError::WayUnfit { .. }) if forks => {
+            Err(ExecError::WayUnfit { .. }) if serving == Serving::Forking => {
                 self.forking = None; // as if there were none
-                self.start_server(false)
+                self.start_server(Serving::Executing)
             }
             Err(error) => Err(error),
         }
@@ -215,7 +258,7 @@ impl Inner {
 
     fn ask(&mut self, length: usize, random_addresses: bool) -> Result<Pid, Broken> {
         let server = self.server.as_mut().ok_or_else(gone)?;
-        let flags = match (self.forks, random_addresses) {
+        let flags = match (self.serving == Serving::Forking, random_addresses) {
             (true, _) => flag::TRACED,
             (false, true) => flag::RANDOM_ADDRESSES,
             (false, false) => 0,

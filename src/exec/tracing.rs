@@ -24,6 +24,13 @@ pub(crate) fn wait() -> nix::Result<(Pid, i32)> {
     }
 }
 
+/// The process of a thread; `None` where that is gone.
+pub(crate) fn process_of(tid: Pid) -> Option<Pid> {
+    let status = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let process = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
+    process.trim().parse().ok().map(Pid::from_raw)
+}
+
 /// Resumes a stopped thread with `signal` (0 for none), which may be a real-time signal. A thread
 /// that was killed in the meantime is not there any more, which the next wait tells.
 pub(crate) fn resume(request: libc::c_uint, tid: Pid, signal: i32) {

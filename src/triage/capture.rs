@@ -12,9 +12,10 @@ use nix::errno::Errno;
 use nix::sys::ptrace::{self, Options};
 use nix::unistd::Pid;
 
+use super::aftermath::is_aftermath;
 use super::family::Family;
 use super::modules::ModuleCache;
-use super::reading::{Cause, SI_KERNEL, read};
+use super::reading::{Cause, has_address, read};
 use super::snapshot::{Event, Snapshot};
 use crate::exec::Ended;
 use crate::exec::tracing::{resume, wait};
@@ -182,18 +183,12 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// Whether a stop only follows from the one before: the target's own handler runs for that
-    /// one and raises, aborts or crashes; or the handler has raised it again and returned; or the
-    /// kernel could not deliver that one (the stack is used up) and kills without saying where.
+    /// Whether a stop only follows from the one before.
     fn is_aftermath(&self, process: Pid, tid: Pid, later: &Snapshot) -> bool {
         let Some((thread, earlier)) = self.last.get(&process) else {
             return false;
         };
-        let in_handler = later.interrupted.contains(&earlier.registers.pc);
-        let again = earlier.registers.pc == later.registers.pc
-            && earlier.registers.sp == later.registers.sp
-            && matches!(later.event, Event::Signal { code, .. } if code <= 0 || code == SI_KERNEL);
-        *thread == tid && (in_handler || again)
+        *thread == tid && is_aftermath(earlier, later)
     }
 
     fn about_to_exit(&mut self, tid: Pid) {
@@ -241,11 +236,7 @@ fn describe(tid: Pid) -> (i32, Option<u64>) {
     let Ok(info) = ptrace::getsiginfo(tid) else {
         return (0, None);
     };
-    let faulted = matches!(
-        info.si_signo,
-        libc::SIGSEGV | libc::SIGBUS | libc::SIGFPE | libc::SIGILL | libc::SIGTRAP
-    );
-    let known = faulted && info.si_code > 0 && info.si_code != SI_KERNEL;
+    let known = has_address(info.si_signo, info.si_code);
     // SAFETY: for these signals, raised by the processor, the union holds the fault address.
     (
         info.si_code,

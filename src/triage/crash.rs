@@ -102,7 +102,8 @@ pub struct Crash {
     pub severity_reason: String,
     /// The way of execution in which it was captured.
     pub way: Way,
-    /// How it was captured: `ptrace`, or `status` where tracing is refused.
+    /// How it was captured: `ptrace`; where tracing is refused, `copy`, or `status` where nothing
+    /// was copied either.
     pub capture: String,
     /// Tries that crashed so.
     pub hits: u32,

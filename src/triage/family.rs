@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use nix::unistd::Pid;
 
+use crate::exec::tracing::process_of;
+
 /// The threads that were met, and their processes.
 #[derive(Debug, Default)]
 pub(crate) struct Family {
@@ -17,24 +19,13 @@ impl Family {
         *self
             .process_of
             .entry(tid)
-            .or_insert_with(|| leader(tid).unwrap_or(tid))
+            .or_insert_with(|| process_of(tid).unwrap_or(tid))
     }
 
     /// Forgets a thread that has ended: its id may come again. Gives its process.
     pub(crate) fn bury(&mut self, tid: Pid) -> Pid {
         self.process_of.remove(&tid).unwrap_or(tid)
     }
-}
-
-fn leader(tid: Pid) -> Option<Pid> {
-    let status = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
-    let leader = status
-        .lines()
-        .find_map(|line| line.strip_prefix("Tgid:"))?
-        .trim()
-        .parse()
-        .ok()?;
-    Some(Pid::from_raw(leader))
 }
 
 #[cfg(test)]

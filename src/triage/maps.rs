@@ -133,6 +133,11 @@ impl Maps {
         self.find(address).is_some_and(|mapping| mapping.executable)
     }
 
+    /// Whether nothing is known of the process's memory.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// All mappings, ascending by address.
     pub fn iter(&self) -> impl Iterator<Item = &Mapping> {
         self.0.iter()

@@ -9,8 +9,11 @@
 
 pub mod abort_text;
 pub mod address;
+mod aftermath;
 mod capture;
+mod capture_way;
 pub mod class;
+mod copied;
 mod crash;
 mod details;
 mod exported;
@@ -35,6 +38,7 @@ pub mod runtime_modules;
 pub mod severity;
 mod smash;
 pub mod snapshot;
+mod source;
 mod symbols;
 mod targets;
 mod tracee;

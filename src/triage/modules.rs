@@ -14,6 +14,7 @@ use super::maps::{Mapping, Maps};
 use super::memory::Memory;
 use super::module::Module;
 use super::runtime_modules::is_runtime_module;
+use super::source::Source;
 use super::unwind::Unwinder;
 
 /// What tells one version of a file from another.
@@ -120,41 +121,51 @@ impl ModuleCache {
     /// its processes may execute keeps its name, so that their offsets are never taken for those
     /// of one program.
     pub(crate) fn know_target(&mut self, process: Pid) {
-        self.target = executable(process);
+        self.target = Source::Live(process).executable();
     }
 
-    /// The layout of the process to which the stopped thread `tid` belongs.
-    pub(crate) fn layout(&mut self, tid: Pid, maps: &Maps, memory: &mut dyn Memory) -> &mut Layout {
+    /// The same of what a copied run executed first, by device and inode.
+    pub(crate) fn know_copied_target(&mut self, executable: (u64, u64)) {
+        self.target = Some(executable);
+    }
+
+    /// The layout of a process.
+    pub(crate) fn layout(
+        &mut self,
+        source: &Source,
+        maps: &Maps,
+        memory: &mut dyn Memory,
+    ) -> &mut Layout {
         let main = Main {
-            path: main_mapping(tid, maps),
-            own: self.target.is_none() || executable(tid) == self.target,
+            path: main_mapping(source, maps),
+            own: self.target.is_none() || source.executable() == self.target,
         };
         let fingerprint: Vec<(Mapping, Option<Identity>)> = maps
             .iter()
             .filter(|mapping| mapping.executable && (mapping.is_file() || is_vdso(mapping)))
             .map(|mapping| {
                 let is_main = main.is_at(mapping);
-                let identity = identify(tid, mapping, is_main).map(|(identity, _)| identity);
+                let identity = identify(source, mapping, is_main).map(|(identity, _)| identity);
                 (mapping.clone(), identity)
             })
             .collect();
         let layout = match self.layout.take() {
             Some(layout) if layout.fingerprint == fingerprint && layout.own == main.own => layout,
-            _ => self.build(tid, fingerprint, &main, memory),
+            _ => self.build(source, fingerprint, &main, memory),
         };
         self.layout.insert(layout)
     }
 
     fn build(
         &mut self,
-        tid: Pid,
+        source: &Source,
         fingerprint: Vec<(Mapping, Option<Identity>)>,
         main: &Main,
         memory: &mut dyn Memory,
     ) -> Layout {
         let regions: Vec<Region> = fingerprint
             .iter()
-            .map(|(mapping, _)| self.region(tid, mapping, main, memory))
+            .map(|(mapping, _)| self.region(source, mapping, main, memory))
             .collect();
         let unwinder = Unwinder::new(&regions);
         Layout {
@@ -167,7 +178,7 @@ impl ModuleCache {
 
     fn region(
         &mut self,
-        tid: Pid,
+        source: &Source,
         mapping: &Mapping,
         main: &Main,
         memory: &mut dyn Memory,
@@ -178,7 +189,7 @@ impl ModuleCache {
         let (module, path) = if is_vdso(mapping) {
             (self.vdso(mapping, memory), None)
         } else {
-            self.file(tid, mapping, is_main, runtime)
+            self.file(source, mapping, is_main, runtime)
         };
         Region {
             range: mapping.start..mapping.end,
@@ -197,12 +208,12 @@ impl ModuleCache {
 
     fn file(
         &mut self,
-        tid: Pid,
+        source: &Source,
         mapping: &Mapping,
         is_main: bool,
         runtime: bool,
     ) -> (Arc<Module>, Option<PathBuf>) {
-        let Some((identity, path)) = identify(tid, mapping, is_main) else {
+        let Some((identity, path)) = identify(source, mapping, is_main) else {
             return (Arc::default(), None);
         };
         let identity = Identity {
@@ -243,33 +254,20 @@ fn parse(path: &Path, identity: &Identity, dropped: &[String]) -> Option<Module>
     Module::parse(&ReadCache::new(file), identity.runtime, dropped)
 }
 
-/// Device and inode of what a process executes.
-fn executable(process: Pid) -> Option<(u64, u64)> {
-    let facts = std::fs::metadata(format!("/proc/{process}/exe")).ok()?;
-    Some((facts.dev(), facts.ino()))
-}
-
 fn is_vdso(mapping: &Mapping) -> bool {
     mapping.path.as_os_str() == "[vdso]"
 }
 
-/// The path of the mapping that holds the program's entry point, which the kernel names in the
-/// auxiliary vector. Device and inode would not do: some file systems show others in the map than
-/// in the file's metadata.
-fn main_mapping(tid: Pid, maps: &Maps) -> Option<PathBuf> {
-    const AT_ENTRY: u64 = 9;
-    let vector = std::fs::read(format!("/proc/{tid}/auxv")).ok()?;
-    let entry = vector.chunks_exact(16).find_map(|pair| {
-        let (tag, value) = pair.split_at(8);
-        let tag = u64::from_le_bytes(tag.try_into().ok()?);
-        (tag == AT_ENTRY).then_some(u64::from_le_bytes(value.try_into().ok()?))
-    })?;
-    maps.find(entry).map(|mapping| mapping.path.clone())
+/// The path of the mapping that holds the program's entry point. Device and inode would not do:
+/// some file systems show others in the map than in the file's metadata.
+fn main_mapping(source: &Source, maps: &Maps) -> Option<PathBuf> {
+    let mapping = maps.find(source.entry()?);
+    mapping.map(|mapping| mapping.path.clone())
 }
 
 /// The file behind a mapping and where it can be read: by its path if that still is the same
 /// file, else by what the kernel keeps (a program that was deleted or replaced since).
-fn identify(tid: Pid, mapping: &Mapping, is_main: bool) -> Option<(Identity, PathBuf)> {
+fn identify(source: &Source, mapping: &Mapping, is_main: bool) -> Option<(Identity, PathBuf)> {
     if !mapping.is_file() {
         return None;
     }
@@ -281,13 +279,10 @@ fn identify(tid: Pid, mapping: &Mapping, is_main: bool) -> Option<(Identity, Pat
     {
         return by_path.map(|identity| (identity, path));
     }
-    let kept = if is_main {
-        PathBuf::from(format!("/proc/{tid}/exe"))
-    } else {
-        PathBuf::from(format!(
-            "/proc/{tid}/map_files/{:x}-{:x}",
-            mapping.start, mapping.end
-        ))
+    let Some(kept) = source.kept(mapping, is_main) else {
+        // Of a process that is gone, another file under the same name would be taken for it.
+        let gone = mapping.path != path;
+        return by_path.filter(|_| !gone).map(|identity| (identity, path));
     };
     match identity_of(&kept) {
         Some(identity) => Some((identity, kept)),

@@ -43,7 +43,10 @@ pub fn name(snapshot: &Snapshot, depth: usize, stderr: impl FnOnce() -> Vec<u8>)
     let class = classify(snapshot);
     let text = text(snapshot, &class, stderr);
     let keys = keys(&class, snapshot, &normalised, depth, text.as_deref());
-    let unsure = normalised.own.is_empty() || normalised.runtime_only || snapshot.opaque_runtime;
+    let unsure = snapshot.torn
+        || normalised.own.is_empty()
+        || normalised.runtime_only
+        || snapshot.opaque_runtime;
     let confidence = if unsure {
         Confidence::Low
     } else {

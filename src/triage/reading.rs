@@ -1,4 +1,4 @@
-//! Reads a snapshot off a stopped thread.
+//! Reads a snapshot off a thread: one that is stopped, or a copy of one.
 
 use std::time::Instant;
 
@@ -13,6 +13,7 @@ use super::memory::{Memory, ProcessMemory};
 use super::modules::{Layout, ModuleCache, Region};
 use super::registers::Registers;
 use super::snapshot::{Control, End, Event, RawFrame, Snapshot, Trust};
+use super::source::Source;
 use super::unwind::{From, Step, Walk, walk};
 use super::{smash, wildcall};
 
@@ -28,25 +29,74 @@ pub(crate) struct Cause {
 /// Code of a signal that the kernel raised without an address (`SI_KERNEL`).
 pub(crate) const SI_KERNEL: i32 = 0x80;
 
+/// Whether `si_addr` of this signal holds the address at which the processor raised it.
+pub(crate) fn has_address(signal: i32, code: i32) -> bool {
+    let faults = matches!(
+        signal,
+        libc::SIGSEGV | libc::SIGBUS | libc::SIGFPE | libc::SIGILL | libc::SIGTRAP
+    );
+    faults && code > 0 && code != SI_KERNEL
+}
+
+/// A thread as it stood when it was stopped.
+pub(crate) struct Stopped<'a> {
+    /// Its registers.
+    pub registers: Registers,
+    /// The map of its process.
+    pub maps: &'a Maps,
+    /// Of which process the modules are.
+    pub source: &'a Source,
+}
+
 /// Reads what keys and records need off the stopped thread `tid`.
 pub(crate) fn read(tid: Pid, cause: Cause, cache: &mut ModuleCache) -> Snapshot {
     let began = Instant::now();
-    let mut snapshot = Snapshot::bare(cause.event);
     let Ok(registers) = Registers::of(tid) else {
-        return snapshot;
+        return Snapshot::bare(cause.event);
     };
     let maps = Maps::of(tid);
     let mut memory = ProcessMemory::new(tid, registers.sp);
-    let layout = cache.layout(tid, &maps, &mut memory);
+    let stopped = Stopped {
+        registers,
+        maps: &maps,
+        source: &Source::Live(tid),
+    };
+    let snapshot = interpret(cause, stopped, &mut memory, cache);
+    Snapshot {
+        took: began.elapsed(),
+        ..snapshot
+    }
+}
+
+/// Reads what keys and records need off a stopped thread, or the copy of one.
+pub(crate) fn interpret(
+    cause: Cause,
+    stopped: Stopped<'_>,
+    memory: &mut dyn Memory,
+    cache: &mut ModuleCache,
+) -> Snapshot {
+    let mut snapshot = Snapshot::bare(cause.event);
+    let Stopped {
+        registers,
+        maps,
+        source,
+    } = stopped;
+    if maps.is_empty() {
+        // The process does not let itself be read (`PR_SET_DUMPABLE`): there is the header alone.
+        let fault = fault(cause, Control::Sound, &registers, &[], maps);
+        return Snapshot {
+            fault: Fault {
+                class: fault.class.filter(|class| *class == AddressClass::Null),
+                ..fault
+            },
+            registers,
+            torn: true,
+            ..snapshot
+        };
+    }
+    let layout = cache.layout(source, maps, memory);
     snapshot.code = memory.bytes(registers.pc, LONGEST);
-    let (control, mut walk) = walk_back(
-        cause,
-        &registers,
-        &snapshot.code,
-        &maps,
-        layout,
-        &mut memory,
-    );
+    let (control, mut walk) = walk_back(cause, &registers, &snapshot.code, maps, layout, memory);
     snapshot.control = control;
     // Code made at run time lies outside all modules and has no stable name.
     walk.steps
@@ -58,18 +108,17 @@ pub(crate) fn read(tid: Pid, cause: Cause, cache: &mut ModuleCache) -> Snapshot 
         .collect();
     snapshot.end = walk.end;
     snapshot.interrupted = walk.interrupted;
-    let names = exported_names(&walk.steps, &snapshot.frames, layout, &mut memory);
+    let names = exported_names(&walk.steps, &snapshot.frames, layout, memory);
     for (frame, name) in snapshot.frames.iter_mut().zip(names) {
         frame.exported = name;
     }
-    snapshot.fault = fault(cause, control, &registers, &snapshot.code, &maps);
-    snapshot.abort_message = abort_message(cause.event, layout, &mut memory);
+    snapshot.fault = fault(cause, control, &registers, &snapshot.code, maps);
+    snapshot.abort_message = abort_message(cause.event, layout, memory);
     snapshot.opaque_runtime = layout
         .regions()
         .iter()
         .any(|region| region.main && region.module.is_static && !region.module.has_symbols);
     snapshot.registers = registers;
-    snapshot.took = began.elapsed();
     snapshot
 }
 
@@ -80,7 +129,7 @@ fn walk_back(
     code: &[u8],
     maps: &Maps,
     layout: &mut Layout,
-    memory: &mut ProcessMemory,
+    memory: &mut dyn Memory,
 ) -> (Control, Walk) {
     let Registers { pc, sp, fp, lr, .. } = *registers;
     let here = From {
@@ -221,7 +270,7 @@ fn access_to(address: u64, touched: &[MemoryAccess]) -> Option<Access> {
 const LONGEST_MESSAGE: usize = 1024;
 
 /// What glibc says it aborts for: `__abort_msg` points to a length and a text.
-fn abort_message(event: Event, layout: &Layout, memory: &mut ProcessMemory) -> Option<String> {
+fn abort_message(event: Event, layout: &Layout, memory: &mut dyn Memory) -> Option<String> {
     if !matches!(
         event,
         Event::Signal {

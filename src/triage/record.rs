@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use super::capture_way::CaptureWay;
 use super::quick::Named;
 use super::severity::severity;
 use super::snapshot::{Event, Snapshot};
@@ -15,8 +16,8 @@ const SCHEMA: u32 = 1;
 pub(crate) struct Run<'a> {
     /// How it ended.
     pub ended: Ended,
-    /// Whether it was traced.
-    pub traced: bool,
+    /// How it was captured.
+    pub capture: CaptureWay,
     /// The way of execution.
     pub way: Way,
     /// Limits in force.
@@ -69,7 +70,7 @@ pub(crate) fn record(
         severity,
         severity_reason,
         way: run.way,
-        capture: if run.traced { "ptrace" } else { "status" }.to_owned(),
+        capture: run.capture.name().to_owned(),
         hits: 1,
         tries: run.tries,
         frames,

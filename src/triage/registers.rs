@@ -35,6 +35,28 @@ impl Registers {
             .collect()
     }
 
+    /// Of a copy, in the order of `runtime/copy.h`.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn from_copy(copied: &[u64; 20]) -> Registers {
+        const NAMES: [&str; 20] = [
+            "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11",
+            "r12", "r13", "r14", "r15", "rip", "eflags", "fs_base", "gs_base",
+        ];
+        Registers {
+            pc: copied[16],
+            sp: copied[7],
+            fp: copied[6],
+            lr: 0,
+            all: NAMES.into_iter().zip(*copied).collect(),
+        }
+    }
+
+    /// Nothing is copied on this processor.
+    #[cfg(target_arch = "aarch64")]
+    pub(crate) fn from_copy(_copied: &[u64; 20]) -> Registers {
+        Registers::default()
+    }
+
     #[cfg(target_arch = "x86_64")]
     fn from_native(regs: &libc::user_regs_struct) -> Registers {
         let all = [

@@ -28,6 +28,7 @@ const MODULES: &[&str] = &[
     "libtsan",
     "libmsan",
     "libhwasan",
+    "ddfuzz-copy",
     "ddfuzz-runtime",
     "linux-vdso",
     "[vdso]",

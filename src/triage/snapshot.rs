@@ -117,6 +117,8 @@ pub struct Snapshot {
     pub abort_message: Option<String>,
     /// Whether the program is static and stripped, so that its runtime cannot be told from it.
     pub opaque_runtime: bool,
+    /// Whether it was read off a copy that is not whole, or a process that hides its memory.
+    pub torn: bool,
     /// How long the reading took.
     pub took: Duration,
 }
@@ -135,6 +137,7 @@ impl Snapshot {
             interrupted: Vec::new(),
             abort_message: None,
             opaque_runtime: false,
+            torn: false,
             took: Duration::ZERO,
         }
     }

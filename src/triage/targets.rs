@@ -30,12 +30,16 @@ impl Start for Traceable {
     }
 
     fn run_untraced(&mut self, input: &[u8], aslr: bool) -> Result<Untraced, ExecError> {
-        let mut run = Traceable::start(self, input, aslr)?;
+        let (mut run, copies) = match self.start_copied(input, aslr)? {
+            Some((run, copies)) => (run, Some(copies)),
+            None => (Traceable::start(self, input, aslr)?, None),
+        };
         run.release()?;
         let ended = run.wait()?;
         Ok(Untraced {
             ended,
             stderr_tail: run.stderr_tail(),
+            copies,
         })
     }
 

@@ -1,8 +1,10 @@
 //! What triage needs of `exec`: a process that can be seized before it runs the target.
 
+use std::sync::Arc;
+
 use nix::unistd::Pid;
 
-use crate::exec::{Ended, ExecError, Limits, Way};
+use crate::exec::{Copies, Ended, ExecError, Limits, Way};
 
 /// A process of the target that waits, to be seized: just before its `execve`, or where its `main`
 /// is called.
@@ -28,12 +30,14 @@ pub trait Tracee {
 }
 
 /// A run that was watched from outside only.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Untraced {
     /// How it ended.
     pub ended: Ended,
     /// The last 4 KiB that it wrote to stderr.
     pub stderr_tail: Vec<u8>,
+    /// Where it has left copies of itself, where it can.
+    pub copies: Option<Arc<Copies>>,
 }
 
 /// Starts the target for triage, one run at a time.
@@ -45,7 +49,8 @@ pub trait Start: Send {
     /// When the target cannot be started.
     fn start(&mut self, input: &[u8], aslr: bool) -> Result<Box<dyn Tracee>, ExecError>;
 
-    /// Runs the target on `input` without tracing; used where the system refuses ptrace.
+    /// Runs the target on `input` without tracing; used where the system refuses ptrace. Where it
+    /// can, it copies itself when it dies.
     ///
     /// # Errors
     /// When the target cannot be run.

@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use super::capture::Trace;
+use super::capture_way::CaptureWay;
 use super::class::classify_ending;
+use super::copied;
 use super::follow::follow;
 use super::modules::ModuleCache;
 use super::quick::{Named, name};
@@ -11,7 +13,7 @@ use super::record::{Run, record};
 use super::snapshot::Snapshot;
 use super::tracee::{Start, Tracee};
 use super::{Class, Crash, Key, Symbolizer};
-use crate::exec::{Ended, ExecError, lives};
+use crate::exec::{Copies, Ended, ExecError, lives};
 
 /// How often an input is run before it counts as flaky.
 const TRIES: u32 = 3;
@@ -79,6 +81,7 @@ pub struct Triager {
 struct Finished {
     ended: Ended,
     snapshot: Option<Box<Snapshot>>,
+    capture: CaptureWay,
     tracee: Option<Box<dyn Tracee>>,
     stderr: Vec<u8>,
     took: Duration,
@@ -126,7 +129,7 @@ impl Triager {
                 let named = self.name(&run, || stderr.clone());
                 let facts = Run {
                     ended: run.ended,
-                    traced: !self.refused,
+                    capture: run.capture,
                     way: self.start.way(),
                     limits: self.start.limits(),
                     tries: try_number,
@@ -188,7 +191,7 @@ impl Triager {
         });
         let facts = Run {
             ended,
-            traced: false,
+            capture: CaptureWay::Status,
             way: self.start.way(),
             limits: self.start.limits(),
             tries: 1,
@@ -202,6 +205,27 @@ impl Triager {
             &facts,
             &mut Symbolizer::default(),
         )
+    }
+
+    /// The record of a crash that did not come again, by the copy of itself that the process has
+    /// left; without one, as [`unwatched`](Triager::unwatched).
+    pub fn left_behind(&mut self, ended: Ended, copies: Option<&Copies>) -> Crash {
+        let read = copies.map(|copies| copied::read_copies(copies, ended, &mut self.cache));
+        let Some((ended, Some(snapshot))) = read else {
+            return self.unwatched(ended);
+        };
+        let named = name(&snapshot, self.settings.depth, Vec::new);
+        let facts = Run {
+            ended,
+            capture: CaptureWay::Copy,
+            way: self.start.way(),
+            limits: self.start.limits(),
+            tries: 1,
+            at: SystemTime::now(),
+            took: Duration::ZERO,
+            stderr: &[],
+        };
+        record(named, Some(&snapshot), &facts, &mut self.symbolizer)
     }
 
     fn name(&self, run: &Finished, stderr: impl FnOnce() -> Vec<u8>) -> Named {
@@ -220,24 +244,55 @@ impl Triager {
             match follow(&mut *tracee, &*self.start, &mut self.cache)? {
                 Some(trace) => {
                     let Trace { ended, snapshot } = trace;
-                    let stderr = Vec::new();
-                    let took = began.elapsed();
-                    return Ok(Finished {
+                    let hides = snapshot.as_ref().is_some_and(|snapshot| snapshot.torn);
+                    let traced = Finished {
                         ended,
                         snapshot,
+                        capture: CaptureWay::Ptrace,
                         tracee: Some(tracee),
-                        stderr,
-                        took,
-                    });
+                        stderr: Vec::new(),
+                        took: began.elapsed(),
+                    };
+                    return if hides {
+                        self.copy_instead(traced, input, aslr)
+                    } else {
+                        Ok(traced)
+                    };
                 }
                 // Of a process that somebody has killed meanwhile, the refusal says nothing.
                 None => self.refused = lives(tracee.pid()),
             }
         }
+        self.run_copied(input, aslr)
+    }
+
+    /// The run of a process that hid its memory from its tracer (`PR_SET_DUMPABLE`), made again
+    /// for its copy; without one, what was seen of it.
+    fn copy_instead(
+        &mut self,
+        mut traced: Finished,
+        input: &[u8],
+        aslr: bool,
+    ) -> Result<Finished, ExecError> {
+        traced.stderr();
+        let copied = self.run_copied(input, aslr)?;
+        Ok(match copied.capture {
+            CaptureWay::Copy => copied,
+            _ => traced,
+        })
+    }
+
+    fn run_copied(&mut self, input: &[u8], aslr: bool) -> Result<Finished, ExecError> {
+        let began = Instant::now();
         let untraced = self.start.run_untraced(input, aslr)?;
+        let (ended, snapshot) = copied::read(&untraced, &mut self.cache);
         Ok(Finished {
-            ended: untraced.ended,
-            snapshot: None,
+            ended,
+            capture: match &snapshot {
+                Some(_) => CaptureWay::Copy,
+                None => CaptureWay::Status,
+            },
+            snapshot,
             tracee: None,
             stderr: untraced.stderr_tail,
             took: began.elapsed(),

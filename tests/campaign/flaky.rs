@@ -21,4 +21,12 @@ fn a_crash_that_no_input_brings_about_alone_is_kept_with_the_inputs_before_it() 
     let preceding = crash["preceding"].as_array().unwrap();
     assert_eq!(preceding.len(), 2, "{crash}");
     assert_eq!(crash["found"]["run"], 2);
+    // What the dying process has copied of itself names it.
+    assert_eq!(
+        (&crash["capture"], &crash["confidence"]),
+        (&"copy".into(), &"high".into())
+    );
+    let frames = crash["frames"].as_array().unwrap();
+    let own = frames.iter().find(|frame| frame["own"] == true);
+    assert_eq!(own.unwrap()["name"], "target_main", "{crash}");
 }

@@ -63,3 +63,23 @@ fn a_crash_of_a_program_compiled_by_afl_has_the_same_record_by_its_own_server() 
         }
     }
 }
+
+#[test]
+fn a_program_that_hides_its_memory_is_named_all_the_same() {
+    let program = crate::programs::compile("hides", &[]);
+    let target = patient(Program::Path(program.path.clone()));
+    for way in [Way::Command, Way::Inject] {
+        let crash = examine(&target, way, b"");
+        // Root may look; everybody else has the copy that the process makes of itself.
+        let capture = match nix::unistd::geteuid().is_root() {
+            true => "ptrace",
+            false => "copy",
+        };
+        assert_eq!(
+            (crash.class.0.as_str(), crash.capture.as_str()),
+            ("segv", capture)
+        );
+        let own = crash.innermost_own().and_then(|frame| frame.name.clone());
+        assert_eq!(own.as_deref(), Some("dies"), "{way}");
+    }
+}

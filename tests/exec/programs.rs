@@ -16,6 +16,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("early_thread", include_str!("programs/early_thread.c")),
     ("family", include_str!("programs/family.c")),
     ("fuzzer", include_str!("programs/fuzzer.c")),
+    ("hides", include_str!("programs/hides.c")),
     ("hostile", include_str!("programs/hostile.c")),
     ("no_libc", include_str!("programs/no_libc.c")),
     ("odd_system", include_str!("programs/odd_system.c")),

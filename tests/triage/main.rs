@@ -3,7 +3,9 @@
 
 mod abort_text;
 mod class;
+mod copied;
 mod fold;
+mod headers;
 mod keys;
 mod made_up;
 mod maps;
@@ -14,6 +16,7 @@ mod normalise;
 mod partition;
 mod programs;
 mod record;
+mod refused;
 mod runtime_modules;
 mod severity;
 mod start;

@@ -13,6 +13,7 @@ pub struct Variant {
     name: &'static str,
     flags: &'static [&'static str],
     strip: bool,
+    source: &'static str,
     built: OnceLock<PathBuf>,
 }
 
@@ -22,6 +23,17 @@ impl Variant {
             name,
             flags,
             strip,
+            source: SOURCE,
+            built: OnceLock::new(),
+        }
+    }
+
+    const fn of(source: &'static str, name: &'static str) -> Variant {
+        Variant {
+            name,
+            flags: &["-O2", "-fno-stack-protector"],
+            strip: false,
+            source,
             built: OnceLock::new(),
         }
     }
@@ -35,7 +47,7 @@ impl Variant {
     /// place is never replaced: somebody may be running it.
     fn build(&self) -> PathBuf {
         let mut hasher = DefaultHasher::new();
-        (SOURCE, self.flags, self.strip).hash(&mut hasher);
+        (self.source, self.flags, self.strip).hash(&mut hasher);
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let result = folder.join(format!("planted-{}-{:016x}", self.name, hasher.finish()));
         if result.exists() {
@@ -43,7 +55,7 @@ impl Variant {
         }
         let own = tempfile::tempdir_in(folder).expect("a folder");
         let (source, program) = (own.path().join("planted.c"), own.path().join("planted"));
-        std::fs::write(&source, SOURCE).expect("the source is written");
+        std::fs::write(&source, self.source).expect("the source is written");
         run(Command::new("cc")
             .args(["-w", "-pthread"])
             .args(self.flags)
@@ -68,6 +80,8 @@ fn run(command: &mut Command) {
     );
 }
 
+/// Ways to die of which little is left.
+pub static DEATHS: Variant = Variant::of(include_str!("deaths.c"), "deaths");
 /// As distributions compile.
 pub static PLAIN: Variant = Variant::new("plain", &["-O2"], false);
 /// The same, without symbols.

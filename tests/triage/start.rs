@@ -169,6 +169,7 @@ impl Start for Starter {
         Ok(Untraced {
             ended,
             stderr_tail: tail(&mut stderr),
+            copies: None,
         })
     }
 

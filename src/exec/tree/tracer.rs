@@ -5,7 +5,7 @@ use nix::sys::ptrace::{self, Options};
 use nix::unistd::Pid;
 
 use crate::exec::Ended;
-use crate::exec::tracing::{resume, wait};
+use crate::exec::tracing::{process_of, resume, wait};
 
 /// What was seen of a tree of processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,7 +78,6 @@ impl Tracer {
 
 /// Whether this is a process, and not a further thread of one.
 fn leads_a_process(tid: i64) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
-    let leader = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
-    leader.is_some_and(|leader| leader.trim().parse() == Ok(tid))
+    let tid = i32::try_from(tid).map(Pid::from_raw);
+    tid.is_ok_and(|tid| process_of(tid) == Some(tid))
 }

@@ -1,0 +1,10 @@
+/* Where the program itself was loaded. */
+#ifndef DDFUZZ_BASE_H
+#define DDFUZZ_BASE_H
+
+#include <stdint.h>
+
+/* What was added to the addresses of the program's file. */
+uintptr_t program_base(void);
+
+#endif
