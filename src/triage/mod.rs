@@ -32,6 +32,7 @@ mod reading;
 mod record;
 pub mod registers;
 pub mod runtime_modules;
+pub mod said;
 pub mod severity;
 mod smash;
 pub mod snapshot;
