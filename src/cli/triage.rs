@@ -1,6 +1,7 @@
 //! `ddfuzz triage`: runs, keys and groups crash files that exist already.
 
 use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,6 +26,10 @@ pub struct Args {
     /// Workers [default: the number of processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     jobs: Option<u32>,
+    /// Look for leaks in inputs that do not crash, where the program has LeakSanitizer; of files
+    /// named leak-* it is always done
+    #[arg(long)]
+    leaks: bool,
     /// File the crashes in this output directory, too
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -48,7 +53,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let mut result = TriageResult::default();
     let mut groups: BTreeMap<String, (TriageGroup, u64)> = BTreeMap::new();
     let jobs = args.jobs.map_or_else(processors, |jobs| jobs as usize);
-    let examined = examine_all(&files, &target, way, jobs)?;
+    let examined = examine_all(&files, &target, way, (jobs, args.leaks))?;
     for (file, Examined { size, verdict }) in files.into_iter().zip(examined) {
         if let Verdict::Crash(crash) = &verdict {
             take(&mut groups, crash, &file, size);
@@ -83,21 +88,26 @@ struct Examined {
     verdict: Verdict,
 }
 
-fn examine(triager: &mut Triager, file: &Path) -> Result<Examined, Failure> {
+fn examine(triager: &mut Triager, file: &Path, leaks: bool) -> Result<Examined, Failure> {
     let bytes = read(file)?;
+    // As libFuzzer names what it keeps of them.
+    let by_name = file
+        .file_name()
+        .is_some_and(|name| name.as_bytes().starts_with(b"leak-"));
+    triager.look_for_leaks(leaks || by_name);
     Ok(Examined {
         size: bytes.len() as u64,
         verdict: triager.examine(&bytes)?,
     })
 }
 
-/// Examines all files by `jobs` workers; the answers in the order of the files, or the failure
+/// Examines all files by `jobs` workers, with or without looking for leaks; the answers in the order of the files, or the failure
 /// of the first of them that has one.
 fn examine_all(
     files: &[PathBuf],
     target: &Target,
     way: Way,
-    jobs: usize,
+    (jobs, leaks): (usize, bool),
 ) -> Result<Vec<Examined>, Failure> {
     let next = AtomicUsize::new(0);
     let work = || {
@@ -106,7 +116,7 @@ fn examine_all(
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(file) = files.get(at) else { break };
-            let examined = examine(&mut triager, file);
+            let examined = examine(&mut triager, file, leaks);
             let failed = examined.is_err();
             done.push((at, examined));
             if failed {

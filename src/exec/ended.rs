@@ -16,6 +16,9 @@ pub enum Ended {
     OutOfMemory,
 }
 
+/// The exit status of a Rust program of which the main thread panicked.
+pub(crate) const RUST_PANIC: i32 = 101;
+
 /// Signals that are a crash (crash-keys.md, "What a crash is").
 const CRASH_SIGNALS: [i32; 7] = [
     libc::SIGSEGV,
@@ -35,6 +38,12 @@ impl Ended {
             Ended::Exit(status) => crash_exit == Some(status),
             Ended::Timeout | Ended::OutOfMemory => false,
         }
+    }
+
+    /// Whether this ending may be a crash, which what the run said decides: a crash, or the exit
+    /// status by which Rust programs end after a panic.
+    pub fn is_suspect(self, crash_exit: Option<i32>) -> bool {
+        self.is_crash(crash_exit) || self == Ended::Exit(RUST_PANIC)
     }
 
     /// Reads a status as `wait(2)` gives it.

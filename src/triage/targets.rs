@@ -1,10 +1,12 @@
 //! Triage of what `exec` starts.
 
+use std::path::PathBuf;
+
 use nix::unistd::Pid;
 
 use super::tracee::{Start, Tracee, Untraced};
 use super::{Settings, Triager};
-use crate::exec::{ExecError, Limits, Target, Traceable, Traced, Way};
+use crate::exec::{Again, ExecError, Limits, Said, Target, Traceable, Traced, Way};
 
 impl Tracee for Traced {
     fn pid(&self) -> Pid {
@@ -22,6 +24,10 @@ impl Tracee for Traced {
     fn stderr_tail(&mut self) -> Vec<u8> {
         Traced::stderr_tail(self)
     }
+
+    fn said(&mut self) -> Said {
+        Traced::said(self)
+    }
 }
 
 impl Start for Traceable {
@@ -35,8 +41,21 @@ impl Start for Traceable {
         let ended = run.wait()?;
         Ok(Untraced {
             ended,
-            stderr_tail: run.stderr_tail(),
+            said: run.said(),
         })
+    }
+
+    fn run_again(&mut self, input: &[u8], why: Again) -> Result<Option<Untraced>, ExecError> {
+        let (ended, said) = Traceable::run_again(self, input, why)?;
+        Ok(Some(Untraced { ended, said }))
+    }
+
+    fn program(&self) -> Option<PathBuf> {
+        Some(Traceable::program(self))
+    }
+
+    fn may_panic(&self) -> bool {
+        Traceable::may_panic(self)
     }
 
     fn way(&self) -> Way {

@@ -3,15 +3,19 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use super::capture::Trace;
-use super::class::classify_ending;
+use super::class::{classify_ending, classify_told};
 use super::follow::follow;
 use super::modules::ModuleCache;
-use super::quick::{Named, name};
+use super::panic_place::is_in_std;
+use super::quick::{Named, name, name_panic};
 use super::record::{Run, record};
+use super::reported::ReportFrames;
+use super::said::Tool;
 use super::snapshot::Snapshot;
-use super::tracee::{Start, Tracee};
+use super::told::{Told, Words};
+use super::tracee::Start;
 use super::{Class, Crash, Key};
-use crate::exec::{Ended, ExecError, lives};
+use crate::exec::{Again, Ended, ExecError, Said, lives};
 
 /// How often an input is run before it counts as flaky.
 const TRIES: u32 = 3;
@@ -23,6 +27,9 @@ pub struct Settings {
     pub depth: usize,
     /// Exact names (as in the symbol table) of functions whose frames are dropped.
     pub dropped: Vec<String>,
+    /// Whether an input that does not crash is run once more to look for leaks, which a program
+    /// with LeakSanitizer does when it exits.
+    pub leaks: bool,
 }
 
 impl Default for Settings {
@@ -30,6 +37,7 @@ impl Default for Settings {
         Settings {
             depth: super::keys::DEPTH,
             dropped: Vec::new(),
+            leaks: false,
         }
     }
 }
@@ -70,6 +78,7 @@ pub struct Triager {
     start: Box<dyn Start>,
     settings: Settings,
     cache: ModuleCache,
+    reported: ReportFrames,
     /// The system has refused to trace once, so it is not asked again.
     refused: bool,
 }
@@ -78,18 +87,9 @@ pub struct Triager {
 struct Finished {
     ended: Ended,
     snapshot: Option<Box<Snapshot>>,
-    tracee: Option<Box<dyn Tracee>>,
-    stderr: Vec<u8>,
+    told: Told,
+    capture: &'static str,
     took: Duration,
-}
-
-impl Finished {
-    fn stderr(&mut self) -> &[u8] {
-        if let Some(mut tracee) = self.tracee.take() {
-            self.stderr = tracee.stderr_tail();
-        }
-        &self.stderr
-    }
 }
 
 impl Triager {
@@ -101,16 +101,32 @@ impl Triager {
     /// A triager for one target.
     pub fn with_settings(start: Box<dyn Start>, settings: Settings) -> Triager {
         let cache = ModuleCache::new(settings.dropped.clone());
+        let program = start.program();
+        let reported = ReportFrames::new(program.as_deref(), settings.dropped.clone());
         Triager {
             start,
             settings,
             cache,
+            reported,
             refused: false,
         }
     }
 
+    /// Whether a run that ended so may be a crash, so that it is worth being asked.
+    pub fn suspects(&self, ended: Ended) -> bool {
+        let crash_exit = self.start.crash_exit();
+        ended.is_crash(crash_exit) || ended.is_suspect(crash_exit) && self.start.may_panic()
+    }
+
+    /// Whether inputs that do not crash are run once more by [`examine`](Triager::examine) to look
+    /// for leaks.
+    pub fn look_for_leaks(&mut self, leaks: bool) {
+        self.settings.leaks = leaks;
+    }
+
     /// Runs the input up to three times, twice without randomization of addresses and once with
-    /// it, until it crashes, and records the crash.
+    /// it, until it crashes, and records the crash. Where leaks are looked for it is run once more
+    /// for them.
     ///
     /// # Errors
     /// When the target cannot be started or traced.
@@ -118,27 +134,18 @@ impl Triager {
         let at = SystemTime::now();
         let mut ended = Ended::Exit(0);
         for try_number in 1..=TRIES {
-            let mut run = self.run(input, try_number == TRIES)?;
-            if run.ended.is_crash(self.start.crash_exit()) {
-                let stderr = run.stderr().to_vec();
-                let named = self.name(&run, || stderr.clone());
-                let facts = Run {
-                    ended: run.ended,
-                    traced: !self.refused,
-                    way: self.start.way(),
-                    limits: self.start.limits(),
-                    tries: try_number,
-                    at,
-                    took: run.took,
-                    stderr: &stderr,
-                };
-                return Ok(Verdict::Crash(Box::new(record(
-                    named,
-                    run.snapshot.as_deref(),
-                    &facts,
-                ))));
+            let run = self.run(input, try_number == TRIES)?;
+            if self.crashed(&run) {
+                let crash = self.crash(run, input, try_number, at)?;
+                return Ok(Verdict::Crash(Box::new(crash)));
             }
             ended = run.ended;
+        }
+        if self.settings.leaks
+            && let Some(run) = self.leak(input)?
+        {
+            let crash = self.crash(run, input, TRIES + 1, at)?;
+            return Ok(Verdict::Crash(Box::new(crash)));
         }
         Ok(Verdict::Flaky {
             tries: TRIES,
@@ -151,23 +158,44 @@ impl Triager {
     /// # Errors
     /// When the target cannot be started or traced.
     pub fn key(&mut self, input: &[u8]) -> Result<Quick, ExecError> {
-        let mut run = self.run(input, false)?;
-        if !run.ended.is_crash(self.start.crash_exit()) {
+        let run = self.run(input, false)?;
+        if !self.crashed(&run) {
             return Ok(Quick::Ended(run.ended));
         }
-        let mut tracee = run.tracee.take();
-        let untraced = std::mem::take(&mut run.stderr);
-        let stderr = || {
-            tracee
-                .as_mut()
-                .map_or(untraced, |tracee| tracee.stderr_tail())
-        };
-        let Named { class, keys, .. } = self.name(&run, stderr);
+        let Named { class, keys, .. } = self.name(&run, input)?;
         Ok(Quick::Crash {
             class,
             major: keys.major,
             minor: keys.minor,
         })
+    }
+
+    fn crashed(&self, run: &Finished) -> bool {
+        run.told.is_crash(run.ended, self.start.crash_exit())
+    }
+
+    fn crash(
+        &mut self,
+        run: Finished,
+        input: &[u8],
+        tries: u32,
+        at: SystemTime,
+    ) -> Result<Crash, ExecError> {
+        let named = self.name(&run, input)?;
+        let facts = Run {
+            ended: run.ended,
+            capture: match run.capture {
+                "status" if named.place.is_some() => "text",
+                capture => capture,
+            },
+            way: self.start.way(),
+            limits: self.start.limits(),
+            tries,
+            at,
+            took: run.took,
+            told: &run.told,
+        };
+        Ok(record(named, run.snapshot.as_deref(), &facts))
     }
 
     /// The record of a run that was not watched: one over its limits, or a crash that did not
@@ -185,24 +213,47 @@ impl Triager {
         });
         let facts = Run {
             ended,
-            traced: false,
+            capture: "status",
             way: self.start.way(),
             limits: self.start.limits(),
             tries: 1,
             at: SystemTime::now(),
             took: Duration::ZERO,
-            stderr: &[],
+            told: &Told::default(),
         };
         record(Named::of_class(class), None, &facts)
     }
 
-    fn name(&self, run: &Finished, stderr: impl FnOnce() -> Vec<u8>) -> Named {
-        match (&run.snapshot, classify_ending(run.ended)) {
-            (Some(snapshot), _) => name(snapshot, self.settings.depth, stderr),
-            (None, Some(class)) => Named::of_class(class),
+    fn name(&mut self, run: &Finished, input: &[u8]) -> Result<Named, ExecError> {
+        let (snapshot, depth) = (run.snapshot.as_deref(), self.settings.depth);
+        let Some(class) = classify_told(snapshot, run.ended, &run.told) else {
             // A run over its limits is no crash and does not come here.
-            (None, None) => Named::of_class(Class(run.ended.to_string())),
-        }
+            return Ok(Named::of_class(Class(run.ended.to_string())));
+        };
+        let again = match &run.told.words {
+            Some(Words::RustPanic(panic)) if class.0 == "rustpanic" && is_in_std(panic) => {
+                self.start.run_again(input, Again::Backtrace)?
+            }
+            _ => None,
+        };
+        let backtrace = again.as_ref().map(|again| &again.said.stderr[..]);
+        let panic = name_panic(class.clone(), snapshot, depth, &run.told, backtrace);
+        Ok(match (panic, snapshot) {
+            (Some(named), _) => named,
+            (None, Some(snapshot)) => name(snapshot, depth, &run.told),
+            (None, None) => Named::of_class(class),
+        })
+    }
+
+    /// Runs the input with LeakSanitizer; `None` where nothing leaks.
+    fn leak(&mut self, input: &[u8]) -> Result<Option<Finished>, ExecError> {
+        let began = Instant::now();
+        let Some(again) = self.start.run_again(input, Again::Leaks)? else {
+            return Ok(None);
+        };
+        let run = self.finished(again.ended, None, again.said, began);
+        let leaks = run.told.report().is_some_and(|it| it.tool == Tool::Lsan);
+        Ok((leaks && self.crashed(&run)).then_some(run))
     }
 
     fn run(&mut self, input: &[u8], aslr: bool) -> Result<Finished, ExecError> {
@@ -210,29 +261,41 @@ impl Triager {
         if !self.refused {
             let mut tracee = self.start.start(input, aslr)?;
             match follow(&mut *tracee, &*self.start, &mut self.cache)? {
-                Some(trace) => {
-                    let Trace { ended, snapshot } = trace;
-                    let stderr = Vec::new();
-                    let took = began.elapsed();
-                    return Ok(Finished {
-                        ended,
-                        snapshot,
-                        tracee: Some(tracee),
-                        stderr,
-                        took,
-                    });
+                Some(Trace { ended, snapshot }) => {
+                    return Ok(self.finished(ended, snapshot, tracee.said(), began));
                 }
                 // Of a process that somebody has killed meanwhile, the refusal says nothing.
                 None => self.refused = lives(tracee.pid()),
             }
         }
         let untraced = self.start.run_untraced(input, aslr)?;
-        Ok(Finished {
-            ended: untraced.ended,
-            snapshot: None,
-            tracee: None,
-            stderr: untraced.stderr_tail,
-            took: began.elapsed(),
-        })
+        Ok(self.finished(untraced.ended, None, untraced.said, began))
+    }
+
+    fn finished(
+        &mut self,
+        ended: Ended,
+        snapshot: Option<Box<Snapshot>>,
+        said: Said,
+        began: Instant,
+    ) -> Finished {
+        let took = began.elapsed();
+        let told = Told::of(ended, said);
+        let (snapshot, reported) = match told.report() {
+            Some(report) => self.reported.join(snapshot, ended, report),
+            None => (snapshot, false),
+        };
+        let capture = match (&snapshot, reported) {
+            (_, true) => "report",
+            (Some(_), false) => "ptrace",
+            (None, false) => "status",
+        };
+        Finished {
+            ended,
+            snapshot,
+            told,
+            capture,
+            took,
+        }
     }
 }

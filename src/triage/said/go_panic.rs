@@ -56,8 +56,9 @@ pub fn go_panic(stderr: &[u8]) -> Option<GoPanic> {
 
 /// `goroutine 1 [running]:`
 fn is_goroutine(line: &str) -> bool {
-    line.strip_prefix("goroutine ")
-        .is_some_and(|rest| rest.starts_with(|digit: char| digit.is_ascii_digit()) && rest.contains('['))
+    line.strip_prefix("goroutine ").is_some_and(|rest| {
+        rest.starts_with(|digit: char| digit.is_ascii_digit()) && rest.contains('[')
+    })
 }
 
 /// The function of a frame, without what it was called with: the list is the last one, since a

@@ -10,6 +10,7 @@ mod lines;
 mod rust_panic;
 mod sanitizer;
 
+pub(crate) use glibc::HEAP;
 pub use glibc::{Abort, abort};
 pub use go_panic::{GoPanic, go_panic};
 pub use rust_panic::{RustPanic, backtrace_place, is_std_file, rust_panic, short_location};

@@ -145,8 +145,8 @@ pub fn backtrace_place(stderr: &[u8]) -> Option<String> {
             break;
         }
         let name = name.trim_start();
-        function = (!is_std_function(name) && name != "<unknown>")
-            .then(|| cut(name, LONGEST).to_owned());
+        function =
+            (!is_std_function(name) && name != "<unknown>").then(|| cut(name, LONGEST).to_owned());
     }
     function
 }

@@ -7,7 +7,10 @@ use super::Tool;
 /// the last line of the report names (`compiler-rt/lib/asan/asan_errors.cpp`).
 const PHRASES: [(&str, &str); 17] = [
     ("attempting double-free", "double-free"),
-    ("attempting free on address which was not malloc()-ed", "bad-free"),
+    (
+        "attempting free on address which was not malloc()-ed",
+        "bad-free",
+    ),
     (
         "attempting to call malloc_usable_size()",
         "bad-malloc_usable_size",
@@ -59,7 +62,10 @@ const CHECKS: [(&str, &str); 38] = [
     ("misaligned address", "alignment"),
     ("address with insufficient space", "object-size"),
     ("insufficient space for an object", "object-size"),
-    ("null pointer returned from function", "returns-nonnull-attribute"),
+    (
+        "null pointer returned from function",
+        "returns-nonnull-attribute",
+    ),
     ("null pointer passed as argument", "nonnull-attribute"),
     ("applying non-zero offset", "pointer-overflow"),
     ("applying zero offset to null", "pointer-overflow"),
@@ -67,11 +73,17 @@ const CHECKS: [(&str, &str); 38] = [
     ("addition of unsigned offset", "pointer-overflow"),
     ("subtraction of unsigned offset", "pointer-overflow"),
     ("null pointer", "null"),
-    ("execution reached an unreachable program point", "unreachable"),
+    (
+        "execution reached an unreachable program point",
+        "unreachable",
+    ),
     ("execution reached the end of a value-returning", "return"),
     ("variable length array bound", "vla-bound"),
     ("implicit conversion", "implicit-conversion"),
-    ("outside the range of representable values", "float-cast-overflow"),
+    (
+        "outside the range of representable values",
+        "float-cast-overflow",
+    ),
     ("which is not a valid value for type 'bool'", "bool"),
     ("which is not a valid value for type '_Bool'", "bool"),
     ("which is not a valid value for type 'BOOL'", "bool"),
