@@ -33,22 +33,26 @@ impl Twins {
             target.env.extend(set);
         }
         let made = Traceable::forking(&target, self.way)?;
-        if why == Again::Leaks {
-            made.look_for_leaks();
-        }
+        made.tell_sanitizers(why);
         self.known.push((why, made.clone()));
         Ok(made)
     }
 }
 
 impl Traceable {
-    /// Runs an input once more, untraced, and gives how that ended and what it said.
+    /// Runs an input once more, untraced, with or without address-space randomisation, and gives
+    /// how that ended and what it said.
     ///
     /// # Errors
     /// When the target cannot be run.
-    pub fn run_again(&self, input: &[u8], why: Again) -> Result<(Ended, Said), ExecError> {
+    pub fn run_again(
+        &self,
+        input: &[u8],
+        random_addresses: bool,
+        why: Again,
+    ) -> Result<(Ended, Said), ExecError> {
         let twin = self.twin(why)?;
-        let mut run = twin.start(input, false)?;
+        let mut run = twin.start(input, random_addresses)?;
         run.release()?;
         let ended = run.wait()?;
         Ok((ended, run.said()))

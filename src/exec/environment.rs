@@ -15,6 +15,7 @@ const LOCALE: [&str; 3] = ["LC_ALL", "LC_CTYPE", "LANG"];
 /// crash-keys.md, "What a crash is". A runtime passes over the options that it does not know.
 const SANITIZER_OPTIONS: &str = "abort_on_error=1:halt_on_error=1:symbolize=0:\
 print_stacktrace=1:verify_asan_link_order=0";
+const UNHANDLED: &[u8] = b":handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_sigill=0";
 const SANITIZERS: [&str; 6] = [
     "ASAN_OPTIONS",
     "HWASAN_OPTIONS",
@@ -65,12 +66,19 @@ pub(crate) struct Sanitizing {
     pub(crate) log_path: Option<PathBuf>,
     /// Whether leaks are looked for when it exits.
     pub(crate) leaks: bool,
+    /// Whether it handles the signals that processors raise. Where it does not, they are what the
+    /// program dies of: at once, and not by an exit when the handler itself fails, as it often
+    /// does behind wild calls.
+    pub(crate) signals: bool,
 }
 
 impl Sanitizing {
     fn options(&self) -> Vec<u8> {
         let leaks = u8::from(self.leaks);
         let mut options = format!("{SANITIZER_OPTIONS}:detect_leaks={leaks}").into_bytes();
+        if !self.signals {
+            options.extend(UNHANDLED);
+        }
         if let Some(path) = &self.log_path {
             options.extend(b":log_path=");
             options.extend(path.as_os_str().as_bytes());
@@ -150,10 +158,11 @@ mod tests {
         assert_eq!(find(None), "ASAN_OPTIONS=abort_on_error=0");
         let plain = find(Some(Sanitizing::default()));
         assert!(plain.starts_with("ASAN_OPTIONS=abort_on_error=0:abort_on_error=1:"));
-        assert!(plain.ends_with(":detect_leaks=0"));
+        assert!(plain.contains(":detect_leaks=0:handle_segv=0:"));
         let told = find(Some(Sanitizing {
             log_path: Some("/reports/report".into()),
             leaks: true,
+            signals: true,
         }));
         assert!(told.ends_with(":detect_leaks=1:log_path=/reports/report"));
     }

@@ -17,4 +17,6 @@ pub enum Again {
     Backtrace,
     /// To let LeakSanitizer look for leaks.
     Leaks,
+    /// To let a sanitizer say where a deadly signal came, because nobody traces the run.
+    Signals,
 }

@@ -15,7 +15,7 @@ use super::reports::Reports;
 use super::scratch::Scratch;
 use super::server::{Broken, Server};
 use super::stderr::Stderr;
-use super::{ExecError, Limits, Way};
+use super::{Again, ExecError, Limits, Way};
 
 /// How long the last word on a run may take after its tracer is done with it.
 pub(super) const GRACE: Duration = Duration::from_secs(10);
@@ -46,12 +46,13 @@ pub(super) struct Inner {
 
 impl Inner {
     /// Says what the target's sanitizer is told from the next start of a server on.
-    pub(super) fn tell_sanitizers(&mut self, leaks: bool) {
+    pub(super) fn tell_sanitizers(&mut self, why: Option<Again>) {
         let log_path = self.reports.as_ref().map(Reports::log_path);
         for launch in [Some(&mut self.launch), self.forking.as_mut()] {
             if let Some(told) = launch.and_then(|launch| launch.sanitizing.as_mut()) {
                 told.log_path.clone_from(&log_path);
-                told.leaks = leaks;
+                told.leaks = why == Some(Again::Leaks);
+                told.signals = why == Some(Again::Signals);
             }
         }
     }

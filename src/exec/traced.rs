@@ -54,7 +54,7 @@ impl Traceable {
         let traceable = Traceable::at(place, target, way, None)?;
         let mut inner = traceable.lock();
         inner.forking = forking;
-        inner.tell_sanitizers(false);
+        inner.tell_sanitizers(None);
         drop(inner);
         Ok(traceable)
     }
@@ -103,7 +103,7 @@ impl Traceable {
             limits: target.limits,
             crash_exit: target.crash_exit,
         };
-        inner.tell_sanitizers(false);
+        inner.tell_sanitizers(None);
         Ok(Traceable {
             inner: Arc::new(Mutex::new(inner)),
         })
@@ -152,9 +152,9 @@ impl Traceable {
         Ok(twin)
     }
 
-    /// Lets LeakSanitizer look for leaks when runs exit.
-    pub(super) fn look_for_leaks(&self) {
-        self.lock().tell_sanitizers(true);
+    /// Tells the target's sanitizer what runs are made for.
+    pub(super) fn tell_sanitizers(&self, why: Again) {
+        self.lock().tell_sanitizers(Some(why));
     }
 
     /// Forks a child for `input` that waits to be seized. `random_addresses`: with

@@ -71,12 +71,31 @@ impl ReportFrames {
             for frame in &mut snapshot.frames[..at] {
                 frame.runtime = true;
             }
+            if let Some(outermost) = snapshot.frames[..at].last_mut() {
+                self.find_name(outermost);
+            }
             return (Some(snapshot), false);
         }
         snapshot.frames = told;
         snapshot.control = Control::Sound;
         snapshot.end = End::Clean;
         (Some(snapshot), true)
+    }
+
+    /// Only those on top were named when they were read, and this one did not seem to be among
+    /// them.
+    fn find_name(&mut self, frame: &mut RawFrame) {
+        if frame.exported.is_some() {
+            return;
+        }
+        let module = match (&frame.path, &self.program) {
+            (_, Some(program)) if &*frame.module == "exe" => {
+                self.modules.get(Path::new(program)).cloned().flatten()
+            }
+            (Some(path), _) => self.module(&path.clone(), true),
+            (None, _) => None,
+        };
+        frame.exported = module.and_then(|module| exported(&module, frame.offset));
     }
 
     fn frames(&mut self, report: &Report) -> Vec<RawFrame> {
@@ -112,7 +131,6 @@ impl ReportFrames {
         let starts =
             facts.is_some_and(|module| function_start.is_some() && module.start == function_start);
         let linked = facts.is_some_and(|module| module.linked.containing(offset).is_some());
-        let exported = facts.and_then(|module| module.exports.containing(offset));
         RawFrame {
             module: if own { "exe" } else { base }.into(),
             offset,
@@ -120,7 +138,7 @@ impl ReportFrames {
             trust: Trust::Call,
             runtime: runtime || starts || linked,
             entry: function_start.and_then(|start| facts?.entry(start)),
-            exported: exported.map(|named| named.name.clone()),
+            exported: facts.and_then(|module| exported(module, offset)),
             build_id: facts.and_then(|module| module.build_id.clone()),
             path: Path::new(path)
                 .is_absolute()
@@ -146,6 +164,12 @@ impl ReportFrames {
         let image = std::fs::read(path).ok()?;
         Module::parse(image.as_slice(), runtime, &self.dropped).map(Arc::new)
     }
+}
+
+fn exported(module: &Module, offset: u64) -> Option<Arc<str>> {
+    let named = module.exports.containing(offset);
+    let named = named.or_else(|| module.linked.containing(offset));
+    named.map(|named| named.name.clone())
 }
 
 /// A frame of which only names are known, because somebody else has chosen the options.

@@ -36,17 +36,12 @@ impl Start for Traceable {
     }
 
     fn run_untraced(&mut self, input: &[u8], aslr: bool) -> Result<Untraced, ExecError> {
-        let mut run = Traceable::start(self, input, aslr)?;
-        run.release()?;
-        let ended = run.wait()?;
-        Ok(Untraced {
-            ended,
-            said: run.said(),
-        })
+        let (ended, said) = Traceable::run_again(self, input, aslr, Again::Signals)?;
+        Ok(Untraced { ended, said })
     }
 
     fn run_again(&mut self, input: &[u8], why: Again) -> Result<Option<Untraced>, ExecError> {
-        let (ended, said) = Traceable::run_again(self, input, why)?;
+        let (ended, said) = Traceable::run_again(self, input, false, why)?;
         Ok(Some(Untraced { ended, said }))
     }
 
