@@ -3,11 +3,19 @@
 use super::abort_text::without_numbers;
 use super::normalise::Normalised;
 use super::said::{RustPanic, backtrace_place, is_std_file, short_location};
-use super::snapshot::Snapshot;
+use super::snapshot::{RawFrame, Snapshot};
 
 /// Whether the panic's own location names nobody: it lies in the standard library.
 pub(crate) fn is_in_std(panic: &RustPanic) -> bool {
     is_std_file(&panic.location)
+}
+
+/// Whether a frame is surely the user's: a stripped program's standard library cannot be told from
+/// the program, and would stand on top of every panic.
+fn is_known_own(frame: &RawFrame, snapshot: &Snapshot) -> bool {
+    let of_std =
+        |above: &RawFrame| above.module == frame.module || above.module.starts_with("libstd-");
+    !frame.runtime && snapshot.runtime_on_top().iter().any(of_std)
 }
 
 /// What names a panic: its location; of one in the standard library the first location outside of
@@ -31,8 +39,8 @@ pub(crate) fn panic_place(
         return short_location(place);
     }
     let frame = stack
-        .filter(|(_, normalised)| !normalised.runtime_only)
-        .and_then(|(snapshot, normalised)| snapshot.frames.get(*normalised.own.first()?));
+        .and_then(|(snapshot, normalised)| snapshot.frames.get(*normalised.own.first()?))
+        .filter(|frame| stack.is_some_and(|(snapshot, _)| is_known_own(frame, snapshot)));
     if let Some(frame) = frame {
         return format!("{location} from {}+{:#x}", frame.module, frame.offset);
     }

@@ -8,11 +8,14 @@ mod keys;
 mod made_up;
 mod maps;
 mod module;
+#[path = "../needs/mod.rs"]
+mod needs;
 mod normalise;
 mod partition;
 mod programs;
 mod record;
 mod runtime_modules;
+mod said;
 mod severity;
 mod start;
 mod triager;
