@@ -21,11 +21,10 @@ fn build(flags: &[&str]) -> Option<Built> {
         folder.path().join("panicking"),
     );
     std::fs::write(&source, include_str!("panicking.txt")).unwrap();
+    // Relative, because the path stands in the keys.
     let mut command = Command::new("rustc");
-    let command = command
-        .args(["-O", "--edition", "2021"])
-        .args(flags)
-        .arg(&source);
+    let command = command.args(["-O", "--edition", "2021"]).args(flags);
+    let command = command.arg("panicking.rs").current_dir(folder.path());
     let built = command.arg("-o").arg(&path).output().unwrap();
     assert!(
         built.status.success(),

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static volatile int zero;
+static volatile int zero, sink;
 static int table[4];
 static char *volatile lost, *volatile kept;
 
@@ -35,8 +35,8 @@ __attribute__((noinline)) static int run(const char *in)
     kept = heap;
     switch (in[0]) {
     case 'h': return in[1] == '2' ? get(heap, i) : get(heap, i + 0 * zero);
-    case 'w': put(heap, 12 + zero); break;
-    case 'm': memcpy(heap, in, 30 + zero); break;
+    case 'w': put(heap, 12 + zero); sink = heap[0]; break;
+    case 'm': memcpy(heap, in, 30 + zero); sink = heap[0]; break;
     case 'u': free(heap); return get(heap, 1);
     case 'd': free(heap); free(heap); break;
     case 'f': free(stack + 8 + zero); break;
@@ -60,7 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char in[64] = {0};
     memcpy(in, data, size < 63 ? size : 63);
-    run(in);
+    sink = run(in);
     return 0;
 }
 #else
@@ -69,7 +69,7 @@ int main(void)
     char in[64] = {0};
     if (read(0, in, 63) < 0)
         return 1;
-    run(in);
+    sink = run(in);
     return 0;
 }
 #endif
