@@ -84,8 +84,11 @@ pub fn panic_keys(
     minor.push(via.unwrap_or_default().as_bytes());
     minor.push(place.as_bytes());
     if let Some((snapshot, normalised)) = stack {
-        for index in normalised.own.iter().take(depth.clamp(1, 5)) {
-            minor.push_id(&frame_id(&snapshot.frames[*index]));
+        let frames = normalised.own.iter().map(|index| &snapshot.frames[*index]);
+        // `main` of a stripped Rust program belongs to no function that is known.
+        let known = frames.filter(|frame| frame.function_start.is_some());
+        for frame in known.take(depth.clamp(1, 5)) {
+            minor.push_id(&frame_id(frame));
         }
     }
     Keys {

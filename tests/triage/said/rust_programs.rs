@@ -136,7 +136,13 @@ fn keys_of_panics_are_equal_by_every_way_and_with_and_without_symbols() {
                 (inject.keys.major, inject.keys.minor),
                 "{mode} {input}"
             );
-            assert_eq!(crash(&stripped, input).keys.major, major, "{mode} {input}");
+            let other = triager(&stripped, Way::Command)
+                .key(input.as_bytes())
+                .unwrap();
+            let bare = crash(&stripped, input);
+            assert_eq!(bare.keys.major, major, "{mode} {input}");
+            let keys = (bare.keys.major, bare.keys.minor);
+            assert!(matches!(other, Quick::Crash { major, minor, .. } if (major, minor) == keys));
         }
     }
 }
