@@ -52,6 +52,8 @@ pub(crate) struct Facts {
     pub(crate) shadowed: bool,
     /// It can end by a Rust panic: it has Rust's standard library, or executes other programs.
     pub(crate) may_panic: bool,
+    /// It has Rust's standard library.
+    pub(crate) rust: bool,
     /// It is a program of Go.
     pub(crate) go: bool,
 }
@@ -123,7 +125,8 @@ impl Facts {
         let needs_std = libraries
             .and_then(|section| section.data().ok())
             .is_some_and(|names| holds(names, b"libstd-"));
-        self.may_panic = self.may_panic || needs_std || says(b" panicked at ");
+        self.rust = needs_std || says(b" panicked at ");
+        self.may_panic |= self.rust;
         self.go = file.section_by_name(".go.buildinfo").is_some();
         self.is_fuzzer = match &self.entry {
             Some(entry) => entry.is_fuzzer(),

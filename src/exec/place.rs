@@ -98,13 +98,14 @@ impl Place {
         }
     }
 
-    /// The variables that are set: those of `target`, behind what makes a panic of a harness cheap
+    /// The variables that are set: those of `target`, behind what makes a panic cheap
     /// (with a backtrace that nobody reads it takes longer than a thousand runs).
     fn env(&self, target: &Target) -> Vec<(OsString, OsString)> {
         let facts = self.facts.as_ref();
         let is_harness =
             facts.is_some_and(|facts| facts.sanitized || facts.is_fuzzer || facts.entry.is_some());
-        let quiet = is_harness.then(|| ("RUST_BACKTRACE".into(), "0".into()));
+        let is_rust = facts.is_some_and(|facts| facts.rust);
+        let quiet = (is_harness || is_rust).then(|| ("RUST_BACKTRACE".into(), "0".into()));
         // Else a panic of Go is an exit with status 2, like so many others.
         let is_go = facts.is_some_and(|facts| facts.go);
         let aborting = is_go.then(|| ("GOTRACEBACK".into(), "crash".into()));

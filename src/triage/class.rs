@@ -35,7 +35,7 @@ pub fn classify_told(snapshot: Option<&Snapshot>, ended: Ended, told: &Told) -> 
     let class = match &told.words {
         Some(Words::Report(report)) => match report.signal_class() {
             // What was read at the signal itself knows better than the sanitizer.
-            Some(_) if snapshot.is_some_and(|it| faulted(it)) => return plain(),
+            Some(_) if snapshot.is_some_and(faulted) => return plain(),
             Some(class) => class.to_owned(),
             None => format!("{}:{}", report.tool.name(), report.kind),
         },

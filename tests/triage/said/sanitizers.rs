@@ -18,8 +18,135 @@ freed by thread T0 here:
 previously allocated by thread T0 here:
     #0 0x7f20aa8b89cf  (/lib/x86_64-linux-gnu/libasan.so.8+0xb89cf)
 
-SUMMARY: AddressSanitizer: heap-use-after-free (/lab/prog+0x2297) 
+SUMMARY: AddressSanitizer: heap-use-after-free (/lab/prog+0x2297)
 ";
+
+/// What AddressSanitizer says, and the kind that it is.
+const ADDRESS: &[(&str, &str)] = &[
+    (
+        "heap-buffer-overflow on address 0x1 at pc 0x2",
+        "heap-buffer-overflow",
+    ),
+    (
+        "attempting double-free on 0x602000000010 in thread T0:",
+        "double-free",
+    ),
+    (
+        "attempting free on address which was not malloc()-ed: 0x7f in thread T0",
+        "bad-free",
+    ),
+    (
+        "alloc-dealloc-mismatch (malloc vs operator delete) on 0x1",
+        "alloc-dealloc-mismatch",
+    ),
+    ("negative-size-param: (size=-1)", "negative-size-param"),
+    (
+        "memcpy-param-overlap: memory ranges [0x1,0x2) and [0x1, 0x2) overlap",
+        "memcpy-param-overlap",
+    ),
+    (
+        "requested allocation size 0x4000 (0x5000 after adjustments",
+        "allocation-size-too-big",
+    ),
+    (
+        "allocator is out of memory trying to allocate 0x10 bytes",
+        "out-of-memory",
+    ),
+    ("SEGV on unknown address 0x000000000000 (pc 0x55)", "SEGV"),
+    ("FPE on unknown address 0x55 (pc 0x55)", "FPE"),
+    (
+        "stack-overflow on address 0x7ffc (pc 0x56)",
+        "stack-overflow",
+    ),
+    ("odr-violation (0x55):", "odr-violation"),
+    (
+        "new-delete-type-mismatch on 0x60 in thread T0:",
+        "new-delete-type-mismatch",
+    ),
+];
+
+/// First lines of other sanitizers' reports, and what they are.
+const OTHERS: &[(&str, Tool, &str)] = &[
+    (
+        "==1==WARNING: MemorySanitizer: use-of-uninitialized-value",
+        Tool::Msan,
+        "use-of-uninitialized-value",
+    ),
+    (
+        "WARNING: ThreadSanitizer: data race (pid=8716)",
+        Tool::Tsan,
+        "data-race",
+    ),
+    (
+        "WARNING: ThreadSanitizer: lock-order-inversion (potential deadlock) (pid=1)",
+        Tool::Tsan,
+        "lock-order-inversion",
+    ),
+    (
+        "WARNING: ThreadSanitizer: signal-unsafe call inside of a signal (pid=1)",
+        Tool::Tsan,
+        "signal-unsafe-call-inside-of-a-signal",
+    ),
+    (
+        "==1==ERROR: HWAddressSanitizer: tag-mismatch on address 0x1",
+        Tool::Hwasan,
+        "tag-mismatch",
+    ),
+    (
+        "==1==ERROR: UndefinedBehaviorSanitizer: SEGV on unknown address",
+        Tool::Ubsan,
+        "SEGV",
+    ),
+];
+
+/// What UndefinedBehaviorSanitizer says, and the flag of the check.
+const CHECKS: &[(&str, &str)] = &[
+    (
+        "signed integer overflow: 2147483647 + 1 cannot be represented in type 'int'",
+        "signed-integer-overflow",
+    ),
+    ("division by zero", "division-by-zero"),
+    (
+        "shift exponent 33 is too large for 32-bit type 'int'",
+        "shift-exponent",
+    ),
+    ("left shift of negative value -1", "shift-base"),
+    ("index 5 out of bounds for type 'int [4]'", "bounds"),
+    ("load of null pointer of type 'int'", "null"),
+    (
+        "load of misaligned address 0x7f for type 'int', which requires 4 byte alignment",
+        "alignment",
+    ),
+    (
+        "load of value 3, which is not a valid value for type 'bool'",
+        "bool",
+    ),
+    (
+        "load of value 9, which is not a valid value for type 'enum e'",
+        "enum",
+    ),
+    (
+        "execution reached an unreachable program point",
+        "unreachable",
+    ),
+    (
+        "applying non-zero offset 4 to null pointer",
+        "pointer-overflow",
+    ),
+    (
+        "null pointer passed as argument 1, which is declared to never be null",
+        "nonnull-attribute",
+    ),
+    (
+        "variable length array bound evaluates to non-positive value -1",
+        "vla-bound",
+    ),
+    (
+        "1e+20 is outside the range of representable values of type 'int'",
+        "float-cast-overflow",
+    ),
+    ("a message that nobody knows", "other"),
+];
 
 #[test]
 fn a_report_has_its_kind_access_and_three_stacks() {
@@ -56,92 +183,22 @@ fn a_report_has_its_kind_access_and_three_stacks() {
 
 #[test]
 fn kinds_are_the_sanitizers_own_words() {
-    let address = [
-        (
-            "heap-buffer-overflow on address 0x1 at pc 0x2",
-            "heap-buffer-overflow",
-        ),
-        (
-            "attempting double-free on 0x602000000010 in thread T0:",
-            "double-free",
-        ),
-        (
-            "attempting free on address which was not malloc()-ed: 0x7f in thread T0",
-            "bad-free",
-        ),
-        (
-            "alloc-dealloc-mismatch (malloc vs operator delete) on 0x1",
-            "alloc-dealloc-mismatch",
-        ),
-        ("negative-size-param: (size=-1)", "negative-size-param"),
-        (
-            "memcpy-param-overlap: memory ranges [0x1,0x2) and [0x1, 0x2) overlap",
-            "memcpy-param-overlap",
-        ),
-        (
-            "requested allocation size 0x4000 (0x5000 after adjustments",
-            "allocation-size-too-big",
-        ),
-        (
-            "allocator is out of memory trying to allocate 0x10 bytes",
-            "out-of-memory",
-        ),
-        ("SEGV on unknown address 0x000000000000 (pc 0x55)", "SEGV"),
-        ("FPE on unknown address 0x55 (pc 0x55)", "FPE"),
-        (
-            "stack-overflow on address 0x7ffc (pc 0x56)",
-            "stack-overflow",
-        ),
-        ("odr-violation (0x55):", "odr-violation"),
-        (
-            "new-delete-type-mismatch on 0x60 in thread T0:",
-            "new-delete-type-mismatch",
-        ),
-    ];
-    for (said, kind) in address {
+    for (said, kind) in ADDRESS {
         let text = format!("==12==ERROR: AddressSanitizer: {said}\n");
         let report = report(text.as_bytes()).unwrap();
         assert_eq!(
             (report.tool, report.kind.as_str()),
-            (Tool::Asan, kind),
+            (Tool::Asan, *kind),
             "{said}"
         );
     }
-    let others = [
-        (
-            "==1==WARNING: MemorySanitizer: use-of-uninitialized-value",
-            Tool::Msan,
-            "use-of-uninitialized-value",
-        ),
-        (
-            "WARNING: ThreadSanitizer: data race (pid=8716)",
-            Tool::Tsan,
-            "data-race",
-        ),
-        (
-            "WARNING: ThreadSanitizer: lock-order-inversion (potential deadlock) (pid=1)",
-            Tool::Tsan,
-            "lock-order-inversion",
-        ),
-        (
-            "WARNING: ThreadSanitizer: signal-unsafe call inside of a signal (pid=1)",
-            Tool::Tsan,
-            "signal-unsafe-call-inside-of-a-signal",
-        ),
-        (
-            "==1==ERROR: HWAddressSanitizer: tag-mismatch on address 0x1",
-            Tool::Hwasan,
-            "tag-mismatch",
-        ),
-        (
-            "==1==ERROR: UndefinedBehaviorSanitizer: SEGV on unknown address",
-            Tool::Ubsan,
-            "SEGV",
-        ),
-    ];
-    for (line, tool, kind) in others {
+    for (line, tool, kind) in OTHERS {
         let report = report(line.as_bytes()).unwrap();
-        assert_eq!((report.tool, report.kind.as_str()), (tool, kind), "{line}");
+        assert_eq!(
+            (report.tool, report.kind.as_str()),
+            (*tool, *kind),
+            "{line}"
+        );
     }
 }
 
@@ -154,60 +211,13 @@ fn a_kind_that_is_not_known_is_taken_from_the_summary() {
 
 #[test]
 fn checks_of_undefined_behaviour_are_named_as_their_flags() {
-    let known = [
-        (
-            "signed integer overflow: 2147483647 + 1 cannot be represented in type 'int'",
-            "signed-integer-overflow",
-        ),
-        ("division by zero", "division-by-zero"),
-        (
-            "shift exponent 33 is too large for 32-bit type 'int'",
-            "shift-exponent",
-        ),
-        ("left shift of negative value -1", "shift-base"),
-        ("index 5 out of bounds for type 'int [4]'", "bounds"),
-        ("load of null pointer of type 'int'", "null"),
-        (
-            "load of misaligned address 0x7f for type 'int', which requires 4 byte alignment",
-            "alignment",
-        ),
-        (
-            "load of value 3, which is not a valid value for type 'bool'",
-            "bool",
-        ),
-        (
-            "load of value 9, which is not a valid value for type 'enum e'",
-            "enum",
-        ),
-        (
-            "execution reached an unreachable program point",
-            "unreachable",
-        ),
-        (
-            "applying non-zero offset 4 to null pointer",
-            "pointer-overflow",
-        ),
-        (
-            "null pointer passed as argument 1, which is declared to never be null",
-            "nonnull-attribute",
-        ),
-        (
-            "variable length array bound evaluates to non-positive value -1",
-            "vla-bound",
-        ),
-        (
-            "1e+20 is outside the range of representable values of type 'int'",
-            "float-cast-overflow",
-        ),
-        ("a message that nobody knows", "other"),
-    ];
-    for (message, check) in known {
+    for (message, check) in CHECKS {
         let text =
             format!("a.c:8:63: runtime error: {message}\n    #0 0x55dc  (/lab/prog+0x229f)\n");
         let report = report(text.as_bytes()).unwrap();
         assert_eq!(
             (report.tool, report.kind.as_str()),
-            (Tool::Ubsan, check),
+            (Tool::Ubsan, *check),
             "{message}"
         );
         assert_eq!(report.location.as_deref(), Some("a.c:8:63"));
