@@ -115,29 +115,32 @@ impl Worker<'_> {
             Ended::Timeout | Ended::OutOfMemory => {
                 Ok(Some(What::Cut(Box::new(self.triager.unwatched(ended)))))
             }
-            _ if !ended.is_crash(self.shared.crash_exit) => Ok(None),
-            _ => self.name(ended, input).map(Some),
+            _ if !self.triager.suspects(ended) => Ok(None),
+            _ => self.name(ended, input),
         }
     }
 
-    fn name(&mut self, ended: Ended, input: &[u8]) -> Result<What, ExecError> {
-        if let Quick::Crash { major, minor, .. } = self.triager.key(input)?
-            && self.reported.contains(&minor)
-        {
-            return Ok(What::Known { major });
+    fn name(&mut self, ended: Ended, input: &[u8]) -> Result<Option<What>, ExecError> {
+        match self.triager.key(input)? {
+            Quick::Crash { major, minor, .. } if self.reported.contains(&minor) => {
+                return Ok(Some(What::Known { major }));
+            }
+            // Only suspected, and no crash by what it said.
+            Quick::Ended(_) if !ended.is_crash(self.shared.crash_exit) => return Ok(None),
+            _ => {}
         }
-        match self.triager.examine(input)? {
+        Ok(Some(match self.triager.examine(input)? {
             Verdict::Crash(crash) => {
                 self.reported.insert(crash.keys.minor);
-                Ok(What::Crash(crash))
+                What::Crash(crash)
             }
-            Verdict::Flaky { .. } => Ok(What::Flaky(Box::new(Crash {
+            Verdict::Flaky { .. } => What::Flaky(Box::new(Crash {
                 // What a shared process remembers of them may be why it died.
                 preceding: self.executor.preceding().into_iter().map(Base64).collect(),
                 ..self
                     .triager
                     .left_behind(ended, self.executor.copies().as_deref())
-            }))),
-        }
+            })),
+        }))
     }
 }

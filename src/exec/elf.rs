@@ -50,6 +50,12 @@ pub(crate) struct Facts {
     pub(crate) sanitized: bool,
     /// It was compiled with one that needs terabytes of address space.
     pub(crate) shadowed: bool,
+    /// It can end by a Rust panic: it has Rust's standard library, or executes other programs.
+    pub(crate) may_panic: bool,
+    /// It has Rust's standard library.
+    pub(crate) rust: bool,
+    /// It is a program of Go.
+    pub(crate) go: bool,
 }
 
 /// An ELF file of this machine.
@@ -93,6 +99,7 @@ impl Facts {
             match name.split('@').next().unwrap_or(name) {
                 "__libc_start_main" => self.starts_by_libc = true,
                 name if FORKING.contains(&name) => self.may_fork = true,
+                name if name.starts_with("exec") => self.may_panic = true,
                 name if AFL.contains(&name) => self.afl |= symbol.address() != 0,
                 name if SHADOWED.contains(&name) => {
                     (self.sanitized, self.shadowed) = (true, true);
@@ -113,6 +120,14 @@ impl Facts {
             holds(data.unwrap_or_default(), text)
         };
         self.afl = self.afl || says(b"__AFL_SHM_ID\0");
+        // What the panic hook says, and the name of the library where that stands else.
+        let libraries = file.section_by_name(".dynstr");
+        let needs_std = libraries
+            .and_then(|section| section.data().ok())
+            .is_some_and(|names| holds(names, b"libstd-"));
+        self.rust = needs_std || says(b" panicked at ");
+        self.may_panic |= self.rust;
+        self.go = file.section_by_name(".go.buildinfo").is_some();
         self.is_fuzzer = match &self.entry {
             Some(entry) => entry.is_fuzzer(),
             None => says(b"ERROR: libFuzzer: "),

@@ -16,6 +16,9 @@ pub enum Ended {
     OutOfMemory,
 }
 
+/// The exit status of a Rust program of which the main thread panicked.
+pub(crate) const RUST_PANIC: i32 = 101;
+
 /// Signals that are a crash (crash-keys.md, "What a crash is").
 const CRASH_SIGNALS: [i32; 7] = [
     libc::SIGSEGV,
@@ -40,6 +43,12 @@ impl Ended {
     /// Whether the process came to its own end, with whatever status.
     pub fn is_exit(self) -> bool {
         matches!(self, Ended::Exit(_))
+    }
+
+    /// Whether this ending may be a crash, which what the run said decides: a crash, or the exit
+    /// status by which Rust programs end after a panic.
+    pub fn is_suspect(self, crash_exit: Option<i32>) -> bool {
+        self.is_crash(crash_exit) || self == Ended::Exit(RUST_PANIC)
     }
 
     /// Reads a status as `wait(2)` gives it.

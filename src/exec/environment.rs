@@ -5,7 +5,7 @@
 
 use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Variables that would tell a target about ddfuzz; or, of another fuzzer that has started us,
 /// about memory that is not ours.
@@ -13,11 +13,13 @@ const OWN_PREFIXES: [&[u8]; 2] = [b"DDFUZZ_", b"__AFL_"];
 const LOCALE: [&str; 3] = ["LC_ALL", "LC_CTYPE", "LANG"];
 
 /// crash-keys.md, "What a crash is". A runtime passes over the options that it does not know.
-const SANITIZER_OPTIONS: &[u8] = b"abort_on_error=1:halt_on_error=1:symbolize=0:\
-print_stacktrace=1:detect_leaks=0:verify_asan_link_order=0";
-const SANITIZERS: [&str; 5] = [
+const SANITIZER_OPTIONS: &str = "abort_on_error=1:halt_on_error=1:symbolize=0:\
+print_stacktrace=1:verify_asan_link_order=0";
+const UNHANDLED: &[u8] = b":handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_sigill=0";
+const SANITIZERS: [&str; 6] = [
     "ASAN_OPTIONS",
     "HWASAN_OPTIONS",
+    "LSAN_OPTIONS",
     "MSAN_OPTIONS",
     "TSAN_OPTIONS",
     "UBSAN_OPTIONS",
@@ -57,13 +59,41 @@ fn set(all: &mut Variables, name: &OsStr, value: &OsStr) {
     all.push((name.to_owned(), value.to_owned()));
 }
 
+/// What a program with a sanitizer is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sanitizing {
+    /// Where reports go, less the process id; to stderr where `None`.
+    pub(crate) log_path: Option<PathBuf>,
+    /// Whether leaks are looked for when it exits.
+    pub(crate) leaks: bool,
+    /// Whether it handles the signals that processors raise. Where it does not, they are what the
+    /// program dies of: at once, and not by an exit when the handler itself fails, as it often
+    /// does behind wild calls.
+    pub(crate) signals: bool,
+}
+
+impl Sanitizing {
+    fn options(&self) -> Vec<u8> {
+        let leaks = u8::from(self.leaks);
+        let mut options = format!("{SANITIZER_OPTIONS}:detect_leaks={leaks}").into_bytes();
+        if !self.signals {
+            options.extend(UNHANDLED);
+        }
+        if let Some(path) = &self.log_path {
+            options.extend(b":log_path=");
+            options.extend(path.as_os_str().as_bytes());
+        }
+        options
+    }
+}
+
 /// The variables of a target's processes, as `NAME=VALUE`: the inherited ones unless `only` those
 /// named are wanted. `scratch`: where temporary files go.
 pub(crate) fn compose(
     extra: &[(OsString, OsString)],
     only: bool,
     scratch: &Path,
-    sanitizers: bool,
+    sanitizing: Option<&Sanitizing>,
 ) -> Vec<CString> {
     let mut all = if only { Variables::new() } else { own() };
     // A crashing program leaves its temporary files behind: an editor, one for each of a million
@@ -72,8 +102,8 @@ pub(crate) fn compose(
     for (name, value) in std::iter::once(&temporary).chain(extra) {
         set(&mut all, name, value);
     }
-    if sanitizers {
-        add_sanitizer_options(&mut all);
+    if let Some(sanitizing) = sanitizing {
+        add_sanitizer_options(&mut all, &sanitizing.options());
     }
     all.into_iter()
         .filter_map(|(name, value)| assignment(&name, value))
@@ -91,7 +121,7 @@ pub(crate) fn path(extra: &[(OsString, OsString)], only: bool) -> Option<OsStrin
 }
 
 /// Behind the user's own, so that of an option given twice ours holds.
-fn add_sanitizer_options(all: &mut Variables) {
+fn add_sanitizer_options(all: &mut Variables, options: &[u8]) {
     for name in SANITIZERS {
         let at = all.iter().position(|(known, _)| known == name);
         let own = at.map(|at| all.remove(at).1).unwrap_or_default();
@@ -99,7 +129,7 @@ fn add_sanitizer_options(all: &mut Variables) {
         if !value.is_empty() {
             value.push(b':');
         }
-        value.extend(SANITIZER_OPTIONS);
+        value.extend(options);
         all.push((name.into(), OsString::from_vec(value)));
     }
 }
@@ -118,14 +148,22 @@ mod tests {
     #[test]
     fn sanitizer_options_stand_behind_the_users_own() {
         let extra = [("ASAN_OPTIONS".into(), "abort_on_error=0".into())];
-        let find = |sanitizers| {
-            compose(&extra, false, Path::new("/scratch"), sanitizers)
+        let find = |sanitizing: Option<Sanitizing>| {
+            compose(&extra, false, Path::new("/scratch"), sanitizing.as_ref())
                 .into_iter()
                 .map(|word| word.into_string().unwrap())
                 .find(|word| word.starts_with("ASAN_OPTIONS="))
                 .unwrap()
         };
-        assert_eq!(find(false), "ASAN_OPTIONS=abort_on_error=0");
-        assert!(find(true).starts_with("ASAN_OPTIONS=abort_on_error=0:abort_on_error=1:"));
+        assert_eq!(find(None), "ASAN_OPTIONS=abort_on_error=0");
+        let plain = find(Some(Sanitizing::default()));
+        assert!(plain.starts_with("ASAN_OPTIONS=abort_on_error=0:abort_on_error=1:"));
+        assert!(plain.contains(":detect_leaks=0:handle_segv=0:"));
+        let told = find(Some(Sanitizing {
+            log_path: Some("/reports/report".into()),
+            leaks: true,
+            signals: true,
+        }));
+        assert!(told.ends_with(":detect_leaks=1:log_path=/reports/report"));
     }
 }

@@ -18,6 +18,7 @@ use nix::sys::stat::Mode;
 use super::cgroup::Cgroup;
 use super::copies::Copies;
 use super::entry::Entry;
+use super::environment::Sanitizing;
 use super::identity::Identity;
 use super::keeper::Keeper;
 use super::page::{Page, Shape};
@@ -64,8 +65,8 @@ pub(crate) struct Launch {
     /// Where each run leaves a copy of itself when it dies: preloads what copies.
     pub(crate) copied: Option<File>,
     pub(crate) program: PathBuf,
-    /// It has a sanitizer, or may start something that has one.
-    pub(crate) sanitized: bool,
+    /// What its sanitizer is told, if it has one or may start something that has one.
+    pub(crate) sanitizing: Option<Sanitizing>,
     /// The same of sanitizers that need terabytes of address space.
     pub(crate) shadowed: bool,
     /// Where the target's temporary files go.
@@ -161,7 +162,8 @@ impl Launch {
         for (ours, theirs) in &handed {
             actions.add_dup2(ours.as_raw_fd(), *theirs)?;
         }
-        let env = environment::compose(&self.env, self.env_only, &self.scratch, self.sanitized);
+        let told = self.sanitizing.as_ref();
+        let env = environment::compose(&self.env, self.env_only, &self.scratch, told);
         let attributes = PosixSpawnAttr::init()?;
         let argv = self.launcher_argv().ok_or(Errno::EINVAL)?;
         let path = self.private.launcher();

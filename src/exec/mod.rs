@@ -5,6 +5,7 @@
 //! without processes.
 
 mod afl;
+mod again;
 mod args;
 mod attempts;
 mod besides;
@@ -42,8 +43,10 @@ mod private_dir;
 mod proc_tree;
 mod protocol;
 mod recent;
+mod reports;
 mod resolve;
 mod run;
+mod said;
 mod scratch;
 mod script;
 mod served;
@@ -54,6 +57,7 @@ mod stderr;
 mod target;
 mod target_record;
 mod time_limit;
+mod trace_server;
 mod traced;
 pub(crate) mod tracing;
 mod tree;
@@ -72,6 +76,7 @@ pub use offered::start_test;
 pub(crate) use proc_tree::{lives, tree_cpu};
 pub use resolve::find_program;
 pub use run::Run;
+pub use said::{Again, Said};
 pub(crate) use starved::Starved;
 pub use target::{Program, Target};
 pub use target_record::TargetRecord;

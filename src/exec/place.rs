@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use super::args::Args;
 use super::cgroup::Cgroup;
+use super::environment::Sanitizing;
 use super::input::Input;
 use super::launch::{Inject, Launch, Role};
 use super::private_dir::PrivateDir;
+use super::reports::Reports;
 use super::scratch::Scratch;
 use super::{ExecError, Target, Way, elf, environment, identity, resolve, script};
 
@@ -96,17 +98,42 @@ impl Place {
         }
     }
 
-    /// The variables that are set: those of `target`, behind what makes a panic of a harness cheap
+    /// The variables that are set: those of `target`, behind what makes a panic cheap
     /// (with a backtrace that nobody reads it takes longer than a thousand runs).
     fn env(&self, target: &Target) -> Vec<(OsString, OsString)> {
         let facts = self.facts.as_ref();
         let is_harness =
             facts.is_some_and(|facts| facts.sanitized || facts.is_fuzzer || facts.entry.is_some());
-        let quiet = is_harness.then(|| ("RUST_BACKTRACE".into(), "0".into()));
+        let is_rust = facts.is_some_and(|facts| facts.rust);
+        let quiet = (is_harness || is_rust).then(|| ("RUST_BACKTRACE".into(), "0".into()));
+        // Else a panic of Go is an exit with status 2, like so many others.
+        let is_go = facts.is_some_and(|facts| facts.go);
+        let aborting = is_go.then(|| ("GOTRACEBACK".into(), "crash".into()));
         quiet
             .into_iter()
+            .chain(aborting)
             .chain(target.env.iter().cloned())
             .collect()
+    }
+
+    /// A directory for the reports of its sanitizer; `None` where it has none.
+    pub(crate) fn reports(&self) -> Result<Option<Reports>, ExecError> {
+        if !self.sanitized {
+            return Ok(None);
+        }
+        let made = Reports::create(&self.private.fresh("reports"), self.identity);
+        made.map(Some).map_err(|source| ExecError::System {
+            what: format!(
+                "making a directory for reports of {}",
+                self.program.display()
+            ),
+            source,
+        })
+    }
+
+    /// Whether the program can end by a Rust panic, as far as its file tells.
+    pub(crate) fn may_panic(&self) -> bool {
+        self.facts.as_ref().is_none_or(|facts| facts.may_panic)
     }
 
     /// The recipe for launching it in this role.
@@ -119,7 +146,7 @@ impl Place {
             observed: None,
             copied: None,
             program: self.program.clone(),
-            sanitized: self.sanitized,
+            sanitizing: self.sanitized.then(Sanitizing::default),
             shadowed: self.shadowed,
             argv: self.argv.clone(),
             env: self.env(target),

@@ -1,4 +1,4 @@
-//! The end of what a target writes to stderr, however much that is.
+//! The beginning and the end of what a target writes to stderr, however much that is.
 //!
 //! A pipe and not a file: a file would meet the limit on file sizes, and a target that floods its
 //! stderr would die of the watching.
@@ -11,8 +11,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-/// How much of the end is kept, in bytes.
-const KEPT: usize = 4096;
+/// How much of the end is told, in bytes.
+const TOLD: usize = 4096;
+/// How much of the end is kept, in bytes: a backtrace stands behind what a panic says.
+const KEPT: usize = 1 << 16;
+/// How much of the beginning is kept, in bytes.
+const BEGINNING: usize = 4096;
+/// Stands where something is missing between the two.
+const GAP: &[u8] = b"\n[...]\n";
 
 /// A pipe that is always drained.
 pub(crate) struct Stderr {
@@ -24,7 +30,11 @@ pub(crate) struct Stderr {
 
 struct Drain {
     reader: File,
+    beginning: Vec<u8>,
+    /// What came behind the beginning.
     tail: Vec<u8>,
+    /// Some of that is lost.
+    lost: bool,
 }
 
 impl Stderr {
@@ -35,7 +45,9 @@ impl Stderr {
         let waiting: OwnedFd = reader.try_clone()?;
         let drain = Drain {
             reader: reader.into(),
+            beginning: Vec::new(),
             tail: Vec::new(),
+            lost: false,
         };
         let drain = Arc::new(Mutex::new(drain));
         let drained = Arc::clone(&drain);
@@ -57,14 +69,23 @@ impl Stderr {
     pub(crate) fn clear(&self) {
         let mut drain = lock(&self.drain);
         drain.take();
+        drain.beginning.clear();
         drain.tail.clear();
+        drain.lost = false;
     }
 
     /// The last 4 KiB written; complete once no process of the run is left.
     pub(crate) fn tail(&self) -> Vec<u8> {
+        let mut all = self.all();
+        all.split_off(all.len().saturating_sub(TOLD))
+    }
+
+    /// The first 4 KiB and the last 64 KiB written, as [`tail`](Stderr::tail).
+    pub(crate) fn all(&self) -> Vec<u8> {
         let mut drain = lock(&self.drain);
         drain.take();
-        drain.tail.clone()
+        let gap = if drain.lost { GAP } else { b"" };
+        [&drain.beginning, gap, &drain.tail].concat()
     }
 }
 
@@ -76,10 +97,13 @@ impl Drain {
             match self.reader.read(&mut block) {
                 Ok(0) => return false,
                 Ok(length) => {
-                    self.tail
-                        .extend_from_slice(&block[length.saturating_sub(KEPT)..length]);
+                    let room = BEGINNING.saturating_sub(self.beginning.len());
+                    let (first, rest) = block[..length].split_at(room.min(length));
+                    self.beginning.extend_from_slice(first);
+                    self.tail.extend_from_slice(rest);
                     let surplus = self.tail.len().saturating_sub(KEPT);
                     self.tail.drain(..surplus);
+                    self.lost |= surplus > 0;
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return error.kind() == ErrorKind::WouldBlock,

@@ -2,52 +2,30 @@
 //! been seized.
 
 use std::fs::File;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use nix::errno::Errno;
 use nix::unistd::Pid;
 
+use super::again::Twins;
 use super::copies::Copies;
-use super::input::Input;
 use super::launch::{Inject, Launch, Role};
-use super::page::Shape;
 use super::place::Place;
-use super::protocol::flag;
-use super::scratch::{Cleaned, Scratch};
-use super::server::{Broken, Server};
+use super::reports::Reports;
+use super::scratch::Cleaned;
 use super::serving::{self, Serving};
 use super::stderr::Stderr;
-use super::{Ended, ExecError, Limits, Run, Target, TimeLimit, Way, harness, inject};
+use super::trace_server::{GRACE, Inner, gone};
+use super::{Again, Ended, ExecError, Limits, Run, Said, Target, TimeLimit, Way, harness, inject};
 
 /// How many servers in turn are asked for a child.
 const TRIES: u32 = 2;
-/// How long the last word on a run may take after its tracer is done with it.
-const GRACE: Duration = Duration::from_secs(10);
 
 /// A target that can be run under a tracer, again and again, one run at a time.
 #[derive(Clone)]
 pub struct Traceable {
     inner: Arc<Mutex<Inner>>,
-}
-
-struct Inner {
-    // First, so that the server is gone before its directory and group are removed.
-    server: Option<Server>,
-    /// What that one does.
-    serving: Serving,
-    launch: Launch,
-    /// Where runs can be forked: spares them their `execve`, and all that the program does before
-    /// its `main`. Addresses are the server's, and so fixed.
-    forking: Option<Launch>,
-    /// Where runs can be copied when they die, and where to.
-    copying: Option<(Launch, Arc<Copies>)>,
-    input: Input,
-    scratch: Scratch,
-    stderr: Stderr,
-    way: Way,
-    limits: Limits,
-    crash_exit: Option<i32>,
 }
 
 impl Traceable {
@@ -79,6 +57,7 @@ impl Traceable {
         let traceable = Traceable::at(place, target, way, None)?;
         let mut inner = traceable.lock();
         (inner.forking, inner.copying) = (forking, copying);
+        inner.tell_sanitizers(None);
         drop(inner);
         Ok(traceable)
     }
@@ -104,11 +83,19 @@ impl Traceable {
             what: "making a pipe".to_owned(),
             source,
         })?;
-        let inner = Inner {
+        let reports = match observed {
+            None => place.reports()?,
+            Some(_) => None,
+        };
+        let mut inner = Inner {
             server: None,
             serving: Serving::Executing,
             forking: None,
             copying: None,
+            twins: Twins::new(target, way),
+            program: place.program.clone(),
+            may_panic: place.may_panic(),
+            reports,
             launch: Launch {
                 observed,
                 ..place.launch(target, Role::Trace, inject)
@@ -120,6 +107,7 @@ impl Traceable {
             limits: target.limits,
             crash_exit: target.crash_exit,
         };
+        inner.tell_sanitizers(None);
         Ok(Traceable {
             inner: Arc::new(Mutex::new(inner)),
         })
@@ -148,6 +136,29 @@ impl Traceable {
     /// The exit status that counts as a crash.
     pub fn crash_exit(&self) -> Option<i32> {
         self.lock().crash_exit
+    }
+
+    /// The program that runs: a script's is its interpreter, where that is plain.
+    pub fn program(&self) -> PathBuf {
+        self.lock().program.clone()
+    }
+
+    /// Whether the program can end by a Rust panic, as far as its file tells.
+    pub fn may_panic(&self) -> bool {
+        self.lock().may_panic
+    }
+
+    /// What runs the same inputs once more.
+    pub(super) fn twin(&self, why: Again) -> Result<Traceable, ExecError> {
+        let mut inner = self.lock();
+        let twin = inner.twins.get(why)?;
+        twin.lock().limits = inner.limits;
+        Ok(twin)
+    }
+
+    /// Tells the target's sanitizer what runs are made for.
+    pub(super) fn tell_sanitizers(&self, why: Again) {
+        self.lock().tell_sanitizers(Some(why));
     }
 
     /// Forks a child for `input` that waits to be seized. `random_addresses`: with
@@ -215,73 +226,6 @@ impl Traceable {
             }
         }
     }
-}
-
-impl Inner {
-    fn put_in_place(&mut self, input: &[u8], serving: Serving) -> Result<(), ExecError> {
-        let system = |source| ExecError::System {
-            what: "writing an input".to_owned(),
-            source,
-        };
-        self.input.write(input).map_err(system)?;
-        self.stderr.clear();
-        if self.serving != serving {
-            self.server = None;
-        }
-        if self.server.is_none() {
-            self.start_server(serving)?;
-        }
-        Ok(())
-    }
-
-    fn start_server(&mut self, serving: Serving) -> Result<(), ExecError> {
-        let launch = match (serving, &self.forking, &self.copying) {
-            (Serving::Forking, Some(forking), _) => forking,
-            (Serving::Copying, _, Some((copying, _))) => copying,
-            _ => &self.launch,
-        };
-        let page = launch.page(Shape::Single)?;
-        let stderr = Some(self.stderr.writer());
-        match Server::start(launch, self.input.stdin(), stderr, page) {
-            Ok(server) => {
-                self.server = Some(server);
-                self.serving = serving;
-                Ok(())
-            }
-            Err(ExecError::WayUnfit { .. }) if serving == Serving::Forking => {
-                self.forking = None; // as if there were none
-                self.start_server(Serving::Executing)
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    fn ask(&mut self, length: usize, random_addresses: bool) -> Result<Pid, Broken> {
-        let server = self.server.as_mut().ok_or_else(gone)?;
-        let flags = match (self.serving == Serving::Forking, random_addresses) {
-            (true, _) => flag::TRACED,
-            (false, true) => flag::RANDOM_ADDRESSES,
-            (false, false) => 0,
-        };
-        server.ask(length, flags)?;
-        let reply = server.reply(GRACE)?;
-        if !reply.ready() {
-            return Err(Broken::Exec(Errno::from_raw(reply.exec_errno)));
-        }
-        Ok(Pid::from_raw(reply.status))
-    }
-
-    fn broken(&mut self, why: &Broken) -> ExecError {
-        self.server = None;
-        ExecError::Server {
-            path: self.launch.program.clone(),
-            why: why.to_string(),
-        }
-    }
-}
-
-fn gone() -> Broken {
-    Broken::Died
 }
 
 /// A child that waits to be seized, and then is traced to its end. Dropping it ends it.
@@ -382,6 +326,16 @@ impl Traced {
     pub fn stderr_tail(&mut self) -> Vec<u8> {
         self.of.lock().stderr.tail()
     }
+
+    /// What the run said while it died.
+    pub fn said(&mut self) -> Said {
+        let inner = self.of.lock();
+        let report = inner.reports.as_ref().map(Reports::read);
+        Said {
+            stderr: inner.stderr.all(),
+            report: report.unwrap_or_default(),
+        }
+    }
 }
 
 impl Drop for Traced {
@@ -390,6 +344,9 @@ impl Drop for Traced {
         let mut inner = self.of.lock();
         if !known {
             inner.server = None; // ends the child with everything else
+        }
+        if let Some(reports) = &mut inner.reports {
+            reports.clear();
         }
         match inner.scratch.clean() {
             Ok(Cleaned::Same) => {}

@@ -10,9 +10,6 @@ use crate::delta::{Hints, Outcome};
 use crate::exec::{Ended, ExecError, Executor, Freshness, TimeLimit};
 use crate::triage::{Class, Crash, Key, Quick};
 
-/// Exit status of a Rust program that panicked: whether it did is for the keyer to say.
-const RUST_PANIC_STATUS: i32 = 101;
-
 /// Runs under watch that a crash is given to come again.
 const NAMING: u32 = 10;
 
@@ -128,7 +125,7 @@ impl CrashOracle {
     fn judge(&mut self, ended: Ended, input: &[u8], kind: Kind) -> Result<Answer, OracleError> {
         let crash = ended.is_crash(self.crash_exit);
         let as_held = ended == self.held.ended;
-        if crash || as_held || ended == Ended::Exit(RUST_PANIC_STATUS) {
+        if crash || as_held || self.keyer.suspects(ended, self.crash_exit) {
             match self.key(input, crash)? {
                 Quick::Crash {
                     class,

@@ -1,6 +1,6 @@
 //! Naming a crashing input by its keys.
 
-use crate::exec::ExecError;
+use crate::exec::{Ended, ExecError};
 use crate::triage::{Crash, Quick, Triager, Verdict};
 
 /// Runs an input once more, watched closely, and names its crash.
@@ -10,6 +10,12 @@ pub trait Keyer: Send {
     /// # Errors
     /// When the target cannot be run under watch.
     fn key(&mut self, input: &[u8]) -> Result<Quick, ExecError>;
+
+    /// Whether a run that ended so may be a crash; `crash_exit` is the exit status that counts as
+    /// one. What it said decides, by [`key`](Keyer::key).
+    fn suspects(&self, ended: Ended, crash_exit: Option<i32>) -> bool {
+        ended.is_suspect(crash_exit)
+    }
 
     /// The whole record; `None` where no try crashed.
     ///
@@ -21,6 +27,10 @@ pub trait Keyer: Send {
 impl Keyer for Triager {
     fn key(&mut self, input: &[u8]) -> Result<Quick, ExecError> {
         Triager::key(self, input)
+    }
+
+    fn suspects(&self, ended: Ended, _crash_exit: Option<i32>) -> bool {
+        Triager::suspects(self, ended)
     }
 
     fn examine(&mut self, input: &[u8]) -> Result<Option<Box<Crash>>, ExecError> {

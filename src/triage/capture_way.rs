@@ -7,6 +7,10 @@ pub(crate) enum CaptureWay {
     Ptrace,
     /// Unwound from what the dying process has copied.
     Copy,
+    /// By the first stack of a sanitizer's report.
+    Report,
+    /// Only what it said names it.
+    Text,
     /// Only how it ended is known.
     Status,
 }
@@ -17,6 +21,8 @@ impl CaptureWay {
         match self {
             CaptureWay::Ptrace => "ptrace",
             CaptureWay::Copy => "copy",
+            CaptureWay::Report => "report",
+            CaptureWay::Text => "text",
             CaptureWay::Status => "status",
         }
     }

@@ -4,6 +4,7 @@ use super::Class;
 use super::fault::AddressClass;
 use super::normalise::found_smashed;
 use super::snapshot::{Control, End, Event, Snapshot};
+use super::told::{Told, Words};
 use crate::exec::Ended;
 
 /// The class of a crash of which the stack was read.
@@ -20,6 +21,36 @@ pub fn classify(snapshot: &Snapshot) -> Class {
         Control::Sound => return signal_class(signal),
     };
     Class(name.to_owned())
+}
+
+/// The class of a run that ended so and said this; `snapshot` is what was read off it. `None`
+/// where it is no crash at all.
+pub fn classify_told(snapshot: Option<&Snapshot>, ended: Ended, told: &Told) -> Option<Class> {
+    let plain = || match snapshot {
+        Some(snapshot) => Some(classify(snapshot)),
+        None => classify_ending(ended),
+    };
+    // What notices a smashed stack aborts as well.
+    let smashed = || plain().is_some_and(|class| class.0 == "smash");
+    let class = match &told.words {
+        Some(Words::Report(report)) => match report.signal_class() {
+            // What was read at the signal itself knows better than the sanitizer.
+            Some(_) if snapshot.is_some_and(faulted) => return plain(),
+            Some(class) => class.to_owned(),
+            None => format!("{}:{}", report.tool.name(), report.kind),
+        },
+        Some(Words::RustPanic(_)) if !smashed() => "rustpanic".to_owned(),
+        Some(Words::GoPanic(_)) if !smashed() => "gopanic".to_owned(),
+        _ => return plain(),
+    };
+    Some(Class(class))
+}
+
+/// Whether it was read at another signal than the one by which programs abort themselves.
+fn faulted(snapshot: &Snapshot) -> bool {
+    snapshot
+        .signal()
+        .is_some_and(|signal| signal != libc::SIGABRT)
 }
 
 /// The class of a crash of which only the end is known; `None` where it is no crash at all.

@@ -37,9 +37,9 @@ pub struct Keys {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
-    /// The stack was read.
+    /// The stack was read, or the program said where it dies.
     High,
-    /// Only the signal or the exit status is known.
+    /// Only the signal or the exit status is known, or the runtime cannot be told from the program.
     Low,
 }
 
@@ -102,8 +102,9 @@ pub struct Crash {
     pub severity_reason: String,
     /// The way of execution in which it was captured.
     pub way: Way,
-    /// How it was captured: `ptrace`; where tracing is refused, `copy`, or `status` where nothing
-    /// was copied either.
+    /// How it was captured: `ptrace`; where tracing is refused, `copy`; `report` where the frames
+    /// are those of a sanitizer's report; `text` where only what it said names it; `status` where
+    /// nothing does.
     pub capture: String,
     /// Tries that crashed so.
     pub hits: u32,

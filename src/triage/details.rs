@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::address::Address;
 use super::fault::Fault;
+use super::said::Report;
 use super::snapshot::End;
 
 /// When a crash was captured and how long that took.
@@ -17,6 +18,18 @@ pub struct Times {
     pub run_us: u64,
     /// The reading of registers and stack in it, in microseconds.
     pub capture_us: u64,
+}
+
+/// A panic of Rust or Go, as its message tells it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PanicRecord {
+    /// Where it began: `FILE:LINE:COLUMN` of Rust, `FILE:LINE` of Go.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub location: Option<String>,
+    /// What it was about.
+    pub message: String,
+    /// What names it in keys.
+    pub place: String,
 }
 
 /// What a record says of the dying process beside its frames (crash-keys.md, "Record").
@@ -40,6 +53,15 @@ pub struct Details {
     pub via: Option<String>,
     /// What the C library said that it aborts for.
     pub abort_message: Option<String>,
+    /// The type of the C++ exception that nobody caught.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exception: Option<String>,
+    /// The report of a sanitizer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub report: Option<Report>,
+    /// The panic of Rust or Go.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub panic: Option<PanicRecord>,
     /// The last 4 KiB written to stderr; what is no UTF-8 is replaced.
     pub stderr: String,
     /// When it was captured and how long that took.

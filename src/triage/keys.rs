@@ -69,6 +69,36 @@ pub fn keys(
     }
 }
 
+/// The keys of a panic that `place` names; where the stack was read, the minor key takes in how it
+/// led there.
+pub fn panic_keys(
+    class: &Class,
+    place: &str,
+    stack: Option<(&Snapshot, &Normalised)>,
+    depth: usize,
+) -> Keys {
+    let mut major = Fields::new("ddfuzz-major-1", class);
+    let mut minor = Fields::new("ddfuzz-minor-1", class);
+    major.push(place.as_bytes());
+    let via = stack.and_then(|(_, normalised)| normalised.via.as_deref());
+    minor.push(via.unwrap_or_default().as_bytes());
+    minor.push(place.as_bytes());
+    if let Some((snapshot, normalised)) = stack {
+        let frames = normalised.own.iter().map(|index| &snapshot.frames[*index]);
+        // `main` of a stripped Rust program belongs to no function that is known.
+        let known = frames.filter(|frame| frame.function_start.is_some());
+        for frame in known.take(depth.clamp(1, 5)) {
+            minor.push_id(&frame_id(frame));
+        }
+    }
+    Keys {
+        major: major.key(),
+        minor: minor.key(),
+        stable: None,
+        version: VERSION,
+    }
+}
+
 /// The keys of a crash of which only the class is known.
 pub fn frameless_keys(class: &Class) -> Keys {
     let mut minor = Fields::new("ddfuzz-minor-1", class);

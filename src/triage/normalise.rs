@@ -36,7 +36,7 @@ pub fn normalise(snapshot: &Snapshot) -> Normalised {
     }
     if snapshot.control == Control::Smashed || found_smashed(snapshot) {
         own.truncate(1);
-    } else if snapshot.end == End::Clean {
+    } else if snapshot.end == End::Clean || ends_at_main(frames) {
         cut_entry(&mut own, frames);
     }
     let same = |a: &usize, b: &usize| {
@@ -49,6 +49,12 @@ pub fn normalise(snapshot: &Snapshot) -> Normalised {
         via,
         runtime_only,
     }
+}
+
+/// Whether the walk came as far as `main`: a Rust program that aborts on panics has no unwind
+/// tables for it, so that it goes on from there only by luck.
+fn ends_at_main(frames: &[RawFrame]) -> bool {
+    frames.last().is_some_and(|last| last.entry.is_some())
 }
 
 /// Whether the runtime itself says that the stack is smashed.

@@ -6,7 +6,8 @@ use super::capture_way::CaptureWay;
 use super::quick::Named;
 use super::severity::severity;
 use super::snapshot::{Event, Snapshot};
-use super::{Confidence, Crash, Details, Frame, Place, Symbolizer, Times, stable_key};
+use super::told::{Told, Words};
+use super::{Crash, Details, Frame, PanicRecord, Place, Symbolizer, Times, stable_key};
 use crate::exec::{Ended, Limits, Way};
 
 /// Version of the record's schema.
@@ -28,8 +29,8 @@ pub(crate) struct Run<'a> {
     pub at: SystemTime,
     /// How long this one took.
     pub took: Duration,
-    /// The last that was written to stderr.
-    pub stderr: &'a [u8],
+    /// What it said.
+    pub told: &'a Told,
 }
 
 /// The record of a crash.
@@ -44,6 +45,7 @@ pub(crate) fn record(
         mut keys,
         normalised,
         confidence,
+        place,
     } = named;
     let frames = snapshot
         .map(|snapshot| frames(snapshot, symbolizer))
@@ -54,19 +56,17 @@ pub(crate) fn record(
         .map_while(|index| frames.get(*index)?.name.as_deref());
     keys.stable = stable_key(&class, &own.collect::<Vec<&str>>());
     let via = normalised.via.as_deref();
-    let details = details(snapshot, via, run);
+    let mut details = details(snapshot, via, run);
+    details.panic = place.map(|place| panic_record(place, run.told));
     let said = details.abort_message.as_deref();
-    let (severity, severity_reason) = severity(&class, &details.fault, via, said);
+    let report = details.report.as_ref();
+    let (severity, severity_reason) = severity(&class, &details.fault, via, said, report);
     Crash {
         v: SCHEMA,
         keys,
         class,
         ended: run.ended,
-        confidence: if snapshot.is_some() {
-            confidence
-        } else {
-            Confidence::Low
-        },
+        confidence,
         severity,
         severity_reason,
         way: run.way,
@@ -107,11 +107,35 @@ fn frames(snapshot: &Snapshot, symbolizer: &mut Symbolizer) -> Vec<Frame> {
     snapshot.frames.iter().map(frame).collect()
 }
 
+/// How much of stderr a record keeps, in bytes.
+const STDERR: usize = 4096;
+
+fn last(stderr: &[u8]) -> &[u8] {
+    &stderr[stderr.len().saturating_sub(STDERR)..]
+}
+
+fn panic_record(place: String, told: &Told) -> PanicRecord {
+    let (location, message) = match &told.words {
+        Some(Words::RustPanic(panic)) => (Some(panic.location.clone()), panic.message.clone()),
+        Some(Words::GoPanic(panic)) => (panic.line.clone(), panic.message.clone()),
+        _ => (None, String::new()),
+    };
+    PanicRecord {
+        location,
+        message,
+        place,
+    }
+}
+
 fn details(snapshot: Option<&Snapshot>, via: Option<&str>, run: &Run<'_>) -> Details {
     let micros = |time: Duration| time.as_micros().try_into().unwrap_or(u64::MAX);
     let since_1970 = run.at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let abort = run.told.abort.as_ref();
     let mut details = Details {
-        stderr: String::from_utf8_lossy(run.stderr).into_owned(),
+        stderr: String::from_utf8_lossy(last(&run.told.stderr)).into_owned(),
+        abort_message: abort.map(|abort| abort.message.clone()),
+        exception: abort.and_then(|abort| abort.exception.clone()),
+        report: run.told.report().cloned(),
         via: via.map(str::to_owned),
         times: Times {
             at_unix_ms: since_1970.as_millis().try_into().unwrap_or(u64::MAX),
@@ -135,7 +159,9 @@ fn details(snapshot: Option<&Snapshot>, via: Option<&str>, run: &Run<'_>) -> Det
         .map(|byte| format!("{byte:02x}"))
         .collect();
     details.end = snapshot.end;
-    details.abort_message.clone_from(&snapshot.abort_message);
+    if let Some(message) = &snapshot.abort_message {
+        details.abort_message = Some(message.clone()); // read off the C library itself
+    }
     details.times.capture_us = micros(snapshot.took);
     details
 }

@@ -1,21 +1,8 @@
 //! An estimate of how bad a crash is (crash-keys.md, "Record").
 
 use super::fault::{Access, AddressClass, Fault};
+use super::said::{HEAP, Report, ReportAccess, Tool};
 use super::{Class, Severity};
-
-/// Beginnings of what glibc says when it finds the heap damaged.
-const HEAP_MESSAGES: [&str; 10] = [
-    "double free",
-    "free():",
-    "malloc():",
-    "malloc_consolidate():",
-    "realloc():",
-    "munmap_chunk():",
-    "mremap_chunk():",
-    "corrupted ",
-    "munmap_chunk",
-    "break adjusted to free malloc space",
-];
 
 /// Functions of the heap: an abort on the way through one of them is the heap's.
 const HEAP_FUNCTIONS: [&str; 12] = [
@@ -34,14 +21,16 @@ const HEAP_FUNCTIONS: [&str; 12] = [
 ];
 
 /// The estimate and the reason for it. `via` is the runtime function on top, `said` what the C
-/// library said.
+/// library said, `report` a sanitizer's report.
 pub fn severity(
     class: &Class,
     fault: &Fault,
     via: Option<&str>,
     said: Option<&str>,
+    report: Option<&Report>,
 ) -> (Severity, String) {
     let (severity, reason) = match class.0.as_str() {
+        name if let Some(report) = report.filter(|_| name.contains(':')) => of_report(report),
         "wildcall" => (Severity::High, "control went to something that is no code"),
         "smash" => (Severity::High, "the stack was overwritten"),
         "segv" | "bus" => of_access(fault),
@@ -51,6 +40,7 @@ pub fn severity(
         "fpe" => (Severity::Low, "an arithmetic exception"),
         "ill" => (Severity::Low, "an illegal instruction"),
         "trap" => (Severity::Low, "a trap"),
+        "rustpanic" | "gopanic" => (Severity::Low, "the program panics"),
         "sys" => (Severity::Low, "a forbidden system call"),
         class if class.starts_with("exit:") => (Severity::Low, "an exit that counts as a crash"),
         _ => (Severity::Low, "nothing known makes it worse"),
@@ -69,7 +59,35 @@ fn of_access(fault: &Fault) -> (Severity, &'static str) {
     }
 }
 
+/// Of a report that is not about a deadly signal.
+fn of_report(report: &Report) -> (Severity, &'static str) {
+    let kind = report.kind.as_str();
+    match report.tool {
+        Tool::Asan | Tool::Hwasan => match report.access {
+            _ if kind.contains("use-after") => (Severity::High, "memory is used that is freed"),
+            _ if kind == "double-free" => (Severity::High, "memory is freed twice"),
+            Some(ReportAccess::Write) => (Severity::High, "a write out of bounds"),
+            Some(ReportAccess::Read) => (Severity::Medium, "a read out of bounds"),
+            None if kind.contains("alloc") && kind != "alloc-dealloc-mismatch"
+                || kind == "out-of-memory"
+                || kind.ends_with("-overflow") =>
+            {
+                (Severity::Low, "an allocation that cannot be made")
+            }
+            None => (Severity::Medium, "the heap or memory is used wrongly"),
+        },
+        Tool::Msan => (Severity::Medium, "what was never written decides"),
+        Tool::Tsan => (Severity::Medium, "threads get in each other's way"),
+        Tool::Ubsan if matches!(kind, "bounds" | "object-size" | "vptr" | "function") => (
+            Severity::Medium,
+            "an access out of bounds, or by a wrong type",
+        ),
+        Tool::Ubsan => (Severity::Low, "behaviour that is not defined"),
+        Tool::Lsan => (Severity::Low, "memory is leaked"),
+    }
+}
+
 fn is_heap_abort(via: Option<&str>, said: Option<&str>) -> bool {
     via.is_some_and(|via| HEAP_FUNCTIONS.contains(&via))
-        || said.is_some_and(|said| HEAP_MESSAGES.iter().any(|begin| said.starts_with(begin)))
+        || said.is_some_and(|said| HEAP.iter().any(|begin| said.starts_with(begin)))
 }

@@ -1,10 +1,12 @@
 //! Triage of what `exec` starts.
 
+use std::path::PathBuf;
+
 use nix::unistd::Pid;
 
 use super::tracee::{Start, Tracee, Untraced};
 use super::{Settings, Triager};
-use crate::exec::{ExecError, Limits, Target, Traceable, Traced, Way};
+use crate::exec::{Again, ExecError, Limits, Said, Target, Traceable, Traced, Way};
 
 impl Tracee for Traced {
     fn pid(&self) -> Pid {
@@ -22,6 +24,10 @@ impl Tracee for Traced {
     fn stderr_tail(&mut self) -> Vec<u8> {
         Traced::stderr_tail(self)
     }
+
+    fn said(&mut self) -> Said {
+        Traced::said(self)
+    }
 }
 
 impl Start for Traceable {
@@ -30,17 +36,39 @@ impl Start for Traceable {
     }
 
     fn run_untraced(&mut self, input: &[u8], aslr: bool) -> Result<Untraced, ExecError> {
-        let (mut run, copies) = match self.start_copied(input, aslr)? {
-            Some((run, copies)) => (run, Some(copies)),
-            None => (Traceable::start(self, input, aslr)?, None),
+        let Some((mut run, copies)) = self.start_copied(input, aslr)? else {
+            let (ended, said) = Traceable::run_again(self, input, aslr, Again::Signals)?;
+            let copies = None;
+            return Ok(Untraced {
+                ended,
+                said,
+                copies,
+            });
         };
         run.release()?;
         let ended = run.wait()?;
         Ok(Untraced {
             ended,
-            stderr_tail: run.stderr_tail(),
-            copies,
+            said: run.said(),
+            copies: Some(copies),
         })
+    }
+
+    fn run_again(&mut self, input: &[u8], why: Again) -> Result<Option<Untraced>, ExecError> {
+        let (ended, said) = Traceable::run_again(self, input, false, why)?;
+        Ok(Some(Untraced {
+            ended,
+            said,
+            copies: None,
+        }))
+    }
+
+    fn program(&self) -> Option<PathBuf> {
+        Some(Traceable::program(self))
+    }
+
+    fn may_panic(&self) -> bool {
+        Traceable::may_panic(self)
     }
 
     fn way(&self) -> Way {

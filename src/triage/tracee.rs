@@ -1,10 +1,11 @@
 //! What triage needs of `exec`: a process that can be seized before it runs the target.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use nix::unistd::Pid;
 
-use crate::exec::{Copies, Ended, ExecError, Limits, Way};
+use crate::exec::{Again, Copies, Ended, ExecError, Limits, Said, Way};
 
 /// A process of the target that waits, to be seized: just before its `execve`, or where its `main`
 /// is called.
@@ -27,6 +28,14 @@ pub trait Tracee {
 
     /// The last 4 KiB that it wrote to stderr; complete only once the process has ended.
     fn stderr_tail(&mut self) -> Vec<u8>;
+
+    /// What it said while it died; complete only once no process of the run is left.
+    fn said(&mut self) -> Said {
+        Said {
+            stderr: self.stderr_tail(),
+            report: Vec::new(),
+        }
+    }
 }
 
 /// A run that was watched from outside only.
@@ -34,8 +43,8 @@ pub trait Tracee {
 pub struct Untraced {
     /// How it ended.
     pub ended: Ended,
-    /// The last 4 KiB that it wrote to stderr.
-    pub stderr_tail: Vec<u8>,
+    /// What it said while it died.
+    pub said: Said,
     /// Where it has left copies of itself, where it can.
     pub copies: Option<Arc<Copies>>,
 }
@@ -55,6 +64,25 @@ pub trait Start: Send {
     /// # Errors
     /// When the target cannot be run.
     fn run_untraced(&mut self, input: &[u8], aslr: bool) -> Result<Untraced, ExecError>;
+
+    /// Runs the target once more, untraced, to hear what a plain run does not say; `None` where
+    /// that cannot be asked.
+    ///
+    /// # Errors
+    /// When the target cannot be run.
+    fn run_again(&mut self, _input: &[u8], _why: Again) -> Result<Option<Untraced>, ExecError> {
+        Ok(None)
+    }
+
+    /// The program that runs, where that is known.
+    fn program(&self) -> Option<PathBuf> {
+        None
+    }
+
+    /// Whether the program can end by a Rust panic.
+    fn may_panic(&self) -> bool {
+        true
+    }
 
     /// The way of execution that this stands for.
     fn way(&self) -> Way;

@@ -4,16 +4,20 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::capture::Trace;
 use super::capture_way::CaptureWay;
-use super::class::classify_ending;
+use super::class::{classify_ending, classify_told};
 use super::copied;
 use super::follow::follow;
 use super::modules::ModuleCache;
-use super::quick::{Named, name};
+use super::panic_place::is_in_std;
+use super::quick::{Named, name, name_panic};
 use super::record::{Run, record};
+use super::reported::ReportFrames;
+use super::said::Tool;
 use super::snapshot::Snapshot;
-use super::tracee::{Start, Tracee};
+use super::told::{Told, Words};
+use super::tracee::Start;
 use super::{Class, Crash, Key, Symbolizer};
-use crate::exec::{Copies, Ended, ExecError, lives};
+use crate::exec::{Again, Copies, Ended, ExecError, Said, lives};
 
 /// How often an input is run before it counts as flaky.
 const TRIES: u32 = 3;
@@ -25,6 +29,9 @@ pub struct Settings {
     pub depth: usize,
     /// Exact names (as in the symbol table) of functions whose frames are dropped.
     pub dropped: Vec<String>,
+    /// Whether an input that does not crash is run once more to look for leaks, which a program
+    /// with LeakSanitizer does when it exits.
+    pub leaks: bool,
 }
 
 impl Default for Settings {
@@ -32,6 +39,7 @@ impl Default for Settings {
         Settings {
             depth: super::keys::DEPTH,
             dropped: Vec::new(),
+            leaks: false,
         }
     }
 }
@@ -73,6 +81,7 @@ pub struct Triager {
     settings: Settings,
     cache: ModuleCache,
     symbolizer: Symbolizer,
+    reported: ReportFrames,
     /// The system has refused to trace once, so it is not asked again.
     refused: bool,
 }
@@ -81,19 +90,9 @@ pub struct Triager {
 struct Finished {
     ended: Ended,
     snapshot: Option<Box<Snapshot>>,
+    told: Told,
     capture: CaptureWay,
-    tracee: Option<Box<dyn Tracee>>,
-    stderr: Vec<u8>,
     took: Duration,
-}
-
-impl Finished {
-    fn stderr(&mut self) -> &[u8] {
-        if let Some(mut tracee) = self.tracee.take() {
-            self.stderr = tracee.stderr_tail();
-        }
-        &self.stderr
-    }
 }
 
 impl Triager {
@@ -105,17 +104,33 @@ impl Triager {
     /// A triager for one target.
     pub fn with_settings(start: Box<dyn Start>, settings: Settings) -> Triager {
         let cache = ModuleCache::new(settings.dropped.clone());
+        let program = start.program();
+        let reported = ReportFrames::new(program.as_deref(), settings.dropped.clone());
         Triager {
             start,
             settings,
             cache,
             symbolizer: Symbolizer::default(),
+            reported,
             refused: false,
         }
     }
 
+    /// Whether a run that ended so may be a crash, so that it is worth being asked.
+    pub fn suspects(&self, ended: Ended) -> bool {
+        let crash_exit = self.start.crash_exit();
+        ended.is_crash(crash_exit) || ended.is_suspect(crash_exit) && self.start.may_panic()
+    }
+
+    /// Whether inputs that do not crash are run once more by [`examine`](Triager::examine) to look
+    /// for leaks.
+    pub fn look_for_leaks(&mut self, leaks: bool) {
+        self.settings.leaks = leaks;
+    }
+
     /// Runs the input up to three times, twice without randomization of addresses and once with
-    /// it, until it crashes, and records the crash.
+    /// it, until it crashes, and records the crash. Where leaks are looked for it is run once more
+    /// for them.
     ///
     /// # Errors
     /// When the target cannot be started or traced.
@@ -123,28 +138,19 @@ impl Triager {
         let at = SystemTime::now();
         let mut ended = Ended::Exit(0);
         for try_number in 1..=TRIES {
-            let mut run = self.run(input, try_number == TRIES)?;
-            if run.ended.is_crash(self.start.crash_exit()) {
-                let stderr = run.stderr().to_vec();
-                let named = self.name(&run, || stderr.clone());
-                let facts = Run {
-                    ended: run.ended,
-                    capture: run.capture,
-                    way: self.start.way(),
-                    limits: self.start.limits(),
-                    tries: try_number,
-                    at,
-                    took: run.took,
-                    stderr: &stderr,
-                };
-                return Ok(Verdict::Crash(Box::new(record(
-                    named,
-                    run.snapshot.as_deref(),
-                    &facts,
-                    &mut self.symbolizer,
-                ))));
+            let run = self.run(input, try_number == TRIES)?;
+            if self.crashed(&run) {
+                let crash = self.crash(run, input, try_number, at)?;
+                return Ok(Verdict::Crash(Box::new(crash)));
             }
             ended = run.ended;
+        }
+        if self.settings.leaks
+            && let Some(run) = self.leak(input)?
+        {
+            // Of one run that looked for them, one has found them.
+            let crash = self.crash(run, input, 1, at)?;
+            return Ok(Verdict::Crash(Box::new(crash)));
         }
         Ok(Verdict::Flaky {
             tries: TRIES,
@@ -157,23 +163,49 @@ impl Triager {
     /// # Errors
     /// When the target cannot be started or traced.
     pub fn key(&mut self, input: &[u8]) -> Result<Quick, ExecError> {
-        let mut run = self.run(input, false)?;
-        if !run.ended.is_crash(self.start.crash_exit()) {
+        let run = self.run(input, false)?;
+        if !self.crashed(&run) {
             return Ok(Quick::Ended(run.ended));
         }
-        let mut tracee = run.tracee.take();
-        let untraced = std::mem::take(&mut run.stderr);
-        let stderr = || {
-            tracee
-                .as_mut()
-                .map_or(untraced, |tracee| tracee.stderr_tail())
-        };
-        let Named { class, keys, .. } = self.name(&run, stderr);
+        let Named { class, keys, .. } = self.name(&run, input)?;
         Ok(Quick::Crash {
             class,
             major: keys.major,
             minor: keys.minor,
         })
+    }
+
+    fn crashed(&self, run: &Finished) -> bool {
+        run.told.is_crash(run.ended, self.start.crash_exit())
+    }
+
+    fn crash(
+        &mut self,
+        run: Finished,
+        input: &[u8],
+        tries: u32,
+        at: SystemTime,
+    ) -> Result<Crash, ExecError> {
+        let named = self.name(&run, input)?;
+        let facts = Run {
+            ended: run.ended,
+            capture: match run.capture {
+                CaptureWay::Status if named.place.is_some() => CaptureWay::Text,
+                capture => capture,
+            },
+            way: self.start.way(),
+            limits: self.start.limits(),
+            tries,
+            at,
+            took: run.took,
+            told: &run.told,
+        };
+        Ok(record(
+            named,
+            run.snapshot.as_deref(),
+            &facts,
+            &mut self.symbolizer,
+        ))
     }
 
     /// The record of a run that was not watched: one over its limits, or a crash that did not
@@ -197,7 +229,7 @@ impl Triager {
             tries: 1,
             at: SystemTime::now(),
             took: Duration::ZERO,
-            stderr: &[],
+            told: &Told::default(),
         };
         record(
             Named::of_class(class),
@@ -214,7 +246,7 @@ impl Triager {
         let Some((ended, Some(snapshot))) = read else {
             return self.unwatched(ended);
         };
-        let named = name(&snapshot, self.settings.depth, Vec::new);
+        let named = name(&snapshot, self.settings.depth, &Told::default());
         let facts = Run {
             ended,
             capture: CaptureWay::Copy,
@@ -223,18 +255,42 @@ impl Triager {
             tries: 1,
             at: SystemTime::now(),
             took: Duration::ZERO,
-            stderr: &[],
+            told: &Told::default(),
         };
         record(named, Some(&snapshot), &facts, &mut self.symbolizer)
     }
 
-    fn name(&self, run: &Finished, stderr: impl FnOnce() -> Vec<u8>) -> Named {
-        match (&run.snapshot, classify_ending(run.ended)) {
-            (Some(snapshot), _) => name(snapshot, self.settings.depth, stderr),
-            (None, Some(class)) => Named::of_class(class),
+    fn name(&mut self, run: &Finished, input: &[u8]) -> Result<Named, ExecError> {
+        let (snapshot, depth) = (run.snapshot.as_deref(), self.settings.depth);
+        let Some(class) = classify_told(snapshot, run.ended, &run.told) else {
             // A run over its limits is no crash and does not come here.
-            (None, None) => Named::of_class(Class(run.ended.to_string())),
-        }
+            return Ok(Named::of_class(Class(run.ended.to_string())));
+        };
+        let again = match &run.told.words {
+            Some(Words::RustPanic(panic)) if class.0 == "rustpanic" && is_in_std(panic) => {
+                self.start.run_again(input, Again::Backtrace)?
+            }
+            _ => None,
+        };
+        let backtrace = again.as_ref().map(|again| &again.said.stderr[..]);
+        let panic = name_panic(class.clone(), snapshot, depth, &run.told, backtrace);
+        Ok(match (panic, snapshot) {
+            (Some(named), _) => named,
+            (None, Some(snapshot)) => name(snapshot, depth, &run.told),
+            (None, None) => Named::of_class(class),
+        })
+    }
+
+    /// Runs the input with LeakSanitizer; `None` where nothing leaks.
+    fn leak(&mut self, input: &[u8]) -> Result<Option<Finished>, ExecError> {
+        let began = Instant::now();
+        let Some(again) = self.start.run_again(input, Again::Leaks)? else {
+            return Ok(None);
+        };
+        let seen = (again.ended, None, CaptureWay::Status);
+        let run = self.finished(seen, again.said, began);
+        let leaks = run.told.report().is_some_and(|it| it.tool == Tool::Lsan);
+        Ok((leaks && self.crashed(&run)).then_some(run))
     }
 
     fn run(&mut self, input: &[u8], aslr: bool) -> Result<Finished, ExecError> {
@@ -242,17 +298,10 @@ impl Triager {
         if !self.refused {
             let mut tracee = self.start.start(input, aslr)?;
             match follow(&mut *tracee, &*self.start, &mut self.cache)? {
-                Some(trace) => {
-                    let Trace { ended, snapshot } = trace;
+                Some(Trace { ended, snapshot }) => {
                     let hides = snapshot.as_ref().is_some_and(|snapshot| snapshot.torn);
-                    let traced = Finished {
-                        ended,
-                        snapshot,
-                        capture: CaptureWay::Ptrace,
-                        tracee: Some(tracee),
-                        stderr: Vec::new(),
-                        took: began.elapsed(),
-                    };
+                    let seen = (ended, snapshot, CaptureWay::Ptrace);
+                    let traced = self.finished(seen, tracee.said(), began);
                     return if hides {
                         self.copy_instead(traced, input, aslr)
                     } else {
@@ -270,11 +319,10 @@ impl Triager {
     /// for its copy; without one, what was seen of it.
     fn copy_instead(
         &mut self,
-        mut traced: Finished,
+        traced: Finished,
         input: &[u8],
         aslr: bool,
     ) -> Result<Finished, ExecError> {
-        traced.stderr();
         let copied = self.run_copied(input, aslr)?;
         Ok(match copied.capture {
             CaptureWay::Copy => copied,
@@ -286,16 +334,35 @@ impl Triager {
         let began = Instant::now();
         let untraced = self.start.run_untraced(input, aslr)?;
         let (ended, snapshot) = copied::read(&untraced, &mut self.cache);
-        Ok(Finished {
+        let seen = (ended, snapshot, CaptureWay::Copy);
+        Ok(self.finished(seen, untraced.said, began))
+    }
+
+    /// What is known of a run, from how it ended and what was read off it, in which way; and from
+    /// what it said.
+    fn finished(
+        &mut self,
+        (ended, snapshot, way): (Ended, Option<Box<Snapshot>>, CaptureWay),
+        said: Said,
+        began: Instant,
+    ) -> Finished {
+        let took = began.elapsed();
+        let told = Told::of(ended, said);
+        let (snapshot, reported) = match told.report() {
+            Some(report) => self.reported.join(snapshot, ended, report),
+            None => (snapshot, false),
+        };
+        let capture = match (&snapshot, reported) {
+            (_, true) => CaptureWay::Report,
+            (Some(_), false) => way,
+            (None, false) => CaptureWay::Status,
+        };
+        Finished {
             ended,
-            capture: match &snapshot {
-                Some(_) => CaptureWay::Copy,
-                None => CaptureWay::Status,
-            },
             snapshot,
-            tracee: None,
-            stderr: untraced.stderr_tail,
-            took: began.elapsed(),
-        })
+            told,
+            capture,
+            took,
+        }
     }
 }

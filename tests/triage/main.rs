@@ -18,6 +18,7 @@ mod programs;
 mod record;
 mod refused;
 mod runtime_modules;
+mod said;
 mod severity;
 mod start;
 mod symbols;

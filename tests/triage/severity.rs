@@ -5,7 +5,7 @@ use ddfuzz::triage::severity::severity;
 use ddfuzz::triage::{Class, Severity};
 
 fn of(class: &str, fault: Fault, via: Option<&str>, said: Option<&str>) -> Severity {
-    severity(&Class(class.to_owned()), &fault, via, said).0
+    severity(&Class(class.to_owned()), &fault, via, said, None).0
 }
 
 fn access(class: AddressClass, access: Access) -> Fault {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use ddfuzz::exec::{Ended, ExecError, Limits, Way};
+use ddfuzz::exec::{Ended, ExecError, Limits, Said, Way};
 use ddfuzz::triage::{Start, Tracee, Untraced};
 use nix::unistd::Pid;
 
@@ -168,8 +168,11 @@ impl Start for Starter {
         let ended = Ended::from_wait_status(status.into_raw());
         Ok(Untraced {
             ended,
-            stderr_tail: tail(&mut stderr),
             copies: None,
+            said: Said {
+                stderr: tail(&mut stderr),
+                report: Vec::new(),
+            },
         })
     }
 

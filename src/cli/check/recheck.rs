@@ -78,7 +78,8 @@ impl Recheck<'_> {
                 }
                 let bytes = std::fs::read(&file)
                     .map_err(|error| Failure::file(&file, "reading", &error))?;
-                let now = examined(triager, &bytes)?;
+                let leaks = entry.crash.class.0.starts_with("lsan:");
+                let now = examined(triager, &bytes, leaks)?;
                 inputs += 1;
                 let status = status(&entry, &now);
                 if checked.as_ref().is_none_or(|held| status > held.status) {

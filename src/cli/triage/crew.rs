@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::verdict::{Examined, came_once, examined};
+use super::verdict::{Examined, came_once, examined, may_leak};
 use crate::cli::Failure;
 use crate::exec::{Target, Way};
 use crate::files::regular;
@@ -58,6 +58,8 @@ pub struct Crew<'a> {
     pub files: &'a [Input],
     /// Longest input, in bytes.
     pub max_len: u64,
+    /// Look for leaks in all inputs that do not crash.
+    pub leaks: bool,
     /// Nothing more is begun when it is true.
     pub stop: &'a AtomicBool,
     /// Contents that somebody has taken.
@@ -155,7 +157,8 @@ impl Crew<'_> {
             }
             quick = Some((class, major, minor));
         }
-        let mut examined = examined(triager, &bytes)?;
+        let leaks = self.leaks || may_leak(file);
+        let mut examined = examined(triager, &bytes, leaks)?;
         if let Some((class, major, minor)) = quick {
             let keys = Keys {
                 major,

@@ -9,7 +9,7 @@ use super::crew::{Answer, Crew, locked};
 use super::identity::identity;
 use super::inputs::say_unread;
 use super::tally::{Fate, Outcome, Tally};
-use super::verdict::{examined, kind_of};
+use super::verdict::{examined, kind_of, may_leak};
 use crate::cli::{Failure, Output, ui};
 use crate::exec::{Ended, Target, Way};
 use crate::files::regular;
@@ -25,6 +25,8 @@ pub struct Job<'a> {
     pub way: Way,
     pub jobs: usize,
     pub max_len: u64,
+    /// Look for leaks in all inputs that do not crash.
+    pub leaks: bool,
     pub out: Option<PathBuf>,
     pub resume: bool,
     pub found: &'a Inputs,
@@ -50,6 +52,7 @@ impl Job<'_> {
             way: self.way,
             files,
             max_len: self.max_len,
+            leaks: self.leaks,
             stop: self.stop,
             taken: Mutex::new(known.collect()),
             routes: Mutex::new(course.tally.steady_routes(0).collect()),
@@ -107,9 +110,9 @@ impl Job<'_> {
             if settled || known.line.kind == Kind::Flaky || self.stop.load(Ordering::Relaxed) {
                 continue;
             }
-            let path = &self.found.inputs[at].path;
+            let file = &self.found.inputs[at];
             // What has changed or gone since was run before: what that run told stands.
-            let bytes = regular::read(path, self.max_len);
+            let bytes = regular::read(&file.path, self.max_len);
             let Some(bytes) = bytes.ok().filter(|bytes| ContentHash::of(bytes) == input) else {
                 continue;
             };
@@ -117,7 +120,8 @@ impl Job<'_> {
                 Some(triager) => triager,
                 none => none.insert(Triager::of_target(&self.target, self.way)?),
             };
-            let examined = examined(triager, &bytes)?;
+            let leaks = self.leaks || may_leak(file);
+            let examined = examined(triager, &bytes, leaks)?;
             let route = (known.line.kind, known.line.major, known.line.minor);
             let same = examined
                 .crash

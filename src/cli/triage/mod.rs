@@ -44,6 +44,10 @@ pub struct Args {
     /// Workers [default: the number of processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     jobs: Option<u32>,
+    /// Look for leaks in inputs that do not crash, where the program has LeakSanitizer; of files
+    /// named leak-* it is always done
+    #[arg(long)]
+    leaks: bool,
     /// File the crashes in this output directory, too: the least input of each minor key
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -76,6 +80,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         way,
         jobs: args.jobs.map_or_else(processors, |jobs| jobs as usize),
         max_len: args.max_len.unwrap_or(MAX_LEN),
+        leaks: args.leaks,
         out: args.out.clone(),
         resume: args.resume,
         found: &found,

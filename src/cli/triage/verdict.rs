@@ -2,6 +2,7 @@
 
 use crate::exec::{Ended, ExecError};
 use crate::store::Kind;
+use crate::store::foreign::{Input, Promise};
 use crate::triage::{Class, Crash, Keys, Severity, Triager, Verdict};
 
 /// How an input ended.
@@ -14,8 +15,15 @@ pub struct Examined {
     pub crash: Option<Box<Crash>>,
 }
 
-/// Runs the input until it crashes, three times at most.
-pub fn examined(triager: &mut Triager, input: &[u8]) -> Result<Examined, ExecError> {
+/// Whether who named the file has seen a leak.
+pub fn may_leak(input: &Input) -> bool {
+    (input.named).is_some_and(|named| named.promise == Promise::Leak)
+}
+
+/// Runs the input until it crashes, three times at most; and with `leaks`, if it does not, once
+/// more to look for leaks.
+pub fn examined(triager: &mut Triager, input: &[u8], leaks: bool) -> Result<Examined, ExecError> {
+    triager.look_for_leaks(leaks);
     Ok(match triager.examine(input)? {
         Verdict::Crash(crash) => Examined {
             ended: crash.ended,

@@ -199,6 +199,14 @@ fn read_symbols<'data, R: ReadRef<'data>>(
             linked.push(named);
         }
     }
+    // A stripped program with clang's sanitizers still exports what they consist of.
+    let exported = elf
+        .dynamic_symbols()
+        .filter(|symbol| symbol.is_definition() && symbol.kind() == SymbolKind::Text);
+    linked.extend(exported.filter_map(|symbol| {
+        let name = symbol.name().ok().filter(|name| is_runtime_symbol(name))?;
+        Some(named(&symbol, name))
+    }));
     module.symbols.sort_unstable();
     module.linked = Names::new(linked);
 }

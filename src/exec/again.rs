@@ -1,0 +1,60 @@
+//! Runs an input once more, to hear what a plain run does not say.
+
+use super::{Again, ExecError, Said, Target, Traceable, Way};
+use crate::exec::Ended;
+
+/// Of one target, what runs the same inputs once more: started when it is first wanted, since
+/// servers read their environment when they start.
+pub(super) struct Twins {
+    target: Target,
+    way: Way,
+    known: Vec<(Again, Traceable)>,
+}
+
+impl Twins {
+    pub(super) fn new(target: &Target, way: Way) -> Twins {
+        Twins {
+            target: target.clone(),
+            way,
+            known: Vec::new(),
+        }
+    }
+
+    /// The one for this; a copy, so that it can be asked while its owner is.
+    pub(super) fn get(&mut self, why: Again) -> Result<Traceable, ExecError> {
+        if let Some((_, known)) = self.known.iter().find(|(known, _)| *known == why) {
+            return Ok(known.clone());
+        }
+        let mut target = self.target.clone();
+        if why == Again::Backtrace {
+            // What is set last holds.
+            let variables = [("RUST_BACKTRACE", "1"), ("RUST_LIB_BACKTRACE", "0")];
+            let set = variables.map(|(name, value)| (name.into(), value.into()));
+            target.env.extend(set);
+        }
+        let made = Traceable::forking(&target, self.way)?;
+        made.tell_sanitizers(why);
+        self.known.push((why, made.clone()));
+        Ok(made)
+    }
+}
+
+impl Traceable {
+    /// Runs an input once more, untraced, with or without address-space randomisation, and gives
+    /// how that ended and what it said.
+    ///
+    /// # Errors
+    /// When the target cannot be run.
+    pub fn run_again(
+        &self,
+        input: &[u8],
+        random_addresses: bool,
+        why: Again,
+    ) -> Result<(Ended, Said), ExecError> {
+        let twin = self.twin(why)?;
+        let mut run = twin.start(input, random_addresses)?;
+        run.release()?;
+        let ended = run.wait()?;
+        Ok((ended, run.said()))
+    }
+}

@@ -1,0 +1,87 @@
+//! What C and C++ libraries say when they abort a program.
+
+use super::lines::{cut, lines};
+
+/// Why a library aborted the program.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Abort {
+    /// The message, without the program's name.
+    pub message: String,
+    /// The type of the C++ exception that nobody caught.
+    pub exception: Option<String>,
+}
+
+/// Beginnings of glibc's messages about a damaged heap.
+pub(crate) const HEAP: [&str; 10] = [
+    "double free",
+    "free():",
+    "malloc():",
+    "malloc_consolidate():",
+    "realloc():",
+    "munmap_chunk():",
+    "mremap_chunk():",
+    "corrupted ",
+    "munmap_chunk",
+    "break adjusted to free malloc space",
+];
+
+/// Beginnings of what C++ libraries say: GNU's and LLVM's, with and without the exception's type.
+const EXCEPTIONS: [&str; 4] = [
+    "terminate called after throwing an instance of ",
+    "terminate called",
+    "libc++abi: terminating",
+    "terminating due to uncaught exception of type ",
+];
+
+/// The longest message that is kept, in bytes.
+const LONGEST: usize = 1024;
+
+/// The last abort message in what a program wrote to stderr; `None` where there is none. The
+/// last, because the program ends with it.
+pub fn abort(stderr: &[u8]) -> Option<Abort> {
+    let mut found = None;
+    for line in lines(stderr) {
+        let line = line.trim();
+        found = read(line).or(found);
+    }
+    found
+}
+
+fn read(line: &str) -> Option<Abort> {
+    let plain = |message: &str| Abort {
+        message: cut(message, LONGEST).to_owned(),
+        exception: None,
+    };
+    // *** stack smashing detected ***: terminated, *** buffer overflow detected ***: …
+    if line.starts_with("*** ") && line.contains(" ***") {
+        return Some(plain(line));
+    }
+    if EXCEPTIONS.iter().any(|begin| line.starts_with(begin)) {
+        return Some(Abort {
+            exception: exception(line),
+            ..plain(line)
+        });
+    }
+    // glibc since 2.26 says these alone in their line; before, `*** Error in …` above.
+    if HEAP.iter().any(|begin| line.starts_with(begin)) && line.len() < 128 {
+        return Some(plain(line));
+    }
+    // prog: file.c:3: function: Assertion `…' failed.   musl: Assertion failed: … (file.c: f: 3)
+    let assertion = line.contains("Assertion `") || line.starts_with("Assertion failed: ");
+    assertion.then(|| plain(line))
+}
+
+/// `… an instance of 'std::out_of_range'`, `… of type std::out_of_range: message`
+fn exception(line: &str) -> Option<String> {
+    let quoted = line
+        .split_once("instance of '")
+        .and_then(|(_, rest)| rest.rsplit_once('\''))
+        .map(|(name, _)| name);
+    let named = || {
+        let (_, rest) = line.split_once("exception of type ")?;
+        let end = rest.find(": ").unwrap_or(rest.len());
+        Some(&rest[..end])
+    };
+    let name = quoted.or_else(named)?.trim();
+    (!name.is_empty()).then(|| cut(name, LONGEST).to_owned())
+}

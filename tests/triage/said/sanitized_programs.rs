@@ -1,0 +1,233 @@
+//! Programs with sanitizers, by every way of execution.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use ddfuzz::exec::{Ended, Limits, Program, Target, Way};
+use ddfuzz::triage::said::Tool;
+use ddfuzz::triage::{Crash, Settings, Severity, Triager, Verdict};
+
+use crate::needs;
+
+/// A program in a folder of its own.
+struct Built {
+    _folder: tempfile::TempDir,
+    path: PathBuf,
+}
+
+/// Compiles the bugs; `None`, and said so, where the compiler or its runtime is missing.
+fn build(compiler: &str, flags: &[&str]) -> Option<Built> {
+    needs::program(compiler)?;
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (source, path) = (folder.path().join("bugs.c"), folder.path().join("bugs"));
+    std::fs::write(&source, include_str!("sanitized.c")).unwrap();
+    let mut command = Command::new(compiler);
+    let command = command.args(["-w", "-O1"]).args(flags).arg(&source);
+    let built = command.arg("-o").arg(&path).output().unwrap();
+    if !built.status.success() {
+        needs::missing(&format!("{compiler} {flags:?}"), "it does not link");
+        return None;
+    }
+    Some(Built {
+        _folder: folder,
+        path,
+    })
+}
+
+fn target(program: &Built) -> Target {
+    let mut target = Target::new(Program::Path(program.path.clone()));
+    target.limits = Limits::with_cpu(std::time::Duration::from_secs(60));
+    target
+}
+
+fn examine(program: &Built, way: Way, input: &str) -> Verdict {
+    let mut triager = Triager::of_target(&target(program), way).unwrap();
+    triager.examine(input.as_bytes()).unwrap()
+}
+
+fn crash(program: &Built, way: Way, input: &str) -> Crash {
+    match examine(program, way, input) {
+        Verdict::Crash(crash) => *crash,
+        Verdict::Flaky { ended, .. } => panic!("{input} by {way} ended with {ended}"),
+    }
+}
+
+fn innermost(crash: &Crash) -> &str {
+    crash
+        .innermost_own()
+        .and_then(|frame| frame.name.as_deref())
+        .unwrap_or("?")
+}
+
+/// Input, class, and the innermost function of one's own.
+const ADDRESS: [(&str, &str, &str); 9] = [
+    ("h", "asan:heap-buffer-overflow", "get"),
+    ("w", "asan:heap-buffer-overflow", "put"),
+    ("m", "asan:heap-buffer-overflow", "run"),
+    ("u", "asan:heap-use-after-free", "get"),
+    ("d", "asan:double-free", "run"),
+    ("f", "asan:bad-free", "run"),
+    ("s", "asan:stack-buffer-overflow", "get"),
+    ("n", "segv", "run"),
+    ("r", "stackoverflow", "recurse"),
+];
+
+fn check_address(program: &Built) {
+    for (input, class, function) in ADDRESS {
+        let command = crash(program, Way::Command, input);
+        assert_eq!(command.class.0, class, "{input}");
+        assert_eq!(innermost(&command), function, "{input}");
+        assert_eq!(command.capture, "ptrace", "{input}");
+        let inject = crash(program, Way::Inject, input);
+        assert_eq!(
+            (inject.class, inject.keys),
+            (command.class, command.keys),
+            "{input}"
+        );
+    }
+    assert_eq!(crash(program, Way::Inject, "j").class.0, "wildcall");
+    assert_eq!(crash(program, Way::Inject, "q").class.0, "abrt");
+}
+
+#[test]
+fn address_sanitizer_of_gcc_is_understood() {
+    let Some(program) = build("gcc", &["-fsanitize=address"]) else {
+        return;
+    };
+    check_address(&program);
+    let freed = crash(&program, Way::Inject, "u");
+    let report = freed.details.report.unwrap();
+    assert_eq!(report.tool, Tool::Asan);
+    assert!(!report.stack.is_empty() && !report.freed.is_empty() && !report.allocated.is_empty());
+    assert_eq!(freed.severity, Severity::High);
+}
+
+#[test]
+fn address_sanitizer_of_clang_is_understood_and_stripped_it_has_the_same_keys() {
+    let Some(program) = build("clang", &["-fsanitize=address"]) else {
+        return;
+    };
+    check_address(&program);
+    let keys = || ADDRESS.map(|(input, ..)| crash(&program, Way::Inject, input).keys);
+    let before = keys();
+    let stripped = Command::new("strip").arg(&program.path).status().unwrap();
+    assert!(stripped.success());
+    for ((before, after), (input, ..)) in before.iter().zip(keys()).zip(ADDRESS) {
+        assert_eq!(
+            (before.major, before.minor),
+            (after.major, after.minor),
+            "{input}"
+        );
+    }
+}
+
+#[test]
+fn the_unwound_stack_is_the_one_that_the_report_shows() {
+    for compiler in ["gcc", "clang"] {
+        let Some(program) = build(compiler, &["-fsanitize=address"]) else {
+            continue;
+        };
+        for (input, class, _) in ADDRESS
+            .iter()
+            .filter(|(_, class, _)| class.starts_with("asan"))
+        {
+            let crash = crash(&program, Way::Inject, input);
+            let report = crash.details.report.as_ref().unwrap();
+            let told: Vec<u64> = report
+                .stack
+                .iter()
+                .filter(|frame| frame.base_name() == Some("bugs"))
+                .map(|frame| frame.offset.unwrap().0)
+                .collect();
+            let first = crash.innermost_own().unwrap().offset;
+            let begin = told.iter().position(|offset| *offset == first).unwrap();
+            let own = crash.frames.iter().filter(|frame| frame.own);
+            let own: Vec<u64> = own.map(|frame| frame.offset).collect();
+            let count = own.len().min(2);
+            assert_eq!(
+                own[..count],
+                told[begin..begin + count],
+                "{compiler} {input} {class}"
+            );
+        }
+    }
+}
+
+#[test]
+fn undefined_behaviour_dies_and_two_checks_of_one_function_differ() {
+    for compiler in ["gcc", "clang"] {
+        for flags in [
+            &["-fsanitize=undefined"][..],
+            &["-fsanitize=undefined,address"],
+        ] {
+            let Some(program) = build(compiler, flags) else {
+                continue;
+            };
+            let sum = crash(&program, Way::Inject, "a");
+            assert_eq!(sum.class.0, "ubsan:signed-integer-overflow", "{compiler}");
+            assert_eq!(sum.ended, Ended::Signal(libc::SIGABRT));
+            assert_eq!(innermost(&sum), "sum");
+            let one = crash(&program, Way::Inject, "b1");
+            let other = crash(&program, Way::Command, "b2");
+            assert_eq!(one.class, other.class);
+            assert_ne!(one.keys.major, other.keys.major, "{compiler} {flags:?}");
+        }
+    }
+}
+
+#[test]
+fn memory_sanitizer_is_understood() {
+    let Some(program) = build("clang", &["-fsanitize=memory"]) else {
+        return;
+    };
+    for way in [Way::Command, Way::Inject] {
+        let crash = crash(&program, way, "i");
+        assert_eq!(crash.class.0, "msan:use-of-uninitialized-value");
+        assert_eq!(innermost(&crash), "run");
+    }
+}
+
+#[test]
+fn leaks_are_found_only_where_they_are_looked_for() {
+    let Some(program) = build("gcc", &["-fsanitize=address"]) else {
+        return;
+    };
+    assert!(matches!(
+        examine(&program, Way::Inject, "l"),
+        Verdict::Flaky { .. }
+    ));
+    let mut triager = Triager::of_target(&target(&program), Way::Inject).unwrap();
+    assert!(!Settings::default().leaks);
+    triager.look_for_leaks(true);
+    let Verdict::Crash(leak) = triager.examine(b"l").unwrap() else {
+        panic!("no leak")
+    };
+    assert_eq!(leak.class.0, "lsan:direct-leak");
+    assert_eq!(leak.capture, "report");
+    assert_eq!(leak.details.report.as_ref().unwrap().size, Some(77));
+    assert_eq!(innermost(&leak), "lose");
+    assert!(matches!(
+        triager.examine(b"x").unwrap(),
+        Verdict::Flaky { .. }
+    ));
+}
+
+#[test]
+fn a_libfuzzer_binary_has_the_same_keys_by_its_entry_and_by_its_main() {
+    let Some(program) = build("clang", &["-DFUZZER", "-fsanitize=fuzzer,address"]) else {
+        return;
+    };
+    for (input, class, function) in ADDRESS {
+        let harness = crash(&program, Way::Harness, input);
+        assert_eq!(harness.class.0, class, "{input}");
+        assert_eq!(innermost(&harness), function, "{input}");
+        for way in [Way::Command, Way::Inject] {
+            let main = crash(&program, way, input);
+            assert_eq!(
+                (&main.class, main.keys),
+                (&harness.class, harness.keys),
+                "{input} by {way}"
+            );
+        }
+    }
+}
