@@ -11,6 +11,8 @@ mod builds;
 mod formulas;
 #[path = "../needs/mod.rs"]
 mod needs;
+mod pending;
+mod repeats;
 mod runs;
 mod score;
 mod scoring;

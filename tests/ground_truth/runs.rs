@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use ddfuzz::exec::{Limits, Program, Target, Way};
+use ddfuzz::exec::{Freshness, Limits, Program, Target, Way, start};
 use ddfuzz::triage::{Crash, Triager, Verdict};
 use tempfile::TempDir;
 
@@ -81,6 +81,13 @@ pub fn tight() -> Limits {
     }
 }
 
+/// The way in which ddfuzz runs this program by itself.
+pub fn way_of(program: &Path) -> Way {
+    let target = Target::new(Program::Path(program.to_owned()));
+    let started = start(&target, None, Freshness::Fresh).expect("it can be started");
+    started.executor.way()
+}
+
 /// Examines inputs of `source`, chosen by `choose`, in this build.
 ///
 /// # Panics
@@ -93,11 +100,12 @@ pub fn examine(
 ) -> Vec<Seen> {
     let program = build.program(source);
     let all = choose(source.planted());
+    let way = way_of(&program);
     let next = AtomicUsize::new(0);
     let work = || {
         let canary = Canary::new();
         let target = canary.target(&program, limits);
-        let mut triager = Triager::of_target(&target, Way::Inject).expect("it can be started");
+        let mut triager = Triager::of_target(&target, way).expect("it can be started");
         let mut seen = Vec::new();
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
