@@ -16,4 +16,6 @@ mod repeats;
 mod runs;
 mod score;
 mod scoring;
+#[cfg(feature = "campaign")]
+mod slips;
 mod table;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use ddfuzz::exec::{Freshness, Limits, Program, Target, Way, start};
+use ddfuzz::exec::{Ended, Freshness, Limits, Program, Target, Way, start};
 use ddfuzz::triage::{Crash, Triager, Verdict};
 use tempfile::TempDir;
 
@@ -24,6 +24,8 @@ pub struct Seen {
     pub planted: Planted,
     /// Its record; `None` where it is none of a crash.
     pub crash: Option<Box<Crash>>,
+    /// How its last run ended.
+    pub ended: Ended,
 }
 
 /// A file into which planted bugs say their names.
@@ -60,7 +62,12 @@ impl Canary {
     /// The program as a target that says its bugs here.
     pub fn target(&self, program: &Path, limits: Limits) -> Target {
         let mut target = Target::new(Program::Path(program.to_owned()));
-        target.env = vec![("CANARY".into(), self.file.clone().into_os_string())];
+        // Of what is inherited a static C library looks at some, and its heap is another then.
+        target.env_only = true;
+        target.env = vec![
+            ("CANARY".into(), self.file.clone().into_os_string()),
+            ("LANG".into(), "C.UTF-8".into()),
+        ];
         target.limits = limits;
         target
     }
@@ -120,11 +127,11 @@ pub fn examine(
                 String::from_utf8_lossy(&planted.input),
                 planted.bug
             );
-            let crash = match verdict {
-                Verdict::Crash(crash) => Some(crash),
-                Verdict::Flaky { .. } => None,
+            let (crash, ended) = match verdict {
+                Verdict::Crash(crash) => (Some(crash.clone()), crash.ended),
+                Verdict::Flaky { ended, .. } => (None, ended),
             };
-            seen.push((at, planted.clone(), crash));
+            seen.push((at, planted.clone(), crash, ended));
         }
         seen
     };
@@ -137,10 +144,11 @@ pub fn examine(
         done.flatten().collect()
     });
     seen.sort_by_key(|(at, ..)| *at);
-    let seen = seen.into_iter().map(|(_, planted, crash)| Seen {
+    let seen = seen.into_iter().map(|(_, planted, crash, ended)| Seen {
         program: source.name,
         planted,
         crash,
+        ended,
     });
     seen.collect()
 }

@@ -35,7 +35,7 @@ impl Table {
             .map(|seen| {
                 let input = String::from_utf8_lossy(&seen.planted.input);
                 let begin: String = input.chars().take(40).collect();
-                format!("{} by {begin:?}", seen.planted.bug)
+                format!("{} by {begin:?}: {}", seen.planted.bug, seen.ended)
             })
             .collect();
         let (major, minor) = (score(&MAJOR), score(&MINOR));
