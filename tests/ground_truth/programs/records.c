@@ -93,7 +93,7 @@ static __attribute__((noinline)) void put_slot(long at, long value)
 static __attribute__((noinline)) long sum_window(long from, long length)
 {
     long sum = 0;
-    if (from + length > 1 << 20)
+    if (from + length > (long)sizeof window)
         canary("window-too-far");
     for (long at = from; at < from + length; at++)
         sum += window[at];
