@@ -32,12 +32,13 @@ macro_rules! source {
 }
 
 /// The C programs that crash.
-pub static CRASHING: [Source; 5] = [
+pub static CRASHING: [Source; 6] = [
     source!("records", "records.c"),
     source!("strings", "strings.c"),
     source!("heap", "heap.c"),
     source!("calc", "calc.c"),
     source!("control", "control.c"),
+    source!("scene", "scene.c"),
 ];
 /// The one that hangs or fills the memory.
 pub static LOOPING: [Source; 1] = [source!("loops", "loops.c")];
