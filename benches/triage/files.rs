@@ -27,7 +27,11 @@ pub fn write(folder: &Path, count: usize) -> Result<(), String> {
     std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
     for at in 0..count {
         let letter = char::from(b'a' + (at % BUGS) as u8);
-        let route = if at / BUGS % 2 == 0 { "#" } else { "" };
+        let route = if (at / BUGS).is_multiple_of(2) {
+            "#"
+        } else {
+            ""
+        };
         let noise = "x".repeat(at % 97);
         let text = format!("{letter}{at}{route} {noise}\n");
         let path = folder.join(format!("crash-{at:05}"));

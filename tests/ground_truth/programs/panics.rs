@@ -51,7 +51,9 @@ fn row(table: &Table, at: usize) -> u32 {
 
 #[inline(never)]
 fn rows(table: &Table, from: usize, to: usize) -> u32 {
-    (from..to).map(|at| row(table, at)).fold(0, u32::wrapping_add)
+    (from..to)
+        .map(|at| row(table, at))
+        .fold(0, u32::wrapping_add)
 }
 
 #[inline(never)]
@@ -70,7 +72,10 @@ fn part(text: &str, from: usize, to: usize) -> &str {
 fn column(line: &str, which: usize) -> &str {
     let mut from = 0;
     for _ in 0..which {
-        from = line.get(from..).and_then(|rest| rest.find(',')).map_or(line.len() + 1, |at| from + at + 1);
+        from = line
+            .get(from..)
+            .and_then(|rest| rest.find(','))
+            .map_or(line.len() + 1, |at| from + at + 1);
     }
     part(line, from, line.len())
 }
@@ -228,6 +233,24 @@ fn peek(address: usize) -> u8 {
     unsafe { std::ptr::read_volatile(address as *const u8) }
 }
 
+/// The standard library names itself as the place of this one and of the next.
+#[inline(never)]
+fn pause(seconds: f64) -> std::time::Duration {
+    if seconds < 0.0 {
+        canary("negative-pause");
+    }
+    std::time::Duration::from_secs_f64(seconds) + std::time::Duration::from_millis(1)
+}
+
+#[inline(never)]
+fn patience(text: &str) -> u64 {
+    let seconds: f64 = text.parse().unwrap_or(1.0);
+    if seconds < 0.0 {
+        canary("negative-patience");
+    }
+    std::time::Duration::from_secs_f64(seconds * 2.0).as_secs()
+}
+
 #[inline(never)]
 fn insert(table: &mut Table, at: usize, value: u32) {
     if at > table.rows.len() {
@@ -266,6 +289,14 @@ fn compute(table: &mut Table, word: &str, rest: &str, a: usize, b: usize) {
         "thread" => in_a_thread(rest.to_owned()),
         "nested" => println!("{}", nested(rest.as_bytes(), 0)),
         "peek" => println!("{}", peek(a)),
+        "pause" => println!("{:?}", pause(-(a as f64))),
+        "pauses" => println!(
+            "{:?}",
+            rest.split(',')
+                .map(|one| pause(one.parse().unwrap_or(0.0)))
+                .max()
+        ),
+        "patience" => println!("{}", patience(rest)),
         "insert" => insert(table, a, b as u32),
         _ => {}
     }
@@ -273,7 +304,9 @@ fn compute(table: &mut Table, word: &str, rest: &str, a: usize, b: usize) {
 
 fn main() {
     let mut input = Vec::new();
-    std::io::stdin().read_to_end(&mut input).expect("stdin can be read");
+    std::io::stdin()
+        .read_to_end(&mut input)
+        .expect("stdin can be read");
     let input = String::from_utf8_lossy(&input);
     let mut table = Table::default();
     for line in input.lines() {
