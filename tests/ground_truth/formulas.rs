@@ -61,8 +61,7 @@ pub const OTHERS: [Formula; 4] = [
     },
 ];
 
-/// The group of an input by a formula. Of what is no crash all others make one group: a time-out
-/// or a memory limit has no stack for them.
+/// The group of an input by a formula. What has no record of a crash is one group.
 pub fn group(formula: &Formula, seen: &Seen, at: usize) -> String {
     let group = match &seen.crash {
         Some(crash) => (formula.group)(crash, at),
@@ -189,12 +188,15 @@ fn is_ignored(name: &str) -> bool {
 }
 
 fn clusterfuzz(crash: &Crash) -> String {
-    let named = |frame: &&Frame| frame.module == "exe" && frame.name.is_some();
-    let symbolized = crash.frames.iter().find(named).is_some();
+    let named = |frame: &Frame| frame.module == "exe" && frame.name.is_some();
+    let symbolized = crash.frames.iter().any(named);
     let state = crash.frames.iter().filter_map(|frame| {
         let in_libc = frame.module.starts_with("libc.so") || frame.module.starts_with("libstdc++");
         match frame.inlined.first().or(frame.name.as_ref()) {
-            Some(name) => (!is_ignored(name) && !(symbolized && in_libc)).then(|| name.clone()),
+            Some(name) => {
+                let dropped = is_ignored(name) || symbolized && in_libc;
+                (!dropped).then(|| name.clone())
+            }
             None => Some(format!("{}+{:#x}", frame.module, frame.offset)),
         }
     });
@@ -207,9 +209,5 @@ fn whole_stack(crash: &Crash) -> String {
     for frame in &crash.frames {
         text += &format!("{}+{:x} ", frame.module, frame.offset);
     }
-    format!("{}-{:x}", crash.frames.len(), jenkins_of(&text))
-}
-
-fn jenkins_of(text: &str) -> u64 {
-    jenkins(text.as_bytes())
+    format!("{}-{:x}", crash.frames.len(), jenkins(text.as_bytes()))
 }
