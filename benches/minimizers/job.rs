@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use crate::cost::Cost;
 use crate::families::Case;
-use crate::measure::{Cost, Finished, run};
+use crate::measure::{Finished, run};
 use crate::peers::Peer;
 use crate::programs::{Driver, compile};
 use crate::row::{Row, Standing};

@@ -9,6 +9,8 @@
 //! `cargo test` only sees whether it still runs, on one small case.
 
 mod bounds;
+#[path = "../cost/mod.rs"]
+mod cost;
 mod families;
 mod job;
 mod markdown;

@@ -3,19 +3,12 @@
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::cost::{Cost, cpu_of_children};
+
 /// How often a running tool is looked at.
 const GLANCE: Duration = Duration::from_millis(2);
 /// How long is waited for what was killed.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// What one or several commands cost.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Cost {
-    /// Wall time.
-    pub wall: Duration,
-    /// CPU time of all processes that they started.
-    pub cpu: Duration,
-}
 
 /// How a command ended.
 pub enum Finished {
@@ -99,18 +92,4 @@ fn children() -> Vec<libc::pid_t> {
     text.split_whitespace()
         .filter_map(|number| number.parse().ok())
         .collect()
-}
-
-/// CPU time of all children that were waited for, and of theirs.
-fn cpu_of_children() -> Duration {
-    // SAFETY: all zeros are a valid rusage, which the call then fills.
-    let usage = unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage);
-        usage
-    };
-    let time = |time: libc::timeval| {
-        Duration::from_secs(time.tv_sec as u64) + Duration::from_micros(time.tv_usec as u64)
-    };
-    time(usage.ru_utime) + time(usage.ru_stime)
 }

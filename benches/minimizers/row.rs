@@ -1,8 +1,8 @@
 //! What was measured.
 
 use crate::bounds::Bounds;
+use crate::cost::Cost;
 use crate::families::{Case, family};
-use crate::measure::Cost;
 use crate::peers::Peer;
 
 /// What is known of a result.

@@ -10,7 +10,9 @@
 //!
 //! `cargo test` only sees whether each subject still runs, with a few runs that measure nothing.
 
+#[path = "../cost/mod.rs"]
 mod cost;
+mod difference;
 mod programs;
 mod sheet;
 mod sheets;

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::Plan;
-use crate::cost::{BOTH, Cost, Of, median};
+use crate::cost::Cost;
+use crate::difference::{BOTH, Of, median};
 use crate::subjects::Subject;
 
 /// `subject` makes at least `target` times as many runs as `floor` does in the same time.

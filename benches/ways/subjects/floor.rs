@@ -10,7 +10,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::Subject;
-use crate::cost::{Cost, difference};
+use crate::cost::Cost;
+use crate::difference::difference;
 use crate::programs::{Programs, environment, input};
 
 /// A program that is called with a number of runs, and prints how many seconds they took.

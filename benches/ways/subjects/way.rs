@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use ddfuzz::exec::{Ended, ExecError, Freshness, Target, Way, start};
 
 use super::Subject;
-use crate::cost::{Cost, difference};
+use crate::cost::Cost;
+use crate::difference::difference;
 use crate::programs::{environment, input};
 
 /// An executor, started anew for each round: only when its processes have ended can their CPU

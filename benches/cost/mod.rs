@@ -1,8 +1,10 @@
-//! What something costs.
+//! What something costs: wall time, and CPU time of all processes that took part. All benches that
+//! measure this include it.
+#![allow(dead_code, reason = "each bench that includes this uses a part of it")]
 
 use std::time::{Duration, Instant};
 
-/// Wall time, and CPU time of this process and of all its children that have ended.
+/// Wall time, and CPU time (user and system).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
     /// Wall time.
@@ -24,10 +26,10 @@ impl Cost {
 
 /// Measures `work`, whose processes have ended when it comes back.
 pub fn measure<T>(work: impl FnOnce() -> T) -> (T, Cost) {
-    let (cpu, began) = (cpu_so_far(), Instant::now());
+    let (cpu, began) = (cpu(), Instant::now());
     let result = work();
     let wall = began.elapsed();
-    let cpu = cpu_so_far().saturating_sub(cpu);
+    let cpu = self::cpu().saturating_sub(cpu);
     (result, Cost { wall, cpu })
 }
 
@@ -44,21 +46,33 @@ pub fn median(costs: &[Cost]) -> Cost {
     }
 }
 
-fn cpu_so_far() -> Duration {
-    [libc::RUSAGE_SELF, libc::RUSAGE_CHILDREN]
-        .into_iter()
-        .map(cpu_of)
-        .sum()
+/// CPU time (user and system) of this process and of all its descendants that have ended and
+/// were waited for, each by its parent. What else runs on the machine has no part in it.
+pub fn cpu() -> Duration {
+    cpu_of_this() + cpu_of_children()
 }
 
-fn cpu_of(who: libc::c_int) -> Duration {
+/// CPU time of this process alone.
+pub fn cpu_of_this() -> Duration {
+    cpu_in(&usage(libc::RUSAGE_SELF))
+}
+
+/// CPU time of all children that have ended and were waited for, and of theirs.
+pub fn cpu_of_children() -> Duration {
+    cpu_in(&usage(libc::RUSAGE_CHILDREN))
+}
+
+fn usage(who: libc::c_int) -> libc::rusage {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the call writes no more than the structure that it is given, which is valid as
     // zeroes, too.
-    let usage = unsafe {
+    unsafe {
         libc::getrusage(who, usage.as_mut_ptr());
         usage.assume_init()
-    };
+    }
+}
+
+fn cpu_in(usage: &libc::rusage) -> Duration {
     let time = |value: libc::timeval| {
         Duration::from_secs(value.tv_sec.unsigned_abs())
             + Duration::from_micros(value.tv_usec.unsigned_abs())

@@ -1,0 +1,21 @@
+//! Ground truth: programs with planted bugs, of which a canary says which one an input sets off,
+//! and how far the groups of `triage` are from those bugs. It mirrors nothing in `src/`: what is
+//! judged here is what all of it comes to.
+//!
+//! The tables are printed by `cargo test --test ground_truth -- --nocapture` and by
+//! `cargo bench --bench keys`.
+#![cfg(feature = "engine")]
+
+mod bugs;
+mod builds;
+mod formulas;
+#[path = "../needs/mod.rs"]
+mod needs;
+mod pending;
+mod repeats;
+mod runs;
+mod score;
+mod scoring;
+#[cfg(feature = "campaign")]
+mod slips;
+mod table;
