@@ -11,6 +11,8 @@ pub fn classify(snapshot: &Snapshot) -> Class {
     let signal = match snapshot.event {
         Event::Exit(status) => return Class(format!("exit:{status}")),
         Event::Signal { number, .. } => number,
+        Event::OutOfTime => return Class("hang".to_owned()),
+        Event::OutOfMemory => return Class("oom".to_owned()),
     };
     let name = match snapshot.control {
         Control::WildCall => "wildcall",
@@ -22,12 +24,13 @@ pub fn classify(snapshot: &Snapshot) -> Class {
     Class(name.to_owned())
 }
 
-/// The class of a crash of which only the end is known; `None` where it is no crash at all.
-pub fn classify_ending(ended: Ended) -> Option<Class> {
+/// The class of a crash, hang or memory blow-up of which only the end is known.
+pub fn classify_ending(ended: Ended) -> Class {
     match ended {
-        Ended::Signal(signal) => Some(signal_class(signal)),
-        Ended::Exit(status) => Some(Class(format!("exit:{status}"))),
-        Ended::Timeout | Ended::OutOfMemory => None,
+        Ended::Signal(signal) => signal_class(signal),
+        Ended::Exit(status) => Class(format!("exit:{status}")),
+        Ended::Timeout => Class("hang".to_owned()),
+        Ended::OutOfMemory => Class("oom".to_owned()),
     }
 }
 

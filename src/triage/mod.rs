@@ -19,6 +19,7 @@ pub mod fault;
 pub mod fold;
 mod follow;
 mod frame;
+mod hang;
 mod instruction;
 mod key;
 pub mod keys;

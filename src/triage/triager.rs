@@ -37,9 +37,9 @@ impl Default for Settings {
 /// What the runs of one input showed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// It crashes.
+    /// It crashes, or goes over its limits: a hang, or a memory blow-up.
     Crash(Box<Crash>),
-    /// None of the tries crashed.
+    /// None of the tries did.
     Flaky {
         /// How often it was run.
         tries: u32,
@@ -51,7 +51,7 @@ pub enum Verdict {
 /// What one run of one input showed, as far as the minimizer's oracle asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Quick {
-    /// It crashed.
+    /// It crashed, or went over its limits.
     Crash {
         /// What kind of death.
         class: Class,
@@ -60,7 +60,7 @@ pub enum Quick {
         /// Which way into it.
         minor: Key,
     },
-    /// It ended without a crash.
+    /// It ended within its limits, and without a crash.
     Ended(Ended),
 }
 
@@ -110,7 +110,7 @@ impl Triager {
     }
 
     /// Runs the input up to three times, twice without randomization of addresses and once with
-    /// it, until it crashes, and records the crash.
+    /// it, until it crashes or goes over its limits, and records that.
     ///
     /// # Errors
     /// When the target cannot be started or traced.
@@ -119,7 +119,7 @@ impl Triager {
         let mut ended = Ended::Exit(0);
         for try_number in 1..=TRIES {
             let mut run = self.run(input, try_number == TRIES)?;
-            if run.ended.is_crash(self.start.crash_exit()) {
+            if self.is_named(run.ended) {
                 let stderr = run.stderr().to_vec();
                 let named = self.name(&run, || stderr.clone());
                 let facts = Run {
@@ -152,7 +152,7 @@ impl Triager {
     /// When the target cannot be started or traced.
     pub fn key(&mut self, input: &[u8]) -> Result<Quick, ExecError> {
         let mut run = self.run(input, false)?;
-        if !run.ended.is_crash(self.start.crash_exit()) {
+        if !self.is_named(run.ended) {
             return Ok(Quick::Ended(run.ended));
         }
         let mut tracee = run.tracee.take();
@@ -173,16 +173,6 @@ impl Triager {
     /// The record of a run that was not watched: one over its limits, or a crash that did not
     /// come again. Its keys rest on the class alone.
     pub fn unwatched(&self, ended: Ended) -> Crash {
-        let class = classify_ending(ended).unwrap_or_else(|| {
-            Class(
-                if ended == Ended::OutOfMemory {
-                    "oom"
-                } else {
-                    "hang"
-                }
-                .to_owned(),
-            )
-        });
         let facts = Run {
             ended,
             traced: false,
@@ -193,15 +183,19 @@ impl Triager {
             took: Duration::ZERO,
             stderr: &[],
         };
-        record(Named::of_class(class), None, &facts)
+        record(Named::of_class(classify_ending(ended)), None, &facts)
+    }
+
+    /// Whether a run that ended so has a name: a crash, a hang or a memory blow-up.
+    fn is_named(&self, ended: Ended) -> bool {
+        let cut = matches!(ended, Ended::Timeout | Ended::OutOfMemory);
+        cut || ended.is_crash(self.start.crash_exit())
     }
 
     fn name(&self, run: &Finished, stderr: impl FnOnce() -> Vec<u8>) -> Named {
-        match (&run.snapshot, classify_ending(run.ended)) {
-            (Some(snapshot), _) => name(snapshot, self.settings.depth, stderr),
-            (None, Some(class)) => Named::of_class(class),
-            // A run over its limits is no crash and does not come here.
-            (None, None) => Named::of_class(Class(run.ended.to_string())),
+        match &run.snapshot {
+            Some(snapshot) => name(snapshot, self.settings.depth, stderr),
+            None => Named::of_class(classify_ending(run.ended)),
         }
     }
 

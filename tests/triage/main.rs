@@ -4,6 +4,7 @@
 mod abort_text;
 mod class;
 mod fold;
+mod hang;
 mod keys;
 mod made_up;
 mod maps;
