@@ -158,6 +158,9 @@ impl<'a> Tracer<'a> {
     fn stopped(&mut self, tid: Pid, status: i32) {
         let signal = libc::WSTOPSIG(status);
         let process = self.family.process(tid);
+        if self.cut.is_some() {
+            return self.kill(process);
+        }
         match status >> 16 {
             0 if self.is_interrupt(tid, status) => {
                 resume(libc::PTRACE_CONT, tid, 0);

@@ -32,11 +32,15 @@ impl Tracer<'_> {
         };
         let snapshot = snapshot.map(Box::new);
         self.cut = Some(Trace { ended, snapshot });
-        if self.main.is_none() {
-            // Our tracee, so its id means nobody else until we have taken its end. If it has
-            // ended, that is on its way to us.
-            let _ = nix::sys::signal::kill(self.pid, nix::sys::signal::Signal::SIGKILL);
+        for (_, process) in self.family.threads() {
+            self.kill(process);
         }
+    }
+
+    /// Kills a process of a run that was cut off.
+    pub(super) fn kill(&self, process: Pid) {
+        // Our tracee, so its id means nobody else until we have taken its end.
+        let _ = nix::sys::signal::kill(process, nix::sys::signal::Signal::SIGKILL);
     }
 
     /// What is known of a process that has stopped itself, should it never go on.

@@ -83,19 +83,85 @@ fn hang(program: &Path, word: &str) -> Crash {
     }
 }
 
+/// Those that are named by another function than they should be.
+fn misnamed(program: &Path, cases: &[(&str, &str)]) -> Vec<String> {
+    let cases = cases.iter().filter_map(|(word, name)| {
+        let crash = hang(program, word);
+        let names = own_names(&crash);
+        let found = names.first().copied().unwrap_or("?");
+        let same = found == *name || found.starts_with(&format!("{name}."));
+        (!same).then(|| format!("{word}: {names:?}"))
+    });
+    cases.collect()
+}
+
+const NONE: Vec<String> = Vec::new();
+
 #[test]
 fn a_hang_is_named_by_the_call_that_never_returns() {
-    let program = loops(PLAIN);
-    let wrong: Vec<String> = RUNNING
-        .iter()
-        .chain(&WAITING)
-        .filter_map(|(word, name)| {
-            let crash = hang(&program, word);
-            let names = own_names(&crash);
-            let found = names.first().copied().unwrap_or("?");
-            let same = found == *name || found.starts_with(&format!("{name}."));
-            (!same).then(|| format!("{word}: {names:?}"))
-        })
-        .collect();
-    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert_eq!(misnamed(&loops(PLAIN), &RUNNING), NONE);
+}
+
+#[test]
+fn who_waits_is_named_by_the_call_that_waits() {
+    assert_eq!(misnamed(&loops(PLAIN), &WAITING), NONE);
+}
+
+#[test]
+fn a_program_that_is_not_optimized_is_named_alike() {
+    assert_eq!(misnamed(&loops(UNOPTIMIZED), &RUNNING[2..16]), NONE);
+}
+
+#[test]
+fn a_static_program_is_named_alike() {
+    assert_eq!(misnamed(&loops(STATIC), &RUNNING[2..7]), NONE);
+}
+
+/// The cases of which the keys change with symbols, limits or from run to run.
+fn unsteady(one: &Path, other: &Path, cases: &[(&str, &str)]) -> Vec<String> {
+    let cases = cases.iter().filter_map(|(word, _)| {
+        let first = keys(&mut triager(one, 50, 200), word.as_bytes());
+        let mut later = triager(other, 90, 250);
+        let same = (0..2).all(|_| keys(&mut later, word.as_bytes()) == first);
+        (!same).then(|| (*word).to_owned())
+    });
+    cases.collect()
+}
+
+#[test]
+fn a_hang_has_the_same_keys_without_symbols_and_with_other_limits() {
+    assert_eq!(
+        unsteady(&loops(PLAIN), &loops(STRIPPED), &RUNNING[..14]),
+        NONE
+    );
+}
+
+#[test]
+fn a_hang_in_recursion_threads_or_children_has_the_same_keys_each_time() {
+    assert_eq!(
+        unsteady(&loops(PLAIN), &loops(STRIPPED), &RUNNING[14..]),
+        NONE
+    );
+}
+
+#[test]
+fn who_waits_has_the_same_keys_each_time() {
+    assert_eq!(unsteady(&loops(PLAIN), &loops(STRIPPED), &WAITING), NONE);
+}
+
+#[test]
+fn a_static_program_without_symbols_has_the_same_keys_each_time() {
+    let program = loops(STATIC_STRIPPED);
+    assert_eq!(unsteady(&program, &program, &RUNNING[2..7]), NONE);
+}
+
+#[test]
+fn different_loops_have_different_keys() {
+    let mut triager = triager(&loops(PLAIN), 50, 200);
+    let mut majors: Vec<_> = ["calling", "nested", "reading", "main", "backtracking"]
+        .map(|word| keys(&mut triager, word.as_bytes()).1)
+        .to_vec();
+    majors.sort();
+    majors.dedup();
+    assert_eq!(majors.len(), 5);
 }

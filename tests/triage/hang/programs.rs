@@ -37,7 +37,8 @@ pub fn build(name: &str, source: &str, (flags, strip): (&[&str], bool)) -> PathB
     std::fs::write(&text, source).expect("the source is written");
     let mut compiler = Command::new("cc");
     run(compiler
-        .args(["-w", "-pthread"])
+        // Functions of the same code stay two functions.
+        .args(["-w", "-pthread", "-fno-ipa-icf"])
         .args(flags)
         .arg(&text)
         .arg("-o")
