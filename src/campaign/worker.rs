@@ -11,6 +11,7 @@ use super::generator::InputName;
 use super::plan::Plan;
 use crate::exec::{Ended, ExecError, Executor, Freshness};
 use crate::files::Base64;
+use crate::store::Kind;
 use crate::triage::{Crash, Key, Quick, Triager, Verdict};
 
 /// Runs of one chunk.
@@ -112,19 +113,22 @@ impl Worker<'_> {
 
     fn judge(&mut self, ended: Ended, input: &[u8]) -> Result<Option<What>, ExecError> {
         match ended {
-            Ended::Timeout | Ended::OutOfMemory => {
-                Ok(Some(What::Cut(Box::new(self.triager.unwatched(ended)))))
-            }
+            Ended::Timeout | Ended::OutOfMemory => self.name(ended, input).map(Some),
             _ if !ended.is_crash(self.shared.crash_exit) => Ok(None),
             _ => self.name(ended, input).map(Some),
         }
     }
 
     fn name(&mut self, ended: Ended, input: &[u8]) -> Result<What, ExecError> {
-        if let Quick::Crash { major, minor, .. } = self.triager.key(input)?
+        if let Quick::Crash {
+            class,
+            major,
+            minor,
+        } = self.triager.key(input)?
             && self.reported.contains(&minor)
         {
-            return Ok(What::Known { major });
+            let kind = Kind::of_class(&class);
+            return Ok(What::Known { kind, major });
         }
         match self.triager.examine(input)? {
             Verdict::Crash(crash) => {

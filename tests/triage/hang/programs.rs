@@ -17,6 +17,9 @@ pub const STATIC: (&[&str], bool) = (&["-O2", "-static"], false);
 /// The same without symbols.
 pub const STATIC_STRIPPED: (&[&str], bool) = (&["-O2", "-static"], true);
 
+/// Functions of the same code stay two functions.
+const ALWAYS: [&str; 3] = ["-w", "-pthread", "-fno-ipa-icf"];
+
 /// The loops, compiled with these flags, and without symbols if they are stripped.
 pub fn loops(variant: (&[&str], bool)) -> PathBuf {
     build("loops", LOOPS, variant)
@@ -26,7 +29,7 @@ pub fn loops(variant: (&[&str], bool)) -> PathBuf {
 /// put in place is never replaced: somebody may be running it.
 pub fn build(name: &str, source: &str, (flags, strip): (&[&str], bool)) -> PathBuf {
     let mut hasher = DefaultHasher::new();
-    (source, flags, strip).hash(&mut hasher);
+    (source, flags, strip, ALWAYS).hash(&mut hasher);
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let result = folder.join(format!("{name}-{:016x}", hasher.finish()));
     if result.exists() {
@@ -37,8 +40,7 @@ pub fn build(name: &str, source: &str, (flags, strip): (&[&str], bool)) -> PathB
     std::fs::write(&text, source).expect("the source is written");
     let mut compiler = Command::new("cc");
     run(compiler
-        // Functions of the same code stay two functions.
-        .args(["-w", "-pthread", "-fno-ipa-icf"])
+        .args(ALWAYS)
         .args(flags)
         .arg(&text)
         .arg("-o")
