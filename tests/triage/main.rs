@@ -10,6 +10,7 @@ mod made_up;
 mod maps;
 mod module;
 mod normalise;
+mod oom;
 mod partition;
 mod programs;
 mod record;

@@ -1,16 +1,16 @@
-//! Where a run stands that is cut off: the step-out test for hangs, samples for memory blow-ups
+//! Where a run stands that is cut off: the step-out test for hangs and memory blow-ups
 //! (crash-keys.md, "Capture" 5).
 //!
 //! The watchdog of a run gives an [`Order`] and interrupts it; the thread that traces it takes the
 //! order, chooses the thread that matters, and finds the innermost call that is not left any more.
 //! The passing path knows nothing of all this.
 
+mod blow_up;
 mod clock;
 mod culprit;
 mod order;
 mod probe;
 mod recursion;
-mod samples;
 mod stack;
 mod step_out;
 mod trap;

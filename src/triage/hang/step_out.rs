@@ -15,7 +15,10 @@ use crate::triage::capture::Tracer;
 use crate::triage::snapshot::{End, Event, Snapshot};
 
 /// Active time in which a call that is not the loop returns.
-const RETURNS: Duration = Duration::from_millis(150);
+pub(super) const RETURNS: Duration = Duration::from_millis(150);
+/// The same where each millisecond costs memory: long against one allocation, short against what
+/// a machine has.
+pub(super) const EATING: Duration = Duration::from_millis(10);
 /// Active time of the whole test.
 const ALL: Duration = Duration::from_secs(1);
 /// The most calls that are left.
@@ -52,12 +55,32 @@ impl Tracer<'_> {
     /// What names the hang; `None` where the run has ended before anything could be found out.
     pub(super) fn name_hang(&mut self, asleep: bool) -> Option<Snapshot> {
         let tid = self.culprit(asleep).ok().flatten()?;
-        let (mut halted, mut stack) = self.readable_stack(tid).ok()?;
+        let (halted, stack) = self.readable_stack(tid).ok()?;
         let first = stack.snapshot(0, Event::OutOfTime, tid, self.cache);
         if asleep {
             // It has not run for as long as a call is given to return.
             return Some(first);
         }
+        // It may be about to end by itself: where it stood first is all there is then.
+        let Ok((stack, level)) = self.step_out(halted, stack, RETURNS) else {
+            return Some(first);
+        };
+        let level = recursion::outermost(&stack, level);
+        Some(stack.snapshot(level, Event::OutOfTime, tid, self.cache))
+    }
+
+    /// The innermost call of a stopped thread that is not left in the time that calls are given to
+    /// `return`, and the stack that it is counted in.
+    ///
+    /// # Errors
+    /// When the thread or the run has ended.
+    pub(super) fn step_out(
+        &mut self,
+        mut halted: Halted,
+        mut stack: Stack,
+        returns: Duration,
+    ) -> nix::Result<(Stack, usize)> {
+        let tid = halted.tid;
         let mut level = 0;
         let mut time = ActiveTime::of(tid);
         for _ in 0..HOPS {
@@ -74,22 +97,19 @@ impl Tracer<'_> {
             let Ok(trap) = Trap::set(tid, &caller) else {
                 break;
             };
-            match self.wait_for_return(halted, &trap, &mut time) {
-                Ok(Left::Yes(at)) => (halted, level) = (at, level + 1),
-                Ok(Left::No) => break,
-                // It was about to end by itself: where it stood first is all there is.
-                Err(_) => return Some(first),
+            match self.wait_for_return(halted, &trap, &mut time, returns)? {
+                Left::Yes(at) => (halted, level) = (at, level + 1),
+                Left::No => break,
             }
             if time.look() >= ALL {
                 break;
             }
         }
-        let level = recursion::outermost(&stack, level);
-        Some(stack.snapshot(level, Event::OutOfTime, tid, self.cache))
+        Ok((stack, level))
     }
 
     /// Stops the thread where more can be read of its stack than where it stands, if possible.
-    fn readable_stack(&mut self, tid: Pid) -> nix::Result<(Halted, Stack)> {
+    pub(super) fn readable_stack(&mut self, tid: Pid) -> nix::Result<(Halted, Stack)> {
         let mut reading = 1;
         loop {
             let halted = self.halt(tid)?;
@@ -112,6 +132,7 @@ impl Tracer<'_> {
         halted: Halted,
         trap: &Trap,
         time: &mut ActiveTime,
+        returns: Duration,
     ) -> nix::Result<Left> {
         let tid = halted.tid;
         let mut waiting = Waiting {
@@ -123,7 +144,7 @@ impl Tracer<'_> {
             passes: 0,
         };
         time.go_on();
-        let end = time.look() + RETURNS;
+        let end = time.look() + returns;
         halted.resume();
         while waiting.passes < PASSES {
             match self.next_event()? {

@@ -1,6 +1,6 @@
 //! Hangs: each is named by the call that never returns, however it is run.
 
-mod programs;
+pub mod programs;
 
 use std::path::Path;
 use std::time::Duration;
@@ -122,7 +122,7 @@ fn unsteady(one: &Path, other: &Path, cases: &[(&str, &str)]) -> Vec<String> {
     let cases = cases.iter().filter_map(|(word, _)| {
         let first = keys(&mut triager(one, 50, 200), word.as_bytes());
         let mut later = triager(other, 90, 250);
-        let same = (0..2).all(|_| keys(&mut later, word.as_bytes()) == first);
+        let same = keys(&mut later, word.as_bytes()) == first;
         (!same).then(|| (*word).to_owned())
     });
     cases.collect()
@@ -164,4 +164,46 @@ fn different_loops_have_different_keys() {
     majors.sort();
     majors.dedup();
     assert_eq!(majors.len(), 5);
+}
+
+/// Threads that burn as much CPU time as they get, until they are dropped.
+struct Hogs(std::sync::Arc<std::sync::atomic::AtomicBool>);
+
+impl Hogs {
+    fn start() -> Hogs {
+        let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+        for _ in 0..2 {
+            let stop = stop.clone();
+            std::thread::spawn(move || {
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        Hogs(stop)
+    }
+}
+
+impl Drop for Hogs {
+    fn drop(&mut self) {
+        self.0.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_busy_machine_does_not_change_the_keys() {
+    let mut triager = triager(&loops(PLAIN), 60, 200);
+    let words = [
+        "calling",
+        "slow_calls",
+        "backtracking",
+        "joining",
+        "napping",
+        "reading",
+    ];
+    let quiet = words.map(|word| keys(&mut triager, word.as_bytes()));
+    let _hogs = Hogs::start();
+    for (word, quiet) in words.iter().zip(quiet) {
+        assert_eq!(keys(&mut triager, word.as_bytes()), quiet, "{word}");
+    }
 }
