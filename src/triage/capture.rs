@@ -159,7 +159,9 @@ impl<'a> Tracer<'a> {
         let signal = libc::WSTOPSIG(status);
         let process = self.family.process(tid);
         if self.cut.is_some() {
-            return self.kill(process);
+            self.kill(process);
+            // It may be stopped on its way out.
+            return resume(libc::PTRACE_CONT, tid, 0);
         }
         match status >> 16 {
             0 if self.is_interrupt(tid, status) => {

@@ -156,15 +156,14 @@ impl Tracer<'_> {
                         return Err(Errno::ESRCH);
                     }
                 }
-                Some((thread, status)) => {
-                    if self.leaves(&mut waiting, thread, status) {
-                        trap.remove(tid);
-                        for held in waiting.held {
-                            resume(libc::PTRACE_CONT, held, 0);
-                        }
-                        return Ok(Left::Yes(Halted { tid, signal: 0 }));
+                Some((thread, status)) if self.leaves(&mut waiting, thread, status) => {
+                    trap.remove(tid);
+                    for held in waiting.held {
+                        resume(libc::PTRACE_CONT, held, 0);
                     }
+                    return Ok(Left::Yes(Halted { tid, signal: 0 }));
                 }
+                Some(_) => {}
             }
         }
         Ok(Left::No)

@@ -207,3 +207,16 @@ fn a_busy_machine_does_not_change_the_keys() {
         assert_eq!(keys(&mut triager, word.as_bytes()), quiet, "{word}");
     }
 }
+
+#[test]
+fn a_hang_is_ended_also_where_exits_are_watched() {
+    let limits = Limits::with_cpu(Duration::from_millis(50));
+    let mut triager = Triager::new(Box::new(Starter {
+        limits,
+        crash_exit: Some(7),
+        ..Starter::new(&loops(PLAIN))
+    }));
+    for word in ["calling", "forking", "crowded"] {
+        assert_eq!(keys(&mut triager, word.as_bytes()).0, "hang", "{word}");
+    }
+}
