@@ -1,21 +1,22 @@
 //! What workers report.
 
 use super::generator::InputName;
+use crate::store::Kind;
 use crate::triage::{Crash, Key};
 
 /// What one run found.
 pub(super) enum What {
-    /// A crash whose minor key this worker reports for the first time.
+    /// A crash, hang or memory blow-up whose minor key this worker reports for the first time.
     Crash(Box<Crash>),
-    /// A crash of a minor key that this worker has reported before.
+    /// One of a minor key that this worker has reported before.
     Known {
+        /// What it is.
+        kind: Kind,
         /// Which bug.
         major: Key,
     },
-    /// A crash that did not happen again.
+    /// One that did not happen again.
     Flaky(Box<Crash>),
-    /// Cut off by a limit: a hang or a memory blow-up.
-    Cut(Box<Crash>),
 }
 
 impl What {

@@ -67,13 +67,12 @@ impl<'a> Ledger<'a> {
     /// Commits one finding; gives the founder of a new group, which is to be minimized.
     pub(super) fn commit(&mut self, finding: &Finding) -> Result<Option<EntryId>, StoreError> {
         let (kind, crash) = match &finding.what {
-            What::Known { major } => {
-                self.checkpoint.count(Kind::Crash, major.short());
+            What::Known { kind, major } => {
+                self.checkpoint.count(*kind, major.short());
                 return Ok(None);
             }
-            What::Crash(crash) => (Kind::Crash, crash),
+            What::Crash(crash) => (Kind::of_class(&crash.class), crash),
             What::Flaky(crash) => (Kind::Flaky, crash),
-            What::Cut(crash) => (kind_of_cut(crash), crash),
         };
         let (major, minor) = (crash.keys.major.short(), crash.keys.minor.short());
         self.checkpoint.count(kind, major.clone());
@@ -130,15 +129,23 @@ impl<'a> Ledger<'a> {
     }
 
     /// Groups of crashes without an ended minimization, as the entry to minimize: the founder,
-    /// those first whose minimization was cut off. `slipped`: those that were only slipped into
-    /// as well.
-    pub(super) fn pending(&self, slipped: bool) -> Result<Vec<EntryId>, StoreError> {
+    /// those first whose minimization was cut off. `last`: what is minimized after all of these
+    /// as well, groups that were only slipped into, and behind them hangs and memory blow-ups,
+    /// each run of which takes long.
+    pub(super) fn pending(&self, last: bool) -> Result<Vec<EntryId>, StoreError> {
+        let mut pending = self.pending_of(Kind::Crash, last)?;
+        if last {
+            pending.extend(self.pending_of(Kind::Hang, last)?);
+            pending.extend(self.pending_of(Kind::Oom, last)?);
+        }
+        Ok(pending)
+    }
+
+    fn pending_of(&self, kind: Kind, slipped: bool) -> Result<Vec<EntryId>, StoreError> {
         let store = lock(self.store);
         let mut pending = Vec::new();
-        for group in store.reader().groups(Kind::Crash)? {
-            let entries = store
-                .reader()
-                .entries(Kind::Crash, &group.record.major.short())?;
+        for group in store.reader().groups(kind)? {
+            let entries = store.reader().entries(kind, &group.record.major.short())?;
             if entries.iter().any(|entry| entry.minimized.is_some()) {
                 continue;
             }
@@ -176,13 +183,6 @@ fn rank(found: Option<&Found>) -> (u8, u64, String) {
         Some(Found::Slip { of, test }) => (1, test.unwrap_or(u64::MAX), of.clone()),
         Some(Found::File { path }) => (2, 0, path.to_string_lossy().into_owned()),
         None => (3, 0, String::new()),
-    }
-}
-
-fn kind_of_cut(crash: &Crash) -> Kind {
-    match crash.ended {
-        crate::exec::Ended::OutOfMemory => Kind::Oom,
-        _ => Kind::Hang,
     }
 }
 

@@ -7,14 +7,14 @@ use std::time::Duration;
 use super::error::CampaignError;
 use super::ledger::lock;
 use crate::delta::Caching;
-use crate::exec::{Ended, ExecError, Freshness, Target, TimeLimit, Way, observe, start};
+use crate::exec::{Ended, ExecError, Freshness, Limits, Target, TimeLimit, Way, observe, start};
 use crate::minimize::log::{KeyRecord, StartLine, TargetRecord};
 use crate::minimize::{
     BoxedOracle, Claim, Counts, CrashOracle, Held, Journal, MinimizeError, Minimized, OnSlip,
-    Options, OracleError, PATIENCE, Workers, minimize_by_workers,
+    Options, OracleError, PATIENCE, Workers, hurried, minimize_by_workers,
 };
 use crate::store::{self, Entry, EntryId, Kind, Store, StoreError};
-use crate::triage::{Crash, Found, Triager};
+use crate::triage::{Crash, Found, Quick, Triager};
 
 /// What is minimized, and how.
 #[derive(Clone, Debug)]
@@ -86,24 +86,55 @@ impl Minimizing {
     /// # Errors
     /// When the target cannot be started.
     pub fn oracle(&self, held: impl Into<Held>) -> Result<CrashOracle, ExecError> {
-        let (target, way) = (self.target.clone(), self.way);
+        self.oracle_within(self.target.limits, held.into())
+    }
+
+    /// The same with these limits on the runs of the search.
+    fn oracle_within(&self, limits: Limits, held: Held) -> Result<CrashOracle, ExecError> {
+        let (mut target, way) = (self.target.clone(), self.way);
+        target.limits = limits;
         let executor = start(&target, Some(way), Freshness::Shared)?.executor;
         let triager = Triager::of_target(&target, way)?;
         let crash_exit = target.crash_exit;
         let observed = target.clone();
+        let mut patient = target.clone();
+        patient.limits = self.target.limits;
+        // A hang is one by the limit that it was found with.
+        let patience = if held.ended == Ended::Timeout {
+            1
+        } else {
+            PATIENCE
+        };
         let fresh = Box::new(move || {
-            let mut patient = target.clone();
-            let time = TimeLimit::from(patient.limits).times(PATIENCE);
+            let mut patient = patient.clone();
+            let time = TimeLimit::from(patient.limits).times(patience);
             patient.limits = time.within(patient.limits);
             start(&patient, Some(way), Freshness::Fresh).map(|started| started.executor)
         });
         let keyer = Box::new(triager);
-        let oracle = CrashOracle::new(executor, fresh, keyer, held.into(), crash_exit)
+        let oracle = CrashOracle::new(executor, fresh, keyer, held.clone(), crash_exit)
             .observed_by(Box::new(move || observe::start(&observed, way)));
-        Ok(match self.learn_limit {
+        Ok(match self.learn_limit && held.ended != Ended::Timeout {
             true => oracle,
             false => oracle.with_fixed_time(),
         })
+    }
+
+    /// The limits on the runs of the search: for a hang shorter ones than those that it was found
+    /// with, where the input shows it within them, or each run that fails would take all that time
+    /// (docs/decisions/0050).
+    fn pace(&self, input: &[u8], held: &Held) -> Result<Limits, ExecError> {
+        let whole = self.target.limits;
+        let hurried = hurried(TimeLimit::from(whole)).within(whole);
+        if held.ended != Ended::Timeout || !self.learn_limit || hurried == whole {
+            return Ok(whole);
+        }
+        let mut target = self.target.clone();
+        target.limits = hurried;
+        let shown = Triager::of_target(&target, self.way)?.key(input)?;
+        let shows = matches!(shown, Quick::Crash { class, major, .. }
+            if class == held.class && major == held.major);
+        Ok(if shows { hurried } else { whole })
     }
 
     /// Minimizes `input`, which crashes as `held` says, by as many workers as there shall be.
@@ -118,8 +149,10 @@ impl Minimizing {
         options: &mut Options<'_>,
     ) -> Result<Minimized, MinimizeError> {
         let held = held.into();
-        let first = self.oracle(held.clone()).map_err(OracleError::from)?;
-        let make = || Ok(Box::new(self.oracle(held.clone())?) as BoxedOracle<'_>);
+        let limits = self.pace(input, &held).map_err(OracleError::from)?;
+        let oracle = || self.oracle_within(limits, held.clone());
+        let first = oracle().map_err(OracleError::from)?;
+        let make = || Ok(Box::new(oracle()?) as BoxedOracle<'_>);
         let workers = Workers::new(Box::new(first), &make, self.jobs);
         minimize_by_workers(input, workers, journal, options)
     }
@@ -200,7 +233,7 @@ impl Minimizing {
                 found: Some(found),
                 ..(**crash).clone()
             };
-            lock(store).file(Kind::Crash, &crash, &slip.input)?;
+            lock(store).file(Kind::of_class(&crash.class), &crash, &slip.input)?;
             Ok(())
         })
     }

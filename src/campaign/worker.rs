@@ -11,6 +11,7 @@ use super::generator::InputName;
 use super::plan::Plan;
 use crate::exec::{Ended, ExecError, Executor, Freshness};
 use crate::files::Base64;
+use crate::store::Kind;
 use crate::triage::{Crash, Key, Quick, Triager, Verdict};
 
 /// Runs of one chunk.
@@ -112,9 +113,7 @@ impl Worker<'_> {
 
     fn judge(&mut self, ended: Ended, input: &[u8]) -> Result<Option<What>, ExecError> {
         match ended {
-            Ended::Timeout | Ended::OutOfMemory => {
-                Ok(Some(What::Cut(Box::new(self.triager.unwatched(ended)))))
-            }
+            Ended::Timeout | Ended::OutOfMemory => self.name(ended, input),
             _ if !self.triager.suspects(ended) => Ok(None),
             _ => self.name(ended, input),
         }
@@ -122,11 +121,18 @@ impl Worker<'_> {
 
     fn name(&mut self, ended: Ended, input: &[u8]) -> Result<Option<What>, ExecError> {
         match self.triager.key(input)? {
-            Quick::Crash { major, minor, .. } if self.reported.contains(&minor) => {
-                return Ok(Some(What::Known { major }));
+            Quick::Crash {
+                class,
+                major,
+                minor,
+            } if self.reported.contains(&minor) => {
+                let kind = Kind::of_class(&class);
+                return Ok(Some(What::Known { kind, major }));
             }
             // Only suspected, and no crash by what it said.
-            Quick::Ended(_) if !ended.is_crash(self.shared.crash_exit) => return Ok(None),
+            Quick::Ended(_) if ended.is_exit() && !ended.is_crash(self.shared.crash_exit) => {
+                return Ok(None);
+            }
             _ => {}
         }
         Ok(Some(match self.triager.examine(input)? {

@@ -38,6 +38,21 @@ pub(crate) fn tree_cpu(root: Pid) -> Duration {
     own.cpu + usage_below(root).cpu
 }
 
+/// Whether `root` and all that descends from it have more resident memory than `limit`, in bytes.
+/// Asked for exactly only where the sum that counts shared pages for each of them is more.
+pub(crate) fn tree_exceeds(root: Pid, limit: u64) -> bool {
+    let resident = |pid| stat(pid).and_then(|stat| stat.usage()).map(|it| it.memory);
+    let own = resident(root).unwrap_or(0);
+    let sum = own.saturating_add(usage_below(root).memory);
+    sum > limit && shared_memory_below(root).is_none_or(|below| below.saturating_add(own) > limit)
+}
+
+/// Resident memory of one process, in bytes; 0 once it has ended.
+pub(crate) fn resident_memory(pid: Pid) -> u64 {
+    let usage = stat(pid).and_then(|stat| stat.usage());
+    usage.map_or(0, |usage| usage.memory)
+}
+
 /// Resident memory of all that descend from `root`, in bytes, each page counted once among those
 /// that share it; `None` where the system does not tell.
 pub(crate) fn shared_memory_below(root: Pid) -> Option<u64> {
@@ -79,6 +94,23 @@ pub(crate) fn run_delays(root: Pid) -> HashMap<Pid, Duration> {
         .collect()
 }
 
+/// How often each thread of `root` and of all that descends from it has given up a processor.
+pub(crate) fn switches(root: Pid) -> HashMap<Pid, String> {
+    let processes = descendants(root).into_iter().chain([root]);
+    let threads = processes.flat_map(|pid| {
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task"));
+        threads.into_iter().flatten().flatten()
+    });
+    threads
+        .filter_map(|thread| {
+            let pid = thread.file_name().to_str()?.parse().ok()?;
+            let status = std::fs::read_to_string(thread.path().join("status")).ok()?;
+            let counts = status.lines().filter(|line| line.contains("ctxt_switches"));
+            Some((Pid::from_raw(pid), counts.collect()))
+        })
+        .collect()
+}
+
 /// CPU time of all the children of `root` that it has waited for, and of theirs.
 pub(crate) fn reaped_cpu(root: Pid) -> Option<Duration> {
     let stat = stat(root)?;
@@ -111,6 +143,11 @@ pub(crate) fn descends(pid: Pid, ancestor: Pid) -> bool {
 /// Whether `pid` has not ended: the kernel refuses to trace who has as it refuses who may not.
 pub(crate) fn lives(pid: Pid) -> bool {
     stat(pid).is_some_and(|stat| !stat.has_ended())
+}
+
+/// Whether `parent` is the parent of `pid`.
+pub(crate) fn is_child(pid: Pid, parent: Pid) -> bool {
+    stat(pid).and_then(|stat| stat.parent()) == Some(parent)
 }
 
 fn descendants(root: Pid) -> Vec<Pid> {

@@ -31,6 +31,22 @@ pub(crate) fn process_of(tid: Pid) -> Option<Pid> {
     process.trim().parse().ok().map(Pid::from_raw)
 }
 
+/// The next stop or end of what this thread traces, if there is one just now.
+///
+/// # Errors
+/// As [`wait`].
+pub(crate) fn poll() -> nix::Result<Option<(Pid, i32)>> {
+    let mut status = 0;
+    let options = libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG;
+    // SAFETY: `status` is a valid place for the status; the call has no other effect on us.
+    let tid = unsafe { libc::waitpid(-1, &mut status, options) };
+    match Errno::result(tid) {
+        Ok(0) | Err(Errno::EINTR) => Ok(None),
+        Ok(tid) => Ok(Some((Pid::from_raw(tid), status))),
+        Err(error) => Err(error),
+    }
+}
+
 /// Resumes a stopped thread with `signal` (0 for none), which may be a real-time signal. A thread
 /// that was killed in the meantime is not there any more, which the next wait tells.
 pub(crate) fn resume(request: libc::c_uint, tid: Pid, signal: i32) {

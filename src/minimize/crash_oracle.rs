@@ -132,6 +132,11 @@ impl CrashOracle {
                     major,
                     minor,
                 } => {
+                    if let Some(limit) = cut_off_by(&class)
+                        && class != self.held.class
+                    {
+                        return Ok(unresolved(Some(limit)));
+                    }
                     return self.compare(class, SlipKeys { major, minor }, input, kind);
                 }
                 Quick::Ended(_) if crash || as_held => return Ok(unresolved(cut_off(ended))),
@@ -282,6 +287,15 @@ fn unresolved(cut_off: Option<CutOff>) -> Answer {
     Answer {
         cut_off,
         ..Answer::of(Outcome::Unresolved)
+    }
+}
+
+/// The limit that a run of this class has gone over.
+fn cut_off_by(class: &Class) -> Option<CutOff> {
+    match class.0.as_str() {
+        "hang" => Some(CutOff::Time),
+        "oom" => Some(CutOff::Memory),
+        _ => None,
     }
 }
 

@@ -64,5 +64,5 @@ pub use script::{Script, ScriptState};
 pub use searches::{SEARCHES, UnknownSearch, search_by_name};
 pub use standing::{Doing, Standing};
 pub use test_oracle::TestOracle;
-pub use time_limit::PATIENCE;
+pub use time_limit::{PATIENCE, hurried};
 pub use verify::{Counterexample, Verified, VerifyError, verify};

@@ -11,6 +11,20 @@ const LEAST: Duration = Duration::from_millis(50);
 /// How much longer than other runs those may take that a proof rests on: factor of the limits.
 pub const PATIENCE: u32 = 10;
 
+/// So much shorter than the limit that a hang was found with is that of the search.
+const HURRY: u32 = 10;
+/// The least such wall time: a run that passes has to start and end in it.
+const LEAST_WALL: Duration = Duration::from_millis(500);
+
+/// The limit on the runs in which a hang is searched, where `found` is the one that it was found
+/// with: a tenth of that, at least 50 ms of CPU time and 500 ms of wall time.
+pub fn hurried(found: TimeLimit) -> TimeLimit {
+    TimeLimit {
+        cpu: (found.cpu / HURRY).max(LEAST).min(found.cpu),
+        wall: (found.wall / HURRY).max(LEAST_WALL).min(found.wall),
+    }
+}
+
 /// The limit learned from the slowest crashing run, which took this CPU time: ten times that, at
 /// least 50 ms; wall time twice as long, at least 2 s (minimizer.md, "Baseline").
 ///

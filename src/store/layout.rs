@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::triage::Keys;
+use crate::triage::{Class, Keys};
 
 /// The campaign file, by which a directory is known to be ours.
 pub(super) const CAMPAIGN: &str = "ddfuzz.json";
@@ -57,6 +57,15 @@ pub enum Kind {
 impl Kind {
     /// All kinds, in the order of reports.
     pub const ALL: [Kind; 4] = [Kind::Crash, Kind::Flaky, Kind::Hang, Kind::Oom];
+
+    /// The kind of what is of this class and came again.
+    pub fn of_class(class: &Class) -> Kind {
+        match class.0.as_str() {
+            "hang" => Kind::Hang,
+            "oom" => Kind::Oom,
+            _ => Kind::Crash,
+        }
+    }
 
     /// The name of the kind's folder.
     pub fn folder(self) -> &'static str {

@@ -14,6 +14,7 @@ use nix::unistd::Pid;
 
 use super::aftermath::is_aftermath;
 use super::family::Family;
+use super::hang::{COOKIE, Order};
 use super::modules::ModuleCache;
 use super::reading::{Cause, has_address, read};
 use super::snapshot::{Event, Snapshot};
@@ -34,13 +35,21 @@ const FREE_SNAPSHOTS: u32 = 16;
 
 /// A traced process and what was read off it so far.
 pub(crate) struct Tracer<'a> {
-    pid: Pid,
+    pub(super) pid: Pid,
     crash_exit: Option<i32>,
-    cache: &'a mut ModuleCache,
+    pub(super) cache: &'a mut ModuleCache,
     taken: u32,
     /// Whether the process has come to its own program.
     executed: bool,
-    family: Family,
+    pub(super) family: Family,
+    /// What is to be done when the run is over its limits.
+    order: &'a Order,
+    /// How the process itself has ended.
+    pub(super) main: Option<Ended>,
+    /// What was read off the first process that stopped itself.
+    pub(super) stopped: Option<Snapshot>,
+    /// Where the run was when it was cut off.
+    pub(super) cut: Option<Trace>,
     /// By process: the thread that was read last, and what was read.
     last: HashMap<Pid, (Pid, Snapshot)>,
     /// The first process to die of a crash, and its signal.
@@ -57,6 +66,7 @@ impl<'a> Tracer<'a> {
         executes: bool,
         crash_exit: Option<i32>,
         cache: &'a mut ModuleCache,
+        order: &'a Order,
     ) -> nix::Result<Tracer<'a>> {
         let mut options = Options::PTRACE_O_EXITKILL
             | Options::PTRACE_O_TRACEFORK
@@ -77,6 +87,10 @@ impl<'a> Tracer<'a> {
             taken: 0,
             executed: !executes,
             family: Family::default(),
+            order,
+            main: None,
+            stopped: None,
+            cut: None,
             last: HashMap::new(),
             crash: None,
         })
@@ -88,20 +102,24 @@ impl<'a> Tracer<'a> {
     /// # Errors
     /// When the process cannot be waited for.
     pub(crate) fn follow(mut self) -> nix::Result<Trace> {
-        let mut main = None;
         loop {
-            match (wait(), main) {
-                (Ok((tid, status)), _) if libc::WIFSTOPPED(status) => self.stopped(tid, status),
-                (Ok((tid, status)), _) => {
-                    let ended = Ended::from_wait_status(status);
-                    self.bury(tid, ended);
-                    if tid == self.pid {
-                        main = Some(ended);
-                    }
-                }
+            match (wait(), self.main) {
+                (Ok((tid, status)), _) => self.happened(tid, status),
                 (Err(Errno::ECHILD), Some(ended)) => return Ok(self.into_trace(ended)),
                 (Err(error), _) => return Err(error),
             }
+        }
+    }
+
+    /// Takes what a wait has told; a thread that is stopped goes on.
+    pub(super) fn happened(&mut self, tid: Pid, status: i32) {
+        if libc::WIFSTOPPED(status) {
+            return self.stopped(tid, status);
+        }
+        let ended = Ended::from_wait_status(status);
+        self.bury(tid, ended);
+        if tid == self.pid {
+            self.main = Some(ended);
         }
     }
 
@@ -118,11 +136,20 @@ impl<'a> Tracer<'a> {
     }
 
     fn into_trace(mut self, ended: Ended) -> Trace {
+        if let Some(cut) = self.cut {
+            return cut;
+        }
         let (process, ended) = match self.crash {
             Some((process, signal)) => (process, Ended::Signal(signal)),
             None => (self.pid, ended),
         };
         let last = self.last.remove(&process);
+        if ended == Ended::Signal(libc::SIGKILL)
+            && let Some(stopped) = self.stopped
+        {
+            let snapshot = Some(Box::new(stopped));
+            return Trace { ended, snapshot };
+        }
         Trace {
             ended,
             snapshot: last.map(|(_, snapshot)| Box::new(snapshot)),
@@ -132,7 +159,18 @@ impl<'a> Tracer<'a> {
     fn stopped(&mut self, tid: Pid, status: i32) {
         let signal = libc::WSTOPSIG(status);
         let process = self.family.process(tid);
+        if self.cut.is_some() {
+            self.kill(process);
+            // It may be stopped on its way out.
+            return resume(libc::PTRACE_CONT, tid, 0);
+        }
         match status >> 16 {
+            0 if self.is_interrupt(tid, status) => {
+                resume(libc::PTRACE_CONT, tid, 0);
+                if let Some(cut) = self.order.take() {
+                    self.cut_off(cut);
+                }
+            }
             0 => {
                 if Ended::Signal(signal).is_crash(None) {
                     self.about_to_deliver(process, tid, signal);
@@ -141,6 +179,7 @@ impl<'a> Tracer<'a> {
             }
             libc::PTRACE_EVENT_STOP if signal != libc::SIGTRAP => {
                 // The target stopped itself: it stays so until it is continued or killed.
+                self.note_stopped(tid);
                 resume(libc::PTRACE_LISTEN, tid, 0);
             }
             libc::PTRACE_EVENT_EXEC => {
@@ -156,6 +195,16 @@ impl<'a> Tracer<'a> {
             }
             _ => resume(libc::PTRACE_CONT, tid, 0),
         }
+    }
+
+    /// Whether a thread is stopped by the signal by which the watchdog interrupts a run.
+    pub(super) fn is_interrupt(&self, tid: Pid, status: i32) -> bool {
+        libc::WSTOPSIG(status) == libc::SIGSTOP
+            && ptrace::getsiginfo(tid).is_ok_and(|info| {
+                // SAFETY: a signal that was queued carries a value.
+                info.si_code == libc::SI_QUEUE
+                    && unsafe { info.si_value() }.sival_ptr as usize == COOKIE
+            })
     }
 
     /// What was read of the program before does not explain an end of this one.

@@ -12,6 +12,8 @@ pub fn classify(snapshot: &Snapshot) -> Class {
     let signal = match snapshot.event {
         Event::Exit(status) => return Class(format!("exit:{status}")),
         Event::Signal { number, .. } => number,
+        Event::OutOfTime => return Class("hang".to_owned()),
+        Event::OutOfMemory => return Class("oom".to_owned()),
     };
     let name = match snapshot.control {
         Control::WildCall => "wildcall",
@@ -23,15 +25,14 @@ pub fn classify(snapshot: &Snapshot) -> Class {
     Class(name.to_owned())
 }
 
-/// The class of a run that ended so and said this; `snapshot` is what was read off it. `None`
-/// where it is no crash at all.
-pub fn classify_told(snapshot: Option<&Snapshot>, ended: Ended, told: &Told) -> Option<Class> {
+/// The class of a run that ended so and said this; `snapshot` is what was read off it.
+pub fn classify_told(snapshot: Option<&Snapshot>, ended: Ended, told: &Told) -> Class {
     let plain = || match snapshot {
-        Some(snapshot) => Some(classify(snapshot)),
+        Some(snapshot) => classify(snapshot),
         None => classify_ending(ended),
     };
     // What notices a smashed stack aborts as well.
-    let smashed = || plain().is_some_and(|class| class.0 == "smash");
+    let smashed = || plain().0 == "smash";
     let class = match &told.words {
         Some(Words::Report(report)) => match report.signal_class() {
             // What was read at the signal itself knows better than the sanitizer.
@@ -43,7 +44,7 @@ pub fn classify_told(snapshot: Option<&Snapshot>, ended: Ended, told: &Told) -> 
         Some(Words::GoPanic(_)) if !smashed() => "gopanic".to_owned(),
         _ => return plain(),
     };
-    Some(Class(class))
+    Class(class)
 }
 
 /// Whether it was read at another signal than the one by which programs abort themselves.
@@ -53,12 +54,13 @@ fn faulted(snapshot: &Snapshot) -> bool {
         .is_some_and(|signal| signal != libc::SIGABRT)
 }
 
-/// The class of a crash of which only the end is known; `None` where it is no crash at all.
-pub fn classify_ending(ended: Ended) -> Option<Class> {
+/// The class of a crash, hang or memory blow-up of which only the end is known.
+pub fn classify_ending(ended: Ended) -> Class {
     match ended {
-        Ended::Signal(signal) => Some(signal_class(signal)),
-        Ended::Exit(status) => Some(Class(format!("exit:{status}"))),
-        Ended::Timeout | Ended::OutOfMemory => None,
+        Ended::Signal(signal) => signal_class(signal),
+        Ended::Exit(status) => Class(format!("exit:{status}")),
+        Ended::Timeout => Class("hang".to_owned()),
+        Ended::OutOfMemory => Class("oom".to_owned()),
     }
 }
 

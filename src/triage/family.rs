@@ -10,20 +10,33 @@ use crate::exec::tracing::process_of;
 #[derive(Debug, Default)]
 pub(crate) struct Family {
     process_of: HashMap<Pid, Pid>,
+    /// The threads that live, in the order in which they were met.
+    threads: Vec<Pid>,
 }
 
 impl Family {
     /// The process of a thread that is stopped. Of one that is gone, what was learned before;
     /// else it counts as a process of its own.
     pub(crate) fn process(&mut self, tid: Pid) -> Pid {
-        *self
-            .process_of
-            .entry(tid)
-            .or_insert_with(|| process_of(tid).unwrap_or(tid))
+        let threads = &mut self.threads;
+        *self.process_of.entry(tid).or_insert_with(|| {
+            threads.push(tid);
+            process_of(tid).unwrap_or(tid)
+        })
+    }
+
+    /// The threads that live, in the order in which they were met, each with its process.
+    pub(crate) fn threads(&self) -> Vec<(Pid, Pid)> {
+        let process = |tid: &Pid| self.process_of.get(tid).copied().unwrap_or(*tid);
+        self.threads
+            .iter()
+            .map(|tid| (*tid, process(tid)))
+            .collect()
     }
 
     /// Forgets a thread that has ended: its id may come again. Gives its process.
     pub(crate) fn bury(&mut self, tid: Pid) -> Pid {
+        self.threads.retain(|it| *it != tid);
         self.process_of.remove(&tid).unwrap_or(tid)
     }
 }

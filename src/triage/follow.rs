@@ -6,6 +6,7 @@ use std::sync::mpsc;
 use nix::errno::Errno;
 
 use super::capture::{Trace, Tracer};
+use super::hang::{Cut, Order};
 use super::modules::ModuleCache;
 use super::snapshot::{Event, Snapshot};
 use super::tracee::{Start, Tracee};
@@ -27,12 +28,14 @@ pub(super) fn follow(
     let (pid, executes) = (tracee.pid(), tracee.executes());
     let crash_exit = start.crash_exit();
     let held = Held::new(pid).map_err(|source| system("holding the target's process", source))?;
+    let order = Order::default();
+    let ordered = &order;
     let (sender, news) = mpsc::channel();
     std::thread::scope(|scope| {
         // A thread of its own: what it waits for is what it traces, and when it ends the kernel
         // kills whatever it still traces.
         scope.spawn(
-            move || match Tracer::seize(pid, executes, crash_exit, cache) {
+            move || match Tracer::seize(pid, executes, crash_exit, cache, ordered) {
                 Ok(tracer) => {
                     // Nobody listens only if the thread that started this one is gone.
                     let _ = sender.send(News::Seized(Ok(())));
@@ -56,13 +59,18 @@ pub(super) fn follow(
             held.kill();
             return Err(error);
         }
-        collect(&news, &held, start.limits()).map(Some)
+        collect(&news, &held, start.limits(), &order).map(Some)
     })
 }
 
 /// Waits for the end of a released process.
-fn collect(news: &mpsc::Receiver<News>, held: &Held, limits: Limits) -> Result<Trace, ExecError> {
-    let (last, killed) = await_end(news, held, limits);
+fn collect(
+    news: &mpsc::Receiver<News>,
+    held: &Held,
+    limits: Limits,
+    order: &Order,
+) -> Result<Trace, ExecError> {
+    let (last, killed) = await_end(news, held, limits, order);
     let mut trace = match last {
         Some(News::Ended(Ok(trace))) => trace,
         Some(News::Ended(Err(error))) => {
@@ -76,7 +84,10 @@ fn collect(news: &mpsc::Receiver<News>, held: &Held, limits: Limits) -> Result<T
         }
     };
     if killed && trace.ended == Ended::Signal(libc::SIGKILL) {
-        trace.ended = Ended::Timeout;
+        trace.ended = match order.given() {
+            Some(Cut::Memory) => Ended::OutOfMemory,
+            _ => Ended::Timeout,
+        };
     }
     trace.snapshot = trace
         .snapshot
@@ -90,6 +101,7 @@ fn explains(snapshot: &Snapshot, ended: Ended) -> bool {
     match (snapshot.event, ended) {
         (Event::Signal { .. }, Ended::Signal(_)) => true,
         (Event::Exit(status), Ended::Exit(ended)) => status == ended,
+        (Event::OutOfTime, Ended::Timeout) | (Event::OutOfMemory, Ended::OutOfMemory) => true,
         _ => false,
     }
 }

@@ -22,6 +22,7 @@ pub mod fault;
 pub mod fold;
 mod follow;
 mod frame;
+mod hang;
 mod instruction;
 mod key;
 pub mod keys;

@@ -49,9 +49,10 @@ pub fn name(snapshot: &Snapshot, depth: usize, told: &Told) -> Named {
     let ended = match snapshot.event {
         Event::Signal { number, .. } => Ended::Signal(number),
         Event::Exit(status) => Ended::Exit(status),
+        Event::OutOfTime => Ended::Timeout,
+        Event::OutOfMemory => Ended::OutOfMemory,
     };
     let class = classify_told(Some(snapshot), ended, told);
-    let class = class.unwrap_or_else(|| Class(ended.to_string()));
     if let Some(named) = name_panic(class.clone(), Some(snapshot), depth, told, None) {
         return named;
     }

@@ -180,7 +180,8 @@ fn walk_back(
     (control, walk(here, layout, memory))
 }
 
-fn frame(step: Step, layout: &Layout) -> Option<RawFrame> {
+/// The frame of a step, unless that stands outside of all modules.
+pub(crate) fn frame(step: Step, layout: &Layout) -> Option<RawFrame> {
     let region: &Region = layout.region(step.address)?;
     let module = &region.module;
     let offset = step.address.wrapping_sub(region.bias);

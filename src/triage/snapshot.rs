@@ -22,6 +22,10 @@ pub enum Event {
     },
     /// It was about to exit with this status.
     Exit(i32),
+    /// It was interrupted because its time was up.
+    OutOfTime,
+    /// It was interrupted because it used more memory than it may.
+    OutOfMemory,
 }
 
 /// Why a frame is believed.
@@ -152,7 +156,7 @@ impl Snapshot {
     pub fn signal(&self) -> Option<i32> {
         match self.event {
             Event::Signal { number, .. } => Some(number),
-            Event::Exit(_) => None,
+            Event::Exit(_) | Event::OutOfTime | Event::OutOfMemory => None,
         }
     }
 }

@@ -47,9 +47,9 @@ impl Default for Settings {
 /// What the runs of one input showed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// It crashes.
+    /// It crashes, or goes over its limits: a hang, or a memory blow-up.
     Crash(Box<Crash>),
-    /// None of the tries crashed.
+    /// None of the tries did.
     Flaky {
         /// How often it was run.
         tries: u32,
@@ -61,7 +61,7 @@ pub enum Verdict {
 /// What one run of one input showed, as far as the minimizer's oracle asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Quick {
-    /// It crashed.
+    /// It crashed, or went over its limits.
     Crash {
         /// What kind of death.
         class: Class,
@@ -70,7 +70,7 @@ pub enum Quick {
         /// Which way into it.
         minor: Key,
     },
-    /// It ended without a crash.
+    /// It ended within its limits, and without a crash.
     Ended(Ended),
 }
 
@@ -129,8 +129,8 @@ impl Triager {
     }
 
     /// Runs the input up to three times, twice without randomization of addresses and once with
-    /// it, until it crashes, and records the crash. Where leaks are looked for it is run once more
-    /// for them.
+    /// it, until it crashes or goes over its limits, and records that. Where leaks are looked for
+    /// it is run once more for them.
     ///
     /// # Errors
     /// When the target cannot be started or traced.
@@ -175,8 +175,10 @@ impl Triager {
         })
     }
 
+    /// Whether the run has a name: as a crash, a hang or a memory blow-up.
     fn crashed(&self, run: &Finished) -> bool {
-        run.told.is_crash(run.ended, self.start.crash_exit())
+        let cut = matches!(run.ended, Ended::Timeout | Ended::OutOfMemory);
+        cut || run.told.is_crash(run.ended, self.start.crash_exit())
     }
 
     fn crash(
@@ -211,16 +213,6 @@ impl Triager {
     /// The record of a run that was not watched: one over its limits, or a crash that did not
     /// come again. Its keys rest on the class alone.
     pub fn unwatched(&self, ended: Ended) -> Crash {
-        let class = classify_ending(ended).unwrap_or_else(|| {
-            Class(
-                if ended == Ended::OutOfMemory {
-                    "oom"
-                } else {
-                    "hang"
-                }
-                .to_owned(),
-            )
-        });
         let facts = Run {
             ended,
             capture: CaptureWay::Status,
@@ -232,7 +224,7 @@ impl Triager {
             told: &Told::default(),
         };
         record(
-            Named::of_class(class),
+            Named::of_class(classify_ending(ended)),
             None,
             &facts,
             &mut Symbolizer::default(),
@@ -262,10 +254,7 @@ impl Triager {
 
     fn name(&mut self, run: &Finished, input: &[u8]) -> Result<Named, ExecError> {
         let (snapshot, depth) = (run.snapshot.as_deref(), self.settings.depth);
-        let Some(class) = classify_told(snapshot, run.ended, &run.told) else {
-            // A run over its limits is no crash and does not come here.
-            return Ok(Named::of_class(Class(run.ended.to_string())));
-        };
+        let class = classify_told(snapshot, run.ended, &run.told);
         let again = match &run.told.words {
             Some(Words::RustPanic(panic)) if class.0 == "rustpanic" && is_in_std(panic) => {
                 self.start.run_again(input, Again::Backtrace)?

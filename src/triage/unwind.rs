@@ -112,6 +112,17 @@ pub(crate) struct Walk {
     pub end: End,
     /// Program counters that signals interrupted.
     pub interrupted: Vec<u64>,
+    /// By step: where it goes on, and its stack pointer there.
+    pub places: Vec<Place>,
+}
+
+/// Where a frame goes on when what it has called has returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The program counter, exactly.
+    pub pc: u64,
+    /// The stack pointer there.
+    pub sp: u64,
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -126,6 +137,16 @@ fn unwind_registers(_pc: u64, sp: u64, fp: u64, lr: u64) -> UnwindRegsNative {
 
 /// Walks the stack from `from` on, up to the first frame that is not trusted.
 pub(crate) fn walk(from: From, layout: &mut Layout, memory: &mut dyn Memory) -> Walk {
+    walk_up_to(CAP, from, layout, memory)
+}
+
+/// The same with another greatest number of frames.
+pub(crate) fn walk_up_to(
+    cap: usize,
+    from: From,
+    layout: &mut Layout,
+    memory: &mut dyn Memory,
+) -> Walk {
     let mut walk = Walk::default();
     let mut registers = unwind_registers(from.address, from.sp, from.fp, from.lr);
     let mut at = match from.trust {
@@ -138,7 +159,11 @@ pub(crate) fn walk(from: From, layout: &mut Layout, memory: &mut dyn Memory) -> 
             address: address.address_for_lookup(),
             trust,
         });
-        if walk.steps.len() == CAP {
+        walk.places.push(Place {
+            pc: address.address(),
+            sp: registers.sp(),
+        });
+        if walk.steps.len() == cap {
             walk.end = End::Cap;
             break;
         }

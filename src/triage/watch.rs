@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use nix::time::ClockId;
 use nix::unistd::Pid;
 
-use crate::exec::{Limits, Starved, tree_cpu};
+use super::hang::{COOKIE, Cut, Order};
+use crate::exec::{Limits, Starved, switches, tree_cpu, tree_exceeds};
 
 /// A process held by a descriptor: unlike its id it never comes to mean another one.
 pub(crate) struct Held {
@@ -45,6 +46,27 @@ impl Held {
         }
     }
 
+    /// Interrupts it, for its tracer to find out where it is; nothing happens if it has ended.
+    fn interrupt(&self) {
+        // SAFETY: all of it may be zero, and the system takes no more than what is filled in.
+        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        (info.si_signo, info.si_code) = (libc::SIGSTOP, libc::SI_QUEUE);
+        let words = (&raw mut info).cast::<usize>();
+        // SAFETY: a queued signal's value stands behind three numbers (padded to two words), and
+        // behind those the sender's process and user, one word: within the structure.
+        unsafe { words.add(3).write(COOKIE) };
+        // SAFETY: the call takes numbers and a pointer to a whole structure.
+        unsafe {
+            libc::syscall(
+                libc::SYS_pidfd_send_signal,
+                self.descriptor.as_raw_fd(),
+                libc::SIGSTOP,
+                &raw const info,
+                0,
+            );
+        }
+    }
+
     /// CPU time that it has used; 0 once it has ended.
     fn cpu(&self) -> Duration {
         ClockId::pid_cpu_clock_id(self.pid)
@@ -55,17 +77,26 @@ impl Held {
 }
 
 /// The longest and shortest time between two looks at the CPU clock.
-const LOOKS: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(50));
+const LOOKS: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(10));
 
-/// Waits for the end that `done` announces; a process over its limits is killed. Gives the
-/// message and whether it was killed, or `None` when its tracer is gone.
+/// A run whose threads have not run for this long sleeps.
+const ASLEEP: Duration = Duration::from_millis(150);
+/// How long an interrupt may take to be noticed.
+const NOTICED: Duration = Duration::from_secs(1);
+/// How long it may take to find out where a run is. In wall time, for busy machines: the test
+/// itself ends within a second of the process' own time.
+const FOUND: Duration = Duration::from_secs(10);
+
+/// Waits for the end that `done` announces; a process over its limits is interrupted, and killed
+/// if its tracer has not done so after some time. Gives the message and whether it was killed
+/// here, or `None` when its tracer is gone.
 pub(crate) fn await_end<T>(
     done: &Receiver<T>,
     process: &Held,
     limits: Limits,
+    order: &Order,
 ) -> (Option<T>, bool) {
     let began = Instant::now();
-    let mut killed = false;
     let mut starved = Starved::new(process.pid, began);
     loop {
         let wall_left = limits.wall.saturating_sub(began.elapsed());
@@ -78,13 +109,48 @@ pub(crate) fn await_end<T>(
             Duration::ZERO
         };
         let cpu_left = limits.cpu.saturating_sub(process.cpu().max(tree));
-        if !killed && (wall_is_over || cpu_left.is_zero()) {
-            process.kill();
-            killed = true;
+        if looked_at && tree_exceeds(process.pid, limits.memory) {
+            return cut_off(done, process, order, Cut::Memory);
+        }
+        if cpu_left.is_zero() {
+            return cut_off(done, process, order, Cut::Running);
+        }
+        if wall_is_over {
+            let before = switches(process.pid);
+            match done.recv_timeout(ASLEEP) {
+                Ok(message) => return (Some(message), false),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return (None, false),
+            }
+            let asleep = before == switches(process.pid);
+            let cut = if asleep { Cut::Asleep } else { Cut::Running };
+            return cut_off(done, process, order, cut);
         }
         // Threads use CPU time faster than the wall clock runs, so look before it can be over.
         let pause = (cpu_left / 4).min(wall_left).clamp(LOOKS.0, LOOKS.1);
         match done.recv_timeout(pause) {
+            Ok(message) => return (Some(message), false),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return (None, false),
+        }
+    }
+}
+
+/// Has the tracer find out where the run is, and end it; kills it if that takes too long.
+fn cut_off<T>(done: &Receiver<T>, process: &Held, order: &Order, cut: Cut) -> (Option<T>, bool) {
+    order.give(cut);
+    let began = Instant::now();
+    let mut killed = false;
+    loop {
+        let patience = if order.is_taken() { FOUND } else { NOTICED };
+        if began.elapsed() >= patience {
+            process.kill();
+            killed = true;
+        } else if !order.is_taken() {
+            // A signal may be lost: the target's own `SIGCONT` takes it away.
+            process.interrupt();
+        }
+        match done.recv_timeout(LOOKS.0) {
             Ok(message) => return (Some(message), killed),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return (None, killed),

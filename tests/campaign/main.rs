@@ -7,6 +7,7 @@ mod crashes;
 mod ddfuzz;
 mod flaky;
 mod generator;
+mod hangs;
 mod interrupt;
 mod kill;
 mod known;

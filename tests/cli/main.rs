@@ -11,6 +11,7 @@ mod difference_test;
 mod doctor;
 mod errors;
 mod export_test;
+mod hangs;
 mod hints;
 mod hostile;
 mod hostile_tests;

@@ -5,6 +5,7 @@ mod abort_text;
 mod class;
 mod copied;
 mod fold;
+mod hang;
 mod headers;
 mod keys;
 mod made_up;
@@ -13,6 +14,7 @@ mod module;
 #[path = "../needs/mod.rs"]
 mod needs;
 mod normalise;
+mod oom;
 mod partition;
 mod programs;
 mod record;

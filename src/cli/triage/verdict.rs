@@ -70,10 +70,8 @@ pub fn came_once(triager: &Triager, keys: Keys, class: Class, tried: Examined) -
 
 /// The kind of finding that a crash is; one that did not come in each try is flaky.
 pub fn kind_of(crash: &Crash) -> Kind {
-    match crash.class.0.as_str() {
-        _ if crash.hits < crash.tries => Kind::Flaky,
-        "hang" => Kind::Hang,
-        "oom" => Kind::Oom,
-        _ => Kind::Crash,
+    match crash.hits < crash.tries {
+        true => Kind::Flaky,
+        false => Kind::of_class(&crash.class),
     }
 }

@@ -1,0 +1,41 @@
+//! Which call eats the memory: of those under way, the innermost own one that does not return.
+
+use nix::unistd::Pid;
+
+use super::recursion;
+use super::step_out::EATING;
+use crate::exec::resident_memory;
+use crate::triage::capture::Tracer;
+use crate::triage::snapshot::{Event, Snapshot};
+
+impl Tracer<'_> {
+    /// What names the blow-up; `None` where the run has ended before anything could be found out.
+    pub(super) fn name_blow_up(&mut self) -> Option<Snapshot> {
+        let tid = self.eater().ok().flatten()?;
+        let (halted, stack) = self.readable_stack(tid).ok()?;
+        let first = stack.snapshot(0, Event::OutOfMemory, tid, self.cache);
+        let Ok((stack, level)) = self.step_out(halted, stack, EATING) else {
+            return Some(first);
+        };
+        // In which function of the runtime it happens to be says nothing.
+        let own = (level..stack.levels.len()).find(|level| stack.levels[*level].is_own());
+        let level = recursion::outermost(&stack, own.unwrap_or(level));
+        Some(stack.snapshot(level, Event::OutOfMemory, tid, self.cache))
+    }
+
+    /// The thread that runs, of the process that has the most memory.
+    fn eater(&mut self) -> nix::Result<Option<Pid>> {
+        let threads = self.family.threads();
+        let processes = threads.iter().map(|(_, process)| *process);
+        let Some(process) = processes.max_by_key(|process| resident_memory(*process)) else {
+            return Ok(None);
+        };
+        if threads.iter().filter(|(_, of)| *of == process).count() == 1 {
+            return Ok(Some(process));
+        }
+        let busiest = self.culprit(false)?;
+        Ok(busiest
+            .filter(|tid| threads.contains(&(*tid, process)))
+            .or(Some(process)))
+    }
+}
