@@ -53,7 +53,10 @@ pub fn keys(
         major.push_ids(f0.as_slice());
         minor.push(normalised.via.as_deref().unwrap_or_default().as_bytes());
         minor.push_ids(f0.as_slice());
-        for index in normalised.own.iter().take(depth.clamp(1, 5)).skip(1) {
+        let depth = depth
+            .clamp(1, 5)
+            .saturating_sub(given_up(snapshot, normalised));
+        for index in normalised.own.iter().take(depth).skip(1) {
             minor.push_id(&frame_id(&snapshot.frames[*index]));
         }
     }
@@ -66,6 +69,15 @@ pub fn keys(
         minor: minor.key(),
         stable: None,
         version: VERSION,
+    }
+}
+
+/// How many frames of the minor key stand for functions that only give up, and are not there. (A
+/// runtime that cannot be told from the program gives up by functions of its own.)
+fn given_up(snapshot: &Snapshot, normalised: &Normalised) -> usize {
+    match snapshot.opaque_runtime {
+        true => 0,
+        false => normalised.given_up,
     }
 }
 

@@ -22,6 +22,7 @@ pub mod fault;
 pub mod fold;
 mod follow;
 mod frame;
+mod giving_up;
 mod hang;
 mod instruction;
 mod key;

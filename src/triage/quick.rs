@@ -3,7 +3,7 @@
 use super::abort_text::{assertion, last_line};
 use super::class::classify_told;
 use super::keys::{frameless_keys, keys, panic_keys};
-use super::normalise::{Normalised, normalise};
+use super::normalise::{Normalised, failed_assertion, normalise};
 use super::panic_place::panic_place;
 use super::said::{GoPanic, short_location};
 use super::snapshot::{Event, Snapshot};
@@ -39,9 +39,6 @@ impl Named {
         }
     }
 }
-
-/// Functions by which an assertion fails.
-const ASSERTS: [&str; 3] = ["__assert_fail", "__assert", "__assert_perror_fail"];
 
 /// Names the crash that a snapshot shows. `depth` is the number of frames in the minor key;
 /// `told` is what the run said.
@@ -123,13 +120,7 @@ fn text(snapshot: &Snapshot, class: &Class, stderr: &[u8]) -> Option<String> {
     if class.0 != "abrt" {
         return None;
     }
-    let failed = snapshot.runtime_on_top().iter().any(|frame| {
-        frame
-            .exported
-            .as_deref()
-            .is_some_and(|name| ASSERTS.contains(&name))
-    });
-    if failed {
+    if failed_assertion(snapshot) {
         let said = snapshot.abort_message.as_deref().and_then(assertion);
         return said.or_else(|| assertion(&String::from_utf8_lossy(stderr)));
     }

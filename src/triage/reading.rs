@@ -7,7 +7,7 @@ use nix::unistd::Pid;
 use super::address::Address;
 use super::exported::exported_names;
 use super::fault::{Access, AddressClass, Fault, address_class, is_canonical};
-use super::instruction::{LONGEST, MemoryAccess, accesses};
+use super::instruction::{LONGEST, MemoryAccess, accesses, jumps_by_pointer};
 use super::maps::Maps;
 use super::memory::{Memory, ProcessMemory};
 use super::modules::{Layout, ModuleCache, Region};
@@ -15,7 +15,7 @@ use super::registers::Registers;
 use super::snapshot::{Control, End, Event, RawFrame, Snapshot, Trust};
 use super::source::Source;
 use super::unwind::{From, Step, Walk, walk};
-use super::{smash, wildcall};
+use super::{giving_up, smash, wildcall};
 
 /// The signal that is about to be delivered, as the kernel describes it.
 #[derive(Clone, Copy, Debug)]
@@ -118,6 +118,10 @@ pub(crate) fn interpret(
         .regions()
         .iter()
         .any(|region| region.main && region.module.is_static && !region.module.has_symbols);
+    if giving_up::may_be(cause.event) {
+        let opaque = snapshot.opaque_runtime;
+        giving_up::mark(&mut snapshot.frames, &walk.steps, opaque, layout, memory);
+    }
     snapshot.registers = registers;
     snapshot
 }
@@ -173,7 +177,15 @@ fn walk_back(
     let control = if smash::stands_on_return(code) {
         Control::Smashed
     } else if wildcall::stands_on_call(registers, code, memory) {
-        Control::WildCall
+        // A call in the place of a return leaves no frame of its function: not where the processor
+        // faults behind the jump, and so neither where it faults on it.
+        let from = jumps_by_pointer(code)
+            .then(|| wildcall::caller(registers, layout, memory))
+            .flatten();
+        return (
+            Control::WildCall,
+            walk(from.unwrap_or(here), layout, memory),
+        );
     } else {
         Control::Sound
     };
@@ -195,6 +207,7 @@ pub(crate) fn frame(step: Step, layout: &Layout) -> Option<RawFrame> {
         trust: step.trust,
         runtime: starts || region.is_runtime(step.address),
         entry: function_start.and_then(|start| module.entry(start)),
+        gives_up: false,
         exported: None,
         build_id: module.build_id.clone(),
         path: region.path.clone(),

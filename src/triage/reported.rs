@@ -138,6 +138,7 @@ impl ReportFrames {
             trust: Trust::Call,
             runtime: runtime || starts || linked,
             entry: function_start.and_then(|start| facts?.entry(start)),
+            gives_up: false,
             exported: facts.and_then(|module| exported(module, offset)),
             build_id: facts.and_then(|module| module.build_id.clone()),
             path: Path::new(path)

@@ -149,8 +149,12 @@ pub fn is_runtime_symbol(symbol: &str) -> bool {
         return starts_with_any(symbol, LINKED);
     }
     // C++ names demangle to nothing here; only Rust's own are meant.
-    rustc_demangle::try_demangle(symbol)
-        .is_ok_and(|name| starts_with_any(&format!("{name:#}"), LINKED))
+    rustc_demangle::try_demangle(symbol).is_ok_and(|name| {
+        // `<core::time::Duration>::from_secs`, `<alloc::vec::Vec<T> as Index>::index`: the type
+        // says whose it is, and not the trait.
+        let name = format!("{name:#}");
+        starts_with_any(name.trim_start_matches(['<', '&', '[']), LINKED)
+    })
 }
 
 fn starts_with_any(name: &str, prefixes: &[&str]) -> bool {

@@ -90,6 +90,8 @@ pub struct RawFrame {
     pub runtime: bool,
     /// Which entry function it is in.
     pub entry: Option<Entry>,
+    /// Whether it only stands between the place that gives up and the abort (`die`, `fatal`).
+    pub gives_up: bool,
     /// Exported name; looked up for the runtime frames on top only.
     pub exported: Option<Arc<str>>,
     /// The module's GNU build id, as hex digits.

@@ -5,6 +5,7 @@ mod abort_text;
 mod class;
 mod copied;
 mod fold;
+mod giving_up;
 mod hang;
 mod headers;
 mod keys;

@@ -38,6 +38,16 @@ impl Variant {
         }
     }
 
+    const fn flagged(mut self, flags: &'static [&'static str]) -> Variant {
+        self.flags = flags;
+        self
+    }
+
+    const fn without_symbols(mut self) -> Variant {
+        self.strip = true;
+        self
+    }
+
     /// The program, compiled on first use.
     pub fn path(&self) -> &Path {
         self.built.get_or_init(|| self.build())
@@ -82,6 +92,18 @@ fn run(command: &mut Command) {
 
 /// Ways to die of which little is left.
 pub static DEATHS: Variant = Variant::of(include_str!("deaths.c"), "deaths");
+/// The source of programs that give up by functions of their own.
+const GIVING_UP_SOURCE: &str = include_str!("giving_up.c");
+
+/// Programs that give up by functions of their own.
+pub static GIVING_UP: Variant = Variant::of(GIVING_UP_SOURCE, "giving-up");
+/// The same, without symbols.
+pub static GIVING_UP_STRIPPED: Variant =
+    Variant::of(GIVING_UP_SOURCE, "giving-up-stripped").without_symbols();
+/// The same, with a C library that cannot be told from them.
+pub static GIVING_UP_STATIC_STRIPPED: Variant = Variant::of(GIVING_UP_SOURCE, "giving-up-static")
+    .flagged(&["-O2", "-static"])
+    .without_symbols();
 /// As distributions compile.
 pub static PLAIN: Variant = Variant::new("plain", &["-O2"], false);
 /// The same, without symbols.

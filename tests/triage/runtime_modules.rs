@@ -49,6 +49,8 @@ fn runtimes_linked_in_are_known_by_their_symbols() {
         "_ZN6fuzzer6Fuzzer15ExecuteCallbackEPKhm",
         "_ZN3std9panicking11begin_panic17h0123456789abcdefE",
         "_ZN4core9panicking5panic17h0123456789abcdefE",
+        "_RNvMNtCsgEmfK2I1SDS_4core4timeNtB2_8Duration13from_secs_f64",
+        "_ZN52_$LT$alloc..vec..Vec$LT$T$GT$$u20$as$u20$mine..X$GT$3get17h0123456789abcdefE",
     ] {
         assert!(is_runtime_symbol(symbol), "{symbol}");
     }
@@ -61,6 +63,7 @@ fn exact_names_spare_what_the_user_named_alike() {
         "abort_parse",
         "freeze",
         "_ZN4mine3std4free17h0123456789abcdefE",
+        "_ZN46_$LT$mine..X$u20$as$u20$core..fmt..Display$GT$3fmt17h0123456789abcdefE",
     ] {
         assert!(!is_runtime_symbol(symbol), "{symbol}");
     }

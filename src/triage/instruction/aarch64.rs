@@ -73,3 +73,13 @@ pub(crate) fn stub_slot(_code: &[u8], _address: u64) -> Option<u64> {
 pub(crate) fn main_argument(_code: &[u8], _entry: u64) -> Option<MainArgument> {
     None
 }
+
+/// Not decoded on this processor: every function is taken for one that may return.
+pub(crate) fn only_gives_up(_code: &[u8], _address: u64, _loops: bool) -> bool {
+    false
+}
+
+/// A branch to no address faults behind the branch on this processor, never on it.
+pub(crate) fn jumps_by_pointer(_code: &[u8]) -> bool {
+    false
+}

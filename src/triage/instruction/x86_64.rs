@@ -151,6 +151,49 @@ pub(crate) fn stub_slot(code: &[u8], address: u64) -> Option<u64> {
         .map(|jump| jump.ip_rel_memory_address())
 }
 
+/// Whether the function with this code, at this address, can only give up: it says so by a call,
+/// and goes straight on to another that does not come back. It has no return, no jump out of it,
+/// none through a pointer, and, unless `loops` are allowed, none back.
+///
+/// With one call alone it would be what a compiler leaves of a function whose beginning it has
+/// inlined into all callers.
+pub(crate) fn only_gives_up(code: &[u8], address: u64, loops: bool) -> bool {
+    let end = address.wrapping_add(code.len() as u64);
+    let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
+    let mut calls = 0;
+    for instruction in &mut decoder {
+        match instruction.flow_control() {
+            FlowControl::Return | FlowControl::IndirectBranch => return false,
+            FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch => {
+                let target = instruction.near_branch_target();
+                let first = if loops {
+                    address
+                } else {
+                    instruction.next_ip()
+                };
+                if !(first..end).contains(&target) {
+                    return false;
+                }
+            }
+            FlowControl::Call | FlowControl::IndirectCall => calls += 1,
+            // `ud2` and `int3` give up as well as a call.
+            FlowControl::Exception | FlowControl::Interrupt => calls += 1,
+            FlowControl::Next | FlowControl::XbeginXabortXend => {}
+        }
+        if instruction.is_invalid() {
+            return false;
+        }
+    }
+    calls >= 2
+}
+
+/// Whether `code`, at the thread's program counter, begins with a jump through a pointer: what it
+/// leaves on the stack is what the function that jumps was called with.
+pub(crate) fn jumps_by_pointer(code: &[u8]) -> bool {
+    decode(code, 0)
+        .is_some_and(|instruction| instruction.flow_control() == FlowControl::IndirectBranch)
+}
+
 /// What the start-up code at `entry` loads into the first argument before its call to the C
 /// library: the program's `main`.
 pub(crate) fn main_argument(code: &[u8], entry: u64) -> Option<MainArgument> {

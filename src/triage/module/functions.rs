@@ -1,5 +1,6 @@
 //! Which function covers an address, by the unwind tables.
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use addr2line::gimli::{
@@ -79,8 +80,8 @@ impl UnwindTables {
         last.map(drop)
     }
 
-    /// Start of the function that covers `address`; both as the file counts addresses.
-    pub(crate) fn function_start(&self, address: u64) -> Option<u64> {
+    /// The function that covers `address`, all as the file counts addresses.
+    pub(crate) fn function(&self, address: u64) -> Option<Range<u64>> {
         match self.by_header(address) {
             Some(answer) => answer,
             None => self.by_index(address),
@@ -106,21 +107,21 @@ impl UnwindTables {
     }
 
     /// By the sorted table of the header; the outer `None` says that there is none.
-    fn by_header(&self, address: u64) -> Option<Option<u64>> {
+    fn by_header(&self, address: u64) -> Option<Option<Range<u64>>> {
         let bases = self.bases();
         let header = EhFrameHdr::new(&self.eh_frame_hdr.as_ref()?.data, LittleEndian);
         let header = header.parse(&bases, 8).ok()?;
         let table = header.table()?;
         let fde =
             table.fde_for_address(&self.eh_frame(), &bases, address, EhFrame::cie_from_offset);
-        Some(fde.ok().map(|fde| fde.initial_address()))
+        Some(fde.ok().map(|fde| fde.initial_address()..fde.end_address()))
     }
 
-    fn by_index(&self, address: u64) -> Option<u64> {
+    fn by_index(&self, address: u64) -> Option<Range<u64>> {
         let index = self.index.get_or_init(|| self.build_index());
         let behind = index.partition_point(|(start, _)| *start <= address);
         let (start, end) = *index.get(behind.checked_sub(1)?)?;
-        (address < end).then_some(start)
+        (address < end).then_some(start..end)
     }
 
     /// Reads every entry up to the first that is malformed.

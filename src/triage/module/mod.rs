@@ -5,6 +5,7 @@ mod functions;
 mod names;
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 pub(crate) use functions::{Section, UnwindTables};
@@ -80,16 +81,21 @@ impl Module {
             })
     }
 
-    /// Start of the function that covers `address`: by the unwind tables, else by symbols.
+    /// Start of the function that covers `address`.
     pub(crate) fn function_start(&self, address: u64) -> Option<u64> {
+        self.function(address).map(|function| function.start)
+    }
+
+    /// The function that covers `address`: by the unwind tables, else by symbols.
+    pub(crate) fn function(&self, address: u64) -> Option<Range<u64>> {
         let by_tables = self
             .unwind
             .as_ref()
-            .and_then(|tables| tables.function_start(address));
+            .and_then(|tables| tables.function(address));
         by_tables.or_else(|| {
             let behind = self.symbols.partition_point(|(start, _)| *start <= address);
             let (start, end) = *self.symbols.get(behind.checked_sub(1)?)?;
-            (address < end).then_some(start)
+            (address < end).then_some(start..end)
         })
     }
 
