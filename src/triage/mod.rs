@@ -45,6 +45,7 @@ mod smash;
 pub mod snapshot;
 mod source;
 mod symbols;
+mod tail_call;
 mod targets;
 pub mod told;
 mod tracee;

@@ -15,7 +15,7 @@ use super::registers::Registers;
 use super::snapshot::{Control, End, Event, RawFrame, Snapshot, Trust};
 use super::source::Source;
 use super::unwind::{From, Step, Walk, walk};
-use super::{giving_up, smash, wildcall};
+use super::{giving_up, smash, tail_call, wildcall};
 
 /// The signal that is about to be delivered, as the kernel describes it.
 #[derive(Clone, Copy, Debug)]
@@ -118,6 +118,13 @@ pub(crate) fn interpret(
         .regions()
         .iter()
         .any(|region| region.main && region.module.is_static && !region.module.has_symbols);
+    tail_call::recover(
+        &mut snapshot.frames,
+        &mut walk.steps,
+        control,
+        layout,
+        memory,
+    );
     if giving_up::may_be(cause.event) {
         let opaque = snapshot.opaque_runtime;
         giving_up::mark(&mut snapshot.frames, &walk.steps, opaque, layout, memory);

@@ -39,6 +39,8 @@ pub enum Trust {
     Call,
     /// The kernel put it there when it delivered a signal.
     Signal,
+    /// Its caller has called it, and it has made a call in the place of its return.
+    Tail,
     /// Its return address was found in the dead stack below the stack pointer.
     Scan,
 }

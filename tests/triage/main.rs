@@ -25,6 +25,7 @@ mod said;
 mod severity;
 mod start;
 mod symbols;
+mod tail_calls;
 mod triager;
 
 use ddfuzz::triage::{Crash, Key, Quick, Triager, Verdict};

@@ -104,6 +104,15 @@ pub static GIVING_UP_STRIPPED: Variant =
 pub static GIVING_UP_STATIC_STRIPPED: Variant = Variant::of(GIVING_UP_SOURCE, "giving-up-static")
     .flagged(&["-O2", "-static"])
     .without_symbols();
+/// The source of programs whose functions end with calls.
+const TAIL_CALLS_SOURCE: &str = include_str!("tail_calls.c");
+
+/// Programs whose functions end with calls.
+pub static TAIL_CALLS: Variant = Variant::of(TAIL_CALLS_SOURCE, "tail-calls");
+/// The same, without symbols.
+pub static TAIL_CALLS_STRIPPED: Variant =
+    Variant::of(TAIL_CALLS_SOURCE, "tail-calls-stripped").without_symbols();
+
 /// As distributions compile.
 pub static PLAIN: Variant = Variant::new("plain", &["-O2"], false);
 /// The same, without symbols.
