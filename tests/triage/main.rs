@@ -16,6 +16,7 @@ mod module;
 mod needs;
 mod normalise;
 mod oom;
+mod parsers;
 mod partition;
 mod programs;
 mod record;
