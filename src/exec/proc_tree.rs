@@ -79,23 +79,22 @@ fn proportional(rollup: &str) -> u64 {
 /// How long each thread of `root` and of all that descend from it has waited for a processor;
 /// nothing of those of which the system does not tell.
 pub(crate) fn run_delays(root: Pid) -> HashMap<Pid, Duration> {
-    let processes = descendants(root).into_iter().chain([root]);
-    let threads = processes.flat_map(|pid| {
-        let threads = std::fs::read_dir(format!("/proc/{pid}/task"));
-        threads.into_iter().flatten().flatten()
-    });
-    threads
-        .filter_map(|thread| {
-            let pid = thread.file_name().to_str()?.parse().ok()?;
-            let line = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
-            let waited = line.split_whitespace().nth(1)?.parse().ok()?;
-            Some((Pid::from_raw(pid), Duration::from_nanos(waited)))
-        })
-        .collect()
+    each_thread(root, "schedstat", |line| {
+        let waited = line.split_whitespace().nth(1)?.parse().ok()?;
+        Some(Duration::from_nanos(waited))
+    })
 }
 
 /// How often each thread of `root` and of all that descends from it has given up a processor.
 pub(crate) fn switches(root: Pid) -> HashMap<Pid, String> {
+    each_thread(root, "status", |status| {
+        let counts = status.lines().filter(|line| line.contains("ctxt_switches"));
+        Some(counts.collect())
+    })
+}
+
+/// What `read` makes of the file `name` of each thread of `root` and of all that descends from it.
+fn each_thread<T>(root: Pid, name: &str, read: impl Fn(&str) -> Option<T>) -> HashMap<Pid, T> {
     let processes = descendants(root).into_iter().chain([root]);
     let threads = processes.flat_map(|pid| {
         let threads = std::fs::read_dir(format!("/proc/{pid}/task"));
@@ -104,9 +103,8 @@ pub(crate) fn switches(root: Pid) -> HashMap<Pid, String> {
     threads
         .filter_map(|thread| {
             let pid = thread.file_name().to_str()?.parse().ok()?;
-            let status = std::fs::read_to_string(thread.path().join("status")).ok()?;
-            let counts = status.lines().filter(|line| line.contains("ctxt_switches"));
-            Some((Pid::from_raw(pid), counts.collect()))
+            let text = std::fs::read_to_string(thread.path().join(name)).ok()?;
+            Some((Pid::from_raw(pid), read(&text)?))
         })
         .collect()
 }

@@ -213,16 +213,8 @@ impl Triager {
     /// The record of a run that was not watched: one over its limits, or a crash that did not
     /// come again. Its keys rest on the class alone.
     pub fn unwatched(&self, ended: Ended) -> Crash {
-        let facts = Run {
-            ended,
-            capture: CaptureWay::Status,
-            way: self.start.way(),
-            limits: self.start.limits(),
-            tries: 1,
-            at: SystemTime::now(),
-            took: Duration::ZERO,
-            told: &Told::default(),
-        };
+        let told = Told::default();
+        let facts = self.seen_once(ended, CaptureWay::Status, &told);
         record(
             Named::of_class(classify_ending(ended)),
             None,
@@ -239,17 +231,23 @@ impl Triager {
             return self.unwatched(ended);
         };
         let named = name(&snapshot, self.settings.depth, &Told::default());
-        let facts = Run {
+        let told = Told::default();
+        let facts = self.seen_once(ended, CaptureWay::Copy, &told);
+        record(named, Some(&snapshot), &facts, &mut self.symbolizer)
+    }
+
+    /// A run that was made once, and not by us.
+    fn seen_once<'a>(&self, ended: Ended, capture: CaptureWay, told: &'a Told) -> Run<'a> {
+        Run {
             ended,
-            capture: CaptureWay::Copy,
+            capture,
             way: self.start.way(),
             limits: self.start.limits(),
             tries: 1,
             at: SystemTime::now(),
             took: Duration::ZERO,
-            told: &Told::default(),
-        };
-        record(named, Some(&snapshot), &facts, &mut self.symbolizer)
+            told,
+        }
     }
 
     fn name(&mut self, run: &Finished, input: &[u8]) -> Result<Named, ExecError> {

@@ -1,10 +1,10 @@
 //! The programs with planted bugs, and the ways in which they are compiled.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::bugs::{Planted, parse};
+use crate::compiled::{once, run};
 use crate::needs;
 
 /// What all C programs include.
@@ -172,21 +172,11 @@ impl Build {
         ["gcc", "rustc"].contains(&self.compiler) || needs::program(self.compiler).is_some()
     }
 
-    /// The program, compiled unless that was done before. What was put in place is never
-    /// replaced: somebody may be running it.
+    /// The program, compiled when it is first wanted.
     pub fn program(&self, source: &Source) -> PathBuf {
-        let mut hasher = DefaultHasher::new();
-        (self, GROUND, source.text).hash(&mut hasher);
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ground-truth");
-        std::fs::create_dir_all(&folder).expect("a folder");
-        let result = folder.join(format!("{}-{:016x}", source.name, hasher.finish()));
-        if !result.exists() {
-            let own = tempfile::tempdir_in(&folder).expect("a folder");
-            let program = self.compile(source, own.path());
-            let linked = std::fs::hard_link(program, &result);
-            assert!(linked.is_ok() || result.exists(), "{linked:?}");
-        }
-        result
+        let key = (self, GROUND, source.text);
+        once(&folder, source.name, key, |own| self.compile(source, own))
     }
 
     fn compile(&self, source: &Source, folder: &Path) -> PathBuf {
@@ -210,13 +200,4 @@ impl Build {
         }
         program
     }
-}
-
-fn run(command: &mut Command) {
-    let output = command.output().expect("the tool runs");
-    assert!(
-        output.status.success(),
-        "{command:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
 }

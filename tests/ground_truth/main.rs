@@ -8,6 +8,8 @@
 
 mod bugs;
 mod builds;
+#[path = "../compiled/mod.rs"]
+mod compiled;
 mod formulas;
 #[path = "../needs/mod.rs"]
 mod needs;

@@ -3,6 +3,8 @@
 
 mod abort_text;
 mod class;
+#[path = "../compiled/mod.rs"]
+mod compiled;
 mod copied;
 mod fold;
 mod giving_up;

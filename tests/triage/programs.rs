@@ -1,9 +1,10 @@
 //! Programs with planted bugs, compiled when a test first wants them.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+
+use crate::compiled::{once, run};
 
 /// The planted bugs.
 const SOURCE: &str = include_str!("planted.c");
@@ -53,45 +54,26 @@ impl Variant {
         self.built.get_or_init(|| self.build())
     }
 
-    /// Compiles the program unless this or another test process has done so. What was put in
-    /// place is never replaced: somebody may be running it.
     fn build(&self) -> PathBuf {
-        let mut hasher = DefaultHasher::new();
-        (self.source, self.flags, self.strip).hash(&mut hasher);
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let result = folder.join(format!("planted-{}-{:016x}", self.name, hasher.finish()));
-        if result.exists() {
-            return result;
-        }
-        let own = tempfile::tempdir_in(folder).expect("a folder");
-        let (source, program) = (own.path().join("planted.c"), own.path().join("planted"));
-        std::fs::write(&source, self.source).expect("the source is written");
-        run(Command::new("cc")
-            .args(["-w", "-pthread"])
-            .args(self.flags)
-            .arg(&source)
-            .arg("-o")
-            .arg(&program));
-        if self.strip {
-            run(Command::new("strip").arg("-s").arg(&program));
-        }
-        let linked = std::fs::hard_link(&program, &result);
-        assert!(linked.is_ok() || result.exists(), "{linked:?}");
-        result
+        let key = (self.source, self.flags, self.strip);
+        once(folder, &format!("planted-{}", self.name), key, |own| {
+            let (source, program) = (own.join("planted.c"), own.join("planted"));
+            std::fs::write(&source, self.source).expect("the source is written");
+            run(Command::new("cc")
+                .args(["-w", "-pthread"])
+                .args(self.flags)
+                .arg(&source)
+                .arg("-o")
+                .arg(&program));
+            if self.strip {
+                run(Command::new("strip").arg("-s").arg(&program));
+            }
+            program
+        })
     }
 }
 
-fn run(command: &mut Command) {
-    let output = command.output().expect("the tool runs");
-    assert!(
-        output.status.success(),
-        "{command:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-}
-
-/// Ways to die of which little is left.
-pub static DEATHS: Variant = Variant::of(include_str!("deaths.c"), "deaths");
 /// The source of programs that give up by functions of their own.
 const GIVING_UP_SOURCE: &str = include_str!("giving_up.c");
 

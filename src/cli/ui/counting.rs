@@ -1,10 +1,10 @@
 //! The progress line of a job that is counted.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 
-use super::rate;
+use super::{bar, rate};
 use crate::cli::output::Output;
 use crate::report::size;
 
@@ -19,20 +19,11 @@ pub struct Counting {
 impl Counting {
     /// A line of `all` things, as loud as `output` says.
     pub fn new(output: &Output, unit: &'static str, all: u64) -> Counting {
-        let target = match output.quiet {
-            true => ProgressDrawTarget::hidden(),
-            false => ProgressDrawTarget::stderr_with_hz(5),
-        };
-        let style = ProgressStyle::with_template("{elapsed_precise} {wide_msg}")
-            .unwrap_or_else(|_| ProgressStyle::default_spinner());
-        let bar = ProgressBar::with_draw_target(None, target).with_style(style);
-        bar.enable_steady_tick(Duration::from_millis(500));
-        let began = Instant::now();
         Counting {
-            bar,
+            bar: bar(output),
             unit,
             all,
-            began,
+            began: Instant::now(),
         }
     }
 

@@ -1,10 +1,8 @@
 //! The progress line of a campaign.
 
-use std::time::Duration;
+use indicatif::ProgressBar;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-
-use super::rate;
+use super::{bar, rate};
 use crate::campaign::{Progress, Screen};
 use crate::cli::output::{self, Output};
 use crate::report::{GroupView, block, size};
@@ -19,16 +17,8 @@ pub struct Line {
 impl Line {
     /// A line as loud as `output` says.
     pub fn new(output: &Output) -> Line {
-        let target = match output.quiet {
-            true => ProgressDrawTarget::hidden(),
-            false => ProgressDrawTarget::stderr_with_hz(5),
-        };
-        let style = ProgressStyle::with_template("{elapsed_precise} {wide_msg}")
-            .unwrap_or_else(|_| ProgressStyle::default_spinner());
-        let bar = ProgressBar::with_draw_target(None, target).with_style(style);
-        bar.enable_steady_tick(Duration::from_millis(500));
         Line {
-            bar,
+            bar: bar(output),
             output: output.clone(),
         }
     }

@@ -1,0 +1,33 @@
+//! Programs that are compiled when a test first wants them, once for all test processes.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The program `name` in `folder`, made by `make` in a folder of its own, unless this or another
+/// test process has done so; `key` is all that it depends on. What was put in place is never
+/// replaced: somebody may be running it.
+pub fn once(
+    folder: &Path,
+    name: &str,
+    key: impl Hash,
+    make: impl FnOnce(&Path) -> PathBuf,
+) -> PathBuf {
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    std::fs::create_dir_all(folder).expect("a folder");
+    let result = folder.join(format!("{name}-{:016x}", hasher.finish()));
+    if !result.exists() {
+        let own = tempfile::tempdir_in(folder).expect("a folder");
+        let linked = std::fs::hard_link(make(own.path()), &result);
+        assert!(linked.is_ok() || result.exists(), "{linked:?}");
+    }
+    result
+}
+
+/// Runs a compiler, or another tool that must succeed.
+pub fn run(command: &mut Command) {
+    let output = command.output().expect("the tool runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {said}");
+}
