@@ -11,6 +11,8 @@ mod bugs;
 #[path = "../../tests/ground_truth/builds.rs"]
 #[allow(dead_code, reason = "the tests use more of it")]
 mod builds;
+#[path = "../../tests/compiled/mod.rs"]
+mod compiled;
 #[path = "../../tests/ground_truth/formulas.rs"]
 mod formulas;
 #[path = "../../tests/needs/mod.rs"]

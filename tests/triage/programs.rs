@@ -74,6 +74,9 @@ impl Variant {
     }
 }
 
+/// Ways to die of which little is left.
+pub static DEATHS: Variant = Variant::of(include_str!("deaths.c"), "deaths");
+
 /// The source of programs that give up by functions of their own.
 const GIVING_UP_SOURCE: &str = include_str!("giving_up.c");
 
