@@ -9,6 +9,7 @@
 mod bugs;
 mod builds;
 mod formulas;
+mod hangs;
 #[path = "../needs/mod.rs"]
 mod needs;
 mod pending;

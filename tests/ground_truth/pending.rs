@@ -30,7 +30,6 @@ const PENDING: &[&str] = &[
     "gcc ASan+UBSan recovering: few groups too many by minor",
     "gcc ASan+UBSan recovering: no two bugs in one group by minor",
     "gcc ASan+UBSan recovering: no bug lost by minor",
-    "gcc ASan+UBSan: leaks are bugs one to one",
     // Until panics are crashes.
     "rustc -O: each input crashes",
     "rustc -O: panics are bugs one to one",
@@ -39,9 +38,6 @@ const PENDING: &[&str] = &[
     "rustc -O panic=abort: panics are bugs one to one",
     "rustc -O stripped: each input crashes",
     "rustc -O stripped: panics are bugs one to one",
-    // Until hangs and memory limits have keys.
-    "gcc -O2: hangs are bugs one to one",
-    "gcc -O2 stripped: hangs are bugs one to one",
 ];
 
 /// Fails unless `held`, or unless the promise is pending; `figures` say what was seen.
