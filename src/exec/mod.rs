@@ -73,7 +73,9 @@ pub use error::ExecError;
 pub use executor::Executor;
 pub use limits::Limits;
 pub use offered::start_test;
-pub(crate) use proc_tree::{is_child, lives, resident_memory, switches, tree_cpu, tree_exceeds};
+pub(crate) use proc_tree::{
+    is_child, is_runnable, lives, resident_memory, switches, tree_cpu, tree_exceeds,
+};
 pub use resolve::find_program;
 pub use run::Run;
 pub use said::{Again, Said};

@@ -15,6 +15,7 @@ mod module;
 mod needs;
 mod normalise;
 mod oom;
+mod overflow;
 mod partition;
 mod programs;
 mod record;
