@@ -21,6 +21,8 @@ FAR static void eating(void) { while (yes) fill(100000); }
 FAR static void growing(void) { size_t size = 1000; char *all = NULL; while (yes) { all = realloc(all, size += 2000000); memset(all, 1, size); } }
 FAR static void feed(size_t size) { fill(size); fill(size / 2); }
 FAR static void feasting(void) { while (yes) feed(70000); }
+/* gcc would put `abort` into a part of its own, far away: another function by the unwind tables. */
+__attribute__((optimize("no-reorder-blocks-and-partition")))
 FAR static void doubling(void)
 {
     size_t size = 1 << 20;

@@ -1,14 +1,33 @@
 //! Stack overflows: named by the functions that recur, whatever the depth at which the stack ends.
 
 use std::path::Path;
+use std::process::Command;
 
 use ddfuzz::triage::{Key, Triager};
 
 use crate::hang::programs::{PLAIN, STATIC, STRIPPED, UNOPTIMIZED, build};
-use crate::keys;
 use crate::start::Starter;
+use crate::{keys, needs};
 
 const OVERFLOWS: &str = include_str!("overflows.c");
+/// Its runtime has a handler of its own, which says so and aborts.
+const RUST: &str = r#"
+#[inline(never)]
+fn deeper(n: u64) -> u64 {
+    let kept = std::hint::black_box([n; 40]);
+    if n == u64::MAX { 0 } else { deeper(n + 1) + std::hint::black_box(kept)[(n % 40) as usize] }
+}
+fn main() {
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line).unwrap();
+    let length = line.len() as u64;
+    if line.starts_with('t') {
+        let _ = std::thread::spawn(move || println!("{}", deeper(length))).join();
+    } else {
+        println!("{}", deeper(length));
+    }
+}
+"#;
 /// Recursions, each with inputs that come to it at other depths and by other tops.
 const RECURSIONS: [(&str, &[&str]); 7] = [
     (
@@ -101,4 +120,32 @@ fn an_overflow_has_one_name_where_nothing_is_optimized() {
 #[test]
 fn an_overflow_has_one_name_in_a_static_program() {
     assert_eq!(names(&[&build("overflows", OVERFLOWS, STATIC)]).0, NONE);
+}
+
+#[test]
+fn an_overflow_in_rust_is_named_where_it_happens_and_not_by_its_abort() {
+    if needs::program("rustc").is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (source, program) = (
+        folder.path().join("deeper.rs"),
+        folder.path().join("deeper"),
+    );
+    std::fs::write(&source, RUST).unwrap();
+    let mut compiler = Command::new("rustc");
+    compiler.arg("-O").arg(&source).arg("-o").arg(&program);
+    assert!(compiler.status().unwrap().success());
+    let inputs = ["main", "main, later", "thread", "thread, later"];
+    let seen: Vec<_> = [false, true]
+        .into_iter()
+        .flat_map(|random| {
+            let mut triager = triager(&program, random);
+            inputs.map(|input| keys(&mut triager, input.as_bytes()))
+        })
+        .collect();
+    for one in &seen {
+        assert_eq!(one.0, "stackoverflow");
+        assert_eq!(one, &seen[0]);
+    }
 }
