@@ -119,7 +119,7 @@ fn how_it_shows(kind: Kind, class: &Class) -> String {
             .to_owned(),
         (_, "exit") => format!(
             "# The crash is its status: {}.\n",
-            &class.0["exit:".len()..]
+            class.0.strip_prefix("exit:").unwrap_or_default()
         ),
         (_, tool) if SANITIZED.contains(&tool) => {
             "# A sanitizer reports it, and aborts: 134 (SIGABRT).\n".to_owned()

@@ -144,8 +144,10 @@ impl<'a> Tracer<'a> {
             None => (self.pid, ended),
         };
         let last = self.last.remove(&process);
-        let ended = match &last {
-            Some((_, snapshot)) if snapshot.event == Event::OutOfMemory => Ended::OutOfMemory,
+        let ended = match (&last, ended) {
+            (Some((_, last)), Ended::Signal(_)) if last.event == Event::OutOfMemory => {
+                Ended::OutOfMemory
+            }
             _ => ended,
         };
         if ended == Ended::Signal(libc::SIGKILL)
