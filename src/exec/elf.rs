@@ -77,6 +77,11 @@ pub(crate) fn facts(path: &Path) -> Option<Facts> {
     Some(Facts::of(&parse(&std::fs::read(path).ok()?)?))
 }
 
+/// Whether the file is a program that was compiled with a sanitizer.
+pub(crate) fn is_sanitized(path: &Path) -> bool {
+    facts(path).is_some_and(|facts| facts.sanitized)
+}
+
 impl Facts {
     /// The facts of a file of this machine.
     pub(crate) fn of(file: &Elf<'_>) -> Facts {

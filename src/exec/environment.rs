@@ -13,10 +13,11 @@ const OWN_PREFIXES: [&[u8]; 2] = [b"DDFUZZ_", b"__AFL_"];
 const LOCALE: [&str; 3] = ["LC_ALL", "LC_CTYPE", "LANG"];
 
 /// crash-keys.md, "What a crash is". A runtime passes over the options that it does not know.
-const SANITIZER_OPTIONS: &str = "abort_on_error=1:halt_on_error=1:symbolize=0:\
+pub(crate) const SANITIZER_OPTIONS: &str = "abort_on_error=1:halt_on_error=1:symbolize=0:\
 print_stacktrace=1:verify_asan_link_order=0";
 const UNHANDLED: &[u8] = b":handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_sigill=0";
-const SANITIZERS: [&str; 6] = [
+/// The variables that sanitizers read.
+pub(crate) const SANITIZERS: [&str; 6] = [
     "ASAN_OPTIONS",
     "HWASAN_OPTIONS",
     "LSAN_OPTIONS",

@@ -67,13 +67,17 @@ mod way;
 pub use choose::{Freshness, Started, start};
 pub use copies::Copies;
 pub use coverage::{Covered, Telling};
+pub(crate) use elf::is_sanitized;
 pub use ended::Ended;
 pub use environment::inherited;
+pub(crate) use environment::{SANITIZER_OPTIONS, SANITIZERS};
 pub use error::ExecError;
 pub use executor::Executor;
 pub use limits::Limits;
 pub use offered::start_test;
-pub(crate) use proc_tree::{is_child, lives, resident_memory, switches, tree_cpu, tree_exceeds};
+pub(crate) use proc_tree::{
+    is_child, is_runnable, lives, resident_memory, switches, tree_cpu, tree_exceeds,
+};
 pub use resolve::find_program;
 pub use run::Run;
 pub use said::{Again, Said};

@@ -109,6 +109,20 @@ fn each_thread<T>(root: Pid, name: &str, read: impl Fn(&str) -> Option<T>) -> Ha
         .collect()
 }
 
+/// Whether a thread of `root`, or of what descends from it, runs or waits for a processor.
+pub(crate) fn is_runnable(root: Pid) -> bool {
+    let processes = descendants(root).into_iter().chain([root]);
+    let mut threads = processes.flat_map(|pid| {
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task"));
+        threads.into_iter().flatten().flatten()
+    });
+    threads.any(|thread| {
+        let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        let state = stat.rfind(')').and_then(|end| stat.get(end + 2..));
+        state.is_some_and(|state| state.starts_with('R'))
+    })
+}
+
 /// CPU time of all the children of `root` that it has waited for, and of theirs.
 pub(crate) fn reaped_cpu(root: Pid) -> Option<Duration> {
     let stat = stat(root)?;

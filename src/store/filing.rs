@@ -164,8 +164,11 @@ impl Store {
                 }
             },
         };
-        let path = self.known(id)?.script();
-        atomic::write_program(&path, &reproduce::script(id, target, &program))?;
+        let entry = self.known(id)?;
+        let path = entry.script();
+        let root = self.reader.root();
+        let text = reproduce::script(id, &entry.crash.class, target, &program, root);
+        atomic::write_program(&path, &text)?;
         Ok(path)
     }
 }

@@ -5,8 +5,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::{EntryId, Kind};
-use crate::exec::Target;
+use crate::exec::{SANITIZER_OPTIONS, SANITIZERS, Target, is_sanitized};
 use crate::files::shell::quoted;
+use crate::triage::Class;
 
 /// What stands for the input file in an argument.
 const INPUT_MARK: &[u8] = b"@@";
@@ -50,15 +51,25 @@ exit "$status"
 /// `program` is the file to run; a relative one is taken from the output directory, four folders
 /// above the script. Paths, arguments and variables may hold any bytes. The program's working
 /// directory is the target's, or an empty scratch directory; its input is a copy. A hang is
-/// ended by its CPU limit, and memory that runs away by its memory limit.
-pub fn script(id: &EntryId, target: &Target, program: &Path) -> Vec<u8> {
+/// ended by its CPU limit or, where it sleeps, by `timeout`; memory that runs away by a limit on
+/// it. A sanitizer is told what it was told in the run, except that it says names. `class` is
+/// what the entry's record says; `root` is the output directory.
+pub fn script(
+    id: &EntryId,
+    class: &Class,
+    target: &Target,
+    program: &Path,
+    root: &Path,
+) -> Vec<u8> {
+    let sanitized = is_sanitized(&root.join(program)) || SANITIZED.contains(&tool(class));
     let mut text = format!(
         "#!/bin/sh\n\
          # Shows a crash without ddfuzz: group {}, way {}, input {}.\n\
-         # Ends with the program's status; 128 + N says that signal N ended it.\n",
+         # Ends with the program's status; 128 + N says that signal N ended it.\n{}",
         id.major(),
         id.minor(),
         id.hash(),
+        how_it_shows(id.kind(), class),
     )
     .into_bytes();
     text.extend_from_slice(FIND.as_bytes());
@@ -69,35 +80,90 @@ pub fn script(id: &EntryId, target: &Target, program: &Path) -> Vec<u8> {
     text.extend(quoted(program.as_os_str().as_bytes()));
     text.push(b'\n');
     text.extend_from_slice(SCRATCH.as_bytes());
-    text.extend_from_slice(limit(id.kind(), target).as_bytes());
+    text.extend_from_slice(limit(id.kind(), target, sanitized).as_bytes());
+    if sanitized {
+        text.extend_from_slice(options(id.kind(), class, target).as_bytes());
+    }
     text.extend(b"cd -- ");
     match &target.cwd {
         Some(cwd) => text.extend(quoted(cwd.as_os_str().as_bytes())),
         None => text.extend(b"\"$scratch/cwd\""),
     }
     text.extend(b" || exit 70\n");
-    text.extend(command(target, program));
+    if id.kind() == Kind::Hang {
+        text.extend(patience(target).bytes());
+    }
+    text.extend(command(target, program, sanitized));
     text.extend_from_slice(END.as_bytes());
     text
 }
 
+/// The tools of which reports make a class.
+const SANITIZED: [&str; 5] = ["asan", "lsan", "msan", "tsan", "ubsan"];
+
+fn tool(class: &Class) -> &str {
+    class.0.split(':').next().unwrap_or_default()
+}
+
+/// How the crash shows, where that is not by a signal.
+fn how_it_shows(kind: Kind, class: &Class) -> String {
+    match (kind, tool(class)) {
+        (Kind::Hang, _) => "# It hangs: 152 (SIGXCPU) says that its processor time was up, 124 or \
+                            137 that its time was up.\n"
+            .to_owned(),
+        (Kind::Oom, _) => "# It fills the memory: it gets no more than its limit, and ends as it \
+                           does then.\n"
+            .to_owned(),
+        (_, "rustpanic") => "# It panics: 101 is the status of a Rust program that panics; 134 \
+                             (SIGABRT) where panics abort.\n"
+            .to_owned(),
+        (_, "exit") => format!(
+            "# The crash is its status: {}.\n",
+            class.0.strip_prefix("exit:").unwrap_or_default()
+        ),
+        (_, tool) if SANITIZED.contains(&tool) => {
+            "# A sanitizer reports it, and aborts: 134 (SIGABRT).\n".to_owned()
+        }
+        _ => String::new(),
+    }
+}
+
 /// What keeps a finding that would use up the machine from doing so.
-fn limit(kind: Kind, target: &Target) -> String {
+fn limit(kind: Kind, target: &Target, sanitized: bool) -> String {
     match kind {
         Kind::Hang => {
             let seconds = target.limits.cpu.as_secs() + 1;
             // SIGXCPU first, which names the reason; SIGKILL for what does not heed it.
             format!("ulimit -S -t {seconds}\nulimit -H -t {}\n", seconds + 5)
         }
-        Kind::Oom => format!("ulimit -v {}\n", (target.limits.memory / 1024).max(1)),
-        Kind::Crash | Kind::Flaky => String::new(),
+        // The shadow of a sanitizer is larger than any limit: it has one of its own.
+        Kind::Oom if !sanitized => format!("ulimit -v {}\n", (target.limits.memory / 1024).max(1)),
+        Kind::Oom | Kind::Crash | Kind::Flaky => String::new(),
     }
 }
 
+/// What ends a run that sleeps, and uses no processor time, in front of the program.
+fn patience(target: &Target) -> String {
+    let limits = &target.limits;
+    // Twice the time: behind the limit on processor time, also where others use the processor.
+    let seconds = 2 * limits.wall.max(limits.cpu).as_secs() + 5;
+    format!("timeout -k 5 {seconds} ")
+}
+
+/// The options that sanitizers get.
+fn options(kind: Kind, class: &Class, target: &Target) -> String {
+    let leaks = u8::from(tool(class) == "lsan");
+    let memory = match kind {
+        Kind::Oom => format!(":hard_rss_limit_mb={}", (target.limits.memory >> 20).max(1)),
+        _ => String::new(),
+    };
+    format!("options={SANITIZER_OPTIONS}:detect_leaks={leaks}{memory}:symbolize=1\n")
+}
+
 /// The line that runs the program.
-fn command(target: &Target, program: &Path) -> Vec<u8> {
+fn command(target: &Target, program: &Path, sanitized: bool) -> Vec<u8> {
     let mut line = Vec::new();
-    if target.env_only || !target.env.is_empty() {
+    if target.env_only || !target.env.is_empty() || sanitized {
         line.extend(if target.env_only {
             b"env -i -- TMPDIR=\"$scratch\" ".as_slice()
         } else {
@@ -106,6 +172,9 @@ fn command(target: &Target, program: &Path) -> Vec<u8> {
         for (name, value) in &target.env {
             line.extend(quoted(&[name.as_bytes(), b"=", value.as_bytes()].concat()));
             line.push(b' ');
+        }
+        if sanitized {
+            line.extend(sanitizer_variables(target));
         }
         if program.as_os_str().as_bytes().contains(&b'=') {
             // `env` would take such a path for one more variable.
@@ -127,6 +196,24 @@ fn command(target: &Target, program: &Path) -> Vec<u8> {
     };
     line.extend(stdin);
     line
+}
+
+/// The variables of sanitizers, our options behind the user's own.
+fn sanitizer_variables(target: &Target) -> Vec<u8> {
+    let mut words = Vec::new();
+    for name in SANITIZERS {
+        words.extend(format!("{name}=").bytes());
+        let set = target.env.iter().rev().find(|(known, _)| known == name);
+        match set {
+            Some((_, value)) if !value.is_empty() => {
+                words.extend(quoted(&[value.as_bytes(), b":"].concat()));
+            }
+            None if !target.env_only => words.extend(format!("\"${{{name}:+${name}:}}\"").bytes()),
+            _ => {}
+        }
+        words.extend(b"\"$options\" ");
+    }
+    words
 }
 
 /// An argument as a shell word, and whether it names the input file.

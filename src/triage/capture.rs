@@ -43,7 +43,7 @@ pub(crate) struct Tracer<'a> {
     executed: bool,
     pub(super) family: Family,
     /// What is to be done when the run is over its limits.
-    order: &'a Order,
+    pub(super) order: &'a Order,
     /// How the process itself has ended.
     pub(super) main: Option<Ended>,
     /// What was read off the first process that stopped itself.
@@ -144,6 +144,12 @@ impl<'a> Tracer<'a> {
             None => (self.pid, ended),
         };
         let last = self.last.remove(&process);
+        let ended = match (&last, ended) {
+            (Some((_, last)), Ended::Signal(_)) if last.event == Event::OutOfMemory => {
+                Ended::OutOfMemory
+            }
+            _ => ended,
+        };
         if ended == Ended::Signal(libc::SIGKILL)
             && let Some(stopped) = self.stopped
         {
@@ -226,8 +232,9 @@ impl<'a> Tracer<'a> {
             event: Event::Signal { number, code },
             address,
         };
-        let snapshot = read(tid, cause, self.cache);
+        let mut snapshot = read(tid, cause, self.cache);
         if !self.is_aftermath(process, tid, &snapshot) {
+            self.blame_memory(process, &mut snapshot);
             self.last.insert(process, (tid, snapshot));
         }
     }

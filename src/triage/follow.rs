@@ -28,7 +28,7 @@ pub(super) fn follow(
     let (pid, executes) = (tracee.pid(), tracee.executes());
     let crash_exit = start.crash_exit();
     let held = Held::new(pid).map_err(|source| system("holding the target's process", source))?;
-    let order = Order::default();
+    let order = Order::within(start.limits().memory);
     let ordered = &order;
     let (sender, news) = mpsc::channel();
     std::thread::scope(|scope| {

@@ -146,27 +146,33 @@ fn function_id(frame: &RawFrame) -> Id<'_> {
     (&frame.module, frame.function_start.unwrap_or(frame.offset))
 }
 
-/// The sorted set of functions that recur on the stack; where none does, the first one.
+/// The sorted set of functions that recur on the stack; where none does, the first one. Another
+/// recursion that has led to the endless one, as a parser's, is seen where the stack is small: it
+/// lies outside of all calls of the innermost function that recurs, and does not count.
 fn recurring<'a>(snapshot: &'a Snapshot, normalised: &Normalised) -> Vec<Id<'a>> {
-    let mut seen: BTreeMap<Id<'_>, usize> = BTreeMap::new();
-    for index in &normalised.unfolded {
-        *seen
-            .entry(function_id(&snapshot.frames[*index]))
-            .or_default() += 1;
-    }
-    let recurring: Vec<Id<'_>> = seen
-        .iter()
-        .filter(|(_, count)| **count >= RECURRING)
-        .map(|(id, _)| *id)
-        .collect();
-    if !recurring.is_empty() {
-        return recurring;
-    }
-    let first = normalised.own.first();
-    first
+    let frames = normalised.unfolded.iter();
+    let all: Vec<Id<'_>> = frames
         .map(|index| function_id(&snapshot.frames[*index]))
-        .into_iter()
-        .collect()
+        .collect();
+    let innermost = recurring_in(&all);
+    let innermost = all.iter().find(|id| innermost.contains(id));
+    let endless = innermost.and_then(|id| all.iter().rposition(|other| other == id));
+    let recurring = endless.map(|outermost| recurring_in(&all[..=outermost]));
+    recurring.unwrap_or_else(|| {
+        let first = normalised.own.first();
+        let first = first.map(|index| function_id(&snapshot.frames[*index]));
+        first.into_iter().collect()
+    })
+}
+
+/// The sorted set of functions that these calls are of often enough.
+fn recurring_in<'a>(calls: &[Id<'a>]) -> Vec<Id<'a>> {
+    let mut seen: BTreeMap<Id<'a>, usize> = BTreeMap::new();
+    calls
+        .iter()
+        .for_each(|id| *seen.entry(*id).or_default() += 1);
+    seen.retain(|_, count| *count >= RECURRING);
+    seen.into_keys().collect()
 }
 
 /// The fields that one key is the hash of.

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use nix::time::ClockId;
 use nix::unistd::Pid;
 
-use super::hang::{COOKIE, Cut, Order};
-use crate::exec::{Limits, Starved, switches, tree_cpu, tree_exceeds};
+use super::hang::{COOKIE, Cut, Order, sleeps};
+use crate::exec::{Limits, Starved, is_runnable, switches, tree_cpu, tree_exceeds};
 
 /// A process held by a descriptor: unlike its id it never comes to mean another one.
 pub(crate) struct Held {
@@ -81,11 +81,14 @@ const LOOKS: (Duration, Duration) = (Duration::from_millis(2), Duration::from_mi
 
 /// A run whose threads have not run for this long sleeps.
 const ASLEEP: Duration = Duration::from_millis(150);
-/// How long an interrupt may take to be noticed.
+/// How long an interrupt may take to be noticed by what hangs in the kernel.
 const NOTICED: Duration = Duration::from_secs(1);
+/// How long it may take what waits for a processor to notice it, on a machine that has others to
+/// run for seconds.
+const SCHEDULED: Duration = Duration::from_secs(20);
 /// How long it may take to find out where a run is. In wall time, for busy machines: the test
 /// itself ends within a second of the process' own time.
-const FOUND: Duration = Duration::from_secs(10);
+const FOUND: Duration = Duration::from_secs(30);
 
 /// Waits for the end that `done` announces; a process over its limits is interrupted, and killed
 /// if its tracer has not done so after some time. Gives the message and whether it was killed
@@ -122,7 +125,7 @@ pub(crate) fn await_end<T>(
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return (None, false),
             }
-            let asleep = before == switches(process.pid);
+            let asleep = !is_runnable(process.pid) && before == switches(process.pid);
             let cut = if asleep { Cut::Asleep } else { Cut::Running };
             return cut_off(done, process, order, cut);
         }
@@ -142,8 +145,12 @@ fn cut_off<T>(done: &Receiver<T>, process: &Held, order: &Order, cut: Cut) -> (O
     let began = Instant::now();
     let mut killed = false;
     loop {
-        let patience = if order.is_taken() { FOUND } else { NOTICED };
-        if began.elapsed() >= patience {
+        let elapsed = began.elapsed();
+        let over = match order.is_taken() {
+            true => elapsed >= FOUND,
+            false => elapsed >= SCHEDULED || elapsed >= NOTICED && sleeps(process.pid),
+        };
+        if over {
             process.kill();
             killed = true;
         } else if !order.is_taken() {

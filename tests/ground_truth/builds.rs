@@ -94,9 +94,11 @@ pub const STATIC_STRIPPED: Build = build(
     &["-O2", "-D_FORTIFY_SOURCE=2", "-static"],
     true,
 );
+/// Without optimization.
+pub const GCC_O0: Build = build("gcc -O0", "gcc", &["-O0"], false);
 /// All others of the plain ones.
 pub const OTHER_PLAIN: [Build; 5] = [
-    build("gcc -O0", "gcc", &["-O0"], false),
+    GCC_O0,
     build("gcc -O3", "gcc", &["-O3", "-D_FORTIFY_SOURCE=2"], false),
     build(
         "gcc -O2 static",

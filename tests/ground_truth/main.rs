@@ -11,6 +11,7 @@ mod builds;
 #[path = "../compiled/mod.rs"]
 mod compiled;
 mod formulas;
+mod hangs;
 #[path = "../needs/mod.rs"]
 mod needs;
 mod pending;

@@ -11,7 +11,6 @@ const PENDING: &[&str] = &[
     // Two panics in one place of the standard library: nothing but a stack tells them apart, and
     // without symbols a backtrace has no names.
     "rustc -O stripped: panics are bugs one to one",
-    "gcc ASan+UBSan: leaks are bugs one to one",
 ];
 
 /// Fails unless `held`, or unless the promise is pending; `figures` say what was seen.

@@ -88,6 +88,21 @@ pub fn tight() -> Limits {
     }
 }
 
+/// Those planted bugs of the looping programs that fill the memory.
+const FILLING: [&str; 2] = ["table-of-any-size", "doubled-too-often"];
+
+/// The inputs, those that hang or those that fill the memory, with their limits: processor time
+/// is what the latter have enough of, for a busy machine takes long to give memory away.
+pub fn looping(all: Vec<Planted>, limits: Limits) -> [(Vec<Planted>, Limits); 2] {
+    let fills = |planted: &Planted| FILLING.contains(&planted.bug.as_str());
+    let (filling, hanging) = all.into_iter().partition(fills);
+    let patient = Limits {
+        memory: limits.memory,
+        ..generous()
+    };
+    [(hanging, limits), (filling, patient)]
+}
+
 /// The way in which ddfuzz runs this program by itself.
 pub fn way_of(program: &Path) -> Way {
     let target = Target::new(Program::Path(program.to_owned()));
@@ -103,16 +118,32 @@ pub fn examine(
     build: &Build,
     source: &'static Source,
     limits: Limits,
-    choose: impl Fn(Vec<Planted>) -> Vec<Planted>,
+    choose: impl FnOnce(Vec<Planted>) -> Vec<Planted>,
+) -> Vec<Seen> {
+    let all = choose(source.planted());
+    examine_all(build, source, &all, limits, false)
+}
+
+/// The same of all its inputs, and of those that end well whether they leak.
+pub fn examine_leaks(build: &Build, source: &'static Source) -> Vec<Seen> {
+    examine_all(build, source, &source.planted(), generous(), true)
+}
+
+fn examine_all(
+    build: &Build,
+    source: &'static Source,
+    all: &[Planted],
+    limits: Limits,
+    leaks: bool,
 ) -> Vec<Seen> {
     let program = build.program(source);
-    let all = choose(source.planted());
     let way = way_of(&program);
     let next = AtomicUsize::new(0);
     let work = || {
         let canary = Canary::new();
         let target = canary.target(&program, limits);
         let mut triager = Triager::of_target(&target, way).expect("it can be started");
+        triager.look_for_leaks(leaks);
         let mut seen = Vec::new();
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);

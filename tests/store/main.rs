@@ -16,6 +16,7 @@ mod needs;
 mod open;
 mod read_only;
 mod reproduce;
+mod reproduce_shows;
 mod sample;
 mod survey;
 mod timestamp;

@@ -14,38 +14,54 @@ use tempfile::TempDir;
 use crate::needs;
 use crate::sample::{by_run, campaign, crash};
 
-struct Fixture {
+pub struct Fixture {
     root: TempDir,
     store: Store,
     id: EntryId,
 }
 
-fn filed(kind: Kind) -> Fixture {
+pub fn filed(kind: Kind) -> Fixture {
+    filed_as(kind, "segv")
+}
+
+pub fn filed_as(kind: Kind, class: &str) -> Fixture {
+    let mut crash = crash("a", "b");
+    crash.class.0 = class.to_owned();
     let root = tempfile::tempdir().unwrap();
     // A hostile name for the output directory itself.
     let out = root.path().join("o'ut $(x) \"dir\"");
     let mut store = Store::create_or_resume(&out, campaign("c1")).unwrap();
     let id = store
-        .file(kind, &by_run(crash("a", "b"), 0), b"original input")
+        .file(kind, &by_run(crash, 0), b"original input")
         .unwrap()
         .id;
     Fixture { root, store, id }
 }
 
 impl Fixture {
-    fn script(&self, target: &Target) -> PathBuf {
+    /// With the script, which is gone with it.
+    pub fn script_kept(self, target: &Target) -> (Fixture, PathBuf) {
+        let script = self.script(target);
+        (self, script)
+    }
+
+    pub fn minimize(&mut self, input: &[u8]) {
+        self.store.write_minimized(&self.id, input).unwrap();
+    }
+
+    pub fn script(&self, target: &Target) -> PathBuf {
         self.store.write_reproduce(&self.id, target).unwrap()
     }
 }
 
-fn sh(script: &str) -> Target {
+pub fn sh(script: &str) -> Target {
     Target {
         args: vec!["-c".into(), script.into()],
         ..Target::new(Program::Path("/bin/sh".into()))
     }
 }
 
-fn run(script: &Path) -> Output {
+pub fn run(script: &Path) -> Output {
     Command::new(script).current_dir("/").output().unwrap()
 }
 

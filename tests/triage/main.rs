@@ -18,6 +18,7 @@ mod module;
 mod needs;
 mod normalise;
 mod oom;
+mod overflow;
 mod parsers;
 mod partition;
 mod programs;

@@ -23,6 +23,15 @@ impl Tracer<'_> {
         Some(stack.snapshot(level, Event::OutOfMemory, tid, self.cache))
     }
 
+    /// Takes a crash for what it is in a process that has more memory than it may: the system has
+    /// refused it more, and it gave up before anybody looked how much it has. Whether somebody
+    /// looks in time is chance.
+    pub(in crate::triage) fn blame_memory(&self, process: Pid, crash: &mut Snapshot) {
+        if resident_memory(process) > self.order.memory() {
+            crash.event = Event::OutOfMemory;
+        }
+    }
+
     /// The thread that runs, of the process that has the most memory.
     fn eater(&mut self) -> nix::Result<Option<Pid>> {
         let threads = self.family.threads();

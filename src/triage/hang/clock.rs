@@ -46,7 +46,7 @@ fn ticks(tid: Pid) -> Option<Duration> {
 }
 
 /// Whether it waits for something else than a processor.
-fn sleeps(tid: Pid) -> bool {
+pub(crate) fn sleeps(tid: Pid) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{tid}/stat")).unwrap_or_default();
     let state = stat.rfind(')').and_then(|end| stat.get(end + 2..));
     state.is_some_and(|state| state.starts_with(['S', 'D']))

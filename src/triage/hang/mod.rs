@@ -15,6 +15,7 @@ mod stack;
 mod step_out;
 mod trap;
 
+pub(crate) use clock::sleeps;
 pub(crate) use order::{COOKIE, Cut, Order};
 
 use super::capture::{Trace, Tracer};

@@ -19,10 +19,28 @@ pub(crate) const COOKIE: usize = 0xddf2;
 const TAKEN: u8 = 8;
 
 /// An order to find out where a run is, given once by one thread and taken by another.
-#[derive(Debug, Default)]
-pub(crate) struct Order(AtomicU8);
+#[derive(Debug)]
+pub(crate) struct Order {
+    word: AtomicU8,
+    /// Resident memory that a process may have, in bytes: who traces it looks as well when it
+    /// dies.
+    memory: u64,
+}
 
 impl Order {
+    /// None yet, for a run with this memory limit, in bytes.
+    pub(crate) fn within(memory: u64) -> Order {
+        Order {
+            word: AtomicU8::new(0),
+            memory,
+        }
+    }
+
+    /// The memory limit, in bytes.
+    pub(crate) fn memory(&self) -> u64 {
+        self.memory
+    }
+
     /// Gives it; only the first one counts.
     pub(crate) fn give(&self, cut: Cut) {
         let code = match cut {
@@ -32,13 +50,13 @@ impl Order {
         };
         // If there is one already, that one stays.
         let _ = self
-            .0
+            .word
             .compare_exchange(0, code, Ordering::AcqRel, Ordering::Acquire);
     }
 
     /// Takes it, once.
     pub(crate) fn take(&self) -> Option<Cut> {
-        match self.0.fetch_or(TAKEN, Ordering::AcqRel) {
+        match self.word.fetch_or(TAKEN, Ordering::AcqRel) {
             1 => Some(Cut::Running),
             2 => Some(Cut::Asleep),
             3 => Some(Cut::Memory),
@@ -48,12 +66,12 @@ impl Order {
 
     /// Whether it was taken.
     pub(crate) fn is_taken(&self) -> bool {
-        self.0.load(Ordering::Acquire) & TAKEN != 0
+        self.word.load(Ordering::Acquire) & TAKEN != 0
     }
 
     /// What was given.
     pub(crate) fn given(&self) -> Option<Cut> {
-        match self.0.load(Ordering::Acquire) & !TAKEN {
+        match self.word.load(Ordering::Acquire) & !TAKEN {
             1 => Some(Cut::Running),
             2 => Some(Cut::Asleep),
             3 => Some(Cut::Memory),
@@ -68,7 +86,7 @@ mod tests {
 
     #[test]
     fn the_first_order_counts_and_is_taken_once() {
-        let order = Order::default();
+        let order = Order::within(0);
         order.give(Cut::Memory);
         order.give(Cut::Running);
         assert!(!order.is_taken());

@@ -6,6 +6,7 @@ use nix::errno::Errno;
 use nix::sys::ptrace;
 use nix::unistd::Pid;
 
+use super::clock::sleeps;
 use crate::exec::tracing::{poll, resume};
 use crate::triage::capture::Tracer;
 
@@ -13,6 +14,8 @@ use crate::triage::capture::Tracer;
 const PAUSE: Duration = Duration::from_micros(100);
 /// A thread that does not stop by then hangs in the kernel. In wall time: it is only for those.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// One that waits for a processor has so much more time.
+const SCHEDULED: Duration = Duration::from_secs(10);
 
 /// A stopped thread.
 #[derive(Clone, Copy, Debug)]
@@ -62,8 +65,12 @@ impl Tracer<'_> {
     /// `ESRCH` where it is gone, `ECHILD` where all are, `ETIMEDOUT` where it does not stop.
     pub(super) fn halt(&mut self, tid: Pid) -> nix::Result<Halted> {
         ptrace::interrupt(tid)?;
-        let end = Instant::now() + PATIENCE;
-        while Instant::now() < end {
+        let began = Instant::now();
+        loop {
+            let elapsed = began.elapsed();
+            if elapsed >= SCHEDULED || elapsed >= PATIENCE && sleeps(tid) {
+                return Err(Errno::ETIMEDOUT);
+            }
             let Some((thread, status)) = self.next_event()? else {
                 continue;
             };
@@ -76,7 +83,6 @@ impl Tracer<'_> {
                 return Err(Errno::ESRCH);
             }
         }
-        Err(Errno::ETIMEDOUT)
     }
 
     /// The signal that a stopped thread is about to get, if it is one.

@@ -1,0 +1,96 @@
+//! Hangs and memory blow-ups keep their groups: on each repeat, whatever the limits are, stripped
+//! or not, and beside programs that want the processor as well.
+
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use ddfuzz::exec::Limits;
+use ddfuzz::triage::{Key, Quick, Triager};
+
+use crate::bugs::first_of_each_route;
+use crate::builds::{Build, GCC_O0, GCC_O2, LOOPING, STRIPPED};
+use crate::runs::{Canary, looping, tight, way_of};
+
+/// Processor, wall and memory limits, in milliseconds and MiB: those of the repeats.
+const LIMITS: [(u64, u64, u64); 2] = [(60, 400, 96), (150, 800, 200)];
+
+/// Programs that use as much of the processor as they get.
+struct Hogs(Vec<Child>);
+
+impl Hogs {
+    fn start() -> Hogs {
+        let hog = |_| {
+            let mut command = Command::new("sh");
+            command.args(["-c", "while :; do :; done"]);
+            command.stdin(Stdio::null()).spawn().expect("there is a sh")
+        };
+        Hogs((0..2).map(hog).collect())
+    }
+}
+
+impl Drop for Hogs {
+    fn drop(&mut self) {
+        for hog in &mut self.0 {
+            // It runs until it is killed.
+            let _ = hog.kill();
+            let _ = hog.wait();
+        }
+    }
+}
+
+fn limits((cpu, wall, memory): (u64, u64, u64)) -> Limits {
+    Limits {
+        cpu: Duration::from_millis(cpu),
+        wall: Duration::from_millis(wall),
+        memory: memory << 20,
+        ..tight()
+    }
+}
+
+/// Class and major key.
+type Name = (String, Option<Key>);
+
+/// The name of each input, by its bug.
+fn named(build: &Build, limits: Limits) -> Vec<(String, Name)> {
+    let source = &LOOPING[0];
+    let program = build.program(source);
+    let canary = Canary::new();
+    let mut all = Vec::new();
+    for (inputs, limits) in looping(first_of_each_route(&source.planted(), 1), limits) {
+        let target = canary.target(&program, limits);
+        let mut triager = Triager::of_target(&target, way_of(&program)).expect("it can be started");
+        for planted in inputs {
+            let name = match triager.key(&planted.input).expect("the target runs") {
+                Quick::Crash { class, major, .. } => (class.0, Some(major)),
+                Quick::Ended(ended) => (ended.to_string(), None),
+            };
+            all.push((planted.bug, name));
+        }
+    }
+    all
+}
+
+/// What is named otherwise than the first time, with the limits at which it is.
+fn unsteady(first: &Build, later: &Build, repeats: &[(u64, u64, u64)]) -> Vec<String> {
+    let expected = named(first, tight());
+    let mut unsteady = Vec::new();
+    for repeat in repeats {
+        let got = named(later, limits(*repeat));
+        for ((bug, expected), (_, got)) in expected.iter().zip(&got) {
+            if expected != got {
+                unsteady.push(format!("{bug} at {repeat:?}: {got:?}, not {expected:?}"));
+            }
+        }
+    }
+    unsteady
+}
+
+const NONE: Vec<String> = Vec::new();
+
+#[test]
+fn hangs_keep_their_groups_beside_two_busy_programs() {
+    let _hogs = Hogs::start();
+    assert_eq!(unsteady(&GCC_O2, &STRIPPED, &LIMITS), NONE);
+    assert_eq!(unsteady(&GCC_O2, &GCC_O2, &LIMITS), NONE);
+    assert_eq!(unsteady(&GCC_O0, &GCC_O0, &LIMITS), NONE);
+}
