@@ -145,8 +145,14 @@ fn limit(kind: Kind, target: &Target, sanitized: bool) -> String {
 /// What ends a run that sleeps, and uses no processor time, in front of the program.
 fn patience(target: &Target) -> String {
     let limits = &target.limits;
-    // Twice the time: behind the limit on processor time, also where others use the processor.
-    let seconds = 2 * limits.wall.max(limits.cpu).as_secs() + 5;
+    // As long as a run may take at most: behind the limit on processor time, also where others use
+    // the processor.
+    let seconds = limits
+        .wall
+        .max(limits.cpu)
+        .as_secs()
+        .saturating_mul(10)
+        .saturating_add(5);
     format!("timeout -k 5 {seconds} ")
 }
 
