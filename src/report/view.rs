@@ -98,9 +98,13 @@ impl GroupView {
 }
 
 /// Where in the user's code a crash happened: the innermost own frame, by name and line where
-/// they are known, else by module and offset.
+/// they are known, else by module and offset; of a panic the place that names it, because the
+/// innermost frames are those of whoever handles it, or no stack is left.
 pub fn place(crash: &Crash) -> Option<String> {
-    crash.innermost_own().map(Frame::place)
+    let panic = crash.details.panic.as_ref();
+    panic
+        .map(|panic| panic.place.clone())
+        .or_else(|| crash.innermost_own().map(Frame::place))
 }
 
 fn absolute(path: &Path) -> PathBuf {
