@@ -5,13 +5,14 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
+use super::elf::{self, Facts};
 use super::input::Input;
 use super::private_dir::PrivateDir;
-use super::{Program, Target, elf};
+use super::{Program, Target};
 
 /// What tells the `main` of libFuzzer to run one input and to leave its ending as it is: by the
 /// signals of the target, without limits of its own.
-const ONE_INPUT: [&str; 15] = [
+const ONE_INPUT: [&str; 14] = [
     "-handle_abrt=0",
     "-handle_bus=0",
     "-handle_fpe=0",
@@ -26,21 +27,18 @@ const ONE_INPUT: [&str; 15] = [
     "-rss_limit_mb=0",
     "-malloc_limit_mb=0",
     "-detect_leaks=0",
-    "@@",
 ];
 
 impl Target {
     /// The same target, with the arguments by which its `main` takes one input. They differ from
-    /// its own where that `main` is libFuzzer's, and no `@@` says where the input goes.
+    /// its own where that `main` is libFuzzer's.
     pub fn by_main(&self) -> Target {
-        let is_fuzzer = match &self.program {
-            Program::Path(path) => elf::facts(path).is_some_and(|facts| facts.is_fuzzer),
-            Program::Bundled(_) => false,
+        let facts = match &self.program {
+            Program::Path(path) => elf::facts(path),
+            Program::Bundled(_) => None,
         };
         let mut target = self.clone();
-        if is_fuzzer {
-            target.args = Args::of(self).for_fuzzer().args;
-        }
+        target.args = Args::for_main(self, facts.as_ref()).args;
         target
     }
 }
@@ -68,12 +66,28 @@ impl Args {
         }
     }
 
-    /// The same for libFuzzer's `main`, which without a file to run would begin to fuzz.
-    pub(crate) fn for_fuzzer(mut self) -> Args {
-        if !self.in_file {
-            self.args.extend(ONE_INPUT.map(OsString::from));
-            self.in_file = true;
+    /// Those by which the `main` of `target`, a program with these `facts`, takes one input.
+    pub(crate) fn for_main(target: &Target, facts: Option<&Facts>) -> Args {
+        let args = Args::of(target);
+        match facts {
+            Some(facts) if facts.is_fuzzer && !args.in_file => args.for_fuzzer(),
+            Some(facts) if facts.fuzzer_main && args.in_file => args.handled_by_nobody(),
+            _ => args,
         }
+    }
+
+    /// The same for libFuzzer's `main`, which without a file to run would begin to fuzz.
+    fn for_fuzzer(mut self) -> Args {
+        self.args.extend(ONE_INPUT.map(OsString::from));
+        self.args.push("@@".into());
+        self.in_file = true;
+        self
+    }
+
+    /// The same where the user says how libFuzzer's `main` is given its file. Its handlers would
+    /// make each crash an exit status; of a flag given twice the later one holds, the user's.
+    fn handled_by_nobody(mut self) -> Args {
+        self.args.splice(0..0, ONE_INPUT.map(OsString::from));
         self
     }
 

@@ -46,6 +46,8 @@ pub(crate) struct Facts {
     pub(crate) afl: bool,
     /// Its `main` is libFuzzer's.
     pub(crate) is_fuzzer: bool,
+    /// libFuzzer is linked into it: not a `main` of the user's own around its entry.
+    pub(crate) fuzzer_main: bool,
     /// It was compiled with a sanitizer.
     pub(crate) sanitized: bool,
     /// It was compiled with one that needs terabytes of address space.
@@ -133,9 +135,10 @@ impl Facts {
         self.rust = needs_std || says(b" panicked at ");
         self.may_panic |= self.rust;
         self.go = file.section_by_name(".go.buildinfo").is_some();
+        self.fuzzer_main = says(b"ERROR: libFuzzer: ");
         self.is_fuzzer = match &self.entry {
             Some(entry) => entry.is_fuzzer(),
-            None => says(b"ERROR: libFuzzer: "),
+            None => self.fuzzer_main,
         };
     }
 }

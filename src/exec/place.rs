@@ -37,12 +37,10 @@ impl Place {
         let program = resolve::locate(&target.program, &private)?;
         let identity = identity::choose(&program, target.cwd.as_deref());
         let facts = elf::facts(&program);
-        let is_fuzzer = facts.as_ref().is_some_and(|facts| facts.is_fuzzer);
         let args = match way {
             // What its entry function is given is the input alone.
             Way::Harness => Args::of(target).without_input(),
-            _ if is_fuzzer => Args::of(target).for_fuzzer(),
-            _ => Args::of(target),
+            _ => Args::for_main(target, facts.as_ref()),
         };
         Place::make(&args, private, program, facts, identity)
     }

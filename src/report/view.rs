@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::store::{Entry, Group, Kind, Minimized, StoreError};
-use crate::triage::{Class, Crash, Frame, Key, Severity};
+use crate::triage::{Class, Crash, Frame, Key, PanicRecord, Severity};
 
 /// What reports show of one group, through one of its entries (its representative).
 #[derive(Clone, Debug, PartialEq)]
@@ -98,9 +98,35 @@ impl GroupView {
 }
 
 /// Where in the user's code a crash happened: the innermost own frame, by name and line where
-/// they are known, else by module and offset.
+/// they are known, else by module and offset; of a panic the place that names it, because the
+/// innermost frames are those of whoever handles it, or no stack is left.
 pub fn place(crash: &Crash) -> Option<String> {
-    crash.innermost_own().map(Frame::place)
+    let Some(panic) = &crash.details.panic else {
+        return crash.innermost_own().map(Frame::place);
+    };
+    Some(match panicking_function(crash, panic) {
+        Some(function) => format!("{function} at {}", panic.place),
+        None => panic.place.clone(),
+    })
+}
+
+/// The function of the user's code that panicked: the innermost one behind Rust's handler, above
+/// which stands what a hook of the program calls.
+fn panicking_function<'a>(crash: &'a Crash, panic: &PanicRecord) -> Option<&'a str> {
+    let is_handler = |frame: &Frame| {
+        let name = frame.name.as_deref().unwrap_or_default();
+        name.ends_with("rust_begin_unwind")
+    };
+    let handler = crash.frames.iter().rposition(is_handler)?;
+    let frame = crash.frames[handler..].iter().find(|frame| frame.own)?;
+    // What is inlined there may be the standard library's, unless its line is the panic's.
+    let location = panic.location.as_deref().unwrap_or_default();
+    let ours = |line: &str| location.starts_with(&format!("{line}:"));
+    let innermost = frame.inlined.first().filter(|_| {
+        let line = frame.line.as_deref();
+        line.is_some_and(ours)
+    });
+    innermost.or(frame.name.as_ref()).map(String::as_str)
 }
 
 fn absolute(path: &Path) -> PathBuf {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::abort_text::without_numbers;
 use super::address::Address;
 use super::fault::Fault;
 use super::said::Report;
@@ -30,6 +31,17 @@ pub struct PanicRecord {
     pub message: String,
     /// What names it in keys.
     pub place: String,
+}
+
+impl PanicRecord {
+    /// Whether another build of the program may have its panic `self` at the place of `later`:
+    /// the same message in the same file, numbers left out, since lines move with each change.
+    pub fn may_have_moved_to(&self, later: &PanicRecord) -> bool {
+        let known = self.location.is_some() && later.location.is_some();
+        known
+            && without_numbers(&self.message) == without_numbers(&later.message)
+            && without_numbers(&self.place) == without_numbers(&later.place)
+    }
 }
 
 /// What a record says of the dying process beside its frames (crash-keys.md, "Record").

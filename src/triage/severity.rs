@@ -42,6 +42,8 @@ pub fn severity(
         "trap" => (Severity::Low, "a trap"),
         "rustpanic" | "gopanic" => (Severity::Low, "the program panics"),
         "sys" => (Severity::Low, "a forbidden system call"),
+        "hang" => (Severity::Low, "the run does not end"),
+        "oom" => (Severity::Low, "memory runs away"),
         class if class.starts_with("exit:") => (Severity::Low, "an exit that counts as a crash"),
         _ => (Severity::Low, "nothing known makes it worse"),
     };

@@ -52,6 +52,12 @@ fn a_crash_of_a_libfuzzer_binary_is_minimized_as_it_is_and_alike_by_every_way() 
         }
         majors.dedup();
         assert_eq!(majors.len(), 1, "{majors:?}");
+        // Given a file as its users do, libFuzzer's main would make an exit status of the signal.
+        for words in ["./nest @@", "./nest -runs=1 @@"] {
+            let words = format!("triage crash --json -- {words}");
+            let result = desk.call(&words).exits(1).json();
+            assert_eq!(result["inputs"][0]["major"], majors[0], "{words}");
+        }
         desk.is_left_clean();
     }
 }

@@ -1,8 +1,8 @@
 //! From an output directory to what is shown.
 
-use ddfuzz::report::GroupView;
+use ddfuzz::report::{GroupView, place};
 use ddfuzz::store::{Campaign, Kind, Store};
-use ddfuzz::triage::{Crash, Key};
+use ddfuzz::triage::{Crash, Key, PanicRecord};
 use serde_json::json;
 
 fn crash(frames: serde_json::Value) -> Crash {
@@ -77,5 +77,49 @@ fn the_place_is_the_innermost_frame_of_the_users_code() {
         (json!([frame(true, None, None)]), Some("exe+0xff")),
     ] {
         assert_eq!(loaded(&crash(frames)).place.as_deref(), place);
+    }
+}
+
+#[test]
+fn a_panic_is_shown_by_its_place_with_and_without_a_stack() {
+    for frames in [
+        json!([]),
+        json!([frame(true, Some("hook"), Some("hook.rs:1"))]),
+    ] {
+        let mut crash = crash(frames);
+        crash.details.panic = Some(panic("src/list.rs:4:9", "no item 3"));
+        assert_eq!(place(&crash).as_deref(), Some("src/list.rs:4:9"));
+    }
+}
+
+#[test]
+fn the_function_that_panicked_stands_behind_rusts_handler() {
+    let mut index = frame(true, Some("list::item"), Some("core/slice.rs:9"));
+    index["inlined"] = json!(["index<i32>"]);
+    let mut crash = crash(json!([
+        frame(true, Some("hook"), Some("hook.rs:1")),
+        frame(false, Some("__rustc::rust_begin_unwind"), None),
+        index,
+    ]));
+    crash.details.panic = Some(panic("src/list.rs:4:9", "no item 3"));
+    let shown = |crash: &Crash| place(crash).unwrap();
+    assert_eq!(shown(&crash), "list::item at src/list.rs:4:9");
+    crash.frames[2].line = Some("src/list.rs:4".to_owned());
+    assert_eq!(shown(&crash), "index<i32> at src/list.rs:4:9");
+}
+
+#[test]
+fn a_panic_moves_with_its_message_and_file_only() {
+    let before = panic("src/list.rs:4:9", "no item 3");
+    assert!(before.may_have_moved_to(&panic("src/list.rs:40:13", "no item 5")));
+    assert!(!before.may_have_moved_to(&panic("src/tree.rs:4:9", "no item 3")));
+    assert!(!before.may_have_moved_to(&panic("src/list.rs:4:9", "no more")));
+}
+
+fn panic(place: &str, message: &str) -> PanicRecord {
+    PanicRecord {
+        location: Some(place.to_owned()),
+        message: message.to_owned(),
+        place: place.to_owned(),
     }
 }

@@ -129,12 +129,15 @@ fn status(entry: &Entry, now: &Examined) -> Status {
 
 /// Whether both are one bug: by the major key; where the program was built anew by the names of
 /// functions; or by class and line. Runs of which nothing but the class is known are the same if
-/// that is.
+/// that is. Panics have words of their own to go by.
 fn is_same(before: &Crash, now: &Crash) -> bool {
     if before.keys.major == now.keys.major {
         return true;
     }
     let rebuilt = before.build().is_none() || before.build() != now.build();
+    if let (Some(then), Some(panic)) = (&before.details.panic, &now.details.panic) {
+        return before.class == now.class && rebuilt && then.may_have_moved_to(panic);
+    }
     let by_names = before.keys.stable.is_some() && before.keys.stable == now.keys.stable;
     let line = |crash: &Crash| crash.innermost_own().and_then(|frame| frame.line.clone());
     let by_line =
