@@ -85,7 +85,10 @@ fn frames(snapshot: &Snapshot, symbolizer: &mut Symbolizer) -> Vec<Frame> {
     let frame = |raw: &super::snapshot::RawFrame| {
         let path = raw.path.as_ref();
         let place = path
-            .map(|path| symbolizer.place(path, raw.offset))
+            .map(|path| match raw.runtime {
+                true => symbolizer.place_in_file(path, raw.offset),
+                false => symbolizer.place(path, raw.offset),
+            })
             .unwrap_or_default();
         let Place {
             name,

@@ -15,7 +15,7 @@ fn floods_children_sleepers_and_gluttons_are_held_off_in_every_way() {
         let began = Instant::now();
         let words = format!(
             "run --json --runs {RUNS} --max-len 40 --seed 3 --timeout 200ms --memory 64M \
-             --exec {way} -o out -- ./nuisance"
+             --budget-time 4s --exec {way} -o out -- ./nuisance"
         );
         let result = desk.call(&words).exits(1).json();
         // Were every run and every test held up to its wall limit of 2 s by one worker.

@@ -15,7 +15,7 @@ use std::time::SystemTime;
 use addr2line::Loader;
 use addr2line::gimli::DwLang;
 
-use debug_files::DebugFiles;
+use debug_files::{DebugFiles, Facts};
 use mini::MiniSymbols;
 
 /// What symbols and debug information say of one frame.
@@ -42,7 +42,8 @@ type Version = (Arc<Path>, Option<SystemTime>);
 pub struct Symbolizer {
     debug_files: DebugFiles,
     modules: HashMap<Version, Sources>,
-    places: HashMap<(Version, u64), Place>,
+    /// By module, offset, and whether debug files apart were looked into.
+    places: HashMap<(Version, u64, bool), Place>,
 }
 
 impl Default for Symbolizer {
@@ -69,60 +70,83 @@ impl Symbolizer {
     /// What is known of the code at `offset` (from the load bias, in bytes) of the module in the
     /// file `path`.
     pub fn place(&mut self, path: &Arc<Path>, offset: u64) -> Place {
+        self.look_up(path, offset, true)
+    }
+
+    /// The same from the module's own file alone: enough for a runtime, whose debug files are large.
+    pub(crate) fn place_in_file(&mut self, path: &Arc<Path>, offset: u64) -> Place {
+        self.look_up(path, offset, false)
+    }
+
+    fn look_up(&mut self, path: &Arc<Path>, offset: u64, apart: bool) -> Place {
         let modified = std::fs::metadata(path).and_then(|facts| facts.modified());
         let version = (path.clone(), modified.ok());
-        let at = (version, offset);
+        let at = (version, offset, apart);
         if let Some(place) = self.places.get(&at) {
             return place.clone();
         }
         if self.places.len() >= PLACES {
             self.places.clear();
         }
-        let place = self.sources(&at.0).place(offset);
+        let place = self.sources(&at.0, apart).place(offset);
         self.places.insert(at, place.clone());
         place
     }
 
-    fn sources(&mut self, version: &Version) -> &mut Sources {
+    fn sources(&mut self, version: &Version, apart: bool) -> &Sources {
         if self.modules.len() >= MODULES && !self.modules.contains_key(version) {
             self.modules.clear();
         }
-        let debug_files = &self.debug_files;
-        self.modules
+        let sources = self
+            .modules
             .entry(version.clone())
-            .or_insert_with(|| Sources::of(&version.0, debug_files))
+            .or_insert_with(|| Sources::of(&version.0));
+        if apart && !sources.sought_apart {
+            sources.seek_apart(&version.0, &self.debug_files);
+        }
+        sources
     }
 }
 
 /// Where the names of one module stand, the richest first.
 struct Sources {
+    facts: Option<Facts>,
     /// Its debug file, if that is one apart.
     apart: Option<Loader>,
+    /// Whether that has been looked for.
+    sought_apart: bool,
     /// Its own file.
     own: Option<Loader>,
     mini: Option<MiniSymbols>,
 }
 
 impl Sources {
-    fn of(path: &Path, debug_files: &DebugFiles) -> Sources {
+    fn of(path: &Path) -> Sources {
         let facts = debug_files::facts(path);
-        let found = facts
-            .as_ref()
-            .filter(|facts| !facts.has_lines)
-            .and_then(|facts| debug_files.of(path, facts));
-        let apart = found.and_then(|found| {
-            let shared = debug_files.shared_part_of(&found);
-            Loader::new_with_sup(&found, shared.as_ref()).ok()
-        });
-        let own = match facts.as_ref().filter(|facts| facts.has_lines) {
-            // Debug information may be in part that of several programs, in a file of its own.
-            Some(_) => Loader::new_with_sup(path, debug_files.shared_part_of(path)),
-            None => Loader::new(path),
-        };
         Sources {
-            apart,
-            own: own.ok(),
-            mini: facts.and_then(|facts| MiniSymbols::read(&facts.mini?)),
+            apart: None,
+            sought_apart: false,
+            own: Loader::new(path).ok(),
+            mini: facts
+                .as_ref()
+                .and_then(|facts| MiniSymbols::read(facts.mini.as_ref()?)),
+            facts,
+        }
+    }
+
+    fn seek_apart(&mut self, path: &Path, debug_files: &DebugFiles) {
+        self.sought_apart = true;
+        let Some(facts) = &self.facts else {
+            return;
+        };
+        if facts.has_lines {
+            // Debug information may be in part that of several programs, in a file of its own.
+            if let Some(shared) = debug_files.shared_part_of(path) {
+                self.own = Loader::new_with_sup(path, Some(shared)).ok();
+            }
+        } else if let Some(found) = debug_files.of(path, facts) {
+            let shared = debug_files.shared_part_of(&found);
+            self.apart = Loader::new_with_sup(&found, shared.as_ref()).ok();
         }
     }
 
