@@ -46,6 +46,7 @@ struct Cli {
 }
 
 const EXAMPLE: &str = "Example:\n  ddfuzz run --target ul --time 10s\n\n\
+    Exit codes: 0 nothing found, or the job done; 1 crashes found, or what was checked does not \
     hold; 2 usage; 3 the baseline failed; 4 only groups known before; 70 internal error; 130 \
     interrupted, state saved";
 

@@ -23,6 +23,19 @@ pub fn bytes(size: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
+/// A limit, exactly as it was set: `10 bytes`, `100,000 bytes`, `64 KiB`, `256 MiB`.
+pub fn limit(size: u64) -> String {
+    let (mut value, mut unit) = (size, None);
+    while value >= 1024 && value.is_multiple_of(1024) && unit < Some(UNITS.len() - 1) {
+        value /= 1024;
+        unit = Some(unit.map_or(0, |unit| unit + 1));
+    }
+    match unit {
+        Some(unit) => format!("{} {}", grouped(value), UNITS[unit]),
+        None => counted(size, "byte"),
+    }
+}
+
 /// A reduction: `40 → 6 bytes`, `1.0 MiB → 6 bytes`.
 pub fn reduction(before: u64, after: u64) -> String {
     if before < EXACT && after < EXACT {

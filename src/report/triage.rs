@@ -165,6 +165,24 @@ pub fn triage_table(result: &TriageResult, width: Option<usize>) -> String {
     render(header, rows.collect(), width)
 }
 
+/// What is to be known of groups of which nothing but the class is: they may hold several bugs.
+/// `None` where each has more.
+pub fn triage_doubts(result: &TriageResult) -> Option<String> {
+    // Of an exit status that the user has named there is never more.
+    let rests_on_class = |group: &&TriageGroup| {
+        group.frame.is_none() && group.kind != Kind::Flaky && !group.class.starts_with("exit:")
+    };
+    let count = result.groups.iter().filter(rests_on_class).count() as u64;
+    (count > 0).then(|| {
+        let groups = size::counted(count, "group");
+        format!(
+            "note: {groups} without a place (WHERE -): nothing is known but the class, and there \
+             may be several bugs in one; where ptrace is refused, `ddfuzz doctor` says how to \
+             allow it"
+        )
+    })
+}
+
 /// What a triage came to, in a line.
 pub fn triage_summary(result: &TriageResult) -> String {
     let files = result.inputs.len() as u64;

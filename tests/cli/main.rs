@@ -18,6 +18,7 @@ mod hostile_tests;
 mod interestingness;
 mod jobs;
 mod json;
+mod leaks;
 mod libfuzzer;
 mod live;
 mod log;

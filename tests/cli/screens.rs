@@ -33,6 +33,19 @@ fn every_command_has_a_help_with_an_example() {
 }
 
 #[test]
+fn the_help_names_each_exit_code() {
+    let said = Desk::new().call("--help").exits(0);
+    let (_, codes) = said.out.split_once("Exit codes: ").expect(&said.out);
+    // However the lines are broken.
+    let codes = codes.split_whitespace().collect::<Vec<_>>().join(" ");
+    let numbers: Vec<_> = codes
+        .split("; ")
+        .map(|one| one.split(' ').next().unwrap())
+        .collect();
+    assert_eq!(numbers, ["0", "1", "2", "3", "4", "70", "130"]);
+}
+
+#[test]
 fn one_is_not_spoken_of_in_the_plural() {
     let desk = Desk::new();
     let said = desk

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ddfuzz::report::size::{bytes, counted, duration, grouped, reduction};
+use ddfuzz::report::size::{bytes, counted, duration, grouped, limit, reduction};
 
 #[test]
 fn sizes_are_exact_below_ten_thousand_bytes_and_rounded_above() {
@@ -17,6 +17,22 @@ fn sizes_are_exact_below_ten_thousand_bytes_and_rounded_above() {
         (u64::MAX, "16777216.0 TiB"),
     ] {
         assert_eq!(bytes(size), text);
+    }
+}
+
+#[test]
+fn a_limit_is_told_as_it_was_set() {
+    for (size, text) in [
+        (0, "0 bytes"),
+        (10, "10 bytes"),
+        (100_000, "100,000 bytes"),
+        (1 << 10, "1 KiB"),
+        (1 << 28, "256 MiB"),
+        (2 << 30, "2 GiB"),
+        ((1 << 20) + 1, "1,048,577 bytes"),
+        (1 << 60, "1,048,576 TiB"),
+    ] {
+        assert_eq!(limit(size), text);
     }
 }
 

@@ -2,8 +2,8 @@
 
 use ddfuzz::exec::Way;
 use ddfuzz::report::{
-    SameBy, TriageGroup, TriageInput, TriageResult, triage_groups_table, triage_summary,
-    triage_table,
+    SameBy, TriageGroup, TriageInput, TriageResult, triage_doubts, triage_groups_table,
+    triage_summary, triage_table,
 };
 use ddfuzz::store::Kind;
 use ddfuzz::triage::{Confidence, Severity};
@@ -99,6 +99,23 @@ fn a_triage_has_exactly_the_keys_of_the_contract() {
         "contents": 2, "flaky": 1, "healthy": 1, "unread": 1, "interrupted": false,
     });
     assert_eq!(serde_json::to_value(result()).unwrap(), expected);
+}
+
+#[test]
+fn of_groups_with_nothing_but_a_class_it_is_said_that_they_may_hold_several_bugs() {
+    let placeless = |kind, class: &str| TriageGroup {
+        kind,
+        class: class.to_owned(),
+        frame: None,
+        ..group()
+    };
+    let mut result = result();
+    result.groups.push(placeless(Kind::Crash, "exit:9"));
+    result.groups.push(placeless(Kind::Flaky, "segv"));
+    assert_eq!(triage_doubts(&result), None);
+    result.groups.push(placeless(Kind::Hang, "hang"));
+    let said = triage_doubts(&result).unwrap();
+    assert!(said.starts_with("note: 1 group without a place"), "{said}");
 }
 
 #[test]

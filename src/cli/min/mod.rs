@@ -24,7 +24,7 @@ use super::{Exit, Failure, Output, signals, ui};
 use crate::campaign::{Finished, Minimizing};
 use crate::exec::{Ended, Target, Way, inherited};
 use crate::minimize::MinRecord;
-use crate::triage::{Crash, Found, Triager, Verdict};
+use crate::triage::{Class, Crash, Found, Triager, Verdict};
 
 /// Minimize one failing input
 #[derive(clap::Args)]
@@ -262,11 +262,30 @@ pub(in crate::cli) fn baseline(
                 runs += tries;
                 // What takes all of its time is not asked for as long again.
                 if examined == EXAMINED || ended == Ended::Timeout {
-                    return Err(not_failing(path, runs, ended));
+                    let failure = not_failing(path, runs, ended);
+                    return Err(match leak(&mut triager, input, ended)? {
+                        Some(class) => failure.hint(format!(
+                            "it leaks memory ({class}), and leaks are not minimized: `ddfuzz \
+                             triage --leaks` groups them"
+                        )),
+                        None => failure,
+                    });
                 }
             }
         }
     }
+}
+
+/// The class of the leak of an input that does not crash; `None` where there is none.
+fn leak(triager: &mut Triager, input: &[u8], ended: Ended) -> Result<Option<Class>, Failure> {
+    if ended == Ended::Timeout {
+        return Ok(None);
+    }
+    triager.look_for_leaks(true);
+    Ok(match triager.examine(input)? {
+        Verdict::Crash(crash) if crash.class.0.starts_with("lsan:") => Some(crash.class),
+        Verdict::Crash(_) | Verdict::Flaky { .. } => None,
+    })
 }
 
 fn not_failing(path: Option<&Path>, runs: u32, ended: Ended) -> Failure {

@@ -7,11 +7,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::verdict::{Examined, came_once, examined, may_leak};
+use super::inputs::why_unread;
+use super::verdict::{Examined, came_once, examined, kind_of, may_leak};
 use crate::cli::Failure;
 use crate::exec::{Target, Way};
 use crate::files::regular;
 use crate::minimize::log::ContentHash;
+use crate::store::Kind;
 use crate::store::foreign::Input;
 use crate::triage::{Key, Keys, Quick, Triager, keys};
 
@@ -48,6 +50,18 @@ pub enum Answer {
     },
 }
 
+impl Answer {
+    /// The major and minor key of a crash of which this is the record, and that came each time.
+    fn steady_route(&self) -> Option<(Key, Key)> {
+        let Answer::New { examined, .. } = self else {
+            return None;
+        };
+        let crash = examined.crash.as_deref();
+        let crash = crash.filter(|crash| kind_of(crash) != Kind::Flaky)?;
+        Some((crash.keys.major, crash.keys.minor))
+    }
+}
+
 /// What workers share with the one who listens.
 pub struct Crew<'a> {
     /// What is run.
@@ -69,7 +83,7 @@ pub struct Crew<'a> {
 }
 
 /// The set, whatever became of a thread that held it.
-pub fn locked<T>(set: &Mutex<HashSet<T>>) -> MutexGuard<'_, HashSet<T>> {
+fn locked<T>(set: &Mutex<HashSet<T>>) -> MutexGuard<'_, HashSet<T>> {
     set.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -124,9 +138,13 @@ impl Crew<'_> {
             let answer = self.answer(&mut triager, file);
             broken.fetch_or(answer.is_err(), Ordering::Relaxed);
             let answer = answer?;
+            let route = answer.steady_route();
             if send.send((at, answer)).is_err() {
                 break;
             }
+            // Once the record is under way, so that nobody's `Again` overtakes it; and before the
+            // next input, so that what is done with that hangs on no one's speed.
+            locked(&self.routes).extend(route);
         }
         Ok(())
     }
@@ -134,7 +152,7 @@ impl Crew<'_> {
     fn answer(&self, triager: &mut Triager, file: &Input) -> Result<Answer, Failure> {
         let bytes = match regular::read(&file.path, self.max_len) {
             Ok(bytes) => bytes,
-            Err(error) => return Ok(Answer::Refused(error.to_string())),
+            Err(error) => return Ok(Answer::Refused(why_unread(&error))),
         };
         let input = ContentHash::of(&bytes);
         if !locked(&self.taken).insert(input) {

@@ -58,6 +58,14 @@ pub fn find(paths: &[PathBuf], out: Option<&Path>, output: &Output) -> Result<In
     Ok(found)
 }
 
+/// Why a file was not read, with sizes as people read them.
+pub fn why_unread(error: &Unread) -> String {
+    match error {
+        Unread::TooLarge { limit } => format!("it is larger than {}", size::limit(*limit)),
+        other => other.to_string(),
+    }
+}
+
 /// Says why a file or directory was not read.
 pub fn say_unread(path: &Path, why: &str, output: &Output) {
     let path = printable(&path.to_string_lossy());

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::archive::Archive;
-use super::crew::{Answer, Crew, locked};
+use super::crew::{Answer, Crew};
 use super::identity::identity;
 use super::inputs::say_unread;
 use super::tally::{Fate, Outcome, Tally};
@@ -55,15 +55,12 @@ impl Job<'_> {
             leaks: self.leaks,
             stop: self.stop,
             taken: Mutex::new(known.collect()),
-            routes: Mutex::new(course.tally.steady_routes(0).collect()),
+            routes: Mutex::new(course.tally.steady_routes().collect()),
         };
         let line = ui::Counting::new(output, "file", files.len() as u64);
         crew.run(self.jobs, |answer| {
             if let Some((at, answer)) = answer {
-                let before = course.tally.routes.len();
                 course.take(at, answer, files)?;
-                let new = course.tally.steady_routes(before);
-                locked(&crew.routes).extend(new);
             }
             let groups = course.tally.seen_groups();
             line.show(course.done, &size::counted(groups, "group"));

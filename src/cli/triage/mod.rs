@@ -15,7 +15,8 @@ use super::run::processors;
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, amounts, known, signals, ui};
 use crate::report::{
-    SameBy, TriageGroup, TriageResult, triage_groups_table, triage_summary, triage_table,
+    SameBy, TriageGroup, TriageResult, triage_doubts, triage_groups_table, triage_summary,
+    triage_table,
 };
 use crate::store::KnownGroups;
 use against::Against;
@@ -93,6 +94,9 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     }
     let each = output.verbose || args.inputs.iter().all(|input| !input.is_dir());
     output.result(&text(&result, each), &result);
+    if let Some(doubts) = triage_doubts(&result) {
+        output.say(&doubts);
+    }
     if result.interrupted {
         let how = match args.out {
             Some(_) => "the same command with --resume goes on",

@@ -94,9 +94,9 @@ impl Tally {
         self.outcomes.iter()
     }
 
-    /// The routes from index `first` on whose inputs crash each time, by major and minor key.
-    pub fn steady_routes(&self, first: usize) -> impl Iterator<Item = (Key, Key)> {
-        let steady = self.routes[first..].iter().map(|route| &route.line);
+    /// The routes whose inputs crash each time, by major and minor key.
+    pub fn steady_routes(&self) -> impl Iterator<Item = (Key, Key)> {
+        let steady = self.routes.iter().map(|route| &route.line);
         let steady = steady.filter(|line| line.kind != Kind::Flaky);
         steady.map(|line| (line.major, line.minor))
     }

@@ -22,7 +22,7 @@ pub(super) fn ptrace() -> Check {
         Err(errno) => bad(
             name,
             format!(
-                "a child cannot be traced: {errno} ({scope_says}); crashes are named by what the dying process copies of itself, those of static programs by their signal only"
+                "a child cannot be traced: {errno} ({scope_says}); crashes are named by what the dying process copies of itself, those of static programs by their signal only; hangs and memory blow-ups are one group each"
             ),
             match scope.as_deref() {
                 Some("3") => {

@@ -1,0 +1,38 @@
+//! Inputs that do nothing but leak.
+
+use crate::ddfuzz::Desk;
+use crate::needs;
+
+const LEAKY: &str = "#include <stdio.h>\n\
+    #include <stdlib.h>\n\
+    char *held;\n\
+    int main(void) {\n\
+      if (getchar() == 'l') held = malloc(99);\n\
+      held = 0;\n\
+      return 0;\n\
+    }\n";
+
+#[test]
+fn of_an_input_that_leaks_min_says_that_leaks_are_not_minimized() {
+    let desk = Desk::new();
+    let source = desk.write("leaky.c", LEAKY);
+    let compiled = desk
+        .command("cc")
+        .args(["-O0", "-fsanitize=address", "-o", "leaky"])
+        .arg(source)
+        .output()
+        .expect("the tests need a C compiler");
+    if !compiled.status.success() {
+        return needs::missing("ASan", "the compiler has no -fsanitize=address");
+    }
+    desk.write("leak", "leak");
+    desk.write("sound", "sound");
+    let error = desk.call("min leak --json -- ./leaky").exits(3).json();
+    assert_eq!(error["error"]["kind"], "not-failing");
+    let hint = error["error"]["hint"].as_str().unwrap();
+    assert!(hint.contains("leaks are not minimized"), "{hint}");
+    assert!(hint.contains("(lsan:direct-leak)"), "{hint}");
+    let error = desk.call("min sound --json -- ./leaky").exits(3).json();
+    let hint = error["error"]["hint"].as_str().unwrap();
+    assert!(hint.starts_with("give an input that crashes"), "{hint}");
+}
