@@ -118,19 +118,24 @@ pub(crate) fn interpret(
         .regions()
         .iter()
         .any(|region| region.main && region.module.is_static && !region.module.has_symbols);
-    tail_call::recover(
-        &mut snapshot.frames,
-        &mut walk.steps,
-        control,
-        layout,
-        memory,
-    );
-    if giving_up::may_be(cause.event) {
-        let opaque = snapshot.opaque_runtime;
-        giving_up::mark(&mut snapshot.frames, &walk.steps, opaque, layout, memory);
-    }
+    mend(&mut snapshot, cause, walk.steps, layout, memory);
     snapshot.registers = registers;
     snapshot
+}
+
+/// Puts back what is missing on the stack, and marks what says nothing.
+fn mend(
+    snapshot: &mut Snapshot,
+    cause: Cause,
+    mut steps: Vec<Step>,
+    layout: &Layout,
+    memory: &mut dyn Memory,
+) {
+    let frames = &mut snapshot.frames;
+    tail_call::recover(frames, &mut steps, snapshot.control, layout, memory);
+    if giving_up::may_be(cause.event) {
+        giving_up::mark(frames, &steps, snapshot.opaque_runtime, layout, memory);
+    }
 }
 
 /// Finds out how control came to where the thread stands, and walks the stack accordingly.
@@ -156,30 +161,7 @@ fn walk_back(
         return (Control::Sound, walk(here, layout, memory));
     }
     if !maps.is_executable(pc) {
-        if let Some(caller) = wildcall::caller(registers, layout, memory) {
-            return (Control::WildCall, walk(caller, layout, memory));
-        }
-        return match smash::victim(registers, layout, memory) {
-            Some(found) => {
-                let step = Step {
-                    address: found - 1,
-                    trust: Trust::Scan,
-                };
-                let walk = Walk {
-                    steps: vec![step],
-                    end: End::Smashed,
-                    ..Walk::default()
-                };
-                (Control::Smashed, walk)
-            }
-            None => (
-                Control::WildCall,
-                Walk {
-                    end: End::Untrusted,
-                    ..Walk::default()
-                },
-            ),
-        };
+        return walk_from_nowhere(registers, layout, memory);
     }
     let control = if smash::stands_on_return(code) {
         Control::Smashed
@@ -197,6 +179,38 @@ fn walk_back(
         Control::Sound
     };
     (control, walk(here, layout, memory))
+}
+
+/// The same where the thread stands on something that is no code.
+fn walk_from_nowhere(
+    registers: &Registers,
+    layout: &mut Layout,
+    memory: &mut dyn Memory,
+) -> (Control, Walk) {
+    if let Some(caller) = wildcall::caller(registers, layout, memory) {
+        return (Control::WildCall, walk(caller, layout, memory));
+    }
+    match smash::victim(registers, layout, memory) {
+        Some(found) => {
+            let step = Step {
+                address: found - 1,
+                trust: Trust::Scan,
+            };
+            let walk = Walk {
+                steps: vec![step],
+                end: End::Smashed,
+                ..Walk::default()
+            };
+            (Control::Smashed, walk)
+        }
+        None => (
+            Control::WildCall,
+            Walk {
+                end: End::Untrusted,
+                ..Walk::default()
+            },
+        ),
+    }
 }
 
 /// The frame of a step, unless that stands outside of all modules.
