@@ -82,7 +82,7 @@ pub fn generous() -> Limits {
 pub fn tight() -> Limits {
     Limits {
         cpu: Duration::from_millis(100),
-        wall: Duration::from_millis(1000),
+        wall: Duration::from_secs(3),
         memory: 128 << 20,
         ..Limits::default()
     }

@@ -192,11 +192,18 @@ fn all_right(build: &Build, what: &str, seen: &[Seen]) {
 fn hangs_and_memory_limits_are_grouped_by_bug() {
     for build in [GCC_O2, STRIPPED, GCC_O0] {
         let source = &LOOPING[0];
-        let parts = looping(source.planted(), tight());
-        let seen: Vec<_> = parts
-            .into_iter()
-            .flat_map(|(planted, limits)| examine(&build, source, limits, |_| planted))
-            .collect();
+        let look = || -> Vec<_> {
+            looping(source.planted(), tight())
+                .into_iter()
+                .flat_map(|(planted, limits)| examine(&build, source, limits, |_| planted))
+                .collect()
+        };
+        let mut seen = look();
+        // Of a process that is starved for its whole wall limit only the place where it stood is
+        // known: on a machine so busy all are asked once more.
+        if Table::of(build.name, &seen).major.over > 0 {
+            seen = look();
+        }
         all_right(&build, "hangs are bugs one to one", &seen);
     }
 }
