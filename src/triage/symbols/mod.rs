@@ -79,6 +79,10 @@ impl Symbolizer {
     }
 
     fn look_up(&mut self, path: &Arc<Path>, offset: u64, apart: bool) -> Place {
+        // No code is there, and sums with such an offset would overflow.
+        if offset > u64::MAX / 2 {
+            return Place::default();
+        }
         let modified = std::fs::metadata(path).and_then(|facts| facts.modified());
         let version = (path.clone(), modified.ok());
         let at = (version, offset, apart);
