@@ -69,6 +69,7 @@ pub use copies::Copies;
 pub use coverage::{Covered, Telling};
 pub(crate) use elf::is_sanitized;
 pub use ended::Ended;
+pub(crate) use ended::RUST_PANIC;
 pub use environment::inherited;
 pub(crate) use environment::{SANITIZER_OPTIONS, SANITIZERS};
 pub use error::ExecError;

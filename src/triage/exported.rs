@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::instruction::{CallTarget, LONGEST, call_target, stub_slot};
+use super::instruction::{CallTarget, LONGEST, stub_slot};
 use super::memory::Memory;
 use super::modules::{Layout, Region};
 use super::snapshot::RawFrame;
+use super::trust::called_before;
 use super::unwind::Step;
 
 /// The exported names of the runtime frames on top, innermost first.
@@ -56,10 +57,7 @@ fn nearest_name(step: Step, layout: &Layout) -> Option<Arc<str>> {
 /// The imported name that the call just before the caller's return address goes to.
 fn called_name(caller: Step, layout: &Layout, memory: &mut dyn Memory) -> Option<Arc<str>> {
     let region = layout.region(caller.address)?;
-    let end = caller.address.checked_add(1)?;
-    let start = end.saturating_sub(LONGEST as u64).max(region.range.start);
-    let before = memory.bytes(start, (end - start) as usize);
-    let slot = match call_target(&before, end)? {
+    let slot = match called_before(caller.address.checked_add(1)?, layout, memory)? {
         CallTarget::Slot(slot) => slot,
         CallTarget::Address(stub) => stub_slot(&memory.bytes(stub, LONGEST), stub)?,
     };

@@ -5,10 +5,11 @@
 //! loop, and is entered by a direct call. (A part that the compiler has moved out of a function,
 //! as it does with what it takes for cold, is jumped to, and so is none.)
 
-use super::instruction::{CallTarget, LONGEST, call_target, only_gives_up};
+use super::instruction::{CallTarget, only_gives_up};
 use super::memory::Memory;
 use super::modules::Layout;
 use super::snapshot::{Event, RawFrame};
+use super::trust::called_before;
 use super::unwind::Step;
 
 /// The longest function that is taken for one, in bytes: what gives up has little to do.
@@ -79,8 +80,7 @@ fn is_one(
     let Some(behind_call) = caller.address.checked_add(1) else {
         return false;
     };
-    let before = memory.bytes(behind_call.saturating_sub(LONGEST as u64), LONGEST);
-    if call_target(&before, behind_call) != Some(CallTarget::Address(start)) {
+    if called_before(behind_call, layout, memory) != Some(CallTarget::Address(start)) {
         return false;
     }
     let code = memory.bytes(start, length);

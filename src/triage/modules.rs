@@ -88,6 +88,13 @@ impl Layout {
         region.range.contains(&address).then_some(region)
     }
 
+    /// Whether the program is static and stripped, so that its runtime cannot be told from it.
+    pub(crate) fn has_opaque_runtime(&self) -> bool {
+        self.regions
+            .iter()
+            .any(|region| region.main && region.module.is_static && !region.module.has_symbols)
+    }
+
     /// All executable mappings, ascending.
     pub(crate) fn regions(&self) -> &[Region] {
         &self.regions

@@ -114,10 +114,7 @@ pub(crate) fn interpret(
     }
     snapshot.fault = fault(cause, control, &registers, &snapshot.code, maps);
     snapshot.abort_message = abort_message(cause.event, layout, memory);
-    snapshot.opaque_runtime = layout
-        .regions()
-        .iter()
-        .any(|region| region.main && region.module.is_static && !region.module.has_symbols);
+    snapshot.opaque_runtime = layout.has_opaque_runtime();
     mend(&mut snapshot, cause, walk.steps, layout, memory);
     snapshot.registers = registers;
     snapshot

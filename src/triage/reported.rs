@@ -17,8 +17,8 @@ const LARGEST: u64 = 1 << 30;
 
 /// Reads frames of reports: which module, which function, whose code.
 pub(crate) struct ReportFrames {
-    /// Base name of the target's own executable.
-    program: Option<String>,
+    /// The target's own executable.
+    program: Option<PathBuf>,
     dropped: Vec<String>,
     modules: HashMap<PathBuf, Option<Arc<Module>>>,
 }
@@ -27,20 +27,24 @@ impl ReportFrames {
     /// For a target with this executable; `dropped` are functions that are treated like the
     /// runtime's.
     pub(crate) fn new(program: Option<&Path>, dropped: Vec<String>) -> ReportFrames {
-        let program = program.map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned()));
-        let name = program.as_deref().and_then(Path::file_name);
-        let name = name.map(|name| name.to_string_lossy().into_owned());
-        let mut frames = ReportFrames {
+        ReportFrames {
+            program: program.map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned())),
             dropped,
             modules: HashMap::new(),
-            program: name.clone(),
-        };
-        if let (Some(path), Some(name)) = (program, name) {
-            // ThreadSanitizer names modules by their base names only.
-            let module = frames.parse(&path, false);
-            frames.modules.insert(name.into(), module);
         }
-        frames
+    }
+
+    /// Whether that is the base name of the target's own executable: ThreadSanitizer names modules
+    /// by no more.
+    fn is_own(&self, base: &str) -> bool {
+        let name = self.program.as_deref().and_then(Path::file_name);
+        name.is_some_and(|name| name.to_string_lossy() == base)
+    }
+
+    /// The facts of the target's own executable.
+    fn own_module(&mut self) -> Option<Arc<Module>> {
+        let program = self.program.clone()?;
+        self.module(&program, false)
     }
 
     /// The snapshot of a process that has written `report` and `ended`, with the frames that name
@@ -88,12 +92,10 @@ impl ReportFrames {
         if frame.exported.is_some() {
             return;
         }
-        let module = match (&frame.path, &self.program) {
-            (_, Some(program)) if &*frame.module == "exe" => {
-                self.modules.get(Path::new(program)).cloned().flatten()
-            }
-            (Some(path), _) => self.module(&path.clone(), true),
-            (None, _) => None,
+        let module = match &frame.path {
+            _ if &*frame.module == "exe" && self.program.is_some() => self.own_module(),
+            Some(path) => self.module(path, true),
+            None => None,
         };
         frame.exported = module.and_then(|module| exported(&module, frame.offset));
     }
@@ -119,11 +121,11 @@ impl ReportFrames {
         else {
             return symbolized(told);
         };
-        let own = self.program.as_deref() == Some(base);
+        let own = self.is_own(base);
         let offset = offset.0;
         let runtime = !own && is_runtime_module(base);
         let module = match own {
-            true => self.modules.get(Path::new(base)).cloned().flatten(),
+            true => self.own_module(),
             false => self.module(Path::new(path), runtime),
         };
         let facts = module.as_deref();

@@ -4,11 +4,12 @@
 //! would be named by its callers, once for each of them. But the call that stands before the
 //! return address still says whom they have called.
 
-use super::instruction::{CallTarget, LONGEST, call_target, stub_slot};
+use super::instruction::{CallTarget, LONGEST, stub_slot};
 use super::memory::Memory;
 use super::modules::Layout;
 use super::reading::frame;
 use super::snapshot::{Control, RawFrame, Trust};
+use super::trust::called_before;
 use super::unwind::Step;
 
 /// Puts the function back that has jumped into the runtime, or to no code at all, by a call in the
@@ -42,8 +43,7 @@ pub(crate) fn recover(
 /// The start of the user's function that is called just before the return address of `caller`.
 fn called(caller: Step, layout: &Layout, memory: &mut dyn Memory) -> Option<Step> {
     let behind_call = caller.address.checked_add(1)?;
-    let before = memory.bytes(behind_call.checked_sub(LONGEST as u64)?, LONGEST);
-    let CallTarget::Address(start) = call_target(&before, behind_call)? else {
+    let CallTarget::Address(start) = called_before(behind_call, layout, memory)? else {
         return None;
     };
     let region = layout.region(start)?;

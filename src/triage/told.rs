@@ -2,7 +2,7 @@
 
 use super::said::Tool;
 use super::said::{Abort, GoPanic, Report, RustPanic, abort, go_panic, report, rust_panic};
-use crate::exec::{Ended, Said};
+use crate::exec::{Ended, RUST_PANIC, Said};
 
 /// Who said why the program dies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl Told {
         told.words = filed
             .or_else(written)
             .map(|report| Words::Report(Box::new(report)));
-        let panicked = aborted || ended == Ended::Exit(101);
+        let panicked = aborted || ended == Ended::Exit(RUST_PANIC);
         if told.words.is_none() && panicked {
             told.words = rust_panic(&said.stderr).map(Words::RustPanic);
         }

@@ -230,8 +230,8 @@ impl Triager {
         let Some((ended, Some(snapshot))) = read else {
             return self.unwatched(ended);
         };
-        let named = name(&snapshot, self.settings.depth, &Told::default());
         let told = Told::default();
+        let named = name(&snapshot, self.settings.depth, &told);
         let facts = self.seen_once(ended, CaptureWay::Copy, &told);
         record(named, Some(&snapshot), &facts, &mut self.symbolizer)
     }

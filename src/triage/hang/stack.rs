@@ -85,10 +85,7 @@ impl Stack {
             levels: levels.collect(),
             end: walk.end,
             code: memory.bytes(registers.pc, 16),
-            opaque_runtime: layout
-                .regions()
-                .iter()
-                .any(|region| region.main && region.module.is_static && !region.module.has_symbols),
+            opaque_runtime: layout.has_opaque_runtime(),
             registers,
             took: began.elapsed(),
         })
