@@ -8,35 +8,35 @@ use crate::store::Kind;
 
 /// The checkpoint of a campaign: everything that stands in no other file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Checkpoint {
+pub(in crate::campaign) struct Checkpoint {
     /// The first run that is not committed.
-    pub(super) next: u64,
+    pub(in crate::campaign) next: u64,
     /// The first run of this count.
-    pub(super) count_start: u64,
+    pub(in crate::campaign) count_start: u64,
     /// The first run behind this count, while it has not been reached.
-    pub(super) goal: Option<u64>,
+    pub(in crate::campaign) goal: Option<u64>,
     /// Runs that ended in each group, by kind and major key (12 hex digits), up to `next`.
-    pub(super) seen: BTreeMap<Kind, BTreeMap<String, u64>>,
+    pub(in crate::campaign) seen: BTreeMap<Kind, BTreeMap<String, u64>>,
     /// The greatest length of the inputs, in bytes: with another one, a run would have another
     /// input than its number says.
     #[serde(default)]
-    pub(super) max_len: Option<u64>,
+    pub(in crate::campaign) max_len: Option<u64>,
     /// Groups of crashes that were there before the campaign, or were in the result of a call of
     /// it that came to its end.
-    pub(super) known_before: BTreeSet<String>,
+    pub(in crate::campaign) known_before: BTreeSet<String>,
     /// Runs that crashed in each group before this count, as in `seen`.
     #[serde(default)]
-    pub(super) seen_before: BTreeMap<String, u64>,
+    pub(in crate::campaign) seen_before: BTreeMap<String, u64>,
     /// Whether the last call came to its end, and so told its user what is new.
     #[serde(default)]
-    pub(super) told: bool,
+    pub(in crate::campaign) told: bool,
 }
 
 impl Checkpoint {
     /// Begins a count of `runs`, or goes on with one that was cut off with the same goal in
     /// sight: a campaign that was killed and resumed makes just the runs of one that was not, and
     /// finds the same groups new. What an ended call has told is known to the count behind it.
-    pub(super) fn begin_count(&mut self, runs: Option<u64>) {
+    pub(in crate::campaign) fn begin_count(&mut self, runs: Option<u64>) {
         let cut_off = self.goal.is_some_and(|goal| {
             runs.is_none_or(|runs| self.count_start.saturating_add(runs) == goal)
         });
@@ -49,12 +49,12 @@ impl Checkpoint {
     }
 
     /// Counts a run that ended in this group.
-    pub(super) fn count(&mut self, kind: Kind, major: String) {
+    pub(in crate::campaign) fn count(&mut self, kind: Kind, major: String) {
         *self.seen.entry(kind).or_default().entry(major).or_default() += 1;
     }
 
     /// Runs of this count that crashed in a group that `is_known`.
-    pub(super) fn known_crashes(&self, is_known: impl Fn(&str) -> bool) -> u64 {
+    pub(in crate::campaign) fn known_crashes(&self, is_known: impl Fn(&str) -> bool) -> u64 {
         let crashes = self.seen.get(&Kind::Crash).into_iter().flatten();
         crashes
             .filter(|(major, _)| self.known_before.contains(*major) || is_known(major))
@@ -63,7 +63,7 @@ impl Checkpoint {
     }
 
     /// All runs that ended in a group of this kind.
-    pub(super) fn total(&self, kind: Kind) -> u64 {
+    pub(in crate::campaign) fn total(&self, kind: Kind) -> u64 {
         self.seen
             .get(&kind)
             .map_or(0, |groups| groups.values().sum())

@@ -1,11 +1,10 @@
 //! What workers report.
 
-use super::generator::InputName;
 use crate::store::Kind;
 use crate::triage::{Crash, Key};
 
 /// What one run found.
-pub(super) enum What {
+pub(in crate::campaign) enum What {
     /// A crash, hang or memory blow-up whose minor key this worker reports for the first time.
     Crash(Box<Crash>),
     /// One of a minor key that this worker has reported before.
@@ -21,27 +20,17 @@ pub(super) enum What {
 
 impl What {
     /// Whether the input may have to be stored.
-    pub(super) fn is_new(&self) -> bool {
+    pub(in crate::campaign) fn is_new(&self) -> bool {
         !matches!(self, What::Known { .. })
     }
 }
 
 /// A run that did not pass.
-pub(super) struct Finding {
-    pub(super) run: u64,
-    pub(super) name: InputName,
+pub(in crate::campaign) struct Finding {
+    pub(in crate::campaign) run: u64,
+    /// What rebuilds or names its input.
+    pub(in crate::campaign) name: String,
     /// Empty where the finding is known.
-    pub(super) input: Vec<u8>,
-    pub(super) what: What,
-}
-
-/// Some runs in a row.
-pub(super) struct Chunk {
-    /// Index of its first run.
-    pub(super) first: u64,
-    /// Runs that it should have.
-    pub(super) planned: u64,
-    /// Runs made: fewer only where the campaign was stopped.
-    pub(super) runs: u64,
-    pub(super) findings: Vec<Finding>,
+    pub(in crate::campaign) input: Vec<u8>,
+    pub(in crate::campaign) what: What,
 }

@@ -12,10 +12,10 @@ use crate::triage::{Crash, Found, Key};
 const MINORS_KEPT: usize = 16;
 
 /// What has been committed.
-pub(super) struct Ledger<'a> {
+pub(in crate::campaign) struct Ledger<'a> {
     store: &'a Mutex<Store>,
     campaign: String,
-    pub(super) checkpoint: Checkpoint,
+    pub(in crate::campaign) checkpoint: Checkpoint,
     /// Groups whose founder is settled, and their minor keys: those founded by runs of this
     /// campaign, or there before it. A group that was only slipped into may still get a run for
     /// its founder.
@@ -25,7 +25,10 @@ pub(super) struct Ledger<'a> {
 
 impl<'a> Ledger<'a> {
     /// Reads what was committed before.
-    pub(super) fn open(store: &'a Mutex<Store>, campaign: &str) -> Result<Ledger<'a>, StoreError> {
+    pub(in crate::campaign) fn open(
+        store: &'a Mutex<Store>,
+        campaign: &str,
+    ) -> Result<Ledger<'a>, StoreError> {
         let mut settled: HashMap<(Kind, String), HashSet<String>> = HashMap::new();
         let mut crashes = Vec::new();
         let locked = lock(store);
@@ -65,7 +68,10 @@ impl<'a> Ledger<'a> {
     }
 
     /// Commits one finding; gives the founder of a new group, which is to be minimized.
-    pub(super) fn commit(&mut self, finding: &Finding) -> Result<Option<EntryId>, StoreError> {
+    pub(in crate::campaign) fn commit(
+        &mut self,
+        finding: &Finding,
+    ) -> Result<Option<EntryId>, StoreError> {
         let (kind, crash) = match &finding.what {
             What::Known { kind, major } => {
                 self.checkpoint.count(*kind, major.short());
@@ -86,7 +92,7 @@ impl<'a> Ledger<'a> {
         let found = Found::Run {
             campaign: self.campaign.clone(),
             run: finding.run,
-            input: finding.name.to_string(),
+            input: finding.name.clone(),
         };
         let crash = Crash {
             found: Some(found),
@@ -99,12 +105,12 @@ impl<'a> Ledger<'a> {
     }
 
     /// Whether a finding was stored since the last save.
-    pub(super) fn is_unsaved(&self) -> bool {
+    pub(in crate::campaign) fn is_unsaved(&self) -> bool {
         self.unsaved
     }
 
     /// Saves the checkpoint and the groups' counts.
-    pub(super) fn save(&mut self) -> Result<(), StoreError> {
+    pub(in crate::campaign) fn save(&mut self) -> Result<(), StoreError> {
         let mut store = lock(self.store);
         for (kind, groups) in &self.checkpoint.seen {
             for group in store.reader().groups(*kind)? {
@@ -119,7 +125,7 @@ impl<'a> Ledger<'a> {
     }
 
     /// Notes that the call comes to its end, and its count where that is complete.
-    pub(super) fn end_call(&mut self) -> Result<(), StoreError> {
+    pub(in crate::campaign) fn end_call(&mut self) -> Result<(), StoreError> {
         let checkpoint = &mut self.checkpoint;
         checkpoint.told = true;
         if checkpoint.goal == Some(checkpoint.next) {
@@ -132,7 +138,7 @@ impl<'a> Ledger<'a> {
     /// those first whose minimization was cut off. `last`: what is minimized after all of these
     /// as well, groups that were only slipped into, and behind them hangs and memory blow-ups,
     /// each run of which takes long.
-    pub(super) fn pending(&self, last: bool) -> Result<Vec<EntryId>, StoreError> {
+    pub(in crate::campaign) fn pending(&self, last: bool) -> Result<Vec<EntryId>, StoreError> {
         let mut pending = self.pending_of(Kind::Crash, last)?;
         if last {
             pending.extend(self.pending_of(Kind::Hang, last)?);
@@ -164,7 +170,10 @@ impl<'a> Ledger<'a> {
     }
 
     /// Groups of crashes that were neither there before the campaign nor told by an earlier call.
-    pub(super) fn new_groups(&self, muted: impl Fn(Key) -> bool) -> Result<u64, StoreError> {
+    pub(in crate::campaign) fn new_groups(
+        &self,
+        muted: impl Fn(Key) -> bool,
+    ) -> Result<u64, StoreError> {
         let groups = lock(self.store).reader().groups(Kind::Crash)?;
         let new = groups
             .iter()
@@ -187,6 +196,6 @@ fn rank(found: Option<&Found>) -> (u8, u64, String) {
 }
 
 /// The store, for a moment.
-pub(super) fn lock(store: &Mutex<Store>) -> MutexGuard<'_, Store> {
+pub(in crate::campaign) fn lock<S>(store: &Mutex<S>) -> MutexGuard<'_, S> {
     store.lock().unwrap_or_else(PoisonError::into_inner)
 }

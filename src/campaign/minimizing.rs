@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::error::CampaignError;
 use super::ledger::lock;
+use super::shelf::Shelf;
 use crate::delta::Caching;
 use crate::exec::{Ended, ExecError, Freshness, Limits, Target, TimeLimit, Way, observe, start};
 use crate::minimize::log::{KeyRecord, StartLine, TargetRecord};
@@ -13,7 +14,7 @@ use crate::minimize::{
     BoxedOracle, Claim, Counts, CrashOracle, Held, Journal, MinimizeError, Minimized, OnSlip,
     Options, OracleError, PATIENCE, Workers, hurried, minimize_by_workers,
 };
-use crate::store::{self, Entry, EntryId, Kind, Store, StoreError};
+use crate::store::{self, Entry, EntryId, Kind, StoreError};
 use crate::triage::{Crash, Found, Quick, Triager};
 
 /// What is minimized, and how.
@@ -183,9 +184,9 @@ impl Minimizing {
     /// # Errors
     /// [`MinimizeError::Interrupted`] when `stop` turned true: calling again goes on. Else when
     /// the target cannot be run or something cannot be written.
-    pub fn entry(
+    pub fn entry<S: Shelf>(
         &self,
-        store: &Mutex<Store>,
+        store: &Mutex<S>,
         id: &EntryId,
         stop: &AtomicBool,
     ) -> Result<Finished, CampaignError> {
@@ -196,13 +197,13 @@ impl Minimizing {
     ///
     /// # Errors
     /// As [`Minimizing::entry`].
-    pub fn entry_with(
+    pub fn entry_with<S: Shelf>(
         &self,
-        store: &Mutex<Store>,
+        store: &Mutex<S>,
         id: &EntryId,
         options: Options<'_>,
     ) -> Result<Finished, CampaignError> {
-        let entry = entry_of(&lock(store), id)?;
+        let entry = entry_of(&*lock(store), id)?;
         let input = entry.original_bytes()?;
         let start = self.start_line(&input, &entry.crash);
         let mut journal = Journal::resume(&entry.log(), start).map_err(MinimizeError::from)?;
@@ -220,7 +221,7 @@ impl Minimizing {
 
     /// Files what a minimization slips into: every new (major, minor) of it, whatever the store
     /// holds by then, so that what is stored does not depend on when.
-    pub fn file_slips<'a>(store: &'a Mutex<Store>, id: &'a EntryId) -> OnSlip<'a> {
+    pub fn file_slips<'a, S: Shelf>(store: &'a Mutex<S>, id: &'a EntryId) -> OnSlip<'a> {
         Box::new(move |slip, test| {
             let Some(crash) = &slip.crash else {
                 return Ok(());
@@ -242,9 +243,9 @@ impl Minimizing {
     ///
     /// # Errors
     /// When something cannot be written.
-    pub fn give_up(&self, store: &Mutex<Store>, id: &EntryId) -> Result<(), CampaignError> {
+    pub fn give_up<S: Shelf>(&self, store: &Mutex<S>, id: &EntryId) -> Result<(), CampaignError> {
         let mut store = lock(store);
-        let size = entry_of(&store, id)?.original_bytes()?.len() as u64;
+        let size = entry_of(&*store, id)?.original_bytes()?.len() as u64;
         store.write_reproduce(id, &self.target.by_main())?;
         let unchanged = store::Minimized {
             claim: Claim::BestSoFar.to_string(),
@@ -259,9 +260,9 @@ impl Minimizing {
     }
 
     /// Writes the result, the script that shows it, and last the record that it is final.
-    fn keep(
+    fn keep<S: Shelf>(
         &self,
-        store: &Mutex<Store>,
+        store: &Mutex<S>,
         id: &EntryId,
         minimized: &Minimized,
     ) -> Result<(), CampaignError> {
@@ -274,7 +275,7 @@ impl Minimizing {
 }
 
 /// The entry, which must be complete.
-fn entry_of(store: &Store, id: &EntryId) -> Result<Entry, StoreError> {
+fn entry_of(store: &impl Shelf, id: &EntryId) -> Result<Entry, StoreError> {
     let missing = || StoreError::NoSuch {
         path: id.folder(store.reader().root()),
     };

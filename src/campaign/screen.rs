@@ -25,6 +25,15 @@ pub struct Progress {
     pub hangs: u64,
     /// Groups waiting to be minimized, the one under way included.
     pub minimizing: u64,
+    /// Places of the target that runs have reached, of those that its compiler counts; `None`
+    /// where the target tells no coverage.
+    pub edges: Option<u64>,
+    /// How many there are.
+    pub edges_of: Option<u64>,
+    /// Of what was reached, the share that repeats when its input is run again, from 0 to 1.
+    pub stability: Option<f64>,
+    /// The share of the workers' time that minimizing has taken, from 0 to 1.
+    pub minimizer_share: f64,
 }
 
 impl Progress {
@@ -38,6 +47,9 @@ impl Progress {
 pub trait Screen {
     /// The course, several times a second.
     fn progress(&mut self, progress: &Progress);
+
+    /// A group is new, or its reproducer has become smaller.
+    fn group(&mut self, _: &GroupView) {}
 
     /// The minimization of a group has ended.
     fn minimized(&mut self, group: &GroupView);

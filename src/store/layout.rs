@@ -84,7 +84,7 @@ pub fn hash_of(bytes: &[u8]) -> String {
 }
 
 /// Which entry: one input that ended in one way.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct EntryId {
     kind: Kind,
     major: String,

@@ -6,13 +6,24 @@ use std::time::Instant;
 
 use crossbeam::channel::Sender;
 
-use super::finding::{Chunk, Finding, What};
-use super::generator::InputName;
 use super::plan::Plan;
+use crate::campaign::finding::{Finding, What};
+use crate::campaign::generator::InputName;
 use crate::exec::{Ended, ExecError, Executor, Freshness};
 use crate::files::Base64;
 use crate::store::Kind;
 use crate::triage::{Crash, Key, Quick, Triager, Verdict};
+
+/// Some runs in a row.
+pub(super) struct Chunk {
+    /// Index of its first run.
+    pub(super) first: u64,
+    /// Runs that it should have.
+    pub(super) planned: u64,
+    /// Runs made: fewer only where the campaign was stopped.
+    pub(super) runs: u64,
+    pub(super) findings: Vec<Finding>,
+}
 
 /// Runs of one chunk.
 pub(super) const CHUNK: u64 = 16;
@@ -100,7 +111,7 @@ impl Worker<'_> {
                 };
                 let finding = self.judge(run.ended, &input)?.map(|what| Finding {
                     run: first + chunk.runs,
-                    name,
+                    name: name.to_string(),
                     input: if what.is_new() { input } else { Vec::new() },
                     what,
                 });

@@ -7,15 +7,14 @@ use std::time::{Duration, Instant};
 
 use crossbeam::channel::{self, Receiver, RecvTimeoutError, Sender};
 
-use super::error::CampaignError;
-use super::finding::Chunk;
-use super::ledger::{Ledger, lock};
 use super::orders::{Word, minimize_entry, minimize_orders};
 use super::plan::Plan;
-use super::screen::{Progress, Screen};
-use super::settings::{DEFAULT_MAX_LEN, Settings, When};
-use super::summary::Summary;
-use super::worker::{Shared, Worker};
+use super::worker::{Chunk, Shared, Worker};
+use crate::campaign::error::CampaignError;
+use crate::campaign::ledger::{Ledger, lock};
+use crate::campaign::screen::{Progress, Screen};
+use crate::campaign::settings::{DEFAULT_MAX_LEN, Settings, When};
+use crate::campaign::summary::Summary;
 use crate::exec::{ExecError, Freshness, start};
 use crate::minimize::MinimizeError;
 use crate::report::GroupView;
@@ -364,6 +363,7 @@ impl Engine<'_> {
             crashes: checkpoint.total(Kind::Crash),
             hangs: checkpoint.total(Kind::Hang),
             minimizing: self.queue.len() as u64 + self.ordered,
+            ..Progress::default()
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Which input each run of a campaign gets: a function of (campaign seed, index of the run).
 
-use super::generator::{InputName, Kind};
+use crate::campaign::generator::{InputName, Kind};
 
 /// Lengths are drawn from these decades, in bytes, the short ones more often: a megabyte takes
 /// as long as a thousand short inputs.

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossbeam::channel::{Receiver, Sender};
 
-use super::error::CampaignError;
-use super::settings::Settings;
+use crate::campaign::error::CampaignError;
+use crate::campaign::settings::Settings;
 use crate::minimize::MinimizeError;
 use crate::store::{EntryId, Store};
 
