@@ -50,7 +50,12 @@ impl Checkpoint {
 
     /// Counts a run that ended in this group.
     pub(in crate::campaign) fn count(&mut self, kind: Kind, major: String) {
-        *self.seen.entry(kind).or_default().entry(major).or_default() += 1;
+        self.count_runs(kind, major, 1);
+    }
+
+    /// Counts so many of them.
+    pub(in crate::campaign) fn count_runs(&mut self, kind: Kind, major: String, runs: u64) {
+        *self.seen.entry(kind).or_default().entry(major).or_default() += runs;
     }
 
     /// Runs of this count that crashed in a group that `is_known`.

@@ -21,6 +21,20 @@ pub enum CampaignError {
         /// The one asked for.
         now: u64,
     },
+    /// The system refuses what a campaign needs.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: String,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// The workers cannot reach each other.
+    #[error("the workers cannot be connected: {0}")]
+    Network(String),
+    /// A worker has failed, and says why; or all have died, again and again.
+    #[error("a worker has failed: {0}")]
+    Worker(String),
     /// A minimization failed for another reason than its target.
     #[error(transparent)]
     Minimize(#[from] MinimizeError),

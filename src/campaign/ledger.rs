@@ -89,6 +89,18 @@ impl<'a> Ledger<'a> {
         if full {
             return Ok(None);
         }
+        let filed = self.file(kind, crash, finding)?;
+        self.settled.entry(group).or_default().insert(minor);
+        Ok((founds && kind == Kind::Crash).then_some(filed))
+    }
+
+    /// Files a finding, whether or not others of its group are filed.
+    pub(in crate::campaign) fn file(
+        &mut self,
+        kind: Kind,
+        crash: &Crash,
+        finding: &Finding,
+    ) -> Result<EntryId, StoreError> {
         let found = Found::Run {
             campaign: self.campaign.clone(),
             run: finding.run,
@@ -96,12 +108,11 @@ impl<'a> Ledger<'a> {
         };
         let crash = Crash {
             found: Some(found),
-            ..(**crash).clone()
+            ..crash.clone()
         };
         let filed = lock(self.store).file(kind, &crash, &finding.input)?;
-        self.settled.entry(group).or_default().insert(minor);
         self.unsaved = true;
-        Ok((founds && kind == Kind::Crash).then_some(filed.id))
+        Ok(filed.id)
     }
 
     /// Whether a finding was stored since the last save.

@@ -19,6 +19,15 @@ pub enum When {
     Off,
 }
 
+/// What makes the inputs (`--generator`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Generator {
+    /// The classic generator of the fuzz studies: a campaign is a function of its seed.
+    Classic,
+    /// Mutation guided by the coverage of the target, on LibAFL.
+    Guided,
+}
+
 /// The greatest length of an input where nobody says another, in bytes.
 pub const DEFAULT_MAX_LEN: u64 = 1 << 20;
 
@@ -36,6 +45,8 @@ pub struct Settings {
     pub time: Option<Duration>,
     /// Workers.
     pub jobs: usize,
+    /// What makes the inputs.
+    pub generator: Generator,
     /// When groups are minimized.
     pub when: When,
     /// What is run, and how groups are minimized.

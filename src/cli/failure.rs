@@ -255,6 +255,11 @@ impl From<CampaignError> for Failure {
             CampaignError::OtherLengths { was, .. } => {
                 Failure::usage(&error).hint(format!("resume it with --max-len {was}"))
             }
+            CampaignError::System { .. } | CampaignError::Network(_) => {
+                Failure::new(Exit::Internal, "system", error)
+            }
+            CampaignError::Worker(_) => Failure::new(Exit::Baseline, "worker", error)
+                .hint("`ddfuzz doctor -- PROGRAM` says what this machine and target allow"),
         }
     }
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::target::{TargetArgs, install_bundled};
 use super::{Exit, Failure, Output, amounts, known, show, signals, ui};
-use crate::campaign::{self, Minimizing, Settings, Summary, When};
+use crate::campaign::{self, Generator, Minimizing, Settings, Summary, When};
 use crate::exec::{Target, TargetRecord, Way, bundled};
 use crate::files::OsText;
 use crate::report::{GroupView, RunGroup, RunResult, groups_table, size};
@@ -106,7 +106,10 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let resumed = args.resume && store.resumed();
     let seed = campaign.seed.unwrap_or_default();
     output.detail(&format!("seed {seed}"));
-    let settings = settings(&args, target, way, seed, known);
+    let mut settings = settings(&args, target, way, seed, known);
+    if started.executor.places().is_some() {
+        settings.generator = Generator::Guided;
+    }
     let store = Mutex::new(store);
     let mut line = ui::Line::new(output);
     let summary = campaign::run(&store, &campaign.id, &settings, &mut line, &stop);
@@ -123,6 +126,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
 fn settings(args: &Args, target: Target, way: Way, seed: u64, known: KnownGroups) -> Settings {
     Settings {
         seed,
+        generator: Generator::Classic,
         max_len: args.max_len,
         runs: args.runs,
         time: args.time,

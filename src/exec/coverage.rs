@@ -41,6 +41,26 @@ impl Reached {
         }
     }
 
+    /// The same; says whether any of them was not reached before.
+    pub(crate) fn add_novel(&mut self, counters: &[u8]) -> bool {
+        if self.ranges.len() < counters.len() {
+            self.ranges.resize(counters.len(), 0);
+        }
+        let mut novel = false;
+        for (known, eight) in self.ranges.chunks_mut(8).zip(counters.chunks(8)) {
+            // Most places are not passed by most runs.
+            if eight.iter().all(|count| *count == 0) {
+                continue;
+            }
+            for (known, count) in known.iter_mut().zip(eight) {
+                let range = range_of(*count);
+                novel |= *known & range != range;
+                *known |= range;
+            }
+        }
+        novel
+    }
+
     /// The bits.
     pub(crate) fn ranges(&self) -> &[u8] {
         &self.ranges
@@ -65,6 +85,20 @@ fn range_of(count: u8) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_range_that_no_run_has_reached_is_novel() {
+        let mut reached = Reached::default();
+        let mut counters = vec![0; 19];
+        assert!(!reached.add_novel(&counters));
+        counters[18] = 1;
+        assert!(reached.add_novel(&counters));
+        assert!(!reached.add_novel(&counters));
+        counters[18] = 9;
+        assert!(reached.add_novel(&counters));
+        counters[18] = 15;
+        assert!(!reached.add_novel(&counters));
+    }
 
     #[test]
     fn each_range_of_a_counter_is_reached_for_itself() {

@@ -36,6 +36,11 @@ pub trait Executor: Send {
         }
     }
 
+    /// How many places of the target its compiler counts; `None` where runs tell no coverage.
+    fn places(&self) -> Option<usize> {
+        None
+    }
+
     /// Whether, and of which runs, [`covered`](Executor::covered) is to tell from here on. A way
     /// or a target without coverage tells nothing.
     fn tell_coverage(&mut self, _telling: Telling) {}

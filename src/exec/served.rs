@@ -271,6 +271,10 @@ impl Executor for Served {
         Ok(runs)
     }
 
+    fn places(&self) -> Option<usize> {
+        Some(self.shape.counters()).filter(|count| *count > 0)
+    }
+
     fn tell_coverage(&mut self, telling: Telling) {
         self.besides.telling = telling;
     }

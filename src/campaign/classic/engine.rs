@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use crossbeam::channel::{self, Receiver, RecvTimeoutError, Sender};
 
-use super::orders::{Word, minimize_entry, minimize_orders};
 use super::plan::Plan;
 use super::worker::{Chunk, Shared, Worker};
 use crate::campaign::error::CampaignError;
 use crate::campaign::ledger::{Ledger, lock};
+use crate::campaign::orders::{Word, minimize_entry, minimize_orders};
 use crate::campaign::screen::{Progress, Screen};
 use crate::campaign::settings::{DEFAULT_MAX_LEN, Settings, When};
 use crate::campaign::summary::Summary;

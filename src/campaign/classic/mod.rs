@@ -8,7 +8,7 @@
 //! when a campaign was killed and resumed.
 
 mod engine;
-mod orders;
+
 mod plan;
 mod worker;
 

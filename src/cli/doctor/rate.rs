@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::Args;
-use crate::campaign::{self, Minimizing, Progress, Screen, Settings, When};
+use crate::campaign::{self, Generator, Minimizing, Progress, Screen, Settings, When};
 use crate::cli::run::{campaign_of, processors};
 use crate::cli::target::probe_by;
 use crate::cli::{Exit, Failure};
@@ -47,6 +47,7 @@ pub(super) fn measure(
     let store = Mutex::new(Store::create_or_resume(&out.path().join("out"), campaign)?);
     let warm_up = args.time / WARM_UP;
     let settings = Settings {
+        generator: Generator::Classic,
         seed: SEED,
         max_len: args.max_len,
         runs: None,

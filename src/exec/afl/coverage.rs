@@ -61,6 +61,11 @@ impl Coverage {
         Ok(true)
     }
 
+    /// How many counters the program has.
+    pub(super) fn used(&self) -> usize {
+        self.used
+    }
+
     /// Forgets the last run.
     pub(super) fn clear(&mut self) {
         self.map.clear(self.used);

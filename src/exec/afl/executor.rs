@@ -3,6 +3,7 @@
 use std::io;
 
 use super::super::attempts::{self, Attempts, Failure, RUNS_PER_SERVER};
+use super::super::coverage::{Covered, Reached, Telling};
 use super::super::input::Input;
 use super::super::launch::{Launch, Role};
 use super::super::place::Place;
@@ -34,6 +35,9 @@ pub(crate) struct Forkserver {
     /// How many of the variables of `launch` are the user's.
     own_variables: usize,
     coverage: Coverage,
+    telling: Telling,
+    reached: Reached,
+    covered: Vec<Covered>,
     /// Where inputs may go, and whether the target takes them there.
     shared: Option<Segment>,
     takes_shared: bool,
@@ -76,6 +80,9 @@ impl Forkserver {
             own_variables: launch.env.len(),
             launch,
             coverage,
+            telling: Telling::Nothing,
+            reached: Reached::default(),
+            covered: Vec::new(),
             shared,
             takes_shared: false,
             input: place.input,
@@ -130,6 +137,25 @@ impl Forkserver {
             if !grown {
                 return Err(self.refused(Refused::Error(MAP_TOO_SMALL)));
             }
+        }
+    }
+
+    /// Keeps what is to be told of a run that has come back.
+    fn tell(&mut self) {
+        let counters = self.coverage.read();
+        let told = match self.telling {
+            Telling::Nothing => return,
+            Telling::Every => {
+                self.reached.add(counters);
+                true
+            }
+            Telling::Novel => self.reached.add_novel(counters),
+        };
+        if told {
+            self.covered.push(Covered {
+                run: 0,
+                counters: counters.to_vec(),
+            });
         }
     }
 
@@ -241,7 +267,11 @@ impl Attempts for Forkserver {
 
 impl Executor for Forkserver {
     fn run(&mut self, input: &[u8]) -> Result<Run, ExecError> {
+        self.covered.clear();
         let Answer { ended, cpu, .. } = attempts::ask(self, &[input])?;
+        if ended.is_exit() {
+            self.tell();
+        }
         if !self.is_persistent() || !ended.is_exit() {
             self.clean()?;
         }
@@ -258,6 +288,18 @@ impl Executor for Forkserver {
 
     fn freshness(&self) -> Freshness {
         self.freshness
+    }
+
+    fn places(&self) -> Option<usize> {
+        Some(self.coverage.used())
+    }
+
+    fn tell_coverage(&mut self, telling: Telling) {
+        self.telling = telling;
+    }
+
+    fn covered(&self) -> &[Covered] {
+        &self.covered
     }
 
     fn coverage(&mut self) -> Option<&[u8]> {

@@ -5,16 +5,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossbeam::channel::{Receiver, Sender};
 
-use crate::campaign::error::CampaignError;
-use crate::campaign::settings::Settings;
+use super::error::CampaignError;
+use super::settings::Settings;
 use crate::minimize::MinimizeError;
 use crate::store::{EntryId, Store};
 
 /// What the minimizing worker says of an entry.
-pub(super) type Word = (EntryId, Result<(), CampaignError>);
+pub(in crate::campaign) type Word = (EntryId, Result<(), CampaignError>);
 
 /// The minimizing worker: does as it is told until the orders end.
-pub(super) fn minimize_orders(
+pub(in crate::campaign) fn minimize_orders(
     store: &Mutex<Store>,
     settings: &Settings,
     stop: &AtomicBool,
@@ -30,7 +30,7 @@ pub(super) fn minimize_orders(
 }
 
 /// Minimizes one entry; one whose crash is not seen again stays as it is.
-pub(super) fn minimize_entry(
+pub(in crate::campaign) fn minimize_entry(
     store: &Mutex<Store>,
     settings: &Settings,
     stop: &AtomicBool,

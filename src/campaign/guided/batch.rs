@@ -1,0 +1,119 @@
+//! The stage that mutates: many mutants at once, of which LibAFL hears where they are new.
+
+use libafl::Error;
+use libafl::fuzzer::ExecutionProcessor;
+use libafl::inputs::BytesInput;
+use libafl::mutators::{MutationResult, Mutator};
+use libafl::schedulers::TestcaseScore;
+use libafl::schedulers::testcase_score::CorpusPowerTestcaseScore;
+use libafl::stages::{Restartable, Stage};
+use libafl::state::HasCurrentTestcase;
+
+use super::evaluate::evaluate;
+use super::executor::{TargetExecutor, fail};
+use super::parts::{Manager, Observers, State};
+
+/// Mutants that are made before they are run.
+const AT_ONCE: usize = 64;
+
+/// How many mutants of an input a stage makes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Power {
+    /// As many as the power schedule says.
+    Scheduled,
+    /// So many, where there is something to try.
+    Fixed(usize),
+}
+
+/// Mutates the input that is scheduled, and runs the mutants.
+pub(super) struct BatchStage<M> {
+    mutator: M,
+    power: Power,
+    /// The mutants of a batch; kept, for their memory.
+    mutants: Vec<BytesInput>,
+}
+
+impl<M> BatchStage<M> {
+    /// A stage that mutates so.
+    pub(super) fn new(mutator: M, power: Power) -> BatchStage<M> {
+        BatchStage {
+            mutator,
+            power,
+            mutants: Vec::new(),
+        }
+    }
+
+    /// Makes up to `count` mutants of `input`; fewer where the mutator has nothing to try.
+    fn mutate(
+        &mut self,
+        state: &mut State,
+        input: &BytesInput,
+        count: usize,
+    ) -> Result<usize, Error>
+    where
+        M: Mutator<BytesInput, State>,
+    {
+        let mut made = 0;
+        for _ in 0..count {
+            if self.mutants.len() == made {
+                self.mutants.push(BytesInput::new(Vec::new()));
+            }
+            let mutant = self.mutants[made].as_mut();
+            mutant.clear();
+            mutant.extend_from_slice(input.as_ref());
+            if self.mutator.mutate(state, &mut self.mutants[made])? == MutationResult::Mutated {
+                made += 1;
+            }
+        }
+        Ok(made)
+    }
+
+    fn iterations(&self, state: &mut State) -> Result<usize, Error> {
+        match self.power {
+            Power::Fixed(count) => Ok(count),
+            Power::Scheduled => {
+                let mut testcase = state.current_testcase_mut()?;
+                let score = CorpusPowerTestcaseScore::compute(state, &mut testcase)?;
+                Ok((score as usize).max(1))
+            }
+        }
+    }
+}
+
+impl<M, Z> Stage<TargetExecutor, Manager, State, Z> for BatchStage<M>
+where
+    M: Mutator<BytesInput, State>,
+    Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
+{
+    fn perform(
+        &mut self,
+        fuzzer: &mut Z,
+        executor: &mut TargetExecutor,
+        state: &mut State,
+        manager: &mut Manager,
+    ) -> Result<(), Error> {
+        let mut left = self.iterations(state)?;
+        let input = state.current_input_cloned()?;
+        while left > 0 && executor.pulse.left().map_err(|error| fail(&error))? > 0 {
+            let count = left.min(AT_ONCE);
+            let made = self.mutate(state, &input, count)?;
+            if made == 0 {
+                break;
+            }
+            evaluate(fuzzer, executor, state, manager, &self.mutants[..made])?;
+            left -= count;
+        }
+        Ok(())
+    }
+}
+
+impl<M> Restartable<State> for BatchStage<M> {
+    /// A worker that starts again has a new state: there is nothing to go on with.
+    fn should_restart(&mut self, _state: &mut State) -> Result<bool, Error> {
+        Ok(true)
+    }
+
+    fn clear_progress(&mut self, _state: &mut State) -> Result<(), Error> {
+        Ok(())
+    }
+}

@@ -1,0 +1,73 @@
+//! Runs many inputs, and has LibAFL hear of those that are new or did not pass.
+
+use libafl::Error;
+use libafl::executors::HasObservers;
+use libafl::fuzzer::ExecutionProcessor;
+use libafl::inputs::BytesInput;
+use libafl::observers::ObserversTuple;
+use libafl::state::HasExecutions;
+
+use super::executor::{TargetExecutor, Told, fail};
+use super::parts::{Manager, Observers, State};
+
+/// Runs `inputs` as far as the worker may, and gives how many it has run.
+///
+/// Most runs pass and reach nothing new. They cost no look at their coverage here, and no call of
+/// a feedback: the process of the target compares its counters itself.
+pub(super) fn evaluate<Z>(
+    fuzzer: &mut Z,
+    executor: &mut TargetExecutor,
+    state: &mut State,
+    manager: &mut Manager,
+    inputs: &[BytesInput],
+) -> Result<usize, Error>
+where
+    Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
+{
+    let mut done = 0;
+    while done < inputs.len() {
+        let left = executor.pulse.left().map_err(|error| fail(&error))?;
+        let some = executor.at_once().min(inputs.len() - done);
+        let some = some.min(usize::try_from(left).unwrap_or(usize::MAX));
+        if some == 0 {
+            break;
+        }
+        let batch = &inputs[done..done + some];
+        let bytes: Vec<&[u8]> = batch.iter().map(|input| &input.as_ref()[..]).collect();
+        let told = executor.run_some(&bytes).map_err(|error| fail(&error))?;
+        executor.pulse.ran(told.len() as u64);
+        *state.executions_mut() += told.len() as u64;
+        done += told.len();
+        for (input, told) in batch.iter().zip(&told) {
+            hear(fuzzer, executor, state, manager, input, told)?;
+        }
+    }
+    Ok(done)
+}
+
+/// Has LibAFL hear of one run, where it may be of interest.
+fn hear<Z>(
+    fuzzer: &mut Z,
+    executor: &mut TargetExecutor,
+    state: &mut State,
+    manager: &mut Manager,
+    input: &BytesInput,
+    told: &Told,
+) -> Result<(), Error>
+where
+    Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
+{
+    let kind = executor.exit_kind(told.run.ended);
+    let counters = match (&told.counters, kind) {
+        (Some(counters), _) => &counters[..],
+        (None, libafl::executors::ExitKind::Ok) => return Ok(()),
+        (None, _) => &[],
+    };
+    executor.observe(told.run.ended, counters)?;
+    executor
+        .observers_mut()
+        .post_exec_all(state, input, &kind)?;
+    let observers = executor.observers();
+    fuzzer.evaluate_execution(state, manager, input, &*observers, &kind, true)?;
+    Ok(())
+}

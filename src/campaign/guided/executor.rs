@@ -1,0 +1,166 @@
+//! Our ways of execution as one executor of LibAFL.
+
+use libafl::Error;
+use libafl::executors::{Executor, ExitKind, HasObservers};
+use libafl::inputs::BytesInput;
+use libafl::observers::{CanTrack, HitcountsMapObserver, MapObserver, StdMapObserver};
+use libafl::state::HasExecutions;
+use libafl_bolts::tuples::{Handle, Handled, RefIndexable, tuple_list};
+
+use super::observer::EndObserver;
+use super::parts::{Map, Observers};
+use super::pulse::Pulse;
+use crate::exec::{self, Ended, ExecError, Freshness, Run, Target, Telling, Way};
+
+/// The name of the map of coverage.
+pub(super) const EDGES: &str = "edges";
+/// Inputs that a process of its own for each run is given at once: one.
+const ONE: usize = 1;
+/// Inputs that a loop is given at once.
+const MANY: usize = 64;
+
+/// One run of several, as far as LibAFL may want to know of it.
+pub(super) struct Told {
+    pub(super) run: Run,
+    /// What it has reached that no run had reached before, as all counters.
+    pub(super) counters: Option<Vec<u8>>,
+}
+
+/// A started target with LibAFL's observers. One input at a time it is an executor like any
+/// other; several at once go by [`TargetExecutor::run_some`], which tells only of what is new.
+pub(super) struct TargetExecutor {
+    pub(super) executor: Box<dyn exec::Executor>,
+    observers: Observers,
+    map: Handle<Map>,
+    /// Exit statuses of Rust programs that have panicked, or that the user calls a crash.
+    crash_exit: Option<i32>,
+    telling: Telling,
+    /// How many more runs the worker may make, and when it has to report.
+    pub(super) pulse: Pulse,
+}
+
+impl TargetExecutor {
+    /// Starts `target`, which has to tell its coverage.
+    pub(super) fn start(
+        target: &Target,
+        way: Way,
+        pulse: Pulse,
+    ) -> Result<TargetExecutor, ExecError> {
+        let executor = exec::start(target, Some(way), Freshness::Shared)?.executor;
+        let places = executor.places().unwrap_or(1);
+        let map = StdMapObserver::owned(EDGES, vec![0; places]);
+        let map = HitcountsMapObserver::new(map).track_indices();
+        let handle = map.handle();
+        Ok(TargetExecutor {
+            executor,
+            observers: tuple_list!(map, EndObserver::new()),
+            map: handle,
+            crash_exit: target.crash_exit,
+            telling: Telling::Nothing,
+            pulse,
+        })
+    }
+
+    /// The handle of the map.
+    pub(super) fn map(&self) -> &Handle<Map> {
+        &self.map
+    }
+
+    /// How many inputs [`run_some`](TargetExecutor::run_some) takes at once.
+    pub(super) fn at_once(&self) -> usize {
+        match (self.executor.way(), self.executor.freshness()) {
+            (Way::Harness, Freshness::Shared) => MANY,
+            _ => ONE,
+        }
+    }
+
+    fn tell(&mut self, telling: Telling) {
+        if self.telling != telling {
+            self.executor.tell_coverage(telling);
+            self.telling = telling;
+        }
+    }
+
+    /// Runs the first of `inputs` and as many behind it as come back; see
+    /// [`exec::Executor::run_some`].
+    pub(super) fn run_some(&mut self, inputs: &[&[u8]]) -> Result<Vec<Told>, ExecError> {
+        self.tell(Telling::Novel);
+        let runs = self.executor.run_some(inputs)?;
+        let mut told: Vec<Told> = runs
+            .into_iter()
+            .map(|run| Told {
+                run,
+                counters: None,
+            })
+            .collect();
+        for covered in self.executor.covered() {
+            if let Some(told) = told.get_mut(covered.run) {
+                told.counters = Some(covered.counters.clone());
+            }
+        }
+        Ok(told)
+    }
+
+    /// Puts what is known of one run into the observers.
+    pub(super) fn observe(&mut self, ended: Ended, counters: &[u8]) -> Result<(), Error> {
+        let (map, (end, ())) = &mut self.observers;
+        let map = map.as_mut();
+        map.reset_map()?;
+        for (place, count) in counters.iter().enumerate().take(map.usable_count()) {
+            if *count != 0 {
+                map.set(place, *count);
+            }
+        }
+        end.ended = Some(ended);
+        Ok(())
+    }
+
+    /// How LibAFL calls this ending.
+    pub(super) fn exit_kind(&self, ended: Ended) -> ExitKind {
+        match ended {
+            Ended::Timeout => ExitKind::Timeout,
+            Ended::OutOfMemory => ExitKind::Oom,
+            // A status that only may be a crash passes, for LibAFL, until triage has looked.
+            _ if ended.is_suspect(self.crash_exit) => ExitKind::Crash,
+            _ => ExitKind::Ok,
+        }
+    }
+}
+
+impl HasObservers for TargetExecutor {
+    type Observers = Observers;
+
+    fn observers(&self) -> RefIndexable<&Observers, Observers> {
+        RefIndexable::from(&self.observers)
+    }
+
+    fn observers_mut(&mut self) -> RefIndexable<&mut Observers, Observers> {
+        RefIndexable::from(&mut self.observers)
+    }
+}
+
+impl<EM, S: HasExecutions, Z> Executor<EM, BytesInput, S, Z> for TargetExecutor {
+    fn run_target(
+        &mut self,
+        _fuzzer: &mut Z,
+        state: &mut S,
+        _manager: &mut EM,
+        input: &BytesInput,
+    ) -> Result<ExitKind, Error> {
+        *state.executions_mut() += 1;
+        self.tell(Telling::Every);
+        let run = self
+            .executor
+            .run(input.as_ref())
+            .map_err(|error| fail(&error))?;
+        let covered = self.executor.covered().last();
+        let counters = covered.map_or(Vec::new(), |covered| covered.counters.clone());
+        self.observe(run.ended, &counters)?;
+        Ok(self.exit_kind(run.ended))
+    }
+}
+
+/// An error of ours as one of LibAFL.
+pub(super) fn fail(error: &impl std::fmt::Display) -> Error {
+    Error::unknown(error.to_string())
+}

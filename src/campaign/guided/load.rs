@@ -1,0 +1,79 @@
+//! The inputs that a worker begins with: the corpus so far, else what the classic generator gives.
+
+use std::path::Path;
+
+use libafl::Error;
+use libafl::corpus::Corpus;
+use libafl::fuzzer::ExecutionProcessor;
+use libafl::inputs::BytesInput;
+use libafl::state::HasCorpus;
+
+use super::evaluate::evaluate;
+use super::executor::{TargetExecutor, fail};
+use super::parts::{Manager, Observers, State};
+use super::worker::Brief;
+use crate::campaign::Plan;
+use crate::store::Reader;
+
+/// Files that are read before they are run.
+const AT_ONCE: usize = 64;
+/// Inputs of the classic generator that are tried at once while there is no other.
+const GENERATED: u64 = 64;
+/// The longest of them, in bytes: a short one is mutated more thoroughly.
+const LENGTH: u64 = 256;
+
+/// Runs what the corpus of the output directory holds; where none of that passes, the empty
+/// input, and then inputs of the classic generator until one does.
+pub(super) fn load<Z>(
+    brief: &Brief<'_>,
+    fuzzer: &mut Z,
+    executor: &mut TargetExecutor,
+    state: &mut State,
+    manager: &mut Manager,
+) -> Result<(), Error>
+where
+    Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
+{
+    let reader = Reader::open(&brief.root).map_err(|error| fail(&error))?;
+    let files = reader.corpus().map_err(|error| fail(&error))?;
+    for files in files.chunks(AT_ONCE) {
+        let inputs: Vec<BytesInput> = files
+            .iter()
+            .filter_map(|file| read(file, brief.max_len))
+            .collect();
+        evaluate(fuzzer, executor, state, manager, &inputs)?;
+    }
+    if state.corpus().is_empty() {
+        evaluate(
+            fuzzer,
+            executor,
+            state,
+            manager,
+            &[BytesInput::new(Vec::new())],
+        )?;
+    }
+    let plan = Plan {
+        seed: brief.settings.seed,
+        max_len: brief.max_len.min(LENGTH),
+    };
+    let mut run = 0;
+    while state.corpus().is_empty() && executor.pulse.left().map_err(|error| fail(&error))? > 0 {
+        let inputs: Vec<BytesInput> = (run..run + GENERATED)
+            .map(|run| {
+                let mut bytes = Vec::new();
+                plan.input(run).write_into(&mut bytes);
+                BytesInput::new(bytes)
+            })
+            .collect();
+        evaluate(fuzzer, executor, state, manager, &inputs)?;
+        run += GENERATED;
+    }
+    Ok(())
+}
+
+/// A file of the corpus; one that is gone, or too long, is left out.
+fn read(path: &Path, max_len: u64) -> Option<BytesInput> {
+    let length = path.metadata().ok()?.len();
+    let bytes = (length <= max_len).then(|| std::fs::read(path).ok())??;
+    Some(BytesInput::new(bytes))
+}

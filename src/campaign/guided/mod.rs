@@ -1,0 +1,159 @@
+//! The campaign that is guided by coverage, on LibAFL.
+//!
+//! Workers are processes of LibAFL's [`Launcher`], each a fuzzer of LibAFL's parts on an executor
+//! of ours. Through LLMP they give each other what reaches something new. This process is their
+//! broker, and the one who writes the output directory: what workers find reaches it through a
+//! socket ([`hub`]).
+
+mod batch;
+mod books;
+mod evaluate;
+mod executor;
+mod feedbacks;
+mod findings;
+mod hub;
+mod load;
+mod observer;
+mod parts;
+mod process;
+mod pulse;
+mod remote;
+mod session;
+mod shmem;
+mod standing;
+mod wire;
+mod worker;
+
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+
+use libafl::Error;
+use libafl::events::launcher::ClientDescription;
+use libafl::events::{EventConfig, Launcher, LlmpEventManagerBuilder, StdLlmpEventHook};
+use libafl::inputs::BytesInput;
+use libafl::monitors::NopMonitor;
+use libafl_bolts::core_affinity::Cores;
+use libafl_bolts::llmp::{Listener, LlmpBroker};
+use libafl_bolts::shmem::ShMemProvider;
+use libafl_bolts::tuples::tuple_list;
+
+use books::Books;
+use hub::Hub;
+use parts::{Manager, State};
+use process::Parent;
+use session::Session;
+use shmem::Vanishing;
+use worker::Brief;
+
+use super::ledger::{Ledger, lock};
+use super::screen::Screen;
+use super::settings::{DEFAULT_MAX_LEN, Settings, When};
+use super::{CampaignError, Summary};
+use crate::store::Store;
+
+/// Runs one call of the campaign that `store` belongs to, on a target that tells its coverage.
+/// When `stop` turns true it saves its state and ends.
+///
+/// # Errors
+/// When the target cannot be run or the output directory cannot be written; what was found until
+/// then is kept.
+pub fn run(
+    store: &Mutex<Store>,
+    campaign: &str,
+    settings: &Settings,
+    screen: &mut dyn Screen,
+    stop: &AtomicBool,
+) -> Result<Summary, CampaignError> {
+    let mut ledger = Ledger::open(store, campaign)?;
+    let max_len = settings.max_len.unwrap_or(DEFAULT_MAX_LEN);
+    ledger.checkpoint.max_len = Some(max_len);
+    ledger.checkpoint.begin_count(settings.runs);
+    ledger.save()?;
+    let books = Books::open(store, ledger, &settings.known, settings.when != When::Off)?;
+    let mut hub = Hub::open().map_err(system("listening for workers"))?;
+    let root = lock(store).reader().root().to_owned();
+    let brief = Brief {
+        settings,
+        root,
+        socket: hub.socket().to_owned(),
+        max_len,
+    };
+    let mut session = Session::new(store, settings, screen, stop, books);
+    launch(&brief, &mut hub, &mut session)?;
+    session.finish()
+}
+
+/// Starts the workers and serves them until they have ended.
+fn launch(
+    brief: &Brief<'_>,
+    hub: &mut Hub,
+    session: &mut Session<'_>,
+) -> Result<(), CampaignError> {
+    let jobs = brief.settings.jobs.max(1);
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(system("opening a port"))?;
+    let port = listener
+        .local_addr()
+        .map_err(system("opening a port"))?
+        .port();
+    let parent = Parent::this().map_err(system("looking at this process"))?;
+    let cores = Cores::all().map_err(network)?;
+    let mut some = cores.clone();
+    some.trim(jobs.min(cores.ids.len())).map_err(network)?;
+    let launcher = Launcher::builder()
+        .shmem_provider(Vanishing::new().map_err(network)?)
+        .configuration(EventConfig::AlwaysUnique)
+        .monitor(NopMonitor::new())
+        .cores(&some)
+        .overcommit(jobs.div_ceil(some.ids.len().max(1)))
+        .launch_delay(0)
+        .broker_port(port)
+        .build()
+        .run_client(
+            |_: Option<State>, manager: Manager, client: ClientDescription| {
+                worker::run(brief, manager, client.id())
+            },
+        );
+    let mut listener = Some(listener);
+    let launched = launcher.launch_with_manager(|_, client, monitor| match client {
+        Some(client) if client.id() > jobs => process::exit(0),
+        Some(_) => {
+            process::become_worker(&parent, &brief.socket)?;
+            let manager = LlmpEventManagerBuilder::new().build_on_port(
+                Vanishing::new()?,
+                port,
+                EventConfig::AlwaysUnique,
+            )?;
+            Ok((None, manager))
+        }
+        None => {
+            let hook =
+                StdLlmpEventHook::<BytesInput, _>::new(monitor.unwrap_or(NopMonitor::new()))?;
+            let mut broker = LlmpBroker::new(Vanishing::new()?, tuple_list!(hook))?;
+            if let Some(listener) = listener.take() {
+                broker
+                    .inner_mut()
+                    .launch_listener(Listener::Tcp(listener))?;
+            }
+            session.serve(hub, jobs, || broker.broker_once().map(drop));
+            Err(Error::shutting_down())
+        }
+    });
+    if !parent.is_this() {
+        // A worker that could not become one.
+        process::exit(1);
+    }
+    launched.map_err(network)
+}
+
+fn network(error: Error) -> CampaignError {
+    CampaignError::Network(error.to_string())
+}
+
+fn system(what: &'static str) -> impl Fn(io::Error) -> CampaignError {
+    move |source| CampaignError::System {
+        what: what.to_owned(),
+        source,
+    }
+}
