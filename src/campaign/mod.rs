@@ -27,6 +27,6 @@ pub use error::CampaignError;
 pub use minimizing::{Finished, Minimizing};
 pub use run::run;
 pub use screen::{Progress, Screen, Silent};
-pub use settings::{DEFAULT_MAX_LEN, Generator, Settings, When};
+pub use settings::{DEFAULT_MAX_LEN, Generator, Network, Settings, When};
 pub use shelf::Shelf;
 pub use summary::Summary;

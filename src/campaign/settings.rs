@@ -1,5 +1,6 @@
 //! What a campaign is told.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::minimizing::Minimizing;
@@ -31,6 +32,24 @@ pub enum Generator {
 /// The greatest length of an input where nobody says another, in bytes.
 pub const DEFAULT_MAX_LEN: u64 = 1 << 20;
 
+/// The campaigns on other hosts that a guided one is linked to, by LibAFL's brokers. They bind
+/// loopback addresses only.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Network {
+    /// The port at which the broker of this campaign listens for others; any free one where
+    /// `None`.
+    pub port: Option<u16>,
+    /// The broker that this one joins.
+    pub join: Option<SocketAddr>,
+}
+
+impl Network {
+    /// Whether there may be other hosts.
+    pub fn is_used(&self) -> bool {
+        self.port.is_some() || self.join.is_some()
+    }
+}
+
 /// The settings of one call of a campaign.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -51,6 +70,8 @@ pub struct Settings {
     pub when: When,
     /// What is run, and how groups are minimized.
     pub minimizing: Minimizing,
+    /// Other hosts.
+    pub network: Network,
     /// Groups to mute: they are counted and stored, not minimized.
     pub known: KnownGroups,
 }

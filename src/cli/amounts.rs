@@ -1,6 +1,18 @@
 //! Times and sizes as users write them.
 
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
+
+/// An address, whose host may be a name: the first that it stands for.
+pub fn address(text: &str) -> Result<SocketAddr, String> {
+    let found = text.to_socket_addrs().map_err(|error| {
+        format!("{error}; an address looks like localhost:1337 or 127.0.0.1:1337")
+    })?;
+    // Brokers listen at addresses of version 4 only.
+    let (first, others): (Vec<_>, Vec<_>) = found.partition(SocketAddr::is_ipv4);
+    let all = first.into_iter().chain(others).next();
+    all.ok_or_else(|| format!("{text} stands for no address"))
+}
 
 /// Reads a time: a number with `ms`, `s`, `m` or `h`; seconds without.
 pub fn time(text: &str) -> Result<Duration, String> {

@@ -1,5 +1,6 @@
 //! `ddfuzz run`: a fuzz campaign with grouping and inline minimization.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
@@ -9,7 +10,7 @@ use serde::Serialize;
 
 use super::target::{TargetArgs, install_bundled};
 use super::{Exit, Failure, Output, amounts, known, show, signals, ui};
-use crate::campaign::{self, Generator, Minimizing, Settings, Summary, When};
+use crate::campaign::{self, Generator, Minimizing, Network, Settings, Summary, When};
 use crate::exec::{Target, TargetRecord, Way, bundled};
 use crate::files::OsText;
 use crate::report::{GroupView, RunGroup, RunResult, groups_table, size};
@@ -60,6 +61,14 @@ pub struct Args {
     /// Go on with the campaign of the output directory
     #[arg(long)]
     resume: bool,
+    /// Let campaigns on other hosts join this one at 127.0.0.1:PORT, and exchange what is new.
+    /// They reach it through a tunnel (ssh -L PORT:127.0.0.1:PORT HOST): the link has neither
+    /// authentication nor encryption
+    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "1337")]
+    broker: Option<u16>,
+    /// Join the campaign whose broker is there, as a tunnel brings it to this host
+    #[arg(long, value_name = "HOST:PORT", value_parser = amounts::address)]
+    join: Option<SocketAddr>,
     /// A file of groups to mute: 12 or more hex digits of a major key, or stable:HEX, a line
     #[arg(long, value_name = "FILE")]
     known: Option<PathBuf>,
@@ -143,6 +152,10 @@ fn settings(args: &Args, target: Target, way: Way, seed: u64, known: KnownGroups
             seed: Some(seed),
             learn_limit: args.target.timeout.is_none(),
             jobs: 1,
+        },
+        network: Network {
+            port: args.broker,
+            join: args.join,
         },
         known,
     }

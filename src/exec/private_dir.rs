@@ -119,12 +119,12 @@ impl PrivateDir {
         self.path.join("ddfuzz-copy.so")
     }
 
-    /// A path in it that was never given before.
+    /// A path in it that was never given before: forked processes share it, and go on counting
+    /// each for itself.
     pub(crate) fn fresh(&self, what: &str) -> PathBuf {
-        self.path.join(format!(
-            "{what}-{}",
-            self.names.fetch_add(1, Ordering::Relaxed)
-        ))
+        let number = self.names.fetch_add(1, Ordering::Relaxed);
+        let process = std::process::id();
+        self.path.join(format!("{what}-{process}-{number}"))
     }
 }
 

@@ -1,11 +1,13 @@
 //! Runs many inputs, and has LibAFL hear of those that are new or did not pass.
 
 use libafl::Error;
-use libafl::executors::HasObservers;
-use libafl::fuzzer::ExecutionProcessor;
+use libafl::corpus::Corpus;
+use libafl::events::{Event, EventFirer, EventWithStats};
+use libafl::executors::{ExitKind, HasObservers};
+use libafl::fuzzer::{ExecuteInputResult, ExecutionProcessor};
 use libafl::inputs::BytesInput;
 use libafl::observers::ObserversTuple;
-use libafl::state::HasExecutions;
+use libafl::state::{HasCorpus, HasExecutions};
 
 use super::executor::{TargetExecutor, Told, fail};
 use super::parts::{Manager, Observers, State};
@@ -60,7 +62,7 @@ where
     let kind = executor.exit_kind(told.run.ended);
     let counters = match (&told.counters, kind) {
         (Some(counters), _) => &counters[..],
-        (None, libafl::executors::ExitKind::Ok) => return Ok(()),
+        (None, ExitKind::Ok) => return Ok(()),
         (None, _) => &[],
     };
     executor.observe(told.run.ended, counters)?;
@@ -68,6 +70,29 @@ where
         .observers_mut()
         .post_exec_all(state, input, &kind)?;
     let observers = executor.observers();
-    fuzzer.evaluate_execution(state, manager, input, &*observers, &kind, true)?;
+    let (result, _) = fuzzer.evaluate_execution(state, manager, input, &*observers, &kind, true)?;
+    if result == ExecuteInputResult::Solution && executor.linked {
+        share(state, manager, input, kind)?;
+    }
     Ok(())
+}
+
+/// Gives other hosts an input that did not pass. Their brokers forward new test cases, and keep
+/// what LibAFL calls objectives to themselves.
+fn share(
+    state: &mut State,
+    manager: &mut Manager,
+    input: &BytesInput,
+    exit_kind: ExitKind,
+) -> Result<(), Error> {
+    let event = Event::NewTestcase {
+        input: input.clone(),
+        observers_buf: None,
+        exit_kind,
+        corpus_size: state.corpus().count(),
+        client_config: <Manager as EventFirer<BytesInput, State>>::configuration(manager),
+        forward_id: None,
+    };
+    let executions = *state.executions();
+    manager.fire(state, EventWithStats::with_current_time(event, executions))
 }

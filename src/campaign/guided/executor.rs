@@ -35,6 +35,8 @@ pub(super) struct TargetExecutor {
     /// Exit statuses of Rust programs that have panicked, or that the user calls a crash.
     crash_exit: Option<i32>,
     telling: Telling,
+    /// Whether other hosts are to get what did not pass.
+    pub(super) linked: bool,
     /// How many more runs the worker may make, and when it has to report.
     pub(super) pulse: Pulse,
 }
@@ -57,6 +59,7 @@ impl TargetExecutor {
             map: handle,
             crash_exit: target.crash_exit,
             telling: Telling::Nothing,
+            linked: false,
             pulse,
         })
     }

@@ -1,14 +1,19 @@
 //! Where workers reach the one who writes: a socket that this process alone can give away.
 
+use std::fs::{self, Permissions};
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::wire::{self, Beat, Reply, Request};
+use crate::campaign::CampaignError;
+use crate::exec::PrivateDir;
 use crate::store::EntryId;
 
 /// So long a worker may take to say what it has begun to say.
@@ -41,17 +46,25 @@ pub(super) struct Hub {
     pub(super) peers: Vec<Peer>,
     /// Workers that have called, in all.
     pub(super) seen: usize,
-    /// Removed with the hub.
-    _folder: tempfile::TempDir,
+    /// Where the socket is; removed with the last who uses it, or by the next ddfuzz.
+    _folder: Arc<PrivateDir>,
 }
 
 impl Hub {
-    /// Listens in a folder that nobody else may enter.
-    pub(super) fn open() -> io::Result<Hub> {
-        let folder = tempfile::Builder::new().prefix("ddfuzz-hub-").tempdir()?;
-        let socket = folder.path().join("hub");
-        let listener = UnixListener::bind(&socket)?;
-        listener.set_nonblocking(true)?;
+    /// Listens where no other user can connect.
+    pub(super) fn open() -> Result<Hub, CampaignError> {
+        let folder = PrivateDir::get()?;
+        let socket = folder.fresh("hub");
+        let listen = || {
+            let listener = UnixListener::bind(&socket)?;
+            fs::set_permissions(&socket, Permissions::from_mode(0o600))?;
+            listener.set_nonblocking(true)?;
+            Ok(listener)
+        };
+        let listener = listen().map_err(|source| CampaignError::System {
+            what: format!("listening for workers at {}", socket.display()),
+            source,
+        })?;
         Ok(Hub {
             listener,
             socket,

@@ -12,6 +12,7 @@ mod executor;
 mod feedbacks;
 mod findings;
 mod hub;
+mod link;
 mod load;
 mod observer;
 mod parts;
@@ -72,7 +73,7 @@ pub fn run(
     ledger.checkpoint.begin_count(settings.runs);
     ledger.save()?;
     let books = Books::open(store, ledger, &settings.known, settings.when != When::Off)?;
-    let mut hub = Hub::open().map_err(system("listening for workers"))?;
+    let mut hub = Hub::open()?;
     let root = lock(store).reader().root().to_owned();
     let brief = Brief {
         settings,
@@ -92,11 +93,8 @@ fn launch(
     session: &mut Session<'_>,
 ) -> Result<(), CampaignError> {
     let jobs = brief.settings.jobs.max(1);
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(system("opening a port"))?;
-    let port = listener
-        .local_addr()
-        .map_err(system("opening a port"))?
-        .port();
+    let links = &brief.settings.network;
+    let (listener, port) = listen(links.port.unwrap_or(0))?;
     let parent = Parent::this().map_err(system("looking at this process"))?;
     let cores = Cores::all().map_err(network)?;
     let mut some = cores.clone();
@@ -136,6 +134,9 @@ fn launch(
                     .inner_mut()
                     .launch_listener(Listener::Tcp(listener))?;
             }
+            if let Some(other) = links.join {
+                session.join(other, port);
+            }
             session.serve(hub, jobs, || broker.broker_once().map(drop));
             Err(Error::shutting_down())
         }
@@ -145,6 +146,19 @@ fn launch(
         process::exit(1);
     }
     launched.map_err(network)
+}
+
+/// Listens for workers and brokers, at loopback alone: LLMP has no authentication.
+fn listen(port: u16) -> Result<(TcpListener, u16), CampaignError> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+    let bound = listener.and_then(|listener| {
+        let port = listener.local_addr()?.port();
+        Ok((listener, port))
+    });
+    bound.map_err(|source| CampaignError::System {
+        what: format!("listening at 127.0.0.1:{port}"),
+        source,
+    })
 }
 
 fn network(error: Error) -> CampaignError {

@@ -1,13 +1,17 @@
 //! The main process of a campaign: writes, counts, shows, and says when it ends.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::HashSet;
+use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::books::Books;
 use super::hub::{Answer, Hub, Peer};
+use super::link;
 use super::wire::{Beat, Order, Reply, Request};
+use crossbeam::channel::{self, Receiver, Sender};
+
 use crate::campaign::ledger::lock;
 use crate::campaign::orders::minimize_entry;
 use crate::campaign::screen::{Progress, Screen};
@@ -50,7 +54,9 @@ pub(super) struct Session<'a> {
     best: Beat,
     /// What ended the campaign before its time.
     pub(super) failed: Option<CampaignError>,
-    notes: VecDeque<String>,
+    /// What the user should know, and where it is said.
+    notes: Receiver<String>,
+    note: Sender<String>,
 }
 
 impl<'a> Session<'a> {
@@ -61,6 +67,7 @@ impl<'a> Session<'a> {
         stop: &'a AtomicBool,
         books: Books<'a>,
     ) -> Session<'a> {
+        let (note, notes) = channel::unbounded();
         let now = Instant::now();
         let first = books.ledger.checkpoint.next;
         Session {
@@ -78,7 +85,8 @@ impl<'a> Session<'a> {
             corpus: 0,
             best: Beat::default(),
             failed: None,
-            notes: VecDeque::new(),
+            notes,
+            note,
         }
     }
 
@@ -118,6 +126,16 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Joins our broker, which listens at `port`, with the one at `other`.
+    pub(super) fn join(&mut self, other: SocketAddr, port: u16) {
+        match link::join(other, port, self.note.clone()) {
+            Ok(()) => drop(self.note.send(format!("joined {other}"))),
+            Err(error) => {
+                self.fail(CampaignError::Network(format!("joining {other}: {error}")));
+            }
+        }
+    }
+
     fn fail(&mut self, error: CampaignError) {
         if !self.stopped() {
             self.failed.get_or_insert(error);
@@ -153,7 +171,7 @@ impl<'a> Session<'a> {
     }
 
     fn tick(&mut self, hub: &Hub) -> Result<(), StoreError> {
-        for note in std::mem::take(&mut self.notes) {
+        for note in self.notes.try_iter() {
             self.screen.note(&note);
         }
         if self.drawn.elapsed() >= DRAW {
@@ -375,7 +393,7 @@ impl Answer for Session<'_> {
         match request {
             Request::Hello { .. } => return None,
             Request::Note(text) => {
-                self.notes.push_back(text);
+                drop(self.note.send(text));
                 return None;
             }
             Request::Failed(why) => {

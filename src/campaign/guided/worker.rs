@@ -83,6 +83,7 @@ fn work(
     let pulse = Pulse::begin(remote.clone()).map_err(|error| fail(&error))?;
     let (target, way) = (&minimizing.target, minimizing.way);
     let mut executor = TargetExecutor::start(target, way, pulse).map_err(|error| fail(&error))?;
+    executor.linked = brief.settings.network.is_used();
     let triager = Triager::of_target(target, way).map_err(|error| fail(&error))?;
     let mut findings =
         Findings::new(triager, remote.clone(), target.crash_exit).map_err(|error| fail(&error))?;

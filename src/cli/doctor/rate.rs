@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::Args;
-use crate::campaign::{self, Generator, Minimizing, Progress, Screen, Settings, When};
+use crate::campaign::{self, Generator, Minimizing, Network, Progress, Screen, Settings, When};
 use crate::cli::run::{campaign_of, processors};
 use crate::cli::target::probe_by;
 use crate::cli::{Exit, Failure};
@@ -48,6 +48,7 @@ pub(super) fn measure(
     let warm_up = args.time / WARM_UP;
     let settings = Settings {
         generator: Generator::Classic,
+        network: Network::default(),
         seed: SEED,
         max_len: args.max_len,
         runs: None,
