@@ -16,6 +16,7 @@ mod minimizing;
 mod screen;
 mod settings;
 mod shelf;
+mod stage;
 mod summary;
 
 pub use classic::{Plan, run};
@@ -25,4 +26,8 @@ pub use minimizing::{Finished, Minimizing};
 pub use screen::{Progress, Screen, Silent};
 pub use settings::{DEFAULT_MAX_LEN, Settings, When};
 pub use shelf::Shelf;
+pub use stage::{
+    Account, CREDIT, Counting, DdminStage, GroupMetadata, GroupObjective, LONGEST_SLICE, LocalDesk,
+    Passed, Seen, SharedStore, Sight, SolutionCursor, StageSettings,
+};
 pub use summary::Summary;
