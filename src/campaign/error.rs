@@ -1,5 +1,7 @@
 //! Why a campaign could not go on.
 
+use std::path::PathBuf;
+
 use crate::exec::ExecError;
 use crate::minimize::MinimizeError;
 use crate::store::StoreError;
@@ -35,7 +37,31 @@ pub enum CampaignError {
     /// A worker has failed, and says why; or all have died, again and again.
     #[error("a worker has failed: {0}")]
     Worker(String),
+    /// The output directory is that of a campaign on another target.
+    #[error(
+        "{} holds the findings of another target; give each target a directory of its own",
+        path.display()
+    )]
+    OtherTarget {
+        /// The output directory.
+        path: PathBuf,
+    },
+    /// The system gives no thread for a minimization.
+    #[error("no thread for a minimization could be started: {source}; it is tried again later")]
+    NoThread {
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// A minimization has panicked, as was told on standard error.
+    #[error("a minimization has broken off by an error of ddfuzz, which stands on standard error")]
+    Broken,
     /// A minimization failed for another reason than its target.
     #[error(transparent)]
     Minimize(#[from] MinimizeError),
+}
+
+impl From<CampaignError> for libafl::Error {
+    fn from(error: CampaignError) -> libafl::Error {
+        libafl::Error::unknown(error.to_string())
+    }
 }

@@ -9,7 +9,7 @@ use crate::store::{EntryId, Kind, Store, StoreError};
 use crate::triage::{Crash, Found, Key};
 
 /// Ways into one bug of which an input is stored.
-const MINORS_KEPT: usize = 16;
+pub(in crate::campaign) const MINORS_KEPT: usize = 16;
 
 /// What has been committed.
 pub(in crate::campaign) struct Ledger<'a> {
@@ -197,7 +197,7 @@ impl<'a> Ledger<'a> {
 }
 
 /// Orders founders: by run, then slips by what they slipped from and when, then files.
-fn rank(found: Option<&Found>) -> (u8, u64, String) {
+pub(in crate::campaign) fn rank(found: Option<&Found>) -> (u8, u64, String) {
     match found {
         Some(Found::Run { run, .. }) => (0, *run, String::new()),
         Some(Found::Slip { of, test }) => (1, test.unwrap_or(u64::MAX), of.clone()),

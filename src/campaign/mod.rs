@@ -19,6 +19,7 @@ mod run;
 mod screen;
 mod settings;
 mod shelf;
+mod stage;
 mod summary;
 
 pub use classic::Plan;
@@ -29,4 +30,8 @@ pub use run::run;
 pub use screen::{Progress, Screen, Silent};
 pub use settings::{DEFAULT_MAX_LEN, Generator, Network, Settings, When};
 pub use shelf::Shelf;
+pub use stage::{
+    Account, CREDIT, Counting, DdminStage, GroupMetadata, GroupObjective, LONGEST_SLICE, LocalDesk,
+    Passed, Seen, SharedStore, Sight, SolutionCursor, StageSettings,
+};
 pub use summary::Summary;

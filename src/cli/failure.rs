@@ -252,6 +252,10 @@ impl From<CampaignError> for Failure {
             CampaignError::Exec(error) => error.into(),
             CampaignError::Store(error) => error.into(),
             CampaignError::Minimize(error) => error.into(),
+            CampaignError::OtherTarget { .. } => Failure::usage(&error),
+            CampaignError::NoThread { .. } | CampaignError::Broken => {
+                Failure::new(Exit::Internal, "minimization", &error)
+            }
             CampaignError::OtherLengths { was, .. } => {
                 Failure::usage(&error).hint(format!("resume it with --max-len {was}"))
             }

@@ -202,7 +202,7 @@ impl Driver<'_, '_> {
     /// Whether a budget is used up.
     fn spent(&self) -> bool {
         let executed = self.progress.course().counts.executed;
-        let time = self.earlier + self.begin.elapsed();
+        let time = self.earlier + self.options.worked(self.begin);
         self.options.spent(executed, time)
     }
 

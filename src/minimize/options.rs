@@ -1,8 +1,8 @@
 //! How a minimization is bounded and watched.
 
 use std::error::Error;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use super::log::Line;
 use super::{Slip, Standing};
@@ -25,6 +25,8 @@ pub struct Options<'a> {
     pub budget_tests: Option<u64>,
     /// Longest time for tests, those of resumed runs included.
     pub budget_time: Option<Duration>,
+    /// Of this call, microseconds that it stood still in a callback, which are no time of tests.
+    pub stood_still: Option<&'a AtomicU64>,
     /// When it turns true, the minimization stops with its state in the log.
     pub stop: Option<&'a AtomicBool>,
     /// Whether candidates are written into the log.
@@ -50,6 +52,7 @@ impl Default for Options<'_> {
         Options {
             budget_tests: None,
             budget_time: None,
+            stood_still: None,
             stop: None,
             log_inputs: false,
             on_reduce: Box::new(|_| Ok(())),
@@ -70,6 +73,12 @@ impl Options<'_> {
     pub(super) fn left(&self, executed: u64) -> Option<u64> {
         self.budget_tests
             .map(|budget| budget.saturating_sub(executed))
+    }
+
+    /// The time since `begin`, less that in which it stood still.
+    pub(super) fn worked(&self, begin: Instant) -> Duration {
+        let still = (self.stood_still).map_or(0, |still| still.load(Ordering::Relaxed));
+        begin.elapsed().saturating_sub(Duration::from_micros(still))
     }
 
     /// Whether a budget is used up.

@@ -156,7 +156,7 @@ impl Driver<'_, '_, '_> {
     /// Whether a budget is used up.
     fn spent(&self) -> bool {
         let executed = self.progress.sides().counts.executed;
-        let time = self.earlier + self.begin.elapsed();
+        let time = self.earlier + self.options.worked(self.begin);
         self.options.spent(executed, time)
     }
 
