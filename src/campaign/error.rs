@@ -21,6 +21,12 @@ pub enum CampaignError {
         /// The one asked for.
         now: u64,
     },
+    /// The campaign is resumed with other seeds.
+    #[error("the campaign was begun with other seeds and cannot be resumed with these")]
+    OtherSeeds,
+    /// The campaign is resumed with other words.
+    #[error("the campaign was begun with other dictionaries and cannot be resumed with these")]
+    OtherDictionary,
     /// A minimization failed for another reason than its target.
     #[error(transparent)]
     Minimize(#[from] MinimizeError),

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::Args;
-use crate::campaign::{self, Minimizing, Progress, Screen, Settings, When};
+use crate::campaign::{self, Minimizing, Progress, Screen, Seeds, Settings, When, Words};
 use crate::cli::run::{campaign_of, processors};
 use crate::cli::target::probe_by;
 use crate::cli::{Exit, Failure};
@@ -49,6 +49,8 @@ pub(super) fn measure(
     let settings = Settings {
         seed: SEED,
         max_len: args.max_len,
+        seeds: Seeds::default(),
+        words: Words::default(),
         runs: None,
         time: Some(warm_up.saturating_add(args.time)),
         jobs: args.jobs.map_or_else(processors, |jobs| jobs as usize),
