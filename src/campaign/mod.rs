@@ -7,6 +7,7 @@
 
 mod checkpoint;
 mod classic;
+mod compared;
 mod desk;
 pub mod dictionary;
 mod error;
@@ -24,6 +25,7 @@ mod summary;
 mod words;
 
 pub use classic::{Plan, RunInput, greatest_length, run};
+pub use compared::Compared;
 pub use desk::{Desk, KnownKey, Report};
 pub use error::CampaignError;
 pub use minimizing::{Finished, Minimizing};

@@ -170,12 +170,17 @@ fn is_stack(register: Register) -> bool {
     matches!(register.full_register(), Register::RSP | Register::RBP)
 }
 
-/// Whether these bytes say anything: at least two of them, and of eight four, are neither 0 nor 255,
-/// as in small numbers, sizes and masks, nor all the same.
+/// Whether these bytes say anything, which small numbers, sizes, masks and what divisions are made
+/// of do not: half of them, and three of four unless they are letters, are neither 0 nor 255, and
+/// half of them differ from each other.
 fn tells(bytes: &[u8]) -> bool {
-    let telling = bytes.iter().filter(|byte| !matches!(byte, 0 | 0xff));
-    let same = bytes.iter().all(|byte| *byte == bytes[0]);
-    !same && telling.count() >= (bytes.len() / 2).max(2)
+    let mut telling: Vec<u8> = bytes.to_vec();
+    telling.retain(|byte| !matches!(byte, 0 | 0xff));
+    let letters = telling.iter().filter(|byte| byte.is_ascii_alphanumeric());
+    let few = bytes.len() == 4 && telling.len() < 3 && letters.count() < 2;
+    telling.sort_unstable();
+    telling.dedup();
+    !few && telling.len() >= (bytes.len() / 2).max(2)
 }
 
 #[cfg(test)]

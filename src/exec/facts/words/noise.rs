@@ -54,22 +54,32 @@ pub(super) fn is_noise(bytes: &[u8]) -> bool {
         || TABLES.iter().any(|table| trimmed.contains(table))
 }
 
-/// Whether it has a conversion of `printf`: a `%`, then flags and digits, then its letter.
+/// Whether it has a conversion of `printf`: a `%` that is not doubled, then flags and digits, then
+/// its letter.
 fn has_conversion(text: &[u8]) -> bool {
-    let after = text.iter().enumerate().filter(|(_, byte)| **byte == b'%');
-    let letter = |at: usize| {
+    let mut rest = text;
+    while let Some(at) = rest.iter().position(|byte| *byte == b'%') {
+        rest = &rest[at + 1..];
+        if let [b'%', behind @ ..] = rest {
+            rest = behind;
+            continue;
+        }
         let flag = |byte: &&u8| !b"-+ #0123456789.*hljztL".contains(byte);
-        text[at + 1..].iter().find(flag)
-    };
-    (after.map(|(at, _)| letter(at)))
-        .any(|letter| letter.is_some_and(|l| b"diouxXeEfgGcspn".contains(l)))
+        if (rest.iter().find(flag)).is_some_and(|letter| b"diouxXeEfgGcspn".contains(letter)) {
+            return true;
+        }
+    }
+    false
 }
 
-/// Words in a row, or what stands before something that is told.
+/// Words in a row, what stands before something that is told, or what an `assert` claims.
 fn is_sentence(text: &str) -> bool {
     let blanks = text.split_whitespace().count().saturating_sub(1);
     let is_told = text.ends_with(':') && blanks > 0;
-    blanks > MOST_BLANKS || text.contains(": ") || is_told || text.ends_with("...")
+    let is_claim = [" == ", " != ", " >= ", " > 0"]
+        .iter()
+        .any(|sign| text.contains(sign));
+    is_claim || blanks > MOST_BLANKS || text.contains(": ") || is_told || text.ends_with("...")
 }
 
 fn is_path(text: &str) -> bool {
@@ -94,7 +104,6 @@ mod tests {
             "%%EOF",
             "Content-Length",
             "/*",
-            "//",
             "*/",
             "true",
             "a=b",

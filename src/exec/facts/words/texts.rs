@@ -63,17 +63,14 @@ impl<'data> Texts<'data> {
     pub(super) fn words(&self, references: &BTreeSet<u64>, only_named: bool) -> Vec<Vec<u8>> {
         let mut ranked: [Vec<Vec<u8>>; 3] = Default::default();
         for (address, bytes) in &self.sections {
-            for (start, text) in self.parts(*address, bytes, references) {
+            for Part { start, text, ends } in self.parts(*address, bytes, references) {
                 let rank = match (references.contains(&start), self.pointers.contains(&start)) {
                     (true, _) => 0,
                     (false, true) => 1,
                     (false, false) => 2,
                 };
-                if LENGTHS.contains(&text.len())
-                    && ranked[rank].len() < MOST_TEXTS
-                    && !(only_named && rank > 0)
-                    && !is_noise(text)
-                {
+                let wanted = rank == 0 || !only_named;
+                if wanted && ranked[rank].len() < MOST_TEXTS && is_word(text, ends, rank == 2) {
                     ranked[rank].push(text.to_vec());
                 }
             }
@@ -81,14 +78,15 @@ impl<'data> Texts<'data> {
         ranked.concat()
     }
 
-    /// Runs of printable characters with their addresses, cut where something leads into them:
-    /// not every language ends its texts by a NUL.
+    /// Runs of printable characters. A short one that ends with a NUL is a text of C, wherever code
+    /// may lead into it, for it is copied by its halves; of others each place that something leads
+    /// to is a beginning, and the end of what stands before it.
     fn parts<'a>(
         &'a self,
         address: u64,
         bytes: &'a [u8],
         references: &'a BTreeSet<u64>,
-    ) -> impl Iterator<Item = (u64, &'a [u8])> {
+    ) -> impl Iterator<Item = Part<'a>> {
         let mut at = 0;
         std::iter::from_fn(move || {
             at += bytes.get(at..)?.iter().position(is_text)?;
@@ -97,20 +95,48 @@ impl<'data> Texts<'data> {
                 .iter()
                 .take_while(|byte| is_text(byte))
                 .count();
-            let start = address + begin as u64;
-            let inside = start + 1..start + run as u64;
+            let ends = bytes.get(begin + run) == Some(&0);
+            let start = address.checked_add(begin as u64)?;
+            let inside = start + 1..start.checked_add(run as u64)?;
             let next = |all: &BTreeSet<u64>| match inside.is_empty() {
                 true => None,
                 false => all.range(inside.clone()).next().copied(),
             };
+            let whole = ends && run <= 2 * LENGTHS.end();
             let cut = next(references)
                 .into_iter()
                 .chain(next(&self.pointers))
                 .min();
+            let cut = cut.filter(|_| !whole);
             at = cut.map_or(begin + run, |cut| (cut - address) as usize);
-            Some((start, &bytes[begin..at]))
+            Some(Part {
+                start,
+                text: &bytes[begin..at],
+                ends: ends && cut.is_none(),
+            })
         })
     }
+}
+
+/// What may be a text.
+struct Part<'a> {
+    start: u64,
+    text: &'a [u8],
+    /// A NUL stands behind it.
+    ends: bool,
+}
+
+/// Whether this is a word: of two or three characters numbers may consist as well.
+fn is_word(text: &[u8], ends: bool, unnamed: bool) -> bool {
+    let letters = text
+        .iter()
+        .filter(|byte| byte.is_ascii_alphanumeric())
+        .count();
+    let is_text = match unnamed {
+        true => ends && text.len() > *LENGTHS.start() && 2 * letters >= text.len(),
+        false => ends || text.len() > *LENGTHS.start() || letters > 1,
+    };
+    LENGTHS.contains(&text.len()) && is_text && !is_noise(text)
 }
 
 fn is_text(byte: &u8) -> bool {
