@@ -8,7 +8,7 @@ use std::process::Child;
 use crate::compiler;
 
 /// Sorted by name.
-const TARGETS: [&str; 6] = ["crtplot", "flex", "nroff", "troff", "ul", "units"];
+pub const TARGETS: [&str; 6] = ["crtplot", "flex", "nroff", "troff", "ul", "units"];
 
 /// One optimisation level for everybody, and no canary or check that could stop an overrun before
 /// it crashes by itself; no inlining, so that each bug stands in the function it was written in.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::files::Base64;
 use crate::store::Kind;
 
 /// The checkpoint of a campaign: everything that stands in no other file.
@@ -21,6 +22,15 @@ pub(in crate::campaign) struct Checkpoint {
     /// input than its number says.
     #[serde(default)]
     pub(in crate::campaign) max_len: Option<u64>,
+    /// What names the seeds, where there are any: with others, a run would have another input, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::campaign) seeds: Option<String>,
+    /// What names the words of the dictionaries that are written into them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::campaign) dictionary: Option<String>,
+    /// The words of the program that are: they stay when it is built anew.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(in crate::campaign) words: Vec<Base64>,
     /// Groups of crashes that were there before the campaign, or were in the result of a call of
     /// it that came to its end.
     pub(in crate::campaign) known_before: BTreeSet<String>,

@@ -55,6 +55,12 @@ pub enum CampaignError {
     /// A minimization has panicked, as was told on standard error.
     #[error("a minimization has broken off by an error of ddfuzz, which stands on standard error")]
     Broken,
+    /// The campaign is resumed with other seeds.
+    #[error("the campaign was begun with other seeds and cannot be resumed with these")]
+    OtherSeeds,
+    /// The campaign is resumed with other words.
+    #[error("the campaign was begun with other dictionaries and cannot be resumed with these")]
+    OtherDictionary,
     /// A minimization failed for another reason than its target.
     #[error(transparent)]
     Minimize(#[from] MinimizeError),

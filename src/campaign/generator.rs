@@ -85,6 +85,12 @@ impl fmt::Display for InputName {
 )]
 pub struct NotAName(String);
 
+impl NotAName {
+    pub(in crate::campaign) fn new(text: &str) -> NotAName {
+        NotAName(text.to_owned())
+    }
+}
+
 impl FromStr for InputName {
     type Err = NotAName;
 

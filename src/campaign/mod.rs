@@ -7,27 +7,37 @@
 
 mod checkpoint;
 mod classic;
+mod compared;
 mod desk;
+pub mod dictionary;
 mod error;
 mod finding;
 pub mod generator;
 mod guided;
 mod ledger;
 mod minimizing;
+mod mutated;
+mod mutation;
 mod orders;
 mod run;
 mod screen;
+mod seeds;
 mod settings;
 mod shelf;
 mod stage;
 mod summary;
+mod words;
 
-pub use classic::Plan;
+pub use classic::{Plan, RunInput, greatest_length};
+pub use compared::Compared;
 pub use desk::{Desk, KnownKey, Report};
 pub use error::CampaignError;
 pub use minimizing::{Finished, Minimizing};
+pub use mutated::MutatedName;
+pub use mutation::Mutation;
 pub use run::run;
 pub use screen::{Progress, Screen, Silent};
+pub use seeds::{LeftOut, Seed, SeedError, Seeds};
 pub use settings::{DEFAULT_MAX_LEN, Generator, Network, Settings, When};
 pub use shelf::Shelf;
 pub use stage::{
@@ -35,3 +45,4 @@ pub use stage::{
     Passed, Seen, SharedStore, Sight, SolutionCursor, StageSettings,
 };
 pub use summary::Summary;
+pub use words::{Source, Word, Words};

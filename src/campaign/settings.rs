@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::minimizing::Minimizing;
+use super::seeds::Seeds;
+use super::words::Words;
 use crate::store::KnownGroups;
 
 /// When a new group is minimized (`--minimize`).
@@ -58,6 +60,10 @@ pub struct Settings {
     /// The greatest length of an input, in bytes; `None`: that of the campaign so far, or
     /// [`DEFAULT_MAX_LEN`].
     pub max_len: Option<u64>,
+    /// The inputs that are mutated beside what the classic generator makes.
+    pub seeds: Seeds,
+    /// What mutations write into them.
+    pub words: Words,
     /// Runs that this call makes.
     pub runs: Option<u64>,
     /// Wall time that this call fuzzes.

@@ -4,7 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Exit;
-use crate::campaign::CampaignError;
+use crate::campaign::dictionary::DictionaryError;
+use crate::campaign::{CampaignError, SeedError};
 use crate::exec::ExecError;
 use crate::files::FileError;
 use crate::minimize::log::LogError;
@@ -246,6 +247,19 @@ impl Failure {
     }
 }
 
+impl From<SeedError> for Failure {
+    fn from(error: SeedError) -> Failure {
+        Failure::usage(&error).path(&error.path)
+    }
+}
+
+impl From<DictionaryError> for Failure {
+    fn from(error: DictionaryError) -> Failure {
+        let (DictionaryError::Unread { path, .. } | DictionaryError::Line { path, .. }) = &error;
+        Failure::usage(&error).path(path)
+    }
+}
+
 impl From<CampaignError> for Failure {
     fn from(error: CampaignError) -> Failure {
         match error {
@@ -256,6 +270,12 @@ impl From<CampaignError> for Failure {
             CampaignError::NoThread { .. } | CampaignError::Broken => {
                 Failure::new(Exit::Internal, "minimization", &error)
             }
+            CampaignError::OtherSeeds => Failure::usage(&error).hint(
+                "name the files it was begun with by --seeds, or leave --resume away to begin a new campaign",
+            ),
+            CampaignError::OtherDictionary => Failure::usage(&error).hint(
+                "name the files it was begun with by --dict, or leave --resume away to begin a new campaign",
+            ),
             CampaignError::OtherLengths { was, .. } => {
                 Failure::usage(&error).hint(format!("resume it with --max-len {was}"))
             }

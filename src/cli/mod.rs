@@ -19,6 +19,7 @@ mod output;
 mod results;
 mod run;
 mod script;
+mod seeds;
 mod show;
 mod signals;
 mod slips;

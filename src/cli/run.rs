@@ -8,9 +8,12 @@ use std::time::{Duration, SystemTime};
 use clap::ValueEnum;
 use serde::Serialize;
 
+use super::seeds::SeedArgs;
 use super::target::{TargetArgs, install_bundled};
 use super::{Exit, Failure, Output, amounts, known, show, signals, ui};
-use crate::campaign::{self, Generator, Minimizing, Network, Settings, Summary, When};
+use crate::campaign::{
+    self, DEFAULT_MAX_LEN, Generator, Minimizing, Network, Seeds, Settings, Summary, When, Words,
+};
 use crate::exec::{Target, TargetRecord, Way, bundled};
 use crate::files::OsText;
 use crate::report::{GroupView, RunGroup, RunResult, groups_table, size};
@@ -25,6 +28,8 @@ use crate::store::{Campaign, Kind, KnownGroups, Store, hash_of, rfc3339};
 pub struct Args {
     #[command(flatten)]
     target: TargetArgs,
+    #[command(flatten)]
+    seeds: SeedArgs,
     /// The output directory
     #[arg(short, long, value_name = "DIR", default_value = "ddfuzz-out")]
     out: PathBuf,
@@ -119,6 +124,16 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     if started.executor.places().is_some() {
         settings.generator = Generator::Guided;
     }
+    let max_len = match resumed {
+        true => campaign::greatest_length(&store, args.max_len)?,
+        false => args.max_len.unwrap_or(DEFAULT_MAX_LEN),
+    };
+    settings.seeds = args
+        .seeds
+        .seeds(&settings.minimizing.target, max_len, output)?;
+    settings.words = args
+        .seeds
+        .words(&settings.minimizing.target, !settings.seeds.is_empty())?;
     let store = Mutex::new(store);
     let mut line = ui::Line::new(output);
     let summary = campaign::run(&store, &campaign.id, &settings, &mut line, &stop);
@@ -137,6 +152,8 @@ fn settings(args: &Args, target: Target, way: Way, seed: u64, known: KnownGroups
         seed,
         generator: Generator::Classic,
         max_len: args.max_len,
+        seeds: Seeds::default(),
+        words: Words::default(),
         runs: args.runs,
         time: args.time,
         jobs: args.jobs.map_or_else(processors, |jobs| jobs as usize),

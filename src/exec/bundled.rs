@@ -4,6 +4,8 @@
 mod compiled {
     // Written by build/targets.rs: `BUNDLED`, names and programs (ELF files).
     include!(concat!(env!("OUT_DIR"), "/bundled.rs"));
+    // Written by build/corpora.rs: `CORPORA`, of each target its seeds and dictionary.
+    include!(concat!(env!("OUT_DIR"), "/corpora.rs"));
 }
 
 /// A bundled program.
@@ -52,6 +54,24 @@ pub fn names() -> Vec<&'static str> {
 pub fn program(name: &str) -> Option<&'static [u8]> {
     let found = compiled::BUNDLED.iter().find(|(known, _)| *known == name);
     found.map(|(_, program)| *program)
+}
+
+/// The seeds of the bundled target `name` (`corpora/` in the source), which are those of its fixed
+/// variant, too; none when there is no such target.
+pub fn seeds(name: &str) -> &'static [&'static [u8]] {
+    corpus(name).map_or(&[], |(_, seeds, _)| seeds)
+}
+
+/// The dictionary of the bundled target `name`, in AFL's format; `None` when there is no such
+/// target.
+pub fn dictionary(name: &str) -> Option<&'static [u8]> {
+    corpus(name).map(|(_, _, dictionary)| *dictionary)
+}
+
+fn corpus(name: &str) -> Option<&'static (&'static str, &'static [&'static [u8]], &'static [u8])> {
+    let plain = name.strip_suffix("-fixed").unwrap_or(name);
+    let mut corpora = compiled::CORPORA.iter();
+    corpora.find(|(known, _, _)| *known == plain)
 }
 
 /// All bundled programs with their one-line descriptions, in the order of [`names`].

@@ -30,3 +30,4 @@ mod stream;
 mod target_record;
 mod unprivileged;
 mod ways;
+mod words;

@@ -18,6 +18,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("fuzzer", include_str!("programs/fuzzer.c")),
     ("hides", include_str!("programs/hides.c")),
     ("hostile", include_str!("programs/hostile.c")),
+    ("magic", include_str!("programs/magic.c")),
     ("no_libc", include_str!("programs/no_libc.c")),
     ("odd_system", include_str!("programs/odd_system.c")),
     ("sweeper", include_str!("programs/sweeper.c")),

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use crossbeam::channel::{self, Receiver, RecvTimeoutError, Sender};
 
-use super::plan::Plan;
+use super::inputs::Inputs;
 use super::worker::{Chunk, Shared, Worker};
 use crate::campaign::error::CampaignError;
 use crate::campaign::ledger::{Ledger, lock};
 use crate::campaign::orders::{Word, minimize_entry, minimize_orders};
 use crate::campaign::screen::{Progress, Screen};
-use crate::campaign::settings::{DEFAULT_MAX_LEN, Settings, When};
+use crate::campaign::settings::{Settings, When};
 use crate::campaign::summary::Summary;
 use crate::exec::{ExecError, Freshness, start};
 use crate::minimize::MinimizeError;
@@ -43,16 +43,12 @@ pub fn run(
     stop: &AtomicBool,
 ) -> Result<Summary, CampaignError> {
     let mut ledger = Ledger::open(store, campaign)?;
-    let plan = Plan {
-        seed: settings.seed,
-        max_len: max_len(settings.max_len, ledger.checkpoint.max_len)?,
-    };
-    ledger.checkpoint.max_len = Some(plan.max_len);
+    let inputs = Inputs::settle(store, &mut ledger.checkpoint, settings)?;
     ledger.checkpoint.begin_count(settings.runs);
     ledger.save()?;
     let began = Instant::now();
     let shared = Shared {
-        plan,
+        inputs,
         next: AtomicU64::new(ledger.checkpoint.next),
         end: ledger.checkpoint.goal.unwrap_or(u64::MAX),
         stop,
@@ -76,14 +72,6 @@ pub fn run(
         taken: HashSet::new(),
     };
     engine.campaign(&shared)
-}
-
-/// The greatest length asked for, which has to be that of the campaign so far.
-fn max_len(asked: Option<u64>, so_far: Option<u64>) -> Result<u64, CampaignError> {
-    match (asked, so_far) {
-        (Some(now), Some(was)) if now != was => Err(CampaignError::OtherLengths { was, now }),
-        (asked, so_far) => Ok(asked.or(so_far).unwrap_or(DEFAULT_MAX_LEN)),
-    }
 }
 
 struct Engine<'a> {
@@ -374,6 +362,7 @@ fn start_worker<'a>(shared: &'a Shared<'a>, settings: &Settings) -> Result<Worke
     Ok(Worker {
         shared,
         executor: started.executor,
+        mutation: shared.inputs.mutation(),
         triager: Triager::of_target(&minimizing.target, minimizing.way)?,
         reported: HashSet::new(),
     })

@@ -6,9 +6,10 @@ use std::time::Instant;
 
 use crossbeam::channel::Sender;
 
-use super::plan::Plan;
+use super::inputs::Inputs;
+use super::plan::RunInput;
 use crate::campaign::finding::{Finding, What};
-use crate::campaign::generator::InputName;
+use crate::campaign::mutation::Mutation;
 use crate::exec::{Ended, ExecError, Executor, Freshness};
 use crate::files::Base64;
 use crate::store::Kind;
@@ -30,7 +31,7 @@ pub(super) const CHUNK: u64 = 16;
 
 /// What the workers of a campaign share.
 pub(super) struct Shared<'a> {
-    pub(super) plan: Plan,
+    pub(super) inputs: Inputs,
     /// The next run that nobody has taken.
     pub(super) next: AtomicU64,
     /// The first run that is not to be made.
@@ -58,6 +59,8 @@ impl Shared<'_> {
 pub(super) struct Worker<'a> {
     pub(super) shared: &'a Shared<'a>,
     pub(super) executor: Box<dyn Executor>,
+    /// What mutates seeds, where there are any.
+    pub(super) mutation: Option<Mutation>,
     pub(super) triager: Triager,
     /// Minor keys that this worker has reported in full. Its runs come in ascending order, so
     /// whoever reads the reports in order knows them too.
@@ -93,16 +96,10 @@ impl Worker<'_> {
             Freshness::Shared => count,
             Freshness::Fresh => 1,
         };
-        let mut waiting: VecDeque<(InputName, Vec<u8>)> = VecDeque::new();
+        let mut waiting: VecDeque<(RunInput, Vec<u8>)> = VecDeque::new();
         while chunk.runs < count && !self.shared.stopped() {
             while (waiting.len() as u64) < at_once.min(count - chunk.runs) {
-                let name = self
-                    .shared
-                    .plan
-                    .input(first + chunk.runs + waiting.len() as u64);
-                let mut input = Vec::new();
-                name.write_into(&mut input);
-                waiting.push_back((name, input));
+                waiting.push_back(self.make(first + chunk.runs + waiting.len() as u64));
             }
             let inputs: Vec<&[u8]> = waiting.iter().map(|(_, input)| &input[..]).collect();
             for run in self.executor.run_some(&inputs)? {
@@ -120,6 +117,21 @@ impl Worker<'_> {
             }
         }
         Ok(chunk)
+    }
+
+    /// The input of run `run`, with its name.
+    fn make(&mut self, run: u64) -> (RunInput, Vec<u8>) {
+        let Inputs { plan, seeds, .. } = &self.shared.inputs;
+        let drawn = plan.draw(run, seeds);
+        if let (RunInput::Mutated(name), Some(mutation)) = (&drawn, &mut self.mutation)
+            && let Some(input) = mutation.build(name)
+        {
+            return (drawn, input);
+        }
+        let name = plan.input(run);
+        let mut input = Vec::new();
+        name.write_into(&mut input);
+        (RunInput::Generated(name), input)
     }
 
     fn judge(&mut self, ended: Ended, input: &[u8]) -> Result<Option<What>, ExecError> {

@@ -5,7 +5,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::Args;
-use crate::campaign::{self, Generator, Minimizing, Network, Progress, Screen, Settings, When};
+use crate::campaign::{
+    self, Generator, Minimizing, Network, Progress, Screen, Seeds, Settings, When, Words,
+};
 use crate::cli::run::{campaign_of, processors};
 use crate::cli::target::probe_by;
 use crate::cli::{Exit, Failure};
@@ -51,6 +53,8 @@ pub(super) fn measure(
         network: Network::default(),
         seed: SEED,
         max_len: args.max_len,
+        seeds: Seeds::default(),
+        words: Words::default(),
         runs: None,
         time: Some(warm_up.saturating_add(args.time)),
         jobs: args.jobs.map_or_else(processors, |jobs| jobs as usize),

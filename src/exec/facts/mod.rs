@@ -3,6 +3,7 @@
 
 mod program;
 mod symbols;
+mod words;
 
 use std::path::{Path, PathBuf};
 
@@ -10,6 +11,8 @@ use serde::Serialize;
 
 use super::private_dir::PrivateDir;
 use super::{ExecError, Program, Target, elf, identity, resolve, script};
+
+pub use words::program_words;
 
 /// The facts of a target.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

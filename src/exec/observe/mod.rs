@@ -21,7 +21,7 @@ mod breakpoints;
 mod functions;
 mod history;
 mod hook;
-mod image;
+pub(in crate::exec) mod image;
 mod in_loop;
 mod runtimes;
 mod told;

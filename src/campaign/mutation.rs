@@ -1,0 +1,278 @@
+//! Mutations of seeds, by LibAFL's own mutators: `havoc_mutations()` and `tokens_mutations()`.
+//!
+//! The state that they need is the least that they ask for: a generator of random numbers, a
+//! greatest length, the seeds as a corpus to cross with, and the words as metadata. Nothing of it
+//! outlasts a mutation, so that each is a function of (seed, number, seeds, words, length).
+
+use std::cell::{Cell, RefCell};
+
+use libafl::corpus::{Corpus, CorpusId, Testcase};
+use libafl::inputs::BytesInput;
+use libafl::mutators::{
+    MutationId, MutatorsTuple, Tokens, havoc_mutations, havoc_mutations_no_crossover,
+    tokens_mutations,
+};
+use libafl::state::{HasCorpus, HasMaxSize, HasRand};
+use libafl::{Error, HasMetadata};
+use libafl_bolts::rands::{Rand, Xoshiro256PlusPlusRand};
+use libafl_bolts::serdeany::SerdeAnyMap;
+use libafl_bolts::tuples::Merge;
+
+use super::mutated::MutatedName;
+use super::seeds::Seeds;
+use super::words::Words;
+
+/// A mutation is a stack of 2^0 to 2^6 single ones.
+const STACK_POWERS: usize = 7;
+
+/// Makes mutated seeds. One serves one thread; the seeds are shared.
+pub struct Mutation {
+    state: State,
+    /// Those on bytes, and those with other seeds and words. With nothing to cross with the latter
+    /// would be draws in vain.
+    mutators: Box<dyn MutateAt>,
+}
+
+impl Mutation {
+    /// Mutations of these seeds, with these words, to inputs of at most `max_len` bytes.
+    pub fn new(seeds: &Seeds, words: &Words, max_len: u64) -> Mutation {
+        let mut metadata = SerdeAnyMap::new();
+        let mut tokens = Tokens::new();
+        for word in words.all() {
+            tokens.add_token(&word.bytes);
+        }
+        let mutators: Box<dyn MutateAt> = match (seeds.len() > 1, tokens.is_empty()) {
+            (true, true) => Box::new(havoc_mutations()),
+            (true, false) => Box::new(havoc_mutations().merge(tokens_mutations())),
+            (false, true) => Box::new(havoc_mutations_no_crossover()),
+            (false, false) => Box::new(havoc_mutations_no_crossover().merge(tokens_mutations())),
+        };
+        metadata.insert(tokens);
+        Mutation {
+            state: State {
+                rand: Xoshiro256PlusPlusRand::with_seed(0),
+                max_size: usize::try_from(max_len).unwrap_or(usize::MAX),
+                corpus: SharedSeeds::new(seeds.clone()),
+                metadata,
+            },
+            mutators,
+        }
+    }
+
+    /// Builds the input of this name; `None` where its seed is not among those of this campaign.
+    pub fn build(&mut self, name: &MutatedName) -> Option<Vec<u8>> {
+        let place = self.state.corpus.seeds.place_of(&name.hash)?;
+        Some(match name.mutation {
+            Some(number) => self.mutate(place, number),
+            None => self.state.corpus.seeds.all()[place].bytes.clone(),
+        })
+    }
+
+    /// The mutation of this number of the seed at `place`.
+    fn mutate(&mut self, place: usize, number: u64) -> Vec<u8> {
+        let State { rand, corpus, .. } = &mut self.state;
+        *rand = Xoshiro256PlusPlusRand::with_seed(number);
+        corpus.current = Some(CorpusId(place));
+        let mut input = BytesInput::new(corpus.seeds.all()[place].bytes.clone());
+        let stack = 1 << rand.below_or_zero(STACK_POWERS);
+        for _ in 0..stack {
+            let which = self.state.rand.below_or_zero(self.mutators.count());
+            self.mutators.mutate_at(which, &mut self.state, &mut input);
+        }
+        let mut bytes = input.into_inner();
+        bytes.truncate(self.state.max_size);
+        bytes
+    }
+}
+
+/// A list of mutators, whatever its type.
+trait MutateAt {
+    fn count(&self) -> usize;
+    fn mutate_at(&mut self, which: usize, state: &mut State, input: &mut BytesInput);
+}
+
+impl<M: MutatorsTuple<BytesInput, State>> MutateAt for M {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn mutate_at(&mut self, which: usize, state: &mut State, input: &mut BytesInput) {
+        // None of these can fail: their errors are those of a corpus on a disk. One that did would
+        // have changed nothing.
+        let _ = self.get_and_mutate(MutationId::from(which), state, input);
+    }
+}
+
+/// What the mutators ask for.
+struct State {
+    rand: Xoshiro256PlusPlusRand,
+    max_size: usize,
+    corpus: SharedSeeds,
+    metadata: SerdeAnyMap,
+}
+
+impl HasRand for State {
+    type Rand = Xoshiro256PlusPlusRand;
+
+    fn rand(&self) -> &Self::Rand {
+        &self.rand
+    }
+
+    fn rand_mut(&mut self) -> &mut Self::Rand {
+        &mut self.rand
+    }
+}
+
+impl HasMaxSize for State {
+    fn max_size(&self) -> usize {
+        self.max_size
+    }
+
+    fn set_max_size(&mut self, max_size: usize) {
+        self.max_size = max_size;
+    }
+}
+
+impl HasMetadata for State {
+    fn metadata_map(&self) -> &SerdeAnyMap {
+        &self.metadata
+    }
+
+    fn metadata_map_mut(&mut self) -> &mut SerdeAnyMap {
+        &mut self.metadata
+    }
+}
+
+impl HasCorpus<BytesInput> for State {
+    type Corpus = SharedSeeds;
+
+    fn corpus(&self) -> &SharedSeeds {
+        &self.corpus
+    }
+
+    fn corpus_mut(&mut self) -> &mut SharedSeeds {
+        &mut self.corpus
+    }
+}
+
+/// The seeds as a corpus that cannot be changed. A test case cannot be shared between threads, and
+/// an `InMemoryCorpus` would hold all seeds once for each worker: this one copies the seed that is
+/// looked at, and that alone.
+struct SharedSeeds {
+    seeds: Seeds,
+    current: Option<CorpusId>,
+    shown: RefCell<Testcase<BytesInput>>,
+    /// The place of the seed that is shown.
+    place: Cell<usize>,
+}
+
+impl SharedSeeds {
+    fn new(seeds: Seeds) -> SharedSeeds {
+        SharedSeeds {
+            seeds,
+            current: None,
+            shown: RefCell::default(),
+            place: Cell::new(usize::MAX),
+        }
+    }
+
+    fn id(&self, place: usize) -> Option<CorpusId> {
+        (place < self.seeds.len()).then_some(CorpusId(place))
+    }
+
+    fn unchanging<T>() -> Result<T, Error> {
+        Err(Error::unsupported("the seeds of a campaign do not change"))
+    }
+}
+
+impl Corpus<BytesInput> for SharedSeeds {
+    fn count(&self) -> usize {
+        self.seeds.len()
+    }
+
+    fn count_disabled(&self) -> usize {
+        0
+    }
+
+    fn count_all(&self) -> usize {
+        self.seeds.len()
+    }
+
+    fn add(&mut self, _: Testcase<BytesInput>) -> Result<CorpusId, Error> {
+        SharedSeeds::unchanging()
+    }
+
+    fn add_disabled(&mut self, _: Testcase<BytesInput>) -> Result<CorpusId, Error> {
+        SharedSeeds::unchanging()
+    }
+
+    fn replace(
+        &mut self,
+        _: CorpusId,
+        _: Testcase<BytesInput>,
+    ) -> Result<Testcase<BytesInput>, Error> {
+        SharedSeeds::unchanging()
+    }
+
+    fn remove(&mut self, _: CorpusId) -> Result<Testcase<BytesInput>, Error> {
+        SharedSeeds::unchanging()
+    }
+
+    fn get(&self, id: CorpusId) -> Result<&RefCell<Testcase<BytesInput>>, Error> {
+        let seed = self.seeds.all().get(id.0);
+        let seed = seed.ok_or_else(|| Error::key_not_found(format!("there is no seed {id}")))?;
+        if self.place.replace(id.0) != id.0 {
+            let input = BytesInput::new(seed.bytes.clone());
+            *self.shown.borrow_mut() = Testcase::new(input);
+        }
+        Ok(&self.shown)
+    }
+
+    fn get_from_all(&self, id: CorpusId) -> Result<&RefCell<Testcase<BytesInput>>, Error> {
+        self.get(id)
+    }
+
+    fn current(&self) -> &Option<CorpusId> {
+        &self.current
+    }
+
+    fn current_mut(&mut self) -> &mut Option<CorpusId> {
+        &mut self.current
+    }
+
+    fn next(&self, id: CorpusId) -> Option<CorpusId> {
+        self.id(id.0.checked_add(1)?)
+    }
+
+    fn peek_free_id(&self) -> CorpusId {
+        CorpusId(self.seeds.len())
+    }
+
+    fn prev(&self, id: CorpusId) -> Option<CorpusId> {
+        self.id(id.0.checked_sub(1)?)
+    }
+
+    fn first(&self) -> Option<CorpusId> {
+        self.id(0)
+    }
+
+    fn last(&self) -> Option<CorpusId> {
+        self.id(self.seeds.len().checked_sub(1)?)
+    }
+
+    fn nth(&self, nth: usize) -> CorpusId {
+        CorpusId(nth)
+    }
+
+    fn nth_from_all(&self, nth: usize) -> CorpusId {
+        CorpusId(nth)
+    }
+
+    fn load_input_into(&self, _: &mut Testcase<BytesInput>) -> Result<(), Error> {
+        Ok(()) // what is shown is there as a whole
+    }
+
+    fn store_input_from(&self, _: &Testcase<BytesInput>) -> Result<(), Error> {
+        Ok(())
+    }
+}

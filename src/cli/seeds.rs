@@ -1,0 +1,128 @@
+//! The seeds and dictionaries of a campaign.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{Failure, Output};
+use crate::campaign::{LeftOut, Seeds, Source, Words, dictionary};
+use crate::exec::facts::program_words;
+use crate::exec::{Program, Target, bundled};
+use crate::report::size;
+
+/// Where the help shows these options.
+const INPUTS: &str = "Its inputs";
+
+/// What inputs are made of, beside chance.
+#[derive(Args, Clone, Debug)]
+pub struct SeedArgs {
+    /// Inputs to mutate: a file, or all files below a directory; may be given again
+    #[arg(help_heading = INPUTS, long, value_name = "PATH")]
+    seeds: Vec<PathBuf>,
+    /// Mutate the seeds that come with a bundled target, with the words of its dictionary
+    #[arg(help_heading = INPUTS, long)]
+    bundled_seeds: bool,
+    /// Words to write into seeds, in AFL's format (a line: name="value"); may be given again
+    #[arg(help_heading = INPUTS, long, value_name = "FILE")]
+    dict: Vec<PathBuf>,
+    /// Do not take words from the program: its texts, and what it compares with
+    #[arg(help_heading = INPUTS, long)]
+    no_auto_dict: bool,
+}
+
+impl SeedArgs {
+    /// The seeds of at most `max_len` bytes.
+    ///
+    /// # Errors
+    /// When they cannot be read, or when there are none where some were named.
+    pub fn seeds(&self, target: &Target, max_len: u64, output: &Output) -> Result<Seeds, Failure> {
+        let (seeds, left_out) = Seeds::read(&self.seeds, max_len)?;
+        if seeds.is_empty() && !self.seeds.is_empty() {
+            return Err(self.none(left_out, max_len));
+        }
+        if !self.seeds.is_empty() {
+            let said = told(seeds.len() as u64, left_out);
+            match left_out.too_long + left_out.too_many {
+                0 => output.detail(&said),
+                _ => output.say(&said),
+            }
+        }
+        if !self.bundled_seeds {
+            return Ok(seeds);
+        }
+        let bundled = self.bundled(target)?;
+        let bundled = bundled::seeds(bundled).iter().map(|seed| seed.to_vec());
+        let own = seeds.all().iter().map(|seed| seed.bytes.clone());
+        let fits = |seed: &Vec<u8>| seed.len() as u64 <= max_len;
+        Ok(Seeds::of(own.chain(bundled.filter(fits))))
+    }
+
+    /// The words of the dictionaries; also those of the program where `automatic`, or where there
+    /// is a dictionary.
+    ///
+    /// # Errors
+    /// When a dictionary cannot be read, or the program is not there.
+    pub fn words(&self, target: &Target, automatic: bool) -> Result<Words, Failure> {
+        let mut words = Words::default();
+        for path in &self.dict {
+            words.add(Source::Dictionary, dictionary::read(path)?);
+        }
+        if self.bundled_seeds
+            && let Some(text) = bundled::dictionary(self.bundled(target)?)
+        {
+            // A test parses them all.
+            words.add(
+                Source::Dictionary,
+                dictionary::parse(text).unwrap_or_default(),
+            );
+        }
+        if !self.no_auto_dict && (automatic || !words.is_empty()) {
+            words.add(Source::Program, program_words(target)?);
+        }
+        Ok(words)
+    }
+
+    fn bundled<'a>(&self, target: &'a Target) -> Result<&'a str, Failure> {
+        match &target.program {
+            Program::Bundled(name) => Ok(name),
+            Program::Path(_) => Err(Failure::usage("--bundled-seeds is for bundled targets")
+                .hint("name your own seeds by --seeds")),
+        }
+    }
+
+    fn none(&self, left_out: LeftOut, max_len: u64) -> Failure {
+        let message = match left_out.too_long {
+            0 => "--seeds names no file".to_owned(),
+            1.. => format!(
+                "all seeds ({}) are longer than {}",
+                size::grouped(left_out.too_long),
+                size::counted(max_len, "byte"),
+            ),
+        };
+        let hint = match left_out.too_long {
+            0 => "name a file, or a directory with files in it",
+            _ => "allow longer ones with --max-len",
+        };
+        let failure = Failure::usage(message).hint(hint);
+        match &self.seeds[..] {
+            [path] => failure.path(path),
+            _ => failure,
+        }
+    }
+}
+
+/// How many seeds there are, and what gave none.
+fn told(count: u64, left_out: LeftOut) -> String {
+    let mut text = size::counted(count, "seed");
+    for (files, why) in [
+        (left_out.too_long, "longer than --max-len"),
+        (left_out.too_many, "more than 256 MiB or 2^18 files"),
+        (left_out.again, "of the same content as another"),
+        (left_out.no_files, "no files"),
+    ] {
+        if files > 0 {
+            text.push_str(&format!("; left out: {} ({why})", size::grouped(files)));
+        }
+    }
+    text
+}
