@@ -68,6 +68,14 @@ impl Checkpoint {
         *self.seen.entry(kind).or_default().entry(major).or_default() += runs;
     }
 
+    /// So many of them are known to have been, at least.
+    pub(in crate::campaign) fn have_counted(&mut self, kind: Kind, major: String, runs: u64) {
+        if runs > 0 {
+            let seen = self.seen.entry(kind).or_default().entry(major).or_default();
+            *seen = runs.max(*seen);
+        }
+    }
+
     /// Runs of this count that crashed in a group that `is_known`.
     pub(in crate::campaign) fn known_crashes(&self, is_known: impl Fn(&str) -> bool) -> u64 {
         let crashes = self.seen.get(&Kind::Crash).into_iter().flatten();

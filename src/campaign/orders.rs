@@ -7,6 +7,7 @@ use crossbeam::channel::{Receiver, Sender};
 
 use super::error::CampaignError;
 use super::settings::Settings;
+use super::shelf::Shelf;
 use crate::minimize::MinimizeError;
 use crate::store::{EntryId, Store};
 
@@ -30,8 +31,8 @@ pub(in crate::campaign) fn minimize_orders(
 }
 
 /// Minimizes one entry; one whose crash is not seen again stays as it is.
-pub(in crate::campaign) fn minimize_entry(
-    store: &Mutex<Store>,
+pub(in crate::campaign) fn minimize_entry<S: Shelf>(
+    store: &Mutex<S>,
     settings: &Settings,
     stop: &AtomicBool,
     id: &EntryId,

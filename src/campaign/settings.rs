@@ -72,6 +72,8 @@ pub struct Settings {
     pub jobs: usize,
     /// What makes the inputs.
     pub generator: Generator,
+    /// The share of its time that a worker minimizes where that is done inline, in percent.
+    pub share_percent: u8,
     /// When groups are minimized.
     pub when: When,
     /// What is run, and how groups are minimized.

@@ -151,6 +151,7 @@ fn settings(args: &Args, target: Target, way: Way, seed: u64, known: KnownGroups
     Settings {
         seed,
         generator: Generator::Classic,
+        share_percent: 20,
         max_len: args.max_len,
         seeds: Seeds::default(),
         words: Words::default(),

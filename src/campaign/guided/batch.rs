@@ -43,6 +43,11 @@ impl<M> BatchStage<M> {
         }
     }
 
+    /// From here on so many.
+    pub(super) fn set_power(&mut self, power: Power) {
+        self.power = power;
+    }
+
     /// Makes up to `count` mutants of `input`; fewer where the mutator has nothing to try.
     fn mutate(
         &mut self,

@@ -10,7 +10,9 @@ use libafl_bolts::tuples::{Handle, Handled, RefIndexable, tuple_list};
 use super::observer::EndObserver;
 use super::parts::{Map, Observers};
 use super::pulse::Pulse;
+use crate::campaign::{Seen, Sight};
 use crate::exec::{self, Ended, ExecError, Freshness, Run, Target, Telling, Way};
+use crate::files::Base64;
 
 /// The name of the map of coverage.
 pub(super) const EDGES: &str = "edges";
@@ -34,6 +36,8 @@ pub(super) struct TargetExecutor {
     map: Handle<Map>,
     /// Exit statuses of Rust programs that have panicked, or that the user calls a crash.
     crash_exit: Option<i32>,
+    /// Where the objective reads what LibAFL does not tell of a run.
+    sight: Sight,
     telling: Telling,
     /// Whether other hosts are to get what did not pass.
     pub(super) linked: bool,
@@ -58,6 +62,7 @@ impl TargetExecutor {
             observers: tuple_list!(map, EndObserver::new()),
             map: handle,
             crash_exit: target.crash_exit,
+            sight: Sight::default(),
             telling: Telling::Nothing,
             linked: false,
             pulse,
@@ -75,6 +80,11 @@ impl TargetExecutor {
             (Way::Harness, Freshness::Shared) => MANY,
             _ => ONE,
         }
+    }
+
+    /// Where it leaves what it has seen of runs that did not pass.
+    pub(super) fn sight(&self) -> Sight {
+        self.sight.clone()
     }
 
     fn tell(&mut self, telling: Telling) {
@@ -115,6 +125,14 @@ impl TargetExecutor {
             }
         }
         end.ended = Some(ended);
+        if !ended.is_exit() || ended.is_suspect(self.crash_exit) {
+            let preceding = self.executor.preceding();
+            self.sight.leave(Seen {
+                ended: Some(ended),
+                copies: self.executor.copies(),
+                preceding: preceding.into_iter().map(Base64).collect(),
+            });
+        }
         Ok(())
     }
 

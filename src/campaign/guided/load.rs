@@ -1,4 +1,4 @@
-//! The inputs that a worker begins with: the corpus so far, else what the classic generator gives.
+//! The inputs that a worker begins with: the corpus so far and the seeds, else what the classic generator gives.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ const GENERATED: u64 = 64;
 /// The longest of them, in bytes: a short one is mutated more thoroughly.
 const LENGTH: u64 = 256;
 
-/// Runs what the corpus of the output directory holds; where none of that passes, the empty
+/// Runs what the corpus of the output directory holds, and the seeds; where none passes, the empty
 /// input, and then inputs of the classic generator until one does.
 pub(super) fn load<Z>(
     brief: &Brief<'_>,
@@ -40,6 +40,13 @@ where
         let inputs: Vec<BytesInput> = files
             .iter()
             .filter_map(|file| read(file, brief.max_len))
+            .collect();
+        evaluate(fuzzer, executor, state, manager, &inputs)?;
+    }
+    for seeds in brief.settings.seeds.all().chunks(AT_ONCE) {
+        let inputs: Vec<BytesInput> = seeds
+            .iter()
+            .map(|seed| BytesInput::new(seed.bytes.clone()))
             .collect();
         evaluate(fuzzer, executor, state, manager, &inputs)?;
     }

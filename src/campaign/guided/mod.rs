@@ -7,13 +7,14 @@
 
 mod batch;
 mod books;
+mod compare;
 mod evaluate;
 mod executor;
-mod feedbacks;
-mod findings;
 mod hub;
+mod kept;
 mod link;
 mod load;
+mod minimizer;
 mod observer;
 mod parts;
 mod process;
@@ -50,7 +51,7 @@ use worker::Brief;
 
 use super::ledger::{Ledger, lock};
 use super::screen::Screen;
-use super::settings::{DEFAULT_MAX_LEN, Settings, When};
+use super::settings::{DEFAULT_MAX_LEN, Settings};
 use super::{CampaignError, Summary};
 use crate::store::Store;
 
@@ -72,7 +73,7 @@ pub fn run(
     ledger.checkpoint.max_len = Some(max_len);
     ledger.checkpoint.begin_count(settings.runs);
     ledger.save()?;
-    let books = Books::open(store, ledger, &settings.known, settings.when != When::Off)?;
+    let books = Books::open(store, campaign, ledger, &settings.known)?;
     let mut hub = Hub::open()?;
     let root = lock(store).reader().root().to_owned();
     let brief = Brief {
@@ -92,7 +93,7 @@ fn launch(
     hub: &mut Hub,
     session: &mut Session<'_>,
 ) -> Result<(), CampaignError> {
-    let jobs = brief.settings.jobs.max(1);
+    let jobs = brief.workers();
     let links = &brief.settings.network;
     let (listener, port) = listen(links.port.unwrap_or(0))?;
     let parent = Parent::this().map_err(system("looking at this process"))?;

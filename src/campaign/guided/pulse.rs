@@ -53,16 +53,6 @@ impl Pulse {
         }
     }
 
-    /// Whether the worker is to end.
-    pub(super) fn stopped(&self) -> bool {
-        self.order.stop
-    }
-
-    /// How many ways into bugs the hub knows.
-    pub(super) fn known(&self) -> u64 {
-        self.order.known
-    }
-
     /// So many runs were made.
     pub(super) fn ran(&mut self, runs: u64) {
         self.runs += runs;

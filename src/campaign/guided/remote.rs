@@ -1,12 +1,14 @@
 //! The desk as a worker sees it: at the other end of a socket.
 
+use std::collections::HashMap;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::wire::{self, Beat, Order, Reply, Request};
+use crate::campaign::ledger::lock;
 use crate::campaign::shelf::Shelf;
 use crate::campaign::{Desk, KnownKey, Report};
 use crate::exec::Target;
@@ -18,6 +20,8 @@ use crate::triage::{Crash, Key};
 pub(super) struct Remote {
     reader: Reader,
     stream: Arc<Mutex<UnixStream>>,
+    /// Runs of known groups that are not told yet.
+    tally: Arc<Mutex<HashMap<(Kind, Key), u64>>>,
 }
 
 impl Remote {
@@ -28,21 +32,19 @@ impl Remote {
         let remote = Remote {
             reader,
             stream: Arc::new(Mutex::new(stream)),
+            tally: Arc::default(),
         };
         remote.tell(&Request::Hello { worker }, &[])?;
         Ok(remote)
     }
 
-    fn line(&self) -> MutexGuard<'_, UnixStream> {
-        self.stream.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn tell(&self, request: &Request, body: &[u8]) -> Result<(), StoreError> {
-        wire::send(&mut self.line(), request, body).map_err(|error| lost(&self.reader, &error))
+        wire::send(&mut lock(&self.stream), request, body)
+            .map_err(|error| lost(&self.reader, &error))
     }
 
     fn ask(&self, request: &Request, body: &[u8]) -> Result<Reply, StoreError> {
-        let mut line = self.line();
+        let mut line = lock(&self.stream);
         let answer = wire::send(&mut line, request, body).and_then(|()| wire::receive(&mut line));
         match answer.map_err(|error| lost(&self.reader, &error))? {
             (Reply::Failed { path, why }, _) => Err(StoreError::Unwritable { path, why }),
@@ -79,6 +81,9 @@ impl Remote {
 
     /// Tells how the worker stands, and hears what it is to do.
     pub(super) fn beat(&self, beat: Beat) -> Result<Order, StoreError> {
+        for ((kind, major), runs) in std::mem::take(&mut *lock(&self.tally)) {
+            self.have(&Request::Count { kind, major, runs }, &[])?;
+        }
         match self.ask(&Request::Beat(beat), &[])? {
             Reply::Order(order) => Ok(order),
             _ => Err(self.nonsense()),
@@ -154,8 +159,10 @@ impl Desk for Remote {
         }
     }
 
+    /// Told with the next beat.
     fn count(&mut self, kind: Kind, major: Key, runs: u64) -> Result<(), StoreError> {
-        self.have(&Request::Count { kind, major, runs }, &[])
+        *lock(&self.tally).entry((kind, major)).or_default() += runs;
+        Ok(())
     }
 
     fn claim(&mut self) -> Result<Option<EntryId>, StoreError> {

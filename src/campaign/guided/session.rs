@@ -16,7 +16,8 @@ use crate::campaign::ledger::lock;
 use crate::campaign::orders::minimize_entry;
 use crate::campaign::screen::{Progress, Screen};
 use crate::campaign::settings::{Settings, When};
-use crate::campaign::{CampaignError, Report, Summary};
+use crate::campaign::shelf::Shelf;
+use crate::campaign::{CampaignError, Desk, Report, Summary};
 use crate::minimize::MinimizeError;
 use crate::report::GroupView;
 use crate::store::{EntryId, Kind, Store, StoreError};
@@ -51,6 +52,8 @@ pub(super) struct Session<'a> {
     /// Runs granted that no worker has told of.
     outstanding: u64,
     corpus: u64,
+    /// How long workers have minimized, in all.
+    minimized: Duration,
     best: Beat,
     /// What ended the campaign before its time.
     pub(super) failed: Option<CampaignError>,
@@ -83,6 +86,7 @@ impl<'a> Session<'a> {
             drawn: now,
             outstanding: 0,
             corpus: 0,
+            minimized: Duration::ZERO,
             best: Beat::default(),
             failed: None,
             notes,
@@ -212,11 +216,11 @@ impl<'a> Session<'a> {
             groups: groups as u64,
             crashes: checkpoint.total(Kind::Crash),
             hangs: checkpoint.total(Kind::Hang),
-            minimizing: self.books.waiting(),
+            minimizing: self.books.desk.waiting() as u64,
             edges: Some(best.edges),
             edges_of: Some(best.edges_of),
             stability: (best.edges > 0).then(|| stable(best.edges)),
-            minimizer_share: self.books.minimized.as_secs_f64() / workers.max(0.001),
+            minimizer_share: self.minimized.as_secs_f64() / workers.max(0.001),
         }
     }
 
@@ -288,7 +292,6 @@ impl<'a> Session<'a> {
         Order {
             stop: self.is_over(),
             runs: left,
-            known: self.books.known_count(),
         }
     }
 
@@ -314,12 +317,12 @@ impl<'a> Session<'a> {
         request: Request,
         body: &[u8],
     ) -> Result<Reply, StoreError> {
-        let minimizes = matches!(self.settings.when, When::Inline);
+        let minimizes = matches!(self.settings.when, When::Inline | When::Worker);
         Ok(match request {
             Request::Hello { .. } | Request::Keep | Request::Note(_) | Request::Failed(_) => {
                 Reply::Done
             }
-            Request::Known => Reply::Known(self.books.all_known()),
+            Request::Known => Reply::Known(self.books.desk.known()?),
             Request::HandIn {
                 kind,
                 crash,
@@ -333,18 +336,20 @@ impl<'a> Session<'a> {
                     run,
                     name: &name,
                 };
-                let entry = self.books.hand_in(&report)?;
+                let entry = self.books.desk.hand_in(&report)?;
+                self.books.count(kind, crash.keys.major, 1);
                 if let Some(id) = &entry {
                     self.show(id, false)?;
                 }
                 Reply::Entry(entry)
             }
             Request::Count { kind, major, runs } => {
+                self.books.desk.count(kind, major, runs)?;
                 self.books.count(kind, major, runs);
                 Reply::Done
             }
             Request::File { kind, crash } => {
-                let filed = self.books.file(kind, &crash, body)?;
+                let filed = self.books.desk.file(kind, &crash, body)?;
                 Reply::Filed {
                     id: filed.id,
                     new_major: filed.new_major,
@@ -353,22 +358,22 @@ impl<'a> Session<'a> {
                 }
             }
             Request::Minimized { id } => {
-                self.books.write_minimized(&id, body)?;
+                self.books.desk.write_minimized(&id, body)?;
                 self.show(&id, false)?;
                 Reply::Done
             }
             Request::Reproduce { id } => {
                 let target = self.settings.minimizing.target.by_main();
-                lock(self.store).write_reproduce(&id, &target)?;
+                self.books.desk.write_reproduce(&id, &target)?;
                 Reply::Done
             }
             Request::Outcome { id, outcome } => {
-                self.books.write_outcome(&id, &outcome)?;
+                self.books.desk.write_outcome(&id, &outcome)?;
                 self.show(&id, true)?;
                 Reply::Done
             }
             Request::Claim if minimizes && !self.is_over() => {
-                let id = self.books.claim();
+                let id = self.books.desk.claim()?;
                 peer.claimed.extend(id.clone());
                 Reply::Entry(id)
             }
@@ -379,8 +384,9 @@ impl<'a> Session<'a> {
                 spent_us,
             } => {
                 peer.claimed.retain(|claimed| *claimed != id);
-                self.books
-                    .give_back(&id, ended, Duration::from_micros(spent_us));
+                let spent = Duration::from_micros(spent_us);
+                self.minimized += spent;
+                self.books.desk.give_back(&id, ended, spent)?;
                 Reply::Done
             }
             Request::Beat(beat) => Reply::Order(self.order(peer, beat)),
@@ -401,7 +407,7 @@ impl Answer for Session<'_> {
                 return None;
             }
             Request::Keep => {
-                if let Err(error) = self.books.keep(&body) {
+                if let Err(error) = lock(self.store).add_to_corpus(&body) {
                     self.fail(error.into());
                 }
                 self.corpus += 1;
@@ -422,7 +428,8 @@ impl Answer for Session<'_> {
     fn lost(&mut self, peer: Peer) {
         self.outstanding = self.outstanding.saturating_sub(peer.granted);
         for id in &peer.claimed {
-            self.books.give_back(id, false, Duration::ZERO);
+            // It waits in memory only, where nothing can fail.
+            let _ = self.books.desk.give_back(id, false, Duration::ZERO);
         }
     }
 }

@@ -86,9 +86,6 @@ pub(super) struct Order {
     pub(super) stop: bool,
     /// So many runs it may make until it asks again.
     pub(super) runs: u64,
-    /// How many ways into bugs are known: where the number has grown, [`Request::Known`] tells
-    /// which.
-    pub(super) known: u64,
 }
 
 /// What the hub answers.

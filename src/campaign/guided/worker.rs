@@ -2,36 +2,37 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use libafl::Error;
 use libafl::corpus::InMemoryCorpus;
 use libafl::events::{ProgressReporter, SendExiting};
 use libafl::executors::HasObservers;
 use libafl::feedback_and_fast;
 use libafl::feedbacks::MaxMapFeedback;
-use libafl::fuzzer::{Fuzzer, HasObjective, StdFuzzer};
+use libafl::fuzzer::{Fuzzer, StdFuzzer};
 use libafl::inputs::BytesInput;
-use libafl::mutators::{HavocScheduledMutator, havoc_mutations, tokens_mutations};
+use libafl::mutators::{HavocScheduledMutator, Tokens, havoc_mutations, tokens_mutations};
 use libafl::schedulers::powersched::PowerSchedule;
 use libafl::schedulers::{IndexesLenTimeMinimizerScheduler, StdWeightedScheduler};
-use libafl::stages::CalibrationStage;
+use libafl::stages::{CalibrationStage, IfStage};
 use libafl::state::{HasMaxSize, StdState};
+use libafl::{Error, HasMetadata};
 use libafl_bolts::rands::StdRand;
 use libafl_bolts::tuples::{Merge, tuple_list};
 
 use super::batch::{BatchStage, Power};
+use super::compare::CompareStage;
 use super::executor::{TargetExecutor, fail};
-use super::feedbacks::{Kept, Passed};
-use super::findings::Findings;
+use super::kept::Kept;
 use super::load::load;
+use super::minimizer;
 use super::parts::Manager;
 use super::process::exit;
 use super::pulse::Pulse;
 use super::remote::Remote;
 use super::standing::standing;
-use crate::campaign::Settings;
-use crate::triage::Triager;
+use crate::campaign::{DdminStage, GroupObjective, Passed, Settings, When};
 
 /// Between two looks at how the worker stands.
 const LOOK: Duration = Duration::from_millis(100);
@@ -49,14 +50,27 @@ pub(super) struct Brief<'a> {
     pub(super) max_len: u64,
 }
 
+impl Brief<'_> {
+    /// How many fuzz.
+    fn fuzzers(&self) -> usize {
+        self.settings.jobs.max(1)
+    }
+
+    /// How many workers there are: those who fuzz, and one who minimizes where that is wanted.
+    pub(super) fn workers(&self) -> usize {
+        self.fuzzers() + usize::from(self.settings.when == When::Worker)
+    }
+}
+
 /// The life of a worker, at the end of which its process ends.
 pub(super) fn run(brief: &Brief<'_>, mut manager: Manager, worker: usize) -> ! {
     let socket = (&brief.socket, &brief.root);
     let Ok(remote) = Remote::connect(socket.0, socket.1, worker) else {
         exit(1)
     };
-    let fuzzed = catch_unwind(AssertUnwindSafe(|| {
-        work(brief, &remote, &mut manager, worker)
+    let fuzzed = catch_unwind(AssertUnwindSafe(|| match worker > brief.fuzzers() {
+        true => minimizer::work(brief.settings, &remote, &mut manager),
+        false => work(brief, &remote, &mut manager, worker),
     }));
     // Who cannot be reached any more has ended, and this process with it.
     match fuzzed {
@@ -84,55 +98,53 @@ fn work(
     let (target, way) = (&minimizing.target, minimizing.way);
     let mut executor = TargetExecutor::start(target, way, pulse).map_err(|error| fail(&error))?;
     executor.linked = brief.settings.network.is_used();
-    let triager = Triager::of_target(target, way).map_err(|error| fail(&error))?;
-    let mut findings =
-        Findings::new(triager, remote.clone(), target.crash_exit).map_err(|error| fail(&error))?;
+    let desk = Arc::new(Mutex::new(remote.clone()));
+    let mut objective = GroupObjective::new(Arc::clone(&desk), target, way)
+        .map_err(|error| fail(&error))?
+        .seeing(executor.sight());
+    let ddmin = DdminStage::new(desk, minimizing.clone(), brief.settings.share_percent)
+        .map_err(|error| fail(&error))?;
 
     let map = executor.map().clone();
     let observers = executor.observers();
     let coverage = MaxMapFeedback::new(&observers[&map]);
     let calibration = CalibrationStage::new(&coverage);
-    let mut feedback = feedback_and_fast!(Passed::new(), coverage, Kept::new(remote.clone()));
+    let mut feedback = feedback_and_fast!(Passed, coverage, Kept::new(remote.clone()));
     let mut state = StdState::new(
         StdRand::with_seed(brief.settings.seed.wrapping_add(worker as u64)),
         InMemoryCorpus::<BytesInput>::new(),
         InMemoryCorpus::new(),
         &mut feedback,
-        &mut findings,
+        &mut objective,
     )?;
     state.set_max_size(usize::try_from(brief.max_len).unwrap_or(usize::MAX));
+    let words = brief.settings.words.all().iter().map(|word| &word.bytes);
+    state.add_metadata(Tokens::from(words.cloned().collect::<Vec<_>>()));
     let power = Some(PowerSchedule::explore());
     let scheduler = IndexesLenTimeMinimizerScheduler::new(
         &observers[&map],
         StdWeightedScheduler::with_schedule(&mut state, &observers[&map], power),
     );
     drop(observers);
-    let mut fuzzer = StdFuzzer::new(scheduler, feedback, findings);
+    let mut fuzzer = StdFuzzer::new(scheduler, feedback, objective);
 
     load(brief, &mut fuzzer, &mut executor, &mut state, manager)?;
-    let havoc = HavocScheduledMutator::new(havoc_mutations().merge(tokens_mutations()));
-    let mut stages = tuple_list!(calibration, BatchStage::new(havoc, Power::Scheduled));
+    let mutator = HavocScheduledMutator::new(havoc_mutations().merge(tokens_mutations()));
+    let havoc = BatchStage::new(mutator, Power::Scheduled);
+    let compare = CompareStage::new(target, way);
+    let minimizes = brief.settings.when == When::Inline;
+    let ddmin = IfStage::new(|_, _, _, _| Ok(minimizes), tuple_list!(ddmin));
+    let mut stages = tuple_list!(calibration, compare, havoc, ddmin);
     let mut looked = Instant::now();
-    let mut known = 0;
     while executor.pulse.left().map_err(|error| fail(&error))? > 0 {
         fuzzer.fuzz_one(&mut stages, &mut executor, &mut state, manager)?;
         if looked.elapsed() >= LOOK {
             looked = Instant::now();
             executor.pulse.standing = standing(&state, &executor);
-            let findings = fuzzer.objective_mut();
-            findings.flush().map_err(|error| fail(&error))?;
-            if executor.pulse.known() != known {
-                known = executor.pulse.known();
-                findings.refresh().map_err(|error| fail(&error))?;
-            }
             manager.maybe_report_progress(&mut state, REPORT)?;
         }
     }
     executor.pulse.standing = standing(&state, &executor);
-    fuzzer
-        .objective_mut()
-        .flush()
-        .map_err(|error| fail(&error))?;
     executor.pulse.beat().map_err(|error| fail(&error))?;
     manager.send_exiting()
 }

@@ -94,6 +94,11 @@ impl<S: Counting> LocalDesk<S> {
         self.tally.write(&mut self.shelf)
     }
 
+    /// How many groups wait to be minimized, those included that somebody has claimed.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
     /// The id of the campaign that counts here.
     pub fn campaign(&self) -> &str {
         self.tally.campaign()

@@ -72,6 +72,11 @@ impl Waiting {
         place.turn = place.turn.min(turn);
     }
 
+    /// How many wait, or are worked on.
+    pub(super) fn len(&self) -> usize {
+        self.places.len() + self.claimed.len()
+    }
+
     /// The group that is next.
     pub(super) fn next(&self) -> Option<GroupName> {
         let least = self.places.iter().min_by_key(|(_, place)| **place);

@@ -50,6 +50,7 @@ pub(super) fn measure(
     let warm_up = args.time / WARM_UP;
     let settings = Settings {
         generator: Generator::Classic,
+        share_percent: 20,
         network: Network::default(),
         seed: SEED,
         max_len: args.max_len,

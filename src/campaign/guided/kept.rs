@@ -1,4 +1,4 @@
-//! Which inputs go to the corpus.
+//! What goes to the corpus is stored.
 
 use std::borrow::Cow;
 
@@ -12,41 +12,6 @@ use libafl_bolts::Named;
 use super::executor::fail;
 use super::remote::Remote;
 
-/// Interesting is what has passed: without it, crashes that the objective knows already would
-/// fall into the corpus.
-pub(super) struct Passed {
-    name: Cow<'static, str>,
-}
-
-impl Passed {
-    pub(super) fn new() -> Passed {
-        Passed {
-            name: Cow::Borrowed("passed"),
-        }
-    }
-}
-
-impl Named for Passed {
-    fn name(&self) -> &Cow<'static, str> {
-        &self.name
-    }
-}
-
-impl<S> StateInitializer<S> for Passed {}
-
-impl<EM, OT, S> Feedback<EM, BytesInput, OT, S> for Passed {
-    fn is_interesting(
-        &mut self,
-        _state: &mut S,
-        _manager: &mut EM,
-        _input: &BytesInput,
-        _observers: &OT,
-        exit_kind: &ExitKind,
-    ) -> Result<bool, Error> {
-        Ok(*exit_kind == ExitKind::Ok)
-    }
-}
-
 /// Has what goes to the corpus stored, as `corpus/HASH` of the output directory.
 pub(super) struct Kept {
     name: Cow<'static, str>,
@@ -54,6 +19,7 @@ pub(super) struct Kept {
 }
 
 impl Kept {
+    /// Stores through `remote`.
     pub(super) fn new(remote: Remote) -> Kept {
         Kept {
             name: Cow::Borrowed("kept"),
