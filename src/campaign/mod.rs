@@ -38,7 +38,7 @@ pub use mutation::Mutation;
 pub use run::run;
 pub use screen::{Progress, Screen, Silent};
 pub use seeds::{LeftOut, Seed, SeedError, Seeds};
-pub use settings::{DEFAULT_MAX_LEN, Generator, Network, Settings, When};
+pub use settings::{DEFAULT_MAX_LEN, Generator, Monitoring, Network, Settings, When};
 pub use shelf::Shelf;
 pub use stage::{
     Account, CREDIT, Counting, DdminStage, GroupMetadata, GroupObjective, LONGEST_SLICE, LocalDesk,

@@ -52,6 +52,15 @@ impl Network {
     }
 }
 
+/// Who else is told how a guided campaign stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Monitoring {
+    /// A StatsD server, by UDP.
+    pub statsd: Option<SocketAddr>,
+    /// Where Prometheus asks, by HTTP at `/metrics`.
+    pub prometheus: Option<SocketAddr>,
+}
+
 /// The settings of one call of a campaign.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -80,6 +89,8 @@ pub struct Settings {
     pub minimizing: Minimizing,
     /// Other hosts.
     pub network: Network,
+    /// Monitors.
+    pub monitoring: Monitoring,
     /// Groups to mute: they are counted and stored, not minimized.
     pub known: KnownGroups,
 }

@@ -12,7 +12,8 @@ use super::seeds::SeedArgs;
 use super::target::{TargetArgs, install_bundled};
 use super::{Exit, Failure, Output, amounts, known, show, signals, ui};
 use crate::campaign::{
-    self, DEFAULT_MAX_LEN, Generator, Minimizing, Network, Seeds, Settings, Summary, When, Words,
+    self, DEFAULT_MAX_LEN, Generator, Minimizing, Monitoring, Network, Seeds, Settings, Summary,
+    When, Words,
 };
 use crate::exec::{Target, TargetRecord, Way, bundled};
 use crate::files::OsText;
@@ -74,6 +75,12 @@ pub struct Args {
     /// Join the campaign whose broker is there, as a tunnel brings it to this host
     #[arg(long, value_name = "HOST:PORT", value_parser = amounts::address)]
     join: Option<SocketAddr>,
+    /// Send statistics to a StatsD server, by UDP
+    #[arg(long, value_name = "HOST:PORT", value_parser = amounts::address)]
+    statsd: Option<SocketAddr>,
+    /// Answer Prometheus there, by HTTP
+    #[arg(long, value_name = "HOST:PORT", value_parser = amounts::address)]
+    prometheus: Option<SocketAddr>,
     /// A file of groups to mute: 12 or more hex digits of a major key, or stable:HEX, a line
     #[arg(long, value_name = "FILE")]
     known: Option<PathBuf>,
@@ -174,6 +181,10 @@ fn settings(args: &Args, target: Target, way: Way, seed: u64, known: KnownGroups
         network: Network {
             port: args.broker,
             join: args.join,
+        },
+        monitoring: Monitoring {
+            statsd: args.statsd,
+            prometheus: args.prometheus,
         },
         known,
     }

@@ -32,7 +32,11 @@ const PLACES: &[(&str, &[&str])] = &[
     // What the instruction did that crashed, and where comparisons stand.
     (
         "iced_x86",
-        &["triage/instruction/x86_64.rs", "exec/observe/breakpoints"],
+        &[
+            "triage/instruction/x86_64.rs",
+            "exec/observe/breakpoints",
+            "exec/facts/words/code.rs",
+        ],
     ),
     ("indicatif", &["cli"]),
     // The small symbol table in stripped programs is compressed.
@@ -46,10 +50,12 @@ const PLACES: &[(&str, &[&str])] = &[
             "files/folder.rs",
             "files/regular.rs",
             "minimize/crash_oracle.rs",
+            "campaign/guided/process.rs",
+            "campaign/guided/shmem.rs",
         ],
     ),
-    // Processes, pipes, ptrace; the host's name, for the record of a campaign.
-    ("nix", &["exec", "triage", "cli/run.rs"]),
+    // Processes, pipes, ptrace; workers and their hub; the host's name, for the record of a campaign.
+    ("nix", &["exec", "triage", "campaign/guided", "cli/run.rs"]),
     (
         "object",
         &[

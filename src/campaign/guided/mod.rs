@@ -10,16 +10,19 @@ mod books;
 mod compare;
 mod evaluate;
 mod executor;
+mod finish;
 mod hub;
 mod kept;
 mod link;
 mod load;
 mod minimizer;
+mod monitors;
 mod observer;
 mod parts;
 mod process;
 mod pulse;
 mod remote;
+mod respond;
 mod session;
 mod shmem;
 mod standing;
@@ -35,7 +38,6 @@ use libafl::Error;
 use libafl::events::launcher::ClientDescription;
 use libafl::events::{EventConfig, Launcher, LlmpEventManagerBuilder, StdLlmpEventHook};
 use libafl::inputs::BytesInput;
-use libafl::monitors::NopMonitor;
 use libafl_bolts::core_affinity::Cores;
 use libafl_bolts::llmp::{Listener, LlmpBroker};
 use libafl_bolts::shmem::ShMemProvider;
@@ -43,6 +45,7 @@ use libafl_bolts::tuples::tuple_list;
 
 use books::Books;
 use hub::Hub;
+use monitors::Monitors;
 use parts::{Manager, State};
 use process::Parent;
 use session::Session;
@@ -103,7 +106,7 @@ fn launch(
     let launcher = Launcher::builder()
         .shmem_provider(Vanishing::new().map_err(network)?)
         .configuration(EventConfig::AlwaysUnique)
-        .monitor(NopMonitor::new())
+        .monitor(Monitors::new(&brief.settings.monitoring)?)
         .cores(&some)
         .overcommit(jobs.div_ceil(some.ids.len().max(1)))
         .launch_delay(0)
@@ -127,8 +130,9 @@ fn launch(
             Ok((None, manager))
         }
         None => {
-            let hook =
-                StdLlmpEventHook::<BytesInput, _>::new(monitor.unwrap_or(NopMonitor::new()))?;
+            let hook = StdLlmpEventHook::<BytesInput, _>::new(
+                monitor.ok_or_else(|| Error::illegal_state("it has begun already"))?,
+            )?;
             let mut broker = LlmpBroker::new(Vanishing::new()?, tuple_list!(hook))?;
             if let Some(listener) = listener.take() {
                 broker
@@ -156,19 +160,14 @@ fn listen(port: u16) -> Result<(TcpListener, u16), CampaignError> {
         let port = listener.local_addr()?.port();
         Ok((listener, port))
     });
-    bound.map_err(|source| CampaignError::System {
-        what: format!("listening at 127.0.0.1:{port}"),
-        source,
-    })
+    bound.map_err(system(format!("listening at 127.0.0.1:{port}")))
 }
 
 fn network(error: Error) -> CampaignError {
     CampaignError::Network(error.to_string())
 }
 
-fn system(what: &'static str) -> impl Fn(io::Error) -> CampaignError {
-    move |source| CampaignError::System {
-        what: what.to_owned(),
-        source,
-    }
+fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> CampaignError {
+    let what = what.into();
+    move |source| CampaignError::System { what, source }
 }

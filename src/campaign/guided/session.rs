@@ -1,24 +1,20 @@
 //! The main process of a campaign: writes, counts, shows, and says when it ends.
 
-use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::books::Books;
-use super::hub::{Answer, Hub, Peer};
+use super::hub::{Hub, Peer};
 use super::link;
-use super::wire::{Beat, Order, Reply, Request};
+use super::wire::{Beat, Order};
 use crossbeam::channel::{self, Receiver, Sender};
 
+use crate::campaign::CampaignError;
 use crate::campaign::ledger::lock;
-use crate::campaign::orders::minimize_entry;
 use crate::campaign::screen::{Progress, Screen};
-use crate::campaign::settings::{Settings, When};
-use crate::campaign::shelf::Shelf;
-use crate::campaign::{CampaignError, Desk, Report, Summary};
-use crate::minimize::MinimizeError;
+use crate::campaign::settings::Settings;
 use crate::report::GroupView;
 use crate::store::{EntryId, Kind, Store, StoreError};
 
@@ -37,10 +33,10 @@ const GRANT: (u64, u64) = (64, 1 << 20);
 
 /// The main process's view of a campaign.
 pub(super) struct Session<'a> {
-    store: &'a Mutex<Store>,
-    settings: &'a Settings,
-    screen: &'a mut dyn Screen,
-    stop: &'a AtomicBool,
+    pub(super) store: &'a Mutex<Store>,
+    pub(super) settings: &'a Settings,
+    pub(super) screen: &'a mut dyn Screen,
+    pub(super) stop: &'a AtomicBool,
     pub(super) books: Books<'a>,
     began: Instant,
     /// When the fuzzing has ended, if it has.
@@ -50,16 +46,16 @@ pub(super) struct Session<'a> {
     saved: Instant,
     drawn: Instant,
     /// Runs granted that no worker has told of.
-    outstanding: u64,
-    corpus: u64,
+    pub(super) outstanding: u64,
+    pub(super) corpus: u64,
     /// How long workers have minimized, in all.
-    minimized: Duration,
+    pub(super) minimized: Duration,
     best: Beat,
     /// What ended the campaign before its time.
     pub(super) failed: Option<CampaignError>,
     /// What the user should know, and where it is said.
     notes: Receiver<String>,
-    note: Sender<String>,
+    pub(super) note: Sender<String>,
 }
 
 impl<'a> Session<'a> {
@@ -140,7 +136,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn fail(&mut self, error: CampaignError) {
+    pub(super) fn fail(&mut self, error: CampaignError) {
         if !self.stopped() {
             self.failed.get_or_insert(error);
         }
@@ -151,7 +147,7 @@ impl<'a> Session<'a> {
     }
 
     /// Whether no more runs are to be made.
-    fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         self.stopped()
             || self.failed.is_some()
             || self.ended.is_some()
@@ -224,57 +220,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Minimizes what is left to be, and says what the call came to.
-    pub(super) fn finish(mut self) -> Result<Summary, CampaignError> {
-        let saved = self.books.ledger.save();
-        if let Some(error) = self.failed.take() {
-            return Err(error);
-        }
-        saved?;
-        let fuzzed = self.fuzzed();
-        if self.settings.when != When::Off {
-            self.minimize_rest()?;
-        }
-        if !self.stopped() {
-            self.books.ledger.end_call()?;
-        }
-        let progress = self.progress();
-        lock(self.store).append_stats(&progress)?;
-        self.screen.progress(&progress);
-        let checkpoint = &self.books.ledger.checkpoint;
-        Ok(Summary {
-            runs: checkpoint.next - checkpoint.count_start,
-            runs_of_call: checkpoint.next - self.first,
-            fuzzed,
-            new_groups: (self.books.ledger)
-                .new_groups(|major| self.books.is_muted(&major.short()))?,
-            known_crashes: checkpoint.known_crashes(|major| self.books.is_muted(major)),
-            interrupted: self.stopped(),
-        })
-    }
-
-    /// Minimizes groups one by one, for each may slip into further ones.
-    fn minimize_rest(&mut self) -> Result<(), CampaignError> {
-        let mut taken = HashSet::new();
-        while !self.stopped() {
-            let pending = self.books.ledger.pending(true)?;
-            let fresh = |id: &EntryId| !self.books.is_muted(id.major()) && !taken.contains(id);
-            let Some(id) = pending.into_iter().find(fresh) else {
-                return Ok(());
-            };
-            taken.insert(id.clone());
-            self.screen.progress(&self.progress());
-            match minimize_entry(self.store, self.settings, self.stop, &id) {
-                Err(CampaignError::Minimize(MinimizeError::Interrupted { .. })) => {}
-                Err(_) if self.stopped() => {}
-                Err(error) => return Err(error),
-                Ok(()) => self.show(&id, true)?,
-            }
-        }
-        Ok(())
-    }
-
-    fn order(&mut self, peer: &mut Peer, beat: Beat) -> Order {
+    pub(super) fn order(&mut self, peer: &mut Peer, beat: Beat) -> Order {
         self.books.ledger.checkpoint.next += beat.runs;
         self.outstanding = self.outstanding.saturating_sub(peer.granted);
         peer.beat = beat;
@@ -296,7 +242,7 @@ impl<'a> Session<'a> {
     }
 
     /// Shows a group as it is now.
-    fn show(&mut self, id: &EntryId, ended: bool) -> Result<(), StoreError> {
+    pub(super) fn show(&mut self, id: &EntryId, ended: bool) -> Result<(), StoreError> {
         let store = lock(self.store);
         let reader = store.reader();
         let (group, entry) = (reader.group(id.kind(), id.major())?, reader.entry(id)?);
@@ -309,127 +255,5 @@ impl<'a> Session<'a> {
             }
         }
         Ok(())
-    }
-
-    fn respond(
-        &mut self,
-        peer: &mut Peer,
-        request: Request,
-        body: &[u8],
-    ) -> Result<Reply, StoreError> {
-        let minimizes = matches!(self.settings.when, When::Inline | When::Worker);
-        Ok(match request {
-            Request::Hello { .. } | Request::Keep | Request::Note(_) | Request::Failed(_) => {
-                Reply::Done
-            }
-            Request::Known => Reply::Known(self.books.desk.known()?),
-            Request::HandIn {
-                kind,
-                crash,
-                run,
-                name,
-            } => {
-                let report = Report {
-                    kind,
-                    crash: &crash,
-                    input: body,
-                    run,
-                    name: &name,
-                };
-                let entry = self.books.desk.hand_in(&report)?;
-                self.books.count(kind, crash.keys.major, 1);
-                if let Some(id) = &entry {
-                    self.show(id, false)?;
-                }
-                Reply::Entry(entry)
-            }
-            Request::Count { kind, major, runs } => {
-                self.books.desk.count(kind, major, runs)?;
-                self.books.count(kind, major, runs);
-                Reply::Done
-            }
-            Request::File { kind, crash } => {
-                let filed = self.books.desk.file(kind, &crash, body)?;
-                Reply::Filed {
-                    id: filed.id,
-                    new_major: filed.new_major,
-                    new_minor: filed.new_minor,
-                    already: filed.already,
-                }
-            }
-            Request::Minimized { id } => {
-                self.books.desk.write_minimized(&id, body)?;
-                self.show(&id, false)?;
-                Reply::Done
-            }
-            Request::Reproduce { id } => {
-                let target = self.settings.minimizing.target.by_main();
-                self.books.desk.write_reproduce(&id, &target)?;
-                Reply::Done
-            }
-            Request::Outcome { id, outcome } => {
-                self.books.desk.write_outcome(&id, &outcome)?;
-                self.show(&id, true)?;
-                Reply::Done
-            }
-            Request::Claim if minimizes && !self.is_over() => {
-                let id = self.books.desk.claim()?;
-                peer.claimed.extend(id.clone());
-                Reply::Entry(id)
-            }
-            Request::Claim => Reply::Entry(None),
-            Request::GiveBack {
-                id,
-                ended,
-                spent_us,
-            } => {
-                peer.claimed.retain(|claimed| *claimed != id);
-                let spent = Duration::from_micros(spent_us);
-                self.minimized += spent;
-                self.books.desk.give_back(&id, ended, spent)?;
-                Reply::Done
-            }
-            Request::Beat(beat) => Reply::Order(self.order(peer, beat)),
-        })
-    }
-}
-
-impl Answer for Session<'_> {
-    fn answer(&mut self, peer: &mut Peer, request: Request, body: Vec<u8>) -> Option<Reply> {
-        match request {
-            Request::Hello { .. } => return None,
-            Request::Note(text) => {
-                drop(self.note.send(text));
-                return None;
-            }
-            Request::Failed(why) => {
-                self.fail(CampaignError::Worker(why));
-                return None;
-            }
-            Request::Keep => {
-                if let Err(error) = lock(self.store).add_to_corpus(&body) {
-                    self.fail(error.into());
-                }
-                self.corpus += 1;
-                return None;
-            }
-            _ => {}
-        }
-        Some(match self.respond(peer, request, &body) {
-            Ok(reply) => reply,
-            Err(error) => {
-                let (path, why) = (error.path().to_owned(), error.to_string());
-                self.fail(error.into());
-                Reply::Failed { path, why }
-            }
-        })
-    }
-
-    fn lost(&mut self, peer: Peer) {
-        self.outstanding = self.outstanding.saturating_sub(peer.granted);
-        for id in &peer.claimed {
-            // It waits in memory only, where nothing can fail.
-            let _ = self.books.desk.give_back(id, false, Duration::ZERO);
-        }
     }
 }

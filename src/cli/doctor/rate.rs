@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use super::Args;
 use crate::campaign::{
-    self, Generator, Minimizing, Network, Progress, Screen, Seeds, Settings, When, Words,
+    self, Generator, Minimizing, Monitoring, Network, Progress, Screen, Seeds, Settings, When,
+    Words,
 };
 use crate::cli::run::{campaign_of, processors};
 use crate::cli::target::probe_by;
@@ -52,6 +53,7 @@ pub(super) fn measure(
         generator: Generator::Classic,
         share_percent: 20,
         network: Network::default(),
+        monitoring: Monitoring::default(),
         seed: SEED,
         max_len: args.max_len,
         seeds: Seeds::default(),
