@@ -5,9 +5,10 @@
 
 static char text[4096];
 static volatile int zero;
+static int *volatile nowhere;
 
 __attribute__((noinline)) static void opened(void) {
-    *(volatile int *)0 = 1;
+    *nowhere = 1;
 }
 
 __attribute__((noinline)) static void repeated(void) {
@@ -15,7 +16,7 @@ __attribute__((noinline)) static void repeated(void) {
 }
 
 __attribute__((noinline)) static int divided(void) {
-    return 1 / zero;
+    return 7 / zero;
 }
 
 static int follows(size_t at, size_t length) {

@@ -119,19 +119,21 @@ fn three_lines_turn_a_heap_of_crash_files_into_minimal_groups() {
 
     // What is left when the fuzzing ends, the next call goes on with.
     let out = desk.file("ddfuzz-out");
-    let done = |out: &Path| {
+    let groups_of = |out: &Path| {
         let groups: BTreeSet<_> = (crashes(out).iter())
             .map(|entry| entry.id.major().to_owned())
             .collect();
-        groups.len() >= 3 && reproducers(out).len() == groups.len()
+        groups.len()
     };
     let mut calls = 0;
     loop {
         let solutions = format!("shrinking{calls}");
+        let all = out.exists() && groups_of(&out) >= 3;
+        let runs = if all { 500 } else { runs };
         let status = fuzzer(&desk, &shrinking, &solutions, runs).status();
         assert!(status.unwrap().success());
         calls += 1;
-        if done(&out) {
+        if groups_of(&out) >= 3 && reproducers(&out).len() == groups_of(&out) {
             break;
         }
         assert!(calls < 50, "{:?}", reproducers(&out));
@@ -142,7 +144,7 @@ fn three_lines_turn_a_heap_of_crash_files_into_minimal_groups() {
     assert_eq!(found.len(), 3, "{found:?}");
     assert_eq!(
         (found[0].len(), found[1].len(), found[2].len()),
-        (3, 2, 21),
+        (3, 21, 2),
         "{found:?}"
     );
     let files = crashes(&out).len();

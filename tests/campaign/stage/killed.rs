@@ -35,7 +35,8 @@ fn what_was_minimized_before_a_kill_is_not_minimized_again() {
         let mut child = fuzzer(&desk, &shrinking, &solutions, 12_000)
             .spawn()
             .unwrap();
-        let moment = Instant::now() + Duration::from_millis(150 + 190 * (round * 7 % 11));
+        let moment =
+            Instant::now() + Duration::from_millis(150 + 190 * (round * 7 % 11) + 100 * round);
         let mut over = false;
         while Instant::now() < moment && !over {
             over = child.try_wait().unwrap().is_some();

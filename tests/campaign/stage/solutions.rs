@@ -35,8 +35,9 @@ fn solutions_become_groups_with_minimal_reproducers() {
     finish(&mut stage, &mut state);
     drop(stage);
     let found = reproducers(&out);
-    assert_eq!((found.len(), &found[0][..], &found[1][..]), (3, "##", "<"));
-    assert!(found[2].contains('{') && found[2].len() == 21, "{found:?}");
+    assert_eq!(found.len(), 3, "{found:?}");
+    assert_eq!((&found[0][..], &found[2][..]), ("##", "<"));
+    assert!(found[1].contains('{') && found[1].len() == 21, "{found:?}");
     // Of the four of a group the first was filed, and the smaller one behind it.
     assert_eq!(crashes(&out).len(), 5);
     for entry in crashes(&out)
@@ -96,6 +97,7 @@ fn a_stage_dropped_in_the_midst_goes_on_by_its_log() {
     find(&mut calm, &with_bug(700, "{"));
     let mut stage = open(&desk.file("calm"), &target, patient());
     finish(&mut stage, &mut calm);
+    drop(stage);
     let expected = crate::outcome::log(&crashes(&desk.file("calm"))[0].log());
 
     let mut state = state();
