@@ -11,7 +11,10 @@ mod hangs;
 mod interrupt;
 mod kill;
 mod known;
+#[path = "../needs/mod.rs"]
+mod needs;
 mod outcome;
 mod plan;
 mod same_result;
 mod slips;
+mod stage;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// The longest slice without a credit: fuzzing never stands still for longer because of it, but
-/// for a single test that lasts.
+/// So much of what is earned is saved, and a slice without a credit is no longer where fuzzing has
+/// shorter rounds than that.
 pub const LONGEST_SLICE: Duration = Duration::from_millis(100);
 /// Shorter ones would go into handing over.
 const SHORTEST_SLICE: Duration = Duration::from_millis(20);
@@ -23,6 +23,8 @@ const OWED_BEFORE_NAMING: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug)]
 pub struct Account {
     percent: u8,
+    /// Nothing but this is done: no share is kept.
+    alone: bool,
     /// Up to when it was earned.
     now: Duration,
     earned: Duration,
@@ -35,11 +37,17 @@ impl Account {
     pub fn new(percent: u8) -> Account {
         Account {
             percent: percent.min(100),
+            alone: false,
             now: Duration::ZERO,
             earned: Duration::ZERO,
             owed: Duration::ZERO,
             spent: Duration::ZERO,
         }
+    }
+
+    /// The fuzzing has ended: from here on all time may be taken.
+    pub fn take_all(&mut self) {
+        self.alone = true;
     }
 
     /// Time has passed: `now` is the time since the beginning.
@@ -63,6 +71,9 @@ impl Account {
 
     /// How long a slice may be, for what has `credit` left; `None`: not now.
     pub fn slice(&self, credit: Duration) -> Option<Duration> {
+        if self.alone {
+            return Some(LONGEST_SLICE);
+        }
         if self.percent == 0 {
             return None;
         }
@@ -75,7 +86,7 @@ impl Account {
 
     /// Whether a finding may be named: a fuzzer that hands in each crash is not stopped by them.
     pub fn may_name(&self) -> bool {
-        self.owed < OWED_BEFORE_NAMING
+        self.alone || self.owed < OWED_BEFORE_NAMING
     }
 
     /// Time taken, and time that has passed.
@@ -179,6 +190,15 @@ mod tests {
         let mut account = Account::new(0);
         account.pass(Duration::from_secs(100));
         assert_eq!(account.slice(CREDIT), None);
+    }
+
+    #[test]
+    fn all_time_may_be_taken_when_the_fuzzing_has_ended() {
+        let mut account = Account::new(0);
+        account.spend(Duration::from_secs(100));
+        account.take_all();
+        assert_eq!(account.slice(Duration::ZERO), Some(LONGEST_SLICE));
+        assert!(account.may_name());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::marker::PhantomData;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -225,6 +226,40 @@ impl<D: Desk + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
         }
     }
 
+    /// Names all solutions and minimizes all groups that are left, each within its budget, taking
+    /// all the time there is: for the end of the fuzzing. Ends early when `stop` turns true, and
+    /// where something fails, which the event manager is told.
+    ///
+    /// # Errors
+    /// Those of LibAFL.
+    pub fn finish<EM, S>(
+        &mut self,
+        state: &mut S,
+        manager: &mut EM,
+        stop: &AtomicBool,
+    ) -> Result<(), Error>
+    where
+        EM: EventFirer<I, S>,
+        S: HasSolutions<I> + HasMetadata + HasExecutions,
+    {
+        self.account.take_all();
+        self.works.expect();
+        while !stop.load(Ordering::Relaxed) && !self.works.is_idle() {
+            let mut done = self.walk(state)?;
+            if done.is_ok() {
+                self.works.expect();
+                done = self.minimize(self.began.elapsed());
+            }
+            let failed = done.is_err();
+            self.tell_trouble(done, state, manager)?;
+            if failed || self.works.is_resting(self.began.elapsed()) {
+                break;
+            }
+        }
+        self.account.pass(self.began.elapsed());
+        Ok(())
+    }
+
     /// Says what went wrong, once.
     fn tell_trouble<EM, S>(
         &mut self,
@@ -283,6 +318,7 @@ where
         }
         let minimized = self.minimize(now);
         self.tell_trouble(minimized, state, manager)?;
+        self.account.pass(self.began.elapsed());
         if self.statistics.is_due(now)
             && let Ok(known) = lock(&self.desk).known()
         {

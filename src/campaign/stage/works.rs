@@ -28,6 +28,8 @@ pub(super) struct Works<D: Desk + 'static> {
     works: Vec<Work>,
     /// Those that have had their credit in this process.
     credited: HashSet<EntryId>,
+    /// The desk had nothing when it was last asked.
+    in_vain: bool,
     /// Nothing is asked for until then; in time since the beginning.
     asks_from: Duration,
     /// Nothing is begun or gone on with until then.
@@ -40,6 +42,7 @@ impl<D: Desk + 'static> Works<D> {
             desk,
             works: Vec::new(),
             credited: HashSet::new(),
+            in_vain: false,
             asks_from: Duration::ZERO,
             rests_until: Duration::ZERO,
         }
@@ -48,6 +51,17 @@ impl<D: Desk + 'static> Works<D> {
     /// A group was handed in: it is asked for at once.
     pub(super) fn expect(&mut self) {
         self.asks_from = Duration::ZERO;
+        self.in_vain = false;
+    }
+
+    /// Whether there is nothing to work on, as far as the desk was asked.
+    pub(super) fn is_idle(&self) -> bool {
+        self.works.is_empty() && self.in_vain
+    }
+
+    /// Whether something failed just now.
+    pub(super) fn is_resting(&self, now: Duration) -> bool {
+        now < self.rests_until
     }
 
     /// Works for one slice, if the account allows one; gives how a group ended, if one did. `now`:
@@ -58,7 +72,7 @@ impl<D: Desk + 'static> Works<D> {
         account: &mut Account,
         minimizing: &Minimizing,
     ) -> Result<Option<Ending>, CampaignError> {
-        if now < self.rests_until {
+        if self.is_resting(now) {
             return Ok(None);
         }
         let began = Instant::now();
@@ -107,7 +121,9 @@ impl<D: Desk + 'static> Works<D> {
     /// in place of the one that had the most.
     fn claim(&mut self, now: Duration, minimizing: &Minimizing) -> Result<(), CampaignError> {
         self.asks_from = now + ASKED_EVERY;
-        let Some(id) = lock(&self.desk).claim()? else {
+        let claimed = lock(&self.desk).claim()?;
+        self.in_vain = claimed.is_none();
+        let Some(id) = claimed else {
             return Ok(());
         };
         let new = !self.credited.contains(&id);
