@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam::channel::{self, Receiver, RecvTimeoutError, Sender};
 
-use super::orders::{Word, minimize_entry, minimize_orders};
+use super::orders::{Word, is_of_target, minimize_entry, minimize_orders};
 use super::plan::Plan;
 use super::worker::{Chunk, Shared, Worker};
 use crate::campaign::error::CampaignError;
@@ -244,6 +244,9 @@ impl Engine<'_> {
             let Some(id) = self.ledger.commit(finding)? else {
                 continue;
             };
+            if let Some(view) = self.view(&id)? {
+                self.screen.group(&view);
+            }
             if self.settings.when == When::Off || self.muted(id.major()) {
                 continue;
             }
@@ -275,8 +278,13 @@ impl Engine<'_> {
         while !self.stopped()
             && let Some(id) = self.queue.front().cloned()
         {
-            self.screen.progress(&self.progress());
-            let result = minimize_entry(self.store, self.settings, self.stop, &id);
+            let (began, runs) = (self.began, self.ledger.checkpoint.next - self.first);
+            let progress = self.progress();
+            self.screen.progress(&progress);
+            // Nothing is committed meanwhile, but time goes on.
+            let screen = &mut *self.screen;
+            let watch = &mut || screen.progress(&progress.later(runs, began.elapsed()));
+            let result = minimize_entry(self.store, self.settings, self.stop, &id, watch);
             self.queue.pop_front();
             self.show(&id, result)?;
         }
@@ -301,11 +309,16 @@ impl Engine<'_> {
 
     /// Waits for the minimizing worker, whose orders have ended.
     fn hear_out(&mut self, words: &Receiver<Word>) -> Result<(), CampaignError> {
-        while let Ok((id, result)) = words.recv() {
-            self.ordered -= 1;
-            self.show(&id, result)?;
+        loop {
+            match words.recv_timeout(TICK) {
+                Ok((id, result)) => {
+                    self.ordered -= 1;
+                    self.show(&id, result)?;
+                }
+                Err(RecvTimeoutError::Timeout) => self.screen.progress(&self.progress()),
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            }
         }
-        Ok(())
     }
 
     fn show(
@@ -319,14 +332,19 @@ impl Engine<'_> {
             Err(error) => return Err(error),
             Ok(()) => {}
         }
-        let store = lock(self.store);
-        let reader = store.reader();
-        let (group, entry) = (reader.group(id.kind(), id.major())?, reader.entry(id)?);
-        drop(store);
-        if let (Some(group), Some(entry)) = (group, entry) {
-            self.screen.minimized(&GroupView::load(&group, &entry)?);
+        if let Some(view) = self.view(id)? {
+            self.screen.minimized(&view);
         }
         Ok(())
+    }
+
+    /// What there is to show of an entry.
+    fn view(&self, id: &EntryId) -> Result<Option<GroupView>, CampaignError> {
+        let reader = lock(self.store).reader().clone();
+        let (group, entry) = (reader.group(id.kind(), id.major())?, reader.entry(id)?);
+        let both = group.zip(entry);
+        let view = both.map(|(group, entry)| GroupView::load(&group, &entry));
+        Ok(view.transpose()?)
     }
 
     /// Queues what an earlier call left to be minimized.
@@ -362,6 +380,7 @@ impl Engine<'_> {
             groups: groups as u64,
             crashes: checkpoint.total(Kind::Crash),
             hangs: checkpoint.total(Kind::Hang),
+            ooms: checkpoint.total(Kind::Oom),
             minimizing: self.queue.len() as u64 + self.ordered,
             ..Progress::default()
         }
@@ -377,13 +396,4 @@ fn start_worker<'a>(shared: &'a Shared<'a>, settings: &Settings) -> Result<Worke
         triager: Triager::of_target(&minimizing.target, minimizing.way)?,
         reported: HashSet::new(),
     })
-}
-
-/// Whether this is about the target, which the user's Ctrl-C may have reached as well.
-fn is_of_target(error: &CampaignError) -> bool {
-    matches!(
-        error,
-        CampaignError::Exec(_)
-            | CampaignError::Minimize(MinimizeError::Oracle(_) | MinimizeError::NotFailing { .. })
-    )
 }

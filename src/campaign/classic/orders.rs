@@ -7,7 +7,7 @@ use crossbeam::channel::{Receiver, Sender};
 
 use crate::campaign::error::CampaignError;
 use crate::campaign::settings::Settings;
-use crate::minimize::MinimizeError;
+use crate::minimize::{MinimizeError, Options};
 use crate::store::{EntryId, Store};
 
 /// What the minimizing worker says of an entry.
@@ -22,21 +22,27 @@ pub(super) fn minimize_orders(
     word: &Sender<Word>,
 ) {
     for id in orders {
-        let result = minimize_entry(store, settings, stop, &id);
+        let result = minimize_entry(store, settings, stop, &id, &mut || ());
         if word.send((id, result)).is_err() {
             return;
         }
     }
 }
 
-/// Minimizes one entry; one whose crash is not seen again stays as it is.
+/// Minimizes one entry; one whose crash is not seen again stays as it is. `watch` is called
+/// meanwhile, ten times a second at most.
 pub(super) fn minimize_entry(
     store: &Mutex<Store>,
     settings: &Settings,
     stop: &AtomicBool,
     id: &EntryId,
+    watch: &mut dyn FnMut(),
 ) -> Result<(), CampaignError> {
-    match settings.minimizing.entry(store, id, stop) {
+    let options = Options {
+        on_standing: Some(Box::new(|_| watch())),
+        ..settings.minimizing.options(stop)
+    };
+    match settings.minimizing.entry_with(store, id, options) {
         Ok(_) => Ok(()),
         Err(CampaignError::Minimize(MinimizeError::NotFailing { .. }))
             if !stop.load(Ordering::Relaxed) =>
@@ -45,4 +51,13 @@ pub(super) fn minimize_entry(
         }
         Err(error) => Err(error),
     }
+}
+
+/// Whether this is about the target, which the user's Ctrl-C may have reached as well.
+pub(super) fn is_of_target(error: &CampaignError) -> bool {
+    matches!(
+        error,
+        CampaignError::Exec(_)
+            | CampaignError::Minimize(MinimizeError::Oracle(_) | MinimizeError::NotFailing { .. })
+    )
 }
