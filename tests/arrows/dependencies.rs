@@ -46,10 +46,19 @@ const PLACES: &[(&str, &[&str])] = &[
             "files/folder.rs",
             "files/regular.rs",
             "minimize/crash_oracle.rs",
+            "cli/ui/campaign/terminal.rs",
         ],
     ),
-    // Processes, pipes, ptrace; the host's name, for the record of a campaign.
-    ("nix", &["exec", "triage", "cli/run.rs"]),
+    // Processes, pipes, ptrace; the host's name, for the record of a campaign; the terminal.
+    (
+        "nix",
+        &[
+            "exec",
+            "triage",
+            "cli/run.rs",
+            "cli/ui/campaign/terminal.rs",
+        ],
+    ),
     (
         "object",
         &[
@@ -60,6 +69,8 @@ const PLACES: &[(&str, &[&str])] = &[
             "exec/observe/image.rs",
         ],
     ),
+    // The screen of a campaign, and as `ratatui::crossterm` the keys.
+    ("ratatui", &["cli/ui/campaign"]),
     ("rustc_demangle", &["triage"]),
     // Records.
     (

@@ -9,17 +9,17 @@ use crossbeam::channel::{self, Receiver, RecvTimeoutError, Sender};
 
 use super::orders::{Word, is_of_target, minimize_entry, minimize_orders};
 use super::plan::Plan;
-use super::worker::{Chunk, Shared, Worker};
+use super::worker::{Chunk, Shared, start_worker};
 use crate::campaign::error::CampaignError;
 use crate::campaign::ledger::{Ledger, lock};
 use crate::campaign::screen::{Progress, Screen};
 use crate::campaign::settings::{DEFAULT_MAX_LEN, Settings, When};
 use crate::campaign::summary::Summary;
-use crate::exec::{ExecError, Freshness, start};
+use crate::exec::ExecError;
 use crate::minimize::MinimizeError;
 use crate::report::GroupView;
 use crate::store::{EntryId, Kind, Store};
-use crate::triage::{Key, Triager};
+use crate::triage::Key;
 
 /// Chunks that may wait to be committed before the workers pause.
 const BACKLOG: usize = 1 << 16;
@@ -74,6 +74,7 @@ pub fn run(
         queue: VecDeque::new(),
         ordered: 0,
         taken: HashSet::new(),
+        spent: Duration::ZERO,
     };
     engine.campaign(&shared)
 }
@@ -102,6 +103,8 @@ struct Engine<'a> {
     ordered: u64,
     /// Founders that were queued in this call.
     taken: HashSet<EntryId>,
+    /// Time that was minimized.
+    spent: Duration,
 }
 
 impl Engine<'_> {
@@ -214,9 +217,8 @@ impl Engine<'_> {
                 cut_short = chunk.runs < chunk.planned;
                 self.commit(&chunk, order)?;
             }
-            for (id, result) in words.try_iter() {
-                self.ordered -= 1;
-                self.show(&id, result)?;
+            for word in words.try_iter() {
+                self.hear(word)?;
             }
             self.tick()?;
         }
@@ -284,7 +286,9 @@ impl Engine<'_> {
             // Nothing is committed meanwhile, but time goes on.
             let screen = &mut *self.screen;
             let watch = &mut || screen.progress(&progress.later(runs, began.elapsed()));
+            let since = Instant::now();
             let result = minimize_entry(self.store, self.settings, self.stop, &id, watch);
+            self.spent += since.elapsed();
             self.queue.pop_front();
             self.show(&id, result)?;
         }
@@ -311,14 +315,17 @@ impl Engine<'_> {
     fn hear_out(&mut self, words: &Receiver<Word>) -> Result<(), CampaignError> {
         loop {
             match words.recv_timeout(TICK) {
-                Ok((id, result)) => {
-                    self.ordered -= 1;
-                    self.show(&id, result)?;
-                }
+                Ok(word) => self.hear(word)?,
                 Err(RecvTimeoutError::Timeout) => self.screen.progress(&self.progress()),
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
             }
         }
+    }
+
+    fn hear(&mut self, (id, spent, result): Word) -> Result<(), CampaignError> {
+        self.ordered -= 1;
+        self.spent += spent;
+        self.show(&id, result)
     }
 
     fn show(
@@ -382,18 +389,12 @@ impl Engine<'_> {
             hangs: checkpoint.total(Kind::Hang),
             ooms: checkpoint.total(Kind::Oom),
             minimizing: self.queue.len() as u64 + self.ordered,
+            minimizer_share: self
+                .spent
+                .div_f64(self.settings.jobs.max(1) as f64)
+                .as_secs_f64()
+                / self.began.elapsed().as_secs_f64().max(0.001),
             ..Progress::default()
         }
     }
-}
-
-fn start_worker<'a>(shared: &'a Shared<'a>, settings: &Settings) -> Result<Worker<'a>, ExecError> {
-    let Settings { minimizing, .. } = settings;
-    let started = start(&minimizing.target, Some(minimizing.way), Freshness::Shared)?;
-    Ok(Worker {
-        shared,
-        executor: started.executor,
-        triager: Triager::of_target(&minimizing.target, minimizing.way)?,
-        reported: HashSet::new(),
-    })
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use crossbeam::channel::{Receiver, Sender};
 
@@ -10,8 +11,8 @@ use crate::campaign::settings::Settings;
 use crate::minimize::{MinimizeError, Options};
 use crate::store::{EntryId, Store};
 
-/// What the minimizing worker says of an entry.
-pub(super) type Word = (EntryId, Result<(), CampaignError>);
+/// What the minimizing worker says of an entry: how long it took, and how it ended.
+pub(super) type Word = (EntryId, Duration, Result<(), CampaignError>);
 
 /// The minimizing worker: does as it is told until the orders end.
 pub(super) fn minimize_orders(
@@ -22,8 +23,9 @@ pub(super) fn minimize_orders(
     word: &Sender<Word>,
 ) {
     for id in orders {
+        let since = Instant::now();
         let result = minimize_entry(store, settings, stop, &id, &mut || ());
-        if word.send((id, result)).is_err() {
+        if word.send((id, since.elapsed(), result)).is_err() {
             return;
         }
     }

@@ -9,7 +9,8 @@ use crossbeam::channel::Sender;
 use super::plan::Plan;
 use crate::campaign::finding::{Finding, What};
 use crate::campaign::generator::InputName;
-use crate::exec::{Ended, ExecError, Executor, Freshness};
+use crate::campaign::settings::Settings;
+use crate::exec::{Ended, ExecError, Executor, Freshness, start};
 use crate::files::Base64;
 use crate::store::Kind;
 use crate::triage::{Crash, Key, Quick, Triager, Verdict};
@@ -160,4 +161,19 @@ impl Worker<'_> {
             })),
         }))
     }
+}
+
+/// A worker of its own executor.
+pub(super) fn start_worker<'a>(
+    shared: &'a Shared<'a>,
+    settings: &Settings,
+) -> Result<Worker<'a>, ExecError> {
+    let Settings { minimizing, .. } = settings;
+    let started = start(&minimizing.target, Some(minimizing.way), Freshness::Shared)?;
+    Ok(Worker {
+        shared,
+        executor: started.executor,
+        triager: Triager::of_target(&minimizing.target, minimizing.way)?,
+        reported: HashSet::new(),
+    })
 }

@@ -157,7 +157,7 @@ impl Course {
     pub fn minimized(&mut self, view: &GroupView) {
         let group = Group::of(view);
         let sizes = size::reduction(group.size_before, group.size);
-        let text = format!("minimized {}: {sizes}, {}", group.key, group.sentence);
+        let text = format!("minimized {}: {sizes}, {}", group.key, group.standing());
         self.tell(&text, false);
         self.put(group);
     }

@@ -109,7 +109,8 @@ fn said(line: &Line) -> String {
         Line::Test(test) => said_of_test(test),
         Line::Check(check) => {
             let what = format!("{:?}", check.what).to_lowercase();
-            format!("check  {what}: {:?}, {}", check.outcome, time(check.us))
+            let outcome = format!("{:?}", check.outcome).to_uppercase();
+            format!("check  {what}  {outcome}  {}", time(check.us))
         }
         Line::Reduce(step) => {
             format!("reduce to {} by {}", size::bytes(step.size), step.rule)

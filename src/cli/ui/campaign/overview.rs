@@ -147,11 +147,11 @@ fn figures(course: &Course, width: usize, sparks: bool) -> Vec<Line<'static>> {
 
 fn runs(progress: &Progress) -> String {
     format!(
-        "{}: {} crashed, {}, {} of memory",
+        "{}: {} crashed, {}, {}",
         size::grouped(progress.runs),
         size::grouped(progress.crashes),
         size::counted(progress.hangs, "hang"),
-        size::counted(progress.ooms, "blow-up"),
+        size::counted(progress.ooms, "oom"),
     )
 }
 
