@@ -34,7 +34,7 @@ fn a_target_without_coverage_has_no_section_of_it() {
     let course = busy(false);
     looks_like(&course, 80, 24, "bare");
     let text = shown(&course, 120, 50);
-    for word in ["coverage", "edges", "corpus", "stable"] {
+    for word in ["coverage", "edges", "corpus", "stability"] {
         assert!(!text.contains(word), "{word}: {text}");
     }
 }
@@ -49,7 +49,7 @@ fn what_is_unknown_is_a_dash() {
     course.progress(&begins);
     let text = shown(&course, 80, 24);
     assert!(text.contains("-/s now, 0.0/s mean"), "{text}");
-    assert!(text.contains("0 edges, stability -"), "{text}");
+    assert!(text.contains("0 inputs, stability -"), "{text}");
     assert!(text.contains("none yet"), "{text}");
 }
 

@@ -12,8 +12,8 @@ use crate::report::size;
 
 /// Width of the names of figures.
 const NAMES: usize = 10;
-/// Widest sparkline.
-const SPARK: usize = 40;
+/// Narrowest and widest sparkline.
+const SPARK: (usize, usize) = (8, 40);
 /// Rows of a chart where the terminal is high.
 const CHART: usize = 6;
 /// Heights from which there are charts, and events.
@@ -83,12 +83,15 @@ fn footer(course: &Course, width: usize) -> Line<'static> {
     keys(course, &all, width)
 }
 
-/// A figure: its name, what is said of it, and its course, where `spark` is one.
+/// The course of a figure, in so many columns.
+type Spark<'a> = &'a dyn Fn(usize) -> Vec<f64>;
+
+/// A figure: its name, what is said of it, and its course where there is room for that.
 fn figure(
     course: &Course,
     name: &str,
     said: String,
-    spark: Option<(Vec<f64>, Style)>,
+    spark: Option<Spark<'_>>,
     width: usize,
 ) -> Line<'static> {
     let said = span(said, Style::new());
@@ -97,51 +100,40 @@ fn figure(
         span(format!("{name:<NAMES$}"), course.palette.faint()),
         said,
     ];
-    if let Some((values, style)) = spark
-        && let Some(row) = plot::plot(&values, 1).pop()
-        && used + 2 + values.len() <= width
+    let columns = width.saturating_sub(used + 2).min(width / 3).min(SPARK.1);
+    if let Some(spark) = spark.filter(|_| columns >= SPARK.0)
+        && let Some(row) = plot::plot(&spark(columns), 1).pop()
     {
-        spans.push(plain(" ".repeat(width - used - values.len())));
-        spans.push(span(row, style));
+        spans.push(plain(" ".repeat(width - used - row.chars().count())));
+        spans.push(span(row, course.palette.good()));
     }
     Line::from(spans)
-}
-
-/// Columns of a sparkline on a screen of this width.
-fn spark_width(width: usize) -> usize {
-    (width / 3).min(SPARK)
 }
 
 fn figures(course: &Course, width: usize, sparks: bool) -> Vec<Line<'static>> {
     let Some(progress) = &course.progress else {
         return vec![Line::from("the target is being started")];
     };
-    let columns = spark_width(width);
-    let (history, good) = (&course.history, course.palette.good());
-    let spark = |values: Vec<f64>| sparks.then_some((values, good));
+    let history = &course.history;
+    let line = |name: &str, said: String, spark: Spark<'_>| {
+        figure(course, name, said, sparks.then_some(spark), width)
+    };
+    let none: Spark<'_> = &|_| Vec::new();
     let now = history.rate_now().map_or_else(|| "-".to_owned(), rate);
     let rates = format!("{now}/s now, {}/s mean", rate(progress.runs_per_s));
     let mut lines = vec![
-        figure(course, "rate", rates, spark(history.rates(columns)), width),
-        figure(course, "runs", runs(progress), None, width),
+        line("rate", rates, &|columns| history.rates(columns)),
+        line("runs", runs(progress), none),
     ];
     if let Some(edges) = progress.edges {
-        let levels = history.levels(columns, |one| one.edges);
-        let said = coverage(edges, progress);
-        lines.push(figure(course, "coverage", said, spark(levels), width));
+        let levels = |columns: usize| history.levels(columns, |one| one.edges);
+        lines.push(line("coverage", coverage(edges, progress), &levels));
     }
     if progress.corpus > 0 || progress.edges.is_some() {
-        let levels = history.levels(columns, |one| Some(one.corpus));
-        let said = size::counted(progress.corpus, "input");
-        lines.push(figure(course, "corpus", said, spark(levels), width));
+        let levels = |columns: usize| history.levels(columns, |one| Some(one.corpus));
+        lines.push(line("corpus", corpus(progress), &levels));
     }
-    lines.push(figure(
-        course,
-        "groups",
-        groups(course, progress),
-        None,
-        width,
-    ));
+    lines.push(line("groups", groups(course, progress), none));
     lines
 }
 
@@ -156,7 +148,7 @@ fn runs(progress: &Progress) -> String {
 }
 
 fn coverage(edges: u64, progress: &Progress) -> String {
-    let mut said = match progress.edges_of {
+    match progress.edges_of {
         Some(all) if all > 0 => format!(
             "{} of {} edges ({:.1} %)",
             size::grouped(edges),
@@ -164,12 +156,17 @@ fn coverage(edges: u64, progress: &Progress) -> String {
             edges as f64 * 100.0 / all as f64
         ),
         _ => size::counted(edges, "edge"),
-    };
-    match progress.stability {
-        Some(stability) => said.push_str(&format!(", {:.1} % stable", stability * 100.0)),
-        None => said.push_str(", stability -"),
     }
-    said
+}
+
+fn corpus(progress: &Progress) -> String {
+    let stability = progress
+        .stability
+        .map_or_else(|| "-".to_owned(), |share| format!("{:.1} %", share * 100.0));
+    format!(
+        "{}, stability {stability}",
+        size::counted(progress.corpus, "input")
+    )
 }
 
 fn groups(course: &Course, progress: &Progress) -> String {

@@ -26,6 +26,7 @@ struct Columns {
     size: usize,
     bar: usize,
     claim: usize,
+    is_wide: bool,
     /// Where in the code; none where there is no room.
     place: usize,
 }
@@ -41,13 +42,14 @@ impl Columns {
             class: widest("CLASS".len(), &class).min(CLASS),
             key: if is_wide { 12 } else { 8 },
             seen: widest("SEEN".len(), &|one| size::grouped(one.seen)),
-            size: widest("SIZE".len(), &sizes),
+            size: widest("SIZE".len(), &|one| sizes(one, is_wide)),
+            is_wide,
             bar: if is_wide { 8 } else { 4 },
             claim: widest("CLAIM".len(), &|one| one.standing().to_owned()),
             place: 0,
         };
+        // A mark, and two blanks between each two columns.
         let Columns {
-            class,
             key,
             seen,
             size,
@@ -55,8 +57,11 @@ impl Columns {
             claim,
             ..
         } = columns;
-        // A mark, and two blanks between each two columns.
-        let used = 2 + class + key + seen + size + bar + claim + 5 * 2;
+        let used = 2 + key + seen + size + bar + claim + 5 * 2;
+        // The class can lose its end before a claim does.
+        let room = width.saturating_sub(used).max("CLASS".len());
+        columns.class = columns.class.min(room);
+        let used = used + columns.class;
         let left = width.saturating_sub(used + 2);
         if left >= PLACE {
             columns.place = left;
@@ -73,8 +78,12 @@ pub(super) fn lines(course: &Course, width: usize, rows: usize) -> Vec<Line<'sta
     if course.groups.is_empty() {
         return vec![Line::from(span("none yet", course.palette.faint()))];
     }
-    let shown = rows - 1;
     let all = course.groups.len();
+    // Where not all fit, the last line says how many more there are.
+    let shown = match rows - 1 {
+        room if room >= all || room < 2 => room,
+        room => room - 1,
+    };
     let first = (course.selected + 1)
         .saturating_sub(shown)
         .min(all.saturating_sub(shown));
@@ -82,20 +91,13 @@ pub(super) fn lines(course: &Course, width: usize, rows: usize) -> Vec<Line<'sta
     let columns = Columns::of(groups, width);
     let mut lines = vec![head(course, &columns)];
     for (index, group) in groups.iter().enumerate() {
-        lines.push(row(
-            course,
-            group,
-            &columns,
-            first + index == course.selected,
-        ));
+        let is_selected = first + index == course.selected;
+        lines.push(row(course, group, &columns, is_selected));
     }
-    if all > first + shown && shown > 1 {
-        let more = format!(
-            "  and {} more",
-            size::grouped((all - first - shown + 1) as u64)
-        );
-        lines.pop();
-        lines.push(Line::from(span(more, course.palette.faint())));
+    if lines.len() < rows && all > first + shown {
+        let more = size::grouped((all - first - shown) as u64);
+        let more = span(format!("  and {more} more"), course.palette.faint());
+        lines.push(Line::from(more));
     }
     lines
 }
@@ -109,6 +111,7 @@ fn head(course: &Course, columns: &Columns) -> Line<'static> {
         bar,
         claim,
         place,
+        ..
     } = columns;
     let gone = " ".repeat(*bar);
     let mut text = format!(
@@ -129,6 +132,7 @@ fn row(course: &Course, group: &Group, columns: &Columns, is_selected: bool) -> 
         size: sized,
         bar,
         claim,
+        is_wide,
         place,
     } = columns;
     let palette = course.palette;
@@ -145,7 +149,7 @@ fn row(course: &Course, group: &Group, columns: &Columns, is_selected: bool) -> 
         span(format!("{class:<width$}"), palette.bad()),
         plain(format!(
             "  {short:<key$}  {runs:>seen$}  {:>sized$}  ",
-            sizes(group)
+            sizes(group, *is_wide)
         )),
         span(plot::left(group.size_before, group.size, *bar), state),
         span(format!("  {:<claim$}", group.standing()), state),
@@ -171,6 +175,25 @@ fn class(group: &Group) -> String {
     }
 }
 
-fn sizes(group: &Group) -> String {
-    size::reduction(group.size_before, group.size)
+fn sizes(group: &Group, is_wide: bool) -> String {
+    match is_wide {
+        true => size::reduction(group.size_before, group.size),
+        false => format!("{} → {}", short(group.size_before), short(group.size)),
+    }
+}
+
+/// A size in few characters, by powers of 1024: `9,999`, `39.1K`, `2.0M`.
+fn short(bytes: u64) -> String {
+    let mut value = bytes as f64;
+    let mut unit = None;
+    for name in ['K', 'M', 'G'] {
+        if value >= 1000.0 && bytes >= 10_000 {
+            value /= 1024.0;
+            unit = Some(name);
+        }
+    }
+    match unit {
+        Some(name) => format!("{value:.1}{name}"),
+        None => size::grouped(bytes),
+    }
 }
