@@ -22,7 +22,8 @@ const SCREEN: (&str, &str) = ("\u{1b}[?1049h", "\u{1b}[?1049l");
 
 /// What the shell of the session does: it says the modes of the terminal before and after ddfuzz,
 /// for at its own end the kernel resets them. Ctrl-C is meant for ddfuzz.
-const SHELL: &str = r#"trap : INT TERM; stty -g; "$@"; code=$?; stty -g; exit $code"#;
+const SHELL: &str =
+    r#"trap : INT TERM; stty ${SIZE-cols 80}; stty -g; "$@"; code=$?; stty -g; exit $code"#;
 
 /// ddfuzz in a shell on a terminal of 80 columns and 24 lines.
 struct Session {
@@ -227,10 +228,13 @@ fn the_screen_is_not_drawn_where_it_is_not_wanted() {
         assert!(!said.contains(SCREEN.0), "{more}: {said}");
         assert!(at == 1 || said.contains("reproduce.sh"), "{more}: {said}");
     }
-    let dumb = [("TERM", "dumb")];
-    let (_, said) = Session::start(&desk, &format!("{words} -o dumb"), &dumb).end();
-    assert!(!said.contains('\u{1b}'), "{said}");
-    assert!(said.contains("reproduce.sh"), "{said}");
+    let odd = [("TERM", "dumb"), ("SIZE", "cols 0 rows 0")];
+    for (at, variable) in odd.into_iter().enumerate() {
+        let words = format!("{words} -o odd{at}");
+        let (_, said) = Session::start(&desk, &words, &[variable]).end();
+        assert!(!said.contains(SCREEN.0), "{said}");
+        assert!(said.contains("reproduce.sh"), "{said}");
+    }
 }
 
 #[test]

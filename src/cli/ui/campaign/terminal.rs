@@ -19,6 +19,7 @@ use nix::sys::termios::{
 use nix::unistd::{Pid, getpgrp, tcgetpgrp};
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::terminal;
 
 use super::course::Course;
 use super::draw::draw;
@@ -44,7 +45,8 @@ pub struct Terminal {
 
 impl Terminal {
     /// Takes the terminal; `None` where stderr is none that can be drawn on and typed at: no
-    /// terminal at all, a dumb one, or one that belongs to other processes at the moment.
+    /// terminal at all, a dumb one, one of no size, or one that belongs to other processes at the
+    /// moment.
     ///
     /// # Errors
     /// When the terminal refuses its modes.
@@ -54,6 +56,10 @@ impl Terminal {
         // Of a job in the background the terminal would stop the whole process.
         let is_ours = || tcgetpgrp(stderr.as_fd()).is_ok_and(|group| group == getpgrp());
         if !stderr.is_terminal() || dumb || !is_ours() {
+            return Ok(None);
+        }
+        // A line that nobody has told its size, as serial ones.
+        if !terminal::size().is_ok_and(|(width, height)| width > 0 && height > 0) {
             return Ok(None);
         }
         let Ok(keys) = File::options().read(true).write(true).open("/dev/tty") else {
