@@ -2,17 +2,18 @@
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use crossbeam::channel::{Receiver, Sender};
 
 use super::error::CampaignError;
 use super::settings::Settings;
 use super::shelf::Shelf;
-use crate::minimize::MinimizeError;
+use crate::minimize::{MinimizeError, Options};
 use crate::store::{EntryId, Store};
 
-/// What the minimizing worker says of an entry.
-pub(in crate::campaign) type Word = (EntryId, Result<(), CampaignError>);
+/// What the minimizing worker says of an entry: how long it took, and how it ended.
+pub(in crate::campaign) type Word = (EntryId, Duration, Result<(), CampaignError>);
 
 /// The minimizing worker: does as it is told until the orders end.
 pub(in crate::campaign) fn minimize_orders(
@@ -23,21 +24,28 @@ pub(in crate::campaign) fn minimize_orders(
     word: &Sender<Word>,
 ) {
     for id in orders {
-        let result = minimize_entry(store, settings, stop, &id);
-        if word.send((id, result)).is_err() {
+        let since = Instant::now();
+        let result = minimize_entry(store, settings, stop, &id, &mut || ());
+        if word.send((id, since.elapsed(), result)).is_err() {
             return;
         }
     }
 }
 
-/// Minimizes one entry; one whose crash is not seen again stays as it is.
+/// Minimizes one entry; one whose crash is not seen again stays as it is. `watch` is called
+/// meanwhile, ten times a second at most.
 pub(in crate::campaign) fn minimize_entry<S: Shelf>(
     store: &Mutex<S>,
     settings: &Settings,
     stop: &AtomicBool,
     id: &EntryId,
+    watch: &mut dyn FnMut(),
 ) -> Result<(), CampaignError> {
-    match settings.minimizing.entry(store, id, stop) {
+    let options = Options {
+        on_standing: Some(Box::new(|_| watch())),
+        ..settings.minimizing.options(stop)
+    };
+    match settings.minimizing.entry_with(store, id, options) {
         Ok(_) => Ok(()),
         Err(CampaignError::Minimize(MinimizeError::NotFailing { .. }))
             if !stop.load(Ordering::Relaxed) =>
@@ -46,4 +54,13 @@ pub(in crate::campaign) fn minimize_entry<S: Shelf>(
         }
         Err(error) => Err(error),
     }
+}
+
+/// Whether this is about the target, which the user's Ctrl-C may have reached as well.
+pub(in crate::campaign) fn is_of_target(error: &CampaignError) -> bool {
+    matches!(
+        error,
+        CampaignError::Exec(_)
+            | CampaignError::Minimize(MinimizeError::Oracle(_) | MinimizeError::NotFailing { .. })
+    )
 }

@@ -23,6 +23,8 @@ pub struct Progress {
     pub crashes: u64,
     /// Runs over their time limit.
     pub hangs: u64,
+    /// Runs over their memory limit.
+    pub ooms: u64,
     /// Groups waiting to be minimized, the one under way included.
     pub minimizing: u64,
     /// Places of the target that runs have reached, of those that its compiler counts; `None`
@@ -40,6 +42,15 @@ impl Progress {
     /// The rate of `runs` in `time`.
     pub(super) fn rate(runs: u64, time: Duration) -> f64 {
         runs as f64 / time.as_secs_f64().max(0.001)
+    }
+
+    /// The same course at a later time, `runs` being those of this call.
+    pub(super) fn later(&self, runs: u64, time: Duration) -> Progress {
+        Progress {
+            time_ms: time.as_millis() as u64,
+            runs_per_s: Progress::rate(runs, time),
+            ..*self
+        }
     }
 }
 

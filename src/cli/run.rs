@@ -2,7 +2,8 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use clap::ValueEnum;
@@ -10,12 +11,13 @@ use serde::Serialize;
 
 use super::seeds::SeedArgs;
 use super::target::{TargetArgs, install_bundled};
+use super::ui::campaign::{Full, Heading};
 use super::{Exit, Failure, Output, amounts, known, show, signals, ui};
 use crate::campaign::{
-    self, DEFAULT_MAX_LEN, Generator, Minimizing, Monitoring, Network, Seeds, Settings, Summary,
-    When, Words,
+    self, DEFAULT_MAX_LEN, Generator, Minimizing, Monitoring, Network, Screen, Seeds, Settings,
+    Summary, When, Words,
 };
-use crate::exec::{Target, TargetRecord, Way, bundled};
+use crate::exec::{Program, Target, TargetRecord, Way, bundled};
 use crate::files::OsText;
 use crate::report::{GroupView, RunGroup, RunResult, groups_table, size};
 use crate::store::{Campaign, Kind, KnownGroups, Store, hash_of, rfc3339};
@@ -81,6 +83,9 @@ pub struct Args {
     /// Answer Prometheus there, by HTTP
     #[arg(long, value_name = "HOST:PORT", value_parser = amounts::address)]
     prometheus: Option<SocketAddr>,
+    /// Show lines instead of the whole screen
+    #[arg(long)]
+    plain: bool,
     /// A file of groups to mute: 12 or more hex digits of a major key, or stable:HEX, a line
     #[arg(long, value_name = "FILE")]
     known: Option<PathBuf>,
@@ -141,10 +146,11 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     settings.words = args
         .seeds
         .words(&settings.minimizing.target, !settings.seeds.is_empty())?;
+    let heading = heading(&args, &settings);
+    let mut screen = screen(&args, heading, &store, &stop, output)?;
     let store = Mutex::new(store);
-    let mut line = ui::Line::new(output);
-    let summary = campaign::run(&store, &campaign.id, &settings, &mut line, &stop);
-    drop(line);
+    let summary = campaign::run(&store, &campaign.id, &settings, &mut *screen, &stop);
+    drop(screen);
     // Only now: while it lives, what it has unpacked is there for the workers. Were they to unpack
     // it at the same time, one might find it being written by another.
     drop(started);
@@ -152,6 +158,50 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         .into_inner()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
     report(&summary?, &store, way, resumed, output)
+}
+
+/// What the screen shows of the campaign from the beginning.
+fn heading(args: &Args, settings: &Settings) -> Heading {
+    let target = &settings.minimizing.target;
+    let mut name = match &target.program {
+        Program::Bundled(name) => name.clone(),
+        Program::Path(path) => path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into(),
+    };
+    for arg in &target.args {
+        name.push(' ');
+        name.push_str(&arg.to_string_lossy());
+    }
+    Heading {
+        target: name,
+        way: settings.minimizing.way.to_string(),
+        engine: "classic generator".to_owned(),
+        seed: settings.seed,
+        out: args.out.to_string_lossy().into_owned(),
+    }
+}
+
+/// The whole terminal where there is one, else lines.
+fn screen(
+    args: &Args,
+    heading: Heading,
+    store: &Store,
+    stop: &Arc<AtomicBool>,
+    output: &Output,
+) -> Result<Box<dyn Screen>, Failure> {
+    let mut known = Vec::new();
+    if !args.plain {
+        for kind in Kind::ALL {
+            known.extend(show::views(store.reader(), kind)?);
+        }
+        if let Some(full) = Full::take(output, heading, store.reader(), stop, &known) {
+            return Ok(Box::new(full));
+        }
+    }
+    Ok(Box::new(ui::Line::new(output)))
 }
 
 fn settings(args: &Args, target: Target, way: Way, seed: u64, known: KnownGroups) -> Settings {

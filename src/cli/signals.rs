@@ -4,16 +4,32 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::flag;
+use signal_hook::{flag, low_level};
 
-use super::{Exit, Failure};
+use super::{Exit, Failure, ui};
 
 /// A flag that turns true at SIGINT or SIGTERM.
 pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
+        let stopping = Arc::clone(&stop);
+        // SAFETY: what is called is async-signal-safe.
+        let restored = unsafe {
+            low_level::register(signal, move || {
+                if stopping.load(Ordering::Relaxed) {
+                    ui::campaign::give_back();
+                }
+            })
+        };
         // In this order: the first signal finds the flag down and only raises it.
-        flag::register_conditional_shutdown(signal, Exit::Interrupted as i32, Arc::clone(&stop))
+        restored
+            .and_then(|_| {
+                flag::register_conditional_shutdown(
+                    signal,
+                    Exit::Interrupted as i32,
+                    Arc::clone(&stop),
+                )
+            })
             .and_then(|_| flag::register(signal, Arc::clone(&stop)))
             .map_err(|error| Failure::new(Exit::Internal, "system", error))?;
     }

@@ -52,10 +52,21 @@ const PLACES: &[(&str, &[&str])] = &[
             "minimize/crash_oracle.rs",
             "campaign/guided/process.rs",
             "campaign/guided/shmem.rs",
+            "cli/ui/campaign/terminal.rs",
         ],
     ),
-    // Processes, pipes, ptrace; workers and their hub; the host's name, for the record of a campaign.
-    ("nix", &["exec", "triage", "campaign/guided", "cli/run.rs"]),
+    // Processes, pipes, ptrace; workers and their hub; the host's name, for the record of a
+    // campaign; the terminal.
+    (
+        "nix",
+        &[
+            "exec",
+            "triage",
+            "campaign/guided",
+            "cli/run.rs",
+            "cli/ui/campaign/terminal.rs",
+        ],
+    ),
     (
         "object",
         &[
@@ -66,6 +77,8 @@ const PLACES: &[(&str, &[&str])] = &[
             "exec/observe/image.rs",
         ],
     ),
+    // The screen of a campaign, and as `ratatui::crossterm` the keys.
+    ("ratatui", &["cli/ui/campaign"]),
     ("rustc_demangle", &["triage"]),
     // Records.
     (

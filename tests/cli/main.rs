@@ -32,6 +32,7 @@ mod needs;
 mod own_targets;
 mod robust;
 mod run;
+mod screen;
 mod screens;
 mod show;
 mod system_programs;

@@ -8,18 +8,18 @@ use std::time::{Duration, Instant};
 use crossbeam::channel::{self, Receiver, RecvTimeoutError, Sender};
 
 use super::inputs::Inputs;
-use super::worker::{Chunk, Shared, Worker};
+use super::worker::{Chunk, Shared, start_worker};
 use crate::campaign::error::CampaignError;
 use crate::campaign::ledger::{Ledger, lock};
-use crate::campaign::orders::{Word, minimize_entry, minimize_orders};
+use crate::campaign::orders::{Word, is_of_target, minimize_entry, minimize_orders};
 use crate::campaign::screen::{Progress, Screen};
 use crate::campaign::settings::{Settings, When};
 use crate::campaign::summary::Summary;
-use crate::exec::{ExecError, Freshness, start};
+use crate::exec::ExecError;
 use crate::minimize::MinimizeError;
 use crate::report::GroupView;
 use crate::store::{EntryId, Kind, Store};
-use crate::triage::{Key, Triager};
+use crate::triage::Key;
 
 /// Chunks that may wait to be committed before the workers pause.
 const BACKLOG: usize = 1 << 16;
@@ -70,6 +70,7 @@ pub fn run(
         queue: VecDeque::new(),
         ordered: 0,
         taken: HashSet::new(),
+        spent: Duration::ZERO,
     };
     engine.campaign(&shared)
 }
@@ -90,6 +91,8 @@ struct Engine<'a> {
     ordered: u64,
     /// Founders that were queued in this call.
     taken: HashSet<EntryId>,
+    /// Time that was minimized.
+    spent: Duration,
 }
 
 impl Engine<'_> {
@@ -202,9 +205,8 @@ impl Engine<'_> {
                 cut_short = chunk.runs < chunk.planned;
                 self.commit(&chunk, order)?;
             }
-            for (id, result) in words.try_iter() {
-                self.ordered -= 1;
-                self.show(&id, result)?;
+            for word in words.try_iter() {
+                self.hear(word)?;
             }
             self.tick()?;
         }
@@ -232,6 +234,9 @@ impl Engine<'_> {
             let Some(id) = self.ledger.commit(finding)? else {
                 continue;
             };
+            if let Some(view) = self.view(&id)? {
+                self.screen.group(&view);
+            }
             if self.settings.when == When::Off || self.muted(id.major()) {
                 continue;
             }
@@ -263,8 +268,15 @@ impl Engine<'_> {
         while !self.stopped()
             && let Some(id) = self.queue.front().cloned()
         {
-            self.screen.progress(&self.progress());
-            let result = minimize_entry(self.store, self.settings, self.stop, &id);
+            let (began, runs) = (self.began, self.ledger.checkpoint.next - self.first);
+            let progress = self.progress();
+            self.screen.progress(&progress);
+            // Nothing is committed meanwhile, but time goes on.
+            let screen = &mut *self.screen;
+            let watch = &mut || screen.progress(&progress.later(runs, began.elapsed()));
+            let since = Instant::now();
+            let result = minimize_entry(self.store, self.settings, self.stop, &id, watch);
+            self.spent += since.elapsed();
             self.queue.pop_front();
             self.show(&id, result)?;
         }
@@ -289,11 +301,19 @@ impl Engine<'_> {
 
     /// Waits for the minimizing worker, whose orders have ended.
     fn hear_out(&mut self, words: &Receiver<Word>) -> Result<(), CampaignError> {
-        while let Ok((id, result)) = words.recv() {
-            self.ordered -= 1;
-            self.show(&id, result)?;
+        loop {
+            match words.recv_timeout(TICK) {
+                Ok(word) => self.hear(word)?,
+                Err(RecvTimeoutError::Timeout) => self.screen.progress(&self.progress()),
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            }
         }
-        Ok(())
+    }
+
+    fn hear(&mut self, (id, spent, result): Word) -> Result<(), CampaignError> {
+        self.ordered -= 1;
+        self.spent += spent;
+        self.show(&id, result)
     }
 
     fn show(
@@ -307,14 +327,19 @@ impl Engine<'_> {
             Err(error) => return Err(error),
             Ok(()) => {}
         }
-        let store = lock(self.store);
-        let reader = store.reader();
-        let (group, entry) = (reader.group(id.kind(), id.major())?, reader.entry(id)?);
-        drop(store);
-        if let (Some(group), Some(entry)) = (group, entry) {
-            self.screen.minimized(&GroupView::load(&group, &entry)?);
+        if let Some(view) = self.view(id)? {
+            self.screen.minimized(&view);
         }
         Ok(())
+    }
+
+    /// What there is to show of an entry.
+    fn view(&self, id: &EntryId) -> Result<Option<GroupView>, CampaignError> {
+        let reader = lock(self.store).reader().clone();
+        let (group, entry) = (reader.group(id.kind(), id.major())?, reader.entry(id)?);
+        let both = group.zip(entry);
+        let view = both.map(|(group, entry)| GroupView::load(&group, &entry));
+        Ok(view.transpose()?)
     }
 
     /// Queues what an earlier call left to be minimized.
@@ -350,29 +375,14 @@ impl Engine<'_> {
             groups: groups as u64,
             crashes: checkpoint.total(Kind::Crash),
             hangs: checkpoint.total(Kind::Hang),
+            ooms: checkpoint.total(Kind::Oom),
             minimizing: self.queue.len() as u64 + self.ordered,
+            minimizer_share: self
+                .spent
+                .div_f64(self.settings.jobs.max(1) as f64)
+                .as_secs_f64()
+                / self.began.elapsed().as_secs_f64().max(0.001),
             ..Progress::default()
         }
     }
-}
-
-fn start_worker<'a>(shared: &'a Shared<'a>, settings: &Settings) -> Result<Worker<'a>, ExecError> {
-    let Settings { minimizing, .. } = settings;
-    let started = start(&minimizing.target, Some(minimizing.way), Freshness::Shared)?;
-    Ok(Worker {
-        shared,
-        executor: started.executor,
-        mutation: shared.inputs.mutation(),
-        triager: Triager::of_target(&minimizing.target, minimizing.way)?,
-        reported: HashSet::new(),
-    })
-}
-
-/// Whether this is about the target, which the user's Ctrl-C may have reached as well.
-fn is_of_target(error: &CampaignError) -> bool {
-    matches!(
-        error,
-        CampaignError::Exec(_)
-            | CampaignError::Minimize(MinimizeError::Oracle(_) | MinimizeError::NotFailing { .. })
-    )
 }

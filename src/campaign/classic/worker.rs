@@ -10,7 +10,8 @@ use super::inputs::Inputs;
 use super::plan::RunInput;
 use crate::campaign::finding::{Finding, What};
 use crate::campaign::mutation::Mutation;
-use crate::exec::{Ended, ExecError, Executor, Freshness};
+use crate::campaign::settings::Settings;
+use crate::exec::{Ended, ExecError, Executor, Freshness, start};
 use crate::files::Base64;
 use crate::store::Kind;
 use crate::triage::{Crash, Key, Quick, Triager, Verdict};
@@ -172,4 +173,20 @@ impl Worker<'_> {
             })),
         }))
     }
+}
+
+/// A worker of its own executor.
+pub(super) fn start_worker<'a>(
+    shared: &'a Shared<'a>,
+    settings: &Settings,
+) -> Result<Worker<'a>, ExecError> {
+    let Settings { minimizing, .. } = settings;
+    let started = start(&minimizing.target, Some(minimizing.way), Freshness::Shared)?;
+    Ok(Worker {
+        shared,
+        executor: started.executor,
+        mutation: shared.inputs.mutation(),
+        triager: Triager::of_target(&minimizing.target, minimizing.way)?,
+        reported: HashSet::new(),
+    })
 }

@@ -51,7 +51,13 @@ impl Session<'_> {
             };
             taken.insert(id.clone());
             self.screen.progress(&self.progress());
-            match minimize_entry(self.store, self.settings, self.stop, &id) {
+            let mut progress = self.progress();
+            let (began, screen) = (self.began, &mut self.screen);
+            let mut watch = || {
+                progress.time_ms = began.elapsed().as_millis() as u64;
+                screen.progress(&progress);
+            };
+            match minimize_entry(self.store, self.settings, self.stop, &id, &mut watch) {
                 Err(CampaignError::Minimize(MinimizeError::Interrupted { .. })) => {}
                 Err(_) if self.stopped() => {}
                 Err(error) => return Err(error),

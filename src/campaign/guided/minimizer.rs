@@ -37,7 +37,7 @@ pub(super) fn work(
             continue;
         };
         let began = Instant::now();
-        let done = minimize_entry(&shelf, settings, &stop, &id);
+        let done = minimize_entry(&shelf, settings, &stop, &id, &mut || ());
         desk.give_back(&id, done.is_ok(), began.elapsed())
             .map_err(|error| fail(&error))?;
         done.map_err(|error| fail(&error))?;

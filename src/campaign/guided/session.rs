@@ -38,7 +38,7 @@ pub(super) struct Session<'a> {
     pub(super) screen: &'a mut dyn Screen,
     pub(super) stop: &'a AtomicBool,
     pub(super) books: Books<'a>,
-    began: Instant,
+    pub(super) began: Instant,
     /// When the fuzzing has ended, if it has.
     ended: Option<Instant>,
     /// The first run of this call.
@@ -212,6 +212,7 @@ impl<'a> Session<'a> {
             groups: groups as u64,
             crashes: checkpoint.total(Kind::Crash),
             hangs: checkpoint.total(Kind::Hang),
+            ooms: checkpoint.total(Kind::Oom),
             minimizing: self.books.desk.waiting() as u64,
             edges: Some(best.edges),
             edges_of: Some(best.edges_of),

@@ -1,17 +1,18 @@
-//! The progress line of a campaign.
+//! The progress of a campaign as lines.
 
 use indicatif::ProgressBar;
 
-use super::{bar, rate};
+use super::{Statuses, bar, rate};
 use crate::campaign::{Progress, Screen};
 use crate::cli::output::{self, Output};
 use crate::report::{GroupView, block, size};
 
 /// One line on stderr that is drawn again and again, if stderr is a terminal; the block of each
-/// group above it.
+/// group above it. Without a terminal, lines for `grep` on stderr.
 pub struct Line {
     bar: ProgressBar,
     output: Output,
+    statuses: Statuses,
 }
 
 impl Line {
@@ -20,6 +21,7 @@ impl Line {
         Line {
             bar: bar(output),
             output: output.clone(),
+            statuses: Statuses::default(),
         }
     }
 
@@ -32,10 +34,21 @@ impl Line {
             false => output::print(text),
         });
     }
+
+    /// A line where nothing is drawn.
+    fn say(&self, line: Option<String>) {
+        if self.bar.is_hidden()
+            && let Some(line) = line
+        {
+            self.output.say(&line);
+        }
+    }
 }
 
 impl Screen for Line {
     fn progress(&mut self, progress: &Progress) {
+        let line = self.statuses.progress(progress);
+        self.say(line);
         let text = format!(
             "{}, {}/s, {} crashed, {}, {}{}",
             size::counted(progress.runs, "run"),
@@ -51,7 +64,14 @@ impl Screen for Line {
         self.bar.set_message(text);
     }
 
+    fn group(&mut self, group: &GroupView) {
+        let line = self.statuses.group(group);
+        self.say(line);
+    }
+
     fn minimized(&mut self, group: &GroupView) {
+        let line = self.statuses.minimized(group);
+        self.say(Some(line));
         self.above(&block(group));
     }
 

@@ -1,12 +1,15 @@
 //! Everything that draws on a terminal.
 
+pub mod campaign;
 mod counting;
 mod line;
 mod minimizing;
+mod statuses;
 
 pub use counting::Counting;
 pub use line::Line;
 pub use minimizing::Minimizing;
+pub use statuses::Statuses;
 
 use std::time::Duration;
 

@@ -1,0 +1,230 @@
+//! The page of the campaign.
+
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use super::course::Course;
+use super::draw::{clock, keys, plain, rule, span, spread};
+use super::{plot, table};
+use crate::campaign::Progress;
+use crate::cli::ui::rate;
+use crate::report::size;
+
+/// Width of the names of figures.
+const NAMES: usize = 10;
+/// Narrowest and widest sparkline.
+const SPARK: (usize, usize) = (8, 40);
+/// Rows of a chart where the terminal is high.
+const CHART: usize = 6;
+/// Heights from which there are charts, and events.
+const HIGH: (usize, usize) = (36, 12);
+
+/// The page as lines.
+pub(super) fn lines(course: &Course, width: usize, height: usize) -> Vec<Line<'static>> {
+    let mut lines = vec![title(course, width)];
+    let has_charts = height >= HIGH.0 && width >= 60;
+    lines.extend(figures(course, width, !has_charts));
+    if has_charts {
+        lines.extend(charts(course, width));
+    }
+    let events = match height.checked_sub(lines.len() + 1) {
+        Some(room) if height >= HIGH.1 => (room / 3).clamp(3, 12),
+        _ => 0,
+    };
+    // Rules stand above the groups and above the events; the last line is that of the keys.
+    let rules = 1 + usize::from(events > 0);
+    let room = height.saturating_sub(lines.len() + events + rules + 1);
+    lines.push(rule(course, "groups", width));
+    let mut groups = table::lines(course, width, room);
+    groups.resize(room, Line::default());
+    lines.extend(groups);
+    if events > 0 {
+        lines.push(rule(course, "last events", width));
+        lines.extend(last_events(course, events, width));
+    }
+    lines.truncate(height.saturating_sub(1));
+    lines.push(footer(course, width));
+    lines
+}
+
+fn title(course: &Course, width: usize) -> Line<'static> {
+    let heading = &course.heading;
+    let left = vec![
+        span("ddfuzz ", course.palette.accent()),
+        span(heading.target.clone(), course.palette.strong()),
+        plain(format!(
+            " by {}, {}, seed {}",
+            heading.way, heading.engine, heading.seed
+        )),
+    ];
+    let time = span(clock(course.elapsed), course.palette.strong());
+    let used: usize = left.iter().map(Span::width).sum();
+    if used + time.width() < width {
+        return spread(left, time, width);
+    }
+    // The time is worth more than the whole of the target's name.
+    let room = width.saturating_sub(time.width() + 2);
+    let text: String = left.iter().map(|one| one.content.as_ref()).collect();
+    let cut = crate::report::text::cut(&text, room);
+    spread(vec![span(cut, course.palette.strong())], time, width)
+}
+
+fn footer(course: &Course, width: usize) -> Line<'static> {
+    if course.stopping {
+        let text = "stopping, the state is being saved; Ctrl-C again ends at once";
+        return Line::from(span(text, course.palette.pending()));
+    }
+    let all = [
+        ("q", "quit"),
+        ("↑↓", "select"),
+        ("enter", "look at the group"),
+        ("ctrl-z", "to the shell"),
+    ];
+    keys(course, &all, width)
+}
+
+/// The course of a figure, in so many columns.
+type Spark<'a> = &'a dyn Fn(usize) -> Vec<f64>;
+
+/// A figure: its name, what is said of it, and its course where there is room for that.
+fn figure(
+    course: &Course,
+    name: &str,
+    said: String,
+    spark: Option<Spark<'_>>,
+    width: usize,
+) -> Line<'static> {
+    let said = span(said, Style::new());
+    let used = NAMES + said.width();
+    let mut spans = vec![
+        span(format!("{name:<NAMES$}"), course.palette.faint()),
+        said,
+    ];
+    let columns = width.saturating_sub(used + 2).min(width / 3).min(SPARK.1);
+    if let Some(spark) = spark.filter(|_| columns >= SPARK.0)
+        && let Some(row) = plot::plot(&spark(columns), 1).pop()
+    {
+        spans.push(plain(" ".repeat(width - used - row.chars().count())));
+        spans.push(span(row, course.palette.good()));
+    }
+    Line::from(spans)
+}
+
+fn figures(course: &Course, width: usize, sparks: bool) -> Vec<Line<'static>> {
+    let Some(progress) = &course.progress else {
+        return vec![Line::from("the target is being started")];
+    };
+    let history = &course.history;
+    let line = |name: &str, said: String, spark: Spark<'_>| {
+        figure(course, name, said, sparks.then_some(spark), width)
+    };
+    let none: Spark<'_> = &|_| Vec::new();
+    let now = history.rate_now().map_or_else(|| "-".to_owned(), rate);
+    let rates = format!("{now}/s now, {}/s mean", rate(progress.runs_per_s));
+    let mut lines = vec![
+        line("rate", rates, &|columns| history.rates(columns)),
+        line("runs", runs(progress), none),
+    ];
+    if let Some(edges) = progress.edges {
+        let levels = |columns: usize| history.levels(columns, |one| one.edges);
+        lines.push(line("coverage", coverage(edges, progress), &levels));
+    }
+    if progress.corpus > 0 || progress.edges.is_some() {
+        let levels = |columns: usize| history.levels(columns, |one| Some(one.corpus));
+        lines.push(line("corpus", corpus(progress), &levels));
+    }
+    lines.push(line("groups", groups(course, progress), none));
+    lines
+}
+
+fn runs(progress: &Progress) -> String {
+    format!(
+        "{}: {} crashed, {}, {}",
+        size::grouped(progress.runs),
+        size::grouped(progress.crashes),
+        size::counted(progress.hangs, "hang"),
+        size::counted(progress.ooms, "oom"),
+    )
+}
+
+fn coverage(edges: u64, progress: &Progress) -> String {
+    match progress.edges_of {
+        Some(all) if all > 0 => format!(
+            "{} of {} edges ({:.1} %)",
+            size::grouped(edges),
+            size::grouped(all),
+            edges as f64 * 100.0 / all as f64
+        ),
+        _ => size::counted(edges, "edge"),
+    }
+}
+
+fn corpus(progress: &Progress) -> String {
+    let stability = progress
+        .stability
+        .map_or_else(|| "-".to_owned(), |share| format!("{:.1} %", share * 100.0));
+    format!(
+        "{}, stability {stability}",
+        size::counted(progress.corpus, "input")
+    )
+}
+
+fn groups(course: &Course, progress: &Progress) -> String {
+    let minimized = course.groups.iter().filter(|one| one.claim.is_some());
+    format!(
+        "{}, {} minimized, {} waiting; minimizer {:.1} %",
+        size::grouped(progress.groups),
+        size::grouped(minimized.count() as u64),
+        size::grouped(progress.minimizing),
+        progress.minimizer_share * 100.0,
+    )
+}
+
+/// The rate over time, and the coverage beside it where there is any.
+fn charts(course: &Course, width: usize) -> Vec<Line<'static>> {
+    let has_coverage = course
+        .progress
+        .as_ref()
+        .is_some_and(|one| one.edges.is_some());
+    let columns = match has_coverage {
+        true => (width - 2) / 2,
+        false => width,
+    };
+    let history = &course.history;
+    let mut charts = vec![("runs/s", history.rates(columns))];
+    if has_coverage {
+        charts.push(("edges", history.levels(columns, |one| one.edges)));
+    }
+    let mut lines = vec![Line::default(); CHART + 1];
+    for (index, (name, values)) in charts.iter().enumerate() {
+        let most = values.iter().copied().fold(0.0, f64::max);
+        let head = format!("{name}, to {}", rate(most));
+        let gap = if index > 0 { "  " } else { "" };
+        let pad = |text: &str| format!("{gap}{text:<columns$}");
+        lines[0].push_span(span(pad(&head), course.palette.faint()));
+        for (line, row) in lines[1..].iter_mut().zip(plot::plot(values, CHART)) {
+            line.push_span(span(pad(&row), course.palette.good()));
+        }
+    }
+    lines
+}
+
+fn last_events(course: &Course, rows: usize, width: usize) -> Vec<Line<'static>> {
+    let first = course.events.len().saturating_sub(rows);
+    let mut lines: Vec<Line<'static>> = course
+        .events()
+        .skip(first)
+        .map(|event| {
+            let style = match event.is_note {
+                true => course.palette.pending(),
+                false => Style::new(),
+            };
+            let time = format!("{}  ", clock(event.at));
+            let room = width.saturating_sub(time.chars().count());
+            let text = crate::report::text::cut(&event.text, room);
+            Line::from(vec![span(time, course.palette.faint()), span(text, style)])
+        })
+        .collect();
+    lines.resize(rows, Line::default());
+    lines
+}

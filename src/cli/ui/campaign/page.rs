@@ -1,0 +1,190 @@
+//! The page of one group.
+
+use ratatui::text::Line;
+
+use super::course::{Course, Tab, kind};
+use super::detail::{Detail, ROW};
+use super::draw::{clock, keys, plain, rule, span, spread};
+use super::group::Group;
+use super::plot;
+use crate::report::text::cut;
+use crate::report::{curve, hexdump, size};
+
+/// Width from which a row of the dump has sixteen bytes.
+const WIDE: usize = 78;
+/// Width of the bar of what is left.
+const BAR: usize = 12;
+
+/// The page as lines.
+pub(super) fn lines(
+    course: &Course,
+    group: &Group,
+    tab: Tab,
+    scroll: usize,
+    width: usize,
+    height: usize,
+) -> Vec<Line<'static>> {
+    let mut lines = vec![title(course, group, width)];
+    lines.extend(facts(course, group, width));
+    lines.push(rule(course, "", width));
+    lines.push(tabs(course, tab));
+    let room = height.saturating_sub(lines.len() + 1);
+    let mut content = content(course, tab, scroll, width, room);
+    content.resize(room, Line::default());
+    lines.extend(content);
+    lines.truncate(height.saturating_sub(1));
+    let all = [
+        ("esc", "back"),
+        ("tab", "next part"),
+        ("↑↓", "scroll"),
+        ("q", "quit"),
+    ];
+    lines.push(keys(course, &all, width));
+    lines
+}
+
+fn title(course: &Course, group: &Group, width: usize) -> Line<'static> {
+    let left = vec![
+        span("ddfuzz ", course.palette.accent()),
+        span(
+            format!("{} {}", kind(group.kind), group.key),
+            course.palette.strong(),
+        ),
+        plain(": "),
+        span(group.class.clone(), course.palette.bad()),
+        plain(format!(", {}", group.severity)),
+    ];
+    let time = span(clock(course.elapsed), course.palette.strong());
+    spread(left, time, width)
+}
+
+fn facts(course: &Course, group: &Group, width: usize) -> Vec<Line<'static>> {
+    let reduced = size::reduction(group.size_before, group.size);
+    let sizes = format!(
+        "{reduced}  {}{}",
+        plot::left(group.size_before, group.size, BAR),
+        match group.tests {
+            Some(tests) => format!("  in {}", size::counted(tests, "test")),
+            None => String::new(),
+        }
+    );
+    let facts = [
+        ("where", group.place.clone()),
+        ("size", sizes),
+        ("claim", group.sentence.clone()),
+        ("seen", size::counted(group.seen, "run")),
+        ("file", group.file.clone()),
+    ];
+    let line = |(name, value): (&str, String)| {
+        Line::from(vec![
+            span(format!("{name:<7}"), course.palette.faint()),
+            plain(cut(&value, width.saturating_sub(7))),
+        ])
+    };
+    facts.into_iter().map(line).collect()
+}
+
+fn tabs(course: &Course, shown: Tab) -> Line<'static> {
+    let names = Tab::ALL.map(|tab| match tab == shown {
+        true => span(format!("[{}]", tab.name()), course.palette.accent()),
+        false => plain(format!(" {} ", tab.name())),
+    });
+    Line::from(names.to_vec())
+}
+
+fn content(
+    course: &Course,
+    tab: Tab,
+    scroll: usize,
+    width: usize,
+    room: usize,
+) -> Vec<Line<'static>> {
+    let detail = &course.detail;
+    if let Some(trouble) = &detail.trouble {
+        return vec![Line::from(span(trouble.clone(), course.palette.bad()))];
+    }
+    let nothing = |text: &str| vec![Line::from(span(text.to_owned(), course.palette.faint()))];
+    match tab {
+        Tab::Stack => match &detail.stack {
+            None => nothing("being read"),
+            Some(stack) if stack.is_empty() => nothing("no frame is known"),
+            Some(_) => stack(course, scroll, width, room),
+        },
+        Tab::Input => dump(detail, scroll, width, room),
+        Tab::Curve => match &detail.log.shrinking {
+            Some(shrinking) if shrinking.executed > 0 => {
+                let text = curve(shrinking, Some(width));
+                text.lines()
+                    .map(|line| Line::from(line.to_owned()))
+                    .collect()
+            }
+            _ => nothing("no test has been made yet"),
+        },
+        Tab::Log if detail.log.lines.is_empty() => nothing("there is no log yet"),
+        Tab::Log => log(detail, scroll, width, room),
+    }
+}
+
+fn stack(course: &Course, scroll: usize, width: usize, room: usize) -> Vec<Line<'static>> {
+    let all = course.detail.stack.iter().flatten();
+    all.skip(scroll)
+        .take(room)
+        .map(|frame| {
+            let text = cut(&frame.text, width);
+            Line::from(match frame.own {
+                true => plain(text),
+                false => span(text, course.palette.faint()),
+            })
+        })
+        .collect()
+}
+
+/// The bytes from the scrolled line on: where, hex, text.
+fn dump(detail: &Detail, scroll: usize, width: usize, room: usize) -> Vec<Line<'static>> {
+    let columns = if width >= WIDE { ROW.0 } else { ROW.1 };
+    let bytes = &detail.bytes;
+    let all = bytes.len().div_ceil(columns);
+    let first = scroll.min(all.saturating_sub(1));
+    let mut lines: Vec<Line<'static>> = bytes
+        .chunks(columns)
+        .enumerate()
+        .skip(first)
+        .take(room)
+        .map(|(row, bytes)| {
+            let (hex, text) = split(hexdump::line(bytes, columns));
+            let wide = columns * 3;
+            Line::from(format!("{:08x}  {hex:<wide$} {text}", row * columns))
+        })
+        .collect();
+    if bytes.is_empty() {
+        lines.push(Line::from("(empty)"));
+    }
+    let hidden = detail.size.saturating_sub(bytes.len() as u64);
+    if hidden > 0 && lines.len() < room {
+        let text = format!("and {} more", size::bytes(hidden));
+        lines.push(Line::from(text));
+    }
+    lines
+}
+
+/// The hex and the text of a dumped line.
+fn split(line: String) -> (String, String) {
+    match line.split_once('|') {
+        Some((hex, text)) => (hex.trim_end().to_owned(), format!("|{text}")),
+        None => (line, String::new()),
+    }
+}
+
+/// The last lines, or those that are scrolled back to: the newest stand at the bottom.
+fn log(detail: &Detail, scroll: usize, width: usize, room: usize) -> Vec<Line<'static>> {
+    let lines = &detail.log.lines;
+    let end = lines
+        .len()
+        .saturating_sub(scroll)
+        .max(room.min(lines.len()));
+    let first = end.saturating_sub(room);
+    lines
+        .range(first..end)
+        .map(|line| Line::from(cut(line, width)))
+        .collect()
+}

@@ -1,0 +1,197 @@
+//! The terminal: the alternate screen, keys as they are pressed, and the way back on every end.
+//!
+//! Only what would spoil the picture is switched off: echo, waiting for whole lines, Ctrl-S,
+//! Ctrl-Z and Ctrl-\. Ctrl-C stays a signal, so that it is heard also while nobody asks for keys
+//! (docs/decisions/0062).
+
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Stderr, Write};
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Once, OnceLock};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill, raise};
+use nix::sys::termios::{
+    self, InputFlags, LocalFlags, SetArg, SpecialCharacterIndices as Special, Termios,
+};
+use nix::unistd::{Pid, getpgrp, tcgetpgrp};
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::terminal;
+
+use super::course::Course;
+use super::draw::draw;
+use super::key::Key;
+
+/// The alternate screen, without a cursor.
+const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l";
+/// The colours, the cursor and the screen as they were.
+const LEAVE: &[u8] = b"\x1b[0m\x1b[?25h\x1b[?1049l";
+
+/// Whether the terminal is ours now.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+/// How the terminal was before, and where it is; for whoever ends the process.
+static BEFORE: OnceLock<(RawFd, libc::termios)> = OnceLock::new();
+static HOOK: Once = Once::new();
+
+/// The terminal that stderr is, taken until it is dropped.
+pub struct Terminal {
+    drawing: ratatui::Terminal<CrosstermBackend<BufWriter<Stderr>>>,
+    keys: File,
+    before: Termios,
+}
+
+impl Terminal {
+    /// Takes the terminal; `None` where stderr is none that can be drawn on and typed at: no
+    /// terminal at all, a dumb one, one of no size, or one that belongs to other processes at the
+    /// moment.
+    ///
+    /// # Errors
+    /// When the terminal refuses its modes.
+    pub fn take() -> io::Result<Option<Terminal>> {
+        let stderr = io::stderr();
+        let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+        // Of a job in the background the terminal would stop the whole process.
+        let is_ours = || tcgetpgrp(stderr.as_fd()).is_ok_and(|group| group == getpgrp());
+        if !stderr.is_terminal() || dumb || !is_ours() {
+            return Ok(None);
+        }
+        // A line that nobody has told its size, as serial ones.
+        if !terminal::size().is_ok_and(|(width, height)| width > 0 && height > 0) {
+            return Ok(None);
+        }
+        let Ok(keys) = File::options().read(true).write(true).open("/dev/tty") else {
+            return Ok(None);
+        };
+        let before = termios::tcgetattr(&keys)?;
+        BEFORE.get_or_init(|| (keys.as_raw_fd(), before.clone().into()));
+        restore_when_panicking();
+        let backend = CrosstermBackend::new(BufWriter::with_capacity(1 << 14, stderr));
+        let mut terminal = Terminal {
+            drawing: ratatui::Terminal::new(backend)?,
+            keys,
+            before,
+        };
+        terminal.enter()?;
+        Ok(Some(terminal))
+    }
+
+    fn enter(&mut self) -> io::Result<()> {
+        let mut modes = self.before.clone();
+        modes.local_flags -= LocalFlags::ICANON | LocalFlags::ECHO | LocalFlags::IEXTEN;
+        modes.input_flags -= InputFlags::IXON;
+        for key in [Special::VSUSP, Special::VQUIT] {
+            modes.control_chars[key as usize] = libc::_POSIX_VDISABLE;
+        }
+        modes.control_chars[Special::VMIN as usize] = 1;
+        modes.control_chars[Special::VTIME as usize] = 0;
+        TAKEN.store(true, Ordering::Relaxed);
+        termios::tcsetattr(&self.keys, SetArg::TCSADRAIN, &modes)?;
+        io::stderr().write_all(ENTER)?;
+        self.drawing.clear()
+    }
+
+    /// Draws the model. After a panic has given the terminal back nothing is drawn any more.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn draw(&mut self, course: &Course) -> io::Result<()> {
+        if TAKEN.load(Ordering::Relaxed) {
+            self.drawing.draw(|frame| draw(course, frame))?;
+        }
+        Ok(())
+    }
+
+    /// The next key that was pressed, if any; does not wait.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn key(&mut self) -> io::Result<Option<Key>> {
+        while event::poll(Duration::ZERO)? {
+            if let Event::Key(pressed) = event::read()?
+                && pressed.kind != KeyEventKind::Release
+                && let Some(key) = meaning(pressed.code, pressed.modifiers)
+            {
+                return Ok(Some(key));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Gives the terminal to the shell until the user comes back.
+    ///
+    /// # Errors
+    /// When the terminal refuses its modes.
+    pub fn suspend(&mut self) -> io::Result<()> {
+        give_back();
+        // As Ctrl-Z does: whoever waits for the group sees it stop.
+        kill(Pid::from_raw(0), Signal::SIGTSTP)?;
+        self.enter()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // What is still in the buffer belongs to our screen.
+        let _ = self.drawing.backend_mut().flush();
+        give_back();
+    }
+}
+
+/// Gives the terminal back as it was, if it is ours. Async-signal-safe.
+pub fn give_back() {
+    if !TAKEN.swap(false, Ordering::Relaxed) {
+        return;
+    }
+    // SAFETY: the descriptor is open or closed, at worst the call fails; stderr is only borrowed,
+    // for it is not closed by the file that is never dropped.
+    unsafe {
+        if let Some((keys, before)) = BEFORE.get() {
+            libc::tcsetattr(*keys, libc::TCSANOW, before);
+        }
+        let mut stderr = ManuallyDrop::new(File::from_raw_fd(libc::STDERR_FILENO));
+        let _ = stderr.write_all(LEAVE);
+    }
+}
+
+/// What a panic says is read on the screen of the shell.
+fn restore_when_panicking() {
+    HOOK.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            give_back();
+            before(panic);
+        }));
+    });
+}
+
+/// What a key of the keyboard means.
+fn meaning(code: KeyCode, modifiers: KeyModifiers) -> Option<Key> {
+    if modifiers.contains(KeyModifiers::CONTROL) {
+        return match code {
+            // The terminal did not make a signal of it, so we do: the second one ends at once.
+            KeyCode::Char('c') => {
+                let _ = raise(Signal::SIGINT);
+                None
+            }
+            KeyCode::Char('z') => Some(Key::Suspend),
+            _ => None,
+        };
+    }
+    Some(match code {
+        KeyCode::Char('q') => Key::Quit,
+        KeyCode::Up | KeyCode::Char('k') => Key::Up,
+        KeyCode::Down | KeyCode::Char('j') => Key::Down,
+        KeyCode::PageUp => Key::PageUp,
+        KeyCode::PageDown | KeyCode::Char(' ') => Key::PageDown,
+        KeyCode::Home | KeyCode::Char('g') => Key::First,
+        KeyCode::End | KeyCode::Char('G') => Key::Last,
+        KeyCode::Enter => Key::Enter,
+        KeyCode::Esc | KeyCode::Backspace => Key::Back,
+        KeyCode::Tab | KeyCode::Right | KeyCode::Char('l') => Key::Next,
+        KeyCode::BackTab | KeyCode::Left | KeyCode::Char('h') => Key::Previous,
+        _ => return None,
+    })
+}

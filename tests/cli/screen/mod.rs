@@ -1,0 +1,11 @@
+//! The screen of a campaign.
+
+mod history;
+mod hostile;
+mod keys;
+mod log;
+mod plot;
+mod pty;
+mod sample;
+mod shots;
+mod statuses;
