@@ -29,10 +29,14 @@ const PLACES: &[(&str, &[&str])] = &[
     // The harness macro, for users of the library.
     ("ddfuzz_target", &["lib.rs"]),
     ("framehop", &["triage/unwind.rs"]),
-    // What the instruction did that crashed, and where comparisons stand.
+    // What the instruction did that crashed, where comparisons stand, and their constants.
     (
         "iced_x86",
-        &["triage/instruction/x86_64.rs", "exec/observe/breakpoints"],
+        &[
+            "triage/instruction/x86_64.rs",
+            "exec/observe/breakpoints",
+            "exec/facts/words/code.rs",
+        ],
     ),
     ("indicatif", &["cli"]),
     // The small symbol table in stripped programs is compressed.
