@@ -4,19 +4,22 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Writes `out/corpora.rs`: `CORPORA`, of each target its name, seeds and dictionary.
+/// Writes `out/corpora.rs`: `CORPORA`, a `Corpus` of each target.
 pub fn build(out: &Path, targets: &[&str]) {
     println!("cargo::rerun-if-changed=corpora");
-    let mut list = String::from("pub const CORPORA: &[(&str, &[&[u8]], &[u8])] = &[\n");
+    let mut list = String::from("pub const CORPORA: &[super::Corpus] = &[\n");
     for name in targets {
         let folder = Path::new("corpora").join(name);
         let seeds: String = files(&folder.join("seeds"))
             .iter()
             .map(|path| included(path) + ", ")
             .collect();
-        let dictionary = included(&folder.join(format!("{name}.dict")));
-        writeln!(list, "    (\"{name}\", &[{seeds}], {dictionary}),")
-            .expect("a string takes what is written");
+        let dictionary = included(folder.join(format!("{name}.dict")));
+        writeln!(
+            list,
+            "    super::Corpus {{ name: \"{name}\", seeds: &[{seeds}], dictionary: {dictionary} }},"
+        )
+        .expect("a string takes what is written");
     }
     list.push_str("];\n");
     fs::write(out.join("corpora.rs"), list).expect("OUT_DIR is writable");

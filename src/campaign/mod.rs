@@ -3,7 +3,11 @@
 //! Two campaigns share what stands here: the ledger, the minimization of entries, the screen. The
 //! [classic](Plan) one serves targets that tell no coverage and is a function of its seed.
 //!
-//! Localized here: `crossbeam` (channels between workers and the one who commits).
+//! Inputs are made of the classic generator's characters, of [`Seeds`], and of [`Words`], which
+//! come from dictionaries and from the program.
+//!
+//! Localized here: `crossbeam` (channels between workers and the one who commits), and in
+//! `mutation.rs` and `compared.rs` LibAFL.
 
 mod checkpoint;
 mod classic;

@@ -4,8 +4,15 @@
 mod compiled {
     // Written by build/targets.rs: `BUNDLED`, names and programs (ELF files).
     include!(concat!(env!("OUT_DIR"), "/bundled.rs"));
-    // Written by build/corpora.rs: `CORPORA`, of each target its seeds and dictionary.
+    // Written by build/corpora.rs: `CORPORA`, those of the targets with bugs.
     include!(concat!(env!("OUT_DIR"), "/corpora.rs"));
+}
+
+/// What fuzzing a target begins with.
+struct Corpus {
+    name: &'static str,
+    seeds: &'static [&'static [u8]],
+    dictionary: &'static [u8],
 }
 
 /// A bundled program.
@@ -59,19 +66,19 @@ pub fn program(name: &str) -> Option<&'static [u8]> {
 /// The seeds of the bundled target `name` (`corpora/` in the source), which are those of its fixed
 /// variant, too; none when there is no such target.
 pub fn seeds(name: &str) -> &'static [&'static [u8]] {
-    corpus(name).map_or(&[], |(_, seeds, _)| seeds)
+    corpus(name).map_or(&[], |corpus| corpus.seeds)
 }
 
 /// The dictionary of the bundled target `name`, in AFL's format; `None` when there is no such
 /// target.
 pub fn dictionary(name: &str) -> Option<&'static [u8]> {
-    corpus(name).map(|(_, _, dictionary)| *dictionary)
+    corpus(name).map(|corpus| corpus.dictionary)
 }
 
-fn corpus(name: &str) -> Option<&'static (&'static str, &'static [&'static [u8]], &'static [u8])> {
+fn corpus(name: &str) -> Option<&'static Corpus> {
     let plain = name.strip_suffix("-fixed").unwrap_or(name);
     let mut corpora = compiled::CORPORA.iter();
-    corpora.find(|(known, _, _)| *known == plain)
+    corpora.find(|corpus| corpus.name == plain)
 }
 
 /// All bundled programs with their one-line descriptions, in the order of [`names`].

@@ -59,7 +59,8 @@ pub enum Severity {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "lowercase")]
 pub enum Found {
-    /// Run number `run` of campaign `campaign`; `input` rebuilds it (`KIND:SEED:LENGTH`).
+    /// Run number `run` of campaign `campaign`; `input` rebuilds it (`KIND:SEED:LENGTH`),
+    /// with the seeds and words of the campaign where it is a mutated seed (`seed+HASH:SEED`).
     Run {
         /// The campaign's id.
         campaign: String,

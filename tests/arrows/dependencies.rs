@@ -29,7 +29,7 @@ const PLACES: &[(&str, &[&str])] = &[
     // The harness macro, for users of the library.
     ("ddfuzz_target", &["lib.rs"]),
     ("framehop", &["triage/unwind.rs"]),
-    // What the instruction did that crashed, and where comparisons stand.
+    // What the instruction did that crashed, where comparisons stand, and their constants.
     (
         "iced_x86",
         &[

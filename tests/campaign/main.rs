@@ -1,20 +1,27 @@
 //! Campaigns: the inputs of a seed, and that everything but speed is a function of it.
 #![cfg(all(feature = "cli", feature = "campaign"))]
 
+mod compared;
 #[path = "../cli/crashes.rs"]
 mod crashes;
 #[path = "../cli/ddfuzz.rs"]
 mod ddfuzz;
+mod dictionary;
 mod flaky;
 mod generator;
 mod hangs;
 mod interrupt;
 mod kill;
 mod known;
+mod mutation;
 #[path = "../needs/mod.rs"]
 mod needs;
 mod outcome;
 mod plan;
+#[path = "../exec/programs.rs"]
+#[allow(dead_code, reason = "the tests of `exec` use more of it")]
+mod programs;
 mod same_result;
+mod seeds;
 mod slips;
 mod stage;

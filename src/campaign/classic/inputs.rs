@@ -11,7 +11,7 @@ use crate::campaign::seeds::Seeds;
 use crate::campaign::settings::{DEFAULT_MAX_LEN, Settings};
 use crate::campaign::words::{Source, Words};
 use crate::files::{Base64, FileError};
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 
 /// What every worker makes its inputs of.
 pub(super) struct Inputs {
@@ -40,11 +40,6 @@ impl Inputs {
             seeds: settings.seeds.clone(),
             words: settings.words.clone(),
         };
-        let has_dictionary = inputs.words.of(Source::Dictionary).next().is_some();
-        if inputs.seeds.is_empty() && has_dictionary {
-            // Words alone are strung together.
-            inputs.seeds = Seeds::of([Vec::new()]);
-        }
         match begins {
             true => inputs.begin(checkpoint),
             false => inputs.resume(store, checkpoint)?,
@@ -55,12 +50,18 @@ impl Inputs {
         Ok(inputs)
     }
 
-    fn begin(&self, checkpoint: &mut Checkpoint) {
+    fn begin(&mut self, checkpoint: &mut Checkpoint) {
+        checkpoint.dictionary = self.dictionary();
+        if self.seeds.is_empty() {
+            // Words alone are what there is to begin with: of nothing, mutations make next to nothing.
+            let max_len = self.plan.max_len;
+            let words = self.words.of(Source::Dictionary);
+            self.seeds = Seeds::of(words.filter(|word| word.len() as u64 <= max_len));
+        }
         if self.seeds.is_empty() {
             return; // words are for mutations alone
         }
         checkpoint.seeds = Some(self.seeds.digest());
-        checkpoint.dictionary = self.dictionary();
         let words = self.words.of(Source::Program);
         checkpoint.words = words.map(|word| Base64(word.to_vec())).collect();
     }
@@ -74,7 +75,7 @@ impl Inputs {
             self.seeds = kept(store)?;
         }
         let seeds = (!self.seeds.is_empty()).then(|| self.seeds.digest());
-        if seeds.is_some() && self.dictionary() != checkpoint.dictionary {
+        if self.dictionary() != checkpoint.dictionary {
             return Err(CampaignError::OtherDictionary);
         }
         if seeds != checkpoint.seeds {
@@ -105,8 +106,7 @@ impl Inputs {
 fn kept(store: &Mutex<Store>) -> Result<Seeds, CampaignError> {
     let files = lock(store).reader().corpus()?;
     let read = files.iter().map(|path| {
-        std::fs::read(path)
-            .map_err(|error| crate::store::StoreError::from(FileError::at("read", path)(error)))
+        std::fs::read(path).map_err(|error| StoreError::from(FileError::at("read", path)(error)))
     });
     Ok(Seeds::of(read.collect::<Result<Vec<_>, _>>()?))
 }

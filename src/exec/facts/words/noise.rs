@@ -89,7 +89,7 @@ fn is_path(text: &str) -> bool {
     is_absolute && !text.contains('*')
         || parts > 2
         || text.contains(".so.")
-        || FILES.iter().any(|end| has_end(&end))
+        || FILES.iter().any(has_end)
 }
 
 #[cfg(test)]
