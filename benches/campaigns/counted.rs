@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// The file.
@@ -20,13 +21,16 @@ pub struct Count {
 }
 
 impl Counted {
-    /// Makes it in `folder`, with no runs.
+    /// Makes it in `folder`, with no runs, for anybody to write: where ddfuzz is root, its targets
+    /// are not. The folders above must let them pass.
     ///
     /// # Errors
     /// Those of writing.
     pub fn create(folder: &Path) -> io::Result<Counted> {
         let path = folder.join("runs");
         fs::write(&path, [0; 16])?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o666))?;
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
         Ok(Counted { path })
     }
 

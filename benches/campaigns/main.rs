@@ -20,6 +20,8 @@ mod speed;
 mod tools;
 mod watched;
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -69,6 +71,8 @@ fn run(options: &Options, with_peers: bool) -> Result<(), String> {
     let text = |error: std::io::Error| error.to_string();
     watched::adopt_orphans().map_err(text)?;
     let folder = tempfile::tempdir().map_err(text)?;
+    // Targets that are run as somebody else, too, open files in it.
+    std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).map_err(text)?;
     let builds = Builds::new(folder.path(), peers(with_peers));
     type Table = fn(&Options, &Builds, &Path) -> Result<(), String>;
     let tables: [(&str, Table); 4] = [
