@@ -1,0 +1,127 @@
+//! Share and workers: what inline minimization costs the fuzzing, and what a second worker brings.
+//! Both are campaigns of ddfuzz alone, that end by time.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::asked::{Made, output};
+use crate::builds::{Builds, Kind, NO_BUG, Subject};
+use crate::cost::Cost;
+use crate::options::Options;
+use crate::planted::seeds;
+use crate::speed::median;
+use crate::tools::{LONGEST, Tool, binary, is_offered};
+
+/// Of the runs without minimization, as many are promised with it.
+const KEPT: f64 = 0.95;
+/// So many times the runs of one worker are promised of two.
+const TWO: f64 = 1.7;
+
+/// What a campaign of ddfuzz has come to.
+struct Campaign {
+    made: Made,
+    groups: usize,
+}
+
+/// Measures what is left of the fuzzing's runs, and prints it.
+pub fn share(options: &Options, builds: &Builds, folder: &Path) -> Result<(), String> {
+    println!(
+        "\nSHARE: runs of the fuzzing, ten groups in {} s, median of {} rounds",
+        options.seconds, options.rounds
+    );
+    let program = builds.program(&Subject::program("groups"), Kind::LibFuzzer, NO_BUG)?;
+    let with = |minimize: &'static str| ["--jobs", "1", "--minimize", minimize];
+    let ratio = compare(options, folder, &program, &with("inline"), &with("off"))?;
+    verdict("runs kept with inline minimization", ratio, KEPT);
+    Ok(())
+}
+
+/// Measures what a second worker brings, and prints it.
+pub fn workers(options: &Options, builds: &Builds, folder: &Path) -> Result<(), String> {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    println!(
+        "\nWORKERS: runs in {} s, median of {} rounds; {processors} processors, and it says \
+         something only where nothing else uses them",
+        options.seconds, options.rounds
+    );
+    let program = builds.program(&Subject::parser("tree"), Kind::LibFuzzer, NO_BUG)?;
+    let with = |jobs: &'static str| ["--jobs", jobs, "--minimize", "inline"];
+    let ratio = compare(options, folder, &program, &with("2"), &with("1"))?;
+    verdict("runs of two workers, of those of one", ratio, TWO);
+    Ok(())
+}
+
+fn verdict(what: &str, ratio: Option<(f64, f64)>, promised: f64) {
+    let Some((by_wall, by_cpu)) = ratio else {
+        println!("{what}: nothing was measured");
+        return;
+    };
+    let verdict = if by_wall >= promised {
+        "kept"
+    } else {
+        "not kept"
+    };
+    println!(
+        "{what}: {by_wall:.3} in the same time ({by_cpu:.3} in the same CPU time), promised >= \
+         {promised}: {verdict}"
+    );
+}
+
+/// The medians of the ratios of runs, in the same wall time and in the same CPU time.
+fn compare(
+    options: &Options,
+    folder: &Path,
+    program: &Path,
+    one: &[&str],
+    other: &[&str],
+) -> Result<Option<(f64, f64)>, String> {
+    let (mut by_wall, mut by_cpu) = (Vec::new(), Vec::new());
+    for round in 1..=options.rounds {
+        let [one, other] = [one, other].map(|args| campaign(options, folder, program, args, round));
+        let (one, other) = (one?, other?);
+        let per_second = |campaign: &Campaign| {
+            campaign.made.runs as f64 / campaign.made.cost.wall.as_secs_f64().max(1e-9)
+        };
+        by_wall.push(per_second(&one) / per_second(&other).max(1e-9));
+        by_cpu.push(one.made.per_cpu_second() / other.made.per_cpu_second().max(1e-9));
+        println!(
+            "  round {round}: {} runs and {} groups; {} runs and {} groups",
+            one.made.runs, one.groups, other.made.runs, other.groups
+        );
+    }
+    Ok(median(&mut by_wall).zip(median(&mut by_cpu)))
+}
+
+fn campaign(
+    options: &Options,
+    folder: &Path,
+    program: &Path,
+    args: &[&str],
+    seed: usize,
+) -> Result<Campaign, String> {
+    let work = tempfile::tempdir_in(folder).map_err(|error| error.to_string())?;
+    let mut command = Command::new(binary());
+    command.args(["run", "--json", "-q", "--exec", "harness"]);
+    command.args(["--seed", &seed.to_string()]);
+    command.args(["--time", &format!("{}s", options.seconds)]);
+    command.args(["--max-len", &LONGEST.to_string()]).args(args);
+    if is_offered("--seeds") {
+        let name = program.file_name().unwrap_or_default().to_string_lossy();
+        let name = name.split('-').next().unwrap_or_default();
+        command.arg("--seeds").arg(seeds(name));
+    }
+    command.arg("-o").arg(work.path().join("out"));
+    command.arg("--").arg(program).current_dir(work.path());
+    let (text, cost) = output(command, work.path())?;
+    let runs = Tool::Harness.said(work.path(), &text)?;
+    let groups = text.matches("\"major\"").count();
+    // Minimizations that are under way when the time is over are finished: that is no fuzzing.
+    let wall = cost
+        .wall
+        .min(std::time::Duration::from_secs(options.seconds));
+    let made = Made {
+        runs,
+        cost: Cost { wall, ..cost },
+    };
+    Ok(Campaign { made, groups })
+}
