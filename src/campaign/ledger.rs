@@ -81,12 +81,12 @@ impl<'a> Ledger<'a> {
             What::Flaky(crash) => (Kind::Flaky, crash),
         };
         let (major, minor) = (crash.keys.major.short(), crash.keys.minor.short());
-        self.checkpoint.count(kind, major.clone());
-        let group = (kind, major);
+        let group = (kind, major.clone());
         let founds = !self.settled.contains_key(&group);
         let minors = self.settled.get(&group);
         let full = minors.is_some_and(|all| all.contains(&minor) || all.len() >= MINORS_KEPT);
         if full {
+            self.checkpoint.count(kind, major);
             return Ok(None);
         }
         let found = Found::Run {
@@ -99,6 +99,8 @@ impl<'a> Ledger<'a> {
             ..(**crash).clone()
         };
         let filed = lock(self.store).file(kind, &crash, &finding.input)?;
+        // Only now: where there was no room, it is done again.
+        self.checkpoint.count(kind, major);
         self.settled.entry(group).or_default().insert(minor);
         self.unsaved = true;
         Ok((founds && kind == Kind::Crash).then_some(filed.id))

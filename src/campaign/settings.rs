@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use super::minimizing::Minimizing;
+use super::share::Share;
+use super::until::Until;
 use crate::store::KnownGroups;
 
 /// When a new group is minimized (`--minimize`).
@@ -17,6 +19,18 @@ pub enum When {
     Worker,
     /// Not at all.
     Off,
+}
+
+/// What makes the inputs (`--generator`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Generator {
+    /// What fits the target.
+    #[default]
+    Auto,
+    /// The random characters of the fuzz studies.
+    Classic,
+    /// Mutations of inputs that have reached something new.
+    Guided,
 }
 
 /// The greatest length of an input where nobody says another, in bytes.
@@ -34,6 +48,13 @@ pub struct Settings {
     pub runs: Option<u64>,
     /// Wall time that this call fuzzes.
     pub time: Option<Duration>,
+    /// What else ends this call; whichever comes first.
+    pub until: Vec<Until>,
+    /// What makes the inputs.
+    pub generator: Generator,
+    /// The most that minimizing takes of the time of workers which also fuzz. The classic campaign
+    /// minimizes beside them.
+    pub share: Share,
     /// Workers.
     pub jobs: usize,
     /// When groups are minimized.

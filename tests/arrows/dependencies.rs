@@ -49,7 +49,16 @@ const PLACES: &[(&str, &[&str])] = &[
         ],
     ),
     // Processes, pipes, ptrace; the host's name, for the record of a campaign.
-    ("nix", &["exec", "triage", "cli/run.rs"]),
+    (
+        "nix",
+        &[
+            "exec",
+            "triage",
+            "cli/run.rs",
+            "cli/config/find.rs",
+            "files/space.rs",
+        ],
+    ),
     (
         "object",
         &[
@@ -92,6 +101,8 @@ const PLACES: &[(&str, &[&str])] = &[
         "thiserror",
         &["files", "exec", "triage", "minimize", "store", "campaign"],
     ),
+    // The file of settings, `ddfuzz.toml`.
+    ("toml", &["cli/config/file.rs"]),
     // The coverage-guided campaign.
     ("libafl", &["campaign"]),
     ("libafl_bolts", &["campaign"]),

@@ -46,3 +46,12 @@ pub(super) fn minimize_entry(
         Err(error) => Err(error),
     }
 }
+
+/// Whether this is about the target, which the user's Ctrl-C may have reached as well.
+pub(super) fn is_of_target(error: &CampaignError) -> bool {
+    matches!(
+        error,
+        CampaignError::Exec(_)
+            | CampaignError::Minimize(MinimizeError::Oracle(_) | MinimizeError::NotFailing { .. })
+    )
+}

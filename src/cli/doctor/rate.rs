@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::Args;
-use crate::campaign::{self, Minimizing, Progress, Screen, Settings, When};
+use crate::campaign::{self, Generator, Minimizing, Progress, Screen, Settings, Share, When};
 use crate::cli::run::{campaign_of, processors};
 use crate::cli::target::probe_by;
 use crate::cli::{Exit, Failure};
@@ -51,6 +51,9 @@ pub(super) fn measure(
         max_len: args.max_len,
         runs: None,
         time: Some(warm_up.saturating_add(args.time)),
+        until: Vec::new(),
+        generator: Generator::Classic,
+        share: Share::DEFAULT,
         jobs: args.jobs.map_or_else(processors, |jobs| jobs as usize),
         when: When::Off,
         minimizing: Minimizing {
