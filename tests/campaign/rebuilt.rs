@@ -10,7 +10,7 @@ use crate::outcome::record;
 /// A program with two bugs, or with what stands in their places.
 fn build(desk: &Desk, name: &str, odd: &str, even: &str) {
     let source = format!(
-        "#include <unistd.h>\n#include <stdlib.h>\n\
+        "#include <unistd.h>\nvolatile int *volatile nowhere;\n\
          __attribute__((noinline)) static void odd(void) {{ {odd} }}\n\
          __attribute__((noinline)) static void even(void) {{ {even} }}\n\
          int main(void) {{ char c[64]; long n = read(0, c, sizeof c);\n\
@@ -22,7 +22,7 @@ fn build(desk: &Desk, name: &str, odd: &str, even: &str) {
     std::fs::rename(desk.file(&format!("{name}.new")), desk.file(name)).unwrap();
 }
 
-const CRASH: &str = "*(volatile int *)0 = 1;";
+const CRASH: &str = "*nowhere = 1;";
 
 fn builds(out: &Path) -> Vec<Value> {
     let file = record(&out.join("ddfuzz.json"));
@@ -43,13 +43,23 @@ fn a_resumed_campaign_checks_its_groups_with_the_new_build() {
     build(&desk, "program", CRASH, CRASH);
     let words = "run --json --runs 60 --max-len 2000 --seed 3 -o out";
     let first = desk.call(&format!("{words} -- ./program")).exits(1).json();
-    assert_eq!((with_status(&first, None), &first["rebuilt"]), (2, &false.into()));
+    assert_eq!(
+        (with_status(&first, None), &first["rebuilt"]),
+        (2, &false.into())
+    );
     // The same again is no other build.
     let same = desk.call(&format!("{words} --resume -- ./program")).json();
-    assert_eq!((builds(&desk.file("out")).len(), &same["rebuilt"]), (1, &false.into()));
+    assert_eq!(
+        (builds(&desk.file("out")).len(), &same["rebuilt"]),
+        (1, &false.into())
+    );
     build(&desk, "program", "", CRASH);
     let call = desk.call(&format!("{words} --resume -- ./program"));
-    assert!(call.err.contains("built anew; checking 2 groups"), "{}", call.err);
+    assert!(
+        call.err.contains("built anew; checking 2 groups"),
+        "{}",
+        call.err
+    );
     assert!(call.err.contains("1 fixed"), "{}", call.err);
     let second = call.json();
     assert_eq!(second["rebuilt"], true);
@@ -72,9 +82,12 @@ fn founders_that_do_not_crash_any_more_are_given_up_with_a_reason() {
     let desk = Desk::new();
     build(&desk, "program", CRASH, CRASH);
     let words = "run --json --max-len 2000 --seed 3 -o out --runs";
-    desk.call(&format!("{words} 60 --minimize off -- ./program")).exits(1);
+    desk.call(&format!("{words} 60 --minimize off -- ./program"))
+        .exits(1);
     build(&desk, "program", "", CRASH);
-    let result = desk.call(&format!("{words} 1 --resume -- ./program")).json();
+    let result = desk
+        .call(&format!("{words} 1 --resume -- ./program"))
+        .json();
     let groups = result["groups"].as_array().unwrap();
     for group in groups {
         let fixed = group["status"] == "fixed";
@@ -100,7 +113,10 @@ fn a_program_that_is_built_anew_while_it_is_fuzzed_is_noticed() {
         .stderr(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    while !desk.file("out/crashes").is_dir() {
+    for _ in 0..3000 {
+        if desk.file("out/crashes").is_dir() {
+            break;
+        }
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     build(&desk, "program", "", CRASH);

@@ -30,7 +30,10 @@ fn what_is_refused_for_want_of_room_is_done_again_and_said_once() {
     });
     assert_eq!(done.unwrap(), 3);
     assert_eq!(said.len(), 2, "{said:?}");
-    assert!(said[0].contains("/dev/shm/file") && said[0].contains(" free"), "{said:?}");
+    assert!(
+        said[0].contains("/dev/shm/file") && said[0].contains(" free"),
+        "{said:?}"
+    );
     assert!(said[1].contains("room again"), "{said:?}");
     assert!(gate.held() >= Duration::from_millis(600));
     gate.pass(|| panic!("it is open"));

@@ -17,7 +17,9 @@ fn a_share_is_a_percentage_or_a_part_of_one() {
         assert!((share.part() - part).abs() < 1e-12, "{text}");
         assert_eq!(share.to_string(), shown);
     }
-    for text in ["", "0", "0%", "101%", "1.01", "-5%", "NaN", "inf", "%", "a%"] {
+    for text in [
+        "", "0", "0%", "101%", "1.01", "-5%", "NaN", "inf", "%", "a%",
+    ] {
         assert_eq!(text.parse::<Share>(), Err(NoShare), "{text}");
     }
     assert_eq!(Share::default().to_string(), "20%");

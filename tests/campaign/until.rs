@@ -22,8 +22,14 @@ fn ends_are_read_as_they_are_written() {
         ("3 groups", Until::Groups(3)),
         ("  1   group ", Until::Groups(1)),
         ("no new for 10m", Until::NoNewFor(Duration::from_secs(600))),
-        ("no new for 1.5h", Until::NoNewFor(Duration::from_secs(5400))),
-        ("no new for 250ms", Until::NoNewFor(Duration::from_millis(250))),
+        (
+            "no new for 1.5h",
+            Until::NoNewFor(Duration::from_secs(5400)),
+        ),
+        (
+            "no new for 250ms",
+            Until::NoNewFor(Duration::from_millis(250)),
+        ),
     ] {
         let read: Until = text.parse().unwrap();
         assert_eq!(read, until, "{text}");
@@ -56,7 +62,10 @@ fn an_end_is_reached_when_its_groups_or_its_silence_are() {
     assert!(!silence.is_reached(&course(0, None, 59)));
     assert!(silence.is_reached(&course(0, None, 60)));
     let ends = [silence, Until::Groups(2)];
-    assert_eq!(reached(&ends, &course(2, Some(1), 5)), Some(Until::Groups(2)));
+    assert_eq!(
+        reached(&ends, &course(2, Some(1), 5)),
+        Some(Until::Groups(2))
+    );
     assert_eq!(reached(&ends, &course(1, Some(1), 5)), None);
 }
 
@@ -91,8 +100,13 @@ fn a_call_that_has_found_enough_begins_a_new_count_when_it_is_resumed() {
     assert_eq!(second["ended_by"], "until");
     let count = |result: &serde_json::Value| result["groups"].as_array().unwrap().len();
     assert!(count(&second) > count(&first), "{second}");
-    let all = desk.call("run --json --target nroff --runs 5 --resume").json();
-    assert_eq!((&all["ended_by"], &all["runs"]), (&"runs".into(), &5.into()));
+    let all = desk
+        .call("run --json --target nroff --runs 5 --resume")
+        .json();
+    assert_eq!(
+        (&all["ended_by"], &all["runs"]),
+        (&"runs".into(), &5.into())
+    );
 }
 
 #[test]
