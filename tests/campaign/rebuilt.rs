@@ -10,7 +10,8 @@ use crate::outcome::record;
 /// A program with two bugs, or with what stands in their places.
 fn build(desk: &Desk, name: &str, odd: &str, even: &str) {
     let source = format!(
-        "#include <unistd.h>\nvolatile int *volatile nowhere;\n\
+        "#include <unistd.h>\nint place; volatile int *volatile nowhere;\n\
+         volatile int *volatile somewhere = &place;\n\
          __attribute__((noinline)) static void odd(void) {{ {odd} }}\n\
          __attribute__((noinline)) static void even(void) {{ {even} }}\n\
          int main(void) {{ char c[64]; long n = read(0, c, sizeof c);\n\
@@ -23,6 +24,8 @@ fn build(desk: &Desk, name: &str, odd: &str, even: &str) {
 }
 
 const CRASH: &str = "*nowhere = 1;";
+/// As many instructions, so that all else keeps its place, and with it its key.
+const NO_CRASH: &str = "*somewhere = 1;";
 
 fn builds(out: &Path) -> Vec<Value> {
     let file = record(&out.join("ddfuzz.json"));
@@ -53,7 +56,7 @@ fn a_resumed_campaign_checks_its_groups_with_the_new_build() {
         (builds(&desk.file("out")).len(), &same["rebuilt"]),
         (1, &false.into())
     );
-    build(&desk, "program", "", CRASH);
+    build(&desk, "program", NO_CRASH, CRASH);
     let call = desk.call(&format!("{words} --resume -- ./program"));
     assert!(
         call.err.contains("built anew; checking 2 groups"),
@@ -84,7 +87,7 @@ fn founders_that_do_not_crash_any_more_are_given_up_with_a_reason() {
     let words = "run --json --max-len 2000 --seed 3 -o out --runs";
     desk.call(&format!("{words} 60 --minimize off -- ./program"))
         .exits(1);
-    build(&desk, "program", "", CRASH);
+    build(&desk, "program", NO_CRASH, CRASH);
     let result = desk
         .call(&format!("{words} 1 --resume -- ./program"))
         .json();
@@ -102,7 +105,7 @@ fn founders_that_do_not_crash_any_more_are_given_up_with_a_reason() {
 #[test]
 fn a_program_that_is_built_anew_while_it_is_fuzzed_is_noticed() {
     let desk = Desk::new();
-    build(&desk, "program", CRASH, "");
+    build(&desk, "program", CRASH, NO_CRASH);
     let words = "run --json --max-len 2000 --seed 3 --jobs 2 -o out --time 60s -- ./program";
     let words = words.replace(" -- ", " --until 2_groups -- ");
     let mut command = desk.command(env!("CARGO_BIN_EXE_ddfuzz"));
@@ -119,7 +122,7 @@ fn a_program_that_is_built_anew_while_it_is_fuzzed_is_noticed() {
         }
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    build(&desk, "program", "", CRASH);
+    build(&desk, "program", NO_CRASH, CRASH);
     let ended = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&ended.stderr);
     let result: Value = serde_json::from_slice(&ended.stdout).unwrap();
