@@ -263,3 +263,30 @@ fn a_file_that_others_may_write_is_refused_with_the_reason() {
     let message = refused(&desk, "run");
     assert!(message.contains("may be written by everybody"), "{message}");
 }
+
+#[test]
+fn the_example_of_the_book_works() {
+    let book = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/src/configuration.md");
+    let book = std::fs::read_to_string(book).unwrap();
+    let (_, example) = book.split_once("```toml\n").unwrap();
+    let (example, _) = example.split_once("```").unwrap();
+    let desk = desk(example);
+    let called = "test \"$1\" = --strict && test \"$TZ$MODE\" = UTCfuzz || exit 9";
+    let crash = "case $(head -c 1 \"$2\") in [a-z]) kill -SEGV $$ ;; esac";
+    desk.script("parser", &format!("{called}\n{crash}\nexit 0"));
+    desk.script("parser-fixed", &format!("{called}\nexit 0"));
+    let result = desk.call("run --json").exits(1).json();
+    assert_eq!(result["runs"], 500, "{result}");
+    assert_eq!(result["groups"][0]["size_after"], 1, "{result}");
+    let record: Value = serde_json::from_slice(&desk.read("found/ddfuzz.json")).unwrap();
+    assert_eq!(record["seed"], 7);
+    let fixed = desk.call("check found --json").exits(0).json();
+    assert_eq!(fixed["fixed"], 1, "{fixed}");
+    desk.write("input", "xyz");
+    let small = desk.call("min input --json").exits(0).json();
+    assert_eq!(
+        (&small["search"], &small["size_after"]),
+        (&"ddmin".into(), &1.into())
+    );
+    desk.call("log verify input.min.log.jsonl").exits(0);
+}
