@@ -102,18 +102,18 @@ impl Typed {
         let lenient = root.clone().ignore_errors(true);
         // Help and versions need no settings.
         let Ok(matches) = lenient.try_get_matches_from(&self.words) else {
-            return Ok(self.as_typed());
+            return Ok(self.into_typed());
         };
         let (names, leaf) = called(&matches);
         let Some(command) = command_of(root, &names) else {
-            return Ok(self.as_typed());
+            return Ok(self.into_typed());
         };
         let known = |name: &String| {
             let mut all = command.get_arguments();
             all.any(|arg| is_flag(arg) && arg.get_long() == Some(name))
         };
         if !self.taken_back.iter().all(|(name, _)| known(name)) {
-            return Ok(self.as_typed());
+            return Ok(self.into_typed());
         }
         let Some(path) = path(leaf)? else {
             return Ok(Call {
@@ -145,7 +145,7 @@ impl Typed {
     }
 
     /// The call without a file: clap says what is wrong with it.
-    fn as_typed(mut self) -> Call {
+    fn into_typed(mut self) -> Call {
         let end = self.words.iter().position(|word| word == "--");
         let end = end.unwrap_or(self.words.len());
         let back = self.taken_back.into_iter().map(|(_, word)| word);
