@@ -81,26 +81,14 @@ impl<'a> Ledger<'a> {
             What::Flaky(crash) => (Kind::Flaky, crash),
         };
         let (major, minor) = (crash.keys.major.short(), crash.keys.minor.short());
-        self.checkpoint.count(kind, major.clone());
-        let group = (kind, major);
+        let group = (kind, major.clone());
         let founds = !self.settled.contains_key(&group);
         let minors = self.settled.get(&group);
         let full = minors.is_some_and(|all| all.contains(&minor) || all.len() >= MINORS_KEPT);
         if full {
+            self.checkpoint.count(kind, major);
             return Ok(None);
         }
-        let filed = self.file(kind, crash, finding)?;
-        self.settled.entry(group).or_default().insert(minor);
-        Ok((founds && kind == Kind::Crash).then_some(filed))
-    }
-
-    /// Files a finding, whether or not others of its group are filed.
-    pub(in crate::campaign) fn file(
-        &mut self,
-        kind: Kind,
-        crash: &Crash,
-        finding: &Finding,
-    ) -> Result<EntryId, StoreError> {
         let found = Found::Run {
             campaign: self.campaign.clone(),
             run: finding.run,
@@ -108,11 +96,14 @@ impl<'a> Ledger<'a> {
         };
         let crash = Crash {
             found: Some(found),
-            ..crash.clone()
+            ..(**crash).clone()
         };
         let filed = lock(self.store).file(kind, &crash, &finding.input)?;
+        // Only now: where there was no room, it is done again.
+        self.checkpoint.count(kind, major);
+        self.settled.entry(group).or_default().insert(minor);
         self.unsaved = true;
-        Ok(filed.id)
+        Ok((founds && kind == Kind::Crash).then_some(filed.id))
     }
 
     /// Whether a finding was stored since the last save.

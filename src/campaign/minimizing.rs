@@ -239,7 +239,8 @@ impl Minimizing {
         })
     }
 
-    /// Ends the minimization of an entry whose crash is not seen again, with what there is.
+    /// Ends the minimization of an entry whose crash is not seen again, with what there is, and
+    /// with the reason.
     ///
     /// # Errors
     /// When something cannot be written.
@@ -247,6 +248,12 @@ impl Minimizing {
         let mut store = lock(store);
         let size = entry_of(&*store, id)?.original_bytes()?.len() as u64;
         store.write_reproduce(id, &self.target.by_main())?;
+        let campaign = store.reader().campaigns()?.current;
+        let rebuilt = campaign.is_some_and(|campaign| campaign.builds.len() > 1);
+        let why = match rebuilt {
+            true => "the crash is not seen again since the program was built anew",
+            false => "the crash is not seen again",
+        };
         let unchanged = store::Minimized {
             claim: Claim::BestSoFar.to_string(),
             size_before: size,
@@ -254,6 +261,7 @@ impl Minimizing {
             tests: serde_json::to_value(Counts::default()).unwrap_or_default(),
             proved: store::Proved { done: 0, of: 0 },
             minor_after: None,
+            given_up: Some(why.to_owned()),
         };
         store.write_outcome(id, &unchanged)?;
         Ok(())
@@ -294,5 +302,6 @@ fn outcome(minimized: &Minimized) -> store::Minimized {
             of: minimized.proved.of,
         },
         minor_after: minimized.minor_after,
+        given_up: None,
     }
 }

@@ -23,13 +23,18 @@ mod minimizing;
 mod mutated;
 mod mutation;
 mod orders;
+mod rebuild;
+mod recheck;
+mod room;
 mod run;
 mod screen;
 mod seeds;
 mod settings;
+mod share;
 mod shelf;
 mod stage;
 mod summary;
+mod until;
 mod words;
 
 pub use classic::{Plan, RunInput, greatest_length};
@@ -39,14 +44,19 @@ pub use error::CampaignError;
 pub use minimizing::{Finished, Minimizing};
 pub use mutated::MutatedName;
 pub use mutation::Mutation;
+pub use rebuild::{Rebuild, Watch};
+pub use recheck::{Examined, Recheck, examined};
+pub use room::{Fullness, Gate, Room};
 pub use run::run;
 pub use screen::{Progress, Screen, Silent};
 pub use seeds::{LeftOut, Seed, SeedError, Seeds};
 pub use settings::{DEFAULT_MAX_LEN, Generator, Monitoring, Network, Settings, When};
+pub use share::{NoShare, Share};
 pub use shelf::Shelf;
 pub use stage::{
     Account, CREDIT, Counting, DdminStage, GroupMetadata, GroupObjective, LONGEST_SLICE, LocalDesk,
     Passed, Seen, SharedStore, Sight, SolutionCursor, StageSettings,
 };
 pub use summary::Summary;
+pub use until::{Course, NoEnd, Until, reached};
 pub use words::{Source, Word, Words};

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use super::minimizing::Minimizing;
 use super::seeds::Seeds;
+use super::share::Share;
+use super::until::Until;
 use super::words::Words;
 use crate::store::KnownGroups;
 
@@ -25,9 +27,9 @@ pub enum When {
 /// What makes the inputs (`--generator`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Generator {
-    /// The classic generator of the fuzz studies: a campaign is a function of its seed.
+    /// The random characters of the fuzz studies.
     Classic,
-    /// Mutation guided by the coverage of the target, on LibAFL.
+    /// Mutations of inputs that have reached something new.
     Guided,
 }
 
@@ -77,12 +79,15 @@ pub struct Settings {
     pub runs: Option<u64>,
     /// Wall time that this call fuzzes.
     pub time: Option<Duration>,
-    /// Workers.
-    pub jobs: usize,
+    /// What else ends this call; whichever comes first.
+    pub until: Vec<Until>,
     /// What makes the inputs.
     pub generator: Generator,
-    /// The share of its time that a worker minimizes where that is done inline, in percent.
-    pub share_percent: u8,
+    /// The most that minimizing takes of the time of workers which also fuzz. The classic campaign
+    /// minimizes beside them.
+    pub share: Share,
+    /// Workers.
+    pub jobs: usize,
     /// When groups are minimized.
     pub when: When,
     /// What is run, and how groups are minimized.

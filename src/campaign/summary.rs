@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use super::until::Until;
+use crate::report::EndedBy;
+
 /// The end of one call of a campaign.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
@@ -17,6 +20,12 @@ pub struct Summary {
     pub known_crashes: u64,
     /// Whether the user stopped it.
     pub interrupted: bool,
+    /// What ended it.
+    pub ended_by: EndedBy,
+    /// Which of the ends that were waited for, where one of them did.
+    pub until: Option<Until>,
+    /// Whether the program was built anew since the campaign began.
+    pub rebuilt: bool,
 }
 
 impl Summary {

@@ -5,10 +5,12 @@
 
 mod amounts;
 mod check;
+mod config;
 mod difference;
 mod doctor;
 mod exit;
 mod failure;
+mod generator;
 mod known;
 mod log;
 mod log_show;
@@ -27,9 +29,10 @@ mod target;
 mod triage;
 pub mod ui;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 pub use exit::Exit;
 use failure::Failure;
@@ -42,6 +45,8 @@ use output::Output;
 struct Cli {
     #[command(flatten)]
     output: Output,
+    #[command(flatten)]
+    config: config::ConfigArgs,
     #[command(subcommand)]
     command: Command,
 }
@@ -65,13 +70,25 @@ enum Command {
     Doctor(doctor::Args),
 }
 
-/// Parses the command line, runs the command, and gives its exit code.
+/// Parses the command line with the settings of a file, runs the command, and gives its exit code.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let typed: Vec<OsString> = std::env::args_os().collect();
+    let asks_json = wants_json(&typed);
+    let call = match config::complete(typed, Cli::command()) {
+        Ok(call) => call,
+        Err(failure) => {
+            Output::early(asks_json).failure(&failure);
+            return failure.exit.into();
+        }
+    };
+    let cli = match Cli::try_parse_from(&call.words) {
         Ok(cli) => cli,
-        Err(error) => return usage(&error),
+        Err(error) => return usage(&error, &call),
     };
     let output = cli.output;
+    if let Some(settings) = &call.settings {
+        output.detail(&settings.to_string());
+    }
     let done = match cli.command {
         Command::Run(args) => run::run(args, &output),
         Command::Min(args) => min::run(args, &output),
@@ -93,23 +110,38 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Whether the answer is to be JSON. What stands behind `--` is the target's.
+fn wants_json(words: &[OsString]) -> bool {
+    let mut own = words.iter().take_while(|word| *word != "--");
+    own.any(|word| word == "--json")
+}
+
 /// Help and version are no errors; anything else is a wrong command line.
-fn usage(error: &clap::Error) -> ExitCode {
+fn usage(error: &clap::Error, call: &config::Call) -> ExitCode {
     if !error.use_stderr() {
         // Nothing can be done about a closed stdout.
         let _ = error.print();
         return Exit::Done.into();
     }
-    // What stands behind `--` is the target's.
-    let mut own = std::env::args_os().take_while(|arg| arg != "--");
-    if own.any(|arg| arg == "--json") {
+    let settings = call
+        .settings
+        .as_ref()
+        .filter(|file| !file.arguments.is_empty());
+    if wants_json(&call.words) {
         let message = error.to_string();
         let sentence = message.lines().take_while(|line| !line.is_empty());
         let sentence = sentence.map(str::trim).collect::<Vec<_>>().join(" ");
         let sentence = sentence.trim_start_matches("error: ");
-        Output::json().failure(&Failure::usage(sentence).hint("see --help"));
+        let hint = match settings {
+            Some(settings) => format!("see --help; {settings}"),
+            None => "see --help".to_owned(),
+        };
+        Output::early(true).failure(&Failure::usage(sentence).hint(hint));
     } else {
         let _ = error.print();
+        if let Some(settings) = settings {
+            output::tell(&format!("hint: {settings}; --no-config leaves them away"));
+        }
     }
     Exit::Usage.into()
 }

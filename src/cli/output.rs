@@ -38,12 +38,15 @@ pub enum Color {
 
 impl Output {
     /// For an error before the options were understood.
-    pub fn json() -> Output {
+    pub fn early(json: bool) -> Output {
         Output {
-            json: true,
+            json,
             quiet: false,
             verbose: false,
-            color: Color::Never,
+            color: match json {
+                true => Color::Never,
+                false => Color::Auto,
+            },
         }
     }
 

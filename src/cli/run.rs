@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -9,17 +10,18 @@ use std::time::{Duration, SystemTime};
 use clap::ValueEnum;
 use serde::Serialize;
 
+use super::generator::GeneratorArg;
 use super::seeds::SeedArgs;
 use super::target::{TargetArgs, install_bundled};
 use super::ui::campaign::{Full, Heading};
-use super::{Exit, Failure, Output, amounts, known, show, signals, ui};
+use super::{Exit, Failure, Output, amounts, config, known, show, signals, ui};
 use crate::campaign::{
     self, DEFAULT_MAX_LEN, Generator, Minimizing, Monitoring, Network, Screen, Seeds, Settings,
-    Summary, When, Words,
+    Share, Summary, Until, When, Words,
 };
 use crate::exec::{Program, Target, TargetRecord, Way, bundled};
 use crate::files::OsText;
-use crate::report::{GroupView, RunGroup, RunResult, groups_table, size};
+use crate::report::{EndedBy, GroupView, RunGroup, RunResult, groups_table, size};
 use crate::store::{Campaign, Kind, KnownGroups, Store, hash_of, rfc3339};
 
 /// Fuzz a program: find crashes, group them, and minimize each new group
@@ -42,6 +44,10 @@ pub struct Args {
     /// Make this many runs
     #[arg(long)]
     runs: Option<u64>,
+    /// End with the `first` new group, with `3 groups`, or with `no new for 10m`; of several,
+    /// whichever comes first
+    #[arg(long, value_name = "END", value_parser = Until::from_str)]
+    until: Vec<Until>,
     /// Workers [default: the number of processors]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
     jobs: Option<u32>,
@@ -51,9 +57,16 @@ pub struct Args {
     /// Longest input [default: 1M]
     #[arg(long, value_name = "SIZE", value_parser = amounts::size)]
     max_len: Option<u64>,
+    /// What makes the inputs
+    #[arg(long, value_enum, default_value_t = GeneratorArg::Auto)]
+    generator: GeneratorArg,
     /// When new groups are minimized
     #[arg(long, value_enum, default_value_t = WhenArg::Inline)]
     minimize: WhenArg,
+    /// The most that minimizing takes of the time of workers which also fuzz; in classic campaigns
+    /// none does both
+    #[arg(long, value_name = "SHARE", value_parser = Share::from_str, default_value_t = Share::DEFAULT)]
+    minimize_share: Share,
     /// How they are minimized
     #[arg(long, value_name = "NAME", default_value = "full")]
     search: String,
@@ -128,14 +141,14 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
     let way = started.executor.way();
     output.detail(&format!("running by {way}: {}", started.why));
+    let generator = args.generator.settle(&started)?;
     let (store, campaign) = open_store(&args, &target, way)?;
     let resumed = args.resume && store.resumed();
     let seed = campaign.seed.unwrap_or_default();
     output.detail(&format!("seed {seed}"));
-    let mut settings = settings(&args, target, way, seed, known);
-    if started.executor.places().is_some() {
-        settings.generator = Generator::Guided;
-    }
+    let mut settings = settings(&args, target, way, generator, known);
+    settings.seed = seed;
+    settings.minimizing.seed = Some(seed);
     let max_len = match resumed {
         true => campaign::greatest_length(&store, args.max_len)?,
         false => args.max_len.unwrap_or(DEFAULT_MAX_LEN),
@@ -204,16 +217,23 @@ fn screen(
     Ok(Box::new(ui::Line::new(output)))
 }
 
-fn settings(args: &Args, target: Target, way: Way, seed: u64, known: KnownGroups) -> Settings {
+fn settings(
+    args: &Args,
+    target: Target,
+    way: Way,
+    generator: Generator,
+    known: KnownGroups,
+) -> Settings {
     Settings {
-        seed,
-        generator: Generator::Classic,
-        share_percent: 20,
+        seed: 0,
         max_len: args.max_len,
         seeds: Seeds::default(),
         words: Words::default(),
         runs: args.runs,
         time: args.time,
+        until: args.until.clone(),
+        generator,
+        share: args.minimize_share,
         jobs: args.jobs.map_or_else(processors, |jobs| jobs as usize),
         when: args.minimize.into(),
         minimizing: Minimizing {
@@ -224,7 +244,7 @@ fn settings(args: &Args, target: Target, way: Way, seed: u64, known: KnownGroups
             budget_tests: args.budget_tests,
             log_inputs: args.log_inputs,
             no_cache: false,
-            seed: Some(seed),
+            seed: None,
             learn_limit: args.target.timeout.is_none(),
             jobs: 1,
         },
@@ -283,8 +303,10 @@ pub fn campaign_of(target: &Target, way: Way, seed: Option<u64>) -> Campaign {
     Campaign {
         id: hash_of(unique.as_bytes()),
         command_line: std::env::args_os().map(OsText).collect(),
+        settings: config::settings().cloned(),
         target: Some(TargetRecord::new(target, way)),
         limits: Some(target.limits),
+        builds: Vec::new(),
         ways: vec![way],
         seed,
         started: rfc3339(now),
@@ -344,15 +366,19 @@ fn report(
         flaky: counts[3],
         exec: way,
         resumed,
+        ended_by: summary.ended_by,
+        rebuilt: summary.rebuilt,
+        settings: config::settings().cloned(),
     };
     let table = match views.is_empty() {
         true => String::new(),
         false => groups_table(&views, ui::stdout_width()) + "\n",
     };
     let text = format!(
-        "{table}{} in {seconds:.1} s ({}/s by {way}): {} of crashes, {} new; all in {}",
+        "{table}{} in {seconds:.1} s ({}/s by {way}){}: {} of crashes, {} new; all in {}",
         size::counted(summary.runs, "run"),
         ui::rate(result.runs_per_s),
+        ended(summary),
         size::counted(counts[0], "group"),
         size::grouped(summary.new_groups),
         store.reader().root().display(),
@@ -370,6 +396,19 @@ fn report(
         } => Exit::Known,
         _ => Exit::Done,
     })
+}
+
+/// What ended the campaign, where that is not just what was asked for.
+fn ended(summary: &Summary) -> String {
+    let by = match (summary.ended_by, summary.until) {
+        (EndedBy::Until, Some(until)) => format!(", ended by --until '{until}'"),
+        (EndedBy::Interrupted, _) => ", interrupted".to_owned(),
+        _ => String::new(),
+    };
+    match summary.rebuilt {
+        true => format!("{by}, on more than one build"),
+        false => by,
+    }
 }
 
 #[derive(Serialize)]

@@ -55,6 +55,10 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
 
 /// All groups of a kind, each through its minimized entry, else through its least reproducer.
 pub fn views(reader: &Reader, kind: Kind) -> Result<Vec<GroupView>, StoreError> {
+    let campaign = reader.campaigns()?.current;
+    let build = campaign
+        .as_ref()
+        .and_then(|campaign| campaign.builds.last());
     let mut views = Vec::new();
     for group in reader.groups(kind)? {
         let mut shown = None;
@@ -68,7 +72,11 @@ pub fn views(reader: &Reader, kind: Kind) -> Result<Vec<GroupView>, StoreError> 
             }
         }
         if let Some((_, entry)) = shown {
-            views.push(GroupView::load(&group, &entry)?);
+            let status = build.and_then(|build| build.status(kind, &group.record.major.short()));
+            views.push(GroupView {
+                status,
+                ..GroupView::load(&group, &entry)?
+            });
         }
     }
     Ok(views)

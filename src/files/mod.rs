@@ -15,6 +15,7 @@ mod lock;
 mod os_text;
 pub mod regular;
 pub mod shell;
+pub mod space;
 
 pub use self::base64::Base64;
 pub use appender::Appender;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::json::lossy;
 use super::size;
 use super::table::render;
-use crate::store::Kind;
+use crate::store::{Kind, Status};
 
 /// The result of `check`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -22,32 +22,6 @@ pub struct CheckResult {
     pub other: u64,
     /// How many fail now and then, so that nothing can be said.
     pub flaky: u64,
-}
-
-/// What became of a group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Status {
-    /// None of its inputs fails any more.
-    Fixed,
-    /// It failed now and then, or does now.
-    Flaky,
-    /// An input fails, but otherwise.
-    Other,
-    /// An input fails as it did.
-    Same,
-}
-
-impl Status {
-    /// The name, as in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Status::Fixed => "fixed",
-            Status::Flaky => "flaky",
-            Status::Other => "other",
-            Status::Same => "same",
-        }
-    }
 }
 
 /// One group in the result of `check`.

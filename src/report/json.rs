@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::GroupView;
 use crate::exec::Way;
-use crate::store::{Kind, StoreError};
+use crate::store::{Kind, SettingsFile, Status, StoreError};
 use crate::triage::Severity;
 
 /// The result of `run`.
@@ -34,6 +34,27 @@ pub struct RunResult {
     pub exec: Way,
     /// Whether it went on with an earlier call's campaign.
     pub resumed: bool,
+    /// What ended it.
+    pub ended_by: EndedBy,
+    /// Whether the program was built anew since the campaign began, so that not all of it is a
+    /// function of its seed.
+    pub rebuilt: bool,
+    /// What a file of settings has added to the command line; null where nothing did.
+    pub settings: Option<SettingsFile>,
+}
+
+/// What ended a campaign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EndedBy {
+    /// All runs that were asked for are made.
+    Runs,
+    /// The time for fuzzing is over.
+    Time,
+    /// It has found what was waited for, or nothing new for long enough.
+    Until,
+    /// The user stopped it.
+    Interrupted,
 }
 
 /// One group in the result of `run`.
@@ -69,6 +90,8 @@ pub struct RunGroup {
     pub severity_reason: String,
     /// The first frame of the user's code; null where none is known.
     pub frame: Option<String>,
+    /// What became of it when the program was built anew; null where it was not.
+    pub status: Option<Status>,
 }
 
 impl From<&GroupView> for RunGroup {
@@ -89,6 +112,7 @@ impl From<&GroupView> for RunGroup {
             severity: view.severity,
             severity_reason: view.severity_reason.clone(),
             frame: view.place.clone(),
+            status: view.status,
         }
     }
 }

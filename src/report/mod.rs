@@ -17,10 +17,11 @@ pub mod text;
 mod triage;
 mod view;
 
+pub use crate::store::Status;
 pub use block::block;
-pub use check::{CheckResult, CheckedGroup, Now, Status, check_table};
+pub use check::{CheckResult, CheckedGroup, Now, check_table};
 pub use curve::curve;
-pub use json::{ErrorBody, ErrorReport, RunGroup, RunResult};
+pub use json::{EndedBy, ErrorBody, ErrorReport, RunGroup, RunResult};
 pub use shrinking::{Dot, Pass, Shrinking, Step};
 pub use svg::svg;
 pub use table::{groups_table, passes_table};

@@ -3,6 +3,7 @@
 use super::block::severity;
 use super::text::{cut, printable};
 use super::{GroupView, Shrinking, size};
+use crate::store::Status;
 
 /// Characters between two columns.
 const GAP: &str = "  ";
@@ -14,10 +15,11 @@ pub fn groups_table(groups: &[GroupView], width: Option<usize>) -> String {
         "KIND", "GROUP", "CLASS", "SEVERITY", "SEEN", "SIZE", "CLAIM", "WHERE", "WHY",
     ];
     let rows = groups.iter().map(|group| {
-        let claim = group
-            .minimized
-            .as_ref()
-            .map(|minimized| minimized.claim.clone());
+        let claim = (group.minimized.as_ref()).map_or("-", |minimized| &minimized.claim);
+        let claim = match group.status {
+            None | Some(Status::Same) => claim.to_owned(),
+            Some(status) => format!("{claim}, {}", status.name()),
+        };
         [
             group.kind.folder().to_owned(),
             group.major.short(),
@@ -25,7 +27,7 @@ pub fn groups_table(groups: &[GroupView], width: Option<usize>) -> String {
             severity(group.severity).to_owned(),
             size::grouped(group.runs_seen),
             size::reduction(group.size_before, group.size_after()),
-            claim.unwrap_or_else(|| "-".to_owned()),
+            claim,
             group.place.clone().unwrap_or_else(|| "-".to_owned()),
             group.severity_reason.clone(),
         ]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::store::{Entry, Group, Kind, Minimized, StoreError};
+use crate::store::{Entry, Group, Kind, Minimized, Status, StoreError};
 use crate::triage::{Class, Crash, Frame, Key, PanicRecord, Severity};
 
 /// What reports show of one group, through one of its entries (its representative).
@@ -38,6 +38,8 @@ pub struct GroupView {
     pub log: Option<PathBuf>,
     /// The script that shows the crash, absolute; `None` where there is none.
     pub script: Option<PathBuf>,
+    /// What became of the group when the program was last built anew, where that is on record.
+    pub status: Option<Status>,
 }
 
 impl GroupView {
@@ -66,6 +68,7 @@ impl GroupView {
             file: absolute(&entry.reproducer()),
             log: existing(entry.log()),
             script: existing(entry.script()),
+            status: None,
         })
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{StoreError, json, layout, open};
+use super::{Build, StoreError, json, layout, open};
 use crate::exec::{Limits, TargetRecord, Way};
 use crate::files::OsText;
 
@@ -15,10 +15,16 @@ pub struct Campaign {
     /// Its id, which no other campaign has.
     #[serde(rename = "campaign")]
     pub id: String,
-    /// The command line that began it.
+    /// The command line that began it, as it was typed.
     pub command_line: Vec<OsText>,
+    /// What a file of settings has added to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<SettingsFile>,
     /// What it runs; `None` where there are several targets (`revisit`).
     pub target: Option<TargetRecord>,
+    /// The builds of the program that were run, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub builds: Vec<Build>,
     /// Limits on each run of it.
     pub limits: Option<Limits>,
     /// The ways of execution used.
@@ -29,6 +35,28 @@ pub struct Campaign {
     pub started: String,
     /// The machine it began on.
     pub host: String,
+}
+
+/// A file of settings, and what it adds to a command line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SettingsFile {
+    /// The file, absolute.
+    pub file: OsText,
+    /// What it adds: its settings, as the command line would say them.
+    pub arguments: Vec<OsText>,
+}
+
+impl std::fmt::Display for SettingsFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let file = self.file.0.to_string_lossy();
+        if self.arguments.is_empty() {
+            return write!(f, "{file} adds nothing to this call");
+        }
+        write!(f, "{file} adds")?;
+        let all = self.arguments.iter();
+        all.map(|argument| argument.0.to_string_lossy())
+            .try_for_each(|argument| write!(f, " {argument}"))
+    }
 }
 
 /// The campaign file. The fields of the campaign that the directory belongs to stand at the top

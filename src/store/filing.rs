@@ -7,7 +7,7 @@ use super::survey::{Rank, Survey};
 use super::writer::{create_once, write_group};
 use super::{Entry, EntryId, Kind, Minimized, Store, StoreError, json, layout, origin, reproduce};
 use crate::exec::{Program, Target};
-use crate::files::{atomic, folder};
+use crate::files::{FileError, atomic, folder};
 use crate::triage::{Crash, Key};
 
 /// Where a crash was filed.
@@ -132,6 +132,34 @@ impl Store {
         let entry = self.known(id)?;
         atomic::write(&entry.folder.join(layout::MINIMIZED), bytes)?;
         self.enter(&entry)
+    }
+
+    /// Puts the logs of all minimizations that have not ended, and what they had reached, aside
+    /// under names with the first 16 characters of `build`, so that they begin anew.
+    ///
+    /// # Errors
+    /// When something cannot be read or renamed.
+    pub fn set_unfinished_aside(&mut self, build: &str) -> Result<(), StoreError> {
+        let ending: String = build.chars().take(16).collect();
+        for kind in Kind::ALL {
+            for group in self.reader.groups(kind)? {
+                for entry in self.reader.entries(kind, &group.record.major.short())? {
+                    if entry.minimized.is_some() || !entry.log().exists() {
+                        continue;
+                    }
+                    for name in [layout::MINIMIZED, layout::LOG] {
+                        let (from, to) = (entry.folder.join(name), format!("{name}.{ending}"));
+                        if from.exists() {
+                            std::fs::rename(&from, entry.folder.join(to))
+                                .map_err(FileError::at("rename", &from))?;
+                        }
+                    }
+                    folder::sync(&entry.folder)?;
+                    self.enter(&self.known(&entry.id)?)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Records how an entry's minimization ended; the reproducer and the log must stand by then.

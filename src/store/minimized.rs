@@ -29,6 +29,9 @@ pub struct Minimized {
     pub proved: Proved,
     /// The minor key of the reproducer, which may differ from the input's.
     pub minor_after: Option<Key>,
+    /// Why it was given up; `None` where it was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given_up: Option<String>,
 }
 
 impl Minimized {

@@ -24,6 +24,7 @@
 //! entry count; an input without its record (the writer was killed in between) stays where it
 //! is, is listed by [`Reader::incomplete`], and is completed by filing it again.
 
+mod build;
 mod campaign;
 mod entry;
 mod error;
@@ -46,7 +47,8 @@ mod timestamp;
 mod triaged;
 mod writer;
 
-pub use campaign::{Campaign, CampaignFile};
+pub use build::{Build, Status};
+pub use campaign::{Campaign, CampaignFile, SettingsFile};
 pub use entry::Entry;
 pub use error::StoreError;
 pub use filing::Filed;

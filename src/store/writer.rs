@@ -9,7 +9,9 @@ use serde::Serialize;
 use super::open::{self, Found};
 use super::reader::State;
 use super::survey::{self, Survey};
-use super::{Campaign, CampaignFile, Kind, Reader, StoreError, hash_of, json, layout, sweep};
+use super::{
+    Build, Campaign, CampaignFile, Kind, Reader, StoreError, hash_of, json, layout, sweep,
+};
 use crate::files::{Appender, FileError, Lock, atomic, folder};
 
 /// An output directory that this process alone writes to.
@@ -123,6 +125,22 @@ impl Store {
         let mut file = self.file.clone();
         if let Some(earlier) = file.current.replace(campaign) {
             file.take(earlier);
+        }
+        self.set_campaigns(file)
+    }
+
+    /// Records the build of the program that the directory's campaign runs from here on, or what
+    /// has become of groups with the one it runs.
+    ///
+    /// # Errors
+    /// When the campaign file cannot be written.
+    pub fn record_build(&mut self, build: Build) -> Result<(), StoreError> {
+        let mut file = self.file.clone();
+        if let Some(campaign) = &mut file.current {
+            match campaign.builds.last_mut() {
+                Some(last) if last.blake3 == build.blake3 => *last = build,
+                _ => campaign.builds.push(build),
+            }
         }
         self.set_campaigns(file)
     }

@@ -63,8 +63,10 @@ const PLACES: &[(&str, &[&str])] = &[
             "exec",
             "triage",
             "campaign/guided",
+            "cli/config/find.rs",
             "cli/run.rs",
             "cli/ui/campaign/terminal.rs",
+            "files/space.rs",
         ],
     ),
     (
@@ -111,6 +113,8 @@ const PLACES: &[(&str, &[&str])] = &[
         "thiserror",
         &["files", "exec", "triage", "minimize", "store", "campaign"],
     ),
+    // The file of settings, `ddfuzz.toml`.
+    ("toml", &["cli/config/file.rs"]),
     // The coverage-guided campaign.
     ("libafl", &["campaign"]),
     ("libafl_bolts", &["campaign"]),

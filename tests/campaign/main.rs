@@ -21,7 +21,13 @@ mod plan;
 #[path = "../exec/programs.rs"]
 #[allow(dead_code, reason = "the tests of `exec` use more of it")]
 mod programs;
+mod rebuilt;
+mod room;
+mod same_result;
 mod same_result;
 mod seeds;
+mod share;
+mod slips;
 mod slips;
 mod stage;
+mod until;

@@ -17,16 +17,19 @@ fn run_has_the_keys_of_the_contract() {
     let words = "run --json --target crtplot --runs 64 --max-len 1000 --seed 5 -o out";
     let result = desk.call(words).exits(1).json();
     let expected = [
+        "ended_by",
         "exec",
         "flaky",
         "groups",
         "hangs",
         "new_groups",
         "ooms",
+        "rebuilt",
         "resumed",
         "runs",
         "runs_per_s",
         "seconds",
+        "settings",
     ];
     assert_eq!(keys(&result), expected);
     let group = &result["groups"][0];
@@ -44,6 +47,7 @@ fn run_has_the_keys_of_the_contract() {
         "severity_reason",
         "size_after",
         "size_before",
+        "status",
         "tests",
     ];
     assert_eq!(keys(group), expected);

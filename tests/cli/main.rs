@@ -3,6 +3,7 @@
 
 mod calls;
 mod check;
+mod config;
 mod crashes;
 mod ddfuzz;
 mod diff;

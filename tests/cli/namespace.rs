@@ -3,6 +3,8 @@
 
 use std::process::Output;
 
+use serde_json::Value;
+
 use crate::ddfuzz::Desk;
 use crate::needs;
 
@@ -26,14 +28,63 @@ fn script(desk: &Desk, text: &str) -> Option<String> {
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
+/// Of a campaign's result, what does not depend on the machine.
+#[track_caller]
+fn assert_same(one: &Value, other: &Value) {
+    for key in [
+        "major",
+        "minor",
+        "runs_seen",
+        "size_before",
+        "size_after",
+        "claim",
+    ] {
+        assert_eq!(one["groups"][0][key], other["groups"][0][key], "{key}");
+    }
+    assert_eq!(one["runs"], other["runs"]);
+    let count = |result: &Value| result["groups"].as_array().unwrap().len();
+    assert_eq!(count(one), count(other));
+}
+
+const CAMPAIGN: &str = "run --json --target ul --search ddmin --runs 400 --max-len 2000 --seed 7";
+
 #[test]
-fn a_full_disk_is_an_error_and_the_campaign_goes_on_when_there_is_room() {
+fn a_campaign_on_a_full_disk_goes_on_by_itself_when_there_is_room() {
     let desk = Desk::new();
-    let words = "run --json --target ul --search ddmin --runs 400 --max-len 2000 --seed 7 -o out";
-    let undisturbed = Desk::new().call(words).exits(1).json();
+    let words = format!("{CAMPAIGN} -o out");
+    let undisturbed = Desk::new().call(&words).exits(1).json();
+    for when in ["inline", "after", "worker"] {
+        // There is room for the program and the first entries, and none for the log.
+        let text = format!(
+            "mkdir -p disk; mount -t tmpfs -o size=256k tmpfs disk; cd disk
+             timeout 100 $DD {words} --minimize {when} 2>../said & pid=$!
+             while kill -0 $pid && ! grep -q 'disk is full' ../said; do sleep 0.05; done
+             sleep 0.5; mount -o remount,size=64m tmpfs .
+             code=0; wait $pid || code=$?
+             echo \"code $code\"
+             grep -c 'disk is full' ../said; grep -c 'there is room again' ../said"
+        );
+        let Some(said) = script(&desk, &text) else {
+            return;
+        };
+        let lines: Vec<&str> = said.lines().collect();
+        let result: Value = serde_json::from_str(lines[0]).unwrap();
+        assert_same(&result, &undisturbed);
+        assert_eq!(lines[1..], ["code 1", "1", "1"], "{when}: {said}");
+        desk.is_left_clean();
+    }
+}
+
+#[test]
+fn a_campaign_that_waits_for_room_can_be_stopped_and_goes_on_later() {
+    let desk = Desk::new();
+    let words = format!("{CAMPAIGN} -o out");
+    let undisturbed = Desk::new().call(&words).exits(1).json();
     let text = format!(
         "mkdir disk; mount -t tmpfs -o size=256k tmpfs disk; cd disk
-         code=0; timeout 100 $DD {words} || code=$?
+         $DD {words} 2>../said & pid=$!
+         while kill -0 $pid && ! grep -q 'disk is full' ../said; do sleep 0.05; done
+         kill -TERM $pid; code=0; wait $pid || code=$?
          echo \"code $code\"
          timeout 100 $DD show --json out
          mount -o remount,size=64m tmpfs .
@@ -43,31 +94,33 @@ fn a_full_disk_is_an_error_and_the_campaign_goes_on_when_there_is_room() {
         return;
     };
     let lines: Vec<&str> = said.lines().collect();
-    let json = |line: usize| serde_json::from_str::<serde_json::Value>(lines[line]).unwrap();
-    assert_eq!(json(0)["error"]["kind"], "disk-full", "{said}");
-    assert_eq!(lines[1], "code 2");
+    let json = |line: usize| serde_json::from_str::<Value>(lines[line]).unwrap();
+    assert_eq!(json(0)["ended_by"], "interrupted", "{said}");
+    assert_eq!(lines[1], "code 130");
     // What was found until then is there.
     assert_eq!(
         json(2)["groups"][0]["major"],
         undisturbed["groups"][0]["major"]
     );
-    let resumed = json(3);
-    assert_eq!(resumed["resumed"], true);
-    for key in [
-        "major",
-        "minor",
-        "runs_seen",
-        "size_before",
-        "size_after",
-        "claim",
-    ] {
-        assert_eq!(
-            resumed["groups"][0][key], undisturbed["groups"][0][key],
-            "{key}"
-        );
-    }
-    assert_eq!(resumed["runs"], 400);
+    assert_eq!(json(3)["resumed"], true);
+    assert_same(&json(3), &undisturbed);
     desk.is_left_clean();
+}
+
+#[test]
+fn a_campaign_is_not_begun_on_a_full_disk() {
+    let desk = Desk::new();
+    let text = "mkdir disk; mount -t tmpfs -o size=4k tmpfs disk; cd disk
+         head -c 4096 /dev/zero >filled || true
+         code=0; timeout 100 $DD run --json --target ul --runs 9 -o out || code=$?
+         echo \"code $code\"";
+    let Some(said) = script(&desk, text) else {
+        return;
+    };
+    let lines: Vec<&str> = said.lines().collect();
+    let report: Value = serde_json::from_str(lines[0]).unwrap();
+    assert_eq!(report["error"]["kind"], "disk-full", "{said}");
+    assert_eq!(lines[1], "code 2");
 }
 
 #[test]

@@ -75,6 +75,8 @@ impl Bench<'_> {
         Campaign {
             id: "of one input".to_owned(),
             command_line: Vec::new(),
+            settings: None,
+            builds: Vec::new(),
             target: Some(TargetRecord::new(&self.target, way)),
             limits: Some(self.target.limits),
             ways: vec![way],

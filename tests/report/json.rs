@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
 use ddfuzz::exec::Way;
-use ddfuzz::report::{ErrorReport, GroupView, RunGroup, RunResult};
+use ddfuzz::report::{EndedBy, ErrorReport, GroupView, RunGroup, RunResult};
 use ddfuzz::store::StoreError;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -28,6 +28,9 @@ fn a_run_has_exactly_the_keys_of_the_contract() {
         flaky: 4,
         exec: Way::Inject,
         resumed: false,
+        ended_by: EndedBy::Until,
+        rebuilt: false,
+        settings: None,
     };
     let expected = json!({
         "runs": 10, "runs_per_s": 5.0, "seconds": 2.0,
@@ -37,8 +40,10 @@ fn a_run_has_exactly_the_keys_of_the_contract() {
             "tests": {"executed": 17, "cached": 2}, "file": "/out/minimized",
             "log": "/out/log.jsonl", "kind": "crash", "severity": "high",
             "severity_reason": "write to a wild address", "frame": "parse_line at ul.c:40",
+            "status": null,
         }],
         "new_groups": 1, "hangs": 2, "ooms": 3, "flaky": 4, "exec": "inject", "resumed": false,
+        "ended_by": "until", "rebuilt": false, "settings": null,
     });
     assert_eq!(value(&result), expected);
 }

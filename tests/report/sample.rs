@@ -25,9 +25,11 @@ pub fn view() -> GroupView {
             tests: json!({"executed": 17, "cached": 2}),
             proved: Proved { done: 6, of: 6 },
             minor_after: None,
+            given_up: None,
         }),
         file: "/out/minimized".into(),
         log: Some("/out/log.jsonl".into()),
         script: Some("/my out/reproduce.sh".into()),
+        status: None,
     }
 }

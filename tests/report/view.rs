@@ -28,6 +28,8 @@ fn loaded(crash: &Crash) -> GroupView {
     let campaign = Campaign {
         id: "c1".to_owned(),
         command_line: Vec::new(),
+        settings: None,
+        builds: Vec::new(),
         target: None,
         limits: None,
         ways: Vec::new(),

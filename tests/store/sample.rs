@@ -55,6 +55,8 @@ pub fn campaign(id: &str) -> Campaign {
     Campaign {
         id: id.to_owned(),
         command_line: Vec::new(),
+        settings: None,
+        builds: Vec::new(),
         target: None,
         limits: None,
         ways: Vec::new(),
@@ -76,5 +78,6 @@ pub fn outcome(size: u64, proved: bool) -> Minimized {
             of: size,
         },
         minor_after: Some(key("after")),
+        given_up: None,
     }
 }

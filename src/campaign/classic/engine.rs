@@ -2,32 +2,29 @@
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crossbeam::channel::{self, Receiver, RecvTimeoutError, Sender};
+use crossbeam::channel::Sender;
 
+use super::ending::Over;
 use super::inputs::Inputs;
-use super::worker::{Chunk, Shared, start_worker};
+use super::worker::Chunk;
 use crate::campaign::error::CampaignError;
 use crate::campaign::ledger::{Ledger, lock};
-use crate::campaign::orders::{Word, is_of_target, minimize_entry, minimize_orders};
+use crate::campaign::orders::{is_of_target, minimize_entry};
+use crate::campaign::rebuild::Watch;
+use crate::campaign::room::{Fullness, Gate, Room};
 use crate::campaign::screen::{Progress, Screen};
 use crate::campaign::settings::{Settings, When};
 use crate::campaign::summary::Summary;
-use crate::exec::ExecError;
 use crate::minimize::MinimizeError;
 use crate::report::GroupView;
 use crate::store::{EntryId, Kind, Store};
 use crate::triage::Key;
 
-/// Chunks that may wait to be committed before the workers pause.
-const BACKLOG: usize = 1 << 16;
-const TICK: Duration = Duration::from_millis(200);
 /// Between two lines of `stats.jsonl`, and two checkpoints without a finding.
 const SAVE_EVERY: Duration = Duration::from_secs(2);
-
-type Report = Result<Chunk, ExecError>;
 
 /// Runs one call of the campaign that `store` belongs to. When `stop` turns true it saves its
 /// state and ends.
@@ -46,23 +43,21 @@ pub fn run(
     let inputs = Inputs::settle(store, &mut ledger.checkpoint, settings)?;
     ledger.checkpoint.begin_count(settings.runs);
     ledger.save()?;
-    let began = Instant::now();
-    let shared = Shared {
-        inputs,
-        next: AtomicU64::new(ledger.checkpoint.next),
-        end: ledger.checkpoint.goal.unwrap_or(u64::MAX),
-        stop,
-        // A time that no clock will see is none.
-        deadline: settings.time.and_then(|time| began.checked_add(time)),
-        broken: AtomicBool::new(false),
-        crash_exit: settings.minimizing.target.crash_exit,
-    };
+    let (began, gate) = (Instant::now(), Gate::default());
     let first = ledger.checkpoint.next;
     let engine = Engine {
         store,
         settings,
         screen,
         stop,
+        inputs,
+        watch: Watch::of(&settings.minimizing.target)?,
+        gone: HashSet::new(),
+        room: Room::new(stop, &gate),
+        gate: &gate,
+        over: None,
+        new_seen: (0, None),
+        blocked: Duration::ZERO,
         ledger,
         began,
         first,
@@ -72,65 +67,85 @@ pub fn run(
         taken: HashSet::new(),
         spent: Duration::ZERO,
     };
-    engine.campaign(&shared)
+    engine.campaign()
 }
 
-struct Engine<'a> {
-    store: &'a Mutex<Store>,
-    settings: &'a Settings,
-    screen: &'a mut dyn Screen,
-    stop: &'a AtomicBool,
-    ledger: Ledger<'a>,
-    began: Instant,
+pub(super) struct Engine<'a> {
+    pub(super) store: &'a Mutex<Store>,
+    pub(super) settings: &'a Settings,
+    pub(super) screen: &'a mut dyn Screen,
+    pub(super) stop: &'a AtomicBool,
+    pub(super) inputs: Inputs,
+    /// Whether the program is still the same.
+    pub(super) watch: Watch,
+    /// Groups that are not found the same with the present build of it.
+    pub(super) gone: HashSet<(Kind, String)>,
+    pub(super) room: Room<'a>,
+    /// Closed while there is no room.
+    pub(super) gate: &'a Gate,
+    /// Why nothing more is committed.
+    pub(super) over: Option<Over>,
+    /// Groups that were new in this count, and when the last of them was, as time that was fuzzed.
+    pub(super) new_seen: (u64, Option<Duration>),
+    /// How long minimizing has kept findings from being committed.
+    pub(super) blocked: Duration,
+    pub(super) ledger: Ledger<'a>,
+    pub(super) began: Instant,
     /// The first run of this call.
-    first: u64,
-    saved: Instant,
+    pub(super) first: u64,
+    pub(super) saved: Instant,
     /// Founders that are still to be minimized.
-    queue: VecDeque<EntryId>,
+    pub(super) queue: VecDeque<EntryId>,
     /// Founders that the minimizing worker has not answered for.
-    ordered: u64,
+    pub(super) ordered: u64,
     /// Founders that were queued in this call.
-    taken: HashSet<EntryId>,
+    pub(super) taken: HashSet<EntryId>,
     /// Time that was minimized.
-    spent: Duration,
+    pub(super) spent: Duration,
 }
 
 impl Engine<'_> {
-    fn campaign(mut self, shared: &Shared<'_>) -> Result<Summary, CampaignError> {
-        if self.settings.when != When::Off {
-            self.enqueue_founders()?;
-        }
-        let fuzzed = self.fuzz(shared);
-        let saved = self.ledger.save();
+    fn campaign(mut self) -> Result<Summary, CampaignError> {
+        let fuzzed = self.fuzz_all();
+        let fuzzed = self.or_stopped(fuzzed, self.fuzzing());
+        let saved = self.save();
         let fuzzed = fuzzed?;
-        saved?;
+        self.or_stopped(saved, ())?;
         if self.settings.when != When::Off {
             self.minimize_queue()?;
             self.minimize_slips()?;
         }
         if !self.stopped() {
-            self.ledger.end_call()?;
+            self.end_call()?;
         }
-        let progress = self.progress();
-        lock(self.store).append_stats(&progress)?;
-        self.screen.progress(&progress);
+        let stats = self.append_stats();
+        self.or_stopped(stats, ())?;
+        self.screen.progress(&self.progress());
+        self.summary(fuzzed)
+    }
+
+    fn summary(&self, fuzzed: Duration) -> Result<Summary, CampaignError> {
         let muted = |major: Key| self.muted(&major.short());
         let checkpoint = &self.ledger.checkpoint;
+        let (ended_by, until) = self.ended_by();
         Ok(Summary {
-            runs: self.ledger.checkpoint.next - self.ledger.checkpoint.count_start,
-            runs_of_call: self.ledger.checkpoint.next - self.first,
+            runs: checkpoint.next - checkpoint.count_start,
+            runs_of_call: checkpoint.next - self.first,
             fuzzed,
             new_groups: self.ledger.new_groups(muted)?,
             known_crashes: checkpoint.known_crashes(|major| self.muted(major)),
             interrupted: self.stopped(),
+            ended_by,
+            until,
+            rebuilt: self.rebuild().is_on_record(),
         })
     }
 
-    fn stopped(&self) -> bool {
+    pub(super) fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    fn muted(&self, major: &str) -> bool {
+    pub(super) fn muted(&self, major: &str) -> bool {
         let known = &self.settings.known;
         // A group that cannot be read now is no reason to end: it is only not muted.
         known.has_major(major)
@@ -141,84 +156,18 @@ impl Engine<'_> {
                     .unwrap_or(false)
     }
 
-    /// Fuzzes until the end of the count, of the time, or of the user's patience.
-    fn fuzz(&mut self, shared: &Shared<'_>) -> Result<Duration, CampaignError> {
-        let (report, reports) = channel::bounded::<Report>(BACKLOG);
-        let (order, orders) = channel::unbounded::<EntryId>();
-        let (word, words) = channel::unbounded::<Word>();
-        std::thread::scope(|scope| {
-            for _ in 0..self.settings.jobs.max(1) {
-                let report = report.clone();
-                let settings = self.settings;
-                scope.spawn(move || match start_worker(shared, settings) {
-                    Ok(worker) => worker.work(&report),
-                    Err(error) => drop(report.send(Err(error))),
-                });
-            }
-            drop(report);
-            if self.settings.when == When::Worker {
-                let (store, settings, stop) = (self.store, self.settings, self.stop);
-                scope.spawn(move || minimize_orders(store, settings, stop, &orders, &word));
-            } else {
-                drop((orders, word));
-            }
-            let done = self.commit_all(&reports, &order, &words);
-            shared.broken.store(done.is_err(), Ordering::Relaxed);
-            // A worker may be waiting for room; nothing more is committed.
-            while reports.recv().is_ok() {}
-            drop(order);
-            let minimized = self.hear_out(&words);
-            let fuzzed = done?;
-            minimized?;
-            Ok(fuzzed)
-        })
-    }
-
-    /// Commits chunks in the order of their runs.
-    fn commit_all(
-        &mut self,
-        reports: &Receiver<Report>,
-        order: &Sender<EntryId>,
-        words: &Receiver<Word>,
-    ) -> Result<Duration, CampaignError> {
-        let mut waiting = BTreeMap::new();
-        let mut cut_short = false;
-        loop {
-            self.give_out(order)?;
-            match reports.recv_timeout(TICK) {
-                Ok(chunk) => {
-                    match chunk {
-                        Ok(chunk) => drop(waiting.insert(chunk.first, chunk)),
-                        // The user's Ctrl-C may have reached a starting target, too.
-                        Err(_) if self.stopped() => {}
-                        Err(error) => return Err(error.into()),
-                    }
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => {
-                    // What is committed behind the deadline was run before it.
-                    let time = self.settings.time.unwrap_or(Duration::MAX);
-                    return Ok(self.began.elapsed().min(time));
-                }
-            }
-            while !cut_short && let Some(chunk) = waiting.remove(&self.ledger.checkpoint.next) {
-                cut_short = chunk.runs < chunk.planned;
-                self.commit(&chunk, order)?;
-            }
-            for word in words.try_iter() {
-                self.hear(word)?;
-            }
-            self.tick()?;
-        }
-    }
-
     /// Commits a chunk as a whole: where that fails, its runs are not counted, and are made again
     /// by the call that goes on.
-    fn commit(&mut self, chunk: &Chunk, order: &Sender<EntryId>) -> Result<(), CampaignError> {
+    pub(super) fn commit(
+        &mut self,
+        chunk: &Chunk,
+        order: &Sender<EntryId>,
+    ) -> Result<(), CampaignError> {
         let seen = (!chunk.findings.is_empty()).then(|| self.ledger.checkpoint.seen.clone());
         let done = self.commit_findings(chunk, order);
         match (&done, seen) {
-            (Ok(()), _) => self.ledger.checkpoint.next += chunk.runs,
+            // What stands behind the run that ends the campaign is not committed.
+            (Ok(()), _) => self.ledger.checkpoint.next = self.end_of(chunk),
             (Err(_), Some(seen)) => self.ledger.checkpoint.seen = seen,
             (Err(_), None) => {}
         }
@@ -231,7 +180,10 @@ impl Engine<'_> {
         order: &Sender<EntryId>,
     ) -> Result<(), CampaignError> {
         for finding in &chunk.findings {
-            let Some(id) = self.ledger.commit(finding)? else {
+            if self.over.is_some() {
+                break;
+            }
+            let Some(id) = self.commit_finding(finding)? else {
                 continue;
             };
             if let Some(view) = self.view(&id)? {
@@ -249,9 +201,14 @@ impl Engine<'_> {
     }
 
     /// Has the queue minimized, as far as that is not for later.
-    fn give_out(&mut self, order: &Sender<EntryId>) -> Result<(), CampaignError> {
+    pub(super) fn give_out(&mut self, order: &Sender<EntryId>) -> Result<(), CampaignError> {
         match self.settings.when {
-            When::Inline => self.minimize_queue(),
+            When::Inline => {
+                let began = Instant::now();
+                let done = self.minimize_queue();
+                self.blocked += began.elapsed();
+                done
+            }
             When::Worker => {
                 for id in self.queue.drain(..) {
                     self.ordered += 1;
@@ -299,30 +256,18 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Waits for the minimizing worker, whose orders have ended.
-    fn hear_out(&mut self, words: &Receiver<Word>) -> Result<(), CampaignError> {
-        loop {
-            match words.recv_timeout(TICK) {
-                Ok(word) => self.hear(word)?,
-                Err(RecvTimeoutError::Timeout) => self.screen.progress(&self.progress()),
-                Err(RecvTimeoutError::Disconnected) => return Ok(()),
-            }
-        }
-    }
-
-    fn hear(&mut self, (id, spent, result): Word) -> Result<(), CampaignError> {
-        self.ordered -= 1;
-        self.spent += spent;
-        self.show(&id, result)
-    }
-
-    fn show(
+    pub(super) fn show(
         &mut self,
         id: &EntryId,
         result: Result<(), CampaignError>,
     ) -> Result<(), CampaignError> {
+        if self.waits_for_room(&result) {
+            self.queue.push_front(id.clone());
+            return Ok(());
+        }
         match result {
             Err(CampaignError::Minimize(MinimizeError::Interrupted { .. })) => return Ok(()),
+            Err(error) if self.stopped() && error.full_at().is_some() => return Ok(()),
             Err(error) if self.stopped() && is_of_target(&error) => return Ok(()),
             Err(error) => return Err(error),
             Ok(()) => {}
@@ -343,7 +288,7 @@ impl Engine<'_> {
     }
 
     /// Queues what an earlier call left to be minimized.
-    fn enqueue_founders(&mut self) -> Result<(), CampaignError> {
+    pub(super) fn enqueue_founders(&mut self) -> Result<(), CampaignError> {
         for id in self.ledger.pending(false)? {
             if !self.muted(id.major()) && self.taken.insert(id.clone()) {
                 self.queue.push_back(id);
@@ -352,19 +297,19 @@ impl Engine<'_> {
         Ok(())
     }
 
-    fn tick(&mut self) -> Result<(), CampaignError> {
+    pub(super) fn tick(&mut self) -> Result<(), CampaignError> {
         self.screen.progress(&self.progress());
         if self.saved.elapsed() >= SAVE_EVERY || self.ledger.is_unsaved() {
-            self.ledger.save()?;
+            self.save()?;
         }
         if self.saved.elapsed() >= SAVE_EVERY {
-            lock(self.store).append_stats(&self.progress())?;
+            self.append_stats()?;
             self.saved = Instant::now();
         }
         Ok(())
     }
 
-    fn progress(&self) -> Progress {
+    pub(super) fn progress(&self) -> Progress {
         let checkpoint = &self.ledger.checkpoint;
         let groups = checkpoint.seen.get(&Kind::Crash).map_or(0, BTreeMap::len);
         Progress {

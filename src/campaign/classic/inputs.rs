@@ -14,6 +14,7 @@ use crate::files::{Base64, FileError};
 use crate::store::{Store, StoreError};
 
 /// What every worker makes its inputs of.
+#[derive(Clone)]
 pub(super) struct Inputs {
     pub(super) plan: Plan,
     /// Empty where nothing is mutated.

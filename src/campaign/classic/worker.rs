@@ -10,6 +10,7 @@ use super::inputs::Inputs;
 use super::plan::RunInput;
 use crate::campaign::finding::{Finding, What};
 use crate::campaign::mutation::Mutation;
+use crate::campaign::room::Gate;
 use crate::campaign::settings::Settings;
 use crate::exec::{Ended, ExecError, Executor, Freshness, start};
 use crate::files::Base64;
@@ -41,17 +42,27 @@ pub(super) struct Shared<'a> {
     pub(super) stop: &'a AtomicBool,
     /// The same from this moment on.
     pub(super) deadline: Option<Instant>,
-    /// The same when one of us has failed.
+    /// The same when one of us has failed, or what comes behind is not committed.
     pub(super) broken: AtomicBool,
+    /// Closed while nothing can be stored. The time of that is not fuzzed.
+    pub(super) gate: &'a Gate,
     pub(super) crash_exit: Option<i32>,
 }
 
 impl Shared<'_> {
+    /// Whether there is more to be done, once it can be stored.
+    fn goes_on(&self) -> bool {
+        let ended = || self.stop.load(Ordering::Relaxed) || self.broken.load(Ordering::Relaxed);
+        self.gate.pass(ended);
+        !self.stopped()
+    }
+
     fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
             || self.broken.load(Ordering::Relaxed)
             || self
                 .deadline
+                .and_then(|deadline| deadline.checked_add(self.gate.held()))
                 .is_some_and(|deadline| Instant::now() >= deadline)
     }
 }
@@ -71,7 +82,7 @@ pub(super) struct Worker<'a> {
 impl Worker<'_> {
     /// Takes chunks until there are none left, or nobody listens.
     pub(super) fn work(mut self, reports: &Sender<Result<Chunk, ExecError>>) {
-        while !self.shared.stopped() {
+        while self.shared.goes_on() {
             let first = self.shared.next.fetch_add(CHUNK, Ordering::Relaxed);
             if first >= self.shared.end {
                 return;

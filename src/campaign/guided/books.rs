@@ -7,11 +7,13 @@ use crate::campaign::stage::{LocalDesk, SharedStore};
 use crate::store::{Kind, KnownGroups, Store, StoreError};
 use crate::triage::Key;
 
+type SharedDesk<'a> = LocalDesk<SharedStore<&'a Mutex<Store>>>;
+
 /// The books of a campaign.
 pub(super) struct Books<'a> {
     store: &'a Mutex<Store>,
     pub(super) ledger: Ledger<'a>,
-    pub(super) desk: LocalDesk<SharedStore<&'a Mutex<Store>>>,
+    pub(super) desk: SharedDesk<'a>,
     known: &'a KnownGroups,
 }
 
@@ -23,7 +25,7 @@ impl<'a> Books<'a> {
         mut ledger: Ledger<'a>,
         known: &'a KnownGroups,
     ) -> Result<Books<'a>, StoreError> {
-        let desk = LocalDesk::new(SharedStore::new(store), campaign)?.muting(known.clone());
+        let desk = open_desk(store, campaign, known)?;
         // A killed call may have written the counts of groups after its last checkpoint.
         for kind in Kind::ALL {
             for group in lock(store).reader().groups(kind)? {
@@ -41,6 +43,14 @@ impl<'a> Books<'a> {
         })
     }
 
+    /// Reads anew what waits to be minimized.
+    pub(super) fn reopen(&mut self) -> Result<(), StoreError> {
+        let campaign = self.desk.campaign().to_owned();
+        self.desk.flush()?;
+        self.desk = open_desk(self.store, &campaign, self.known)?;
+        Ok(())
+    }
+
     /// Counts runs that ended in a group.
     pub(super) fn count(&mut self, kind: Kind, major: Key, runs: u64) {
         let seen = &mut self.ledger.checkpoint;
@@ -56,4 +66,13 @@ impl<'a> Books<'a> {
                     .is_known_by_names(Kind::Crash, major, self.known)
                     .unwrap_or(false)
     }
+}
+
+fn open_desk<'a>(
+    store: &'a Mutex<Store>,
+    campaign: &str,
+    known: &KnownGroups,
+) -> Result<SharedDesk<'a>, StoreError> {
+    let desk = LocalDesk::new(SharedStore::new(store), campaign)?;
+    Ok(desk.muting(known.clone()))
 }

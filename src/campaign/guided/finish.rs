@@ -6,28 +6,28 @@ use super::session::Session;
 use crate::campaign::ledger::lock;
 use crate::campaign::orders::minimize_entry;
 use crate::campaign::settings::When;
-use crate::campaign::{CampaignError, Summary};
+use crate::campaign::{CampaignError, Fullness, Summary, Until};
 use crate::minimize::MinimizeError;
+use crate::report::EndedBy;
 use crate::store::EntryId;
 
 impl Session<'_> {
     /// Minimizes what is left to be, and says what the call came to.
     pub(super) fn finish(mut self) -> Result<Summary, CampaignError> {
-        let saved = self.books.ledger.save();
         if let Some(error) = self.failed.take() {
+            // What was found stands; the counts are all that may be lost.
+            let _ = self.books.ledger.save();
             return Err(error);
         }
-        saved?;
         let fuzzed = self.fuzzed();
+        self.write_down(false)?;
         if self.settings.when != When::Off {
             self.minimize_rest()?;
         }
-        if !self.stopped() {
-            self.books.ledger.end_call()?;
-        }
+        self.write_down(!self.stopped())?;
         let progress = self.progress();
-        lock(self.store).append_stats(&progress)?;
         self.screen.progress(&progress);
+        let (ended_by, until) = self.ended_by();
         let checkpoint = &self.books.ledger.checkpoint;
         Ok(Summary {
             runs: checkpoint.next - checkpoint.count_start,
@@ -37,7 +37,49 @@ impl Session<'_> {
                 .new_groups(|major| self.books.is_muted(&major.short()))?,
             known_crashes: checkpoint.known_crashes(|major| self.books.is_muted(major)),
             interrupted: self.stopped(),
+            ended_by,
+            until,
+            rebuilt: self.rebuild().is_on_record(),
         })
+    }
+
+    /// What has ended this call.
+    fn ended_by(&self) -> (EndedBy, Option<Until>) {
+        let checkpoint = &self.books.ledger.checkpoint;
+        let made_all = checkpoint.goal.is_none_or(|goal| checkpoint.next >= goal);
+        match self.until {
+            _ if self.stopped() => (EndedBy::Interrupted, None),
+            Some(until) => (EndedBy::Until, Some(until)),
+            None if self.settings.runs.is_some() && made_all => (EndedBy::Runs, None),
+            None => (EndedBy::Time, None),
+        }
+    }
+
+    /// Saves the checkpoint and a line of the campaign's course, when there is room. `ended`:
+    /// whether the call has come to its end. The user who stops on a full disk gets what is
+    /// stored.
+    fn write_down(&mut self, ended: bool) -> Result<(), CampaignError> {
+        if ended && self.until.is_some() {
+            // What was waited for is reached: the next call begins a count of its own.
+            self.books.ledger.checkpoint.goal = None;
+        }
+        let (store, progress) = (self.store, self.progress());
+        let note = self.note.clone();
+        let mut say = |text: &str| drop(note.send(text.to_owned()));
+        let (ledger, desk) = (&mut self.books.ledger, &mut self.books.desk);
+        let written = self.room.made(&mut say, || {
+            desk.flush()?;
+            match ended {
+                true => ledger.end_call()?,
+                false => ledger.save()?,
+            }
+            lock(store).append_stats(&progress)
+        });
+        self.tell_notes();
+        match written {
+            Err(error) if self.stopped() && error.full_at().is_some() => Ok(()),
+            written => Ok(written?),
+        }
     }
 
     /// Minimizes groups one by one, for each may slip into further ones.
@@ -59,11 +101,21 @@ impl Session<'_> {
             };
             match minimize_entry(self.store, self.settings, self.stop, &id, &mut watch) {
                 Err(CampaignError::Minimize(MinimizeError::Interrupted { .. })) => {}
+                Err(error) if self.waits_for_room(&error) => drop(taken.remove(&id)),
                 Err(_) if self.stopped() => {}
                 Err(error) => return Err(error),
                 Ok(()) => self.show(&id, true)?,
             }
         }
         Ok(())
+    }
+
+    /// Pauses where a minimization has failed for want of room. Whether it is to go on.
+    fn waits_for_room(&mut self, error: &CampaignError) -> bool {
+        let note = self.note.clone();
+        let mut say = |text: &str| drop(note.send(text.to_owned()));
+        let goes_on = self.room.goes_on_after(error, &mut say);
+        self.tell_notes();
+        goes_on
     }
 }

@@ -30,7 +30,8 @@ mod wire;
 mod worker;
 
 use std::io;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
@@ -55,7 +56,7 @@ use worker::Brief;
 use super::ledger::{Ledger, lock};
 use super::screen::Screen;
 use super::settings::{DEFAULT_MAX_LEN, Settings};
-use super::{CampaignError, Summary};
+use super::{CampaignError, Gate, Summary};
 use crate::store::Store;
 
 /// Runs one call of the campaign that `store` belongs to, on a target that tells its coverage.
@@ -77,17 +78,23 @@ pub fn run(
     ledger.checkpoint.begin_count(settings.runs);
     ledger.save()?;
     let books = Books::open(store, campaign, ledger, &settings.known)?;
-    let mut hub = Hub::open()?;
     let root = lock(store).reader().root().to_owned();
-    let brief = Brief {
-        settings,
-        root,
-        socket: hub.socket().to_owned(),
-        max_len,
-    };
-    let mut session = Session::new(store, settings, screen, stop, books);
-    launch(&brief, &mut hub, &mut session)?;
-    session.finish()
+    let gate = Gate::default();
+    let mut session = Session::new(store, settings, screen, stop, books, &gate)?;
+    session.begin_build()?;
+    loop {
+        let mut hub = Hub::open()?;
+        let brief = Brief {
+            settings,
+            root: root.clone(),
+            socket: hub.socket().to_owned(),
+            max_len,
+        };
+        launch(&brief, &mut hub, &mut session)?;
+        if !session.take_build()? {
+            return session.finish();
+        }
+    }
 }
 
 /// Starts the workers and serves them until they have ended.
@@ -96,19 +103,17 @@ fn launch(
     hub: &mut Hub,
     session: &mut Session<'_>,
 ) -> Result<(), CampaignError> {
-    let jobs = brief.workers();
-    let links = &brief.settings.network;
+    let (workers, links) = (brief.workers(), &brief.settings.network);
     let (listener, port) = listen(links.port.unwrap_or(0))?;
+    let closer = listener.try_clone().map_err(system("opening a port"))?;
     let parent = Parent::this().map_err(system("looking at this process"))?;
-    let cores = Cores::all().map_err(network)?;
-    let mut some = cores.clone();
-    some.trim(jobs.min(cores.ids.len())).map_err(network)?;
+    let cores = cores(workers)?;
     let launcher = Launcher::builder()
         .shmem_provider(Vanishing::new().map_err(network)?)
         .configuration(EventConfig::AlwaysUnique)
         .monitor(Monitors::new(&brief.settings.monitoring)?)
-        .cores(&some)
-        .overcommit(jobs.div_ceil(some.ids.len().max(1)))
+        .cores(&cores)
+        .overcommit(workers.div_ceil(cores.ids.len().max(1)))
         .launch_delay(0)
         .broker_port(port)
         .build()
@@ -119,20 +124,17 @@ fn launch(
         );
     let mut listener = Some(listener);
     let launched = launcher.launch_with_manager(|_, client, monitor| match client {
-        Some(client) if client.id() > jobs => process::exit(0),
+        Some(client) if client.id() > workers => process::exit(0),
         Some(_) => {
             process::become_worker(&parent, &brief.socket)?;
-            let manager = LlmpEventManagerBuilder::new().build_on_port(
-                Vanishing::new()?,
-                port,
-                EventConfig::AlwaysUnique,
-            )?;
+            let builder = LlmpEventManagerBuilder::new();
+            let manager =
+                builder.build_on_port(Vanishing::new()?, port, EventConfig::AlwaysUnique)?;
             Ok((None, manager))
         }
         None => {
-            let hook = StdLlmpEventHook::<BytesInput, _>::new(
-                monitor.ok_or_else(|| Error::illegal_state("it has begun already"))?,
-            )?;
+            let monitor = monitor.ok_or_else(|| Error::illegal_state("it has begun already"))?;
+            let hook = StdLlmpEventHook::<BytesInput, _>::new(monitor)?;
             let mut broker = LlmpBroker::new(Vanishing::new()?, tuple_list!(hook))?;
             if let Some(listener) = listener.take() {
                 broker
@@ -142,7 +144,7 @@ fn launch(
             if let Some(other) = links.join {
                 session.join(other, port);
             }
-            session.serve(hub, jobs, || broker.broker_once().map(drop));
+            session.serve(hub, workers, || broker.broker_once().map(drop));
             Err(Error::shutting_down())
         }
     });
@@ -150,7 +152,17 @@ fn launch(
         // A worker that could not become one.
         process::exit(1);
     }
+    // The thread that listens would keep the port for as long as this process lives.
+    let _ = TcpStream::from(OwnedFd::from(closer)).shutdown(Shutdown::Both);
     launched.map_err(network)
+}
+
+/// The processors that the first so many workers begin on.
+fn cores(workers: usize) -> Result<Cores, CampaignError> {
+    let mut cores = Cores::all().map_err(network)?;
+    let some = workers.min(cores.ids.len());
+    cores.trim(some).map_err(network)?;
+    Ok(cores)
 }
 
 /// Listens for workers and brokers, at loopback alone: LLMP has no authentication.

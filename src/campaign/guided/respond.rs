@@ -9,18 +9,38 @@ use crate::campaign::ledger::lock;
 use crate::campaign::settings::When;
 use crate::campaign::shelf::Shelf;
 use crate::campaign::{CampaignError, Desk, Report};
-use crate::store::StoreError;
+use crate::store::{EntryId, StoreError};
 
 impl Session<'_> {
+    /// Where the disk is full, the worker waits for its answer until there is room.
+    fn respond_when_there_is_room(
+        &mut self,
+        peer: &mut Peer,
+        request: &Request,
+        body: &[u8],
+    ) -> Result<Reply, StoreError> {
+        loop {
+            let answer = self.respond(peer, request, body);
+            let note = self.note.clone();
+            let mut say = |text: &str| drop(note.send(text.to_owned()));
+            match answer {
+                Err(error) if self.room.goes_on_after(&error, &mut say) => {}
+                answer => return answer,
+            }
+        }
+    }
+
     fn respond(
         &mut self,
         peer: &mut Peer,
-        request: Request,
+        request: &Request,
         body: &[u8],
     ) -> Result<Reply, StoreError> {
-        let minimizes = matches!(self.settings.when, When::Inline | When::Worker);
         Ok(match request {
-            Request::Hello { .. } | Request::Keep | Request::Note(_) | Request::Failed(_) => {
+            Request::Hello { .. } | Request::Note(_) | Request::Failed(_) => Reply::Done,
+            Request::Keep => {
+                lock(self.store).add_to_corpus(body)?;
+                self.corpus += 1;
                 Reply::Done
             }
             Request::Known => Reply::Known(self.books.desk.known()?),
@@ -31,67 +51,82 @@ impl Session<'_> {
                 name,
             } => {
                 let report = Report {
-                    kind,
-                    crash: &crash,
+                    kind: *kind,
+                    crash,
                     input: body,
-                    run,
-                    name: &name,
+                    run: *run,
+                    name,
                 };
-                let entry = self.books.desk.hand_in(&report)?;
-                self.books.count(kind, crash.keys.major, 1);
-                if let Some(id) = &entry {
-                    self.show(id, false)?;
-                }
-                Reply::Entry(entry)
+                self.take_in(&report)?
             }
             Request::Count { kind, major, runs } => {
-                self.books.desk.count(kind, major, runs)?;
-                self.books.count(kind, major, runs);
+                self.books.desk.count(*kind, *major, *runs)?;
+                self.books.count(*kind, *major, *runs);
                 Reply::Done
             }
-            Request::File { kind, crash } => {
-                let filed = self.books.desk.file(kind, &crash, body)?;
-                Reply::Filed {
-                    id: filed.id,
-                    new_major: filed.new_major,
-                    new_minor: filed.new_minor,
-                    already: filed.already,
-                }
-            }
-            Request::Minimized { id } => {
-                self.books.desk.write_minimized(&id, body)?;
-                self.show(&id, false)?;
-                Reply::Done
-            }
-            Request::Reproduce { id } => {
-                let target = self.settings.minimizing.target.by_main();
-                self.books.desk.write_reproduce(&id, &target)?;
-                Reply::Done
-            }
-            Request::Outcome { id, outcome } => {
-                self.books.desk.write_outcome(&id, &outcome)?;
-                self.show(&id, true)?;
-                Reply::Done
-            }
-            Request::Claim if minimizes && !self.is_over() => {
-                let id = self.books.desk.claim()?;
-                peer.claimed.extend(id.clone());
-                Reply::Entry(id)
-            }
-            Request::Claim => Reply::Entry(None),
+            Request::Beat(beat) => Reply::Order(self.order(peer, *beat)),
+            Request::Claim => Reply::Entry(self.claim(peer)?),
             Request::GiveBack {
                 id,
                 ended,
                 spent_us,
             } => {
-                peer.claimed.retain(|claimed| *claimed != id);
-                let spent = Duration::from_micros(spent_us);
+                peer.claimed.retain(|claimed| claimed != id);
+                let spent = Duration::from_micros(*spent_us);
                 self.minimized += spent;
-                self.books.desk.give_back(&id, ended, spent)?;
+                self.books.desk.give_back(id, *ended, spent)?;
                 Reply::Done
             }
-            Request::Beat(beat) => Reply::Order(self.order(peer, beat)),
+            writing => self.write(writing, body)?,
         })
+    }
+
+    fn take_in(&mut self, report: &Report<'_>) -> Result<Reply, StoreError> {
+        let entry = self.books.desk.hand_in(report)?;
+        self.books.count(report.kind, report.crash.keys.major, 1);
+        if let Some(id) = &entry {
+            self.show(id, false)?;
+        }
+        Ok(Reply::Entry(entry))
+    }
+
+    fn claim(&mut self, peer: &mut Peer) -> Result<Option<EntryId>, StoreError> {
+        let minimizes = matches!(self.settings.when, When::Inline | When::Worker);
+        if !minimizes || self.is_over() {
+            return Ok(None);
+        }
+        let id = self.books.desk.claim()?;
+        peer.claimed.extend(id.clone());
+        Ok(id)
+    }
+
+    /// What a minimization writes.
+    fn write(&mut self, request: &Request, body: &[u8]) -> Result<Reply, StoreError> {
+        let desk = &mut self.books.desk;
+        match request {
+            Request::File { kind, crash } => {
+                let filed = desk.file(*kind, crash, body)?;
+                return Ok(Reply::Filed {
+                    id: filed.id,
+                    new_major: filed.new_major,
+                    new_minor: filed.new_minor,
+                    already: filed.already,
+                });
+            }
+            Request::Minimized { id } => {
+                desk.write_minimized(id, body)?;
+                self.show(id, false)?;
+            }
+            Request::Reproduce { id } => {
+                desk.write_reproduce(id, &self.settings.minimizing.target.by_main())?;
+            }
+            Request::Outcome { id, outcome } => {
+                desk.write_outcome(id, outcome)?;
+                self.show(id, true)?;
+            }
+            _ => {}
+        }
+        Ok(Reply::Done)
     }
 }
 
@@ -107,23 +142,18 @@ impl Answer for Session<'_> {
                 self.fail(CampaignError::Worker(why));
                 return None;
             }
-            Request::Keep => {
-                if let Err(error) = lock(self.store).add_to_corpus(&body) {
-                    self.fail(error.into());
-                }
-                self.corpus += 1;
-                return None;
-            }
             _ => {}
         }
-        Some(match self.respond(peer, request, &body) {
+        let reply = match self.respond_when_there_is_room(peer, &request, &body) {
             Ok(reply) => reply,
             Err(error) => {
                 let (path, why) = (error.path().to_owned(), error.to_string());
                 self.fail(error.into());
                 Reply::Failed { path, why }
             }
-        })
+        };
+        // Nobody waits for that one.
+        (!matches!(request, Request::Keep)).then_some(reply)
     }
 
     fn lost(&mut self, peer: Peer) {

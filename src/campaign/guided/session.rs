@@ -15,6 +15,7 @@ use crate::campaign::CampaignError;
 use crate::campaign::ledger::lock;
 use crate::campaign::screen::{Progress, Screen};
 use crate::campaign::settings::Settings;
+use crate::campaign::{Course, Gate, Rebuild, Room, Until, Watch, reached};
 use crate::report::GroupView;
 use crate::store::{EntryId, Kind, Store, StoreError};
 
@@ -51,6 +52,16 @@ pub(super) struct Session<'a> {
     /// How long workers have minimized, in all.
     pub(super) minimized: Duration,
     best: Beat,
+    /// Groups that were new in this count, and when the last of them was.
+    new_seen: (u64, Option<Duration>),
+    /// What was waited for and is reached.
+    pub(super) until: Option<Until>,
+    /// Whether the program is still the same.
+    pub(super) watch: Watch,
+    /// Whether it is not, so that all workers have to start again.
+    pub(super) rebuilt: bool,
+    pub(super) room: Room<'a>,
+    gate: &'a Gate,
     /// What ended the campaign before its time.
     pub(super) failed: Option<CampaignError>,
     /// What the user should know, and where it is said.
@@ -65,11 +76,12 @@ impl<'a> Session<'a> {
         screen: &'a mut dyn Screen,
         stop: &'a AtomicBool,
         books: Books<'a>,
-    ) -> Session<'a> {
+        gate: &'a Gate,
+    ) -> Result<Session<'a>, CampaignError> {
         let (note, notes) = channel::unbounded();
         let now = Instant::now();
         let first = books.ledger.checkpoint.next;
-        Session {
+        Ok(Session {
             store,
             settings,
             screen,
@@ -80,6 +92,12 @@ impl<'a> Session<'a> {
             first,
             saved: now,
             drawn: now,
+            new_seen: (0, None),
+            until: None,
+            watch: Watch::of(&settings.minimizing.target)?,
+            rebuilt: false,
+            room: Room::new(stop, gate),
+            gate,
             outstanding: 0,
             corpus: 0,
             minimized: Duration::ZERO,
@@ -87,7 +105,7 @@ impl<'a> Session<'a> {
             failed: None,
             notes,
             note,
-        }
+        })
     }
 
     /// Serves `workers` workers until they have ended. `network` is called in between.
@@ -110,7 +128,7 @@ impl<'a> Session<'a> {
                 self.fail(CampaignError::Network(error.to_string()));
             }
             if let Err(error) = self.tick(hub) {
-                self.fail(error.into());
+                self.fail(error);
             }
             let coming = hub.seen < workers && self.began.elapsed() < FAREWELL;
             let lives = coming || !hub.peers.is_empty();
@@ -151,10 +169,9 @@ impl<'a> Session<'a> {
         self.stopped()
             || self.failed.is_some()
             || self.ended.is_some()
-            || self
-                .settings
-                .time
-                .is_some_and(|time| self.began.elapsed() >= time)
+            || self.until.is_some()
+            || self.rebuilt
+            || self.settings.time.is_some_and(|time| self.fuzzed() >= time)
             || self.left() == Some(0) && self.outstanding == 0
     }
 
@@ -164,26 +181,32 @@ impl<'a> Session<'a> {
         Some(checkpoint.goal?.saturating_sub(checkpoint.next))
     }
 
-    /// How long was fuzzed.
+    /// How long was fuzzed: not while the disk was full.
     pub(super) fn fuzzed(&self) -> Duration {
         let until = self.ended.unwrap_or_else(Instant::now);
-        until.saturating_duration_since(self.began)
+        let all = until.saturating_duration_since(self.began);
+        all.saturating_sub(self.gate.held())
     }
 
-    fn tick(&mut self, hub: &Hub) -> Result<(), StoreError> {
-        for note in self.notes.try_iter() {
-            self.screen.note(&note);
-        }
+    fn tick(&mut self, hub: &Hub) -> Result<(), CampaignError> {
+        self.tell_notes();
         if self.drawn.elapsed() >= DRAW {
             self.drawn = Instant::now();
             self.screen.progress(&self.progress());
         }
-        if self.saved.elapsed() >= SAVE_EVERY || self.books.ledger.is_unsaved() {
-            self.books.ledger.save()?;
+        self.look();
+        let due = self.saved.elapsed() >= SAVE_EVERY;
+        let note = self.note.clone();
+        let mut say = |text: &str| drop(note.send(text.to_owned()));
+        if due || self.books.ledger.is_unsaved() {
+            let ledger = &mut self.books.ledger;
+            self.room.made(&mut say, || ledger.save())?;
         }
-        if self.saved.elapsed() >= SAVE_EVERY {
+        if due {
             self.saved = Instant::now();
-            lock(self.store).append_stats(&self.progress())?;
+            let (store, progress) = (self.store, self.progress());
+            self.room
+                .made(&mut say, || lock(store).append_stats(&progress))?;
         }
         let edges = hub.peers.iter().map(|peer| peer.beat);
         if let Some(best) = edges.max_by_key(|beat| beat.edges) {
@@ -192,6 +215,67 @@ impl<'a> Session<'a> {
             }
         }
         Ok(())
+    }
+
+    pub(super) fn tell_notes(&mut self) {
+        for note in self.notes.try_iter() {
+            self.screen.note(&note);
+        }
+    }
+
+    /// Looks whether it is enough, or the program another one.
+    fn look(&mut self) {
+        let elapsed = self.fuzzed();
+        let checkpoint = &self.books.ledger.checkpoint;
+        let seen = checkpoint.seen.get(&Kind::Crash).into_iter().flatten();
+        let new = seen.filter(|(major, _)| {
+            !checkpoint.known_before.contains(*major) && !self.books.is_muted(major)
+        });
+        let groups = new.count() as u64;
+        if groups > self.new_seen.0 {
+            self.new_seen = (groups, Some(elapsed));
+        }
+        let (groups, last) = self.new_seen;
+        let course = Course {
+            groups,
+            since_new: last.map(|last| elapsed.saturating_sub(last)),
+            elapsed,
+        };
+        self.until = self.until.or(reached(&self.settings.until, &course));
+        self.rebuilt = self.rebuilt || self.watch.has_changed();
+    }
+
+    /// What is done about other builds of the program.
+    pub(super) fn rebuild(&self) -> Rebuild<'a> {
+        Rebuild {
+            store: self.store,
+            settings: self.settings,
+            stop: self.stop,
+        }
+    }
+
+    /// Compares the program with the one on record.
+    pub(super) fn begin_build(&mut self) -> Result<(), CampaignError> {
+        self.rebuild().begin(&self.watch, self.screen)
+    }
+
+    /// Takes the program as it is now, if it is another one: all groups are checked, and the
+    /// workers start again. Whether they have to.
+    pub(super) fn take_build(&mut self) -> Result<bool, CampaignError> {
+        // A worker that could not start may have met the program while it was being written.
+        let another = self.rebuilt || self.failed.is_some() && self.watch.is_another();
+        if !another || self.stopped() {
+            return Ok(false);
+        }
+        self.failed = None;
+        if self.watch.settle(self.stop)? {
+            self.rebuild().recheck(&self.watch, self.screen)?;
+        }
+        self.books.reopen()?;
+        self.rebuilt = false;
+        self.ended = None;
+        self.outstanding = 0;
+        Ok(!self.is_over())
     }
 
     /// The course at this moment.

@@ -32,7 +32,7 @@ use super::process::exit;
 use super::pulse::Pulse;
 use super::remote::Remote;
 use super::standing::standing;
-use crate::campaign::{DdminStage, GroupObjective, Passed, Settings, When};
+use crate::campaign::{DdminStage, GroupObjective, Passed, Settings, Share, When};
 
 /// Between two looks at how the worker stands.
 const LOOK: Duration = Duration::from_millis(100);
@@ -102,7 +102,7 @@ fn work(
     let mut objective = GroupObjective::new(Arc::clone(&desk), target, way)
         .map_err(|error| fail(&error))?
         .seeing(executor.sight());
-    let ddmin = DdminStage::new(desk, minimizing.clone(), brief.settings.share_percent)
+    let ddmin = DdminStage::new(desk, minimizing.clone(), percent(brief.settings.share))
         .map_err(|error| fail(&error))?;
 
     let map = executor.map().clone();
@@ -147,4 +147,9 @@ fn work(
     executor.pulse.standing = standing(&state, &executor);
     executor.pulse.beat().map_err(|error| fail(&error))?;
     manager.send_exiting()
+}
+
+/// A share as whole percent, at least one.
+fn percent(share: Share) -> u8 {
+    (share.part() * 100.0).round().clamp(1.0, 100.0) as u8
 }

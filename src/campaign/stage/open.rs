@@ -53,6 +53,8 @@ fn campaign_of(target: &Target, way: Way) -> Campaign {
         target: Some(TargetRecord::new(target, way)),
         limits: Some(target.limits),
         ways: vec![way],
+        builds: Vec::new(),
+        settings: None,
         seed: None,
         started: rfc3339(now),
         host,

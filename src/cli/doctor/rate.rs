@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::Args;
 use crate::campaign::{
-    self, Generator, Minimizing, Monitoring, Network, Progress, Screen, Seeds, Settings, When,
-    Words,
+    self, Generator, Minimizing, Monitoring, Network, Progress, Screen, Seeds, Settings, Share,
+    When, Words,
 };
 use crate::cli::run::{campaign_of, processors};
 use crate::cli::target::probe_by;
@@ -50,8 +50,6 @@ pub(super) fn measure(
     let store = Mutex::new(Store::create_or_resume(&out.path().join("out"), campaign)?);
     let warm_up = args.time / WARM_UP;
     let settings = Settings {
-        generator: Generator::Classic,
-        share_percent: 20,
         network: Network::default(),
         monitoring: Monitoring::default(),
         seed: SEED,
@@ -60,6 +58,9 @@ pub(super) fn measure(
         words: Words::default(),
         runs: None,
         time: Some(warm_up.saturating_add(args.time)),
+        until: Vec::new(),
+        generator: Generator::Classic,
+        share: Share::DEFAULT,
         jobs: args.jobs.map_or_else(processors, |jobs| jobs as usize),
         when: When::Off,
         minimizing: Minimizing {

@@ -125,7 +125,7 @@ fn text(name: &OsStr, crash: &Crash, target: &Target, way: Way) -> Vec<u8> {
         text.push(b'\n');
     }
     text.extend(FIND.as_bytes());
-    text.extend(b"said=$(\"$ddfuzz\" triage --json --quiet ");
+    text.extend(b"said=$(\"$ddfuzz\" triage --no-config --json --quiet ");
     text.extend(options(target, way));
     text.extend(b" \"$input\"");
     if let Program::Path(program) = &target.program {

@@ -202,7 +202,7 @@ impl Course {
         at: usize,
         input: ContentHash,
         bytes: &[u8],
-        examined: &super::Examined,
+        examined: &super::verdict::Examined,
         files: &[Input],
         anyway: bool,
     ) -> Result<(), Failure> {

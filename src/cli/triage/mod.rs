@@ -21,7 +21,6 @@ use crate::report::{
 use crate::store::KnownGroups;
 use against::Against;
 use job::Job;
-pub use verdict::{Examined, examined};
 
 /// Longest input where nobody says, in bytes.
 const MAX_LEN: u64 = 256 << 20;

@@ -1,49 +1,13 @@
 //! How an input ended, be it by a crash or over a limit.
 
-use crate::exec::{Ended, ExecError};
+pub use crate::campaign::{Examined, examined};
 use crate::store::Kind;
 use crate::store::foreign::{Input, Promise};
-use crate::triage::{Class, Crash, Keys, Severity, Triager, Verdict};
-
-/// How an input ended.
-pub struct Examined {
-    /// How the last try did.
-    pub ended: Ended,
-    /// Tries made.
-    pub tries: u32,
-    /// The crash, or the record of a run over its limits.
-    pub crash: Option<Box<Crash>>,
-}
+use crate::triage::{Class, Crash, Keys, Severity, Triager};
 
 /// Whether who named the file has seen a leak.
 pub fn may_leak(input: &Input) -> bool {
     (input.named).is_some_and(|named| named.promise == Promise::Leak)
-}
-
-/// Runs the input until it crashes, three times at most; and with `leaks`, if it does not, once
-/// more to look for leaks.
-pub fn examined(triager: &mut Triager, input: &[u8], leaks: bool) -> Result<Examined, ExecError> {
-    triager.look_for_leaks(leaks);
-    Ok(match triager.examine(input)? {
-        Verdict::Crash(crash) => Examined {
-            ended: crash.ended,
-            tries: crash.tries,
-            crash: Some(crash),
-        },
-        Verdict::Flaky { tries, ended } => Examined {
-            ended,
-            tries,
-            crash: match ended {
-                // Nobody has looked at where it was when its time or memory ran out.
-                Ended::Timeout | Ended::OutOfMemory => Some(Box::new(Crash {
-                    hits: tries,
-                    tries,
-                    ..triager.unwatched(ended)
-                })),
-                Ended::Exit(_) | Ended::Signal(_) => None,
-            },
-        },
-    })
 }
 
 /// What is left of a crash that came once, with these keys, and in none of the tries behind it: no

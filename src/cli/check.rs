@@ -1,16 +1,14 @@
 //! `ddfuzz check`: after a fix, each group of an output directory fixed, same, or other.
 
-mod recheck;
-
 use std::path::{Path, PathBuf};
 
 use super::run::processors;
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, known, signals, ui};
+use crate::campaign::Recheck;
 use crate::exec::Target;
 use crate::report::{CheckResult, check_table};
 use crate::store::{Campaign, Group, Kind, KnownGroups, Reader};
-use recheck::Recheck;
 
 /// Run the inputs of an output directory again: is each group fixed?
 ///
@@ -51,7 +49,8 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     };
     let jobs = args.jobs.map_or_else(processors, |jobs| jobs as usize);
     let line = ui::Counting::new(output, "group", groups.len() as u64);
-    let checked = signals::unless_stopped(&stop, recheck.run(jobs, &line))?;
+    let checked = recheck.run(jobs, &|done| line.show(done, "checked"));
+    let checked = signals::unless_stopped(&stop, checked.map_err(Failure::from))?;
     drop(line);
     drop(started);
     let mut result = CheckResult::default();

@@ -5,30 +5,48 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use crate::cli::triage::{Examined, examined};
-use crate::cli::{Failure, ui};
-use crate::exec::{Target, Way};
+use super::error::CampaignError;
+use crate::exec::{Ended, ExecError, Target, Way};
+use crate::files::FileError;
 use crate::report::{CheckedGroup, Now, Status, place};
-use crate::store::{Entry, Group, Kind, Reader};
-use crate::triage::{Crash, Triager};
+use crate::store::{Entry, Group, Kind, Reader, StoreError};
+use crate::triage::{Crash, Triager, Verdict};
+
+/// How an input ended.
+pub struct Examined {
+    /// How the last try did.
+    pub ended: Ended,
+    /// Tries made.
+    pub tries: u32,
+    /// The crash, or the record of a run over its limits.
+    pub crash: Option<Box<Crash>>,
+}
 
 /// What is to be run again.
 pub struct Recheck<'a> {
+    /// Where the groups are.
     pub reader: &'a Reader,
+    /// What is run.
     pub target: &'a Target,
+    /// By which way.
     pub way: Way,
+    /// The groups to look at.
     pub groups: &'a [Group],
+    /// Turns true when the user stops.
     pub stop: &'a AtomicBool,
 }
 
 impl Recheck<'_> {
     /// Checks all groups by `jobs` workers; the answers in the order of the groups, `None` where
-    /// the user stopped before.
+    /// the user stopped before. `told` is called with the number of those that are done.
+    ///
+    /// # Errors
+    /// When the target cannot be run, or an input cannot be read.
     pub fn run(
         &self,
         jobs: usize,
-        line: &ui::Counting,
-    ) -> Result<Vec<Option<CheckedGroup>>, Failure> {
+        told: &(dyn Fn(u64) + Sync),
+    ) -> Result<Vec<Option<CheckedGroup>>, CampaignError> {
         let next = AtomicUsize::new(0);
         let answers = Mutex::new(vec![None; self.groups.len()]);
         let work = || {
@@ -45,9 +63,9 @@ impl Recheck<'_> {
                 answers[at] = checked;
                 let done = answers.iter().flatten().count() as u64;
                 drop(answers);
-                line.show(done, "checked");
+                told(done);
             }
-            Ok::<_, Failure>(())
+            Ok::<_, CampaignError>(())
         };
         std::thread::scope(|scope| {
             let jobs = jobs.min(self.groups.len());
@@ -55,14 +73,18 @@ impl Recheck<'_> {
             for worker in workers {
                 worker.join().unwrap_or_else(|panic| resume_unwind(panic))?;
             }
-            Ok::<_, Failure>(())
+            Ok::<_, CampaignError>(())
         })?;
         Ok(answers.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Checks one group: what the worst of its representatives says, holds for it. `None` where
     /// the user stops in between, or the group has gone.
-    fn check(&self, triager: &mut Triager, group: &Group) -> Result<Option<CheckedGroup>, Failure> {
+    fn check(
+        &self,
+        triager: &mut Triager,
+        group: &Group,
+    ) -> Result<Option<CheckedGroup>, CampaignError> {
         let mut checked: Option<CheckedGroup> = None;
         let mut inputs = 0;
         for id in group.representatives() {
@@ -77,7 +99,8 @@ impl Recheck<'_> {
                     return Ok(None);
                 }
                 let bytes = std::fs::read(&file)
-                    .map_err(|error| Failure::file(&file, "reading", &error))?;
+                    .map_err(FileError::at("read", &file))
+                    .map_err(StoreError::from)?;
                 let leaks = entry.crash.class.0.starts_with("lsan:");
                 let now = examined(triager, &bytes, leaks)?;
                 inputs += 1;
@@ -107,6 +130,35 @@ impl Recheck<'_> {
         }
         Ok(checked.map(|checked| CheckedGroup { inputs, ..checked }))
     }
+}
+
+/// Runs the input until it crashes, three times at most; and with `leaks`, if it does not, once
+/// more to look for leaks.
+///
+/// # Errors
+/// When the target cannot be run.
+pub fn examined(triager: &mut Triager, input: &[u8], leaks: bool) -> Result<Examined, ExecError> {
+    triager.look_for_leaks(leaks);
+    Ok(match triager.examine(input)? {
+        Verdict::Crash(crash) => Examined {
+            ended: crash.ended,
+            tries: crash.tries,
+            crash: Some(crash),
+        },
+        Verdict::Flaky { tries, ended } => Examined {
+            ended,
+            tries,
+            crash: match ended {
+                // Nobody has looked at where it was when its time or memory ran out.
+                Ended::Timeout | Ended::OutOfMemory => Some(Box::new(Crash {
+                    hits: tries,
+                    tries,
+                    ..triager.unwatched(ended)
+                })),
+                Ended::Exit(_) | Ended::Signal(_) => None,
+            },
+        },
+    })
 }
 
 /// What the runs of an entry's input say of its bug.

@@ -1,0 +1,191 @@
+//! A campaign on a full disk waits until there is room.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use super::error::CampaignError;
+use crate::files::{FileError, space};
+use crate::minimize::MinimizeError;
+use crate::minimize::log::LogError;
+use crate::report::size;
+use crate::store::StoreError;
+
+/// The pause before the second try, and the longest.
+const SHORTEST: Duration = Duration::from_millis(200);
+const LONGEST: Duration = Duration::from_secs(2);
+/// How often the user's patience is looked at.
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// An error that may be one of a full disk, or of a used-up quota.
+pub trait Fullness {
+    /// The path that could not be written for want of room; `None` for any other error.
+    fn full_at(&self) -> Option<&Path>;
+}
+
+impl Fullness for FileError {
+    fn full_at(&self) -> Option<&Path> {
+        self.is_full().then(|| self.path())
+    }
+}
+
+impl Fullness for StoreError {
+    fn full_at(&self) -> Option<&Path> {
+        match self {
+            StoreError::File(error) => error.full_at(),
+            _ => None,
+        }
+    }
+}
+
+impl Fullness for LogError {
+    fn full_at(&self) -> Option<&Path> {
+        match self {
+            LogError::Io { path, source, .. } => {
+                let full = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded];
+                full.contains(&source.kind()).then_some(path)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Fullness for MinimizeError {
+    fn full_at(&self) -> Option<&Path> {
+        match self {
+            MinimizeError::Log(error) => error.full_at(),
+            MinimizeError::Callback { source, .. } => {
+                let of_store = source.downcast_ref::<StoreError>();
+                let of_file = source.downcast_ref::<FileError>();
+                of_store
+                    .and_then(Fullness::full_at)
+                    .or_else(|| of_file.and_then(Fullness::full_at))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Fullness for CampaignError {
+    fn full_at(&self) -> Option<&Path> {
+        match self {
+            CampaignError::Store(error) => error.full_at(),
+            CampaignError::Minimize(error) => error.full_at(),
+            _ => None,
+        }
+    }
+}
+
+/// Keeps those waiting who make what cannot be stored at present.
+#[derive(Debug, Default)]
+pub struct Gate {
+    closed: AtomicBool,
+    held_ms: AtomicU64,
+}
+
+impl Gate {
+    /// Waits while the gate is closed, until `stopped` says otherwise.
+    pub fn pass(&self, stopped: impl Fn() -> bool) {
+        while self.closed.load(Ordering::Acquire) && !stopped() {
+            std::thread::sleep(GLANCE);
+        }
+    }
+
+    /// How long it was closed, the present time aside.
+    pub fn held(&self) -> Duration {
+        Duration::from_millis(self.held_ms.load(Ordering::Acquire))
+    }
+}
+
+/// Waits for room: what could not be written is tried again, after pauses that grow from 0.2 to
+/// 2 seconds, until it can be, or the user stops. Meanwhile the gate is closed.
+pub struct Room<'a> {
+    stop: &'a AtomicBool,
+    gate: &'a Gate,
+    pause: Duration,
+    /// Since when nothing can be written, while it is so, and where that was said of.
+    full: Option<(Instant, PathBuf)>,
+}
+
+impl<'a> Room<'a> {
+    /// Room that is waited for until `stop` turns true.
+    pub fn new(stop: &'a AtomicBool, gate: &'a Gate) -> Room<'a> {
+        Room {
+            stop,
+            gate,
+            pause: SHORTEST,
+            full: None,
+        }
+    }
+
+    /// Does `write` until it is not refused for want of room. It must be such that it may be done
+    /// again when it has failed. That the disk is full, and that it has room again, is told by
+    /// `say`, once each.
+    ///
+    /// # Errors
+    /// Those of `write`; one of a full disk only when the user has stopped.
+    pub fn made<T, E: Fullness>(
+        &mut self,
+        say: &mut dyn FnMut(&str),
+        mut write: impl FnMut() -> Result<T, E>,
+    ) -> Result<T, E> {
+        loop {
+            match write() {
+                Err(error) if self.goes_on_after(&error, say) => {}
+                Err(error) => return Err(error),
+                Ok(done) => {
+                    self.has_room(say);
+                    return Ok(done);
+                }
+            }
+        }
+    }
+
+    /// Pauses where `error` is one of a full disk. Whether what failed is to be done again: not
+    /// after other errors, and not when the user has stopped.
+    pub fn goes_on_after<E: Fullness>(&mut self, error: &E, say: &mut dyn FnMut(&str)) -> bool {
+        let Some(path) = error.full_at().filter(|_| !self.stopped()) else {
+            return false;
+        };
+        if self.full.is_none() {
+            self.gate.closed.store(true, Ordering::Release);
+            self.full = Some((Instant::now(), path.to_owned()));
+            say(&message(path));
+        }
+        let end = Instant::now() + self.pause;
+        while !self.stopped() && Instant::now() < end {
+            std::thread::sleep(GLANCE);
+        }
+        self.pause = (self.pause * 2).min(LONGEST);
+        !self.stopped()
+    }
+
+    /// What could not be written is written.
+    pub fn has_room(&mut self, say: &mut dyn FnMut(&str)) {
+        if let Some((since, path)) = self.full.take() {
+            self.pause = SHORTEST;
+            let held = since.elapsed().as_millis() as u64;
+            self.gate.held_ms.fetch_add(held, Ordering::Release);
+            self.gate.closed.store(false, Ordering::Release);
+            say(&format!("there is room again for {}", path.display()));
+        }
+    }
+
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// What is said of a full disk.
+fn message(path: &Path) -> String {
+    let free = match space::free(path) {
+        Some(free) => format!("{} free", size::bytes(free)),
+        None => "how much is free is not known".to_owned(),
+    };
+    format!(
+        "the disk is full: {} cannot be written ({free}); this goes on by itself when there is \
+         room, Ctrl-C ends it with what is stored",
+        path.display()
+    )
+}

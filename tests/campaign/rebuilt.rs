@@ -1,0 +1,136 @@
+//! The program is built anew, between two calls and while it is fuzzed.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::ddfuzz::Desk;
+use crate::outcome::record;
+
+/// A program with two bugs, or with what stands in their places.
+fn build(desk: &Desk, name: &str, odd: &str, even: &str) {
+    let source = format!(
+        "#include <unistd.h>\nint place; volatile int *volatile nowhere;\n\
+         volatile int *volatile somewhere = &place;\n\
+         __attribute__((noinline)) static void odd(void) {{ {odd} }}\n\
+         __attribute__((noinline)) static void even(void) {{ {even} }}\n\
+         int main(void) {{ char c[64]; long n = read(0, c, sizeof c);\n\
+         if (n > 2 && c[0] > 'm') {{ if (c[1] & 1) odd(); else even(); }}\n\
+         return 0; }}\n"
+    );
+    let file = desk.write("program.c", source);
+    desk.compile(file.to_str().unwrap(), &format!("{name}.new"));
+    std::fs::rename(desk.file(&format!("{name}.new")), desk.file(name)).unwrap();
+}
+
+const CRASH: &str = "*nowhere = 1;";
+/// As many instructions, so that all else keeps its place, and with it its key.
+const NO_CRASH: &str = "*somewhere = 1;";
+
+fn builds(out: &Path) -> Vec<Value> {
+    let file = record(&out.join("ddfuzz.json"));
+    file["builds"].as_array().unwrap().clone()
+}
+
+/// How many groups have this status.
+fn with_status(result: &Value, status: Option<&str>) -> usize {
+    let groups = result["groups"].as_array().unwrap().iter();
+    groups
+        .filter(|group| group["status"].as_str() == status)
+        .count()
+}
+
+#[test]
+fn a_resumed_campaign_checks_its_groups_with_the_new_build() {
+    let desk = Desk::new();
+    build(&desk, "program", CRASH, CRASH);
+    let words = "run --json --runs 60 --max-len 2000 --seed 3 -o out";
+    let first = desk.call(&format!("{words} -- ./program")).exits(1).json();
+    assert_eq!(
+        (with_status(&first, None), &first["rebuilt"]),
+        (2, &false.into())
+    );
+    // The same again is no other build.
+    let same = desk.call(&format!("{words} --resume -- ./program")).json();
+    assert_eq!(
+        (builds(&desk.file("out")).len(), &same["rebuilt"]),
+        (1, &false.into())
+    );
+    build(&desk, "program", NO_CRASH, CRASH);
+    let call = desk.call(&format!("{words} --resume -- ./program"));
+    assert!(
+        call.err.contains("built anew; checking 2 groups"),
+        "{}",
+        call.err
+    );
+    assert!(call.err.contains("1 fixed"), "{}", call.err);
+    let second = call.json();
+    assert_eq!(second["rebuilt"], true);
+    assert_eq!(with_status(&second, Some("fixed")), 1, "{second}");
+    assert_eq!(with_status(&second, Some("same")), 1, "{second}");
+    let shown = desk.call("show out").exits(0).out;
+    assert!(shown.contains("1-minimal, fixed"), "{shown}");
+    let recorded = builds(&desk.file("out"));
+    assert_eq!(recorded.len(), 2);
+    assert_ne!(recorded[0]["blake3"], recorded[1]["blake3"]);
+    // What comes back is not fixed any more.
+    build(&desk, "program", CRASH, CRASH);
+    let third = desk.call(&format!("{words} --resume -- ./program")).json();
+    assert_eq!(with_status(&third, Some("fixed")), 0, "{third}");
+    desk.is_left_clean();
+}
+
+#[test]
+fn founders_that_do_not_crash_any_more_are_given_up_with_a_reason() {
+    let desk = Desk::new();
+    build(&desk, "program", CRASH, CRASH);
+    let words = "run --json --max-len 2000 --seed 3 -o out --runs";
+    desk.call(&format!("{words} 60 --minimize off -- ./program"))
+        .exits(1);
+    build(&desk, "program", NO_CRASH, CRASH);
+    let result = desk
+        .call(&format!("{words} 1 --resume -- ./program"))
+        .json();
+    let groups = result["groups"].as_array().unwrap();
+    for group in groups {
+        let fixed = group["status"] == "fixed";
+        assert_eq!(group["claim"] == "best-so-far", fixed, "{group}");
+        let folder = Path::new(group["file"].as_str().unwrap()).parent().unwrap();
+        let why = record(&folder.join("minimized.json"))["given_up"].clone();
+        assert_eq!(why.is_string(), fixed, "{why}");
+    }
+    assert_eq!(with_status(&result, Some("fixed")), 1);
+}
+
+#[test]
+fn a_program_that_is_built_anew_while_it_is_fuzzed_is_noticed() {
+    let desk = Desk::new();
+    build(&desk, "program", CRASH, NO_CRASH);
+    let words = "run --json --max-len 2000 --seed 3 --jobs 2 -o out --time 60s -- ./program";
+    let words = words.replace(" -- ", " --until 2_groups -- ");
+    let mut command = desk.command(env!("CARGO_BIN_EXE_ddfuzz"));
+    let words = words.split(' ').map(|word| word.replace('_', " "));
+    let child = command
+        .args(words)
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    for _ in 0..3000 {
+        if desk.file("out/crashes").is_dir() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    build(&desk, "program", NO_CRASH, CRASH);
+    let ended = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    let result: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    assert_eq!(result["ended_by"], "until", "{said}");
+    assert_eq!(result["rebuilt"], true, "{said}");
+    assert_eq!(with_status(&result, Some("fixed")), 1, "{result}");
+    // The other bug was found by the new build, which nothing was known of before.
+    assert_eq!(with_status(&result, None), 1, "{result}");
+    assert!(said.contains("built anew"), "{said}");
+    desk.is_left_clean();
+}

@@ -1,0 +1,69 @@
+//! Waiting for room on a full disk.
+
+use std::io::{Error, ErrorKind};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use ddfuzz::campaign::{CampaignError, Fullness, Gate, Room};
+use ddfuzz::files::FileError;
+use ddfuzz::minimize::MinimizeError;
+use ddfuzz::store::StoreError;
+
+fn error(kind: ErrorKind) -> FileError {
+    FileError::at("write", Path::new("/dev/shm/file"))(Error::from(kind))
+}
+
+#[test]
+fn what_is_refused_for_want_of_room_is_done_again_and_said_once() {
+    let (stop, gate) = (AtomicBool::new(false), Gate::default());
+    let mut room = Room::new(&stop, &gate);
+    let mut said = Vec::new();
+    let mut tries = 0;
+    let done = room.made(&mut |text| said.push(text.to_owned()), || {
+        tries += 1;
+        match tries {
+            1 => Err(error(ErrorKind::StorageFull)),
+            2 => Err(error(ErrorKind::QuotaExceeded)),
+            tries => Ok(tries),
+        }
+    });
+    assert_eq!(done.unwrap(), 3);
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(
+        said[0].contains("/dev/shm/file") && said[0].contains(" free"),
+        "{said:?}"
+    );
+    assert!(said[1].contains("room again"), "{said:?}");
+    assert!(gate.held() >= Duration::from_millis(600));
+    gate.pass(|| panic!("it is open"));
+}
+
+#[test]
+fn other_errors_are_not_waited_for_and_the_user_may_stop() {
+    let (stop, gate) = (AtomicBool::new(false), Gate::default());
+    let mut room = Room::new(&stop, &gate);
+    let silent = &mut |text: &str| panic!("{text}");
+    let denied = room.made(silent, || Err::<(), _>(error(ErrorKind::PermissionDenied)));
+    assert!(denied.unwrap_err().full_at().is_none());
+    let stopped = room.made(&mut |_| (), || {
+        stop.store(true, Ordering::Relaxed);
+        Err::<(), _>(error(ErrorKind::StorageFull))
+    });
+    assert!(stopped.unwrap_err().is_full());
+}
+
+#[test]
+fn a_full_disk_is_recognised_in_every_error_of_a_campaign() {
+    let full = || error(ErrorKind::StorageFull);
+    let callback = |source| MinimizeError::Callback { what: "it", source };
+    for error in [
+        CampaignError::from(StoreError::from(full())),
+        CampaignError::from(callback(Box::new(full()))),
+        CampaignError::from(callback(Box::new(StoreError::from(full())))),
+    ] {
+        assert_eq!(error.full_at(), Some(Path::new("/dev/shm/file")), "{error}");
+    }
+    let other = callback(Box::new(error(ErrorKind::NotFound)));
+    assert_eq!(CampaignError::from(other).full_at(), None);
+}
