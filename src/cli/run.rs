@@ -105,6 +105,11 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
     let way = started.executor.way();
     output.detail(&format!("running by {way}: {}", started.why));
+    // What cannot be read must not begin a campaign in the place of an earlier one.
+    let inputs = match args.resume {
+        true => None,
+        false => Some(args.seeds.read(&target, asked_length(&args), output)?),
+    };
     let (store, campaign) = open_store(&args, &target, way)?;
     let resumed = args.resume && store.resumed();
     let seed = campaign.seed.unwrap_or_default();
@@ -112,14 +117,13 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let mut settings = settings(&args, target, way, seed, known);
     let max_len = match resumed {
         true => campaign::greatest_length(&store, args.max_len)?,
-        false => args.max_len.unwrap_or(DEFAULT_MAX_LEN),
+        false => asked_length(&args),
     };
-    settings.seeds = args
-        .seeds
-        .seeds(&settings.minimizing.target, max_len, output)?;
-    settings.words = args
-        .seeds
-        .words(&settings.minimizing.target, !settings.seeds.is_empty())?;
+    let target = &settings.minimizing.target;
+    (settings.seeds, settings.words) = match inputs {
+        Some(inputs) => inputs,
+        None => args.seeds.read(target, max_len, output)?,
+    };
     let store = Mutex::new(store);
     let mut line = ui::Line::new(output);
     let summary = campaign::run(&store, &campaign.id, &settings, &mut line, &stop);
@@ -131,6 +135,10 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         .into_inner()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
     report(&summary?, &store, way, resumed, output)
+}
+
+fn asked_length(args: &Args) -> u64 {
+    args.max_len.unwrap_or(DEFAULT_MAX_LEN)
 }
 
 fn settings(args: &Args, target: Target, way: Way, seed: u64, known: KnownGroups) -> Settings {
