@@ -142,6 +142,11 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let way = started.executor.way();
     output.detail(&format!("running by {way}: {}", started.why));
     let generator = args.generator.settle(&started)?;
+    // What cannot be read must not begin a campaign in the place of an earlier one.
+    let inputs = match args.resume {
+        true => None,
+        false => Some(args.seeds.read(&target, asked_length(&args), output)?),
+    };
     let (store, campaign) = open_store(&args, &target, way)?;
     let resumed = args.resume && store.resumed();
     let seed = campaign.seed.unwrap_or_default();
@@ -151,14 +156,13 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     settings.minimizing.seed = Some(seed);
     let max_len = match resumed {
         true => campaign::greatest_length(&store, args.max_len)?,
-        false => args.max_len.unwrap_or(DEFAULT_MAX_LEN),
+        false => asked_length(&args),
     };
-    settings.seeds = args
-        .seeds
-        .seeds(&settings.minimizing.target, max_len, output)?;
-    settings.words = args
-        .seeds
-        .words(&settings.minimizing.target, !settings.seeds.is_empty())?;
+    let target = &settings.minimizing.target;
+    (settings.seeds, settings.words) = match inputs {
+        Some(inputs) => inputs,
+        None => args.seeds.read(target, max_len, output)?,
+    };
     let heading = heading(&args, &settings);
     let mut screen = screen(&args, heading, &store, &stop, output)?;
     let store = Mutex::new(store);
@@ -191,7 +195,10 @@ fn heading(args: &Args, settings: &Settings) -> Heading {
     Heading {
         target: name,
         way: settings.minimizing.way.to_string(),
-        engine: "classic generator".to_owned(),
+        engine: match settings.generator {
+            Generator::Classic => "classic generator".to_owned(),
+            Generator::Guided => "guided by coverage".to_owned(),
+        },
         seed: settings.seed,
         out: args.out.to_string_lossy().into_owned(),
     }
@@ -215,6 +222,10 @@ fn screen(
         }
     }
     Ok(Box::new(ui::Line::new(output)))
+}
+
+fn asked_length(args: &Args) -> u64 {
+    args.max_len.unwrap_or(DEFAULT_MAX_LEN)
 }
 
 fn settings(

@@ -31,6 +31,21 @@ pub struct SeedArgs {
 }
 
 impl SeedArgs {
+    /// The seeds of at most `max_len` bytes, and the words to write into them.
+    ///
+    /// # Errors
+    /// Those of [`SeedArgs::seeds`] and [`SeedArgs::words`].
+    pub fn read(
+        &self,
+        target: &Target,
+        max_len: u64,
+        output: &Output,
+    ) -> Result<(Seeds, Words), Failure> {
+        let seeds = self.seeds(target, max_len, output)?;
+        let words = self.words(target, !seeds.is_empty())?;
+        Ok((seeds, words))
+    }
+
     /// The seeds of at most `max_len` bytes.
     ///
     /// # Errors

@@ -6,14 +6,22 @@ use ddfuzz::exec::{Way, observe};
 use libafl::observers::cmp::CmpValues;
 use libafl_bolts::ToSlice;
 
-use crate::programs::{compile, patient};
+use crate::programs::{Compiled, compile, compile_by, patient};
 
 /// What a run of the program that refuses its input by `how` has compared.
 fn compared(how: &str, input: &[u8]) -> Compared {
-    let program = compile("compares", &["-O2", "-pthread"]);
+    compared_by(
+        &compile("compares", &["-O2", "-pthread"]),
+        Way::Inject,
+        how,
+        input,
+    )
+}
+
+fn compared_by(program: &Compiled, way: Way, how: &str, input: &[u8]) -> Compared {
     let mut target = patient(ddfuzz::exec::Program::Path(program.path.clone()));
     target.args = vec![how.into()];
-    let mut observer = observe::start(&target, Way::Inject).unwrap().unwrap();
+    let mut observer = observe::start(&target, way).unwrap().unwrap();
     let (_, comparisons) = observer.observe(input).unwrap();
     Compared::of(&comparisons, input)
 }
@@ -72,6 +80,22 @@ fn compared_memory_is_bytes() {
         has_bytes(&compared, b"MAGIC-butter", b"MAGIC-bytes!"),
         "{compared:?}"
     );
+}
+
+#[test]
+fn programs_of_afl_tell_what_they_compare_and_not_what_its_runtime_does() {
+    if crate::needs::program("afl-clang-fast").is_none() || !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    let program = compile_by("afl-clang-fast", "compares", &["-pthread"]).unwrap();
+    let input = b"\x01\x02\x03\x04123456789";
+    let compared = compared_by(&program, Way::Forkserver, "crc32", input);
+    assert!(has_u32(&compared, 0x0403_0201, 0xcbf4_3926), "{compared:?}");
+    // Some others are compared by vectors, which nobody sees.
+    let strings = compared_by(&program, Way::Forkserver, "strcasecmp", b"CONTENT");
+    let expected = b"Content-Length".to_vec();
+    assert!(strings.words.contains(&expected), "{strings:?}");
+    assert!(strings.values.list.len() < 12, "{strings:?}");
 }
 
 #[test]

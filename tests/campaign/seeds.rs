@@ -269,6 +269,7 @@ fn what_gives_no_seed_is_an_error_that_says_why() {
         let said = desk.call(&format!("{base} {words}")).exits(2);
         assert!(said.err.contains(expected), "{words}: {said:?}");
     }
+    assert!(!desk.file("out").exists(), "nothing was begun");
     let said = desk
         .call("run --bundled-seeds --runs 1 -- /bin/true")
         .exits(2);

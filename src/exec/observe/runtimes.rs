@@ -2,7 +2,8 @@
 //! compare more, at their start alone, than most programs do in all.
 
 /// How the names of their functions begin, behind what C++ puts before names.
-const PREFIXES: [&str; 20] = [
+const PREFIXES: [&str; 21] = [
+    "__afl_",
     "11__sanitizer",
     "14__interception",
     "6__asan",
@@ -48,6 +49,7 @@ mod tests {
             "_ZNK6fuzzer5Fuzzer3runEv",
             "_ZNSt8__Fuzzer6vectorIhE4sizeEv",
             "__interceptor_strcmp",
+            "__afl_auto_init",
             "__asan_report_load1",
         ] {
             assert!(is_of_runtime(name), "{name}");

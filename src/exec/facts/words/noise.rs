@@ -39,7 +39,7 @@ pub(super) fn is_noise(bytes: &[u8]) -> bool {
         return true;
     };
     let trimmed = text.trim();
-    let mut characters: Vec<char> = trimmed.chars().collect();
+    let mut characters: Vec<char> = text.chars().collect();
     characters.sort_unstable();
     characters.dedup();
     characters.len() < 2
