@@ -41,7 +41,7 @@ pub(super) enum Became {
     Filed(Box<HandedIn>),
     /// Counted only.
     Counted,
-    /// Nothing: it does not come again, and nobody knows how it had ended.
+    /// Nothing: it is no crash, or does not come again and nobody knows how it had ended.
     Unseen,
 }
 
@@ -49,6 +49,7 @@ pub(super) enum Became {
 /// findings cost one run, and no question.
 pub(super) struct Naming {
     triager: Triager,
+    crash_exit: Option<i32>,
     /// Inputs of at least so many bytes are not kept, by kind, major and minor key.
     known: HashMap<(Kind, Key, Key), u64>,
     asked: Option<Instant>,
@@ -58,6 +59,7 @@ impl Naming {
     pub(super) fn new(target: &Target, way: Way) -> Result<Naming, CampaignError> {
         Ok(Naming {
             triager: Triager::of_target(target, way)?,
+            crash_exit: target.crash_exit,
             known: HashMap::new(),
             asked: None,
         })
@@ -73,17 +75,23 @@ impl Naming {
         finding: Finding<'_>,
     ) -> Result<Became, CampaignError> {
         let size = finding.input.len() as u64;
-        if let Quick::Crash {
-            class,
-            major,
-            minor,
-        } = self.triager.key(finding.input)?
-        {
-            let kind = Kind::of_class(&class);
-            if self.is_known(desk, (kind, major, minor), size)? {
-                lock(desk).count(kind, major, 1)?;
-                return Ok(Became::Counted);
+        match self.triager.key(finding.input)? {
+            Quick::Crash {
+                class,
+                major,
+                minor,
+            } => {
+                let kind = Kind::of_class(&class);
+                if self.is_known(desk, (kind, major, minor), size)? {
+                    lock(desk).count(kind, major, 1)?;
+                    return Ok(Became::Counted);
+                }
             }
+            // Only suspected, and no crash by what it said.
+            Quick::Ended(_) if finding.ended.is_some_and(|ended| self.is_plain_exit(ended)) => {
+                return Ok(Became::Unseen);
+            }
+            Quick::Ended(_) => {}
         }
         let (kind, crash) = match self.triager.examine(finding.input)? {
             Verdict::Crash(crash) => (Kind::of_class(&crash.class), *crash),
@@ -110,6 +118,15 @@ impl Naming {
             })),
             None => Became::Counted,
         })
+    }
+
+    /// Whether a run that ended so may be a crash, and is worth being named.
+    pub(super) fn suspects(&self, ended: Ended) -> bool {
+        matches!(ended, Ended::Timeout | Ended::OutOfMemory) || self.triager.suspects(ended)
+    }
+
+    fn is_plain_exit(&self, ended: Ended) -> bool {
+        ended.is_exit() && !ended.is_crash(self.crash_exit)
     }
 
     /// The record of a crash that did not come again.
