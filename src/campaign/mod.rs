@@ -55,7 +55,7 @@ pub use share::{NoShare, Share};
 pub use shelf::Shelf;
 pub use stage::{
     Account, CREDIT, Counting, DdminStage, GroupMetadata, GroupObjective, LONGEST_SLICE, LocalDesk,
-    Passed, Seen, SharedStore, Sight, SolutionCursor, StageSettings,
+    Passed, Seen, SharedStore, Sight, SolutionCursor, StageSettings, new_campaign,
 };
 pub use summary::Summary;
 pub use until::{Course, NoEnd, Until, reached};

@@ -64,7 +64,6 @@ const PLACES: &[(&str, &[&str])] = &[
             "triage",
             "campaign/guided",
             "cli/config/find.rs",
-            "cli/run.rs",
             "cli/ui/campaign/terminal.rs",
             "files/space.rs",
         ],

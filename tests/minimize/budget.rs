@@ -1,6 +1,6 @@
 //! Budgets, and stopping.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use ddfuzz::delta::Outcome;
@@ -39,6 +39,20 @@ fn a_budget_of_no_time_leaves_the_input_as_it_is() {
     let result = result.expect("a result");
     assert_eq!((result.text.as_slice(), result.counts.executed), (INPUT, 0));
     assert_eq!(result.claim, Claim::BestSoFar);
+}
+
+#[test]
+fn a_budget_of_time_does_not_count_what_it_stood_still() {
+    // As if all of it were such time.
+    let still = AtomicU64::new(u64::MAX);
+    let mut options = Options {
+        budget_time: Some(Duration::from_nanos(1)),
+        stood_still: Some(&still),
+        ..Options::default()
+    };
+    let mut oracle = outcomes(all_of(b"178"));
+    let (result, _) = run_with(INPUT, start(INPUT), &mut oracle, &mut options);
+    assert_eq!(result.expect("a result").claim, Claim::OneMinimal);
 }
 
 #[test]

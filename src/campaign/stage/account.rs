@@ -30,6 +30,8 @@ pub struct Account {
     earned: Duration,
     owed: Duration,
     spent: Duration,
+    /// Of it, by naming.
+    named: Duration,
 }
 
 impl Account {
@@ -42,6 +44,7 @@ impl Account {
             earned: Duration::ZERO,
             owed: Duration::ZERO,
             spent: Duration::ZERO,
+            named: Duration::ZERO,
         }
     }
 
@@ -69,6 +72,12 @@ impl Account {
         self.spent += taken;
     }
 
+    /// So much was taken for naming findings.
+    pub fn spend_on_naming(&mut self, taken: Duration) {
+        self.spend(taken);
+        self.named += taken;
+    }
+
     /// How long a slice may be, for what has `credit` left; `None`: not now.
     pub fn slice(&self, credit: Duration) -> Option<Duration> {
         if self.alone {
@@ -81,12 +90,15 @@ impl Account {
             return Some(credit.max(SHORTEST_SLICE));
         }
         let enough = self.owed.is_zero() && self.earned >= SHORTEST_SLICE;
-        enough.then(|| self.earned)
+        enough.then_some(self.earned)
     }
 
     /// Whether a finding may be named: a fuzzer that hands in each crash is not stopped by them.
-    pub fn may_name(&self) -> bool {
-        self.alone || self.owed < OWED_BEFORE_NAMING
+    /// Where a group waits for its slices (`waits`), naming takes half of the share.
+    pub fn may_name(&self, waits: bool) -> bool {
+        let minimized = self.spent - self.named;
+        let fair = !waits || self.named <= minimized + OWED_BEFORE_NAMING;
+        self.alone || self.owed < OWED_BEFORE_NAMING && fair
     }
 
     /// Time taken, and time that has passed.
@@ -193,21 +205,45 @@ mod tests {
     }
 
     #[test]
+    fn naming_without_end_leaves_half_of_the_share_to_minimization() {
+        let mut account = Account::new(20);
+        let (mut now, mut named) = (Duration::ZERO, Duration::ZERO);
+        while now < Duration::from_secs(600) {
+            now += ms(20);
+            account.pass(now);
+            while account.may_name(true) {
+                account.spend_on_naming(ms(5));
+                (now, named) = (now + ms(5), named + ms(5));
+            }
+            if let Some(slice) = account.slice(Duration::ZERO) {
+                account.spend(slice);
+                now += slice;
+            }
+        }
+        account.pass(now);
+        let (spent, passed) = account.used();
+        let share = spent.as_secs_f64() / passed.as_secs_f64();
+        assert!((0.18..0.21).contains(&share), "{share}");
+        let half = named.as_secs_f64() / spent.as_secs_f64();
+        assert!((0.45..0.55).contains(&half), "{half}");
+    }
+
+    #[test]
     fn all_time_may_be_taken_when_the_fuzzing_has_ended() {
         let mut account = Account::new(0);
         account.spend(Duration::from_secs(100));
         account.take_all();
         assert_eq!(account.slice(Duration::ZERO), Some(LONGEST_SLICE));
-        assert!(account.may_name());
+        assert!(account.may_name(false));
     }
 
     #[test]
     fn findings_wait_where_naming_them_takes_too_much() {
         let mut account = Account::new(20);
-        assert!(account.may_name());
+        assert!(account.may_name(false));
         account.spend(ms(1500));
-        assert!(!account.may_name());
+        assert!(!account.may_name(false));
         account.pass(ms(3000));
-        assert!(account.may_name());
+        assert!(account.may_name(false));
     }
 }

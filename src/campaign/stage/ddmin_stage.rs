@@ -180,6 +180,7 @@ impl<D: Desk + 'static, I> DdminStage<D, I> {
         let works = &mut self.works;
         if let Some(ending) = works.go_on(now, &mut self.account, &self.minimizing)? {
             self.statistics.end(ending.sizes());
+            self.trouble = None;
         }
         Ok(())
     }
@@ -204,19 +205,21 @@ impl<D: Desk + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
             let Some(id) = cursor.next(state.solutions()) else {
                 return Ok(Ok(()));
             };
-            match walked(state.solutions(), id)? {
-                Walked::HandedIn => {
+            match walked(state.solutions(), id) {
+                // Somebody has taken its file away.
+                Err(_) => {}
+                Ok(Walked::HandedIn) => {
                     self.works.expect();
                     self.statistics.change();
                 }
-                Walked::Unnamed(input, run) => {
-                    if !self.account.may_name() {
+                Ok(Walked::Unnamed(input, run)) => {
+                    if !self.account.may_name(!self.works.is_empty()) {
                         return Ok(Ok(()));
                     }
                     let began = Instant::now();
                     let name = input.generate_name(Some(id));
                     let done = self.hand_in(&input.target_bytes(), &name, run);
-                    self.account.spend(began.elapsed());
+                    self.account.spend_on_naming(began.elapsed());
                     if done.is_err() {
                         return Ok(done);
                     }
@@ -319,11 +322,12 @@ where
         let minimized = self.minimize(now);
         self.tell_trouble(minimized, state, manager)?;
         self.account.pass(self.began.elapsed());
-        if self.statistics.is_due(now)
-            && let Ok(known) = lock(&self.desk).known()
-        {
+        if self.statistics.is_due(now) {
+            let known = lock(&self.desk).known();
             let used = self.account.used();
-            self.statistics.tell(now, &known, used, state, manager)?;
+            if let Ok(known) = known {
+                (self.statistics).tell(now, &known, used, state, manager)?;
+            }
         }
         Ok(())
     }

@@ -41,7 +41,7 @@ pub(super) enum Became {
     Filed(Box<HandedIn>),
     /// Counted only.
     Counted,
-    /// Nothing: it does not come again, and nobody knows how it had ended.
+    /// Nothing: it is no crash, or does not come again and nobody knows how it had ended.
     Unseen,
 }
 
@@ -88,7 +88,7 @@ impl Naming {
                 }
             }
             // Only suspected, and no crash by what it said.
-            Quick::Ended(_) if finding.ended.is_some_and(|ended| self.passes(ended)) => {
+            Quick::Ended(_) if finding.ended.is_some_and(|ended| self.is_plain_exit(ended)) => {
                 return Ok(Became::Unseen);
             }
             Quick::Ended(_) => {}
@@ -120,8 +120,12 @@ impl Naming {
         })
     }
 
-    /// Whether this ending is a crash only where the program says so.
-    fn passes(&self, ended: Ended) -> bool {
+    /// Whether a run that ended so may be a crash, and is worth being named.
+    pub(super) fn suspects(&self, ended: Ended) -> bool {
+        matches!(ended, Ended::Timeout | Ended::OutOfMemory) || self.triager.suspects(ended)
+    }
+
+    fn is_plain_exit(&self, ended: Ended) -> bool {
         ended.is_exit() && !ended.is_crash(self.crash_exit)
     }
 

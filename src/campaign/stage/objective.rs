@@ -14,7 +14,7 @@ use libafl_bolts::Named;
 
 use super::group_metadata::GroupMetadata;
 use super::naming::{Became, Finding, HandedIn, Naming};
-use super::sight::Sight;
+use super::sight::{Seen, Sight};
 use crate::campaign::desk::Desk;
 use crate::campaign::error::CampaignError;
 use crate::exec::{Ended, Target, Way};
@@ -34,7 +34,8 @@ use crate::exec::{Ended, Target, Way};
 /// [`Passed`](super::Passed) before it. And an executor that runs the target in the fuzzer's own
 /// process calls objectives in the handler of the signal it died of, where nothing can be started:
 /// use LibAFL's `CrashFeedback` there, and the stage alone. Exit statuses that are crashes have to
-/// be told by the executor (`crash_exitcode`): what it calls [`ExitKind::Ok`] is one.
+/// be told by the executor (`crash_exitcode`): what it calls [`ExitKind::Ok`] is none, unless it
+/// leaves another end in its [`Sight`].
 pub struct GroupObjective<D> {
     desk: Arc<Mutex<D>>,
     naming: Naming,
@@ -76,13 +77,13 @@ impl<D: Desk> GroupObjective<D> {
         manager: &mut EM,
         input: &I,
         exit_kind: ExitKind,
+        seen: Seen,
     ) -> Result<bool, Error>
     where
         EM: EventFirer<I, S>,
         I: HasTargetBytes + Input,
         S: HasExecutions,
     {
-        let seen = self.sight.take();
         let finding = Finding {
             input: &input.target_bytes(),
             run: state.executions().saturating_sub(1),
@@ -146,9 +147,11 @@ where
         exit_kind: &ExitKind,
     ) -> Result<bool, Error> {
         self.handed_in = None;
+        let seen = self.sight.take();
+        let suspect = seen.ended.is_some_and(|ended| self.naming.suspects(ended));
         match exit_kind {
-            ExitKind::Ok => Ok(false),
-            kind => self.name_run(state, manager, input, *kind),
+            ExitKind::Ok if !suspect => Ok(false),
+            kind => self.name_run(state, manager, input, *kind, seen),
         }
     }
 

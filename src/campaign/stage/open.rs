@@ -17,11 +17,11 @@ impl LocalDesk<Store> {
     /// A directory of something else, of another target, or in use by another process; one that
     /// cannot be read or written. Nothing in it is changed then.
     pub fn open(root: &Path, target: &Target, way: Way) -> Result<LocalDesk<Store>, CampaignError> {
-        let mut store = Store::create_or_resume(root, campaign_of(target, way))?;
+        let mut store = Store::create_or_resume(root, new_campaign(target, way))?;
         let campaign = match &store.campaigns().current {
             Some(campaign) => campaign.clone(),
             // Made so just now.
-            None => campaign_of(target, way),
+            None => new_campaign(target, way),
         };
         let now = TargetRecord::new(target, way);
         let same = |record: &TargetRecord| now.same_target(record);
@@ -39,8 +39,8 @@ impl LocalDesk<Store> {
     }
 }
 
-/// A new campaign of this process, with an id that no other has.
-fn campaign_of(target: &Target, way: Way) -> Campaign {
+/// A new campaign of this process on this target, with an id that no other has.
+pub fn new_campaign(target: &Target, way: Way) -> Campaign {
     let now = SystemTime::now();
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let host = host.trim().to_owned();

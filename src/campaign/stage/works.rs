@@ -59,6 +59,11 @@ impl<D: Desk + 'static> Works<D> {
         self.works.is_empty() && self.in_vain
     }
 
+    /// Whether no group is begun.
+    pub(super) fn is_empty(&self) -> bool {
+        self.works.is_empty()
+    }
+
     /// Whether something failed just now.
     pub(super) fn is_resting(&self, now: Duration) -> bool {
         now < self.rests_until

@@ -95,6 +95,28 @@ fn solutions(folder: &Path) -> Vec<Vec<u8>> {
         .collect()
 }
 
+/// Calls the shrinking fuzzer until it has minimized all groups: what is left when the fuzzing
+/// ends, the next call goes on with.
+fn shrink(desk: &Desk, example: &Path, runs: u64, out: &Path) {
+    let groups_of = |out: &Path| {
+        let groups: BTreeSet<_> = (crashes(out).iter())
+            .map(|entry| entry.id.major().to_owned())
+            .collect();
+        groups.len()
+    };
+    for call in 0..50 {
+        let solutions = format!("shrinking{call}");
+        let all = out.exists() && groups_of(out) >= 3;
+        let runs = if all { 500 } else { runs };
+        let status = fuzzer(desk, example, &solutions, runs).status();
+        assert!(status.unwrap().success());
+        if groups_of(out) >= 3 && reproducers(out).len() == groups_of(out) {
+            return;
+        }
+    }
+    panic!("it has not ended: {:?}", reproducers(out));
+}
+
 #[test]
 fn three_lines_turn_a_heap_of_crash_files_into_minimal_groups() {
     let desk = Desk::new();
@@ -117,27 +139,8 @@ fn three_lines_turn_a_heap_of_crash_files_into_minimal_groups() {
     let large = heap.iter().filter(|input| input.len() > 100).count();
     assert!(large * 2 > heap.len(), "{large} of {}", heap.len());
 
-    // What is left when the fuzzing ends, the next call goes on with.
     let out = desk.file("ddfuzz-out");
-    let groups_of = |out: &Path| {
-        let groups: BTreeSet<_> = (crashes(out).iter())
-            .map(|entry| entry.id.major().to_owned())
-            .collect();
-        groups.len()
-    };
-    let mut calls = 0;
-    loop {
-        let solutions = format!("shrinking{calls}");
-        let all = out.exists() && groups_of(&out) >= 3;
-        let runs = if all { 500 } else { runs };
-        let status = fuzzer(&desk, &shrinking, &solutions, runs).status();
-        assert!(status.unwrap().success());
-        calls += 1;
-        if groups_of(&out) >= 3 && reproducers(&out).len() == groups_of(&out) {
-            break;
-        }
-        assert!(calls < 50, "{:?}", reproducers(&out));
-    }
+    shrink(&desk, &shrinking, runs, &out);
     // It finds what the plain one finds, and nothing of the one meets the other.
     assert!(solutions(&desk.file("shrinking0")).len() > 20);
     let found = reproducers(&out);

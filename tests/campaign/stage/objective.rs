@@ -110,6 +110,21 @@ fn what_does_not_come_again_is_flaky_and_told_as_it_was_seen() {
     assert!(fuzzer.evaluate(b"harmless", ExitKind::Crash));
     assert!(fuzzer.evaluate(b"slow once", ExitKind::Timeout));
     assert!(!fuzzer.evaluate(b"slow once", ExitKind::Timeout));
+    // A status that only may be a crash, and is none by what the run said.
+    let exit = || Seen {
+        ended: Some(Ended::Exit(101)),
+        ..Seen::default()
+    };
+    sight.leave(exit());
+    assert!(!fuzzer.evaluate(b"harmless too", ExitKind::Ok));
+    sight.leave(exit());
+    assert!(!fuzzer.evaluate(b"harmless too", ExitKind::Crash));
+    // An end that LibAFL does not tell.
+    sight.leave(Seen {
+        ended: Some(Ended::Signal(11)),
+        ..Seen::default()
+    });
+    assert!(fuzzer.evaluate(&with_bug(60, "<"), ExitKind::Ok));
     drop(fuzzer);
     let reader = Reader::open(&desk.file("out")).unwrap();
     let flaky = reader.groups(Kind::Flaky).unwrap();

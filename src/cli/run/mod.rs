@@ -1,28 +1,33 @@
 //! `ddfuzz run`: a fuzz campaign with grouping and inline minimization.
 
+mod directory;
+mod result;
+mod screen;
+mod targets;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::sync::Mutex;
+use std::time::Duration;
 
 use clap::ValueEnum;
-use serde::Serialize;
 
 use super::generator::GeneratorArg;
 use super::seeds::SeedArgs;
-use super::target::{TargetArgs, install_bundled};
-use super::ui::campaign::{Full, Heading};
-use super::{Exit, Failure, Output, amounts, config, known, show, signals, ui};
+use super::target::TargetArgs;
+use super::{Exit, Failure, Output, amounts, known, signals};
 use crate::campaign::{
     self, DEFAULT_MAX_LEN, Generator, Minimizing, Monitoring, Network, Screen, Seeds, Settings,
-    Share, Summary, Until, When, Words,
+    Share, Until, When, Words,
 };
-use crate::exec::{Program, Target, TargetRecord, Way, bundled};
-use crate::files::OsText;
-use crate::report::{EndedBy, GroupView, RunGroup, RunResult, groups_table, size};
-use crate::store::{Campaign, Kind, KnownGroups, Store, hash_of, rfc3339};
+use crate::exec::{Target, Way};
+use crate::store::KnownGroups;
+pub use directory::campaign_of;
+use directory::open_store;
+use result::report;
+use screen::{heading, screen};
+use targets::list_targets;
 
 /// Fuzz a program: find crashes, group them, and minimize each new group
 ///
@@ -177,53 +182,6 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     report(&summary?, &store, way, resumed, output)
 }
 
-/// What the screen shows of the campaign from the beginning.
-fn heading(args: &Args, settings: &Settings) -> Heading {
-    let target = &settings.minimizing.target;
-    let mut name = match &target.program {
-        Program::Bundled(name) => name.clone(),
-        Program::Path(path) => path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into(),
-    };
-    for arg in &target.args {
-        name.push(' ');
-        name.push_str(&arg.to_string_lossy());
-    }
-    Heading {
-        target: name,
-        way: settings.minimizing.way.to_string(),
-        engine: match settings.generator {
-            Generator::Classic => "classic generator".to_owned(),
-            Generator::Guided => "guided by coverage".to_owned(),
-        },
-        seed: settings.seed,
-        out: args.out.to_string_lossy().into_owned(),
-    }
-}
-
-/// The whole terminal where there is one, else lines.
-fn screen(
-    args: &Args,
-    heading: Heading,
-    store: &Store,
-    stop: &Arc<AtomicBool>,
-    output: &Output,
-) -> Result<Box<dyn Screen>, Failure> {
-    let mut known = Vec::new();
-    if !args.plain {
-        for kind in Kind::ALL {
-            known.extend(show::views(store.reader(), kind)?);
-        }
-        if let Some(full) = Full::take(output, heading, store.reader(), stop, &known) {
-            return Ok(Box::new(full));
-        }
-    }
-    Ok(Box::new(ui::Line::new(output)))
-}
-
 fn asked_length(args: &Args) -> u64 {
     args.max_len.unwrap_or(DEFAULT_MAX_LEN)
 }
@@ -274,178 +232,4 @@ fn settings(
 /// How many workers there are where nobody says.
 pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-/// Opens the output directory: `--resume` goes on with its campaign, else a new one begins,
-/// beside whatever earlier ones found.
-fn open_store(args: &Args, target: &Target, way: Way) -> Result<(Store, Campaign), Failure> {
-    let mut fresh = campaign_of(target, way, args.seed);
-    fresh.seed = fresh
-        .seed
-        .or_else(|| u64::from_str_radix(&fresh.id, 16).ok());
-    let mut store = Store::create_or_resume(&args.out, fresh.clone())?;
-    let current = store.campaigns().current.clone();
-    let campaign = match current {
-        Some(campaign) if store.resumed() && args.resume => {
-            check_same(args, target, &campaign)?;
-            campaign
-        }
-        _ if store.resumed() => {
-            store.begin(fresh.clone())?;
-            fresh
-        }
-        _ => fresh,
-    };
-    install_bundled(&mut store, target)?;
-    Ok((store, campaign))
-}
-
-/// A new campaign on this target, with an id that no other has.
-pub fn campaign_of(target: &Target, way: Way, seed: Option<u64>) -> Campaign {
-    let now = SystemTime::now();
-    let host = nix::sys::utsname::uname()
-        .map(|name| name.nodename().to_string_lossy().into_owned())
-        .unwrap_or_default();
-    let moment = now
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .unwrap_or_default()
-        .as_nanos();
-    let unique = format!("{host} {} {moment}", std::process::id());
-    Campaign {
-        id: hash_of(unique.as_bytes()),
-        command_line: std::env::args_os().map(OsText).collect(),
-        settings: config::settings().cloned(),
-        target: Some(TargetRecord::new(target, way)),
-        limits: Some(target.limits),
-        builds: Vec::new(),
-        ways: vec![way],
-        seed,
-        started: rfc3339(now),
-        host,
-    }
-}
-
-fn check_same(args: &Args, target: &Target, campaign: &Campaign) -> Result<(), Failure> {
-    let unlike = |what: &str| {
-        let message = format!(
-            "the campaign of {} cannot be resumed with another {what}",
-            args.out.display()
-        );
-        Err(Failure::usage(message)
-            .path(&args.out)
-            .hint("leave --resume away to begin a new campaign there, or choose another --out"))
-    };
-    // Keys are equal by every way of execution, so the way may be another.
-    let now = TargetRecord::new(target, Way::Command);
-    if !campaign
-        .target
-        .as_ref()
-        .is_none_or(|record| now.same_target(record))
-    {
-        return unlike("target");
-    }
-    if args.seed.is_some_and(|seed| campaign.seed != Some(seed)) {
-        return unlike("seed");
-    }
-    Ok(())
-}
-
-fn report(
-    summary: &Summary,
-    store: &Store,
-    way: Way,
-    resumed: bool,
-    output: &Output,
-) -> Result<Exit, Failure> {
-    let mut views: Vec<GroupView> = Vec::new();
-    let mut counts = Vec::new();
-    for kind in [Kind::Crash, Kind::Hang, Kind::Oom, Kind::Flaky] {
-        let of_kind = show::views(store.reader(), kind)?;
-        counts.push(of_kind.len() as u64);
-        views.extend(of_kind);
-    }
-    let seconds = summary.fuzzed.as_secs_f64();
-    let crashes = views.iter().filter(|view| view.kind == Kind::Crash);
-    let result = RunResult {
-        runs: summary.runs,
-        runs_per_s: summary.runs_per_s(),
-        seconds,
-        groups: crashes.map(RunGroup::from).collect(),
-        new_groups: summary.new_groups,
-        hangs: counts[1],
-        ooms: counts[2],
-        flaky: counts[3],
-        exec: way,
-        resumed,
-        ended_by: summary.ended_by,
-        rebuilt: summary.rebuilt,
-        settings: config::settings().cloned(),
-    };
-    let table = match views.is_empty() {
-        true => String::new(),
-        false => groups_table(&views, ui::stdout_width()) + "\n",
-    };
-    let text = format!(
-        "{table}{} in {seconds:.1} s ({}/s by {way}){}: {} of crashes, {} new; all in {}",
-        size::counted(summary.runs, "run"),
-        ui::rate(result.runs_per_s),
-        ended(summary),
-        size::counted(counts[0], "group"),
-        size::grouped(summary.new_groups),
-        store.reader().root().display(),
-    );
-    output.result(&text, &result);
-    Ok(match summary {
-        Summary {
-            interrupted: true, ..
-        } => Exit::Interrupted,
-        Summary {
-            new_groups: 1.., ..
-        } => Exit::Found,
-        Summary {
-            known_crashes: 1.., ..
-        } => Exit::Known,
-        _ => Exit::Done,
-    })
-}
-
-/// What ended the campaign, where that is not just what was asked for.
-fn ended(summary: &Summary) -> String {
-    let by = match (summary.ended_by, summary.until) {
-        (EndedBy::Until, Some(until)) => format!(", ended by --until '{until}'"),
-        (EndedBy::Interrupted, _) => ", interrupted".to_owned(),
-        _ => String::new(),
-    };
-    match summary.rebuilt {
-        true => format!("{by}, on more than one build"),
-        false => by,
-    }
-}
-
-#[derive(Serialize)]
-struct Listed {
-    targets: Vec<ListedTarget>,
-}
-
-#[derive(Serialize)]
-struct ListedTarget {
-    name: &'static str,
-    summary: &'static str,
-}
-
-fn list_targets(output: &Output) {
-    let targets: Vec<ListedTarget> = bundled::list()
-        .into_iter()
-        .map(|bundled| ListedTarget {
-            name: bundled.name,
-            summary: bundled.summary,
-        })
-        .collect();
-    let mut text =
-        "Bundled targets, to be named with --target (or name any program behind `--`):\n"
-            .to_owned();
-    for target in &targets {
-        text.push_str(&format!("  {:<15} {}\n", target.name, target.summary));
-    }
-    output.result(&text, &Listed { targets });
 }

@@ -1,0 +1,58 @@
+//! Where a campaign shows its course.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::Args;
+use crate::campaign::{Generator, Screen, Settings};
+use crate::cli::ui::campaign::{Full, Heading};
+use crate::cli::{Failure, Output, show, ui};
+use crate::exec::Program;
+use crate::store::{Kind, Store};
+
+/// What the screen shows of the campaign from the beginning.
+pub(super) fn heading(args: &Args, settings: &Settings) -> Heading {
+    let target = &settings.minimizing.target;
+    let mut name = match &target.program {
+        Program::Bundled(name) => name.clone(),
+        Program::Path(path) => path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into(),
+    };
+    for arg in &target.args {
+        name.push(' ');
+        name.push_str(&arg.to_string_lossy());
+    }
+    Heading {
+        target: name,
+        way: settings.minimizing.way.to_string(),
+        engine: match settings.generator {
+            Generator::Classic => "classic generator".to_owned(),
+            Generator::Guided => "guided by coverage".to_owned(),
+        },
+        seed: settings.seed,
+        out: args.out.to_string_lossy().into_owned(),
+    }
+}
+
+/// The whole terminal where there is one, else lines.
+pub(super) fn screen(
+    args: &Args,
+    heading: Heading,
+    store: &Store,
+    stop: &Arc<AtomicBool>,
+    output: &Output,
+) -> Result<Box<dyn Screen>, Failure> {
+    let mut known = Vec::new();
+    if !args.plain {
+        for kind in Kind::ALL {
+            known.extend(show::views(store.reader(), kind)?);
+        }
+        if let Some(full) = Full::take(output, heading, store.reader(), stop, &known) {
+            return Ok(Box::new(full));
+        }
+    }
+    Ok(Box::new(ui::Line::new(output)))
+}
