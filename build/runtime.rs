@@ -11,13 +11,14 @@ const FLAGS: [&str; 5] = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Wpedantic"];
 const SHARED: [&str; 3] = ["serve.c", "sweep.c", "family.c"];
 
 /// What the runtime is made of besides.
-const INJECTED: [&str; 8] = [
+const INJECTED: [&str; 9] = [
     "inject.c",
     "entry.c",
     "base.c",
     "loop.c",
     "spare.c",
     "counters.c",
+    "quiet.c",
     "waits.c",
     "starts.c",
 ];

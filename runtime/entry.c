@@ -35,6 +35,8 @@ struct entry_point entry_from(const char *words)
         entry.counters = (uint8_t *)(base + start);
         entry.counter_count = end - start;
     }
+    while (entry.callback_count < CALLBACKS && *words == ',')
+        entry.callbacks[entry.callback_count++] = base + next_number(&words);
     return entry;
 }
 

@@ -5,17 +5,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* libFuzzer has so many before comparisons, at most. */
+enum { CALLBACKS = 9 };
+
 struct entry_point {
     int (*function)(const uint8_t *, size_t); /* NULL: there is none */
     int is_fuzzer;                            /* libFuzzer's: what it returns is no exit status */
     int (*initialize)(int *, char ***);       /* to be called once before it, or NULL */
     uint8_t *counters;
     size_t counter_count;
+    uintptr_t callbacks[CALLBACKS]; /* of libFuzzer, before comparisons */
+    size_t callback_count;
 };
 
 /* From the words of DDFUZZ_ENTRY: `t` or `f` (is_fuzzer), and then in hexadecimal, each behind a
  * comma, the addresses before loading of the function, of the initializer (0: none), and of the
- * counters' start and end. NULL gives no function. */
+ * counters' start and end; behind them, those of libFuzzer's callbacks before comparisons. NULL
+ * gives no function. */
 struct entry_point entry_from(const char *words);
 
 /* Calls the function; gives an exit status. */

@@ -10,6 +10,7 @@
 
 #include "counters.h"
 #include "observe.h"
+#include "quiet.h"
 #include "serve.h"
 
 /* A child is replaced after so many runs, so that what it leaks stays bounded. */
@@ -44,6 +45,9 @@ void loop_prepare(const struct entry_point *entry)
     counters.at = entry->counters;
     counters.size = entry->counter_count;
     counters_share(&counters, page, size);
+    /* Where comparisons are observed, that is what listens. */
+    if (!ddfuzz_observe)
+        quiet(entry);
 }
 
 /* Ends a child whose run could not begin; the server answers for it. */

@@ -11,7 +11,23 @@ pub(crate) struct Entry {
     pub(crate) kind: EntryKind,
     /// Where the counters of the compiler's coverage are.
     pub(crate) counters: Option<(u64, u64)>,
+    /// Where libFuzzer has its callbacks before comparisons, in the order of `CALLBACKS`; 0 where
+    /// it has none. In a loop they return at once: the engine that they tell does not run.
+    callbacks: [u64; CALLBACKS.len()],
 }
+
+/// What `-fsanitize-coverage=trace-cmp` calls, and libFuzzer defines.
+const CALLBACKS: [&str; 9] = [
+    "__sanitizer_cov_trace_cmp1",
+    "__sanitizer_cov_trace_cmp2",
+    "__sanitizer_cov_trace_cmp4",
+    "__sanitizer_cov_trace_cmp8",
+    "__sanitizer_cov_trace_const_cmp1",
+    "__sanitizer_cov_trace_const_cmp2",
+    "__sanitizer_cov_trace_const_cmp4",
+    "__sanitizer_cov_trace_const_cmp8",
+    "__sanitizer_cov_trace_switch",
+];
 
 /// Whose function it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,11 +52,16 @@ pub(crate) struct EntryFunctions {
     target_main: Option<u64>,
     test_one_input: Option<u64>,
     initialize: Option<u64>,
+    callbacks: [u64; CALLBACKS.len()],
 }
 
 impl EntryFunctions {
     /// Takes note of a symbol. What the program only asks for has no address.
     pub(crate) fn meet(&mut self, name: &str, address: u64) {
+        if let Some(number) = CALLBACKS.iter().position(|known| *known == name) {
+            self.callbacks[number] = address;
+            return;
+        }
         let place = match name {
             "target_main" => &mut self.target_main,
             "LLVMFuzzerTestOneInput" => &mut self.test_one_input,
@@ -67,7 +88,16 @@ impl EntryFunctions {
             let end = section.address().checked_add(section.size())?;
             (section.size() > 0).then_some((section.address(), end))
         });
-        Some(Entry { at, kind, counters })
+        let callbacks = match kind {
+            EntryKind::LibFuzzer { .. } => self.callbacks,
+            EntryKind::Target => Default::default(),
+        };
+        Some(Entry {
+            at,
+            kind,
+            counters,
+            callbacks,
+        })
     }
 }
 
@@ -79,7 +109,11 @@ impl Entry {
             EntryKind::LibFuzzer { initialize } => ('f', initialize.unwrap_or(0)),
         };
         let (start, end) = self.counters.unwrap_or((0, 0));
-        format!("{kind},{:x},{initialize:x},{start:x},{end:x}", self.at)
+        let mut words = format!("{kind},{:x},{initialize:x},{start:x},{end:x}", self.at);
+        for callback in self.callbacks.iter().filter(|callback| **callback != 0) {
+            words.push_str(&format!(",{callback:x}"));
+        }
+        words
     }
 
     /// Whether it is libFuzzer's.

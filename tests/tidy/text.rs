@@ -12,7 +12,8 @@ const PRIVATE: [&str; 3] = ["work", "root", "farm"];
 /// Whether spaces in this file are data.
 fn is_data(file: &Path) -> bool {
     let is_example = file.starts_with("targets") && file.iter().any(|part| part == "examples");
-    is_example || file.starts_with("corpora") || file.starts_with("tests/golden")
+    let folders = ["corpora", "tests/golden", "benches/campaigns/inputs"];
+    is_example || folders.iter().any(|folder| file.starts_with(folder))
 }
 
 /// The files that are UTF-8, with their text.

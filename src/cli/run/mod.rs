@@ -18,8 +18,8 @@ use super::seeds::SeedArgs;
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, amounts, known, signals};
 use crate::campaign::{
-    self, DEFAULT_MAX_LEN, Generator, Minimizing, Monitoring, Network, Screen, Seeds, Settings,
-    Share, Until, When, Words,
+    self, DEFAULT_MAX_LEN, Generator, Minimizing, Monitoring, Network, Seeds, Settings, Share,
+    Until, When, Words,
 };
 use crate::exec::{Target, Way};
 use crate::store::KnownGroups;

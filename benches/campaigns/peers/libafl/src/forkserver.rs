@@ -22,10 +22,10 @@ use libafl::schedulers::{
 use libafl::stages::{CalibrationStage, StdPowerMutationalStage};
 use libafl::state::{HasCorpus, HasExecutions, HasMaxSize, HasSolutions, StdState};
 use libafl::{Error, HasMetadata};
+use libafl_bolts::StdTargetArgs;
 use libafl_bolts::rands::StdRand;
 use libafl_bolts::shmem::{ShMem, ShMemProvider, UnixShMemProvider};
 use libafl_bolts::tuples::{Merge, tuple_list};
-use libafl_bolts::{AsSliceMut, StdTargetArgs};
 
 use order::Order;
 
@@ -49,7 +49,7 @@ fn fuzz(order: &Order, persistent: bool, program: &str) -> Result<(), Error> {
         std::env::set_var(AFL_MAP_SIZE_ENV_VAR, MAP.to_string());
     }
     // SAFETY: the map outlives the observer, and nobody else reads it.
-    let edges = unsafe { StdMapObserver::new("edges", map.as_slice_mut()) };
+    let edges = unsafe { StdMapObserver::new("edges", &mut map) };
     let edges = HitcountsMapObserver::new(edges).track_indices();
     let coverage = MaxMapFeedback::new(&edges);
     let calibration = CalibrationStage::new(&coverage);

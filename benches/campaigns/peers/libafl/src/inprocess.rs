@@ -6,6 +6,7 @@ mod order;
 
 use std::time::Duration;
 
+use libafl::Error;
 use libafl::corpus::{Corpus, InMemoryCorpus, OnDiskCorpus};
 use libafl::events::SimpleEventManager;
 use libafl::executors::{ExitKind, InProcessExecutor, ShadowExecutor};
@@ -25,10 +26,8 @@ use libafl::stages::{
     CalibrationStage, ShadowTracingStage, StdMutationalStage, StdPowerMutationalStage,
 };
 use libafl::state::{HasCorpus, HasExecutions, HasMaxSize, StdState};
-use libafl::{Error, HasMetadata, generators::RandPrintablesGenerator, mutators::Tokens};
 use libafl_bolts::rands::StdRand;
 use libafl_bolts::tuples::{Merge, tuple_list};
-use libafl_bolts::{AsSlice, nonzero};
 use libafl_targets::{CmpLogObserver, extra_counters};
 
 use order::Order;
@@ -49,20 +48,28 @@ pub extern "C" fn main() -> core::ffi::c_int {
     }
 }
 
-fn fuzz(order: &Order) -> Result<(), Error> {
+fn harness(input: &BytesInput) -> ExitKind {
+    let bytes = input.target_bytes();
+    // SAFETY: the harness reads no more than it is given.
+    unsafe { LLVMFuzzerTestOneInput(bytes.as_ptr(), bytes.len()) };
+    ExitKind::Ok
+}
+
+fn counters() -> Result<StdMapObserver<'static, u8, false>, Error> {
     // SAFETY: the harness is the only module with counters, and they live as long as the process.
     let mut maps = unsafe { extra_counters() };
-    let map = match maps.as_mut_slice() {
-        [map] => map,
-        maps => {
-            return Err(Error::unsupported(format!(
-                "{} maps of counters",
-                maps.len()
-            )));
-        }
-    };
-    // SAFETY: as above; the executor alone reads them, and only between two runs.
-    let edges = unsafe { StdMapObserver::from_mut_ptr("edges", map.as_mut_ptr(), map.len()) };
+    match maps.as_mut_slice() {
+        // SAFETY: as above; the executor alone reads them, and only between two runs.
+        [map] => Ok(unsafe { StdMapObserver::from_mut_ptr("edges", map.as_mut_ptr(), map.len()) }),
+        maps => Err(Error::unsupported(format!(
+            "{} maps of counters",
+            maps.len()
+        ))),
+    }
+}
+
+fn fuzz(order: &Order) -> Result<(), Error> {
+    let edges = counters()?;
     let edges = HitcountsMapObserver::new(edges).track_indices();
     let coverage = MaxMapFeedback::new(&edges);
     let calibration = CalibrationStage::new(&coverage);
@@ -75,7 +82,6 @@ fn fuzz(order: &Order) -> Result<(), Error> {
         &mut objective,
     )?;
     state.set_max_size(order.longest);
-    state.add_metadata(Tokens::default());
     let mutator = StdMOptMutator::new(
         &mut state,
         havoc_mutations().merge(tokens_mutations()),
@@ -92,36 +98,20 @@ fn fuzz(order: &Order) -> Result<(), Error> {
     let scheduler = IndexesLenTimeMinimizerScheduler::new(&edges, weighted);
     let mut fuzzer = StdFuzzer::new(scheduler, feedback, objective);
     let mut manager = SimpleEventManager::new(NopMonitor::new());
-    let mut harness = |input: &BytesInput| {
-        let bytes = input.target_bytes();
-        let bytes = bytes.as_slice();
-        // SAFETY: the harness reads no more than it is given.
-        unsafe { LLVMFuzzerTestOneInput(bytes.as_ptr(), bytes.len()) };
-        ExitKind::Ok
-    };
-    let executor = InProcessExecutor::with_timeout(
-        &mut harness,
-        tuple_list!(edges, TimeObserver::new("time")),
-        &mut fuzzer,
-        &mut state,
-        &mut manager,
-        Duration::from_secs(1),
-    )?;
+    let mut harness = harness;
+    let executor = InProcessExecutor::builder()
+        .timeout(Duration::from_secs(1))
+        .harness(&mut harness)
+        .observers(tuple_list!(edges, TimeObserver::new("time")))
+        .fuzzer(&mut fuzzer)
+        .state(&mut state)
+        .event_mgr(&mut manager)
+        .build()?;
     let comparisons = CmpLogObserver::new("comparisons", true);
     let mut executor = ShadowExecutor::new(executor, tuple_list!(comparisons));
     let mut stages = tuple_list!(calibration, ShadowTracingStage::new(), i2s, power);
     let folders = [order.seeds.clone()];
     state.load_initial_inputs(&mut fuzzer, &mut executor, &mut manager, &folders)?;
-    if state.corpus().count() == 0 {
-        let mut generator = RandPrintablesGenerator::new(nonzero!(32));
-        state.generate_initial_inputs_forced(
-            &mut fuzzer,
-            &mut executor,
-            &mut generator,
-            &mut manager,
-            1,
-        )?;
-    }
     while *state.executions() < order.runs {
         fuzzer.fuzz_one(&mut stages, &mut executor, &mut state, &mut manager)?;
     }
