@@ -14,7 +14,7 @@ use super::executor::{TargetExecutor, fail};
 use super::parts::{Manager, Observers, State};
 
 /// Mutants that are made before they are run.
-const AT_ONCE: usize = 64;
+const AT_ONCE: usize = 128;
 
 /// How many mutants of an input a stage makes.
 #[derive(Clone, Copy, Debug)]

@@ -29,6 +29,8 @@ const CREDIT: Duration = Duration::from_millis(500);
 const MOST_KEPT: usize = 4096;
 /// Words that comparisons add to the dictionary.
 const MOST_WORDS: usize = 2048;
+/// Operands put into one mutant: 2 to the power of at most this.
+const STACK: usize = 1;
 /// Mutants for each comparison, and of one input at most.
 const MUTANTS: (usize, usize) = (4, 512);
 
@@ -51,7 +53,8 @@ pub(super) struct CompareStage {
 impl CompareStage {
     /// A stage for a target that is run in this way.
     pub(super) fn new(target: &Target, way: Way) -> CompareStage {
-        let mutator = HavocScheduledMutator::new(tuple_list!(I2SRandReplace::new()));
+        let mutator =
+            HavocScheduledMutator::with_max_stack_pow(tuple_list!(I2SRandReplace::new()), STACK);
         CompareStage {
             target: target.clone(),
             way,

@@ -19,7 +19,7 @@ pub(super) const EDGES: &str = "edges";
 /// Inputs that a process of its own for each run is given at once: one.
 const ONE: usize = 1;
 /// Inputs that a loop is given at once.
-const MANY: usize = 64;
+const MANY: usize = 128;
 
 /// One run of several, as far as LibAFL may want to know of it.
 pub(super) struct Told {

@@ -39,6 +39,10 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Between two messages to the monitors.
 const REPORT: Duration = Duration::from_secs(5);
 
+/// Mutations of one mutant: 2 to the power of at most this. LibAFL's own 7 makes 36 of them on
+/// average, which takes longer than most targets run, and leaves little of a short input.
+const STACK: usize = 3;
+
 /// What a worker has to know.
 pub(super) struct Brief<'a> {
     pub(super) settings: &'a Settings,
@@ -129,7 +133,10 @@ fn work(
     let mut fuzzer = StdFuzzer::new(scheduler, feedback, objective);
 
     load(brief, &mut fuzzer, &mut executor, &mut state, manager)?;
-    let mutator = HavocScheduledMutator::new(havoc_mutations().merge(tokens_mutations()));
+    let mutator = HavocScheduledMutator::with_max_stack_pow(
+        havoc_mutations().merge(tokens_mutations()),
+        STACK,
+    );
     let havoc = BatchStage::new(mutator, Power::Scheduled);
     let compare = CompareStage::new(target, way);
     let minimizes = brief.settings.when == When::Inline;
