@@ -1,6 +1,6 @@
 //! Commits findings in the order of their runs.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::checkpoint::Checkpoint;
@@ -20,6 +20,8 @@ pub(in crate::campaign) struct Ledger<'a> {
     /// campaign, or there before it. A group that was only slipped into may still get a run for
     /// its founder.
     settled: HashMap<(Kind, String), HashSet<String>>,
+    /// The counts of groups that stand in their records, as far as this process has written them.
+    written: BTreeMap<(Kind, String), u64>,
     unsaved: bool,
 }
 
@@ -63,6 +65,7 @@ impl<'a> Ledger<'a> {
             campaign,
             checkpoint,
             settled,
+            written: BTreeMap::new(),
             unsaved: false,
         })
     }
@@ -115,9 +118,14 @@ impl<'a> Ledger<'a> {
     pub(in crate::campaign) fn save(&mut self) -> Result<(), StoreError> {
         let mut store = lock(self.store);
         for (kind, groups) in &self.checkpoint.seen {
-            for group in store.reader().groups(*kind)? {
-                if let Some(runs) = groups.get(&group.record.major.short()) {
+            for (major, runs) in groups {
+                let name = (*kind, major.clone());
+                if self.written.get(&name) == Some(runs) {
+                    continue;
+                }
+                if let Some(group) = store.reader().group(*kind, major)? {
                     store.set_seen(*kind, group.record.major, &self.campaign, *runs)?;
+                    self.written.insert(name, *runs);
                 }
             }
         }

@@ -9,7 +9,8 @@ use serde_json::Value;
 use super::open::{self, Found};
 use super::survey::{self, Survey};
 use super::{
-    CampaignFile, Entry, EntryId, Group, Kind, KnownGroups, StoreError, json, layout, listing,
+    CampaignFile, Entry, EntryId, Group, Kind, KnownGroups, StoreError, hash_of, json, layout,
+    listing,
 };
 
 /// The checkpoint with its owner, so that a later campaign never goes on with an earlier one's.
@@ -197,6 +198,12 @@ impl Reader {
         let folder = self.root.join(layout::CORPUS);
         let names = listing::names(&folder, layout::is_hash_name)?;
         Ok(names.into_iter().map(|name| folder.join(name)).collect())
+    }
+
+    /// Whether the corpus holds this input.
+    pub fn keeps(&self, input: &[u8]) -> bool {
+        let folder = self.root.join(layout::CORPUS);
+        folder.join(hash_of(input)).is_file()
     }
 
     /// The checkpoint of the campaign that the directory belongs to; `None` where it has saved

@@ -1,5 +1,7 @@
 //! Runs many inputs, and has LibAFL hear of those that are new or did not pass.
 
+use std::time::Instant;
+
 use libafl::Error;
 use libafl::corpus::Corpus;
 use libafl::events::{Event, EventFirer, EventWithStats};
@@ -7,7 +9,8 @@ use libafl::executors::{ExitKind, HasObservers};
 use libafl::fuzzer::{ExecuteInputResult, ExecutionProcessor};
 use libafl::inputs::BytesInput;
 use libafl::observers::ObserversTuple;
-use libafl::state::{HasCorpus, HasExecutions};
+use libafl::stages::{Restartable, Stage};
+use libafl::state::{HasCorpus, HasCurrentTestcase, HasExecutions};
 
 use super::executor::{TargetExecutor, Told, fail};
 use super::parts::{Manager, Observers, State};
@@ -36,7 +39,9 @@ where
         }
         let batch = &inputs[done..done + some];
         let bytes: Vec<&[u8]> = batch.iter().map(|input| &input.as_ref()[..]).collect();
+        let began = Instant::now();
         let told = executor.run_some(&bytes).map_err(|error| fail(&error))?;
+        executor.took(told.len(), began.elapsed());
         executor.pulse.ran(told.len() as u64);
         *state.executions_mut() += told.len() as u64;
         done += told.len();
@@ -66,6 +71,21 @@ where
         (None, _) => &[],
     };
     executor.observe(told.run.ended, counters)?;
+    tell(fuzzer, executor, state, manager, input, kind)
+}
+
+/// Tells LibAFL of the run that was observed.
+fn tell<Z>(
+    fuzzer: &mut Z,
+    executor: &mut TargetExecutor,
+    state: &mut State,
+    manager: &mut Manager,
+    input: &BytesInput,
+    kind: ExitKind,
+) -> Result<(), Error>
+where
+    Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
+{
     executor
         .observers_mut()
         .post_exec_all(state, input, &kind)?;
@@ -75,6 +95,42 @@ where
         share(state, manager, input, kind)?;
     }
     Ok(())
+}
+
+/// A stage behind LibAFL's calibration, which only warns of a run that does not pass: such a run
+/// is a crash like any other.
+pub(super) struct UnheardStage;
+
+impl<Z> Stage<TargetExecutor, Manager, State, Z> for UnheardStage
+where
+    Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
+{
+    fn perform(
+        &mut self,
+        fuzzer: &mut Z,
+        executor: &mut TargetExecutor,
+        state: &mut State,
+        manager: &mut Manager,
+    ) -> Result<(), Error> {
+        let Some(ended) = executor.unheard() else {
+            return Ok(());
+        };
+        let input = state.current_input_cloned()?;
+        executor.observe_end(ended)?;
+        let kind = executor.exit_kind(ended);
+        tell(fuzzer, executor, state, manager, &input, kind)
+    }
+}
+
+impl Restartable<State> for UnheardStage {
+    /// A worker that starts again has a new state: there is nothing to go on with.
+    fn should_restart(&mut self, _state: &mut State) -> Result<bool, Error> {
+        Ok(true)
+    }
+
+    fn clear_progress(&mut self, _state: &mut State) -> Result<(), Error> {
+        Ok(())
+    }
 }
 
 /// Gives other hosts an input that did not pass. Their brokers forward new test cases, and keep

@@ -1,5 +1,7 @@
 //! Our ways of execution as one executor of LibAFL.
 
+use std::time::Duration;
+
 use libafl::Error;
 use libafl::executors::{Executor, ExitKind, HasObservers};
 use libafl::inputs::BytesInput;
@@ -18,8 +20,11 @@ use crate::files::Base64;
 pub(super) const EDGES: &str = "edges";
 /// Inputs that a process of its own for each run is given at once: one.
 const ONE: usize = 1;
-/// Inputs that a loop is given at once.
+/// Inputs that a loop is given at once, at most.
 const MANY: usize = 128;
+/// They are fewer where they would take longer: in between the worker reports, and hears that it is
+/// to end.
+const LONGEST: Duration = Duration::from_millis(100);
 
 /// One run of several, as far as LibAFL may want to know of it.
 pub(super) struct Told {
@@ -39,6 +44,8 @@ pub(super) struct TargetExecutor {
     /// Where the objective reads what LibAFL does not tell of a run.
     sight: Sight,
     telling: Telling,
+    /// How many inputs a loop is given at once, by how long the last took.
+    many: usize,
     /// Whether other hosts are to get what did not pass.
     pub(super) linked: bool,
     /// How many more runs the worker may make, and when it has to report.
@@ -64,6 +71,7 @@ impl TargetExecutor {
             crash_exit: target.crash_exit,
             sight: Sight::default(),
             telling: Telling::Nothing,
+            many: MANY,
             linked: false,
             pulse,
         })
@@ -77,9 +85,32 @@ impl TargetExecutor {
     /// How many inputs [`run_some`](TargetExecutor::run_some) takes at once.
     pub(super) fn at_once(&self) -> usize {
         match (self.executor.way(), self.executor.freshness()) {
-            (Way::Harness, Freshness::Shared) => MANY,
+            (Way::Harness, Freshness::Shared) => self.many,
             _ => ONE,
         }
+    }
+
+    /// So many inputs took so long.
+    pub(super) fn took(&mut self, inputs: usize, time: Duration) {
+        if time > LONGEST {
+            self.many = (inputs / 2).max(1);
+        } else if time < LONGEST / 4 {
+            self.many = (self.many * 2).min(MANY);
+        }
+    }
+
+    /// How a run has ended that did not pass, and of which no objective has heard: one by which
+    /// LibAFL has calibrated an input.
+    pub(super) fn unheard(&self) -> Option<Ended> {
+        self.sight.ended()
+    }
+
+    /// Puts into the observers that a run has ended so, and nothing else.
+    pub(super) fn observe_end(&mut self, ended: Ended) -> Result<(), Error> {
+        let (map, (end, ())) = &mut self.observers;
+        map.as_mut().reset_map()?;
+        end.ended = Some(ended);
+        Ok(())
     }
 
     /// Where it leaves what it has seen of runs that did not pass.
@@ -116,15 +147,14 @@ impl TargetExecutor {
 
     /// Puts what is known of one run into the observers.
     pub(super) fn observe(&mut self, ended: Ended, counters: &[u8]) -> Result<(), Error> {
-        let (map, (end, ())) = &mut self.observers;
+        self.observe_end(ended)?;
+        let (map, _) = &mut self.observers;
         let map = map.as_mut();
-        map.reset_map()?;
         for (place, count) in counters.iter().enumerate().take(map.usable_count()) {
             if *count != 0 {
                 map.set(place, *count);
             }
         }
-        end.ended = Some(ended);
         if !ended.is_exit() || ended.is_suspect(self.crash_exit) {
             let preceding = self.executor.preceding();
             self.sight.leave(Seen {

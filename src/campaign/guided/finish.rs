@@ -63,19 +63,23 @@ impl Session<'_> {
             // What was waited for is reached: the next call begins a count of its own.
             self.books.ledger.checkpoint.goal = None;
         }
-        let (store, progress) = (self.store, self.progress());
-        let note = self.note.clone();
-        let mut say = |text: &str| drop(note.send(text.to_owned()));
-        let (ledger, desk) = (&mut self.books.ledger, &mut self.books.desk);
-        let written = self.room.made(&mut say, || {
-            desk.flush()?;
+        self.tell_notes();
+        let progress = self.progress();
+        let Session {
+            room,
+            screen,
+            books,
+            store,
+            ..
+        } = self;
+        let written = room.made(&mut |text| screen.note(text), || {
+            books.desk.flush()?;
             match ended {
-                true => ledger.end_call()?,
-                false => ledger.save()?,
+                true => books.ledger.end_call()?,
+                false => books.ledger.save()?,
             }
             lock(store).append_stats(&progress)
         });
-        self.tell_notes();
         match written {
             Err(error) if self.stopped() && error.full_at().is_some() => Ok(()),
             written => Ok(written?),
@@ -104,7 +108,11 @@ impl Session<'_> {
                 Err(error) if self.waits_for_room(&error) => drop(taken.remove(&id)),
                 Err(_) if self.stopped() => {}
                 Err(error) => return Err(error),
-                Ok(()) => self.show(&id, true)?,
+                Ok(()) => {
+                    let Session { room, screen, .. } = self;
+                    room.has_room(&mut |text| screen.note(text));
+                    self.show(&id, true)?;
+                }
             }
         }
         Ok(())
@@ -112,10 +120,7 @@ impl Session<'_> {
 
     /// Pauses where a minimization has failed for want of room. Whether it is to go on.
     fn waits_for_room(&mut self, error: &CampaignError) -> bool {
-        let note = self.note.clone();
-        let mut say = |text: &str| drop(note.send(text.to_owned()));
-        let goes_on = self.room.goes_on_after(error, &mut say);
-        self.tell_notes();
-        goes_on
+        let Session { room, screen, .. } = self;
+        room.goes_on_after(error, &mut |text| screen.note(text))
     }
 }

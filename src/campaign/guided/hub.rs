@@ -22,6 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// A worker, as the hub sees it.
 pub(super) struct Peer {
     stream: UnixStream,
+    /// Which one it is; `None` for the one above a worker, who says nothing.
+    pub(super) worker: Option<usize>,
     /// Runs that it was granted and has not told of.
     pub(super) granted: u64,
     /// What it is minimizing.
@@ -96,6 +98,7 @@ impl Hub {
             self.seen += 1;
             self.peers.push(Peer {
                 stream,
+                worker: None,
                 granted: 0,
                 claimed: Vec::new(),
                 beat: Beat::default(),

@@ -6,11 +6,14 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crossbeam::channel::Sender;
 use libafl::Error;
 use libafl_bolts::llmp::{TcpRequest, TcpResponse, recv_tcp_msg, send_tcp_msg};
+
+use crate::campaign::ledger::lock;
 
 /// So long the other broker may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -19,31 +22,87 @@ const PAUSE: Duration = Duration::from_secs(5);
 /// The longest message, in bytes: what is longer is nonsense.
 const LONGEST: u32 = 1 << 30;
 
-/// Joins the broker at `other` with ours, which listens at `port`, and keeps them joined for as
-/// long as this process lives. What happens to the link later on goes to `notes`.
+/// Both ends of the link: the other broker, and ours.
+type Ends = (TcpStream, TcpStream);
+
+/// A link that holds until it is dropped: the broker that it was made for ends then, and another
+/// one may be listening in its place.
+pub(super) struct Link {
+    now: Arc<Mutex<State>>,
+}
+
+/// What a link is at the moment.
+enum State {
+    Joined(Ends),
+    Lost,
+    Ended,
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        let last = std::mem::replace(&mut *lock(&self.now), State::Ended);
+        if let State::Joined(ends) = last {
+            close(&ends);
+        }
+    }
+}
+
+/// Joins the broker at `other` with ours, which listens at `port`, and keeps them joined. What
+/// happens to the link later on goes to `notes`.
 ///
 /// # Errors
 /// When the other broker cannot be reached now, or is none.
-pub(super) fn join(other: SocketAddr, port: u16, notes: Sender<String>) -> Result<(), Error> {
+pub(super) fn join(other: SocketAddr, port: u16, notes: Sender<String>) -> Result<Link, Error> {
     let ours = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let mut ends = (call(other)?, call(ours)?);
+    let now = Arc::new(Mutex::new(State::Joined(copy(&ends)?)));
+    let link = Link {
+        now: Arc::clone(&now),
+    };
     std::thread::spawn(move || {
         loop {
             relay(ends);
-            let lost = format!("the link to {other} is lost; trying again");
-            if notes.send(lost).is_err() {
+            if !is_still(&now, State::Lost) {
                 return;
             }
+            drop(notes.send(format!("the link to {other} is lost; trying again")));
             ends = loop {
                 std::thread::sleep(PAUSE);
+                if matches!(*lock(&now), State::Ended) {
+                    return;
+                }
                 if let (Ok(there), Ok(here)) = (call(other), call(ours)) {
                     break (there, here);
                 }
             };
+            let joined = copy(&ends).is_ok_and(|copy| is_still(&now, State::Joined(copy)));
+            if !joined {
+                return close(&ends);
+            }
             drop(notes.send(format!("joined {other} again")));
         }
     });
-    Ok(())
+    Ok(link)
+}
+
+/// Notes how a link stands from here on, unless it has ended. Whether it has not.
+fn is_still(now: &Mutex<State>, state: State) -> bool {
+    let mut now = lock(now);
+    if matches!(*now, State::Ended) {
+        return false;
+    }
+    *now = state;
+    true
+}
+
+fn copy((there, here): &Ends) -> io::Result<Ends> {
+    Ok((there.try_clone()?, here.try_clone()?))
+}
+
+fn close((there, here): &Ends) {
+    // One that is closed already is what is wanted.
+    let _ = there.shutdown(Shutdown::Both);
+    let _ = here.shutdown(Shutdown::Both);
 }
 
 /// Calls a broker as another broker does.
@@ -65,7 +124,7 @@ fn call(broker: SocketAddr) -> Result<TcpStream, Error> {
 }
 
 /// Passes messages on in both directions until one end is closed.
-fn relay((there, here): (TcpStream, TcpStream)) {
+fn relay((there, here): Ends) {
     std::thread::scope(|scope| {
         let both = [(&there, &here), (&here, &there)];
         for (from, to) in both {

@@ -8,6 +8,7 @@
 mod batch;
 mod books;
 mod compare;
+mod course;
 mod evaluate;
 mod executor;
 mod finish;
@@ -29,6 +30,7 @@ mod standing;
 mod wire;
 mod worker;
 
+use std::cell::Cell;
 use std::io;
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
@@ -40,7 +42,7 @@ use libafl::events::launcher::ClientDescription;
 use libafl::events::{EventConfig, Launcher, LlmpEventManagerBuilder, StdLlmpEventHook};
 use libafl::inputs::BytesInput;
 use libafl_bolts::core_affinity::Cores;
-use libafl_bolts::llmp::{Listener, LlmpBroker};
+use libafl_bolts::llmp::{Listener, LlmpBroker, Tag};
 use libafl_bolts::shmem::ShMemProvider;
 use libafl_bolts::tuples::tuple_list;
 
@@ -58,6 +60,9 @@ use super::screen::Screen;
 use super::settings::{DEFAULT_MAX_LEN, Settings};
 use super::{CampaignError, Gate, Summary};
 use crate::store::Store;
+
+/// What LibAFL's brokers say last; the name that it has for it is its own.
+const EXITING: Tag = Tag(0x013c_5171);
 
 /// Runs one call of the campaign that `store` belongs to, on a target that tells its coverage.
 /// When `stop` turns true it saves its state and ends.
@@ -89,6 +94,7 @@ pub fn run(
             root: root.clone(),
             socket: hub.socket().to_owned(),
             max_len,
+            run_before: session.books.ledger.checkpoint.next,
         };
         launch(&brief, &mut hub, &mut session)?;
         if !session.take_build()? {
@@ -108,6 +114,7 @@ fn launch(
     let closer = listener.try_clone().map_err(system("opening a port"))?;
     let parent = Parent::this().map_err(system("looking at this process"))?;
     let cores = cores(workers)?;
+    let before = Cell::new(0);
     let launcher = Launcher::builder()
         .shmem_provider(Vanishing::new().map_err(network)?)
         .configuration(EventConfig::AlwaysUnique)
@@ -119,14 +126,14 @@ fn launch(
         .build()
         .run_client(
             |_: Option<State>, manager: Manager, client: ClientDescription| {
-                worker::run(brief, manager, client.id())
+                worker::run(brief, manager, client.id(), before.get())
             },
         );
     let mut listener = Some(listener);
     let launched = launcher.launch_with_manager(|_, client, monitor| match client {
         Some(client) if client.id() > workers => process::exit(0),
         Some(_) => {
-            process::become_worker(&parent, &brief.socket)?;
+            before.set(process::become_worker(&parent, &brief.socket)?);
             let builder = LlmpEventManagerBuilder::new();
             let manager =
                 builder.build_on_port(Vanishing::new()?, port, EventConfig::AlwaysUnique)?;
@@ -141,10 +148,12 @@ fn launch(
                     .inner_mut()
                     .launch_listener(Listener::Tcp(listener))?;
             }
-            if let Some(other) = links.join {
-                session.join(other, port);
-            }
+            let link = links.join.and_then(|other| session.join(other, port));
             session.serve(hub, workers, || broker.broker_once().map(drop));
+            drop(link);
+            // LibAFL's threads that are linked to other brokers end with this, and these call
+            // again: it may be another broker of ours that answers.
+            broker.inner_mut().send_buf(EXITING, &[])?;
             Err(Error::shutting_down())
         }
     });

@@ -4,15 +4,17 @@
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
-use nix::sys::signal::Signal;
+use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::sys::wait::{WaitStatus, waitpid};
-use nix::unistd::{ForkResult, Pid, fork, getpid, getppid};
+use nix::unistd::{ForkResult, Pid, fork, getpid, getppid, setpgid};
 
-/// A worker that dies so often without a beat in between is not started again.
+/// A worker that dies young so often in a row is not started again.
 const MOST_STARTS: u32 = 5;
+/// Who lives so long did not die young: a campaign of a week may lose a worker each day.
+const YOUNG: Duration = Duration::from_secs(60);
 /// Between two starts.
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -40,28 +42,38 @@ impl Parent {
 }
 
 /// In a forked child of the main process: becomes the one above a worker, and returns in the
-/// worker, as often as one has to be started. Ends where the worker has come to its end.
+/// worker, as often as one has to be started: gives how many were before it. Ends where the worker
+/// has come to its end.
 ///
 /// The hub at `socket` sees by a connection of its own whether the one above lives.
-pub(super) fn become_worker(parent: &Parent, socket: &Path) -> io::Result<()> {
+pub(super) fn become_worker(parent: &Parent, socket: &Path) -> io::Result<u32> {
     die_with(parent.pid)?;
+    leave_terminal()?;
     leave_files()?;
     // LibAFL has tied the worker to one processor, which another campaign may be using.
     sched_setaffinity(Pid::from_raw(0), &parent.processors)?;
     let above = getpid();
     let lifeline = UnixStream::connect(socket)?;
-    for _ in 0..MOST_STARTS {
-        // SAFETY: this process has one thread, forked as it is by one that had just that.
+    let mut young = 0;
+    for before in 0.. {
+        let began = Instant::now();
+        // SAFETY: this process has one thread: a forked child has no other, and it began none.
         match unsafe { fork() }? {
             ForkResult::Child => {
                 drop(lifeline);
-                return die_with(above);
+                die_with(above)?;
+                return Ok(before);
             }
             ForkResult::Parent { child } => match waitpid(child, None)? {
                 WaitStatus::Exited(_, 0) => exit(0),
-                _ => std::thread::sleep(PAUSE),
+                _ if began.elapsed() >= YOUNG => young = 0,
+                _ => young += 1,
             },
         }
+        if young == MOST_STARTS {
+            break;
+        }
+        std::thread::sleep(PAUSE);
     }
     exit(70)
 }
@@ -79,6 +91,17 @@ fn die_with(parent: Pid) -> io::Result<()> {
     if getppid() != parent {
         exit(1);
     }
+    Ok(())
+}
+
+/// Leaves the process group of the main process, which alone hears of Ctrl-C and has its workers
+/// end in order. What then sends SIGINT is LibAFL's launcher, to those who do not end: it is to
+/// kill them. SIGTERM stays with the handler of the main process, which does nothing here: a
+/// service manager sends it to all processes at once.
+fn leave_terminal() -> io::Result<()> {
+    setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
+    // SAFETY: the default action runs no code of ours.
+    unsafe { signal(Signal::SIGINT, SigHandler::SigDfl) }?;
     Ok(())
 }
 

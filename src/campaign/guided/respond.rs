@@ -21,11 +21,16 @@ impl Session<'_> {
     ) -> Result<Reply, StoreError> {
         loop {
             let answer = self.respond(peer, request, body);
-            let note = self.note.clone();
-            let mut say = |text: &str| drop(note.send(text.to_owned()));
+            // Now: until there is room, nothing else is done here.
+            let Session { room, screen, .. } = self;
+            let say = &mut |text: &str| screen.note(text);
             match answer {
-                Err(error) if self.room.goes_on_after(&error, &mut say) => {}
-                answer => return answer,
+                Err(error) if room.goes_on_after(&error, say) => {}
+                Err(error) => return Err(error),
+                Ok(reply) => {
+                    room.has_room(say);
+                    return Ok(reply);
+                }
             }
         }
     }
@@ -39,8 +44,11 @@ impl Session<'_> {
         Ok(match request {
             Request::Hello { .. } | Request::Note(_) | Request::Failed(_) => Reply::Done,
             Request::Keep => {
-                lock(self.store).add_to_corpus(body)?;
-                self.corpus += 1;
+                // Workers give each other what they find.
+                let mut store = lock(self.store);
+                let is_new = !store.reader().keeps(body);
+                store.add_to_corpus(body)?;
+                self.corpus += u64::from(is_new);
                 Reply::Done
             }
             Request::Known => Reply::Known(self.books.desk.known()?),
@@ -62,6 +70,7 @@ impl Session<'_> {
             Request::Count { kind, major, runs } => {
                 self.books.desk.count(*kind, *major, *runs)?;
                 self.books.count(*kind, *major, *runs);
+                self.note_return(*kind, &major.short())?;
                 Reply::Done
             }
             Request::Beat(beat) => Reply::Order(self.order(peer, *beat)),
@@ -83,7 +92,9 @@ impl Session<'_> {
 
     fn take_in(&mut self, report: &Report<'_>) -> Result<Reply, StoreError> {
         let entry = self.books.desk.hand_in(report)?;
-        self.books.count(report.kind, report.crash.keys.major, 1);
+        let major = report.crash.keys.major;
+        self.books.count(report.kind, major, 1);
+        self.note_return(report.kind, &major.short())?;
         if let Some(id) = &entry {
             self.show(id, false)?;
         }
@@ -133,7 +144,10 @@ impl Session<'_> {
 impl Answer for Session<'_> {
     fn answer(&mut self, peer: &mut Peer, request: Request, body: Vec<u8>) -> Option<Reply> {
         match request {
-            Request::Hello { .. } => return None,
+            Request::Hello { worker } => {
+                peer.worker = Some(worker);
+                return None;
+            }
             Request::Note(text) => {
                 drop(self.note.send(text));
                 return None;
@@ -161,6 +175,14 @@ impl Answer for Session<'_> {
         for id in &peer.claimed {
             // It waits in memory only, where nothing can fail.
             let _ = self.books.desk.give_back(id, false, Duration::ZERO);
+        }
+        if !self.is_over() {
+            let text = match peer.worker {
+                Some(worker) => format!("worker {worker} has died, and is started again"),
+                // The one above it, which starts it.
+                None => "a worker that dies again and again is given up".to_owned(),
+            };
+            drop(self.note.send(text));
         }
     }
 }

@@ -1,21 +1,22 @@
 //! The main process of a campaign: writes, counts, shows, and says when it ends.
 
+use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::books::Books;
-use super::hub::{Hub, Peer};
-use super::link;
+use super::hub::{Answer, Hub, Peer};
+use super::link::{self, Link};
 use super::wire::{Beat, Order};
 use crossbeam::channel::{self, Receiver, Sender};
 
 use crate::campaign::CampaignError;
 use crate::campaign::ledger::lock;
-use crate::campaign::screen::{Progress, Screen};
+use crate::campaign::screen::Screen;
 use crate::campaign::settings::Settings;
-use crate::campaign::{Course, Gate, Rebuild, Room, Until, Watch, reached};
+use crate::campaign::{Gate, Rebuild, Room, Until, Watch};
 use crate::report::GroupView;
 use crate::store::{EntryId, Kind, Store, StoreError};
 
@@ -27,6 +28,8 @@ const DRAW: Duration = Duration::from_millis(200);
 const SAVE_EVERY: Duration = Duration::from_secs(2);
 /// So long workers may take to end when they are told to: a run may have to time out first.
 const FAREWELL: Duration = Duration::from_secs(30);
+/// The same, in runs that time out: a hang is run that often to be named.
+const FAREWELL_RUNS: u32 = 16;
 /// A grant is a part of what is left, so that all workers end at about the same time.
 const PARTS: u64 = 4;
 /// The smallest and the largest grant, in runs.
@@ -40,8 +43,12 @@ pub(super) struct Session<'a> {
     pub(super) stop: &'a AtomicBool,
     pub(super) books: Books<'a>,
     pub(super) began: Instant,
+    /// When the workers were started that there are now.
+    launched: Instant,
     /// When the fuzzing has ended, if it has.
-    ended: Option<Instant>,
+    pub(super) ended: Option<Instant>,
+    /// Time in which no worker was to fuzz, since another build was looked at.
+    pub(super) paused: Duration,
     /// The first run of this call.
     pub(super) first: u64,
     saved: Instant,
@@ -51,17 +58,21 @@ pub(super) struct Session<'a> {
     pub(super) corpus: u64,
     /// How long workers have minimized, in all.
     pub(super) minimized: Duration,
-    best: Beat,
+    pub(super) best: Beat,
+    /// Groups of crashes, when it was last counted which of them are new.
+    pub(super) counted: usize,
     /// Groups that were new in this count, and when the last of them was.
-    new_seen: (u64, Option<Duration>),
+    pub(super) new_seen: (u64, Option<Duration>),
     /// What was waited for and is reached.
     pub(super) until: Option<Until>,
     /// Whether the program is still the same.
     pub(super) watch: Watch,
     /// Whether it is not, so that all workers have to start again.
     pub(super) rebuilt: bool,
+    /// Groups that are not found the same with the present build of it.
+    pub(super) gone: HashSet<(Kind, String)>,
     pub(super) room: Room<'a>,
-    gate: &'a Gate,
+    pub(super) gate: &'a Gate,
     /// What ended the campaign before its time.
     pub(super) failed: Option<CampaignError>,
     /// What the user should know, and where it is said.
@@ -88,14 +99,18 @@ impl<'a> Session<'a> {
             stop,
             books,
             began: now,
+            launched: now,
             ended: None,
+            paused: Duration::ZERO,
             first,
             saved: now,
             drawn: now,
+            counted: 0,
             new_seen: (0, None),
             until: None,
             watch: Watch::of(&settings.minimizing.target)?,
             rebuilt: false,
+            gone: HashSet::new(),
             room: Room::new(stop, gate),
             gate,
             outstanding: 0,
@@ -108,13 +123,15 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Serves `workers` workers until they have ended. `network` is called in between.
+    /// Serves `workers` workers until they have ended, or have had the time to. `network` is called
+    /// in between.
     pub(super) fn serve(
         &mut self,
         hub: &mut Hub,
         workers: usize,
         mut network: impl FnMut() -> Result<(), libafl::Error>,
     ) {
+        self.launched = Instant::now();
         self.corpus = lock(self.store)
             .reader()
             .corpus()
@@ -130,12 +147,15 @@ impl<'a> Session<'a> {
             if let Err(error) = self.tick(hub) {
                 self.fail(error);
             }
-            let coming = hub.seen < workers && self.began.elapsed() < FAREWELL;
+            let coming = hub.seen < workers && self.launched.elapsed() < FAREWELL;
             let lives = coming || !hub.peers.is_empty();
             if self.is_over() {
                 let ended = *self.ended.get_or_insert_with(Instant::now);
-                if !lives || ended.elapsed() > FAREWELL {
+                if !lives {
                     return;
+                }
+                if ended.elapsed() > self.farewell() {
+                    return self.give_up(hub);
                 }
             } else if !lives {
                 let why = "all of them die as soon as they are started".to_owned();
@@ -144,12 +164,31 @@ impl<'a> Session<'a> {
         }
     }
 
+    fn farewell(&self) -> Duration {
+        let run = self.settings.minimizing.target.limits.wall;
+        FAREWELL.max(run.saturating_mul(FAREWELL_RUNS))
+    }
+
+    /// Hears no more of workers that do not end. The launcher kills them.
+    fn give_up(&mut self, hub: &mut Hub) {
+        let text =
+            "a worker does not end, and is killed; runs that it has not told of do not count";
+        self.screen.note(text);
+        for peer in hub.peers.drain(..) {
+            self.lost(peer);
+        }
+    }
+
     /// Joins our broker, which listens at `port`, with the one at `other`.
-    pub(super) fn join(&mut self, other: SocketAddr, port: u16) {
+    pub(super) fn join(&mut self, other: SocketAddr, port: u16) -> Option<Link> {
         match link::join(other, port, self.note.clone()) {
-            Ok(()) => drop(self.note.send(format!("joined {other}"))),
+            Ok(link) => {
+                drop(self.note.send(format!("joined {other}")));
+                Some(link)
+            }
             Err(error) => {
                 self.fail(CampaignError::Network(format!("joining {other}: {error}")));
+                None
             }
         }
     }
@@ -164,30 +203,6 @@ impl<'a> Session<'a> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Whether no more runs are to be made.
-    pub(super) fn is_over(&self) -> bool {
-        self.stopped()
-            || self.failed.is_some()
-            || self.ended.is_some()
-            || self.until.is_some()
-            || self.rebuilt
-            || self.settings.time.is_some_and(|time| self.fuzzed() >= time)
-            || self.left() == Some(0) && self.outstanding == 0
-    }
-
-    /// Runs of this count that nobody has made; `None` where there is no end.
-    fn left(&self) -> Option<u64> {
-        let checkpoint = &self.books.ledger.checkpoint;
-        Some(checkpoint.goal?.saturating_sub(checkpoint.next))
-    }
-
-    /// How long was fuzzed: not while the disk was full.
-    pub(super) fn fuzzed(&self) -> Duration {
-        let until = self.ended.unwrap_or_else(Instant::now);
-        let all = until.saturating_duration_since(self.began);
-        all.saturating_sub(self.gate.held())
-    }
-
     fn tick(&mut self, hub: &Hub) -> Result<(), CampaignError> {
         self.tell_notes();
         if self.drawn.elapsed() >= DRAW {
@@ -196,17 +211,26 @@ impl<'a> Session<'a> {
         }
         self.look();
         let due = self.saved.elapsed() >= SAVE_EVERY;
-        let note = self.note.clone();
-        let mut say = |text: &str| drop(note.send(text.to_owned()));
         if due || self.books.ledger.is_unsaved() {
-            let ledger = &mut self.books.ledger;
-            self.room.made(&mut say, || ledger.save())?;
+            let Session {
+                room,
+                screen,
+                books,
+                ..
+            } = self;
+            room.made(&mut |text| screen.note(text), || books.ledger.save())?;
         }
         if due {
             self.saved = Instant::now();
-            let (store, progress) = (self.store, self.progress());
-            self.room
-                .made(&mut say, || lock(store).append_stats(&progress))?;
+            let progress = self.progress();
+            let Session {
+                room,
+                screen,
+                store,
+                ..
+            } = self;
+            let append = || lock(store).append_stats(&progress);
+            room.made(&mut |text| screen.note(text), append)?;
         }
         let edges = hub.peers.iter().map(|peer| peer.beat);
         if let Some(best) = edges.max_by_key(|beat| beat.edges) {
@@ -223,28 +247,6 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Looks whether it is enough, or the program another one.
-    fn look(&mut self) {
-        let elapsed = self.fuzzed();
-        let checkpoint = &self.books.ledger.checkpoint;
-        let seen = checkpoint.seen.get(&Kind::Crash).into_iter().flatten();
-        let new = seen.filter(|(major, _)| {
-            !checkpoint.known_before.contains(*major) && !self.books.is_muted(major)
-        });
-        let groups = new.count() as u64;
-        if groups > self.new_seen.0 {
-            self.new_seen = (groups, Some(elapsed));
-        }
-        let (groups, last) = self.new_seen;
-        let course = Course {
-            groups,
-            since_new: last.map(|last| elapsed.saturating_sub(last)),
-            elapsed,
-        };
-        self.until = self.until.or(reached(&self.settings.until, &course));
-        self.rebuilt = self.rebuilt || self.watch.has_changed();
-    }
-
     /// What is done about other builds of the program.
     pub(super) fn rebuild(&self) -> Rebuild<'a> {
         Rebuild {
@@ -256,7 +258,19 @@ impl<'a> Session<'a> {
 
     /// Compares the program with the one on record.
     pub(super) fn begin_build(&mut self) -> Result<(), CampaignError> {
-        self.rebuild().begin(&self.watch, self.screen)
+        let began = Instant::now();
+        self.rebuild().begin(&self.watch, self.screen)?;
+        self.paused += began.elapsed();
+        self.gone = self.rebuild().not_the_same();
+        Ok(())
+    }
+
+    /// A group that was fixed may have come again.
+    pub(super) fn note_return(&mut self, kind: Kind, major: &str) -> Result<(), StoreError> {
+        if !self.gone.is_empty() && self.gone.remove(&(kind, major.to_owned())) {
+            self.rebuild().seen_again(kind, major)?;
+        }
+        Ok(())
     }
 
     /// Takes the program as it is now, if it is another one: all groups are checked, and the
@@ -268,41 +282,19 @@ impl<'a> Session<'a> {
             return Ok(false);
         }
         self.failed = None;
+        let since = self.ended.unwrap_or_else(Instant::now);
         if self.watch.settle(self.stop)? {
             self.rebuild().recheck(&self.watch, self.screen)?;
         }
+        self.gone = self.rebuild().not_the_same();
         self.books.reopen()?;
         self.rebuilt = false;
-        self.ended = None;
+        // It has other places.
+        self.best = Beat::default();
         self.outstanding = 0;
+        self.paused += since.elapsed();
+        self.ended = None;
         Ok(!self.is_over())
-    }
-
-    /// The course at this moment.
-    pub(super) fn progress(&self) -> Progress {
-        let checkpoint = &self.books.ledger.checkpoint;
-        let groups = checkpoint
-            .seen
-            .get(&Kind::Crash)
-            .map_or(0, |groups| groups.len());
-        let best = self.best;
-        let stable = |edges: u64| 1.0 - best.unstable.min(edges) as f64 / edges as f64;
-        let workers = self.fuzzed().as_secs_f64() * self.settings.jobs.max(1) as f64;
-        Progress {
-            time_ms: self.began.elapsed().as_millis() as u64,
-            runs: checkpoint.next - checkpoint.count_start,
-            runs_per_s: Progress::rate(checkpoint.next - self.first, self.fuzzed()),
-            corpus: self.corpus,
-            groups: groups as u64,
-            crashes: checkpoint.total(Kind::Crash),
-            hangs: checkpoint.total(Kind::Hang),
-            ooms: checkpoint.total(Kind::Oom),
-            minimizing: self.books.desk.waiting() as u64,
-            edges: Some(best.edges),
-            edges_of: Some(best.edges_of),
-            stability: (best.edges > 0).then(|| stable(best.edges)),
-            minimizer_share: self.minimized.as_secs_f64() / workers.max(0.001),
-        }
     }
 
     pub(super) fn order(&mut self, peer: &mut Peer, beat: Beat) -> Order {

@@ -23,6 +23,7 @@ use libafl_bolts::tuples::{Merge, tuple_list};
 
 use super::batch::{BatchStage, Power};
 use super::compare::CompareStage;
+use super::evaluate::UnheardStage;
 use super::executor::{TargetExecutor, fail};
 use super::kept::Kept;
 use super::load::load;
@@ -52,6 +53,8 @@ pub(super) struct Brief<'a> {
     pub(super) socket: PathBuf,
     /// The greatest length of an input, in bytes.
     pub(super) max_len: u64,
+    /// Runs of the campaign before this launch.
+    pub(super) run_before: u64,
 }
 
 impl Brief<'_> {
@@ -64,17 +67,36 @@ impl Brief<'_> {
     pub(super) fn workers(&self) -> usize {
         self.fuzzers() + usize::from(self.settings.when == When::Worker)
     }
+
+    /// Where the random numbers of worker number `worker` begin. One that goes on in the place of
+    /// another, or with a campaign, must not make the same mutants again.
+    fn seed(&self, worker: usize, before: u32) -> u64 {
+        let begun = self.run_before.wrapping_add(u64::from(before) << 32);
+        let begun = begun.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let seed = self.settings.seed.wrapping_add(worker as u64);
+        seed.wrapping_add(begun)
+    }
+
+    /// The words of the dictionaries.
+    fn tokens(&self) -> Tokens {
+        let words = self.settings.words.all().iter().map(|word| &word.bytes);
+        Tokens::from(words.cloned().collect::<Vec<_>>())
+    }
 }
 
-/// The life of a worker, at the end of which its process ends.
-pub(super) fn run(brief: &Brief<'_>, mut manager: Manager, worker: usize) -> ! {
+/// The life of a worker, at the end of which its process ends. `before`: how many have died in its
+/// place.
+pub(super) fn run(brief: &Brief<'_>, mut manager: Manager, worker: usize, before: u32) -> ! {
     let socket = (&brief.socket, &brief.root);
     let Ok(remote) = Remote::connect(socket.0, socket.1, worker) else {
         exit(1)
     };
     let fuzzed = catch_unwind(AssertUnwindSafe(|| match worker > brief.fuzzers() {
         true => minimizer::work(brief.settings, &remote, &mut manager),
-        false => work(brief, &remote, &mut manager, worker),
+        false => {
+            let seed = brief.seed(worker, before);
+            work(brief, &remote, &mut manager, seed)
+        }
     }));
     // Who cannot be reached any more has ended, and this process with it.
     match fuzzed {
@@ -83,20 +105,18 @@ pub(super) fn run(brief: &Brief<'_>, mut manager: Manager, worker: usize) -> ! {
             drop(remote.fail(&error.to_string()));
             exit(0)
         }
-        Err(_) => {
-            drop(remote.note("a worker has panicked, and starts again"));
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+            let text = text.unwrap_or("it does not say why");
+            drop(remote.note(&format!("a worker has panicked: {text}")));
             exit(101)
         }
     }
 }
 
-/// Fuzzes as worker number `worker` until it is told to end.
-fn work(
-    brief: &Brief<'_>,
-    remote: &Remote,
-    manager: &mut Manager,
-    worker: usize,
-) -> Result<(), Error> {
+/// Fuzzes with random numbers from `seed` until it is told to end.
+fn work(brief: &Brief<'_>, remote: &Remote, manager: &mut Manager, seed: u64) -> Result<(), Error> {
     let Settings { minimizing, .. } = brief.settings;
     let pulse = Pulse::begin(remote.clone()).map_err(|error| fail(&error))?;
     let (target, way) = (&minimizing.target, minimizing.way);
@@ -105,7 +125,8 @@ fn work(
     let desk = Arc::new(Mutex::new(remote.clone()));
     let mut objective = GroupObjective::new(Arc::clone(&desk), target, way)
         .map_err(|error| fail(&error))?
-        .seeing(executor.sight());
+        .seeing(executor.sight())
+        .filing_unnamed();
     let ddmin = DdminStage::new(desk, minimizing.clone(), percent(brief.settings.share))
         .map_err(|error| fail(&error))?;
 
@@ -115,15 +136,14 @@ fn work(
     let calibration = CalibrationStage::new(&coverage);
     let mut feedback = feedback_and_fast!(Passed, coverage, Kept::new(remote.clone()));
     let mut state = StdState::new(
-        StdRand::with_seed(brief.settings.seed.wrapping_add(worker as u64)),
+        StdRand::with_seed(seed),
         InMemoryCorpus::<BytesInput>::new(),
         InMemoryCorpus::new(),
         &mut feedback,
         &mut objective,
     )?;
     state.set_max_size(usize::try_from(brief.max_len).unwrap_or(usize::MAX));
-    let words = brief.settings.words.all().iter().map(|word| &word.bytes);
-    state.add_metadata(Tokens::from(words.cloned().collect::<Vec<_>>()));
+    state.add_metadata(brief.tokens());
     let power = Some(PowerSchedule::explore());
     let scheduler = IndexesLenTimeMinimizerScheduler::new(
         &observers[&map],
@@ -141,7 +161,7 @@ fn work(
     let compare = CompareStage::new(target, way);
     let minimizes = brief.settings.when == When::Inline;
     let ddmin = IfStage::new(|_, _, _, _| Ok(minimizes), tuple_list!(ddmin));
-    let mut stages = tuple_list!(calibration, compare, havoc, ddmin);
+    let mut stages = tuple_list!(calibration, UnheardStage, compare, havoc, ddmin);
     let mut looked = Instant::now();
     while executor.pulse.left().map_err(|error| fail(&error))? > 0 {
         fuzzer.fuzz_one(&mut stages, &mut executor, &mut state, manager)?;

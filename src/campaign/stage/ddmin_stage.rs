@@ -168,7 +168,7 @@ impl<D: Desk + 'static, I> DdminStage<D, I> {
             ended: None,
             seen: Seen::default(),
         };
-        if let Became::Filed(_) = self.naming.take(&self.desk, finding)? {
+        if let Became::Filed(_) = self.naming.take(&self.desk, &finding)? {
             self.works.expect();
             self.statistics.change();
         }

@@ -72,7 +72,7 @@ impl Naming {
     pub(super) fn take<D: Desk>(
         &mut self,
         desk: &Mutex<D>,
-        finding: Finding<'_>,
+        finding: &Finding<'_>,
     ) -> Result<Became, CampaignError> {
         let size = finding.input.len() as u64;
         match self.triager.key(finding.input)? {
@@ -100,6 +100,32 @@ impl Naming {
                 None => return Ok(Became::Unseen),
             },
         };
+        self.hand_in(desk, kind, crash, finding)
+    }
+
+    /// Hands a finding in that cannot be named now, as one that was seen once.
+    ///
+    /// # Errors
+    /// When the desk cannot take it.
+    pub(super) fn hand_in_unnamed<D: Desk>(
+        &mut self,
+        desk: &Mutex<D>,
+        finding: &Finding<'_>,
+    ) -> Result<Became, CampaignError> {
+        let Some(ended) = finding.ended else {
+            return Ok(Became::Unseen);
+        };
+        let crash = self.seen_once(ended, &finding.seen);
+        self.hand_in(desk, Kind::Flaky, crash, finding)
+    }
+
+    fn hand_in<D: Desk>(
+        &mut self,
+        desk: &Mutex<D>,
+        kind: Kind,
+        crash: Crash,
+        finding: &Finding<'_>,
+    ) -> Result<Became, CampaignError> {
         let report = Report {
             kind,
             crash: &crash,
@@ -109,6 +135,7 @@ impl Naming {
         };
         let filed = lock(desk).hand_in(&report)?;
         // Filed or not, one of this size is not kept again.
+        let size = finding.input.len() as u64;
         self.learn((kind, crash.keys.major, crash.keys.minor), size);
         Ok(match filed {
             Some(id) => Became::Filed(Box::new(HandedIn {

@@ -40,6 +40,7 @@ pub struct GroupObjective<D> {
     desk: Arc<Mutex<D>>,
     naming: Naming,
     sight: Sight,
+    files_unnamed: bool,
     handed_in: Option<Box<HandedIn>>,
     /// Why the last run could not be named, so that it is said once.
     trouble: Option<String>,
@@ -59,6 +60,7 @@ impl<D: Desk> GroupObjective<D> {
             desk,
             naming: Naming::new(target, way)?,
             sight: Sight::default(),
+            files_unnamed: false,
             handed_in: None,
             trouble: None,
         })
@@ -68,6 +70,14 @@ impl<D: Desk> GroupObjective<D> {
     #[must_use]
     pub fn seeing(mut self, sight: Sight) -> GroupObjective<D> {
         self.sight = sight;
+        self
+    }
+
+    /// Files runs that cannot be named as crashes that were seen once: for a fuzzer that keeps its
+    /// solutions in memory, so that no stage could ever come back to them.
+    #[must_use]
+    pub fn filing_unnamed(mut self) -> GroupObjective<D> {
+        self.files_unnamed = true;
         self
     }
 
@@ -91,7 +101,11 @@ impl<D: Desk> GroupObjective<D> {
             ended: Some(seen.ended.unwrap_or_else(|| ended_of(exit_kind))),
             seen,
         };
-        match self.naming.take(&self.desk, finding) {
+        let became = match self.naming.take(&self.desk, &finding) {
+            Err(_) if self.files_unnamed => self.naming.hand_in_unnamed(&self.desk, &finding),
+            became => became,
+        };
+        match became {
             Ok(Became::Filed(handed_in)) => {
                 self.trouble = None;
                 self.handed_in = Some(handed_in);

@@ -28,6 +28,11 @@ impl Sight {
         *lock(&self.0) = seen;
     }
 
+    /// How the run ended of which something was left that nobody has taken yet.
+    pub(in crate::campaign) fn ended(&self) -> Option<Ended> {
+        lock(&self.0).ended
+    }
+
     /// Takes it away.
     pub(super) fn take(&self) -> Seen {
         std::mem::take(&mut *lock(&self.0))
