@@ -28,6 +28,7 @@ mod shmem;
 mod standing;
 mod wire;
 mod worker;
+mod workers;
 
 use std::io;
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
@@ -125,8 +126,8 @@ fn launch(
     let mut listener = Some(listener);
     let launched = launcher.launch_with_manager(|_, client, monitor| match client {
         Some(client) if client.id() > workers => process::exit(0),
-        Some(_) => {
-            process::become_worker(&parent, &brief.socket)?;
+        Some(client) => {
+            process::become_worker(&parent, &brief.socket, client.id())?;
             let builder = LlmpEventManagerBuilder::new();
             let manager =
                 builder.build_on_port(Vanishing::new()?, port, EventConfig::AlwaysUnique)?;

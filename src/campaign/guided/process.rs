@@ -4,15 +4,19 @@
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, getpid, getppid};
 
-/// A worker that dies so often without a beat in between is not started again.
+use super::wire::{self, Request};
+
+/// A worker that dies so often, each time soon, is not started again.
 const MOST_STARTS: u32 = 5;
+/// One that has lived for so long has not died soon.
+const LONG: Duration = Duration::from_secs(60);
 /// Between two starts.
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -39,18 +43,22 @@ impl Parent {
     }
 }
 
-/// In a forked child of the main process: becomes the one above a worker, and returns in the
-/// worker, as often as one has to be started. Ends where the worker has come to its end.
+/// In a forked child of the main process: becomes the one above worker number `worker`, and
+/// returns in the worker, as often as one has to be started. Ends where the worker has come to its
+/// end.
 ///
 /// The hub at `socket` sees by a connection of its own whether the one above lives.
-pub(super) fn become_worker(parent: &Parent, socket: &Path) -> io::Result<()> {
+pub(super) fn become_worker(parent: &Parent, socket: &Path, worker: usize) -> io::Result<()> {
     die_with(parent.pid)?;
     leave_files()?;
     // LibAFL has tied the worker to one processor, which another campaign may be using.
     sched_setaffinity(Pid::from_raw(0), &parent.processors)?;
     let above = getpid();
-    let lifeline = UnixStream::connect(socket)?;
-    for _ in 0..MOST_STARTS {
+    let mut lifeline = UnixStream::connect(socket)?;
+    wire::send(&mut lifeline, &Request::Above { worker }, &[])?;
+    let mut starts = 0;
+    while starts < MOST_STARTS {
+        let began = Instant::now();
         // SAFETY: this process has one thread, forked as it is by one that had just that.
         match unsafe { fork() }? {
             ForkResult::Child => {
@@ -62,6 +70,8 @@ pub(super) fn become_worker(parent: &Parent, socket: &Path) -> io::Result<()> {
                 _ => std::thread::sleep(PAUSE),
             },
         }
+        // In a long campaign workers may die often, each for a reason of its own.
+        starts = if began.elapsed() < LONG { starts + 1 } else { 0 };
     }
     exit(70)
 }

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::books::Books;
-use super::hub::{Hub, Peer};
+use super::hub::{Hub, Peer, Role};
 use super::link;
 use super::wire::{Beat, Order};
+use super::workers::Workers;
 use crossbeam::channel::{self, Receiver, Sender};
 
 use crate::campaign::CampaignError;
@@ -49,6 +50,7 @@ pub(super) struct Session<'a> {
     /// Runs granted that no worker has told of.
     pub(super) outstanding: u64,
     pub(super) corpus: u64,
+    pub(super) workers: Workers,
     /// How long workers have minimized, in all.
     pub(super) minimized: Duration,
     best: Beat,
@@ -100,6 +102,7 @@ impl<'a> Session<'a> {
             gate,
             outstanding: 0,
             corpus: 0,
+            workers: Workers::default(),
             minimized: Duration::ZERO,
             best: Beat::default(),
             failed: None,
@@ -119,6 +122,8 @@ impl<'a> Session<'a> {
             .reader()
             .corpus()
             .map_or(0, |all| all.len() as u64);
+        let began = Instant::now();
+        self.workers = Workers::default();
         loop {
             if let Err(source) = hub.serve(ROUND, self) {
                 let what = "listening for workers".to_owned();
@@ -130,7 +135,7 @@ impl<'a> Session<'a> {
             if let Err(error) = self.tick(hub) {
                 self.fail(error);
             }
-            let coming = hub.seen < workers && self.began.elapsed() < FAREWELL;
+            let coming = self.workers.begun() < workers && began.elapsed() < FAREWELL;
             let lives = coming || !hub.peers.is_empty();
             if self.is_over() {
                 let ended = *self.ended.get_or_insert_with(Instant::now);
@@ -138,7 +143,7 @@ impl<'a> Session<'a> {
                     return;
                 }
             } else if !lives {
-                let why = "all of them die as soon as they are started".to_owned();
+                let why = "all of them have died".to_owned();
                 self.fail(CampaignError::Worker(why));
             }
         }
@@ -215,6 +220,16 @@ impl<'a> Session<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Has the user told of something.
+    pub(super) fn tell(&self, text: String) {
+        drop(self.note.send(text));
+    }
+
+    /// Whether that is a worker who fuzzes, and not one who only minimizes.
+    fn fuzzes(&self, role: Role) -> bool {
+        matches!(role, Role::Worker(number) if number <= self.settings.jobs.max(1))
     }
 
     pub(super) fn tell_notes(&mut self) {
@@ -311,6 +326,8 @@ impl<'a> Session<'a> {
         peer.beat = beat;
         let left = match self.left() {
             _ if self.is_over() => 0,
+            // Runs that the one who minimizes holds would be missing at the end.
+            _ if !self.fuzzes(peer.role) => 0,
             Some(left) => {
                 let free = left.saturating_sub(self.outstanding);
                 let part = free / (PARTS * self.settings.jobs.max(1) as u64);
