@@ -2,6 +2,9 @@
 #![cfg(all(feature = "cli", feature = "campaign"))]
 
 mod compared;
+#[path = "../compiled/mod.rs"]
+#[allow(dead_code, reason = "other tests use more of it")]
+mod compiled;
 #[path = "../cli/crashes.rs"]
 mod crashes;
 #[path = "../cli/ddfuzz.rs"]
@@ -9,6 +12,7 @@ mod ddfuzz;
 mod dictionary;
 mod flaky;
 mod generator;
+mod guided;
 mod hangs;
 mod interrupt;
 mod kill;
@@ -24,10 +28,8 @@ mod programs;
 mod rebuilt;
 mod room;
 mod same_result;
-mod same_result;
 mod seeds;
 mod share;
-mod slips;
 mod slips;
 mod stage;
 mod until;

@@ -19,11 +19,20 @@ use crate::store::EntryId;
 /// So long a worker may take to say what it has begun to say.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Who a peer is. Workers are numbered from one on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// It has not said so yet.
+    Unknown,
+    /// The process that starts this worker, again where it has died.
+    Above(usize),
+    Worker(usize),
+}
+
 /// A worker, as the hub sees it.
 pub(super) struct Peer {
     stream: UnixStream,
-    /// Which one it is; `None` for the one above a worker, who says nothing.
-    pub(super) worker: Option<usize>,
+    pub(super) role: Role,
     /// Runs that it was granted and has not told of.
     pub(super) granted: u64,
     /// What it is minimizing.
@@ -46,8 +55,6 @@ pub(super) struct Hub {
     listener: UnixListener,
     socket: PathBuf,
     pub(super) peers: Vec<Peer>,
-    /// Workers that have called, in all.
-    pub(super) seen: usize,
     /// Where the socket is; removed with the last who uses it, or by the next ddfuzz.
     _folder: Arc<PrivateDir>,
 }
@@ -71,7 +78,6 @@ impl Hub {
             listener,
             socket,
             peers: Vec::new(),
-            seen: 0,
             _folder: folder,
         })
     }
@@ -95,10 +101,9 @@ impl Hub {
             stream.set_nonblocking(false)?;
             stream.set_read_timeout(Some(PATIENCE))?;
             stream.set_write_timeout(Some(PATIENCE))?;
-            self.seen += 1;
             self.peers.push(Peer {
                 stream,
-                worker: None,
+                role: Role::Unknown,
                 granted: 0,
                 claimed: Vec::new(),
                 beat: Beat::default(),

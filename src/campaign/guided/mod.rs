@@ -29,6 +29,7 @@ mod shmem;
 mod standing;
 mod wire;
 mod worker;
+mod workers;
 
 use std::cell::Cell;
 use std::io;
@@ -132,8 +133,8 @@ fn launch(
     let mut listener = Some(listener);
     let launched = launcher.launch_with_manager(|_, client, monitor| match client {
         Some(client) if client.id() > workers => process::exit(0),
-        Some(_) => {
-            before.set(process::become_worker(&parent, &brief.socket)?);
+        Some(client) => {
+            before.set(process::become_worker(&parent, &brief.socket, client.id())?);
             let builder = LlmpEventManagerBuilder::new();
             let manager =
                 builder.build_on_port(Vanishing::new()?, port, EventConfig::AlwaysUnique)?;

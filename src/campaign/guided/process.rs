@@ -11,6 +11,8 @@ use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, getpid, getppid, setpgid};
 
+use super::wire::{self, Request};
+
 /// A worker that dies young so often in a row is not started again.
 const MOST_STARTS: u32 = 5;
 /// Who lives so long did not die young: a campaign of a week may lose a worker each day.
@@ -41,19 +43,20 @@ impl Parent {
     }
 }
 
-/// In a forked child of the main process: becomes the one above a worker, and returns in the
-/// worker, as often as one has to be started: gives how many were before it. Ends where the worker
-/// has come to its end.
+/// In a forked child of the main process: becomes the one above worker number `worker`, and
+/// returns in the worker, as often as one has to be started: gives how many were before it. Ends
+/// where the worker has come to its end.
 ///
 /// The hub at `socket` sees by a connection of its own whether the one above lives.
-pub(super) fn become_worker(parent: &Parent, socket: &Path) -> io::Result<u32> {
+pub(super) fn become_worker(parent: &Parent, socket: &Path, worker: usize) -> io::Result<u32> {
     die_with(parent.pid)?;
     leave_terminal()?;
     leave_files()?;
     // LibAFL has tied the worker to one processor, which another campaign may be using.
     sched_setaffinity(Pid::from_raw(0), &parent.processors)?;
     let above = getpid();
-    let lifeline = UnixStream::connect(socket)?;
+    let mut lifeline = UnixStream::connect(socket)?;
+    wire::send(&mut lifeline, &Request::Above { worker }, &[])?;
     let mut young = 0;
     for before in 0.. {
         let began = Instant::now();

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use super::hub::{Answer, Peer};
+use super::hub::{Answer, Peer, Role};
 use super::session::Session;
 use super::wire::{Reply, Request};
 use crate::campaign::ledger::lock;
 use crate::campaign::settings::When;
 use crate::campaign::shelf::Shelf;
 use crate::campaign::{CampaignError, Desk, Report};
+use crate::report::size;
 use crate::store::{EntryId, StoreError};
 
 impl Session<'_> {
@@ -42,7 +43,10 @@ impl Session<'_> {
         body: &[u8],
     ) -> Result<Reply, StoreError> {
         Ok(match request {
-            Request::Hello { .. } | Request::Note(_) | Request::Failed(_) => Reply::Done,
+            Request::Above { .. }
+            | Request::Hello { .. }
+            | Request::Note(_)
+            | Request::Failed(_) => Reply::Done,
             Request::Keep => {
                 // Workers give each other what they find.
                 let mut store = lock(self.store);
@@ -144,12 +148,20 @@ impl Session<'_> {
 impl Answer for Session<'_> {
     fn answer(&mut self, peer: &mut Peer, request: Request, body: Vec<u8>) -> Option<Reply> {
         match request {
+            Request::Above { worker } => {
+                peer.role = Role::Above(worker);
+                self.workers.begin(worker);
+                return None;
+            }
             Request::Hello { worker } => {
-                peer.worker = Some(worker);
+                peer.role = Role::Worker(worker);
+                if self.workers.is_another(worker) {
+                    self.tell(format!("worker {worker} is started again"));
+                }
                 return None;
             }
             Request::Note(text) => {
-                drop(self.note.send(text));
+                self.tell(text);
                 return None;
             }
             Request::Failed(why) => {
@@ -176,13 +188,21 @@ impl Answer for Session<'_> {
             // It waits in memory only, where nothing can fail.
             let _ = self.books.desk.give_back(id, false, Duration::ZERO);
         }
-        if !self.is_over() {
-            let text = match peer.worker {
-                Some(worker) => format!("worker {worker} has died, and is started again"),
-                // The one above it, which starts it.
-                None => "a worker that dies again and again is given up".to_owned(),
-            };
-            drop(self.note.send(text));
+        if let Role::Above(worker) = peer.role {
+            self.workers.end(worker);
+        }
+        if self.is_over() {
+            return;
+        }
+        match peer.role {
+            Role::Worker(worker) => self.tell(format!("worker {worker} has died")),
+            Role::Above(worker) => {
+                let left = self.workers.count();
+                let are = if left == 1 { "is" } else { "are" };
+                let left = size::counted(left as u64, "worker");
+                self.tell(format!("worker {worker} is given up; {left} {are} left"));
+            }
+            Role::Unknown => {}
         }
     }
 }

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::books::Books;
-use super::hub::{Answer, Hub, Peer};
+use super::hub::{Answer, Hub, Peer, Role};
 use super::link::{self, Link};
 use super::wire::{Beat, Order};
+use super::workers::Workers;
 use crossbeam::channel::{self, Receiver, Sender};
 
 use crate::campaign::CampaignError;
@@ -56,6 +57,7 @@ pub(super) struct Session<'a> {
     /// Runs granted that no worker has told of.
     pub(super) outstanding: u64,
     pub(super) corpus: u64,
+    pub(super) workers: Workers,
     /// How long workers have minimized, in all.
     pub(super) minimized: Duration,
     pub(super) best: Beat,
@@ -115,6 +117,7 @@ impl<'a> Session<'a> {
             gate,
             outstanding: 0,
             corpus: 0,
+            workers: Workers::default(),
             minimized: Duration::ZERO,
             best: Beat::default(),
             failed: None,
@@ -132,10 +135,12 @@ impl<'a> Session<'a> {
         mut network: impl FnMut() -> Result<(), libafl::Error>,
     ) {
         self.launched = Instant::now();
+        self.workers = Workers::default();
         self.corpus = lock(self.store)
             .reader()
             .corpus()
             .map_or(0, |all| all.len() as u64);
+        self.workers = Workers::default();
         loop {
             if let Err(source) = hub.serve(ROUND, self) {
                 let what = "listening for workers".to_owned();
@@ -147,7 +152,7 @@ impl<'a> Session<'a> {
             if let Err(error) = self.tick(hub) {
                 self.fail(error);
             }
-            let coming = hub.seen < workers && self.launched.elapsed() < FAREWELL;
+            let coming = self.workers.begun() < workers && self.launched.elapsed() < FAREWELL;
             let lives = coming || !hub.peers.is_empty();
             if self.is_over() {
                 let ended = *self.ended.get_or_insert_with(Instant::now);
@@ -158,7 +163,7 @@ impl<'a> Session<'a> {
                     return self.give_up(hub);
                 }
             } else if !lives {
-                let why = "all of them die as soon as they are started".to_owned();
+                let why = "all of them have died".to_owned();
                 self.fail(CampaignError::Worker(why));
             }
         }
@@ -241,6 +246,16 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
+    /// Has the user told of something.
+    pub(super) fn tell(&self, text: String) {
+        drop(self.note.send(text));
+    }
+
+    /// Whether that is a worker who fuzzes, and not one who only minimizes.
+    fn fuzzes(&self, role: Role) -> bool {
+        matches!(role, Role::Worker(number) if number <= self.settings.jobs.max(1))
+    }
+
     pub(super) fn tell_notes(&mut self) {
         for note in self.notes.try_iter() {
             self.screen.note(&note);
@@ -303,6 +318,8 @@ impl<'a> Session<'a> {
         peer.beat = beat;
         let left = match self.left() {
             _ if self.is_over() => 0,
+            // Runs that the one who minimizes holds would be missing at the end.
+            _ if !self.fuzzes(peer.role) => 0,
             Some(left) => {
                 let free = left.saturating_sub(self.outstanding);
                 let part = free / (PARTS * self.settings.jobs.max(1) as u64);

@@ -17,6 +17,10 @@ const LONGEST: u32 = 1 << 30;
 /// What a worker asks of the hub. The body is the input, or the reproducer, where there is one.
 #[derive(Serialize, Deserialize)]
 pub(super) enum Request {
+    /// The first word of a process above a worker: which one it starts.
+    Above {
+        worker: usize,
+    },
     /// The first word of a worker: which one it is.
     Hello {
         worker: usize,
