@@ -4,15 +4,17 @@
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, getpid, getppid};
 
-/// A worker that dies so often without a beat in between is not started again.
+/// A worker that dies so often, each time young, is not started again.
 const MOST_STARTS: u32 = 5;
+/// Who has lived so long is not young: in a week, a worker may die of many things.
+const YOUNG: Duration = Duration::from_secs(60);
 /// Between two starts.
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -50,7 +52,9 @@ pub(super) fn become_worker(parent: &Parent, socket: &Path) -> io::Result<()> {
     sched_setaffinity(Pid::from_raw(0), &parent.processors)?;
     let above = getpid();
     let lifeline = UnixStream::connect(socket)?;
-    for _ in 0..MOST_STARTS {
+    let mut young = 0;
+    while young < MOST_STARTS {
+        let began = Instant::now();
         // SAFETY: this process has one thread, forked as it is by one that had just that.
         match unsafe { fork() }? {
             ForkResult::Child => {
@@ -62,6 +66,10 @@ pub(super) fn become_worker(parent: &Parent, socket: &Path) -> io::Result<()> {
                 _ => std::thread::sleep(PAUSE),
             },
         }
+        young = match began.elapsed() < YOUNG {
+            true => young + 1,
+            false => 0,
+        };
     }
     exit(70)
 }

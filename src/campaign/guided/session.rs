@@ -10,6 +10,7 @@ use super::hub::{Hub, Peer};
 use super::link;
 use super::wire::{Beat, Order};
 use crossbeam::channel::{self, Receiver, Sender};
+use libafl::Error;
 
 use crate::campaign::CampaignError;
 use crate::campaign::ledger::lock;
@@ -113,7 +114,7 @@ impl<'a> Session<'a> {
         &mut self,
         hub: &mut Hub,
         workers: usize,
-        mut network: impl FnMut() -> Result<(), libafl::Error>,
+        mut network: impl FnMut() -> Result<(), Error>,
     ) {
         self.corpus = lock(self.store)
             .reader()
@@ -149,7 +150,12 @@ impl<'a> Session<'a> {
         match link::join(other, port, self.note.clone()) {
             Ok(()) => drop(self.note.send(format!("joined {other}"))),
             Err(error) => {
-                self.fail(CampaignError::Network(format!("joining {other}: {error}")));
+                let why = match error {
+                    Error::OsError(source, ..) => source.to_string(),
+                    other => other.to_string(),
+                };
+                let address = other;
+                self.fail(CampaignError::NotJoined { address, why });
             }
         }
     }
@@ -333,7 +339,11 @@ impl<'a> Session<'a> {
         let (group, entry) = (reader.group(id.kind(), id.major())?, reader.entry(id)?);
         drop(store);
         if let (Some(group), Some(entry)) = (group, entry) {
-            let view = GroupView::load(&group, &entry)?;
+            let mut view = GroupView::load(&group, &entry)?;
+            // Counts are written to the group only now and then.
+            let seen = self.books.ledger.checkpoint.seen.get(&id.kind());
+            let counted = seen.and_then(|groups| groups.get(id.major()));
+            view.runs_seen = view.runs_seen.max(counted.copied().unwrap_or(0));
             match ended {
                 true => self.screen.minimized(&view),
                 false => self.screen.group(&view),

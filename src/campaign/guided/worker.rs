@@ -129,6 +129,9 @@ fn work(
     let mut fuzzer = StdFuzzer::new(scheduler, feedback, objective);
 
     load(brief, &mut fuzzer, &mut executor, &mut state, manager)?;
+    if minimizing.learn_limit {
+        executor.patience.learn();
+    }
     let mutator = HavocScheduledMutator::new(havoc_mutations().merge(tokens_mutations()));
     let havoc = BatchStage::new(mutator, Power::Scheduled);
     let compare = CompareStage::new(target, way);
