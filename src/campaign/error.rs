@@ -31,6 +31,14 @@ pub enum CampaignError {
         /// Why it failed.
         source: std::io::Error,
     },
+    /// The campaign of another host cannot be joined.
+    #[error("no campaign can be joined at {address}: {why}")]
+    NotJoined {
+        /// Where its broker should be.
+        address: std::net::SocketAddr,
+        /// What came instead.
+        why: String,
+    },
     /// The workers cannot reach each other.
     #[error("the workers cannot be connected: {0}")]
     Network(String),

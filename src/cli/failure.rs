@@ -279,6 +279,16 @@ impl From<CampaignError> for Failure {
             CampaignError::OtherLengths { was, .. } => {
                 Failure::usage(&error).hint(format!("resume it with --max-len {was}"))
             }
+            CampaignError::NotJoined { .. } => Failure::new(Exit::Usage, "network", error).hint(
+                "start one there with --broker; the address is that of this end of the tunnel \
+                 (ssh -L PORT:127.0.0.1:PORT HOST)",
+            ),
+            CampaignError::System { ref source, .. }
+                if source.kind() == io::ErrorKind::AddrInUse =>
+            {
+                Failure::new(Exit::Usage, "network", error)
+                    .hint("choose another port, or end what listens there")
+            }
             CampaignError::System { .. } | CampaignError::Network(_) => {
                 Failure::new(Exit::Internal, "system", error)
             }

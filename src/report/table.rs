@@ -8,6 +8,10 @@ use crate::store::Status;
 /// Characters between two columns.
 const GAP: &str = "  ";
 
+/// Columns that a narrow terminal does without, the first to go first: where a group is says more
+/// than how bad it is thought to be.
+const SPARED: [&str; 3] = ["WHY", "SEVERITY", "KIND"];
+
 /// The groups of an output directory, one line each, no line longer than `width` characters
 /// (`None`: as long as need be).
 pub fn groups_table(groups: &[GroupView], width: Option<usize>) -> String {
@@ -59,7 +63,8 @@ pub fn passes_table(shrinking: &Shrinking, width: Option<usize>) -> String {
     render(header, rows.collect(), width)
 }
 
-/// Columns as wide as their widest cell; lines that are too long lose their ends.
+/// Columns as wide as their widest cell. Where lines are too long, those of [`SPARED`]
+/// go, one after the other, and then the lines lose their ends.
 pub(super) fn render<const N: usize>(
     header: [&str; N],
     rows: Vec<[String; N]>,
@@ -71,14 +76,21 @@ pub(super) fn render<const N: usize>(
         let cells = lines.iter().map(|line| line[column].chars().count());
         cells.max().unwrap_or(0)
     });
+    let mut shown: Vec<usize> = (0..N).collect();
+    let most = width.unwrap_or(usize::MAX);
+    for name in SPARED {
+        let used: usize = shown.iter().map(|column| widths[*column] + GAP.len()).sum();
+        if used > most.saturating_add(GAP.len()) {
+            shown.retain(|column| header[*column] != name);
+        }
+    }
     let mut text = String::new();
     for line in &lines {
-        let cells = line.iter().zip(widths);
-        let cells: Vec<String> = cells
-            .map(|(cell, width)| format!("{cell:<width$}"))
+        let cells: Vec<String> = (shown.iter())
+            .map(|column| format!("{:<1$}", line[*column], widths[*column]))
             .collect();
         let joined = cells.join(GAP);
-        text.push_str(&cut(joined.trim_end(), width.unwrap_or(usize::MAX)));
+        text.push_str(&cut(joined.trim_end(), most));
         text.push('\n');
     }
     text

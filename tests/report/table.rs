@@ -34,6 +34,16 @@ fn no_line_is_longer_than_the_terminal() {
 }
 
 #[test]
+fn a_narrow_terminal_is_told_where_rather_than_how_bad() {
+    let text = groups_table(&[view()], Some(92));
+    assert!(text.contains("parse_line at ul.c:40"), "{text}");
+    assert!(!text.contains("WHY") && text.contains("SEVERITY"), "{text}");
+    let text = groups_table(&[view()], Some(72));
+    assert!(text.contains("parse_line at ul.c"), "{text}");
+    assert!(!text.contains("SEVERITY"), "{text}");
+}
+
+#[test]
 fn a_name_with_a_line_end_stays_in_its_line() {
     let view = GroupView {
         place: Some("a\nb".to_owned()),

@@ -14,6 +14,7 @@ use libafl::state::{HasCorpus, HasCurrentTestcase, HasExecutions};
 
 use super::executor::{TargetExecutor, Told, fail};
 use super::parts::{Manager, Observers, State};
+use crate::exec::Ended;
 
 /// Runs `inputs` as far as the worker may, and gives how many it has run.
 ///
@@ -45,11 +46,41 @@ where
         executor.pulse.ran(told.len() as u64);
         *state.executions_mut() += told.len() as u64;
         done += told.len();
-        for (input, told) in batch.iter().zip(&told) {
-            hear(fuzzer, executor, state, manager, input, told)?;
+        for (input, told) in batch.iter().zip(told) {
+            match told.run.ended {
+                Ended::Timeout => doubt(fuzzer, executor, state, manager, input, told)?,
+                _ => hear(fuzzer, executor, state, manager, input, &told)?,
+            }
         }
     }
     Ok(done)
+}
+
+/// Looks at a run that was over its limit, where there is time for that: whether it hangs, and
+/// where.
+fn doubt<Z>(
+    fuzzer: &mut Z,
+    executor: &mut TargetExecutor,
+    state: &mut State,
+    manager: &mut Manager,
+    input: &BytesInput,
+    mut told: Told,
+) -> Result<(), Error>
+where
+    Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
+{
+    if !executor.patience.has_time() {
+        return Ok(());
+    }
+    let began = Instant::now();
+    if executor.patience.doubts() {
+        told = (executor.run_patiently(input.as_ref())).map_err(|error| fail(&error))?;
+        executor.pulse.ran(1);
+        *state.executions_mut() += 1;
+    }
+    let heard = hear(fuzzer, executor, state, manager, input, &told);
+    executor.patience.spend(began.elapsed());
+    heard
 }
 
 /// Has LibAFL hear of one run, where it may be of interest.
@@ -70,6 +101,9 @@ where
         (None, ExitKind::Ok) => return Ok(()),
         (None, _) => &[],
     };
+    if kind == ExitKind::Ok {
+        executor.patience.see(told.run.cpu);
+    }
     executor.observe(told.run.ended, counters)?;
     tell(fuzzer, executor, state, manager, input, kind)
 }

@@ -11,6 +11,7 @@ use libafl_bolts::tuples::{Handle, Handled, RefIndexable, tuple_list};
 
 use super::observer::EndObserver;
 use super::parts::{Map, Observers};
+use super::patience::Patience;
 use super::pulse::Pulse;
 use crate::campaign::{Seen, Sight};
 use crate::exec::{self, Ended, ExecError, Freshness, Run, Target, Telling, Way};
@@ -48,6 +49,8 @@ pub(super) struct TargetExecutor {
     many: usize,
     /// Whether other hosts are to get what did not pass.
     pub(super) linked: bool,
+    /// How long runs may take.
+    pub(super) patience: Patience,
     /// How many more runs the worker may make, and when it has to report.
     pub(super) pulse: Pulse,
 }
@@ -73,6 +76,7 @@ impl TargetExecutor {
             telling: Telling::Nothing,
             many: MANY,
             linked: false,
+            patience: Patience::new(target.limits),
             pulse,
         })
     }
@@ -129,6 +133,7 @@ impl TargetExecutor {
     /// [`exec::Executor::run_some`].
     pub(super) fn run_some(&mut self, inputs: &[&[u8]]) -> Result<Vec<Told>, ExecError> {
         self.tell(Telling::Novel);
+        self.executor.limit_time(self.patience.learned());
         let runs = self.executor.run_some(inputs)?;
         let mut told: Vec<Told> = runs
             .into_iter()
@@ -143,6 +148,18 @@ impl TargetExecutor {
             }
         }
         Ok(told)
+    }
+
+    /// Runs an input that was over the learned limit within the one that findings are held to.
+    pub(super) fn run_patiently(&mut self, input: &[u8]) -> Result<Told, ExecError> {
+        self.tell(Telling::Novel);
+        self.executor.limit_time(self.patience.full());
+        let run = self.executor.run(input)?;
+        let counters = self.executor.covered().last();
+        Ok(Told {
+            run,
+            counters: counters.map(|covered| covered.counters.clone()),
+        })
     }
 
     /// Puts what is known of one run into the observers.
@@ -200,6 +217,7 @@ impl<EM, S: HasExecutions, Z> Executor<EM, BytesInput, S, Z> for TargetExecutor 
     ) -> Result<ExitKind, Error> {
         *state.executions_mut() += 1;
         self.tell(Telling::Every);
+        self.executor.limit_time(self.patience.full());
         let run = self
             .executor
             .run(input.as_ref())

@@ -20,6 +20,7 @@ mod minimizer;
 mod monitors;
 mod observer;
 mod parts;
+mod patience;
 mod process;
 mod pulse;
 mod remote;

@@ -12,6 +12,7 @@ use super::link::{self, Link};
 use super::wire::{Beat, Order};
 use super::workers::Workers;
 use crossbeam::channel::{self, Receiver, Sender};
+use libafl::Error;
 
 use crate::campaign::CampaignError;
 use crate::campaign::ledger::lock;
@@ -132,7 +133,7 @@ impl<'a> Session<'a> {
         &mut self,
         hub: &mut Hub,
         workers: usize,
-        mut network: impl FnMut() -> Result<(), libafl::Error>,
+        mut network: impl FnMut() -> Result<(), Error>,
     ) {
         self.launched = Instant::now();
         self.workers = Workers::default();
@@ -192,7 +193,12 @@ impl<'a> Session<'a> {
                 Some(link)
             }
             Err(error) => {
-                self.fail(CampaignError::Network(format!("joining {other}: {error}")));
+                let why = match error {
+                    Error::OsError(source, ..) => source.to_string(),
+                    other => other.to_string(),
+                };
+                let address = other;
+                self.fail(CampaignError::NotJoined { address, why });
                 None
             }
         }
@@ -342,7 +348,11 @@ impl<'a> Session<'a> {
         let (group, entry) = (reader.group(id.kind(), id.major())?, reader.entry(id)?);
         drop(store);
         if let (Some(group), Some(entry)) = (group, entry) {
-            let view = GroupView::load(&group, &entry)?;
+            let mut view = GroupView::load(&group, &entry)?;
+            // Counts are written to the group only now and then.
+            let seen = self.books.ledger.checkpoint.seen.get(&id.kind());
+            let counted = seen.and_then(|groups| groups.get(id.major()));
+            view.runs_seen = view.runs_seen.max(counted.copied().unwrap_or(0));
             match ended {
                 true => self.screen.minimized(&view),
                 false => self.screen.group(&view),

@@ -34,7 +34,8 @@ use targets::list_targets;
 /// Without a target, lists the bundled ones.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  ddfuzz run --target ul --time 10s\n  \
-                        ddfuzz run --time 60s -o boxes-out -- boxes")]
+                        ddfuzz run --time 60s -o boxes-out -- boxes\n  \
+                        ddfuzz run --seeds samples/ -- ./afl_or_libfuzzer_program")]
 pub struct Args {
     #[command(flatten)]
     target: TargetArgs,
@@ -147,6 +148,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let way = started.executor.way();
     output.detail(&format!("running by {way}: {}", started.why));
     let generator = args.generator.settle(&started)?;
+    needs_coverage(&args, generator, way)?;
     // What cannot be read must not begin a campaign in the place of an earlier one.
     let inputs = match args.resume {
         true => None,
@@ -180,6 +182,28 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         .into_inner()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
     report(&summary?, &store, way, resumed, output)
+}
+
+/// The options that campaigns without coverage would do nothing about are refused there.
+fn needs_coverage(args: &Args, generator: Generator, way: Way) -> Result<(), Failure> {
+    let given = [
+        ("--broker", args.broker.is_some()),
+        ("--join", args.join.is_some()),
+        ("--statsd", args.statsd.is_some()),
+        ("--prometheus", args.prometheus.is_some()),
+    ];
+    match given.iter().find(|(_, is_given)| *is_given) {
+        Some((name, _)) if generator == Generator::Classic => {
+            let message = format!(
+                "{name} is for campaigns guided by coverage, and this one, by {way}, is not"
+            );
+            Err(Failure::usage(message).hint(
+                "build the target with afl-clang-fast, or as a libFuzzer harness; campaigns of \
+                 several hosts meet by `ddfuzz merge`, too",
+            ))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn asked_length(args: &Args) -> u64 {

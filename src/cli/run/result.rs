@@ -43,12 +43,13 @@ pub(super) fn report(
         false => groups_table(&views, ui::stdout_width()) + "\n",
     };
     let text = format!(
-        "{table}{} in {seconds:.1} s ({}/s by {way}){}: {} of crashes, {} new; all in {}",
+        "{table}{} in {seconds:.1} s ({}/s by {way}){}: {} of crashes, {} new{}; all in {}",
         size::counted(summary.runs, "run"),
         ui::rate(result.runs_per_s),
         ended(summary),
         size::counted(counts[0], "group"),
         size::grouped(summary.new_groups),
+        besides(&counts[1..]),
         store.reader().root().display(),
     );
     output.result(&text, &result);
@@ -64,6 +65,15 @@ pub(super) fn report(
         } => Exit::Known,
         _ => Exit::Done,
     })
+}
+
+/// What else was found: `counts` of groups of hangs, blow-ups, and of what does not come again.
+fn besides(counts: &[u64]) -> String {
+    let kinds = ["hangs", "memory blow-ups", "flaky crashes"];
+    (counts.iter().zip(kinds))
+        .filter(|(count, _)| **count > 0)
+        .map(|(count, kind)| format!(", {} of {kind}", size::grouped(*count)))
+        .collect()
 }
 
 /// What ended the campaign, where that is not just what was asked for.

@@ -1,6 +1,6 @@
 //! The page of one group.
 
-use ratatui::text::Line;
+use ratatui::text::{Line, Span};
 
 use super::course::{Course, Tab, kind};
 use super::detail::{Detail, ROW};
@@ -44,7 +44,8 @@ pub(super) fn lines(
 }
 
 fn title(course: &Course, group: &Group, width: usize) -> Line<'static> {
-    let left = vec![
+    let time = span(clock(course.elapsed), course.palette.strong());
+    let mut left = vec![
         span("ddfuzz ", course.palette.accent()),
         span(
             format!("{} {}", kind(group.kind), group.key),
@@ -52,9 +53,11 @@ fn title(course: &Course, group: &Group, width: usize) -> Line<'static> {
         ),
         plain(": "),
         span(group.class.clone(), course.palette.bad()),
-        plain(format!(", {}", group.severity)),
     ];
-    let time = span(clock(course.elapsed), course.palette.strong());
+    let used: usize = left.iter().map(Span::width).sum();
+    // The time is worth more than the whole of the reason.
+    let room = width.saturating_sub(used + time.width() + 2);
+    left.push(plain(cut(&format!(", {}", group.severity), room)));
     spread(left, time, width)
 }
 
