@@ -129,7 +129,11 @@ impl Builds {
 fn compiler(kind: Kind) -> Command {
     let (program, flags): (_, &[&str]) = match kind {
         Kind::LibFuzzer => ("clang", &["-fsanitize=fuzzer"]),
-        Kind::InProcess => ("clang", &["-fsanitize=fuzzer-no-link"]),
+        // Clang's runtime has callbacks that do nothing, and would come before LibAFL's.
+        Kind::InProcess => (
+            "clang",
+            &["-fsanitize=fuzzer-no-link", "-fno-sanitize-link-runtime"],
+        ),
         Kind::AflPlain => ("afl-clang-fast", &[]),
         Kind::AflPersistent | Kind::AflCmplog => ("afl-clang-fast", &["-fsanitize=fuzzer"]),
     };
