@@ -13,6 +13,7 @@ mod dictionary;
 mod flaky;
 mod generator;
 mod guided;
+mod guided_ends;
 mod hangs;
 mod interrupt;
 mod kill;

@@ -102,10 +102,18 @@ where
         while left > 0 && executor.pulse.left().map_err(|error| fail(&error))? > 0 {
             let count = left.min(AT_ONCE);
             let made = self.mutate(state, &input, count)?;
-            if made == 0 {
-                break;
+            match (made, self.power) {
+                // Where there is nothing to mutate (`--max-len 0`), runs are made all the same:
+                // so many are wanted.
+                (0, Power::Scheduled) => {
+                    let same = std::slice::from_ref(&input);
+                    evaluate(fuzzer, executor, state, manager, same)?;
+                }
+                (0, Power::Fixed(_)) => break,
+                _ => {
+                    evaluate(fuzzer, executor, state, manager, &self.mutants[..made])?;
+                }
             }
-            evaluate(fuzzer, executor, state, manager, &self.mutants[..made])?;
             left -= count;
         }
         Ok(())

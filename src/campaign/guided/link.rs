@@ -157,3 +157,62 @@ fn pass_on(mut from: &TcpStream, mut to: &TcpStream) -> io::Result<()> {
         to.write_all(&message)?;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use crossbeam::channel;
+    use libafl_bolts::llmp::BrokerId;
+    use libafl_bolts::shmem::{ShMem, ShMemProvider};
+
+    use super::super::shmem::Vanishing;
+    use super::*;
+
+    /// Accepts one caller as a broker does.
+    fn accept(broker: &TcpListener) -> TcpStream {
+        let (mut stream, _) = broker.accept().unwrap();
+        let page = Vanishing::new().unwrap().new_shmem(4096).unwrap();
+        let hello = TcpResponse::BrokerConnectHello {
+            broker_shmem_description: page.description(),
+            hostname: "here".to_owned(),
+        };
+        send_tcp_msg(&mut stream, &hello).unwrap();
+        let called: TcpRequest = recv_tcp_msg(&mut stream).unwrap().try_into().unwrap();
+        assert!(matches!(called, TcpRequest::RemoteBrokerHello { .. }));
+        let broker_id = BrokerId(1);
+        send_tcp_msg(
+            &mut stream,
+            &TcpResponse::RemoteBrokerAccepted { broker_id },
+        )
+        .unwrap();
+        stream
+    }
+
+    fn broker() -> (TcpListener, SocketAddr) {
+        let broker = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = broker.local_addr().unwrap();
+        (broker, address)
+    }
+
+    #[test]
+    fn a_link_passes_whole_messages_on_until_it_is_dropped() {
+        let ((there, address), (here, ours)) = (broker(), broker());
+        let (notes, said) = channel::unbounded();
+        let (link, mut ends) = std::thread::scope(|scope| {
+            let ends = scope.spawn(move || (accept(&there), accept(&here)));
+            let link = join(address, ours.port(), notes).unwrap();
+            (link, ends.join().unwrap())
+        });
+        let message = [0, 0, 0, 3, 7, 8, 9];
+        ends.0.write_all(&message).unwrap();
+        let mut passed = [0; 7];
+        ends.1.read_exact(&mut passed).unwrap();
+        assert_eq!(passed, message);
+        drop(link);
+        assert_eq!(ends.0.read(&mut passed).unwrap(), 0);
+        assert_eq!(ends.1.read(&mut passed).unwrap(), 0);
+        // It is not tried again: its thread ends, and with it what it would say.
+        assert!(said.recv().is_err());
+    }
+}

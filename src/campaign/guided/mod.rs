@@ -132,23 +132,22 @@ fn launch(
             },
         );
     let mut listener = Some(listener);
+    let config = EventConfig::AlwaysUnique;
     let launched = launcher.launch_with_manager(|_, client, monitor| match client {
         Some(client) if client.id() > workers => process::exit(0),
         Some(client) => {
             before.set(process::become_worker(&parent, &brief.socket, client.id())?);
             let builder = LlmpEventManagerBuilder::new();
-            let manager =
-                builder.build_on_port(Vanishing::new()?, port, EventConfig::AlwaysUnique)?;
+            let manager = builder.build_on_port(Vanishing::new()?, port, config)?;
             Ok((None, manager))
         }
         None => {
             let monitor = monitor.ok_or_else(|| Error::illegal_state("it has begun already"))?;
             let hook = StdLlmpEventHook::<BytesInput, _>::new(monitor)?;
             let mut broker = LlmpBroker::new(Vanishing::new()?, tuple_list!(hook))?;
+            let inner = broker.inner_mut();
             if let Some(listener) = listener.take() {
-                broker
-                    .inner_mut()
-                    .launch_listener(Listener::Tcp(listener))?;
+                inner.launch_listener(Listener::Tcp(listener))?;
             }
             let link = links.join.and_then(|other| session.join(other, port));
             session.serve(hub, workers, || broker.broker_once().map(drop));

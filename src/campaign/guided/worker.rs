@@ -28,7 +28,7 @@ use super::executor::{TargetExecutor, fail};
 use super::kept::Kept;
 use super::load::load;
 use super::minimizer;
-use super::parts::Manager;
+use super::parts::{Manager, State};
 use super::process::exit;
 use super::pulse::Pulse;
 use super::remote::Remote;
@@ -174,7 +174,16 @@ fn work(brief: &Brief<'_>, remote: &Remote, manager: &mut Manager, seed: u64) ->
             manager.maybe_report_progress(&mut state, REPORT)?;
         }
     }
-    executor.pulse.standing = standing(&state, &executor);
+    take_leave(&mut executor, &state, manager)
+}
+
+/// Tells what no beat has told yet.
+fn take_leave(
+    executor: &mut TargetExecutor,
+    state: &State,
+    manager: &mut Manager,
+) -> Result<(), Error> {
+    executor.pulse.standing = standing(state, executor);
     executor.pulse.beat().map_err(|error| fail(&error))?;
     manager.send_exiting()
 }

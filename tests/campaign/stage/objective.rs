@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use ddfuzz::campaign::{GroupMetadata, GroupObjective, LocalDesk, Passed, Seen, Sight};
-use ddfuzz::exec::{Ended, Target, Way};
+use ddfuzz::exec::{Ended, Program, Target, Way};
 use ddfuzz::store::{Kind, Reader};
 use libafl::HasMetadata;
 use libafl::corpus::{Corpus, Testcase};
@@ -167,6 +167,33 @@ fn what_cannot_be_filed_stays_a_solution_until_it_can() {
     let mut stage = ddfuzz::campaign::DdminStage::new(shared, minimizing, 20).unwrap();
     finish(&mut stage, &mut fuzzer.state);
     assert_eq!(reproducers(&desk.file("out")), ["<"]);
+}
+
+#[test]
+fn what_cannot_be_named_is_filed_as_seen_once_where_no_stage_comes_back() {
+    let desk = Desk::new();
+    let target = three_bugs(&desk);
+    let sight = Sight::default();
+    let mut fuzzer = Fuzzer::new(&desk, &target);
+    fuzzer.objective = fuzzer.objective.seeing(sight.clone()).filing_unnamed();
+    // It is being built.
+    let Program::Path(program) = &target.program else {
+        panic!("it is no file");
+    };
+    std::fs::remove_file(program).unwrap();
+    sight.leave(Seen {
+        ended: Some(Ended::Signal(11)),
+        ..Seen::default()
+    });
+    let input = with_bug(60, "<");
+    assert!(fuzzer.evaluate(&input, ExitKind::Crash));
+    drop(fuzzer);
+    let reader = Reader::open(&desk.file("out")).unwrap();
+    let flaky = reader.groups(Kind::Flaky).unwrap();
+    assert_eq!(flaky.len(), 1);
+    let major = flaky[0].record.major.short();
+    let entries = reader.entries(Kind::Flaky, &major).unwrap();
+    assert_eq!(entries[0].original_bytes().unwrap(), input);
 }
 
 #[test]
