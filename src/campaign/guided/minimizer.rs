@@ -1,7 +1,7 @@
 //! A worker that only minimizes, beside those who fuzz (`--minimize worker`).
 
 use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use libafl::Error;
@@ -18,7 +18,7 @@ use crate::campaign::{Desk, Settings};
 const IDLE: Duration = Duration::from_millis(100);
 
 /// Minimizes one group after the other until it is told to end. What is under way when the
-/// fuzzing ends is finished within its budget.
+/// fuzzing ends is finished within its budget, unless the user has stopped.
 pub(super) fn work(
     settings: &Settings,
     remote: &Remote,
@@ -37,9 +37,16 @@ pub(super) fn work(
             continue;
         };
         let began = Instant::now();
-        let done = minimize_entry(&shelf, settings, &stop, &id, &mut || ());
+        let mut watch = || match remote.beat(Beat::default()) {
+            Ok(order) if !order.at_once => {}
+            _ => stop.store(true, Ordering::Relaxed),
+        };
+        let done = minimize_entry(&shelf, settings, &stop, &id, &mut watch);
         desk.give_back(&id, done.is_ok(), began.elapsed())
             .map_err(|error| fail(&error))?;
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
         done.map_err(|error| fail(&error))?;
     }
     manager.send_exiting()

@@ -139,13 +139,23 @@ impl<'a> Session<'a> {
             let lives = coming || !hub.peers.is_empty();
             if self.is_over() {
                 let ended = *self.ended.get_or_insert_with(Instant::now);
-                if !lives || ended.elapsed() > FAREWELL {
+                if !lives || ended.elapsed() > self.farewell(hub) {
                     return;
                 }
             } else if !lives {
                 let why = "all of them have died".to_owned();
                 self.fail(CampaignError::Worker(why));
             }
+        }
+    }
+
+    /// How long workers may take to end: a minimization under way is finished within its budget.
+    fn farewell(&self, hub: &Hub) -> Duration {
+        let minimizes = hub.peers.iter().any(|peer| !peer.claimed.is_empty());
+        match self.settings.minimizing.budget_time {
+            _ if !minimizes || self.stopped() => FAREWELL,
+            Some(budget) => FAREWELL.saturating_add(budget),
+            None => Duration::MAX,
         }
     }
 
@@ -339,6 +349,7 @@ impl<'a> Session<'a> {
         self.outstanding += left;
         Order {
             stop: self.is_over(),
+            at_once: self.stopped(),
             runs: left,
         }
     }

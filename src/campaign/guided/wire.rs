@@ -88,6 +88,8 @@ pub(super) struct Beat {
 pub(super) struct Order {
     /// It is to end.
     pub(super) stop: bool,
+    /// The user has stopped: what is under way is left to another call.
+    pub(super) at_once: bool,
     /// So many runs it may make until it asks again.
     pub(super) runs: u64,
 }
