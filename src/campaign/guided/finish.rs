@@ -64,8 +64,8 @@ impl Session<'_> {
             self.books.ledger.checkpoint.goal = None;
         }
         let (store, progress) = (self.store, self.progress());
-        let note = self.note.clone();
-        let mut say = |text: &str| drop(note.send(text.to_owned()));
+        let screen = &mut self.screen;
+        let mut say = |text: &str| screen.note(text);
         let (ledger, desk) = (&mut self.books.ledger, &mut self.books.desk);
         let written = self.room.made(&mut say, || {
             desk.flush()?;
@@ -112,8 +112,8 @@ impl Session<'_> {
 
     /// Pauses where a minimization has failed for want of room. Whether it is to go on.
     fn waits_for_room(&mut self, error: &CampaignError) -> bool {
-        let note = self.note.clone();
-        let mut say = |text: &str| drop(note.send(text.to_owned()));
+        let screen = &mut self.screen;
+        let mut say = |text: &str| screen.note(text);
         let goes_on = self.room.goes_on_after(error, &mut say);
         self.tell_notes();
         goes_on

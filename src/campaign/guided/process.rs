@@ -71,7 +71,11 @@ pub(super) fn become_worker(parent: &Parent, socket: &Path, worker: usize) -> io
             },
         }
         // In a long campaign workers may die often, each for a reason of its own.
-        starts = if began.elapsed() < LONG { starts + 1 } else { 0 };
+        starts = if began.elapsed() < LONG {
+            starts + 1
+        } else {
+            0
+        };
     }
     exit(70)
 }

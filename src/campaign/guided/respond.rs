@@ -22,11 +22,16 @@ impl Session<'_> {
     ) -> Result<Reply, StoreError> {
         loop {
             let answer = self.respond(peer, request, body);
-            let note = self.note.clone();
-            let mut say = |text: &str| drop(note.send(text.to_owned()));
+            // Said at once: nothing else is, for as long as this waits.
+            let (room, screen) = (&mut self.room, &mut self.screen);
+            let mut say = |text: &str| screen.note(text);
             match answer {
-                Err(error) if self.room.goes_on_after(&error, &mut say) => {}
-                answer => return answer,
+                Err(error) if room.goes_on_after(&error, &mut say) => {}
+                Err(error) => return Err(error),
+                Ok(reply) => {
+                    room.has_room(&mut say);
+                    return Ok(reply);
+                }
             }
         }
     }

@@ -22,6 +22,8 @@ use crate::store::{EntryId, Kind, Store, StoreError};
 
 /// Between two looks at the network while no worker has anything to say.
 const ROUND: Duration = Duration::from_millis(5);
+/// What each output directory has.
+const RECORD: &str = "ddfuzz.json";
 /// Between two drawings of the screen.
 const DRAW: Duration = Duration::from_millis(200);
 /// Between two lines of `stats.jsonl`.
@@ -211,15 +213,20 @@ impl<'a> Session<'a> {
         }
         self.look();
         let due = self.saved.elapsed() >= SAVE_EVERY;
-        let note = self.note.clone();
-        let mut say = |text: &str| drop(note.send(text.to_owned()));
+        if due {
+            self.has_directory()?;
+        }
+        let progress = self.progress();
+        // Said at once: nothing else is, for as long as this waits.
+        let screen = &mut self.screen;
+        let mut say = |text: &str| screen.note(text);
         if due || self.books.ledger.is_unsaved() {
             let ledger = &mut self.books.ledger;
             self.room.made(&mut say, || ledger.save())?;
         }
         if due {
             self.saved = Instant::now();
-            let (store, progress) = (self.store, self.progress());
+            let store = self.store;
             self.room
                 .made(&mut say, || lock(store).append_stats(&progress))?;
         }
@@ -230,6 +237,19 @@ impl<'a> Session<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Looks whether the output directory is still there: what is filed would begin another one in
+    /// its place, without what was found before.
+    fn has_directory(&self) -> Result<(), StoreError> {
+        let path = lock(self.store).reader().root().to_owned();
+        match path.join(RECORD).is_file() {
+            true => Ok(()),
+            false => Err(StoreError::Unwritable {
+                path,
+                why: "it was removed, or renamed, while the campaign ran".to_owned(),
+            }),
+        }
     }
 
     /// Has the user told of something.

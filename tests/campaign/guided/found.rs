@@ -2,9 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::targets::{
-    Built, assert_whole, call, corpus, crashing, functions, gates, minimal,
-};
+use super::targets::{Built, assert_whole, call, corpus, crashing, functions, gates, minimal};
 use crate::ddfuzz::Desk;
 use crate::outcome::{files, record};
 
@@ -42,7 +40,11 @@ fn all_planted_bugs_are_found_and_minimized_while_the_campaign_runs() {
         let found = functions(&out);
         assert_eq!(found.len(), 3, "{found:?}");
         assert_whole(&out);
-        assert_eq!(crashing(&desk, "gates", &out), Vec::<Vec<u8>>::new(), "{what}");
+        assert_eq!(
+            crashing(&desk, "gates", &out),
+            Vec::<Vec<u8>>::new(),
+            "{what}"
+        );
         for group in result["groups"].as_array().unwrap() {
             let log = group["log"].as_str().unwrap();
             desk.call(&format!("log replay {log}")).exits(0);
@@ -66,10 +68,21 @@ fn duplicates_are_counted_and_not_stored() {
     let originals = originals.count();
     assert_eq!(result["groups"].as_array().unwrap().len(), 1, "{result}");
     // One for the way into the bug, and now and then a smaller one.
-    assert!(seen > 100 && originals <= 10, "{seen} seen, {originals} stored");
-    let group = stored.iter().find(|path| path.ends_with("group.json")).unwrap();
+    assert!(
+        seen > 100 && originals <= 10,
+        "{seen} seen, {originals} stored"
+    );
+    let group = stored
+        .iter()
+        .find(|path| path.ends_with("group.json"))
+        .unwrap();
     let counts = record(group)["seen"].clone();
-    let counts: Vec<u64> = counts.as_object().unwrap().values().filter_map(|n| n.as_u64()).collect();
+    let counts: Vec<u64> = counts
+        .as_object()
+        .unwrap()
+        .values()
+        .filter_map(|n| n.as_u64())
+        .collect();
     assert_eq!(counts, [seen]);
 }
 
@@ -99,13 +112,22 @@ fn a_word_is_found_in_a_dictionary_and_a_place_by_a_seed() {
     std::fs::create_dir(desk.file("seeds")).unwrap();
     desk.write("seeds/sealed", "sealed-two--");
     let words = "run --json --seed 1 --max-len 12 --runs 150000 --dict words.dict -o";
-    let result = desk.call(&format!("{words} worded -- ./gates")).exits(1).json();
+    let result = desk
+        .call(&format!("{words} worded -- ./gates"))
+        .exits(1)
+        .json();
     let kept = corpus(&desk.file("worded"));
-    assert!(kept.values().any(|text| text == b"sealed-one--"), "{result}");
+    assert!(
+        kept.values().any(|text| text == b"sealed-one--"),
+        "{result}"
+    );
     assert!(kept.values().all(|text| text.len() <= 12), "{kept:?}");
     let words = "run --json --seed 1 --max-len 12 --runs 2000 --seeds seeds -o seeded -- ./gates";
     let result = desk.call(words).exits(1).json();
-    assert!(functions(&desk.file("seeded")).contains("unsealed"), "{result}");
+    assert!(
+        functions(&desk.file("seeded")).contains("unsealed"),
+        "{result}"
+    );
     let stored = files(&desk.file("seeded/crashes"));
     let originals = stored.iter().filter(|path| path.ends_with("original"));
     for original in originals {

@@ -42,10 +42,13 @@ fn assert_merged(desk: &Desk, one: &str, other: &str) {
             assert!(union.contains_key(name), "{out}/corpus/{name}");
         }
         let missing = functions(&desk.file(out));
-        assert!(missing.is_subset(&functions(&desk.file("union"))), "{missing:?}");
+        assert!(
+            missing.is_subset(&functions(&desk.file("union"))),
+            "{missing:?}"
+        );
     }
     let before = crate::outcome::outcome(&desk.file("union"));
-    desk.call(&format!("merge {other} {one} union -o union")).exits(0);
+    desk.call(&format!("merge {other} {one} -o union")).exits(0);
     let after = crate::outcome::outcome(&desk.file("union"));
     crate::outcome::assert_same(&before, &after, "merged again");
 }
@@ -53,7 +56,14 @@ fn assert_merged(desk: &Desk, one: &str, other: &str) {
 #[test]
 fn two_campaigns_that_are_joined_exchange_what_is_new_and_what_crashes() {
     let desk = Desk::new();
-    if gates(&desk, "gates", Built::Harness, &["-DFEW", "-DNONE", "-DSEALED"]).is_none() {
+    if gates(
+        &desk,
+        "gates",
+        Built::Harness,
+        &["-DFEW", "-DNONE", "-DSEALED"],
+    )
+    .is_none()
+    {
         return;
     }
     seeds(&desk, "a-seeds", "sealed-one--");
@@ -62,7 +72,9 @@ fn two_campaigns_that_are_joined_exchange_what_is_new_and_what_crashes() {
     let words = "run --json --plain --max-len 12 --jobs 1";
     let first = format!("{words} --seed 1 --seeds a-seeds --broker {port} -o a -- ./gates");
     let mut first = Running::start(&desk, "a", &first);
-    first.until(&desk, "its seed", |desk, _| has(&desk.file("a"), "sealed-one--"));
+    first.until(&desk, "its seed", |desk, _| {
+        has(&desk.file("a"), "sealed-one--")
+    });
     let second =
         format!("{words} --seed 2 --seeds b-seeds --join 127.0.0.1:{port} -o b -- ./gates");
     let mut second = Running::start(&desk, "b", &second);
@@ -84,7 +96,12 @@ struct Host(Child);
 impl Host {
     fn new(desk: &Desk) -> Option<Host> {
         let mut command = desk.command("unshare");
-        command.args(["--net", "sh", "-c", "ip link set lo up && echo up && exec sleep 600"]);
+        command.args([
+            "--net",
+            "sh",
+            "-c",
+            "ip link set lo up && echo up && exec sleep 600",
+        ]);
         command.stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().ok()?;
         let mut said = [0; 3];
@@ -152,7 +169,8 @@ impl Tunnel {
                 near.set_nonblocking(false).unwrap();
                 let Ok(far) = to.connect(there) else { continue };
                 for (from, into) in [(&near, &far), (&far, &near)] {
-                    let (mut from, mut into) = (from.try_clone().unwrap(), into.try_clone().unwrap());
+                    let (mut from, mut into) =
+                        (from.try_clone().unwrap(), into.try_clone().unwrap());
                     std::thread::spawn(move || {
                         let _ = std::io::copy(&mut from, &mut into);
                         let _ = into.shutdown(std::net::Shutdown::Both);
@@ -200,7 +218,14 @@ impl Entrance {
 #[test]
 fn two_hosts_exchange_corpus_and_groups_through_a_tunnel_that_is_cut_and_comes_back() {
     let desk = Desk::new();
-    if gates(&desk, "gates", Built::Harness, &["-DFEW", "-DNONE", "-DSEALED"]).is_none() {
+    if gates(
+        &desk,
+        "gates",
+        Built::Harness,
+        &["-DFEW", "-DNONE", "-DSEALED"],
+    )
+    .is_none()
+    {
         return;
     }
     let (Some(one), Some(other)) = (Host::new(&desk), Host::new(&desk)) else {
@@ -213,7 +238,9 @@ fn two_hosts_exchange_corpus_and_groups_through_a_tunnel_that_is_cut_and_comes_b
     let words = "run --json --plain --max-len 12 --jobs 1";
     let first = format!("{words} --seed 1 --seeds a-seeds --broker 4000 -o a -- ./gates");
     let mut first = one.within(|| Running::start(&desk, "a", &first));
-    first.until(&desk, "its corpus", |desk, _| !corpus(&desk.file("a")).is_empty());
+    first.until(&desk, "its corpus", |desk, _| {
+        !corpus(&desk.file("a")).is_empty()
+    });
     let tunnel = Tunnel::dig(&other, &one, 4000, None);
     let port = tunnel.port;
     let second =
@@ -232,7 +259,9 @@ fn two_hosts_exchange_corpus_and_groups_through_a_tunnel_that_is_cut_and_comes_b
     let third = format!("{words} --seed 3 --seeds c-seeds --join 127.0.0.1:4000 -o c -- ./gates");
     let mut third = one.within(|| Running::start(&desk, "c", &third));
     third.says(&desk, "joined");
-    second.until(&desk, "the seed of c", |desk, _| has(&desk.file("b"), "sealed-one--"));
+    second.until(&desk, "the seed of c", |desk, _| {
+        has(&desk.file("b"), "sealed-one--")
+    });
     stop(&desk, third);
     stop(&desk, second);
     stop(&desk, first);
@@ -249,7 +278,10 @@ fn refused(desk: &Desk, out: &str, port: u16) {
     let said = desk.call(&words).exits(70).json();
     assert!(began.elapsed() < Duration::from_secs(30), "{out}");
     let message = said["error"]["message"].as_str().unwrap();
-    assert!(message.contains(&format!("joining 127.0.0.1:{port}")), "{out}: {said}");
+    assert!(
+        message.contains(&format!("joining 127.0.0.1:{port}")),
+        "{out}: {said}"
+    );
     desk.is_left_clean();
 }
 
@@ -283,5 +315,10 @@ fn a_port_that_is_in_use_is_an_error() {
     let port = holder.local_addr().unwrap().port();
     let words = format!("run --json --seed 1 --jobs 1 --broker {port} -o out -- ./gates");
     let said = desk.call(&words).exits(70).json();
-    assert!(said["error"]["message"].to_string().contains(&port.to_string()), "{said}");
+    assert!(
+        said["error"]["message"]
+            .to_string()
+            .contains(&port.to_string()),
+        "{said}"
+    );
 }

@@ -41,14 +41,19 @@ impl Stored {
         for log in all.iter().filter(|path| path.ends_with("log.jsonl")) {
             let text = std::fs::read_to_string(log).unwrap();
             // A line that was being written may be cut off; it is dropped when going on.
-            for line in text.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
+            for line in text
+                .split_inclusive('\n')
+                .filter(|line| line.ends_with('\n'))
+            {
                 let read: Result<serde_json::Value, _> = serde_json::from_str(line);
                 assert!(read.is_ok(), "{}: {line:?}", log.display());
             }
         }
         let is_kept = |path: &PathBuf| {
             let hidden = path.file_name().unwrap().to_string_lossy().starts_with('.');
-            let in_corpus = path.parent().is_some_and(|folder| folder.ends_with("corpus"));
+            let in_corpus = path
+                .parent()
+                .is_some_and(|folder| folder.ends_with("corpus"));
             !hidden && (path.ends_with("original") || in_corpus)
         };
         Stored {
@@ -76,7 +81,10 @@ fn kill_again_and_again(built: Built, words: &str, runs: u64, seed: u64) {
     }
     let words = format!("run --json --seed 1 --max-len 64 --runs {runs} {words} --resume -o");
     let began = Instant::now();
-    let calm = desk.call(&format!("{words} calm -- ./gates")).exits(1).json();
+    let calm = desk
+        .call(&format!("{words} calm -- ./gates"))
+        .exits(1)
+        .json();
     assert_eq!(calm["runs"], runs);
     let longest = began.elapsed();
     let mut moments = Moments(seed);
@@ -96,7 +104,10 @@ fn kill_again_and_again(built: Built, words: &str, runs: u64, seed: u64) {
         let cut_off = !state["state"]["goal"].is_null() || state["state"].is_null();
         let result = desk.call(&words).json();
         assert!(!cut_off || result["runs"] == runs, "{result}");
-        assert_eq!(result["resumed"], before.kept.len() + before.ended.len() > 0 || !state["state"].is_null());
+        assert_eq!(
+            result["resumed"],
+            before.kept.len() + before.ended.len() > 0 || !state["state"].is_null()
+        );
         minimal(&result);
         let now = Stored::at(&desk.file(&out));
         before.is_in(&now);
@@ -148,7 +159,8 @@ fn a_campaign_by_a_fork_server_loses_nothing_by_kills() {
 /// A campaign on the desk that fuzzes with two workers, and one who minimizes if wanted.
 fn running(desk: &Desk, built: Built, words: &str) -> Option<Running> {
     gates(desk, "gates", built, &["-DFEW"])?;
-    let words = format!("run --json --plain --seed 1 --max-len 64 --jobs 2 {words} -o out -- ./gates");
+    let words =
+        format!("run --json --plain --seed 1 --max-len 64 --jobs 2 {words} -o out -- ./gates");
     let mut running = Running::start(desk, "call", &words);
     running.until(desk, "a corpus", |desk, running| {
         !corpus(&desk.file("out")).is_empty() && running.workers().len() >= 2
@@ -182,7 +194,9 @@ fn a_campaign_goes_on_with_the_workers_that_are_left_and_ends_with_the_last() {
         return;
     };
     kill(running.aboves()[0], libc::SIGKILL);
-    running.until(&desk, "one worker", |_, running| running.workers().len() == 1);
+    running.until(&desk, "one worker", |_, running| {
+        running.workers().len() == 1
+    });
     running.says(&desk, "1 worker is left");
     kill(running.aboves()[0], libc::SIGKILL);
     assert_eq!(running.ends(&desk), Some(3));
@@ -199,7 +213,9 @@ fn a_group_whose_minimizing_worker_is_killed_is_minimized_all_the_same() {
     let Some(mut running) = running(&desk, Built::Harness, "--minimize worker --time 4s") else {
         return;
     };
-    running.until(&desk, "three workers", |_, running| running.workers().len() == 3);
+    running.until(&desk, "three workers", |_, running| {
+        running.workers().len() == 3
+    });
     // Whichever it is: each is started again.
     for worker in running.workers() {
         kill(worker, libc::SIGKILL);
@@ -223,7 +239,12 @@ fn a_killed_server_of_the_target_is_started_again_and_is_no_crash() {
                 }
             }
         }
-        assert_eq!(running.ends(&desk), Some(1), "{built:?}: {}", running.said(&desk));
+        assert_eq!(
+            running.ends(&desk),
+            Some(1),
+            "{built:?}: {}",
+            running.said(&desk)
+        );
         let result = running.result(&desk);
         assert_eq!(minimal(&result), [b"<"], "{built:?}: {result}");
         desk.is_left_clean();

@@ -17,7 +17,10 @@ fn a_count_of_runs_is_kept_to_the_run_with_any_number_of_workers() {
         assert_eq!(result["ended_by"], "runs");
         // A new count on the same corpus.
         let more = desk.call(&format!("{words} --resume -- ./gates")).json();
-        assert_eq!((&more["runs"], &more["resumed"]), (&runs.into(), &true.into()));
+        assert_eq!(
+            (&more["runs"], &more["resumed"]),
+            (&runs.into(), &true.into())
+        );
         desk.is_left_clean();
     }
 }
@@ -51,18 +54,27 @@ fn the_exit_code_says_whether_something_is_new() {
         return;
     }
     let words = "run --json --seed 1 --max-len 16 --runs 20000 -o";
-    let found = desk.call(&format!("{words} out -- ./gates")).exits(1).json();
+    let found = desk
+        .call(&format!("{words} out -- ./gates"))
+        .exits(1)
+        .json();
     let resumed = desk.call(&format!("{words} out --resume -- ./gates"));
     assert_eq!(resumed.exits(4).json()["new_groups"], 0);
     let major = found["groups"][0]["major"].as_str().unwrap();
     desk.write("known", format!("{major}\n"));
-    let muted = desk.call(&format!("{words} muted --known known -- ./gates")).exits(4).json();
+    let muted = desk
+        .call(&format!("{words} muted --known known -- ./gates"))
+        .exits(4)
+        .json();
     assert_eq!(muted["new_groups"], 0);
     assert!(ended(&desk.file("muted")).is_empty(), "{muted}");
     // A harness that nothing crashes.
     let none = gates(&desk, "empty", Built::Harness, &["-DFEW", "-DNONE"]);
     if none.is_some() {
-        let nothing = desk.call(&format!("{words} none -- ./empty")).exits(0).json();
+        let nothing = desk
+            .call(&format!("{words} none -- ./empty"))
+            .exits(0)
+            .json();
         assert_eq!(nothing["groups"].as_array().unwrap().len(), 0);
     }
 }
@@ -80,9 +92,16 @@ fn groups_are_minimized_when_the_user_wants_them_to_be() {
             );
             let result = desk.call(&format!("{words} -- ./gates")).exits(1).json();
             assert_eq!(result["runs"], 60000, "{when}");
-            assert!(result["new_groups"].as_u64() >= Some(2), "{when} {jobs}: {result}");
+            assert!(
+                result["new_groups"].as_u64() >= Some(2),
+                "{when} {jobs}: {result}"
+            );
             match when {
-                "off" => assert!(files(&desk.file("out")).iter().all(|p| !p.ends_with("minimized"))),
+                "off" => assert!(
+                    files(&desk.file("out"))
+                        .iter()
+                        .all(|p| !p.ends_with("minimized"))
+                ),
                 _ => drop(minimal(&result)),
             }
             assert_whole(&desk.file("out"));
@@ -106,11 +125,16 @@ fn a_target_with_coverage_can_have_the_classic_generator_and_one_without_only_th
     let other = desk.call(&words("classic", "other", "./gates")).json();
     let majors = |result: &serde_json::Value| -> Vec<String> {
         let groups = result["groups"].as_array().unwrap().iter();
-        groups.map(|group| format!("{} {}", group["major"], group["runs_seen"])).collect()
+        groups
+            .map(|group| format!("{} {}", group["major"], group["runs_seen"]))
+            .collect()
     };
     assert_eq!(majors(&one), majors(&other));
     assert!(!desk.file("one/corpus").exists() || files(&desk.file("one/corpus")).is_empty());
-    let refused = desk.call(&words("guided", "refused", "cat")).exits(3).json();
+    let refused = desk
+        .call(&words("guided", "refused", "cat"))
+        .exits(3)
+        .json();
     assert_eq!(refused["error"]["kind"], "no-coverage");
     assert!(!desk.file("refused").exists());
 }

@@ -56,7 +56,9 @@ impl Running {
     /// Waits until it has said this.
     #[track_caller]
     pub fn says(&mut self, desk: &Desk, text: &str) {
-        self.until(desk, text, |desk, running| running.said(desk).contains(text));
+        self.until(desk, text, |desk, running| {
+            running.said(desk).contains(text)
+        });
     }
 
     /// Waits until something is so; it must not end before.
@@ -69,7 +71,11 @@ impl Running {
             if ended.is_some() && is_so(desk, self) {
                 return;
             }
-            assert!(ended.is_none(), "{ended:?}, not {what}: {}", self.said(desk));
+            assert!(
+                ended.is_none(),
+                "{ended:?}, not {what}: {}",
+                self.said(desk)
+            );
             assert!(began.elapsed() < LONGEST, "not {what}: {}", self.said(desk));
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -94,7 +100,11 @@ impl Running {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
             }
-            assert!(began.elapsed() < time, "it does not end: {}", self.said(desk));
+            assert!(
+                began.elapsed() < time,
+                "it does not end: {}",
+                self.said(desk)
+            );
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -153,8 +163,11 @@ pub fn children(process: u32) -> Vec<u32> {
 
 /// Those that are ddfuzz itself, and no target of it.
 fn own_children(process: u32) -> Vec<u32> {
-    let own = Path::new(env!("CARGO_BIN_EXE_ddfuzz")).canonicalize().unwrap();
-    let is_own = |id: &u32| std::fs::read_link(format!("/proc/{id}/exe")).is_ok_and(|exe| exe == own);
+    let own = Path::new(env!("CARGO_BIN_EXE_ddfuzz"))
+        .canonicalize()
+        .unwrap();
+    let is_own =
+        |id: &u32| std::fs::read_link(format!("/proc/{id}/exe")).is_ok_and(|exe| exe == own);
     children(process).into_iter().filter(is_own).collect()
 }
 

@@ -25,7 +25,10 @@ pub enum Built {
 impl Built {
     fn compiler(self) -> (&'static str, &'static [&'static str]) {
         match self {
-            Built::Afl => ("afl-clang-fast", &["-DPROGRAM", "-DLLVMFuzzerTestOneInput=take"]),
+            Built::Afl => (
+                "afl-clang-fast",
+                &["-DPROGRAM", "-DLLVMFuzzerTestOneInput=take"],
+            ),
             Built::Harness => ("clang", &["-fsanitize=fuzzer"]),
             Built::Sanitized => ("clang", &["-fsanitize=fuzzer,address"]),
         }
@@ -34,7 +37,13 @@ impl Built {
 
 /// `tests/campaign/programs/gates.c`, built so, with these macros.
 pub fn gates(desk: &Desk, name: &str, built: Built, macros: &[&str]) -> Option<PathBuf> {
-    program(desk, name, built, include_str!("../programs/gates.c"), macros)
+    program(
+        desk,
+        name,
+        built,
+        include_str!("../programs/gates.c"),
+        macros,
+    )
 }
 
 /// A program of this source as `name` on the desk; `None`, and said so, where it cannot be built.
@@ -118,7 +127,9 @@ pub fn functions(out: &Path) -> BTreeSet<String> {
     crashes
         .filter_map(|path| {
             let text = record(path).to_string();
-            let name = names.iter().find(|name| text.contains(&format!("\"{name}\"")));
+            let name = names
+                .iter()
+                .find(|name| text.contains(&format!("\"{name}\"")));
             name.map(|name| (*name).to_owned())
         })
         .collect()
@@ -146,7 +157,11 @@ pub fn assert_whole(out: &Path) {
             record(&path);
         }
         if name == "crash.json" {
-            assert!(path.with_file_name("original").is_file(), "{}", path.display());
+            assert!(
+                path.with_file_name("original").is_file(),
+                "{}",
+                path.display()
+            );
         }
     }
 }
@@ -183,7 +198,9 @@ pub fn ended(out: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
         .filter_map(|path| Some((path.clone(), std::fs::read(path).ok()?)))
         .filter(|(_, bytes)| {
             let text = String::from_utf8_lossy(bytes);
-            text.lines().last().is_some_and(|line| line.contains(r#""kind":"end""#))
+            text.lines()
+                .last()
+                .is_some_and(|line| line.contains(r#""kind":"end""#))
         })
         .collect()
 }
