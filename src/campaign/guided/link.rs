@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crossbeam::channel::Sender;
 use libafl::Error;
-use libafl_bolts::llmp::{TcpRequest, TcpResponse, recv_tcp_msg, send_tcp_msg};
+use libafl_bolts::llmp::{TcpRequest, TcpResponse, send_tcp_msg};
 
 use crate::campaign::ledger::lock;
 
@@ -21,6 +21,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_secs(5);
 /// The longest message, in bytes: what is longer is nonsense.
 const LONGEST: u32 = 1 << 30;
+/// The longest one with which a broker says who it is.
+const LONGEST_GREETING: u32 = 1 << 16;
+/// The length of what tells the length of a message.
+const LENGTH: usize = 4;
 
 /// Both ends of the link: the other broker, and ours.
 type Ends = (TcpStream, TcpStream);
@@ -109,13 +113,13 @@ fn close((there, here): &Ends) {
 fn call(broker: SocketAddr) -> Result<TcpStream, Error> {
     let mut stream = TcpStream::connect_timeout(&broker, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    let greeting = recv_tcp_msg(&mut stream)?;
+    let greeting = receive(&stream, LONGEST_GREETING)?.split_off(LENGTH);
     let TcpResponse::BrokerConnectHello { .. } = greeting.try_into()? else {
         return Err(Error::illegal_state("it is no broker of LibAFL"));
     };
     let hostname = "ddfuzz".to_owned();
     send_tcp_msg(&mut stream, &TcpRequest::RemoteBrokerHello { hostname })?;
-    let accepted = recv_tcp_msg(&mut stream)?;
+    let accepted = receive(&stream, LONGEST_GREETING)?.split_off(LENGTH);
     let TcpResponse::RemoteBrokerAccepted { .. } = accepted.try_into()? else {
         return Err(Error::illegal_state("it accepts no other broker"));
     };
@@ -140,22 +144,27 @@ fn relay((there, here): Ends) {
 
 /// Passes on whole messages, each in one piece: a broker waits for the second half of what it has
 /// begun to read only for a moment.
-fn pass_on(mut from: &TcpStream, mut to: &TcpStream) -> io::Result<()> {
+fn pass_on(from: &TcpStream, mut to: &TcpStream) -> io::Result<()> {
     loop {
-        let mut length = [0; 4];
-        from.read_exact(&mut length)?;
-        let count = u32::from_be_bytes(length);
-        if count > LONGEST {
-            return Err(io::ErrorKind::InvalidData.into());
-        }
-        let mut message = Vec::new();
-        message.extend(length);
-        from.take(u64::from(count)).read_to_end(&mut message)?;
-        if message.len() != length.len() + count as usize {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        to.write_all(&message)?;
+        to.write_all(&receive(from, LONGEST)?)?;
     }
+}
+
+/// A message, with the length before it. LibAFL's own function panics at one that is cut off.
+fn receive(mut from: &TcpStream, longest: u32) -> io::Result<Vec<u8>> {
+    let mut length = [0; LENGTH];
+    from.read_exact(&mut length)?;
+    let count = u32::from_be_bytes(length);
+    if count > longest {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut message = Vec::new();
+    message.extend(length);
+    from.take(u64::from(count)).read_to_end(&mut message)?;
+    if message.len() != LENGTH + count as usize {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(message)
 }
 
 #[cfg(test)]

@@ -100,6 +100,8 @@ pub fn run(
         };
         launch(&brief, &mut hub, &mut session)?;
         if !session.take_build()? {
+            // Who has not ended until now hears that nobody listens to it any more.
+            drop(hub);
             return session.finish();
         }
     }

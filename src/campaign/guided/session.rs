@@ -24,6 +24,8 @@ use crate::store::{EntryId, Kind, Store, StoreError};
 
 /// Between two looks at the network while no worker has anything to say.
 const ROUND: Duration = Duration::from_millis(5);
+/// What each output directory has.
+const RECORD: &str = "ddfuzz.json";
 /// Between two drawings of the screen.
 const DRAW: Duration = Duration::from_millis(200);
 /// Between two lines of `stats.jsonl`.
@@ -222,6 +224,9 @@ impl<'a> Session<'a> {
         }
         self.look();
         let due = self.saved.elapsed() >= SAVE_EVERY;
+        if due {
+            self.has_directory()?;
+        }
         if due || self.books.ledger.is_unsaved() {
             let Session {
                 room,
@@ -250,6 +255,19 @@ impl<'a> Session<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Looks whether the output directory is still there: what is filed would begin another one in
+    /// its place, without what was found before.
+    fn has_directory(&self) -> Result<(), StoreError> {
+        let path = lock(self.store).reader().root().to_owned();
+        match path.join(RECORD).is_file() {
+            true => Ok(()),
+            false => Err(StoreError::Unwritable {
+                path,
+                why: "it was removed, or renamed, while the campaign ran".to_owned(),
+            }),
+        }
     }
 
     /// Has the user told of something.

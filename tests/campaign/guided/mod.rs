@@ -1,8 +1,13 @@
 //! Campaigns that are guided by coverage, called as a user calls them, on small programs made by
 //! clang and AFL++.
 
+mod disturbed;
 mod found;
+mod hosts;
 mod killed;
+mod monitors;
+mod odd_targets;
 mod options;
 mod processes;
+mod signals;
 mod targets;
