@@ -31,8 +31,8 @@ pub struct TargetArgs {
     /// How to run it
     #[arg(help_heading = TARGET, long = "exec", value_name = "WAY", value_enum, default_value_t = WayArg::Auto)]
     pub way: WayArg,
-    /// CPU time of one run [default: 1s, and learned while minimizing]; a wall limit of twice that,
-    /// at least 2s, stands behind
+    /// CPU time of one run [default: 1s, and learned by minimizations and guided campaigns]; a
+    /// wall limit of twice that, at least 2s, stands behind
     #[arg(help_heading = TARGET, long, value_name = "TIME", value_parser = amounts::time_limit)]
     pub timeout: Option<Duration>,
     /// Memory of one run [default: 1G]

@@ -240,3 +240,21 @@ fn a_way_that_does_not_work_says_why() {
     assert_eq!(error["kind"], "way-unfit");
     assert!(error["message"].as_str().unwrap().contains("target_main"));
 }
+
+#[test]
+fn networks_and_monitors_are_for_campaigns_that_have_workers() {
+    let desk = Desk::new();
+    for option in [
+        "--broker=9",
+        "--join 127.0.0.1:9",
+        "--statsd 127.0.0.1:9",
+        "--prometheus 127.0.0.1:9",
+    ] {
+        let words = format!("run -o out --runs 1 {option} --target ul");
+        let error = error(&desk, &words, 2);
+        let name = option.split([' ', '=']).next().unwrap();
+        assert!(error["message"].as_str().unwrap().starts_with(name));
+        assert!(error["hint"].as_str().unwrap().contains("ddfuzz merge"));
+    }
+    assert!(!desk.file("out").exists());
+}
