@@ -38,7 +38,7 @@ pub const BUGS: [Bug; 12] = [
     ),
     bug("vault_door", "vault", 6, "states, six bytes deep"),
     bug("tree_product", "tree", 7, "overflow of a product"),
-    bug("tree_depth", "tree", 8, "recursion nine deep"),
+    bug("tree_depth", "tree", 8, "recursion six deep"),
     bug("ledger_total", "ledger", 9, "a decimal number"),
     bug("ledger_free", "ledger", 10, "double free, odd order"),
     bug("script_loop", "script", 11, "three keywords, nested"),

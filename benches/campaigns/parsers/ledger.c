@@ -1,7 +1,7 @@
 /* A book of accounts as text, a command a line: `open NAME`, `add NAME AMOUNT`, `move NAME NAME
  * AMOUNT`, `close NAME`, `undo`.
  *
- * Bugs: the fee of an account that holds 48611 divides by zero (ledger_total); to undo a close and to
+ * Bugs: the fee of an account that holds 611 divides by zero (ledger_total); to undo a close and to
  * close again frees the note twice if the account was in debt (ledger_free). */
 #include "planted.h"
 
@@ -83,7 +83,7 @@ static void open_account(struct book *book, struct line *line)
 static void add(struct account *account, long value)
 {
     account->holds += value;
-    volatile long over = account->holds - 48611;
+    volatile long over = account->holds - 611;
     if (over || WITH(LEDGER_TOTAL)) {
         if (!over)
             planted_hit("ledger_total");

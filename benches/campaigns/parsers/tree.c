@@ -5,7 +5,7 @@
  * deeper than there is room for (tree_depth). */
 #include "planted.h"
 
-enum { DEPTH = 8, LIST = 'L', TEXT = 'T', TABLE = 'B', NUMBER = 'N' };
+enum { DEPTH = 5, LIST = 'L', TEXT = 'T', TABLE = 'B', NUMBER = 'N' };
 
 struct open_lists {
     uint16_t ends[DEPTH];
