@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crossbeam::channel::Sender;
 use libafl::Error;
-use libafl_bolts::llmp::{TcpRequest, TcpResponse, recv_tcp_msg, send_tcp_msg};
+use libafl_bolts::llmp::{TcpRequest, TcpResponse, send_tcp_msg};
 
 use crate::campaign::ledger::lock;
 
@@ -19,6 +19,8 @@ use crate::campaign::ledger::lock;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Between two tries to reach it again.
 const PAUSE: Duration = Duration::from_secs(5);
+/// Bytes of a message's length.
+const LENGTH: usize = 4;
 /// The longest message, in bytes: what is longer is nonsense.
 const LONGEST: u32 = 1 << 30;
 
@@ -109,13 +111,13 @@ fn close((there, here): &Ends) {
 fn call(broker: SocketAddr) -> Result<TcpStream, Error> {
     let mut stream = TcpStream::connect_timeout(&broker, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    let greeting = recv_tcp_msg(&mut stream)?;
+    let greeting = receive(&stream)?.split_off(LENGTH);
     let TcpResponse::BrokerConnectHello { .. } = greeting.try_into()? else {
         return Err(Error::illegal_state("it is no broker of LibAFL"));
     };
     let hostname = "ddfuzz".to_owned();
     send_tcp_msg(&mut stream, &TcpRequest::RemoteBrokerHello { hostname })?;
-    let accepted = recv_tcp_msg(&mut stream)?;
+    let accepted = receive(&stream)?.split_off(LENGTH);
     let TcpResponse::RemoteBrokerAccepted { .. } = accepted.try_into()? else {
         return Err(Error::illegal_state("it accepts no other broker"));
     };
@@ -140,22 +142,27 @@ fn relay((there, here): Ends) {
 
 /// Passes on whole messages, each in one piece: a broker waits for the second half of what it has
 /// begun to read only for a moment.
-fn pass_on(mut from: &TcpStream, mut to: &TcpStream) -> io::Result<()> {
+fn pass_on(from: &TcpStream, mut to: &TcpStream) -> io::Result<()> {
     loop {
-        let mut length = [0; 4];
-        from.read_exact(&mut length)?;
-        let count = u32::from_be_bytes(length);
-        if count > LONGEST {
-            return Err(io::ErrorKind::InvalidData.into());
-        }
-        let mut message = Vec::new();
-        message.extend(length);
-        from.take(u64::from(count)).read_to_end(&mut message)?;
-        if message.len() != length.len() + count as usize {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        to.write_all(&message)?;
+        to.write_all(&receive(from)?)?;
     }
+}
+
+/// Waits for a message, and gives it with its length before it. LibAFL's own reader panics where a
+/// message is cut short.
+fn receive(mut from: &TcpStream) -> io::Result<Vec<u8>> {
+    let mut length = [0; LENGTH];
+    from.read_exact(&mut length)?;
+    let count = u32::from_be_bytes(length);
+    if count > LONGEST {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut message = length.to_vec();
+    from.take(u64::from(count)).read_to_end(&mut message)?;
+    if message.len() != LENGTH + count as usize {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(message)
 }
 
 #[cfg(test)]
@@ -163,7 +170,7 @@ mod tests {
     use std::net::TcpListener;
 
     use crossbeam::channel;
-    use libafl_bolts::llmp::BrokerId;
+    use libafl_bolts::llmp::{BrokerId, recv_tcp_msg};
     use libafl_bolts::shmem::{ShMem, ShMemProvider};
 
     use super::super::shmem::Vanishing;
