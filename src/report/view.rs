@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::store::{Entry, Group, Kind, Minimized, Status, StoreError};
+use crate::store::{Entry, EntryId, Group, Kind, Minimized, Reader, Status, StoreError};
 use crate::triage::{Class, Crash, Frame, Key, PanicRecord, Severity};
 
 /// What reports show of one group, through one of its entries (its representative).
@@ -43,6 +43,17 @@ pub struct GroupView {
 }
 
 impl GroupView {
+    /// What there is to show of an entry that stands in a directory; `None` where it is gone.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn of(reader: &Reader, id: &EntryId) -> Result<Option<GroupView>, StoreError> {
+        let (group, entry) = (reader.group(id.kind(), id.major())?, reader.entry(id)?);
+        let both = group.zip(entry);
+        both.map(|(group, entry)| GroupView::load(&group, &entry))
+            .transpose()
+    }
+
     /// Reads what there is to show of `group` through `entry`.
     ///
     /// # Errors

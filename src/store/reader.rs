@@ -200,6 +200,13 @@ impl Reader {
         Ok(names.into_iter().map(|name| folder.join(name)).collect())
     }
 
+    /// Whether these known groups have the group of this name (12 hex digits), by its key or by
+    /// names. One that cannot be read now is only not muted: that is no reason to end.
+    pub fn is_muted(&self, kind: Kind, major: &str, known: &KnownGroups) -> bool {
+        known.has_major(major)
+            || known.names_stables() && self.is_known_by_names(kind, major, known).unwrap_or(false)
+    }
+
     /// Whether the corpus holds this input.
     pub fn keeps(&self, input: &[u8]) -> bool {
         let folder = self.root.join(layout::CORPUS);

@@ -146,14 +146,10 @@ impl Engine<'_> {
     }
 
     pub(super) fn muted(&self, major: &str) -> bool {
-        let known = &self.settings.known;
-        // A group that cannot be read now is no reason to end: it is only not muted.
-        known.has_major(major)
-            || known.names_stables()
-                && lock(self.store)
-                    .reader()
-                    .is_known_by_names(Kind::Crash, major, known)
-                    .unwrap_or(false)
+        let store = lock(self.store);
+        store
+            .reader()
+            .is_muted(Kind::Crash, major, &self.settings.known)
     }
 
     /// Commits a chunk as a whole: where that fails, its runs are not counted, and are made again
@@ -281,10 +277,7 @@ impl Engine<'_> {
     /// What there is to show of an entry.
     fn view(&self, id: &EntryId) -> Result<Option<GroupView>, CampaignError> {
         let reader = lock(self.store).reader().clone();
-        let (group, entry) = (reader.group(id.kind(), id.major())?, reader.entry(id)?);
-        let both = group.zip(entry);
-        let view = both.map(|(group, entry)| GroupView::load(&group, &entry));
-        Ok(view.transpose()?)
+        Ok(GroupView::of(&reader, id)?)
     }
 
     /// Queues what an earlier call left to be minimized.

@@ -59,12 +59,8 @@ impl<'a> Books<'a> {
 
     /// Whether the user does not want to hear of this group.
     pub(super) fn is_muted(&self, major: &str) -> bool {
-        self.known.has_major(major)
-            || self.known.names_stables()
-                && lock(self.store)
-                    .reader()
-                    .is_known_by_names(Kind::Crash, major, self.known)
-                    .unwrap_or(false)
+        let store = lock(self.store);
+        store.reader().is_muted(Kind::Crash, major, self.known)
     }
 }
 

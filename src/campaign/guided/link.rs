@@ -172,7 +172,7 @@ mod tests {
     use std::net::TcpListener;
 
     use crossbeam::channel;
-    use libafl_bolts::llmp::BrokerId;
+    use libafl_bolts::llmp::{BrokerId, recv_tcp_msg};
     use libafl_bolts::shmem::{ShMem, ShMemProvider};
 
     use super::super::shmem::Vanishing;

@@ -249,10 +249,10 @@ impl<'a> Session<'a> {
             room.made(&mut |text| screen.note(text), append)?;
         }
         let edges = hub.peers.iter().map(|peer| peer.beat);
-        if let Some(best) = edges.max_by_key(|beat| beat.edges) {
-            if best.edges >= self.best.edges {
-                self.best = best;
-            }
+        if let Some(best) = edges.max_by_key(|beat| beat.edges)
+            && best.edges >= self.best.edges
+        {
+            self.best = best;
         }
         Ok(())
     }
@@ -361,12 +361,8 @@ impl<'a> Session<'a> {
 
     /// Shows a group as it is now.
     pub(super) fn show(&mut self, id: &EntryId, ended: bool) -> Result<(), StoreError> {
-        let store = lock(self.store);
-        let reader = store.reader();
-        let (group, entry) = (reader.group(id.kind(), id.major())?, reader.entry(id)?);
-        drop(store);
-        if let (Some(group), Some(entry)) = (group, entry) {
-            let mut view = GroupView::load(&group, &entry)?;
+        let reader = lock(self.store).reader().clone();
+        if let Some(mut view) = GroupView::of(&reader, id)? {
             // Counts are written to the group only now and then.
             let seen = self.books.ledger.checkpoint.seen.get(&id.kind());
             let counted = seen.and_then(|groups| groups.get(id.major()));

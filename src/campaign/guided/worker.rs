@@ -149,7 +149,6 @@ fn work(brief: &Brief<'_>, remote: &Remote, manager: &mut Manager, seed: u64) ->
         &observers[&map],
         StdWeightedScheduler::with_schedule(&mut state, &observers[&map], power),
     );
-    drop(observers);
     let mut fuzzer = StdFuzzer::new(scheduler, feedback, objective);
 
     load(brief, &mut fuzzer, &mut executor, &mut state, manager)?;

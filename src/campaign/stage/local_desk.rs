@@ -158,12 +158,7 @@ impl<S: Counting> LocalDesk<S> {
     }
 
     fn is_muted(&self, (kind, major): &GroupName) -> bool {
-        // A group that cannot be read now is only not muted.
-        self.muted.has_major(major)
-            || self.muted.names_stables()
-                && (self.shelf.reader())
-                    .is_known_by_names(*kind, major, &self.muted)
-                    .unwrap_or(false)
+        self.shelf.reader().is_muted(*kind, major, &self.muted)
     }
 
     fn write_if_due(&mut self) {
