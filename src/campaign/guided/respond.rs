@@ -165,7 +165,8 @@ impl Answer for Session<'_> {
                 return None;
             }
             Request::Failed(why) => {
-                self.fail(CampaignError::Worker(why));
+                let gone = self.has_directory().err().map(CampaignError::from);
+                self.fail(gone.unwrap_or(CampaignError::Worker(why)));
                 return None;
             }
             _ => {}

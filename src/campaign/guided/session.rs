@@ -259,7 +259,7 @@ impl<'a> Session<'a> {
 
     /// Looks whether the output directory is still there: what is filed would begin another one in
     /// its place, without what was found before.
-    fn has_directory(&self) -> Result<(), StoreError> {
+    pub(super) fn has_directory(&self) -> Result<(), StoreError> {
         let path = lock(self.store).reader().root().to_owned();
         match path.join(RECORD).is_file() {
             true => Ok(()),
