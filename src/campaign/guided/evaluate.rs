@@ -75,8 +75,6 @@ where
     let began = Instant::now();
     if executor.patience.doubts() {
         told = (executor.run_patiently(input.as_ref())).map_err(|error| fail(&error))?;
-        executor.pulse.ran(1);
-        *state.executions_mut() += 1;
     }
     let heard = hear(fuzzer, executor, state, manager, input, &told);
     executor.patience.spend(began.elapsed());
