@@ -13,13 +13,14 @@ use crate::cli::Cli;
 /// Options about the file itself, and those that end a call at once.
 const NOT_IN_FILES: [&str; 4] = ["config", "no-config", "help", "version"];
 /// Values of which each option takes one.
-const SAMPLES: [&str; 8] = [
+const SAMPLES: [&str; 9] = [
     "\"3\"",
     "3",
     "\"3s\"",
     "\"K=V\"",
     "\"20%\"",
     "\"first\"",
+    "\"127.0.0.1:1\"",
     "\"x\"",
     "[\"x\"]",
 ];

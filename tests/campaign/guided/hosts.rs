@@ -275,11 +275,11 @@ fn refused(desk: &Desk, out: &str, port: u16) {
     let words = format!(
         "run --json --seed 1 --max-len 12 --jobs 1 --join 127.0.0.1:{port} -o {out} -- ./gates"
     );
-    let said = desk.call(&words).exits(70).json();
+    let said = desk.call(&words).exits(2).json();
     assert!(began.elapsed() < Duration::from_secs(30), "{out}");
     let message = said["error"]["message"].as_str().unwrap();
     assert!(
-        message.contains(&format!("joining 127.0.0.1:{port}")),
+        message.contains(&format!("127.0.0.1:{port}")),
         "{out}: {said}"
     );
     desk.is_left_clean();
@@ -314,7 +314,7 @@ fn a_port_that_is_in_use_is_an_error() {
     let holder = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = holder.local_addr().unwrap().port();
     let words = format!("run --json --seed 1 --jobs 1 --broker {port} -o out -- ./gates");
-    let said = desk.call(&words).exits(70).json();
+    let said = desk.call(&words).exits(2).json();
     assert!(
         said["error"]["message"]
             .to_string()

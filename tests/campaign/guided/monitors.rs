@@ -63,7 +63,7 @@ fn prometheus_is_answered_and_a_port_in_use_is_an_error() {
     let words = format!("run --json --seed 1 --max-len 16 --jobs 1 --prometheus {at} -o");
     let refused = desk
         .call(&format!("{words} refused -- ./gates"))
-        .exits(70)
+        .exits(2)
         .json();
     let message = refused["error"]["message"].as_str().unwrap();
     assert!(message.contains(&at.to_string()), "{refused}");
