@@ -187,6 +187,12 @@ impl Store {
         Ok(answer?)
     }
 
+    /// Whether an input is in the corpus.
+    pub fn is_in_corpus(&self, input: &[u8]) -> bool {
+        let folder = self.reader.root().join(layout::CORPUS);
+        folder.join(hash_of(input)).is_file()
+    }
+
     /// Keeps an input in the corpus, and gives its file.
     ///
     /// # Errors

@@ -39,8 +39,10 @@ impl Session<'_> {
         Ok(match request {
             Request::Hello { .. } | Request::Note(_) | Request::Failed(_) => Reply::Done,
             Request::Keep => {
-                lock(self.store).add_to_corpus(body)?;
-                self.corpus += 1;
+                let mut store = lock(self.store);
+                // Each worker keeps anew what it loads, or hears of from another.
+                self.corpus += u64::from(!store.is_in_corpus(body));
+                store.add_to_corpus(body)?;
                 Reply::Done
             }
             Request::Known => Reply::Known(self.books.desk.known()?),
