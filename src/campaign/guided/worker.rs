@@ -118,8 +118,7 @@ fn work(
         &mut objective,
     )?;
     state.set_max_size(usize::try_from(brief.max_len).unwrap_or(usize::MAX));
-    let words = brief.settings.words.all().iter().map(|word| &word.bytes);
-    state.add_metadata(Tokens::from(words.cloned().collect::<Vec<_>>()));
+    state.add_metadata(tokens(brief));
     let power = Some(PowerSchedule::explore());
     let scheduler = IndexesLenTimeMinimizerScheduler::new(
         &observers[&map],
@@ -129,9 +128,6 @@ fn work(
     let mut fuzzer = StdFuzzer::new(scheduler, feedback, objective);
 
     load(brief, &mut fuzzer, &mut executor, &mut state, manager)?;
-    if minimizing.learn_limit {
-        executor.patience.learn();
-    }
     let mutator = HavocScheduledMutator::new(havoc_mutations().merge(tokens_mutations()));
     let havoc = BatchStage::new(mutator, Power::Scheduled);
     let compare = CompareStage::new(target, way);
@@ -150,6 +146,12 @@ fn work(
     executor.pulse.standing = standing(&state, &executor);
     executor.pulse.beat().map_err(|error| fail(&error))?;
     manager.send_exiting()
+}
+
+/// The words that mutations write into inputs.
+fn tokens(brief: &Brief<'_>) -> Tokens {
+    let words = brief.settings.words.all().iter().map(|word| &word.bytes);
+    Tokens::from(words.cloned().collect::<Vec<_>>())
 }
 
 /// A share as whole percent, at least one.
