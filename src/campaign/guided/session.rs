@@ -215,10 +215,10 @@ impl<'a> Session<'a> {
                 .made(&mut say, || lock(store).append_stats(&progress))?;
         }
         let edges = hub.peers.iter().map(|peer| peer.beat);
-        if let Some(best) = edges.max_by_key(|beat| beat.edges) {
-            if best.edges >= self.best.edges {
-                self.best = best;
-            }
+        if let Some(best) = edges.max_by_key(|beat| beat.edges)
+            && best.edges >= self.best.edges
+        {
+            self.best = best;
         }
         Ok(())
     }

@@ -124,7 +124,6 @@ fn work(
         &observers[&map],
         StdWeightedScheduler::with_schedule(&mut state, &observers[&map], power),
     );
-    drop(observers);
     let mut fuzzer = StdFuzzer::new(scheduler, feedback, objective);
 
     load(brief, &mut fuzzer, &mut executor, &mut state, manager)?;
