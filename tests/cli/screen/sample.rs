@@ -34,6 +34,7 @@ pub fn view(class: &str, size: usize) -> GroupView {
         file: format!("/{folder}/minimized").into(),
         log: Some(format!("/{folder}/log.jsonl").into()),
         script: None,
+        status: None,
     }
 }
 
@@ -46,6 +47,7 @@ pub fn minimized(class: &str, size: usize) -> GroupView {
         tests: json!({"executed": 47}),
         proved: Proved { done: 6, of: 6 },
         minor_after: None,
+        given_up: None,
     };
     GroupView {
         minimized: Some(claim),
