@@ -35,7 +35,7 @@ fn no_line_is_longer_than_the_terminal() {
 
 #[test]
 fn a_narrow_terminal_is_told_where_rather_than_how_bad() {
-    let text = groups_table(&[view()], Some(92));
+    let text = groups_table(&[view()], Some(93));
     assert!(text.contains("parse_line at ul.c:40"), "{text}");
     assert!(!text.contains("WHY") && text.contains("SEVERITY"), "{text}");
     let text = groups_table(&[view()], Some(72));

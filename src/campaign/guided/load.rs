@@ -23,7 +23,8 @@ const GENERATED: u64 = 64;
 const LENGTH: u64 = 256;
 
 /// Runs what the corpus of the output directory holds, and the seeds; where none passes, the empty
-/// input, and then inputs of the classic generator until one does.
+/// input, and then inputs of the classic generator until one does. From all these the limit on the
+/// time of a run is learned, unless it is given.
 pub(super) fn load<Z>(
     brief: &Brief<'_>,
     fuzzer: &mut Z,
@@ -74,6 +75,9 @@ where
             .collect();
         evaluate(fuzzer, executor, state, manager, &inputs)?;
         run += GENERATED;
+    }
+    if brief.settings.minimizing.learn_limit {
+        executor.patience.learn();
     }
     Ok(())
 }

@@ -152,9 +152,6 @@ fn work(brief: &Brief<'_>, remote: &Remote, manager: &mut Manager, seed: u64) ->
     let mut fuzzer = StdFuzzer::new(scheduler, feedback, objective);
 
     load(brief, &mut fuzzer, &mut executor, &mut state, manager)?;
-    if minimizing.learn_limit {
-        executor.patience.learn();
-    }
     let mutator = HavocScheduledMutator::with_max_stack_pow(
         havoc_mutations().merge(tokens_mutations()),
         STACK,
