@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use crate::builds::Builds;
 use crate::cost::{Cost, measure};
 use crate::tools::{Campaign, Tool};
-use crate::watched::bury_orphans;
+use crate::watched::end_orphans;
 
 /// Runs, and what all of them cost together.
 #[derive(Clone, Copy, Debug)]
@@ -44,8 +44,8 @@ pub fn output(mut command: Command, work: &Path) -> Result<(String, Cost), Strin
     command.stdin(Stdio::null());
     let (output, cost) = measure(|| {
         let output = command.output();
-        bury_orphans();
-        output
+        // Their CPU time counts, too.
+        end_orphans().and(output)
     });
     let output = output.map_err(|error| format!("{:?}: {error}", command.get_program()))?;
     let (stdout, stderr) = (output.stdout, output.stderr);

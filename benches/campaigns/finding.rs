@@ -8,7 +8,7 @@ use crate::counted::Counted;
 use crate::options::Options;
 use crate::planted::{BUGS, Bug, seeds};
 use crate::tools::{Campaign, FINDERS, Tool};
-use crate::watched::{Watched, bury_orphans};
+use crate::watched::{Watched, end_orphans};
 
 /// The median of a tool on a bug.
 #[derive(Clone, Copy, Debug)]
@@ -158,7 +158,7 @@ fn first(
         let count = counted.count()?;
         Ok(count.first.is_some() || count.runs >= options.runs || cpu >= most)
     });
-    bury_orphans();
+    end_orphans().map_err(text)?;
     ended.map_err(text)?;
     let count = counted.count().map_err(text)?;
     if count.runs == 0 {

@@ -23,11 +23,27 @@ pub fn adopt_orphans() -> io::Result<()> {
     }
 }
 
-/// Waits for those that have ended, or been killed.
-pub fn bury_orphans() {
-    let mut status = 0;
-    // SAFETY: the status is one of our own.
-    while unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) } > 0 {}
+/// Ends what a tool that has ended left behind, as `afl-fuzz` does with the server whose comparisons
+/// it has logged: it is now a child of this process, which has no others.
+///
+/// # Errors
+/// Those of reading `/proc`.
+pub fn end_orphans() -> io::Result<()> {
+    let own = i32::try_from(std::process::id()).unwrap_or(i32::MAX);
+    // An orphan may leave orphans.
+    loop {
+        let all = processes()?;
+        let mut orphans = all.iter().filter(|(_, it)| it.parent == own).peekable();
+        if orphans.peek().is_none() {
+            return Ok(());
+        }
+        for (id, _) in orphans {
+            signal(*id, libc::SIGKILL);
+            let mut status = 0;
+            // SAFETY: waits for a child, with a status of our own.
+            unsafe { libc::waitpid(*id, &raw mut status, 0) };
+        }
+    }
 }
 
 /// A tool that was started.
@@ -88,7 +104,6 @@ impl Watched {
 
     /// Asks it to end, and kills what does not.
     fn end(mut self) -> io::Result<()> {
-        let descendants = family(&processes()?, self.id());
         signal(self.id(), libc::SIGINT);
         let deadline = Instant::now() + GRACE;
         while self.child.try_wait()?.is_none() && Instant::now() < deadline {
@@ -98,14 +113,6 @@ impl Watched {
             self.child.kill()?;
         }
         self.child.wait()?;
-        // What it has left behind is now a child of this process, which adopts orphans.
-        let own = i32::try_from(std::process::id()).unwrap_or(i32::MAX);
-        let left = processes()?;
-        for id in descendants {
-            if left.get(&id).is_some_and(|process| process.parent == own) {
-                signal(id, libc::SIGKILL);
-            }
-        }
         Ok(())
     }
 }
