@@ -17,14 +17,14 @@ use crate::store::Reader;
 
 /// Files that are read before they are run.
 const AT_ONCE: usize = 64;
-/// Inputs of the classic generator that are tried at once while there is no other.
+/// Inputs of the classic generator that a campaign begins with that has no other.
 const GENERATED: u64 = 64;
 /// The longest of them, in bytes: a short one is mutated more thoroughly.
-const LENGTH: u64 = 256;
+const LENGTH: u64 = 1024;
 
 /// Runs what the corpus of the output directory holds, and the seeds; where none passes, the empty
-/// input, and then inputs of the classic generator until one does. From all these the limit on the
-/// time of a run is learned, unless it is given.
+/// input and some of the classic generator. From all these the limit on the time of a run is
+/// learned, unless it is given.
 pub(super) fn load<Z>(
     brief: &Brief<'_>,
     fuzzer: &mut Z,
@@ -52,20 +52,33 @@ where
         evaluate(fuzzer, executor, state, manager, &inputs)?;
     }
     if state.corpus().is_empty() {
-        evaluate(
-            fuzzer,
-            executor,
-            state,
-            manager,
-            &[BytesInput::new(Vec::new())],
-        )?;
+        begin_with_nothing(brief, fuzzer, executor, state, manager)?;
     }
+    if brief.settings.minimizing.learn_limit {
+        executor.patience.learn();
+    }
+    Ok(())
+}
+
+/// The empty input, and inputs of the classic generator, until one passes.
+fn begin_with_nothing<Z>(
+    brief: &Brief<'_>,
+    fuzzer: &mut Z,
+    executor: &mut TargetExecutor,
+    state: &mut State,
+    manager: &mut Manager,
+) -> Result<(), Error>
+where
+    Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
+{
+    let empty = [BytesInput::new(Vec::new())];
+    evaluate(fuzzer, executor, state, manager, &empty)?;
     let plan = Plan {
         seed: brief.settings.seed,
         max_len: brief.max_len.min(LENGTH),
     };
     let mut run = 0;
-    while state.corpus().is_empty() && executor.pulse.left().map_err(|error| fail(&error))? > 0 {
+    loop {
         let inputs: Vec<BytesInput> = (run..run + GENERATED)
             .map(|run| {
                 let mut bytes = Vec::new();
@@ -75,11 +88,11 @@ where
             .collect();
         evaluate(fuzzer, executor, state, manager, &inputs)?;
         run += GENERATED;
+        let left = executor.pulse.left().map_err(|error| fail(&error))?;
+        if left == 0 || !state.corpus().is_empty() {
+            return Ok(());
+        }
     }
-    if brief.settings.minimizing.learn_limit {
-        executor.patience.learn();
-    }
-    Ok(())
 }
 
 /// A file of the corpus; one that is gone, or too long, is left out.
