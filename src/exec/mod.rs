@@ -76,6 +76,7 @@ pub use error::ExecError;
 pub use executor::Executor;
 pub use limits::Limits;
 pub use offered::start_test;
+#[cfg(feature = "campaign")]
 pub(crate) use private_dir::PrivateDir;
 pub(crate) use proc_tree::{
     is_child, is_runnable, lives, resident_memory, switches, tree_cpu, tree_exceeds,

@@ -1,7 +1,7 @@
 //! The screen of a campaign: the whole terminal.
 //!
 //! What is told ([`crate::campaign::Screen`]) and what is pressed ([`Key`]) change the model
-//! ([`Course`]); [`draw`] turns the model into characters and is a pure function of it. [`Full`]
+//! ([`Course`]); `draw` turns the model into characters and is a pure function of it. [`Full`]
 //! joins both with a terminal and the files of the output directory.
 //!
 //! Localized here: `ratatui` (characters, and as `ratatui::crossterm` the terminal); `nix` and
