@@ -89,6 +89,7 @@ const NONE: Vec<String> = Vec::new();
 
 #[test]
 fn hangs_keep_their_groups_beside_two_busy_programs() {
+    let _alone = crate::alone_with_hangs();
     let _hogs = Hogs::start();
     assert_eq!(unsteady(&GCC_O2, &STRIPPED, &LIMITS), NONE);
     assert_eq!(unsteady(&GCC_O2, &GCC_O2, &LIMITS), NONE);

@@ -22,3 +22,13 @@ mod scoring;
 #[cfg(feature = "campaign")]
 mod slips;
 mod table;
+
+/// Held by the tests of hangs, one at a time: one of them keeps all processors busy on purpose.
+static HANGS: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
+/// Waits for the other tests of hangs to end.
+fn alone_with_hangs() -> std::sync::MutexGuard<'static, ()> {
+    HANGS
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}

@@ -190,6 +190,7 @@ fn all_right(build: &Build, what: &str, seen: &[Seen]) {
 
 #[test]
 fn hangs_and_memory_limits_are_grouped_by_bug() {
+    let _alone = crate::alone_with_hangs();
     for build in [GCC_O2, STRIPPED, GCC_O0] {
         let source = &LOOPING[0];
         let look = || -> Vec<_> {
