@@ -80,7 +80,8 @@ pub fn run(
     stop: &AtomicBool,
 ) -> Result<Summary, CampaignError> {
     let mut ledger = Ledger::open(store, campaign)?;
-    let max_len = settings.max_len.unwrap_or(DEFAULT_MAX_LEN);
+    let asked = settings.max_len.or(ledger.checkpoint.max_len);
+    let max_len = asked.unwrap_or(DEFAULT_MAX_LEN);
     ledger.checkpoint.max_len = Some(max_len);
     ledger.checkpoint.begin_count(settings.runs);
     ledger.save()?;
