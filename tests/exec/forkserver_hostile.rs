@@ -128,8 +128,9 @@ fn between_runs_any_process_of_an_own_server_may_die() {
         unsafe { libc::kill(victim, libc::SIGKILL) };
     }
     drop(executor);
-    assert!(descendants().is_empty());
-    assert_eq!(segments(std::process::id()), 0);
+    // What was killed may still be at its end, and keeps its memory until then.
+    let gone = || descendants().is_empty() && segments(std::process::id()) == 0;
+    assert!(within(Duration::from_secs(20), gone));
 }
 
 #[test]

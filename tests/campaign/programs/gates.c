@@ -1,5 +1,6 @@
 /* Bugs behind single bytes, one behind a word, and places behind sums that only a given input
- * passes. A program that reads its standard input with PROGRAM, else a harness of libFuzzer. */
+ * passes. A program that reads its standard input with PROGRAM, else a harness of libFuzzer; with
+ * SLOW, each run takes a while. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +40,9 @@ static uint32_t sum(const uint8_t *text, size_t length) {
 int LLVMFuzzerTestOneInput(const uint8_t *text, size_t length) {
     if (length == 0)
         return 0;
+#ifdef SLOW
+    usleep(500);
+#endif
 #ifndef NONE
     if (text[0] == '<')
         opened();

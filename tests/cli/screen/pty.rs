@@ -21,9 +21,10 @@ const LONGEST: Duration = Duration::from_secs(120);
 const SCREEN: (&str, &str) = ("\u{1b}[?1049h", "\u{1b}[?1049l");
 
 /// What the shell of the session does: it says the modes of the terminal before and after ddfuzz,
-/// for at its own end the kernel resets them. Ctrl-C is meant for ddfuzz.
-const SHELL: &str =
-    r#"trap : INT TERM; stty ${SIZE-cols 80}; stty -g; "$@"; code=$?; stty -g; exit $code"#;
+/// for at its own end the kernel resets them. Signals are meant for ddfuzz: one that is still under
+/// way when ddfuzz has ended must not end the last `stty`.
+const SHELL: &str = r#"trap : INT TERM; stty ${SIZE-cols 80}; stty -g; "$@"; code=$?
+    trap '' INT TERM; stty -g; exit $code"#;
 
 /// ddfuzz in a shell on a terminal of 80 columns and 24 lines.
 struct Session {
