@@ -161,7 +161,7 @@ fn a_static_program_without_symbols_has_the_same_keys_each_time() {
 
 #[test]
 fn different_loops_have_different_keys() {
-    let mut triager = triager(&loops(PLAIN), 50, 200);
+    let mut triager = triager(&loops(PLAIN), 50, WALL);
     let mut majors: Vec<_> = ["calling", "nested", "reading", "main", "backtracking"]
         .map(|word| keys(&mut triager, word.as_bytes()).1)
         .to_vec();
@@ -196,7 +196,7 @@ impl Drop for Hogs {
 
 #[test]
 fn a_busy_machine_does_not_change_the_keys() {
-    let mut triager = triager(&loops(PLAIN), 60, 200);
+    let mut triager = triager(&loops(PLAIN), 60, WALL);
     let words = [
         "calling",
         "slow_calls",
