@@ -4,6 +4,7 @@
 //! `indicatif` (the progress line, in [`ui`]).
 
 mod amounts;
+pub mod cargo;
 mod check;
 mod config;
 mod difference;
@@ -20,6 +21,7 @@ mod oracles;
 mod output;
 mod results;
 mod run;
+pub mod runner;
 mod script;
 mod seeds;
 mod show;
@@ -32,7 +34,7 @@ pub mod ui;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use exit::Exit;
 use failure::Failure;
@@ -72,40 +74,59 @@ enum Command {
 
 /// Parses the command line with the settings of a file, runs the command, and gives its exit code.
 pub fn main() -> ExitCode {
-    let typed: Vec<OsString> = std::env::args_os().collect();
+    let words: Vec<OsString> = std::env::args_os().collect();
+    called(words, Cli::command(), &Cli::command(), |matches| {
+        let cli = Cli::from_arg_matches(matches)?;
+        Ok((cli.output.clone(), move |output: &Output| cli.run(output)))
+    })
+}
+
+/// One call of a program with this command line; `whole` has the tables of the file of settings.
+/// `understand` makes of the matches what is to be done.
+fn called<Job: FnOnce(&Output) -> Result<Exit, Failure>>(
+    typed: Vec<OsString>,
+    root: clap::Command,
+    whole: &clap::Command,
+    understand: impl FnOnce(&ArgMatches) -> Result<(Output, Job), clap::Error>,
+) -> ExitCode {
     let asks_json = wants_json(&typed);
-    let call = match config::complete(typed, Cli::command()) {
+    let call = match config::complete(typed, root.clone(), whole) {
         Ok(call) => call,
         Err(failure) => {
             Output::early(asks_json).failure(&failure);
             return failure.exit.into();
         }
     };
-    let cli = match Cli::try_parse_from(&call.words) {
-        Ok(cli) => cli,
+    let matches = root.try_get_matches_from(&call.words);
+    let (output, job) = match matches.and_then(|matches| understand(&matches)) {
+        Ok(job) => job,
         Err(error) => return usage(&error, &call),
     };
-    let output = cli.output;
     if let Some(settings) = &call.settings {
         output.detail(&settings.to_string());
     }
-    let done = match cli.command {
-        Command::Run(args) => run::run(args, &output),
-        Command::Min(args) => min::run(args, &output),
-        Command::Diff(args) => difference::diff::run(args, &output),
-        Command::Max(args) => difference::max::run(args, &output),
-        Command::Triage(args) => triage::run(args, &output),
-        Command::Check(args) => check::run(args, &output),
-        Command::Log(args) => log::run(args, &output),
-        Command::Show(args) => show::run(args, &output),
-        Command::Merge(args) => merge::run(args, &output),
-        Command::Doctor(args) => doctor::run(args, &output),
-    };
-    match done {
+    match job(&output) {
         Ok(exit) => exit.into(),
         Err(failure) => {
             output.failure(&failure);
             failure.exit.into()
+        }
+    }
+}
+
+impl Cli {
+    fn run(self, output: &Output) -> Result<Exit, Failure> {
+        match self.command {
+            Command::Run(args) => run::run(args, output),
+            Command::Min(args) => min::run(args, output),
+            Command::Diff(args) => difference::diff::run(args, output),
+            Command::Max(args) => difference::max::run(args, output),
+            Command::Triage(args) => triage::run(args, output),
+            Command::Check(args) => check::run(args, output),
+            Command::Log(args) => log::run(args, output),
+            Command::Show(args) => show::run(args, output),
+            Command::Merge(args) => merge::run(args, output),
+            Command::Doctor(args) => doctor::run(args, output),
         }
     }
 }

@@ -31,6 +31,11 @@ pub struct SeedArgs {
 }
 
 impl SeedArgs {
+    /// Takes the files below this path, too.
+    pub fn add(&mut self, path: PathBuf) {
+        self.seeds.push(path);
+    }
+
     /// The seeds of at most `max_len` bytes, and the words to write into them.
     ///
     /// # Errors

@@ -27,8 +27,10 @@ pub struct Merge<'a> {
     pub path: &'a Path,
     /// Its directory, which relative paths are taken from.
     pub folder: &'a Path,
-    /// All of `ddfuzz`, built.
+    /// The program that is called, built.
     pub root: &'a Command,
+    /// All of `ddfuzz`, built.
+    pub whole: &'a Command,
 }
 
 impl Merge<'_> {
@@ -38,11 +40,11 @@ impl Merge<'_> {
             let Value::Table(inner) = &setting.value else {
                 return Err(self.outside_of_tables(setting));
             };
-            match self.root.find_subcommand(&setting.key) {
-                _ if setting.key == COMMON => self.check_table(inner, self.root, COMMON)?,
+            match self.whole.find_subcommand(&setting.key) {
+                _ if setting.key == COMMON => self.check_table(inner, self.whole, COMMON)?,
                 Some(command) => self.check_table(inner, command, &setting.key)?,
                 None => {
-                    let names = self.root.get_subcommands().map(Command::get_name);
+                    let names = self.whole.get_subcommands().map(Command::get_name);
                     let names = names.chain([COMMON]).filter(|name| *name != "help");
                     return Err(self.unknown(setting, "table", names.collect()));
                 }

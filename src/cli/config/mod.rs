@@ -50,11 +50,14 @@ pub fn settings() -> Option<&'static SettingsFile> {
     SETTINGS.get()
 }
 
-/// Puts the settings of the file into the command line `words`, and keeps where they come from.
-pub fn complete(words: Vec<OsString>, mut root: Command) -> Result<Call, Failure> {
+/// Puts the settings of the file into the command line `words` of the program `root`, and keeps
+/// where they come from. `whole` is ddfuzz, whose commands the file has tables for.
+pub fn complete(words: Vec<OsString>, mut root: Command, whole: &Command) -> Result<Call, Failure> {
     root.build();
+    let mut whole = whole.clone();
+    whole.build();
     let typed = Typed::read(words, &root);
-    let call = typed.complete(&root)?;
+    let call = typed.complete(&root, &whole)?;
     if let Some(settings) = &call.settings {
         // There is one call in a process.
         let _ = SETTINGS.set(settings.clone());
@@ -98,7 +101,7 @@ impl Typed {
         typed
     }
 
-    fn complete(self, root: &Command) -> Result<Call, Failure> {
+    fn complete(self, root: &Command, whole: &Command) -> Result<Call, Failure> {
         let lenient = root.clone().ignore_errors(true);
         // Help and versions need no settings.
         let Ok(matches) = lenient.try_get_matches_from(&self.words) else {
@@ -131,9 +134,14 @@ impl Typed {
             path: &path,
             folder,
             root,
+            whole,
         };
         merge.check(&settings)?;
         let mut given = given(command, leaf);
+        if root.get_name() != whole.get_name() {
+            // A project's targets are its own.
+            given.extend([option::TARGET.to_owned(), option::PROGRAM.to_owned()]);
+        }
         for arg in command.get_arguments() {
             let back = |(name, _): &(String, OsString)| arg.get_long() == Some(name);
             if self.taken_back.iter().any(back) {

@@ -38,7 +38,7 @@ pub struct Args {
     #[arg(required_unless_present_any = ["args", "env_vars"])]
     input: Option<PathBuf>,
     #[command(flatten)]
-    target: TargetArgs,
+    pub(in crate::cli) target: TargetArgs,
     /// Minimize the arguments of the program, too: whole ones, then their characters; those with @@
     /// stay
     #[arg(long, conflicts_with = "test")]

@@ -38,12 +38,12 @@ use targets::list_targets;
                         ddfuzz run --seeds samples/ -- ./afl_or_libfuzzer_program")]
 pub struct Args {
     #[command(flatten)]
-    target: TargetArgs,
+    pub(in crate::cli) target: TargetArgs,
     #[command(flatten)]
-    seeds: SeedArgs,
+    pub(in crate::cli) seeds: SeedArgs,
     /// The output directory
     #[arg(short, long, value_name = "DIR", default_value = "ddfuzz-out")]
-    out: PathBuf,
+    pub(in crate::cli) out: PathBuf,
     /// Fuzz for this long [default: until Ctrl-C]
     #[arg(long, value_parser = amounts::time)]
     time: Option<Duration>,
@@ -87,7 +87,7 @@ pub struct Args {
     log_inputs: bool,
     /// Go on with the campaign of the output directory
     #[arg(long)]
-    resume: bool,
+    pub(in crate::cli) resume: bool,
     /// Let campaigns on other hosts join this one at 127.0.0.1:PORT, and exchange what is new.
     /// They reach it through a tunnel (ssh -L PORT:127.0.0.1:PORT HOST): the link has neither
     /// authentication nor encryption

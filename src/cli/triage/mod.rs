@@ -38,9 +38,9 @@ const MAX_LEN: u64 = 256 << 20;
 pub struct Args {
     /// Crash files, or directories of them; they are only read
     #[arg(required = true, value_name = "INPUT_OR_DIR")]
-    inputs: Vec<PathBuf>,
+    pub(in crate::cli) inputs: Vec<PathBuf>,
     #[command(flatten)]
-    target: TargetArgs,
+    pub(in crate::cli) target: TargetArgs,
     /// Workers [default: the number of processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     jobs: Option<u32>,

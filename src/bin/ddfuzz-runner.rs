@@ -1,0 +1,5 @@
+//! A Cargo runner that shrinks what `cargo fuzz run` finds.
+
+fn main() -> std::process::ExitCode {
+    ddfuzz::cli::runner::main()
+}

@@ -1,0 +1,106 @@
+//! What ddfuzz found, in the folders where cargo-fuzz keeps such: `corpus/TARGET` and
+//! `artifacts/TARGET`, by the names that libFuzzer gives.
+//!
+//! Localized here: `sha1`, by which libFuzzer names inputs.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use sha1::{Digest, Sha1};
+
+use super::project::Project;
+use crate::cli::{Failure, Output};
+use crate::files::{atomic, folder, regular};
+use crate::report::{size, text};
+use crate::store::{Kind, Reader};
+
+/// No input is longer, in bytes.
+const LONGEST: u64 = 1 << 30;
+
+/// libFuzzer's name of an input.
+pub fn name_of(input: &[u8]) -> String {
+    let digest = Sha1::digest(input);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What libFuzzer's names of failing inputs begin with; nothing stands for a flaky crash, which
+/// `cargo fuzz run` does not show again.
+fn prefix(kind: Kind) -> Option<&'static str> {
+    match kind {
+        Kind::Crash => Some("crash-"),
+        Kind::Hang => Some("timeout-"),
+        Kind::Oom => Some("oom-"),
+        Kind::Flaky => None,
+    }
+}
+
+/// Copies what the output directory has and the project does not: inputs of the corpus, each
+/// group's input as it was found, and its reproducer. Nothing is overwritten. Says what it wrote.
+///
+/// # Errors
+/// When the output directory cannot be read, or a folder of the project not be written.
+pub fn hand_back(
+    out: &Path,
+    project: &Project,
+    name: &str,
+    output: &Output,
+) -> Result<(), Failure> {
+    let reader = Reader::open(out)?;
+    let corpus = project.corpus(name);
+    let mut inputs = 0;
+    for path in reader.corpus()? {
+        if let Ok(bytes) = regular::read(&path, LONGEST) {
+            inputs += u64::from(put(&corpus, &name_of(&bytes), &bytes)?);
+        }
+    }
+    let artifacts = project.artifacts(name);
+    let mut found = BTreeSet::new();
+    for kind in Kind::ALL {
+        let Some(prefix) = prefix(kind) else {
+            continue;
+        };
+        for group in reader.groups(kind)? {
+            for id in group.representatives() {
+                let Some(entry) = reader.entry(&id)? else {
+                    continue;
+                };
+                let original = entry.original_bytes()?;
+                let sum = name_of(&original);
+                let crash = format!("{prefix}{sum}");
+                if put(&artifacts, &crash, &original)? {
+                    found.insert(crash);
+                }
+                let reproducer = entry.reproducer_bytes()?;
+                let minimized = format!("minimized-from-{sum}");
+                let is_smaller = reproducer.len() < original.len();
+                if is_smaller && put(&artifacts, &minimized, &reproducer)? {
+                    found.insert(minimized);
+                }
+            }
+        }
+    }
+    let shown = |folder: &Path| text::shell_word(folder);
+    if inputs > 0 {
+        let inputs = size::counted(inputs, "new input");
+        output.say(&format!("wrote {inputs} to {}", shown(&corpus)));
+    }
+    if !found.is_empty() {
+        let count = size::counted(found.len() as u64, "artifact");
+        output.say(&format!("wrote {count} to {}", shown(&artifacts)));
+    }
+    Ok(())
+}
+
+/// Writes a file that is not there yet; whether it was not.
+fn put(dir: &Path, name: &str, bytes: &[u8]) -> Result<bool, Failure> {
+    let path = dir.join(name);
+    if path.symlink_metadata().is_ok() {
+        return Ok(false);
+    }
+    let made = folder::create_all(dir).and_then(|()| atomic::create_new(&path, bytes));
+    match made {
+        Ok(()) => Ok(true),
+        Err(error) if error.is_existing() => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}

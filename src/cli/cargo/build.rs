@@ -1,0 +1,221 @@
+//! Building a fuzz target, through cargo-fuzz and its own flags.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use clap::{Args, ValueEnum};
+
+use super::project::Project;
+use super::toolchain::{self, cargo};
+use crate::cli::{Exit, Failure, Output};
+
+/// Where the help shows these options.
+const BUILD: &str = "The build, as for cargo fuzz";
+
+/// How the fuzz target is built: the options of cargo-fuzz, by their names there.
+#[derive(Args, Clone, Debug)]
+pub struct BuildArgs {
+    /// The directory of the cargo-fuzz project [default: fuzz of this directory, or of the nearest
+    /// one above it]
+    #[arg(help_heading = BUILD, long, value_name = "DIR")]
+    pub fuzz_dir: Option<PathBuf>,
+    /// Without optimizations
+    #[arg(help_heading = BUILD, short = 'D', long, conflicts_with = "release")]
+    dev: bool,
+    /// With optimizations [default]
+    #[arg(help_heading = BUILD, short = 'O', long)]
+    release: bool,
+    /// With debug assertions and overflow checks [default, unless -O]
+    #[arg(help_heading = BUILD, short = 'a', long)]
+    debug_assertions: bool,
+    /// The sanitizer
+    #[arg(help_heading = BUILD, short, long, value_enum, default_value_t = Sanitizer::Address)]
+    sanitizer: Sanitizer,
+    /// Without the default features
+    #[arg(help_heading = BUILD, long)]
+    no_default_features: bool,
+    /// With all features
+    #[arg(help_heading = BUILD, long, conflicts_with_all = ["no_default_features", "features"])]
+    all_features: bool,
+    /// With these features
+    #[arg(help_heading = BUILD, long)]
+    features: Option<String>,
+    /// Build the standard library, too
+    #[arg(help_heading = BUILD, long)]
+    build_std: bool,
+    /// With more checks of undefined behaviour
+    #[arg(help_heading = BUILD, short, long)]
+    careful: bool,
+    /// Unstable flags of cargo
+    #[arg(help_heading = BUILD, short = 'Z', value_name = "FLAG")]
+    unstable: Vec<String>,
+    /// Where cargo builds
+    #[arg(help_heading = BUILD, long, value_name = "DIR")]
+    target_dir: Option<PathBuf>,
+    /// How many parts are compiled for themselves
+    #[arg(help_heading = BUILD, long, value_name = "N")]
+    codegen_units: Option<u32>,
+    /// Whether code that nothing calls is left away
+    #[arg(help_heading = BUILD, long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    strip_dead_code: Option<bool>,
+    /// Do not set `cfg(fuzzing)`
+    #[arg(help_heading = BUILD, long)]
+    no_cfg_fuzzing: bool,
+    /// Do not tell comparisons
+    #[arg(help_heading = BUILD, long)]
+    no_trace_compares: bool,
+    /// Tell divisions
+    #[arg(help_heading = BUILD, long)]
+    trace_div: bool,
+    /// Tell indices
+    #[arg(help_heading = BUILD, long)]
+    trace_gep: bool,
+    /// Whether branches stay branches
+    #[arg(help_heading = BUILD, long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    disable_branch_folding: Option<bool>,
+}
+
+/// Sanitizers that cargo-fuzz builds with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Sanitizer {
+    /// AddressSanitizer.
+    Address,
+    /// LeakSanitizer.
+    Leak,
+    /// MemorySanitizer.
+    Memory,
+    /// ThreadSanitizer.
+    Thread,
+    /// No sanitizer, which stable Rust can build.
+    None,
+}
+
+impl BuildArgs {
+    /// Builds the target; gives its program.
+    ///
+    /// # Errors
+    /// When something that is needed is not installed, or the build fails; the error says which
+    /// command helps.
+    pub fn build(
+        &self,
+        project: &Project,
+        target: &str,
+        triple: Option<&str>,
+        output: &Output,
+    ) -> Result<PathBuf, Failure> {
+        project.check(target)?;
+        let toolchain = toolchain::choose(self.needs_nightly(), output)?;
+        let mut command = cargo(toolchain);
+        command
+            .args(["fuzz", "build", "--fuzz-dir"])
+            .arg(&project.fuzz_dir)
+            .args(self.flags(triple))
+            .arg(target);
+        if output.verbose {
+            command.arg("--verbose");
+        }
+        output.detail(&format!("building: {command:?}"));
+        // Nothing but the result goes to stdout.
+        command.stdout(std::io::stderr());
+        if output.quiet {
+            command.stdout(Stdio::null()).env("CARGO_TERM_QUIET", "true");
+        }
+        let status = command.status();
+        let status = status.map_err(|error| toolchain::no_cargo(&error))?;
+        if !status.success() {
+            let message = format!("cargo fuzz cannot build {target} ({status})");
+            let with = toolchain.map(|name| format!("+{name} ")).unwrap_or_default();
+            return Err(Failure::new(Exit::Baseline, "build", message).hint(format!(
+                "mend what the compiler says above; the build alone is: cargo {with}fuzz build{} \
+                 {target}",
+                self.shown(triple)
+            )));
+        }
+        let triple = match triple {
+            Some(triple) => triple.to_owned(),
+            None => toolchain::host(toolchain)?,
+        };
+        let folder = self.target_dir.as_ref().unwrap_or(&project.target_directory);
+        let profile = if self.dev { "debug" } else { "release" };
+        let program = folder.join(triple).join(profile).join(target);
+        let program = std::path::absolute(&program).unwrap_or(program);
+        found(&program)?;
+        Ok(program)
+    }
+
+    /// Sanitizers, and whatever else is unstable, need the nightly compiler.
+    fn needs_nightly(&self) -> bool {
+        self.sanitizer != Sanitizer::None
+            || self.build_std
+            || self.careful
+            || !self.unstable.is_empty()
+    }
+
+    /// The flags for cargo-fuzz.
+    pub fn flags(&self, triple: Option<&str>) -> Vec<OsString> {
+        let mut flags: Vec<OsString> = Vec::new();
+        let switches = [
+            (self.dev, "--dev"),
+            (self.release, "--release"),
+            (self.debug_assertions, "--debug-assertions"),
+            (self.no_default_features, "--no-default-features"),
+            (self.all_features, "--all-features"),
+            (self.build_std, "--build-std"),
+            (self.careful, "--careful"),
+            (self.no_cfg_fuzzing, "--no-cfg-fuzzing"),
+            (self.no_trace_compares, "--no-trace-compares"),
+            (self.trace_div, "--trace-div"),
+            (self.trace_gep, "--trace-gep"),
+        ];
+        let set = switches.into_iter().filter(|(is_set, _)| *is_set);
+        flags.extend(set.map(|(_, flag)| flag.into()));
+        if self.sanitizer != Sanitizer::Address {
+            let name = self.sanitizer.to_possible_value();
+            let name = name.map_or_else(String::new, |value| value.get_name().to_owned());
+            flags.push(format!("--sanitizer={name}").into());
+        }
+        let mut valued = |name: &str, value: Option<String>| {
+            flags.extend(value.map(|value| format!("--{name}={value}").into()));
+        };
+        valued("features", self.features.clone());
+        valued("codegen-units", self.codegen_units.map(|n| n.to_string()));
+        valued("strip-dead-code", self.strip_dead_code.map(|on| on.to_string()));
+        valued(
+            "disable-branch-folding",
+            self.disable_branch_folding.map(|on| on.to_string()),
+        );
+        valued("target", triple.map(str::to_owned));
+        for flag in &self.unstable {
+            flags.push(format!("-Z{flag}").into());
+        }
+        if let Some(dir) = &self.target_dir {
+            let mut flag = OsString::from("--target-dir=");
+            flag.push(std::path::absolute(dir).unwrap_or(dir.clone()));
+            flags.push(flag);
+        }
+        flags
+    }
+
+    /// The options that the user has given, for a command line.
+    pub fn shown(&self, triple: Option<&str>) -> String {
+        let mut words = self.flags(triple);
+        if let Some(dir) = &self.fuzz_dir {
+            words.extend(["--fuzz-dir".into(), dir.clone().into_os_string()]);
+        }
+        let words = words.iter().map(|word| {
+            format!(" {}", crate::report::text::shell_word(Path::new(word)))
+        });
+        words.collect()
+    }
+}
+
+fn found(program: &Path) -> Result<(), Failure> {
+    if program.is_file() {
+        return Ok(());
+    }
+    let message = "cargo fuzz has built it, but the program is not where it is expected";
+    Err(Failure::new(Exit::Baseline, "build", message)
+        .path(program)
+        .hint("name the directory that cargo builds in: --target-dir DIR"))
+}

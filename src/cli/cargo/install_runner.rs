@@ -1,0 +1,160 @@
+//! `cargo ddfuzz install-runner`: lets a plain `cargo fuzz run` shrink what it finds.
+//!
+//! Localized here: `toml_edit`, which changes one line of a file and leaves the others.
+
+use std::io::{BufRead, IsTerminal};
+use std::path::{Path, PathBuf};
+
+use toml_edit::{DocumentMut, Item, Table, value};
+
+use super::toolchain;
+use crate::cli::{Exit, Failure, Output};
+use crate::files::{atomic, folder};
+
+/// Let a plain `cargo fuzz run` shrink what it finds, by a Cargo runner
+///
+/// Writes `runner = "ddfuzz-runner"` for the machine's triple into .cargo/config.toml of this
+/// directory, after showing the change.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Example:\n  cargo ddfuzz install-runner\n  cargo ddfuzz install-runner --remove"
+)]
+pub struct Args {
+    /// For programs of this triple [default: that of this machine]
+    #[arg(long, value_name = "TRIPLE")]
+    target: Option<String>,
+    /// Do not ask
+    #[arg(short, long)]
+    yes: bool,
+    /// Take it out again
+    #[arg(long)]
+    remove: bool,
+}
+
+/// What cargo calls with each program that it runs.
+const RUNNER: &str = "ddfuzz-runner";
+
+/// Runs the command.
+pub fn run(args: &Args, output: &Output) -> Result<Exit, Failure> {
+    let path = config_file();
+    let before = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(Failure::file(&path, "reading", &error)),
+    };
+    let triple = match &args.target {
+        Some(triple) => triple.clone(),
+        None => toolchain::host(None)?,
+    };
+    let after = changed(&before, &triple, args.remove).map_err(|failure| failure.path(&path))?;
+    if after == before {
+        let state = if args.remove { "is not" } else { "is already" };
+        output.result(
+            &format!("{RUNNER} {state} in {}", path.display()),
+            &serde_json::json!({ "file": path, "changed": false }),
+        );
+        return Ok(Exit::Done);
+    }
+    output.say(&format!("{}:\n{}", path.display(), shown(&before, &after)));
+    if !args.yes && !agreed()? {
+        output.say("nothing is changed");
+        return Ok(Exit::Done);
+    }
+    if let Some(parent) = path.parent() {
+        folder::create_all(parent)?;
+    }
+    // Nobody else's change between is lost.
+    if std::fs::read_to_string(&path).unwrap_or_default() != before {
+        return Err(Failure::usage("it has changed meanwhile")
+            .path(&path)
+            .hint("call the command again"));
+    }
+    atomic::write(&path, after.as_bytes())?;
+    let how = match args.remove {
+        true => "cargo runs programs itself again",
+        false => {
+            "cargo fuzz run ends with groups and reproducers now; DDFUZZ_RUNNER=off does without, \
+             and `cargo ddfuzz install-runner --remove` takes it out"
+        }
+    };
+    output.result(how, &serde_json::json!({ "file": path, "changed": true }));
+    Ok(Exit::Done)
+}
+
+/// The file in this directory: the older name, where it is in use.
+fn config_file() -> PathBuf {
+    let old = Path::new(".cargo/config");
+    match old.is_file() {
+        true => old.to_owned(),
+        false => PathBuf::from(".cargo/config.toml"),
+    }
+}
+
+/// The file with the runner in it, or without.
+fn changed(before: &str, triple: &str, remove: bool) -> Result<String, Failure> {
+    let mut file: DocumentMut = before.parse().map_err(|error: toml_edit::TomlError| {
+        Failure::usage(format!("it is no TOML: {}", error.message()))
+            .hint("mend it, or call this in another directory")
+    })?;
+    let tables = file.entry("target").or_insert_with(|| {
+        let mut table = Table::new();
+        table.set_implicit(true);
+        Item::Table(table)
+    });
+    let tables = tables.as_table_like_mut().ok_or_else(|| odd("target"))?;
+    let own = tables.entry(triple).or_insert_with(|| Item::Table(Table::new()));
+    let own = own.as_table_like_mut().ok_or_else(|| odd(triple))?;
+    let ours = |item: &Item| item.as_str() == Some(RUNNER);
+    match (own.get("runner"), remove) {
+        (Some(runner), false) if !ours(runner) => {
+            return Err(Failure::usage("another runner is set there")
+                .hint(format!("take it out, or set it to {RUNNER:?} yourself")));
+        }
+        (Some(runner), true) if ours(runner) => {
+            own.remove("runner");
+        }
+        (Some(_), _) | (None, true) => return Ok(before.to_owned()),
+        (None, false) => {
+            own.insert("runner", value(RUNNER));
+        }
+    }
+    if own.is_empty() {
+        tables.remove(triple);
+    }
+    if tables.is_empty() {
+        file.remove("target");
+    }
+    Ok(file.to_string())
+}
+
+fn odd(what: &str) -> Failure {
+    Failure::usage(format!("{what} is no table there")).hint("mend it by hand")
+}
+
+/// The lines that change.
+fn shown(before: &str, after: &str) -> String {
+    let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
+    let same = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
+    let ends = old[same..].iter().rev().zip(new[same..].iter().rev());
+    let same_end = ends.take_while(|(a, b)| a == b).count();
+    let lines = |sign: char, lines: &[&str]| -> Vec<String> {
+        lines.iter().map(|line| format!("  {sign}{line}")).collect()
+    };
+    let mut text = lines('-', &old[same..old.len() - same_end]);
+    text.extend(lines('+', &new[same..new.len() - same_end]));
+    text.join("\n")
+}
+
+/// Asks on the terminal.
+fn agreed() -> Result<bool, Failure> {
+    let stdin = std::io::stdin();
+    if !stdin.is_terminal() {
+        return Err(Failure::usage("nobody is there to agree to the change")
+            .hint("look at it above, and add --yes"));
+    }
+    crate::cli::output::tell("make this change? [y/N]");
+    let mut answer = String::new();
+    // No answer is none.
+    let _ = stdin.lock().read_line(&mut answer);
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}

@@ -1,0 +1,120 @@
+//! `cargo ddfuzz run`: fuzz a target of the project, and shrink what crashes it.
+
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+
+use super::build::BuildArgs;
+use super::project::Project;
+use super::{artifacts, libfuzzer, out};
+use crate::cli::{Exit, Failure, Output, run};
+
+/// Fuzz a target of the project: find crashes, group them, and minimize each new group
+///
+/// Builds through cargo-fuzz. The corpus begins with fuzz/corpus/FUZZ_TARGET; what is new goes
+/// there in the end, and failing inputs to fuzz/artifacts/FUZZ_TARGET.
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  cargo ddfuzz run parse --time 60s\n  \
+                        cargo ddfuzz run parse --engine libfuzzer --time 10m -- -use_value_profile=1")]
+pub struct Args {
+    /// The fuzz target; `cargo ddfuzz list` lists them
+    #[arg(value_name = "FUZZ_TARGET")]
+    name: String,
+    /// What fuzzes it [default: libafl; libfuzzer where flags for it are given]
+    #[arg(long, value_enum)]
+    engine: Option<Engine>,
+    #[command(flatten)]
+    build: BuildArgs,
+    #[command(flatten)]
+    run: run::Args,
+}
+
+/// What fuzzes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Engine {
+    /// The campaign of ddfuzz on LibAFL.
+    Libafl,
+    /// The libFuzzer that is built into the program, started again after each crash.
+    Libfuzzer,
+}
+
+/// Runs the command.
+pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
+    let Args {
+        name,
+        engine,
+        build,
+        mut run,
+    } = args;
+    let flags = std::mem::take(&mut run.target.program);
+    let engine = match (engine, flags.is_empty()) {
+        (Some(Engine::Libafl), false) => {
+            return Err(Failure::usage("flags behind `--` are for --engine libfuzzer")
+                .hint("leave them away, or choose --engine libfuzzer"));
+        }
+        (Some(engine), _) => engine,
+        (None, true) => Engine::Libafl,
+        (None, false) => Engine::Libfuzzer,
+    };
+    let project = Project::find(build.fuzz_dir.as_deref())?;
+    let triple = run.target.target.take();
+    let program = build.build(&project, &name, triple.as_deref(), output)?;
+    run.out = out::choose(&run.out, &name, &program);
+    let place = run.out.clone();
+    let done = match engine {
+        Engine::Libafl => by_campaign(run, &project, &name, &program, output),
+        Engine::Libfuzzer => libfuzzer::run(run, &project, &name, &program, flags, output),
+    };
+    // Also what was found until an error or Ctrl-C.
+    let handed = match place.is_dir() {
+        true => artifacts::hand_back(&place, &project, &name, output),
+        false => Ok(()),
+    };
+    let exit = done?;
+    handed?;
+    next(exit, &build, &project, &name, triple.as_deref(), output);
+    Ok(exit)
+}
+
+/// The campaign of ddfuzz, whose seeds are the corpus of the project.
+fn by_campaign(
+    mut run: run::Args,
+    project: &Project,
+    name: &str,
+    program: &Path,
+    output: &Output,
+) -> Result<Exit, Failure> {
+    run.target.program = vec![program.into()];
+    let corpus = project.corpus(name);
+    // A resumed campaign has its own.
+    if !run.resume && has_files(&corpus) {
+        run.seeds.add(corpus);
+    }
+    run::run(run, output)
+}
+
+fn has_files(dir: &PathBuf) -> bool {
+    std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some())
+}
+
+/// Says how to go on, with the commands of cargo-fuzz that the user knows.
+fn next(
+    exit: Exit,
+    build: &BuildArgs,
+    project: &Project,
+    name: &str,
+    triple: Option<&str>,
+    output: &Output,
+) {
+    if exit != Exit::Found || output.json {
+        return;
+    }
+    let artifacts = project.artifacts(name);
+    let here = std::env::current_dir().unwrap_or_default();
+    let artifacts = artifacts.strip_prefix(&here).unwrap_or(&artifacts);
+    output.say(&format!(
+        "next: cargo fuzz run{} {name} {}/minimized-from-*",
+        build.shown(triple),
+        artifacts.display()
+    ));
+}
