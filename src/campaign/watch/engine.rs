@@ -25,7 +25,7 @@ use crate::campaign::summary::Summary;
 use crate::campaign::until::Until;
 use crate::exec::ExecError;
 use crate::report::{GroupView, size};
-use crate::store::{EntryId, Kind, Store};
+use crate::store::{EntryId, Group, Kind, Store};
 use crate::triage::Key;
 
 /// How long answers are waited for, at most.
@@ -279,7 +279,7 @@ impl<'a> Engine<'a> {
         if let Some(view) = self.view(&stored.id)? {
             self.screen.group(&view);
         }
-        if self.settings.when != When::Off && !self.is_muted(stored.id.major()) {
+        if self.settings.when != When::Off && self.is_minimized(&stored.id) {
             self.shrinking.enqueue(stored.id.clone());
         }
         Ok(())
@@ -310,6 +310,14 @@ impl<'a> Engine<'a> {
         store
             .reader()
             .is_muted(Kind::Crash, major, &self.settings.known)
+    }
+
+    /// Whether a group is minimized, once it is its turn. Leaks are not: they are looked for when
+    /// a process ends, and searches run many inputs in one.
+    pub(super) fn is_minimized(&self, id: &EntryId) -> bool {
+        let group = lock(self.store).reader().group(id.kind(), id.major());
+        let leak = |group: Group| group.record.class.0.starts_with("lsan:");
+        !self.is_muted(id.major()) && !group.ok().flatten().is_some_and(leak)
     }
 
     /// Shows how it stands, and saves that from time to time.

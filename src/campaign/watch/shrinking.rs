@@ -52,7 +52,7 @@ impl Engine<'_> {
     /// Queues what an earlier call left to be minimized.
     pub(super) fn enqueue_founders(&mut self) -> Result<(), CampaignError> {
         for id in self.books.ledger.pending(false)? {
-            if !self.is_muted(id.major()) {
+            if self.is_minimized(&id) {
                 self.shrinking.enqueue(id);
             }
         }
@@ -74,8 +74,7 @@ impl Engine<'_> {
         }
         if self.shrinking.queue.is_empty() && idle && !self.shrinking.exhausted {
             let pending = self.books.ledger.pending(true)?;
-            let fresh =
-                |id: &EntryId| !self.shrinking.taken.contains(id) && !self.is_muted(id.major());
+            let fresh = |id: &EntryId| !self.shrinking.taken.contains(id) && self.is_minimized(id);
             // One by one: each may slip into further groups.
             match pending.into_iter().find(fresh) {
                 Some(id) => self.shrinking.enqueue(id),

@@ -23,10 +23,10 @@ use crate::campaign::{
 };
 use crate::exec::{Target, Way};
 use crate::store::KnownGroups;
-pub use directory::campaign_of;
-use directory::open_store;
-use result::report;
-use screen::{heading, screen};
+pub use directory::{Asked, campaign_of, open_store};
+pub use result::report;
+use screen::heading;
+pub use screen::{name_of, screen};
 use targets::list_targets;
 
 /// Fuzz a program: find crashes, group them, and minimize each new group
@@ -112,7 +112,7 @@ pub struct Args {
 
 /// When new groups are minimized, on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum WhenArg {
+pub enum WhenArg {
     /// As soon as they are found
     Inline,
     /// When the fuzzing has ended
@@ -154,7 +154,12 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         true => None,
         false => Some(args.seeds.read(&target, asked_length(&args), output)?),
     };
-    let (store, campaign) = open_store(&args, &target, way)?;
+    let asked = Asked {
+        out: &args.out,
+        resume: args.resume,
+        seed: args.seed,
+    };
+    let (store, campaign) = open_store(&asked, &target, way)?;
     let resumed = args.resume && store.resumed();
     let seed = campaign.seed.unwrap_or_default();
     output.detail(&format!("seed {seed}"));
@@ -171,7 +176,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         None => args.seeds.read(target, max_len, output)?,
     };
     let heading = heading(&args, &settings);
-    let mut screen = screen(&args, heading, &store, &stop, output)?;
+    let mut screen = screen(args.plain, "run", heading, &store, &stop, output)?;
     let store = Mutex::new(store);
     let summary = campaign::run(&store, &campaign.id, &settings, &mut *screen, &stop);
     drop(screen);
@@ -181,7 +186,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let store = store
         .into_inner()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
-    report(&summary?, &store, way, resumed, output)
+    report(&summary?, "run", &store, way, resumed, output)
 }
 
 /// The options that campaigns without coverage would do nothing about are refused there.
