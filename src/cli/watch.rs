@@ -103,6 +103,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let resumed = args.resume && store.resumed();
     let mut screen = screen(
         args.plain,
+        "input",
         heading(&args, target, way),
         &store,
         &stop,
