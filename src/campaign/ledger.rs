@@ -5,11 +5,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::checkpoint::Checkpoint;
 use super::finding::{Finding, What};
-use crate::store::{EntryId, Kind, Store, StoreError};
+use crate::store::{Entry, EntryId, Kind, Store, StoreError};
 use crate::triage::{Crash, Found, Key};
 
 /// Ways into one bug of which an input is stored.
 pub(in crate::campaign) const MINORS_KEPT: usize = 16;
+
+/// A finding of which the input is stored.
+pub(in crate::campaign) struct Stored {
+    pub(in crate::campaign) id: EntryId,
+    /// Whether it founds a group of crashes.
+    pub(in crate::campaign) founds: bool,
+}
 
 /// What has been committed.
 pub(in crate::campaign) struct Ledger<'a> {
@@ -75,7 +82,25 @@ impl<'a> Ledger<'a> {
         &mut self,
         finding: &Finding,
     ) -> Result<Option<EntryId>, StoreError> {
-        let (kind, crash) = match &finding.what {
+        let found = Found::Run {
+            campaign: self.campaign.clone(),
+            run: finding.run,
+            input: finding.name.clone(),
+        };
+        let stored = self.take(&finding.what, &finding.input, found)?;
+        Ok(stored
+            .filter(|stored| stored.founds)
+            .map(|stored| stored.id))
+    }
+
+    /// Commits what was found so; gives its entry, where it is stored.
+    pub(in crate::campaign) fn take(
+        &mut self,
+        what: &What,
+        input: &[u8],
+        found: Found,
+    ) -> Result<Option<Stored>, StoreError> {
+        let (kind, crash) = match what {
             What::Known { kind, major } => {
                 self.checkpoint.count(*kind, major.short());
                 return Ok(None);
@@ -92,21 +117,19 @@ impl<'a> Ledger<'a> {
             self.checkpoint.count(kind, major);
             return Ok(None);
         }
-        let found = Found::Run {
-            campaign: self.campaign.clone(),
-            run: finding.run,
-            input: finding.name.clone(),
-        };
         let crash = Crash {
             found: Some(found),
             ..(**crash).clone()
         };
-        let filed = lock(self.store).file(kind, &crash, &finding.input)?;
+        let filed = lock(self.store).file(kind, &crash, input)?;
         // Only now: where there was no room, it is done again.
         self.checkpoint.count(kind, major);
         self.settled.entry(group).or_default().insert(minor);
         self.unsaved = true;
-        Ok((founds && kind == Kind::Crash).then_some(filed.id))
+        Ok(Some(Stored {
+            id: filed.id,
+            founds: founds && kind == Kind::Crash,
+        }))
     }
 
     /// Whether a finding was stored since the last save.
@@ -165,14 +188,23 @@ impl<'a> Ledger<'a> {
             if entries.iter().any(|entry| entry.minimized.is_some()) {
                 continue;
             }
-            let founder = entries
-                .iter()
-                .min_by_key(|entry| rank(entry.crash.found.as_ref()));
+            let begun = |entry: &Entry| entry.id.log(store.reader().root()).exists();
+            // Which of several files was first, their names do not say.
+            let waits = |entry: &Entry| {
+                matches!(entry.crash.found, Some(Found::File { .. })) && !begun(entry)
+            };
+            let founder = entries.iter().min_by_key(|entry| {
+                let (place, at, name) = rank(entry.crash.found.as_ref());
+                (place, waits(entry), at, name)
+            });
             if let Some(entry) = founder
                 && (slipped || !matches!(entry.crash.found, Some(Found::Slip { .. })))
             {
-                let begun = entry.id.log(store.reader().root()).exists();
-                pending.push((!begun, rank(entry.crash.found.as_ref()), entry.id.clone()));
+                pending.push((
+                    !begun(entry),
+                    rank(entry.crash.found.as_ref()),
+                    entry.id.clone(),
+                ));
             }
         }
         pending.sort();
@@ -195,12 +227,12 @@ impl<'a> Ledger<'a> {
     }
 }
 
-/// Orders founders: by run, then slips by what they slipped from and when, then files.
+/// Orders founders: by run, then files, then slips by what they slipped from and when.
 pub(in crate::campaign) fn rank(found: Option<&Found>) -> (u8, u64, String) {
     match found {
         Some(Found::Run { run, .. }) => (0, *run, String::new()),
-        Some(Found::Slip { of, test }) => (1, test.unwrap_or(u64::MAX), of.clone()),
-        Some(Found::File { path }) => (2, 0, path.to_string_lossy().into_owned()),
+        Some(Found::Slip { of, test }) => (2, test.unwrap_or(u64::MAX), of.clone()),
+        Some(Found::File { path }) => (1, 0, path.to_string_lossy().into_owned()),
         None => (3, 0, String::new()),
     }
 }

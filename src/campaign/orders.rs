@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crossbeam::channel::{Receiver, Sender};
 
 use super::error::CampaignError;
-use super::settings::Settings;
+use super::minimizing::Minimizing;
 use super::shelf::Shelf;
 use crate::minimize::{MinimizeError, Options};
 use crate::store::{EntryId, Store};
@@ -18,14 +18,14 @@ pub(in crate::campaign) type Word = (EntryId, Duration, Result<(), CampaignError
 /// The minimizing worker: does as it is told until the orders end.
 pub(in crate::campaign) fn minimize_orders(
     store: &Mutex<Store>,
-    settings: &Settings,
+    minimizing: &Minimizing,
     stop: &AtomicBool,
     orders: &Receiver<EntryId>,
     word: &Sender<Word>,
 ) {
     for id in orders {
         let since = Instant::now();
-        let result = minimize_entry(store, settings, stop, &id, &mut || ());
+        let result = minimize_entry(store, minimizing, stop, &id, &mut || ());
         if word.send((id, since.elapsed(), result)).is_err() {
             return;
         }
@@ -36,21 +36,21 @@ pub(in crate::campaign) fn minimize_orders(
 /// meanwhile, ten times a second at most.
 pub(in crate::campaign) fn minimize_entry<S: Shelf>(
     store: &Mutex<S>,
-    settings: &Settings,
+    minimizing: &Minimizing,
     stop: &AtomicBool,
     id: &EntryId,
     watch: &mut dyn FnMut(),
 ) -> Result<(), CampaignError> {
     let options = Options {
         on_standing: Some(Box::new(|_| watch())),
-        ..settings.minimizing.options(stop)
+        ..minimizing.options(stop)
     };
-    match settings.minimizing.entry_with(store, id, options) {
+    match minimizing.entry_with(store, id, options) {
         Ok(_) => Ok(()),
         Err(CampaignError::Minimize(MinimizeError::NotFailing { .. }))
             if !stop.load(Ordering::Relaxed) =>
         {
-            settings.minimizing.give_up(store, id)
+            minimizing.give_up(store, id)
         }
         Err(error) => Err(error),
     }

@@ -28,7 +28,7 @@ const GLANCE: Duration = Duration::from_millis(100);
 
 /// What of a file changes when it is written or replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Face {
+pub(in crate::campaign) struct Face {
     file: (u64, u64),
     size: u64,
     changed: (i64, i64),
@@ -43,7 +43,8 @@ impl Face {
         }
     }
 
-    fn at(path: &Path) -> Option<Face> {
+    /// That of the file of this name, if there is one.
+    pub(in crate::campaign) fn at(path: &Path) -> Option<Face> {
         path.metadata().ok().map(|facts| Face::of(&facts))
     }
 }

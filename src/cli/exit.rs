@@ -7,7 +7,7 @@ use std::process::ExitCode;
 pub enum Exit {
     /// Nothing found, or the job done.
     Done = 0,
-    /// Crashes found (`run`, `triage`), or what was checked does not hold (`log replay`,
+    /// Crashes found (`run`, `triage`, `watch`), or what was checked does not hold (`log replay`,
     /// `log verify`, `check`).
     Found = 1,
     /// Wrong usage: an option, a file given or an output directory that cannot be used.

@@ -30,6 +30,7 @@ mod slips;
 mod target;
 mod triage;
 pub mod ui;
+mod watch;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -65,6 +66,7 @@ enum Command {
     Diff(difference::diff::Args),
     Max(difference::max::Args),
     Triage(triage::Args),
+    Watch(watch::Args),
     Check(check::Args),
     Log(log::Args),
     Show(show::Args),
@@ -122,6 +124,7 @@ impl Cli {
             Command::Diff(args) => difference::diff::run(args, output),
             Command::Max(args) => difference::max::run(args, output),
             Command::Triage(args) => triage::run(args, output),
+            Command::Watch(args) => watch::run(args, output),
             Command::Check(args) => check::run(args, output),
             Command::Log(args) => log::run(args, output),
             Command::Show(args) => show::run(args, output),

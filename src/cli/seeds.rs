@@ -36,6 +36,11 @@ impl SeedArgs {
         self.seeds.push(path);
     }
 
+    /// The paths of seeds, and the dictionaries, as they are named.
+    pub fn named(&self) -> (&[PathBuf], &[PathBuf]) {
+        (&self.seeds, &self.dict)
+    }
+
     /// The seeds of at most `max_len` bytes, and the words to write into them.
     ///
     /// # Errors

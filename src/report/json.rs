@@ -53,6 +53,8 @@ pub enum EndedBy {
     Time,
     /// It has found what was waited for, or nothing new for long enough.
     Until,
+    /// The fuzzer that was watched has ended.
+    Fuzzer,
     /// The user stopped it.
     Interrupted,
 }

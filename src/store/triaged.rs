@@ -34,6 +34,11 @@ pub struct Triaged {
     pub crash: Option<CrashLine>,
 }
 
+impl Triaged {
+    /// The version of the line's schema that is written.
+    pub const VERSION: u32 = 1;
+}
+
 /// What is kept in memory of one crash: what the table of groups needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CrashLine {

@@ -228,7 +228,8 @@ impl Engine<'_> {
             let screen = &mut *self.screen;
             let watch = &mut || screen.progress(&progress.later(runs, began.elapsed()));
             let since = Instant::now();
-            let result = minimize_entry(self.store, self.settings, self.stop, &id, watch);
+            let result =
+                minimize_entry(self.store, &self.settings.minimizing, self.stop, &id, watch);
             self.spent += since.elapsed();
             self.queue.pop_front();
             self.show(&id, result)?;

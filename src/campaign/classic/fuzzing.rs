@@ -69,8 +69,9 @@ impl Engine<'_> {
             }
             drop(report);
             if self.settings.when == When::Worker {
-                let (store, settings, stop) = (self.store, self.settings, self.stop);
-                scope.spawn(move || minimize_orders(store, settings, stop, &orders, &word));
+                let (store, stop) = (self.store, self.stop);
+                let minimizing = &self.settings.minimizing;
+                scope.spawn(move || minimize_orders(store, minimizing, stop, &orders, &word));
             } else {
                 drop((orders, word));
             }

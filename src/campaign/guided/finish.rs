@@ -103,7 +103,13 @@ impl Session<'_> {
                 progress.time_ms = began.elapsed().as_millis() as u64;
                 screen.progress(&progress);
             };
-            match minimize_entry(self.store, self.settings, self.stop, &id, &mut watch) {
+            match minimize_entry(
+                self.store,
+                &self.settings.minimizing,
+                self.stop,
+                &id,
+                &mut watch,
+            ) {
                 Err(CampaignError::Minimize(MinimizeError::Interrupted { .. })) => {}
                 Err(error) if self.waits_for_room(&error) => drop(taken.remove(&id)),
                 Err(_) if self.stopped() => {}

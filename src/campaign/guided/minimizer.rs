@@ -44,7 +44,7 @@ pub(super) fn work(
             let told = remote.beat(Beat::default());
             stop.store(told.map_or(true, |order| order.stop), Ordering::Relaxed);
         };
-        let done = minimize_entry(&shelf, settings, &stop, &id, &mut watch);
+        let done = minimize_entry(&shelf, &settings.minimizing, &stop, &id, &mut watch);
         desk.give_back(&id, done.is_ok(), began.elapsed())
             .map_err(|error| fail(&error))?;
         match done {

@@ -3,9 +3,10 @@
 mod artifacts;
 mod build;
 mod clean;
+mod harness;
 mod init;
 mod install_runner;
-mod libfuzzer;
+pub mod libfuzzer;
 mod list;
 mod min;
 mod out;
@@ -81,12 +82,17 @@ fn command() -> Command {
                     .help_heading("The build, as for cargo fuzz")
                     .value_name("TRIPLE")
             });
-            command.mut_arg("program", |arg| match name {
+            let command = command.mut_arg("program", |arg| match name {
                 "run" => arg
                     .value_name("FLAG")
                     .help("Flags for libFuzzer; they choose --engine libfuzzer"),
                 _ => arg.hide(true),
-            })
+            });
+            match name {
+                // Without, they are the artifacts of the project.
+                "triage" => command.mut_arg("inputs", |arg| arg.required(false)),
+                _ => command,
+            }
         });
     }
     command

@@ -63,7 +63,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let place = run.out.clone();
     let done = match engine {
         Engine::Libafl => by_campaign(run, &project, &name, &program, output),
-        Engine::Libfuzzer => libfuzzer::run(run, &project, &name, &program, flags, output),
+        Engine::Libfuzzer => libfuzzer::run(run, &project, &name, &program, &flags, output),
     };
     // Also what was found until an error or Ctrl-C.
     let handed = match place.is_dir() {

@@ -1,28 +1,39 @@
 //! The output directory of a campaign, new or gone on with.
 
-use super::Args;
+use std::path::Path;
+
 use crate::campaign::new_campaign;
 use crate::cli::target::install_bundled;
 use crate::cli::{Failure, config};
 use crate::exec::{Target, TargetRecord, Way};
 use crate::store::{Campaign, Store};
 
+/// The output directory that is asked for.
+pub struct Asked<'a> {
+    /// The directory.
+    pub out: &'a Path,
+    /// Whether its campaign is gone on with.
+    pub resume: bool,
+    /// The seed, where one was named.
+    pub seed: Option<u64>,
+}
+
 /// Opens the output directory: `--resume` goes on with its campaign, else a new one begins,
 /// beside whatever earlier ones found.
-pub(super) fn open_store(
-    args: &Args,
+pub fn open_store(
+    asked: &Asked<'_>,
     target: &Target,
     way: Way,
 ) -> Result<(Store, Campaign), Failure> {
-    let mut fresh = campaign_of(target, way, args.seed);
+    let mut fresh = campaign_of(target, way, asked.seed);
     fresh.seed = fresh
         .seed
         .or_else(|| u64::from_str_radix(&fresh.id, 16).ok());
-    let mut store = Store::create_or_resume(&args.out, fresh.clone())?;
+    let mut store = Store::create_or_resume(asked.out, fresh.clone())?;
     let current = store.campaigns().current.clone();
     let campaign = match current {
-        Some(campaign) if store.resumed() && args.resume => {
-            check_same(args, target, &campaign)?;
+        Some(campaign) if store.resumed() && asked.resume => {
+            check_same(asked, target, &campaign)?;
             campaign
         }
         _ if store.resumed() => {
@@ -44,14 +55,14 @@ pub fn campaign_of(target: &Target, way: Way, seed: Option<u64>) -> Campaign {
     }
 }
 
-fn check_same(args: &Args, target: &Target, campaign: &Campaign) -> Result<(), Failure> {
+fn check_same(asked: &Asked<'_>, target: &Target, campaign: &Campaign) -> Result<(), Failure> {
     let unlike = |what: &str| {
         let message = format!(
             "the campaign of {} cannot be resumed with another {what}",
-            args.out.display()
+            asked.out.display()
         );
         Err(Failure::usage(message)
-            .path(&args.out)
+            .path(asked.out)
             .hint("leave --resume away to begin a new campaign there, or choose another --out"))
     };
     // Keys are equal by every way of execution, so the way may be another.
@@ -63,7 +74,7 @@ fn check_same(args: &Args, target: &Target, campaign: &Campaign) -> Result<(), F
     {
         return unlike("target");
     }
-    if args.seed.is_some_and(|seed| campaign.seed != Some(seed)) {
+    if asked.seed.is_some_and(|seed| campaign.seed != Some(seed)) {
         return unlike("seed");
     }
     Ok(())

@@ -23,10 +23,10 @@ use crate::campaign::{
 };
 use crate::exec::{Target, Way};
 use crate::store::KnownGroups;
-pub use directory::campaign_of;
-use directory::open_store;
-use result::report;
-use screen::{heading, screen};
+pub use directory::{Asked, campaign_of, open_store};
+pub use result::report;
+use screen::heading;
+pub use screen::{name_of, screen};
 use targets::list_targets;
 
 /// Fuzz a program: find crashes, group them, and minimize each new group
@@ -46,29 +46,29 @@ pub struct Args {
     pub(in crate::cli) out: PathBuf,
     /// Fuzz for this long [default: until Ctrl-C]
     #[arg(long, value_parser = amounts::time)]
-    time: Option<Duration>,
+    pub(in crate::cli) time: Option<Duration>,
     /// Make this many runs
     #[arg(long)]
-    runs: Option<u64>,
+    pub(in crate::cli) runs: Option<u64>,
     /// End with the `first` new group, with `3 groups`, or with `no new for 10m`; of several,
     /// whichever comes first
     #[arg(long, value_name = "END", value_parser = Until::from_str)]
-    until: Vec<Until>,
+    pub(in crate::cli) until: Vec<Until>,
     /// Workers [default: the number of processors]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
-    jobs: Option<u32>,
+    pub(in crate::cli) jobs: Option<u32>,
     /// The seed of all inputs [default: from the clock]
     #[arg(long)]
-    seed: Option<u64>,
+    pub(in crate::cli) seed: Option<u64>,
     /// Longest input [default: 1M]
     #[arg(long, value_name = "SIZE", value_parser = amounts::size)]
-    max_len: Option<u64>,
+    pub(in crate::cli) max_len: Option<u64>,
     /// What makes the inputs
     #[arg(long, value_enum, default_value_t = GeneratorArg::Auto)]
     generator: GeneratorArg,
     /// When new groups are minimized
     #[arg(long, value_enum, default_value_t = WhenArg::Inline)]
-    minimize: WhenArg,
+    pub(in crate::cli) minimize: WhenArg,
     /// The most that minimizing takes of the time of workers which also fuzz; in classic campaigns
     /// none does both
     #[arg(long, value_name = "SHARE", value_parser = Share::from_str, default_value_t = Share::DEFAULT)]
@@ -104,15 +104,15 @@ pub struct Args {
     prometheus: Option<SocketAddr>,
     /// Show lines instead of the whole screen
     #[arg(long)]
-    plain: bool,
+    pub(in crate::cli) plain: bool,
     /// A file of groups to mute: 12 or more hex digits of a major key, or stable:HEX, a line
     #[arg(long, value_name = "FILE")]
-    known: Option<PathBuf>,
+    pub(in crate::cli) known: Option<PathBuf>,
 }
 
 /// When new groups are minimized, on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum WhenArg {
+pub enum WhenArg {
     /// As soon as they are found
     Inline,
     /// When the fuzzing has ended
@@ -154,7 +154,12 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         true => None,
         false => Some(args.seeds.read(&target, asked_length(&args), output)?),
     };
-    let (store, campaign) = open_store(&args, &target, way)?;
+    let asked = Asked {
+        out: &args.out,
+        resume: args.resume,
+        seed: args.seed,
+    };
+    let (store, campaign) = open_store(&asked, &target, way)?;
     let resumed = args.resume && store.resumed();
     let seed = campaign.seed.unwrap_or_default();
     output.detail(&format!("seed {seed}"));
@@ -171,7 +176,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         None => args.seeds.read(target, max_len, output)?,
     };
     let heading = heading(&args, &settings);
-    let mut screen = screen(&args, heading, &store, &stop, output)?;
+    let mut screen = screen(args.plain, "run", heading, &store, &stop, output)?;
     let store = Mutex::new(store);
     let summary = campaign::run(&store, &campaign.id, &settings, &mut *screen, &stop);
     drop(screen);
@@ -181,19 +186,13 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let store = store
         .into_inner()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
-    report(&summary?, &store, way, resumed, output)
+    report(&summary?, "run", &store, way, resumed, output)
 }
 
 /// The options that campaigns without coverage would do nothing about are refused there.
 fn needs_coverage(args: &Args, generator: Generator, way: Way) -> Result<(), Failure> {
-    let given = [
-        ("--broker", args.broker.is_some()),
-        ("--join", args.join.is_some()),
-        ("--statsd", args.statsd.is_some()),
-        ("--prometheus", args.prometheus.is_some()),
-    ];
-    match given.iter().find(|(_, is_given)| *is_given) {
-        Some((name, _)) if generator == Generator::Classic => {
+    match args.only_guided() {
+        Some(name) if generator == Generator::Classic => {
             let message = format!(
                 "{name} is for campaigns guided by coverage, and this one, by {way}, is not"
             );
@@ -229,18 +228,7 @@ fn settings(
         share: args.minimize_share,
         jobs: args.jobs.map_or_else(processors, |jobs| jobs as usize),
         when: args.minimize.into(),
-        minimizing: Minimizing {
-            target,
-            way,
-            search: args.search.clone(),
-            budget_time: Some(args.budget_time),
-            budget_tests: args.budget_tests,
-            log_inputs: args.log_inputs,
-            no_cache: false,
-            seed: None,
-            learn_limit: args.target.timeout.is_none(),
-            jobs: 1,
-        },
+        minimizing: args.minimizing(target, way),
         network: Network {
             port: args.broker,
             join: args.join,
@@ -250,6 +238,31 @@ fn settings(
             prometheus: args.prometheus,
         },
         known,
+    }
+}
+
+impl Args {
+    /// What is minimized, and how.
+    pub fn minimizing(&self, target: Target, way: Way) -> Minimizing {
+        Minimizing {
+            budget_time: Some(self.budget_time),
+            budget_tests: self.budget_tests,
+            log_inputs: self.log_inputs,
+            learn_limit: self.target.timeout.is_none(),
+            ..Minimizing::of_target(target, way, &self.search)
+        }
+    }
+
+    /// The first of the options that only campaigns guided by coverage understand, if it is given.
+    pub fn only_guided(&self) -> Option<&'static str> {
+        let given = [
+            ("--broker", self.broker.is_some()),
+            ("--join", self.join.is_some()),
+            ("--statsd", self.statsd.is_some()),
+            ("--prometheus", self.prometheus.is_some()),
+        ];
+        let first = given.into_iter().find(|(_, is_given)| *is_given);
+        first.map(|(name, _)| name)
     }
 }
 

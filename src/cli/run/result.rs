@@ -6,9 +6,10 @@ use crate::exec::Way;
 use crate::report::{EndedBy, GroupView, RunGroup, RunResult, groups_table, size};
 use crate::store::{Kind, Store};
 
-/// Shows the result, and gives the exit code that it stands for.
-pub(super) fn report(
+/// Shows the result, whose runs are told as `unit`, and gives the exit code that it stands for.
+pub fn report(
     summary: &Summary,
+    unit: &str,
     store: &Store,
     way: Way,
     resumed: bool,
@@ -44,7 +45,7 @@ pub(super) fn report(
     };
     let text = format!(
         "{table}{} in {seconds:.1} s ({}/s by {way}){}: {} of crashes, {} new{}; all in {}",
-        size::counted(summary.runs, "run"),
+        size::counted(summary.runs, unit),
         ui::rate(result.runs_per_s),
         ended(summary),
         size::counted(counts[0], "group"),

@@ -7,12 +7,25 @@ use super::Args;
 use crate::campaign::{Generator, Screen, Settings};
 use crate::cli::ui::campaign::{Full, Heading};
 use crate::cli::{Failure, Output, show, ui};
-use crate::exec::Program;
+use crate::exec::{Program, Target};
 use crate::store::{Kind, Store};
 
 /// What the screen shows of the campaign from the beginning.
 pub(super) fn heading(args: &Args, settings: &Settings) -> Heading {
-    let target = &settings.minimizing.target;
+    Heading {
+        target: name_of(&settings.minimizing.target),
+        way: settings.minimizing.way.to_string(),
+        engine: match settings.generator {
+            Generator::Classic => "classic generator".to_owned(),
+            Generator::Guided => "guided by coverage".to_owned(),
+        },
+        seed: Some(settings.seed),
+        out: args.out.to_string_lossy().into_owned(),
+    }
+}
+
+/// The target for people: its program's name and its arguments.
+pub fn name_of(target: &Target) -> String {
     let mut name = match &target.program {
         Program::Bundled(name) => name.clone(),
         Program::Path(path) => path
@@ -25,28 +38,20 @@ pub(super) fn heading(args: &Args, settings: &Settings) -> Heading {
         name.push(' ');
         name.push_str(&arg.to_string_lossy());
     }
-    Heading {
-        target: name,
-        way: settings.minimizing.way.to_string(),
-        engine: match settings.generator {
-            Generator::Classic => "classic generator".to_owned(),
-            Generator::Guided => "guided by coverage".to_owned(),
-        },
-        seed: settings.seed,
-        out: args.out.to_string_lossy().into_owned(),
-    }
+    name
 }
 
-/// The whole terminal where there is one, else lines.
-pub(super) fn screen(
-    args: &Args,
+/// The whole terminal where there is one, else lines, in which runs are told as `unit`.
+pub fn screen(
+    plain: bool,
+    unit: &'static str,
     heading: Heading,
     store: &Store,
     stop: &Arc<AtomicBool>,
     output: &Output,
 ) -> Result<Box<dyn Screen>, Failure> {
     let mut known = Vec::new();
-    if !args.plain {
+    if !plain {
         for kind in Kind::ALL {
             known.extend(show::views(store.reader(), kind)?);
         }
@@ -54,5 +59,5 @@ pub(super) fn screen(
             return Ok(Box::new(full));
         }
     }
-    Ok(Box::new(ui::Line::new(output)))
+    Ok(Box::new(ui::Line::new(output).counting(unit)))
 }

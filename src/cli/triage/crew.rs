@@ -8,14 +8,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::inputs::why_unread;
-use super::verdict::{Examined, came_once, examined, kind_of, may_leak};
+use crate::campaign::{Examined, Judged, judged, kind_of, may_leak};
 use crate::cli::Failure;
 use crate::exec::{Target, Way};
 use crate::files::regular;
 use crate::minimize::log::ContentHash;
 use crate::store::Kind;
 use crate::store::foreign::Input;
-use crate::triage::{Key, Keys, Quick, Triager, keys};
+use crate::triage::{Key, Triager};
 
 /// Answers that may wait for each worker: no more inputs than these are held in memory.
 const BACKLOG: usize = 4;
@@ -159,33 +159,16 @@ impl Crew<'_> {
             return Ok(Answer::Same(input));
         }
         let size = bytes.len() as u64;
-        // Before there is anything to be known again, asking would be a run in vain.
         let any = !locked(&self.routes).is_empty();
-        let mut quick = None;
-        if any
-            && let Quick::Crash {
-                class,
-                major,
-                minor,
-            } = triager.key(&bytes)?
-        {
-            let route = (major, minor);
-            if locked(&self.routes).contains(&route) {
+        let is_known = |major, minor| locked(&self.routes).contains(&(major, minor));
+        let leaks = self.leaks || may_leak(file);
+        let examined = match judged(triager, &bytes, leaks, any, is_known)? {
+            Judged::Again(major, minor) => {
+                let route = (major, minor);
                 return Ok(Answer::Again { input, size, route });
             }
-            quick = Some((class, major, minor));
-        }
-        let leaks = self.leaks || may_leak(file);
-        let mut examined = examined(triager, &bytes, leaks)?;
-        if let Some((class, major, minor)) = quick {
-            let keys = Keys {
-                major,
-                minor,
-                stable: None,
-                version: keys::VERSION,
-            };
-            examined = came_once(triager, keys, class, examined);
-        }
+            Judged::New(examined) => examined,
+        };
         Ok(Answer::New {
             input,
             bytes: match examined.crash {

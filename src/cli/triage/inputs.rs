@@ -12,10 +12,10 @@ use crate::store::foreign::{self, Inputs};
 /// may stand below them, and is passed over then.
 pub fn find(paths: &[PathBuf], out: Option<&Path>, output: &Output) -> Result<Inputs, Failure> {
     let mut found = Inputs::default();
-    let out = out.and_then(|out| out.canonicalize().ok());
+    let real_out = out.and_then(|out| out.canonicalize().ok());
     let inside = |path: &Path| {
         let real = path.canonicalize();
-        (out.as_ref()).is_some_and(|out| real.is_ok_and(|real| real.starts_with(out)))
+        (real_out.as_ref()).is_some_and(|out| real.is_ok_and(|real| real.starts_with(out)))
     };
     for path in paths {
         if let Err(error) = path.symlink_metadata().and_then(|_| path.metadata()) {
@@ -29,13 +29,9 @@ pub fn find(paths: &[PathBuf], out: Option<&Path>, output: &Output) -> Result<In
         }
         foreign::find(path, &mut found)?;
     }
-    if let Some(own) = found.directories.iter().position(|one| inside(&one.path)) {
-        let own = found.directories.remove(own).path;
-        output.detail(&format!(
-            "passed over {}: the output directory",
-            own.display()
-        ));
-        found.inputs.retain(|input| !input.path.starts_with(&own));
+    for own in out.map_or_else(Vec::new, |out| found.pass_over(out)) {
+        let own = own.display();
+        output.detail(&format!("passed over {own}: the output directory"));
     }
     for directory in &found.directories {
         let idle = directory.inputs == 0 && directory.passed_over.is_empty();

@@ -6,10 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::archive::Archive;
 use super::crew::{Answer, Crew};
-use super::identity::identity;
 use super::inputs::say_unread;
 use super::tally::{Fate, Outcome, Tally};
-use super::verdict::{examined, kind_of, may_leak};
+use crate::campaign::{Examined, examined, identity, kind_of, may_leak};
 use crate::cli::{Failure, Output, ui};
 use crate::exec::{Ended, Target, Way};
 use crate::files::regular;
@@ -202,7 +201,7 @@ impl Course {
         at: usize,
         input: ContentHash,
         bytes: &[u8],
-        examined: &super::verdict::Examined,
+        examined: &Examined,
         files: &[Input],
         anyway: bool,
     ) -> Result<(), Failure> {

@@ -3,11 +3,9 @@
 mod against;
 mod archive;
 mod crew;
-mod identity;
 mod inputs;
 mod job;
 mod tally;
-mod verdict;
 
 use std::path::PathBuf;
 

@@ -2,16 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::verdict::{Examined, kind_of};
+use crate::campaign::{Examined, line_of};
 use crate::exec::Ended;
 use crate::minimize::log::ContentHash;
-use crate::report::{TriageGroup, place};
+use crate::report::TriageGroup;
 use crate::store::foreign::Input;
 use crate::store::{CrashLine, Kind, Triaged};
-use crate::triage::{Crash, Key};
-
-/// Version of the lines of the journal.
-const LINE: u32 = 1;
+use crate::triage::Key;
 
 /// How one content ended; small, for there may be very many.
 #[derive(Clone, Copy)]
@@ -71,7 +68,7 @@ impl Tally {
 
     /// Whether a line of the journal holds here: those of other targets say nothing.
     pub fn is_of_target(&self, line: &Triaged) -> bool {
-        line.v == LINE && line.target == self.target
+        line.v == Triaged::VERSION && line.target == self.target
     }
 
     /// Takes in a line that an earlier call wrote.
@@ -242,7 +239,7 @@ impl Tally {
 
     fn line(&self, input: ContentHash, outcome: Outcome, examined: bool) -> Triaged {
         Triaged {
-            v: LINE,
+            v: Triaged::VERSION,
             campaign: String::new(),
             target: self.target,
             input,
@@ -253,23 +250,6 @@ impl Tally {
             examined,
             crash: outcome.route.map(|route| self.routes[route].line.clone()),
         }
-    }
-}
-
-/// What is kept of a crash.
-fn line_of(crash: &Crash) -> CrashLine {
-    CrashLine {
-        kind: kind_of(crash),
-        class: crash.class.clone(),
-        major: crash.keys.major,
-        minor: crash.keys.minor,
-        stable: crash.keys.stable,
-        confidence: crash.confidence,
-        severity: crash.severity,
-        severity_reason: crash.severity_reason.clone(),
-        way: crash.way,
-        place: place(crash),
-        build: crash.build().map(str::to_owned),
     }
 }
 

@@ -13,6 +13,7 @@ pub struct Line {
     bar: ProgressBar,
     output: Output,
     statuses: Statuses,
+    unit: &'static str,
 }
 
 impl Line {
@@ -22,7 +23,14 @@ impl Line {
             bar: bar(output),
             output: output.clone(),
             statuses: Statuses::default(),
+            unit: "run",
         }
+    }
+
+    /// The same for a campaign that counts something else than runs.
+    pub fn counting(mut self, unit: &'static str) -> Line {
+        self.unit = unit;
+        self
     }
 
     fn above(&self, text: &str) {
@@ -51,7 +59,7 @@ impl Screen for Line {
         self.say(line);
         let text = format!(
             "{}, {}/s, {} crashed, {}, {}{}",
-            size::counted(progress.runs, "run"),
+            size::counted(progress.runs, self.unit),
             rate(progress.runs_per_s),
             size::grouped(progress.crashes),
             size::counted(progress.groups, "group"),

@@ -43,6 +43,24 @@ pub struct Inputs {
     pub unread: Vec<(PathBuf, String)>,
 }
 
+impl Inputs {
+    /// Takes out what stands in the output directory `out`, which may be below a path that was
+    /// looked into, and gives the directories that were taken out.
+    pub fn pass_over(&mut self, out: &Path) -> Vec<PathBuf> {
+        let Ok(out) = out.canonicalize() else {
+            return Vec::new();
+        };
+        let inside = |path: &Path| path.canonicalize().is_ok_and(|real| real.starts_with(&out));
+        let all = std::mem::take(&mut self.directories);
+        let (own, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| inside(&one.path));
+        self.directories = others;
+        let own: Vec<PathBuf> = own.into_iter().map(|one| one.path).collect();
+        let is_own = |input: &Input| own.iter().any(|own| input.path.starts_with(own));
+        self.inputs.retain(|input| !is_own(input));
+        own
+    }
+}
+
 /// Adds the inputs below `path` to `found`: the file itself, or those in a directory, as its
 /// [`Layout`] says. Links to files are followed; links to directories only where they are named,
 /// for below they might lead round in a circle. Nothing is opened but directories.

@@ -82,7 +82,7 @@ pub fn course() -> Course {
         target: "ul -t xterm".to_owned(),
         way: "harness".to_owned(),
         engine: "classic generator".to_owned(),
-        seed: 7,
+        seed: Some(7),
         out: "ddfuzz-out".to_owned(),
     };
     Course::new(heading, Palette::new(false))

@@ -25,8 +25,8 @@ pub struct Heading {
     pub way: String,
     /// What makes the inputs.
     pub engine: String,
-    /// The seed of all inputs.
-    pub seed: u64,
+    /// The seed of all inputs; `None` where others make them.
+    pub seed: Option<u64>,
     /// The output directory.
     pub out: String,
 }

@@ -52,10 +52,10 @@ fn title(course: &Course, width: usize) -> Line<'static> {
     let left = vec![
         span("ddfuzz ", course.palette.accent()),
         span(heading.target.clone(), course.palette.strong()),
-        plain(format!(
-            " by {}, {}, seed {}",
-            heading.way, heading.engine, heading.seed
-        )),
+        plain(match heading.seed {
+            Some(seed) => format!(" by {}, {}, seed {seed}", heading.way, heading.engine),
+            None => format!(" by {}, {}", heading.way, heading.engine),
+        }),
     ];
     let time = span(clock(course.elapsed), course.palette.strong());
     let used: usize = left.iter().map(Span::width).sum();

@@ -1,0 +1,156 @@
+//! `--engine libfuzzer`: the libFuzzer that is built into a harness, started again after each
+//! crash, while what it drops is grouped and minimized.
+
+mod corpus;
+pub mod flags;
+pub mod process;
+mod producer;
+pub mod said;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use super::harness;
+use super::project::Project;
+use crate::campaign::watch::{Watching, watch};
+use crate::cli::run::{Args, Asked, name_of, open_store, processors, report, screen};
+use crate::cli::ui::campaign::Heading;
+use crate::cli::{Exit, Failure, Output, known, signals};
+use crate::exec::{Target, Way};
+use flags::Flags;
+use producer::{LibFuzzers, Plan, timeout_flag};
+
+/// Longest input where nobody says, in bytes.
+const MAX_LEN: u64 = 256 << 20;
+
+/// Fuzzes a target of the project until its time is over, its runs are made or the user stops it.
+///
+/// # Errors
+/// Those of a campaign, and what keeps libFuzzer from running.
+pub fn run(
+    mut args: Args,
+    project: &Project,
+    name: &str,
+    program: &Path,
+    words: &[OsString],
+    output: &Output,
+) -> Result<Exit, Failure> {
+    if let Some(option) = args.only_guided() {
+        return Err(
+            Failure::usage(format!("{option} is for --engine libafl, not for libfuzzer"))
+                .hint("leave it away, or choose --engine libafl"),
+        );
+    }
+    args.target.program = vec![program.into()];
+    let target = args.target.target()?;
+    let stop = signals::stop_flag()?;
+    let started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
+    let mut started = started;
+    let way = started.executor.way();
+    harness::check(&mut *started.executor, name, &project.corpus(name), output)?;
+    let plan = plan(&args, project, name, program, words, output);
+    let (time, corpus) = (plan.flags.time, corpus(&plan.flags, project, name));
+    let settings = watching(&args, target, way, plan.artifacts.clone(), time)?;
+    let target = &settings.minimizing.target;
+    let asked = Asked {
+        out: &args.out,
+        resume: args.resume,
+        seed: args.seed,
+    };
+    let (store, campaign) = open_store(&asked, target, way)?;
+    let resumed = args.resume && store.resumed();
+    let heading = Heading {
+        target: name_of(target),
+        way: way.to_string(),
+        engine: "libFuzzer".to_owned(),
+        seed: args.seed,
+        out: args.out.to_string_lossy().into_owned(),
+    };
+    let mut screen = screen(args.plain, "run", heading, &store, &stop, output)?;
+    let store = Mutex::new(store);
+    let mut producer = LibFuzzers::start(plan, corpus)
+        .map_err(|error| Failure::file(program, "starting libFuzzer of", &error))?;
+    let summary = watch(
+        &store,
+        &campaign.id,
+        &settings,
+        &mut producer,
+        &mut *screen,
+        &stop,
+    );
+    drop(producer);
+    drop(screen);
+    drop(started);
+    let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
+    report(&summary?, "run", &store, way, resumed, output)
+}
+
+/// What libFuzzer is called with: the options of ddfuzz as flags of its, those of the user behind
+/// them, so that they hold.
+fn plan(
+    args: &Args,
+    project: &Project,
+    name: &str,
+    program: &Path,
+    words: &[OsString],
+    output: &Output,
+) -> Plan {
+    let mut flags = Flags::of(words);
+    let mut own: Vec<OsString> = Vec::new();
+    if let Some(max_len) = args.max_len {
+        own.push(format!("-max_len={max_len}").into());
+    }
+    if let Some(seed) = args.seed {
+        // Of 32 bits there, and 0 stands for the clock.
+        own.push(format!("-seed={}", (seed as u32).max(1)).into());
+    }
+    own.extend(args.target.timeout.map(timeout_flag));
+    let (seeds, dictionaries) = args.seeds.named();
+    own.extend(dictionaries.iter().map(|path| process::flag("dict", path)));
+    flags.each.splice(0..0, own);
+    flags.corpora.extend(seeds.iter().cloned());
+    flags.time = args.time.or(flags.time);
+    flags.runs = args.runs.or(flags.runs);
+    let is_many = flags.is_on("fork") || flags.is_on("jobs") || flags.is_on("workers");
+    let jobs = args.jobs.map_or_else(processors, |jobs| jobs as usize);
+    let artifacts = match &flags.artifact_prefix {
+        Some(prefix) if prefix.to_string_lossy().ends_with('/') => Path::new(prefix).to_owned(),
+        _ => project.artifacts(name),
+    };
+    Plan {
+        program: program.to_owned(),
+        env: args.target.env.clone(),
+        artifacts,
+        // It starts its own processes then.
+        jobs: if is_many { 1 } else { jobs },
+        echo: output.verbose,
+        flags,
+    }
+}
+
+/// Where new inputs go: the first of the user's directories, else the project's.
+fn corpus(flags: &Flags, project: &Project, name: &str) -> std::path::PathBuf {
+    let first = flags.corpora.first();
+    first.cloned().unwrap_or_else(|| project.corpus(name))
+}
+
+fn watching(
+    args: &Args,
+    target: Target,
+    way: Way,
+    artifacts: std::path::PathBuf,
+    time: Option<std::time::Duration>,
+) -> Result<Watching, Failure> {
+    Ok(Watching {
+        sources: vec![artifacts],
+        max_len: args.max_len.unwrap_or(MAX_LEN),
+        leaks: false,
+        time,
+        until: args.until.clone(),
+        when: args.minimize.into(),
+        jobs: 1,
+        minimizing: args.minimizing(target, way),
+        known: known::read(args.known.as_deref())?,
+    })
+}
