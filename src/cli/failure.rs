@@ -159,6 +159,12 @@ impl From<StoreError> for Failure {
     }
 }
 
+impl From<FileError> for Failure {
+    fn from(error: FileError) -> Failure {
+        Failure::from(StoreError::from(error))
+    }
+}
+
 impl From<LogError> for Failure {
     fn from(error: LogError) -> Failure {
         match &error {
@@ -226,7 +232,7 @@ fn not_kept(what: &str, source: CallbackError) -> Failure {
         Err(source) => source,
     };
     match source.downcast::<FileError>() {
-        Ok(error) => Failure::from(StoreError::from(*error)),
+        Ok(error) => Failure::from(*error),
         Err(source) => Failure::new(
             Exit::Usage,
             "output",

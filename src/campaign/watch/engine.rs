@@ -163,6 +163,7 @@ impl<'a> Engine<'a> {
     ) -> Result<(), CampaignError> {
         while !self.stopped() && self.over.is_none() {
             self.producing = self.producer.poll()?;
+            self.queue.add(self.producer.dropped());
             self.look();
             self.hand_out(&task)?;
             self.hear(answers)?;

@@ -1,5 +1,7 @@
 //! Who drops the files.
 
+use std::path::PathBuf;
+
 use crate::campaign::error::CampaignError;
 
 /// Whether more files may come.
@@ -18,6 +20,12 @@ pub trait Producer {
     /// # Errors
     /// Whatever makes it useless to go on watching.
     fn poll(&mut self) -> Result<Producing, CampaignError>;
+
+    /// Files that it has dropped since it was last asked and that stand in none of the
+    /// [sources](super::Watching::sources).
+    fn dropped(&mut self) -> Vec<PathBuf> {
+        Vec::new()
+    }
 
     /// Runs that the fuzzer has made, as far as they are known; 0 where they are not, and then
     /// the inputs that were examined are the runs of the result.

@@ -37,6 +37,11 @@ impl Queue {
         }
     }
 
+    /// These files are sources, too.
+    pub(super) fn add(&mut self, files: Vec<PathBuf>) {
+        self.sources.add(files);
+    }
+
     /// Whether the sources are to be looked through now.
     pub(super) fn is_due(&self) -> bool {
         self.sources.due_in().is_zero()

@@ -31,6 +31,10 @@ pub(super) struct Look {
     pub(super) notes: Vec<String>,
 }
 
+fn absolute(path: &PathBuf) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.clone())
+}
+
 /// All sources, and what is known of their files.
 pub(super) struct Sources {
     paths: Vec<PathBuf>,
@@ -47,7 +51,6 @@ pub(super) struct Sources {
 
 impl Sources {
     pub(super) fn new(paths: &[PathBuf], out: &Path) -> Sources {
-        let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
         Sources {
             paths: paths.iter().map(absolute).collect(),
             out: out.to_owned(),
@@ -55,6 +58,15 @@ impl Sources {
             taken: HashMap::new(),
             said: HashSet::new(),
             due: Instant::now(),
+        }
+    }
+
+    /// More sources; those that are known already are passed over.
+    pub(super) fn add(&mut self, paths: Vec<PathBuf>) {
+        for path in paths.iter().map(absolute) {
+            if !self.paths.contains(&path) {
+                self.paths.push(path);
+            }
         }
     }
 

@@ -3,7 +3,6 @@
 //!
 //! Localized here: `sha1`, by which libFuzzer names inputs.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use sha1::{Digest, Sha1};
@@ -53,8 +52,27 @@ pub fn hand_back(
             inputs += u64::from(put(&corpus, &name_of(&bytes), &bytes)?);
         }
     }
+    let shown = |folder: &Path| text::shell_word(folder);
+    if inputs > 0 {
+        let inputs = size::counted(inputs, "new input");
+        output.say(&format!("wrote {inputs} to {}", shown(&corpus)));
+    }
     let artifacts = project.artifacts(name);
-    let mut found = BTreeSet::new();
+    let count = reproducers(&reader, &artifacts)?;
+    if count > 0 {
+        let count = size::counted(count, "artifact");
+        output.say(&format!("wrote {count} to {}", shown(&artifacts)));
+    }
+    Ok(())
+}
+
+/// Writes into `artifacts` what it does not have: each group's input as it was found, and its
+/// reproducer. Gives how many files it wrote.
+///
+/// # Errors
+/// When the output directory cannot be read, or the folder not be written.
+pub fn reproducers(reader: &Reader, artifacts: &Path) -> Result<u64, Failure> {
+    let mut count = 0;
     for kind in Kind::ALL {
         let Some(prefix) = prefix(kind) else {
             continue;
@@ -67,28 +85,16 @@ pub fn hand_back(
                 let original = entry.original_bytes()?;
                 let sum = name_of(&original);
                 let crash = format!("{prefix}{sum}");
-                if put(&artifacts, &crash, &original)? {
-                    found.insert(crash);
-                }
+                count += u64::from(put(artifacts, &crash, &original)?);
                 let reproducer = entry.reproducer_bytes()?;
                 let minimized = format!("minimized-from-{sum}");
-                let is_smaller = reproducer.len() < original.len();
-                if is_smaller && put(&artifacts, &minimized, &reproducer)? {
-                    found.insert(minimized);
+                if reproducer.len() < original.len() {
+                    count += u64::from(put(artifacts, &minimized, &reproducer)?);
                 }
             }
         }
     }
-    let shown = |folder: &Path| text::shell_word(folder);
-    if inputs > 0 {
-        let inputs = size::counted(inputs, "new input");
-        output.say(&format!("wrote {inputs} to {}", shown(&corpus)));
-    }
-    if !found.is_empty() {
-        let count = size::counted(found.len() as u64, "artifact");
-        output.say(&format!("wrote {count} to {}", shown(&artifacts)));
-    }
-    Ok(())
+    Ok(count)
 }
 
 /// Writes a file that is not there yet; whether it was not.

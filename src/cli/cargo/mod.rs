@@ -20,8 +20,10 @@ use std::process::ExitCode;
 
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use super::config::{self, ConfigArgs};
+use super::config::ConfigArgs;
 use super::{Exit, Output};
+pub use artifacts::reproducers;
+pub use out::choose as choose_out;
 pub use project::is_fuzz_crate;
 
 /// ddfuzz on a cargo-fuzz project: every crash becomes its shortest reproducer while the campaign

@@ -19,6 +19,23 @@ pub struct Project {
     pub target_directory: PathBuf,
 }
 
+/// What of a manifest says who made it.
+#[derive(Deserialize)]
+struct Manifest {
+    package: ManifestPackage,
+}
+
+#[derive(Deserialize)]
+struct ManifestPackage {
+    metadata: Mark,
+}
+
+#[derive(Deserialize)]
+struct Mark {
+    #[serde(rename = "cargo-fuzz")]
+    cargo_fuzz: bool,
+}
+
 /// What `cargo metadata` says.
 #[derive(Deserialize)]
 struct Metadata {
@@ -142,12 +159,8 @@ fn nearest(here: &Path) -> Option<PathBuf> {
 /// Whether the manifest there says that cargo-fuzz made it.
 pub fn is_fuzz_crate(dir: &Path) -> bool {
     let text = std::fs::read_to_string(dir.join("Cargo.toml")).unwrap_or_default();
-    let Ok(manifest) = text.parse::<toml::Table>() else {
-        return false;
-    };
-    let metadata = (manifest.get("package")).and_then(|package| package.get("metadata"));
-    let mark = metadata.and_then(|metadata| metadata.get("cargo-fuzz"));
-    mark.and_then(toml::Value::as_bool) == Some(true)
+    toml::from_str::<Manifest>(&text)
+        .is_ok_and(|manifest| manifest.package.metadata.cargo_fuzz)
 }
 
 fn no_fuzz_crate(dir: &Path) -> Failure {

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 
 use super::build::BuildArgs;
 use super::project::Project;
-use super::{artifacts, libfuzzer, out};
+use super::{artifacts, harness, libfuzzer, out};
 use crate::cli::{Exit, Failure, Output, run};
 
 /// Fuzz a target of the project: find crashes, group them, and minimize each new group
@@ -86,6 +86,10 @@ fn by_campaign(
 ) -> Result<Exit, Failure> {
     run.target.program = vec![program.into()];
     let corpus = project.corpus(name);
+    let target = run.target.target()?;
+    let mut started = run.target.probe(&target, output)?;
+    harness::check(&mut *started.executor, name, &corpus, output)?;
+    drop(started);
     // A resumed campaign has its own.
     if !run.resume && has_files(&corpus) {
         run.seeds.add(corpus);

@@ -44,6 +44,11 @@ impl Flags {
         flags
     }
 
+    /// Whether it starts processes of its own.
+    pub fn starts_processes(&self) -> bool {
+        ["fork", "jobs", "workers"].iter().any(|name| self.is_on(name))
+    }
+
     /// Whether a flag of this name is set to something else than 0.
     pub fn is_on(&self, name: &str) -> bool {
         let set = self.value(name);

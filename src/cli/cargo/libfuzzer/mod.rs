@@ -2,13 +2,13 @@
 //! crash, while what it drops is grouped and minimized.
 
 mod corpus;
-pub mod flags;
-pub mod process;
+mod flags;
+mod process;
 mod producer;
-pub mod said;
+mod said;
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use super::harness;
@@ -18,11 +18,14 @@ use crate::cli::run::{Args, Asked, name_of, open_store, processors, report, scre
 use crate::cli::ui::campaign::Heading;
 use crate::cli::{Exit, Failure, Output, known, signals};
 use crate::exec::{Target, Way};
-use flags::Flags;
-use producer::{LibFuzzers, Plan, timeout_flag};
+pub use flags::Flags;
+pub use process::Attached;
+use process::flag;
+pub use producer::{LibFuzzers, Plan};
+use producer::timeout_flag;
 
 /// Longest input where nobody says, in bytes.
-const MAX_LEN: u64 = 256 << 20;
+pub const MAX_LEN: u64 = 256 << 20;
 
 /// Fuzzes a target of the project until its time is over, its runs are made or the user stops it.
 ///
@@ -37,21 +40,17 @@ pub fn run(
     output: &Output,
 ) -> Result<Exit, Failure> {
     if let Some(option) = args.only_guided() {
-        return Err(
-            Failure::usage(format!("{option} is for --engine libafl, not for libfuzzer"))
-                .hint("leave it away, or choose --engine libafl"),
-        );
+        let message = format!("{option} is for --engine libafl, not for libfuzzer");
+        return Err(Failure::usage(message).hint("leave it away, or choose --engine libafl"));
     }
     args.target.program = vec![program.into()];
     let target = args.target.target()?;
     let stop = signals::stop_flag()?;
-    let started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
-    let mut started = started;
+    let mut started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
     let way = started.executor.way();
     harness::check(&mut *started.executor, name, &project.corpus(name), output)?;
-    let plan = plan(&args, project, name, program, words, output);
-    let (time, corpus) = (plan.flags.time, corpus(&plan.flags, project, name));
-    let settings = watching(&args, target, way, plan.artifacts.clone(), time)?;
+    let (plan, corpus) = plan(&args, project, name, program, words, output);
+    let settings = watching(&args, target, way, &plan)?;
     let target = &settings.minimizing.target;
     let asked = Asked {
         out: &args.out,
@@ -69,7 +68,7 @@ pub fn run(
     };
     let mut screen = screen(args.plain, "run", heading, &store, &stop, output)?;
     let store = Mutex::new(store);
-    let mut producer = LibFuzzers::start(plan, corpus)
+    let mut producer = LibFuzzers::start(plan, corpus, stop.clone())
         .map_err(|error| Failure::file(program, "starting libFuzzer of", &error))?;
     let summary = watch(
         &store,
@@ -86,7 +85,8 @@ pub fn run(
     report(&summary?, "run", &store, way, resumed, output)
 }
 
-/// What libFuzzer is called with: the options of ddfuzz as flags of its, those of the user behind
+/// What libFuzzer is called with, and where new inputs go: the first of the user's directories,
+/// else the project's. The options of ddfuzz become flags, and those of the user stand behind
 /// them, so that they hold.
 fn plan(
     args: &Args,
@@ -95,8 +95,12 @@ fn plan(
     program: &Path,
     words: &[OsString],
     output: &Output,
-) -> Plan {
+) -> (Plan, PathBuf) {
     let mut flags = Flags::of(words);
+    let corpus = match flags.corpora.is_empty() {
+        true => project.corpus(name),
+        false => flags.corpora.remove(0),
+    };
     let mut own: Vec<OsString> = Vec::new();
     if let Some(max_len) = args.max_len {
         own.push(format!("-max_len={max_len}").into());
@@ -107,46 +111,32 @@ fn plan(
     }
     own.extend(args.target.timeout.map(timeout_flag));
     let (seeds, dictionaries) = args.seeds.named();
-    own.extend(dictionaries.iter().map(|path| process::flag("dict", path)));
+    own.extend(dictionaries.iter().map(|path| flag("dict", path)));
     flags.each.splice(0..0, own);
     flags.corpora.extend(seeds.iter().cloned());
     flags.time = args.time.or(flags.time);
     flags.runs = args.runs.or(flags.runs);
-    let is_many = flags.is_on("fork") || flags.is_on("jobs") || flags.is_on("workers");
     let jobs = args.jobs.map_or_else(processors, |jobs| jobs as usize);
-    let artifacts = match &flags.artifact_prefix {
-        Some(prefix) if prefix.to_string_lossy().ends_with('/') => Path::new(prefix).to_owned(),
-        _ => project.artifacts(name),
-    };
-    Plan {
+    let folder = || project.artifacts(name).join("").into_os_string();
+    let plan = Plan {
         program: program.to_owned(),
         env: args.target.env.clone(),
-        artifacts,
-        // It starts its own processes then.
-        jobs: if is_many { 1 } else { jobs },
-        echo: output.verbose,
+        artifact_prefix: flags.artifact_prefix.clone().unwrap_or_else(folder),
+        jobs: if flags.starts_processes() { 1 } else { jobs },
+        attached: Attached::Apart(output.verbose),
+        again: true,
         flags,
-    }
+    };
+    (plan, corpus)
 }
 
-/// Where new inputs go: the first of the user's directories, else the project's.
-fn corpus(flags: &Flags, project: &Project, name: &str) -> std::path::PathBuf {
-    let first = flags.corpora.first();
-    first.cloned().unwrap_or_else(|| project.corpus(name))
-}
-
-fn watching(
-    args: &Args,
-    target: Target,
-    way: Way,
-    artifacts: std::path::PathBuf,
-    time: Option<std::time::Duration>,
-) -> Result<Watching, Failure> {
+fn watching(args: &Args, target: Target, way: Way, plan: &Plan) -> Result<Watching, Failure> {
     Ok(Watching {
-        sources: vec![artifacts],
+        // What it drops it says itself.
+        sources: Vec::new(),
         max_len: args.max_len.unwrap_or(MAX_LEN),
         leaks: false,
-        time,
+        time: plan.flags.time,
         until: args.until.clone(),
         when: args.minimize.into(),
         jobs: 1,

@@ -1,11 +1,11 @@
 //! One libFuzzer that runs.
 
 use std::ffi::OsString;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use nix::sys::signal::{Signal, killpg};
@@ -13,15 +13,27 @@ use nix::unistd::Pid;
 
 use super::said::Said;
 
-/// A line of its that is longer is cut, in bytes.
+/// A line of its that is longer is cut in parts, of so many bytes.
 const LONGEST_LINE: u64 = 1 << 16;
 
-/// One libFuzzer that runs, in a process group of its own. Dropping it ends the group; it dies with
-/// the thread that started it, too.
+/// How it is attached to us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attached {
+    /// It has no terminal, and a process group of its own, which ends with it. What it says is
+    /// shown if this is true.
+    Apart(bool),
+    /// As if we were not there: it has our terminal, and what it says is shown.
+    Through,
+}
+
+/// One libFuzzer that runs. Dropping it kills it; it dies with the thread that started it, too.
 pub struct Process {
     child: Child,
+    attached: Attached,
     said: Arc<Mutex<Said>>,
     reader: Option<JoinHandle<()>>,
+    /// How many of the files that it wrote are told.
+    told: usize,
 }
 
 /// How one ended.
@@ -33,7 +45,7 @@ pub struct End {
 }
 
 impl Process {
-    /// Starts it; `echo` shows all that it says.
+    /// Starts it.
     ///
     /// # Errors
     /// When it cannot be started.
@@ -41,16 +53,19 @@ impl Process {
         program: &Path,
         words: &[OsString],
         env: &[(OsString, OsString)],
-        echo: bool,
+        attached: Attached,
     ) -> io::Result<Process> {
         let mut command = Command::new(program);
         command
             .args(words)
             .envs(env.iter().cloned())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .process_group(0);
+            .stderr(Stdio::piped());
+        if let Attached::Apart(_) = attached {
+            command
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .process_group(0);
+        }
         let parent = Pid::this();
         // SAFETY: both calls are async-signal-safe, and touch the child only.
         unsafe {
@@ -59,29 +74,43 @@ impl Process {
                 // It may have died before this was asked for.
                 match Pid::parent() == parent {
                     true => Ok(()),
-                    false => Err(io::Error::other("ddfuzz has ended")),
+                    false => Err(io::Error::from_raw_os_error(libc::ESRCH)),
                 }
             });
         }
         let mut child = command.spawn()?;
         let said = Arc::new(Mutex::new(Said::default()));
+        let echo = attached != Attached::Apart(false);
         let reader = child.stderr.take().map(|stderr| {
             let said = Arc::clone(&said);
             std::thread::spawn(move || listen(stderr, &said, echo))
         });
         Ok(Process {
             child,
+            attached,
             said,
             reader,
+            told: 0,
         })
+    }
+
+    fn said(&self) -> MutexGuard<'_, Said> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Inputs that it has run, as far as it has told.
     pub fn runs(&self) -> u64 {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner).runs
+        self.said().runs
     }
 
-    /// How it ended, if it has.
+    /// Files of failing inputs that it has written since this was last asked.
+    pub fn written(&mut self) -> Vec<PathBuf> {
+        let new = self.said().written[self.told..].to_vec();
+        self.told += new.len();
+        new
+    }
+
+    /// How it ended, if it has; to be asked once.
     ///
     /// # Errors
     /// When the system cannot tell.
@@ -94,17 +123,24 @@ impl Process {
             // Its end of the pipe is closed: there is no more to hear.
             let _ = reader.join();
         }
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(Some(End {
-            status,
-            said: std::mem::take(&mut said),
-        }))
+        let said = self.said().clone();
+        Ok(Some(End { status, said }))
+    }
+
+    /// Asks it to end, as Ctrl-C does.
+    pub fn interrupt(&self) {
+        let _ = nix::sys::signal::kill(self.id(), Signal::SIGINT);
+    }
+
+    fn id(&self) -> Pid {
+        Pid::from_raw(self.child.id().cast_signed())
     }
 
     /// Kills what is left of its group.
     fn end_group(&self) {
-        let group = Pid::from_raw(self.child.id().cast_signed());
-        let _ = killpg(group, Signal::SIGKILL);
+        if let Attached::Apart(_) = self.attached {
+            let _ = killpg(self.id(), Signal::SIGKILL);
+        }
     }
 }
 
@@ -112,28 +148,30 @@ impl Drop for Process {
     fn drop(&mut self) {
         if self.reader.is_some() {
             self.end_group();
+            let _ = self.child.kill();
             let _ = self.child.wait();
             let _ = self.reader.take().map(JoinHandle::join);
         }
     }
 }
 
-fn listen(stderr: impl io::Read, said: &Mutex<Said>, echo: bool) {
+fn listen(stderr: impl Read, said: &Mutex<Said>, echo: bool) {
     let mut stderr = BufReader::new(stderr);
     let mut line = Vec::new();
     loop {
         line.clear();
-        let mut bounded = io::Read::take(&mut stderr, LONGEST_LINE);
+        let mut bounded = Read::take(&mut stderr, LONGEST_LINE);
         match bounded.read_until(b'\n', &mut line) {
             Ok(0) | Err(_) => return,
             Ok(_) => {}
         }
-        let text = String::from_utf8_lossy(&line);
-        let text = text.trim_end_matches(['\n', '\r']);
-        said.lock().unwrap_or_else(PoisonError::into_inner).take(text);
         if echo {
-            crate::cli::output::tell(&crate::report::text::printable(text));
+            // Byte for byte, as it would stand there without us.
+            let _ = io::stderr().write_all(&line);
         }
+        let text = String::from_utf8_lossy(&line);
+        let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
+        said.take(text.trim_end_matches(['\n', '\r']));
     }
 }
 
@@ -142,9 +180,4 @@ pub fn flag(name: &str, value: &Path) -> OsString {
     let mut word = OsString::from(format!("-{name}="));
     word.push(value);
     word
-}
-
-/// A folder as libFuzzer takes it for a prefix of files.
-pub fn prefix(folder: &Path) -> PathBuf {
-    folder.join("")
 }

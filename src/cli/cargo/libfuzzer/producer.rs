@@ -2,13 +2,15 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::corpus::Corpus;
 use super::flags::Flags;
-use super::process::{End, Process, flag, prefix};
+use super::process::{Attached, End, Process, flag};
 use crate::campaign::CampaignError;
 use crate::campaign::watch::{Producer, Producing};
 
@@ -16,20 +18,26 @@ use crate::campaign::watch::{Producer, Producing};
 /// it does not get further.
 const HOPELESS: u32 = 5;
 
+/// How long one may take to end.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// What the processes of a campaign are.
 pub struct Plan {
     /// The program.
     pub program: PathBuf,
-    /// Flags of the user; those that hold for the whole campaign are in it once.
+    /// Flags of the user; those that hold for the whole campaign are in it once. Its corpora are
+    /// only read.
     pub flags: Flags,
     /// Variables set on top of the inherited environment.
     pub env: Vec<(OsString, OsString)>,
-    /// The folder for failing inputs.
-    pub artifacts: PathBuf,
+    /// What the names of files for failing inputs begin with.
+    pub artifact_prefix: OsString,
     /// How many at a time.
     pub jobs: usize,
-    /// Whether all that they say is shown.
-    pub echo: bool,
+    /// How they are attached to us.
+    pub attached: Attached,
+    /// Whether one is started again after a finding.
+    pub again: bool,
 }
 
 /// libFuzzers that drop failing inputs, started again after each until their time is over or
@@ -38,26 +46,35 @@ pub struct LibFuzzers {
     plan: Plan,
     corpus: Corpus,
     running: Vec<Option<Process>>,
+    dropped: Vec<PathBuf>,
     began: Instant,
     /// Runs of processes that have ended.
     made: u64,
-    /// Deaths on end before any input of their own.
-    early: u32,
+    /// Deaths one after another that bring nothing.
+    futile: u32,
+    /// How the first one ended that did not end well.
+    failed: Option<ExitStatus>,
+    stop: Arc<AtomicBool>,
 }
 
 impl LibFuzzers {
-    /// Starts them.
+    /// Starts them; new inputs go to `corpus`. When `stop` turns true none is started again.
     ///
     /// # Errors
     /// When they cannot be started.
-    pub fn start(plan: Plan, corpus: PathBuf) -> io::Result<LibFuzzers> {
-        std::fs::create_dir_all(&plan.artifacts)?;
+    pub fn start(plan: Plan, corpus: PathBuf, stop: Arc<AtomicBool>) -> io::Result<LibFuzzers> {
+        if plan.artifact_prefix.as_encoded_bytes().ends_with(b"/") {
+            std::fs::create_dir_all(&plan.artifact_prefix)?;
+        }
         let mut all = LibFuzzers {
             corpus: Corpus::open(corpus)?,
             running: Vec::new(),
+            dropped: Vec::new(),
             began: Instant::now(),
             made: 0,
-            early: 0,
+            futile: 0,
+            failed: None,
+            stop,
             plan,
         };
         for _ in 0..all.plan.jobs.max(1) {
@@ -67,10 +84,33 @@ impl LibFuzzers {
         Ok(all)
     }
 
+    /// The status of the first one that did not end well.
+    pub fn failed(&self) -> Option<ExitStatus> {
+        self.failed
+    }
+
+    /// Lets those that run come to their end, as after Ctrl-C, which has reached those that are
+    /// attached through: asks them after a second, and gives up after some.
+    pub fn wait(&mut self) {
+        let began = Instant::now();
+        let mut is_asked = false;
+        while self.running.iter().any(Option::is_some) && began.elapsed() < PATIENCE {
+            if !is_asked && began.elapsed() > Duration::from_secs(1) {
+                self.running.iter().flatten().for_each(Process::interrupt);
+                is_asked = true;
+            }
+            if self.poll().is_err() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     /// One more, if there is time and something to do for it.
     fn next(&self) -> io::Result<Option<Process>> {
+        let prefix = Path::new(&self.plan.artifact_prefix);
         let mut words = vec![
-            flag("artifact_prefix", &prefix(&self.plan.artifacts)),
+            flag("artifact_prefix", prefix),
             "-print_final_stats=1".into(),
         ];
         if let Some(time) = self.plan.flags.time {
@@ -84,7 +124,7 @@ impl LibFuzzers {
         }
         if let Some(runs) = self.plan.flags.runs {
             let left = runs.saturating_sub(self.made) / self.plan.jobs.max(1) as u64;
-            if left == 0 {
+            if left == 0 && self.made > 0 {
                 return Ok(None);
             }
             words.push(format!("-runs={left}").into());
@@ -92,23 +132,23 @@ impl LibFuzzers {
         words.extend(self.plan.flags.each.iter().cloned());
         words.push(self.corpus.dir().into());
         words.extend(self.plan.flags.corpora.iter().map(OsString::from));
-        let Plan {
-            program, env, echo, ..
-        } = &self.plan;
-        Process::start(program, &words, env, *echo).map(Some)
+        let (program, env) = (&self.plan.program, &self.plan.env);
+        Process::start(program, &words, env, self.plan.attached).map(Some)
     }
 
-    /// One has ended: with a finding, or with its work done.
+    /// One has ended: with a finding, or with its work done. Gives the one that goes on for it.
     fn ended(&mut self, end: &End) -> Result<Option<Process>, CampaignError> {
         self.made += end.said.runs;
-        self.corpus.hand_back().map_err(system("keeping the corpus"))?;
-        let Some(written) = &end.said.written else {
-            return match end.status.success() {
+        self.corpus
+            .hand_back()
+            .map_err(system("keeping the corpus"))?;
+        if !end.status.success() {
+            self.failed = self.failed.or(Some(end.status));
+        }
+        let Some(written) = end.said.written.last() else {
+            return match end.status.success() || !self.plan.again || self.is_stopped() {
                 true => Ok(None),
-                false => Err(CampaignError::System {
-                    what: "libFuzzer has ended without a finding".to_owned(),
-                    source: io::Error::other(format!("{}: {}", end.status, end.said.why())),
-                }),
+                false => Err(gone("libFuzzer has ended without a finding", end)),
             };
         };
         let mut futile = !end.said.is_initialized;
@@ -116,17 +156,21 @@ impl LibFuzzers {
             let left_out = self.corpus.leave_out(&input);
             futile = !left_out.map_err(system("copying the corpus"))?;
         }
-        self.early = if futile { self.early + 1 } else { 0 };
-        if self.early >= HOPELESS {
-            return Err(CampaignError::System {
-                what: "libFuzzer does not get beyond the beginning of its corpus".to_owned(),
-                source: io::Error::other(match end.status.signal() {
-                    Some(signal) => format!("signal {signal}, {}", end.said.why()),
-                    None => end.said.why().to_owned(),
-                }),
-            });
+        self.futile = if futile { self.futile + 1 } else { 0 };
+        if self.futile >= HOPELESS {
+            return Err(gone(
+                "libFuzzer does not get beyond the beginning of its corpus",
+                end,
+            ));
         }
-        self.next().map_err(system("starting libFuzzer"))
+        match self.plan.again && !self.is_stopped() {
+            true => self.next().map_err(system("starting libFuzzer")),
+            false => Ok(None),
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
     }
 }
 
@@ -136,7 +180,9 @@ impl Producer for LibFuzzers {
             let Some(process) = &mut self.running[at] else {
                 continue;
             };
-            if let Some(end) = process.end().map_err(system("waiting for libFuzzer"))? {
+            let end = process.end().map_err(system("waiting for libFuzzer"))?;
+            self.dropped.extend(process.written());
+            if let Some(end) = end {
                 self.running[at] = None;
                 self.running[at] = self.ended(&end)?;
             }
@@ -147,9 +193,21 @@ impl Producer for LibFuzzers {
         })
     }
 
+    fn dropped(&mut self) -> Vec<PathBuf> {
+        std::mem::take(&mut self.dropped)
+    }
+
     fn runs(&self) -> u64 {
         let running = self.running.iter().flatten().map(Process::runs);
         self.made + running.sum::<u64>()
+    }
+}
+
+/// Why no more come.
+fn gone(what: &str, end: &End) -> CampaignError {
+    CampaignError::System {
+        what: what.to_owned(),
+        source: io::Error::other(format!("{}: {}", end.status, end.said.why())),
     }
 }
 

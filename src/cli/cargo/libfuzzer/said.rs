@@ -7,14 +7,14 @@ use std::path::PathBuf;
 const KEPT: usize = 20;
 
 /// What one process has said so far.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Said {
     /// Inputs that it has run, as far as it has told.
     pub runs: u64,
     /// It has run its whole corpus, and goes on with inputs of its own.
     pub is_initialized: bool,
-    /// Where it wrote an input that fails, the last one.
-    pub written: Option<PathBuf>,
+    /// Where it wrote inputs that fail.
+    pub written: Vec<PathBuf>,
     last: VecDeque<String>,
 }
 
@@ -30,7 +30,7 @@ impl Said {
         } else if let Some(count) = line.strip_prefix("stat::number_of_executed_units:") {
             self.runs = count.trim().parse().unwrap_or(self.runs);
         } else if let Some((_, path)) = line.split_once("Test unit written to ") {
-            self.written = Some(PathBuf::from(path.trim_end()));
+            self.written.push(PathBuf::from(path.trim_end()));
         }
         if self.last.len() == KEPT {
             self.last.pop_front();
@@ -75,7 +75,7 @@ mod tests {
             "artifact_prefix='a b/'; Test unit written to a b/crash-00",
             "Base64: YQ==",
         ]);
-        assert_eq!(said.written, Some(PathBuf::from("a b/crash-00")));
+        assert_eq!(said.written, [PathBuf::from("a b/crash-00")]);
         assert_eq!(said.why(), "==7== ERROR: libFuzzer: deadly signal");
     }
 }
