@@ -6,6 +6,7 @@ use crate::cli::{Exit, Failure, Output, min};
 
 /// Minimize one failing input of a fuzz target
 #[derive(clap::Args)]
+#[group(skip)]
 #[command(
     after_help = "Example:\n  cargo ddfuzz min parse fuzz/artifacts/parse/crash-0eb8e4ed029b774d80f2b66408203801cb982a60"
 )]

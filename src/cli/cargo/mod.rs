@@ -84,17 +84,18 @@ fn command() -> Command {
                     .help_heading("The build, as for cargo fuzz")
                     .value_name("TRIPLE")
             });
-            let command = command.mut_arg("program", |arg| match name {
+            let command = match name {
+                // Without, they are the artifacts of the project.
+                "triage" => command.mut_arg("inputs", |arg| arg.required(false)),
+                _ => command,
+            };
+            // Last, for clap goes by the order of changes.
+            command.mut_arg("program", |arg| match name {
                 "run" => arg
                     .value_name("FLAG")
                     .help("Flags for libFuzzer; they choose --engine libfuzzer"),
                 _ => arg.hide(true),
-            });
-            match name {
-                // Without, they are the artifacts of the project.
-                "triage" => command.mut_arg("inputs", |arg| arg.required(false)),
-                _ => command,
-            }
+            })
         });
     }
     command

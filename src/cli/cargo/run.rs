@@ -14,6 +14,7 @@ use crate::cli::{Exit, Failure, Output, run};
 /// Builds through cargo-fuzz. The corpus begins with fuzz/corpus/FUZZ_TARGET; what is new goes
 /// there in the end, and failing inputs to fuzz/artifacts/FUZZ_TARGET.
 #[derive(clap::Args)]
+#[group(skip)]
 #[command(after_help = "Example:\n  cargo ddfuzz run parse --time 60s\n  \
                         cargo ddfuzz run parse --engine libfuzzer --time 10m -- -use_value_profile=1")]
 pub struct Args {

@@ -8,6 +8,7 @@ use crate::cli::{Exit, Failure, Output, triage};
 ///
 /// Without inputs, those in fuzz/artifacts/FUZZ_TARGET.
 #[derive(clap::Args)]
+#[group(skip)]
 #[command(after_help = "Example:\n  cargo ddfuzz triage parse")]
 pub struct Args {
     /// The fuzz target; `cargo ddfuzz list` lists them
