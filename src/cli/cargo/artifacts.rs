@@ -3,7 +3,7 @@
 //!
 //! Localized here: `sha1`, by which libFuzzer names inputs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use sha1::{Digest, Sha1};
 
@@ -34,7 +34,8 @@ fn prefix(kind: Kind) -> Option<&'static str> {
 }
 
 /// Copies what the output directory has and the project does not: inputs of the corpus, each
-/// group's input as it was found, and its reproducer. Nothing is overwritten. Says what it wrote.
+/// group's input as it was found, and its reproducer. Nothing is overwritten. Says what it wrote;
+/// gives the file of the first group's reproducer.
 ///
 /// # Errors
 /// When the output directory cannot be read, or a folder of the project not be written.
@@ -43,7 +44,7 @@ pub fn hand_back(
     project: &Project,
     name: &str,
     output: &Output,
-) -> Result<(), Failure> {
+) -> Result<Option<PathBuf>, Failure> {
     let reader = Reader::open(out)?;
     let corpus = project.corpus(name);
     let mut inputs = 0;
@@ -58,21 +59,30 @@ pub fn hand_back(
         output.say(&format!("wrote {inputs} to {}", shown(&corpus)));
     }
     let artifacts = project.artifacts(name);
-    let count = reproducers(&reader, &artifacts)?;
-    if count > 0 {
-        let count = size::counted(count, "artifact");
+    let written = reproducers(&reader, &artifacts)?;
+    if written.count > 0 {
+        let count = size::counted(written.count, "artifact");
         output.say(&format!("wrote {count} to {}", shown(&artifacts)));
     }
-    Ok(())
+    Ok(written.first)
+}
+
+/// What was written to the folder of failing inputs.
+#[derive(Debug, Default)]
+pub struct Written {
+    /// How many files are new there.
+    pub count: u64,
+    /// The file of the first group's reproducer.
+    pub first: Option<PathBuf>,
 }
 
 /// Writes into `artifacts` what it does not have: each group's input as it was found, and its
-/// reproducer. Gives how many files it wrote.
+/// reproducer.
 ///
 /// # Errors
 /// When the output directory cannot be read, or the folder not be written.
-pub fn reproducers(reader: &Reader, artifacts: &Path) -> Result<u64, Failure> {
-    let mut count = 0;
+pub fn reproducers(reader: &Reader, artifacts: &Path) -> Result<Written, Failure> {
+    let mut written = Written::default();
     for kind in Kind::ALL {
         let Some(prefix) = prefix(kind) else {
             continue;
@@ -85,16 +95,19 @@ pub fn reproducers(reader: &Reader, artifacts: &Path) -> Result<u64, Failure> {
                 let original = entry.original_bytes()?;
                 let sum = name_of(&original);
                 let crash = format!("{prefix}{sum}");
-                count += u64::from(put(artifacts, &crash, &original)?);
+                written.count += u64::from(put(artifacts, &crash, &original)?);
                 let reproducer = entry.reproducer_bytes()?;
                 let minimized = format!("minimized-from-{sum}");
+                let mut least = crash;
                 if reproducer.len() < original.len() {
-                    count += u64::from(put(artifacts, &minimized, &reproducer)?);
+                    written.count += u64::from(put(artifacts, &minimized, &reproducer)?);
+                    least = minimized;
                 }
+                written.first.get_or_insert_with(|| artifacts.join(least));
             }
         }
     }
-    Ok(count)
+    Ok(written)
 }
 
 /// Writes a file that is not there yet; whether it was not.

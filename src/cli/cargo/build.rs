@@ -7,7 +7,7 @@ use std::process::Stdio;
 use clap::{Args, ValueEnum};
 
 use super::project::Project;
-use super::toolchain::{self, cargo};
+use super::toolchain::{self, Toolchain, cargo};
 use crate::cli::{Exit, Failure, Output};
 
 /// Where the help shows these options.
@@ -76,6 +76,15 @@ pub struct BuildArgs {
     disable_branch_folding: Option<bool>,
 }
 
+/// A fuzz target that was built.
+#[derive(Clone, Debug)]
+pub struct Built {
+    /// Its program, absolute.
+    pub program: PathBuf,
+    /// What built it.
+    pub toolchain: Toolchain,
+}
+
 /// Sanitizers that cargo-fuzz builds with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Sanitizer {
@@ -92,7 +101,7 @@ pub enum Sanitizer {
 }
 
 impl BuildArgs {
-    /// Builds the target; gives its program.
+    /// Builds the target.
     ///
     /// # Errors
     /// When something that is needed is not installed, or the build fails; the error says which
@@ -103,7 +112,7 @@ impl BuildArgs {
         target: &str,
         triple: Option<&str>,
         output: &Output,
-    ) -> Result<PathBuf, Failure> {
+    ) -> Result<Built, Failure> {
         project.check(target)?;
         let toolchain = toolchain::choose(self.needs_nightly(), output)?;
         let mut command = cargo(toolchain);
@@ -119,16 +128,18 @@ impl BuildArgs {
         // Nothing but the result goes to stdout.
         command.stdout(std::io::stderr());
         if output.quiet {
-            command.stdout(Stdio::null()).env("CARGO_TERM_QUIET", "true");
+            command
+                .stdout(Stdio::null())
+                .env("CARGO_TERM_QUIET", "true");
         }
         let status = command.status();
         let status = status.map_err(|error| toolchain::no_cargo(&error))?;
         if !status.success() {
             let message = format!("cargo fuzz cannot build {target} ({status})");
-            let with = toolchain.map(|name| format!("+{name} ")).unwrap_or_default();
             return Err(Failure::new(Exit::Baseline, "build", message).hint(format!(
-                "mend what the compiler says above; the build alone is: cargo {with}fuzz build{} \
+                "mend what the compiler says above; the build alone is: cargo {}fuzz build{} \
                  {target}",
+                toolchain::word(toolchain),
                 self.shown(triple)
             )));
         }
@@ -136,12 +147,15 @@ impl BuildArgs {
             Some(triple) => triple.to_owned(),
             None => toolchain::host(toolchain)?,
         };
-        let folder = self.target_dir.as_ref().unwrap_or(&project.target_directory);
+        let folder = self
+            .target_dir
+            .as_ref()
+            .unwrap_or(&project.target_directory);
         let profile = if self.dev { "debug" } else { "release" };
         let program = folder.join(triple).join(profile).join(target);
         let program = std::path::absolute(&program).unwrap_or(program);
         found(&program)?;
-        Ok(program)
+        Ok(Built { program, toolchain })
     }
 
     /// Sanitizers, and whatever else is unstable, need the nightly compiler.
@@ -180,7 +194,10 @@ impl BuildArgs {
         };
         valued("features", self.features.clone());
         valued("codegen-units", self.codegen_units.map(|n| n.to_string()));
-        valued("strip-dead-code", self.strip_dead_code.map(|on| on.to_string()));
+        valued(
+            "strip-dead-code",
+            self.strip_dead_code.map(|on| on.to_string()),
+        );
         valued(
             "disable-branch-folding",
             self.disable_branch_folding.map(|on| on.to_string()),
@@ -203,9 +220,9 @@ impl BuildArgs {
         if let Some(dir) = &self.fuzz_dir {
             words.extend(["--fuzz-dir".into(), dir.clone().into_os_string()]);
         }
-        let words = words.iter().map(|word| {
-            format!(" {}", crate::report::text::shell_word(Path::new(word)))
-        });
+        let words = words
+            .iter()
+            .map(|word| format!(" {}", crate::report::text::shell_word(Path::new(word))));
         words.collect()
     }
 }

@@ -57,7 +57,7 @@ pub fn run(args: &Args, output: &Output) -> Result<Exit, Failure> {
             .path(&old)
             .hint("remove it when you do not need it any more"));
     }
-    let program = (args.build).build(&project, &args.name, args.target.as_deref(), output)?;
+    let built = (args.build).build(&project, &args.name, args.target.as_deref(), output)?;
     let failed = |what: &Path, error: std::io::Error| Failure::file(what, "cleaning", &error);
     let parent = corpus.parent().unwrap_or(Path::new("."));
     // On the same file system, so that it can be moved as a whole.
@@ -65,14 +65,20 @@ pub fn run(args: &Args, output: &Output) -> Result<Exit, Failure> {
         .prefix(".ddfuzz-tmp-")
         .tempdir_in(parent)
         .map_err(|error| failed(parent, error))?;
-    merge(&program, fresh.path(), &corpus)?;
+    merge(&built.program, fresh.path(), &corpus)?;
     let after = amount(fresh.path())?;
     if after.files == 0 {
         let message = "nothing would be left of the corpus, so it stays as it is";
         return Err(Failure::new(Exit::Found, "clean", message).path(&corpus));
     }
-    renameat2(AT_FDCWD, fresh.path(), AT_FDCWD, &corpus, RenameFlags::RENAME_EXCHANGE)
-        .map_err(|errno| failed(&corpus, errno.into()))?;
+    renameat2(
+        AT_FDCWD,
+        fresh.path(),
+        AT_FDCWD,
+        &corpus,
+        RenameFlags::RENAME_EXCHANGE,
+    )
+    .map_err(|errno| failed(&corpus, errno.into()))?;
     // What was the corpus now stands where the new one was made, and goes with it unless kept.
     let kept = match args.delete_old {
         true => None,
@@ -81,7 +87,14 @@ pub fn run(args: &Args, output: &Output) -> Result<Exit, Failure> {
             Some(old)
         }
     };
-    report(&Cleaned { before, after, old: kept }, output);
+    report(
+        &Cleaned {
+            before,
+            after,
+            old: kept,
+        },
+        output,
+    );
     Ok(Exit::Done)
 }
 

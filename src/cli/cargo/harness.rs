@@ -39,9 +39,11 @@ pub fn check(
             "the harness {name} fails on every input ({first} on an empty one): it would find \
              nothing but that"
         );
-        return Err(Failure::new(Exit::Baseline, "harness", message).hint(format!(
-            "see what it says, and mend it: cargo fuzz run {name} -- -runs=1"
-        )));
+        return Err(
+            Failure::new(Exit::Baseline, "harness", message).hint(format!(
+                "see what it says, and mend it: cargo fuzz run {name} -- -runs=1"
+            )),
+        );
     }
     let same = reached.windows(2).all(|pair| pair[0] == pair[1]);
     if deaths.is_empty() && reached.len() == tried && same {
@@ -61,7 +63,11 @@ fn inputs(corpus: &Path) -> Vec<Vec<u8>> {
         let letters = (0..length).map(|at| b"(a1, \"b\": {2}) <c>\n"[at % 19]);
         inputs.push(letters.collect());
         // Bytes of all values, in no order that a parser expects.
-        inputs.push((0..length).map(|at| (at * 167 + at / 256 * 13 + 5) as u8).collect());
+        inputs.push(
+            (0..length)
+                .map(|at| (at * 167 + at / 256 * 13 + 5) as u8)
+                .collect(),
+        );
         inputs.push(vec![0; length]);
     }
     inputs.dedup();

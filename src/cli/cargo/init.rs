@@ -18,9 +18,9 @@ pub fn run(args: &Args, output: &Output) -> Result<Exit, Failure> {
     if let Ok(project) = Project::find(None) {
         let targets = project.targets.join(", ");
         let message = format!("there is a cargo-fuzz project already, with {targets}");
-        return Err(Failure::usage(message)
-            .path(&project.fuzz_dir)
-            .hint("fuzz a target of it: cargo ddfuzz run NAME; make another: cargo fuzz add NAME"));
+        return Err(Failure::usage(message).path(&project.fuzz_dir).hint(
+            "fuzz a target of it: cargo ddfuzz run NAME; make another: cargo fuzz add NAME",
+        ));
     }
     let toolchain = toolchain::choose(false, output)?;
     let status = cargo(toolchain)
@@ -38,7 +38,11 @@ pub fn run(args: &Args, output: &Output) -> Result<Exit, Failure> {
         &format!(
             "made {}\nnext: write what is fuzzed into {}, then: cargo ddfuzz run {name}",
             project.fuzz_dir.display(),
-            project.fuzz_dir.join("fuzz_targets").join(format!("{name}.rs")).display(),
+            project
+                .fuzz_dir
+                .join("fuzz_targets")
+                .join(format!("{name}.rs"))
+                .display(),
         ),
         &serde_json::json!({ "fuzz_dir": project.fuzz_dir, "targets": project.targets }),
     );

@@ -102,7 +102,9 @@ fn changed(before: &str, triple: &str, remove: bool) -> Result<String, Failure> 
         Item::Table(table)
     });
     let tables = tables.as_table_like_mut().ok_or_else(|| odd("target"))?;
-    let own = tables.entry(triple).or_insert_with(|| Item::Table(Table::new()));
+    let own = tables
+        .entry(triple)
+        .or_insert_with(|| Item::Table(Table::new()));
     let own = own.as_table_like_mut().ok_or_else(|| odd(triple))?;
     let ours = |item: &Item| item.as_str() == Some(RUNNER);
     match (own.get("runner"), remove) {

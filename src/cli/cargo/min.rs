@@ -24,7 +24,7 @@ pub struct Args {
 pub fn run(mut args: Args, output: &Output) -> Result<Exit, Failure> {
     let project = Project::find(args.build.fuzz_dir.as_deref())?;
     let triple = args.min.target.target.take();
-    let program = (args.build).build(&project, &args.name, triple.as_deref(), output)?;
-    args.min.target.program = vec![program.into()];
+    let built = (args.build).build(&project, &args.name, triple.as_deref(), output)?;
+    args.min.target.program = vec![built.program.into()];
     min::run(args.min, output)
 }

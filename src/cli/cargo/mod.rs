@@ -22,7 +22,7 @@ use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use super::config::ConfigArgs;
 use super::{Exit, Output};
-pub use artifacts::reproducers;
+pub use artifacts::{Written, reproducers};
 pub use out::choose as choose_out;
 pub use project::is_fuzz_crate;
 

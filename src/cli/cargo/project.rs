@@ -159,15 +159,16 @@ fn nearest(here: &Path) -> Option<PathBuf> {
 /// Whether the manifest there says that cargo-fuzz made it.
 pub fn is_fuzz_crate(dir: &Path) -> bool {
     let text = std::fs::read_to_string(dir.join("Cargo.toml")).unwrap_or_default();
-    toml::from_str::<Manifest>(&text)
-        .is_ok_and(|manifest| manifest.package.metadata.cargo_fuzz)
+    toml::from_str::<Manifest>(&text).is_ok_and(|manifest| manifest.package.metadata.cargo_fuzz)
 }
 
 fn no_fuzz_crate(dir: &Path) -> Failure {
     let hint = match dir.file_name() == Some(OsStr::new("fuzz")) {
         true => "make one: cargo fuzz init",
-        false => "name the directory that has `cargo-fuzz = true` under [package.metadata] of its \
-                  Cargo.toml",
+        false => {
+            "name the directory that has `cargo-fuzz = true` under [package.metadata] of its \
+                  Cargo.toml"
+        }
     };
     Failure::usage("it is no crate of cargo-fuzz")
         .path(dir)

@@ -6,8 +6,9 @@ use clap::ValueEnum;
 
 use super::build::BuildArgs;
 use super::project::Project;
-use super::{artifacts, harness, libfuzzer, out};
+use super::{artifacts, harness, libfuzzer, out, toolchain};
 use crate::cli::{Exit, Failure, Output, run};
+use crate::report::text;
 
 /// Fuzz a target of the project: find crashes, group them, and minimize each new group
 ///
@@ -50,8 +51,10 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let flags = std::mem::take(&mut run.target.program);
     let engine = match (engine, flags.is_empty()) {
         (Some(Engine::Libafl), false) => {
-            return Err(Failure::usage("flags behind `--` are for --engine libfuzzer")
-                .hint("leave them away, or choose --engine libfuzzer"));
+            return Err(
+                Failure::usage("flags behind `--` are for --engine libfuzzer")
+                    .hint("leave them away, or choose --engine libfuzzer"),
+            );
         }
         (Some(engine), _) => engine,
         (None, true) => Engine::Libafl,
@@ -59,21 +62,30 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     };
     let project = Project::find(build.fuzz_dir.as_deref())?;
     let triple = run.target.target.take();
-    let program = build.build(&project, &name, triple.as_deref(), output)?;
-    run.out = out::choose(&run.out, &name, &program);
+    let built = build.build(&project, &name, triple.as_deref(), output)?;
+    let program = &built.program;
+    run.out = out::choose(&run.out, &name, program);
     let place = run.out.clone();
     let done = match engine {
-        Engine::Libafl => by_campaign(run, &project, &name, &program, output),
-        Engine::Libfuzzer => libfuzzer::run(run, &project, &name, &program, &flags, output),
+        Engine::Libafl => by_campaign(run, &project, &name, program, output),
+        Engine::Libfuzzer => libfuzzer::run(run, &project, &name, program, &flags, output),
     };
     // Also what was found until an error or Ctrl-C.
     let handed = match place.is_dir() {
         true => artifacts::hand_back(&place, &project, &name, output),
-        false => Ok(()),
+        false => Ok(None),
     };
     let exit = done?;
-    handed?;
-    next(exit, &build, &project, &name, triple.as_deref(), output);
+    if let (Some(reproducer), Exit::Found, false) = (handed?, exit, output.json) {
+        let here = std::env::current_dir().unwrap_or_default();
+        let reproducer = reproducer.strip_prefix(&here).unwrap_or(&reproducer);
+        output.say(&format!(
+            "next: cargo {}fuzz run{} {name} {}",
+            toolchain::word(built.toolchain),
+            build.shown(triple.as_deref()),
+            text::shell_word(reproducer),
+        ));
+    }
     Ok(exit)
 }
 
@@ -100,26 +112,4 @@ fn by_campaign(
 
 fn has_files(dir: &PathBuf) -> bool {
     std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some())
-}
-
-/// Says how to go on, with the commands of cargo-fuzz that the user knows.
-fn next(
-    exit: Exit,
-    build: &BuildArgs,
-    project: &Project,
-    name: &str,
-    triple: Option<&str>,
-    output: &Output,
-) {
-    if exit != Exit::Found || output.json {
-        return;
-    }
-    let artifacts = project.artifacts(name);
-    let here = std::env::current_dir().unwrap_or_default();
-    let artifacts = artifacts.strip_prefix(&here).unwrap_or(&artifacts);
-    output.say(&format!(
-        "next: cargo fuzz run{} {name} {}/minimized-from-*",
-        build.shown(triple),
-        artifacts.display()
-    ));
 }

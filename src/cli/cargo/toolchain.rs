@@ -19,13 +19,12 @@ const NIGHTLY: &str = "nightly";
 pub fn choose(needs_nightly: bool, output: &Output) -> Result<Toolchain, Failure> {
     let toolchain = match needs_nightly && !is_unstable(None)? {
         true if is_unstable(Some(NIGHTLY)).unwrap_or(false) => {
-            output.say("building with nightly Rust: sanitizers are no part of the active toolchain");
+            output
+                .say("building with nightly Rust: sanitizers are no part of the active toolchain");
             Some(NIGHTLY)
         }
         true => {
-            return Err(
-                Failure::new(Exit::Baseline, "nightly-missing", NEEDS).hint(INSTALLS),
-            );
+            return Err(Failure::new(Exit::Baseline, "nightly-missing", NEEDS).hint(INSTALLS));
         }
         false => None,
     };
@@ -34,10 +33,12 @@ pub fn choose(needs_nightly: bool, output: &Output) -> Result<Toolchain, Failure
     let version = version.map_err(|error| no_cargo(&error))?;
     match version.status.success() {
         true => Ok(toolchain),
-        false => Err(
-            Failure::new(Exit::Baseline, "cargo-fuzz-missing", "cargo-fuzz is not installed")
-                .hint("install it: cargo install cargo-fuzz"),
-        ),
+        false => Err(Failure::new(
+            Exit::Baseline,
+            "cargo-fuzz-missing",
+            "cargo-fuzz is not installed",
+        )
+        .hint("install it: cargo install cargo-fuzz")),
     }
 }
 
@@ -45,6 +46,13 @@ const NEEDS: &str =
     "cargo-fuzz builds with a sanitizer, which needs nightly Rust, and there is none";
 const INSTALLS: &str = "install it: rustup toolchain install nightly; or do without the \
                         sanitizer: --sanitizer none";
+
+/// The word that names the toolchain behind `cargo`, with a space; empty for the active one.
+pub fn word(toolchain: Toolchain) -> String {
+    toolchain
+        .map(|name| format!("+{name} "))
+        .unwrap_or_default()
+}
 
 /// Cargo of this toolchain.
 pub fn cargo(toolchain: Toolchain) -> Command {

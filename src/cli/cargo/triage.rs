@@ -34,7 +34,7 @@ pub fn run(mut args: Args, output: &Output) -> Result<Exit, Failure> {
         args.triage.inputs.push(artifacts);
     }
     let triple = args.triage.target.target.take();
-    let program = (args.build).build(&project, &args.name, triple.as_deref(), output)?;
-    args.triage.target.program = vec![program.into()];
+    let built = (args.build).build(&project, &args.name, triple.as_deref(), output)?;
+    args.triage.target.program = vec![built.program.into()];
     triage::run(args.triage, output)
 }

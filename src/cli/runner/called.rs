@@ -40,6 +40,8 @@ fn asks_for_fuzzing(words: &[OsString]) -> bool {
     let is_single = |path: &&std::path::PathBuf| Path::new(path).is_file();
     let other = OTHER_JOBS.iter().any(|name| flags.is_on(name));
     // `-seed_inputs` and the like are flags; whatever has two dashes is for the harness itself.
-    let is_odd = words.iter().any(|word| word.as_encoded_bytes().starts_with(b"--"));
+    let is_odd = words
+        .iter()
+        .any(|word| word.as_encoded_bytes().starts_with(b"--"));
     !other && !is_odd && flags.runs != Some(0) && !flags.corpora.iter().any(|path| is_single(&path))
 }

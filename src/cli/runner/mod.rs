@@ -11,7 +11,7 @@ use std::process::{Command, ExitCode, ExitStatus};
 use std::sync::{Mutex, PoisonError};
 
 use super::cargo::libfuzzer::{Attached, Flags, LibFuzzers, MAX_LEN, Plan};
-use super::cargo::{choose_out, reproducers};
+use super::cargo::{Written, choose_out, reproducers};
 use super::output::tell;
 use super::run::{Asked, open_store};
 use super::target::probe_by;
@@ -43,7 +43,9 @@ crash until these are used up. Exit status, messages and artifacts are those of 
 pub fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
     let Some((program, words)) = words.split_first() else {
-        tell("error: ddfuzz-runner is called by cargo, with a program\nhint: see ddfuzz-runner --help");
+        tell(
+            "error: ddfuzz-runner is called by cargo, with a program\nhint: see ddfuzz-runner --help",
+        );
         return Exit::Usage.into();
     };
     match program.to_str() {
@@ -89,9 +91,7 @@ fn end_as(status: ExitStatus) -> ExitCode {
         // The program has left what core there is to be.
         let _ = nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_CORE, 0, 0);
         // SAFETY: the default action has no handler.
-        let _ = unsafe {
-            nix::sys::signal::signal(signal, nix::sys::signal::SigHandler::SigDfl)
-        };
+        let _ = unsafe { nix::sys::signal::signal(signal, nix::sys::signal::SigHandler::SigDfl) };
         let _ = nix::sys::signal::raise(signal);
     }
     ExitCode::from(u8::try_from(status.code().unwrap_or(1)).unwrap_or(1))
@@ -203,8 +203,8 @@ fn close(summary: &Summary, store: &Store, artifacts: Option<&Path>) {
     let reader = store.reader();
     if let Some(artifacts) = artifacts {
         match reproducers(reader, artifacts) {
-            Ok(0) => {}
-            Ok(count) => tell(&format!(
+            Ok(Written { count: 0, .. }) => {}
+            Ok(Written { count, .. }) => tell(&format!(
                 "ddfuzz: wrote {} to {}",
                 size::counted(count, "reproducer"),
                 text::shell_word(artifacts)
@@ -214,7 +214,7 @@ fn close(summary: &Summary, store: &Store, artifacts: Option<&Path>) {
     }
     if summary.new_groups + summary.known_crashes > 0 {
         tell(&format!(
-            "ddfuzz: {} of crashes are new; next: ddfuzz show {}",
+            "ddfuzz: {} of crashes, new; next: ddfuzz show {}",
             size::counted(summary.new_groups, "group"),
             text::shell_word(reader.root())
         ));

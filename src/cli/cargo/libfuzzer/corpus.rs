@@ -48,7 +48,9 @@ impl Corpus {
             return Ok(false);
         }
         self.hand_back()?;
-        let copy = tempfile::Builder::new().prefix("ddfuzz-corpus-").tempdir()?;
+        let copy = tempfile::Builder::new()
+            .prefix("ddfuzz-corpus-")
+            .tempdir()?;
         let mut found = false;
         self.each(&self.own, |path, bytes| {
             if self.deadly.contains(&name_of(bytes)) {

@@ -46,7 +46,9 @@ impl Flags {
 
     /// Whether it starts processes of its own.
     pub fn starts_processes(&self) -> bool {
-        ["fork", "jobs", "workers"].iter().any(|name| self.is_on(name))
+        ["fork", "jobs", "workers"]
+            .iter()
+            .any(|name| self.is_on(name))
     }
 
     /// Whether a flag of this name is set to something else than 0.
@@ -57,8 +59,8 @@ impl Flags {
 
     /// The last value of a flag.
     pub fn value(&self, name: &str) -> Option<String> {
-        let values = self.each.iter().filter_map(|word| value(word, name));
-        values.last()
+        let mut values = self.each.iter().filter_map(|word| value(word, name));
+        values.next_back()
     }
 }
 

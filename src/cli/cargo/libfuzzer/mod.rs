@@ -21,8 +21,8 @@ use crate::exec::{Target, Way};
 pub use flags::Flags;
 pub use process::Attached;
 use process::flag;
-pub use producer::{LibFuzzers, Plan};
 use producer::timeout_flag;
+pub use producer::{LibFuzzers, Plan};
 
 /// Longest input where nobody says, in bytes.
 pub const MAX_LEN: u64 = 256 << 20;
