@@ -52,6 +52,7 @@ const PLACES: &[(&str, &[&str])] = &[
             "minimize/crash_oracle.rs",
             "campaign/guided/process.rs",
             "campaign/guided/shmem.rs",
+            "cli/cargo/libfuzzer/process.rs",
             "cli/ui/campaign/terminal.rs",
         ],
     ),
@@ -63,7 +64,10 @@ const PLACES: &[(&str, &[&str])] = &[
             "exec",
             "triage",
             "campaign/guided",
+            "cli/cargo/clean.rs",
+            "cli/cargo/libfuzzer/process.rs",
             "cli/config/find.rs",
+            "cli/runner",
             "cli/ui/campaign/terminal.rs",
             "files/space.rs",
         ],
@@ -94,6 +98,8 @@ const PLACES: &[(&str, &[&str])] = &[
     ),
     // The schema of the log: each type says what it looks like beside its serde.
     ("schemars", &["files", "exec", "triage", "minimize"]),
+    // libFuzzer's names of inputs.
+    ("sha1", &["cli/cargo/artifacts.rs"]),
     ("signal_hook", &["cli"]),
     // Atomic writes; the directory for what is unpacked; directories of unit tests; of
     // campaigns that are only measured.
@@ -105,6 +111,8 @@ const PLACES: &[(&str, &[&str])] = &[
             "exec/input.rs",
             "exec/scratch.rs",
             "cli/doctor/rate.rs",
+            "cli/cargo",
+            "cli/runner",
         ],
     ),
     // The library's errors; those of the command line are `cli/failure.rs`.
@@ -112,8 +120,10 @@ const PLACES: &[(&str, &[&str])] = &[
         "thiserror",
         &["files", "exec", "triage", "minimize", "store", "campaign"],
     ),
-    // The file of settings, `ddfuzz.toml`.
-    ("toml", &["cli/config/file.rs"]),
+    // The file of settings, `ddfuzz.toml`; whether a manifest is one of cargo-fuzz.
+    ("toml", &["cli/config/file.rs", "cli/cargo/project.rs"]),
+    // One line of `.cargo/config.toml`.
+    ("toml_edit", &["cli/cargo/install_runner.rs"]),
     // The coverage-guided campaign.
     ("libafl", &["campaign"]),
     ("libafl_bolts", &["campaign"]),
