@@ -38,7 +38,8 @@ pub use watching::Watching;
 /// something that was waited for is reached, or until `stop` turns true. The groups that are new
 /// then are minimized to the end, except where `stop` is true.
 ///
-/// What the journal of the output directory says of `campaign` and this target is not run again.
+/// A bundled program is to be installed in the store before. What the journal of the output
+/// directory says of `campaign` and this target is not run again.
 ///
 /// # Errors
 /// When the target cannot be run, the producer fails, or the output directory cannot be written;
