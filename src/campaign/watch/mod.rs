@@ -14,6 +14,7 @@ mod engine;
 mod examiner;
 mod producer;
 mod queue;
+mod rebuilding;
 mod shrinking;
 mod sources;
 mod watching;
@@ -53,7 +54,21 @@ pub fn watch(
     stop: &AtomicBool,
 ) -> Result<Summary, CampaignError> {
     let gate = Gate::default();
-    let engine = Engine::begin(store, campaign, settings, producer, screen, stop, &gate)?;
+    let mut engine = Engine::begin(store, campaign, settings, producer, screen, stop, &gate)?;
+    loop {
+        if let Some(summary) = watch_build(&mut engine, settings, stop)? {
+            return Ok(summary);
+        }
+        engine.take_build()?;
+    }
+}
+
+/// Watches with one build of the program; `None` where it is another one now.
+fn watch_build(
+    engine: &mut Engine<'_>,
+    settings: &Watching,
+    stop: &AtomicBool,
+) -> Result<Option<Summary>, CampaignError> {
     let jobs = settings.jobs.max(1);
     std::thread::scope(|scope| {
         let (task, tasks) = channel::bounded(jobs);
@@ -71,7 +86,7 @@ pub fn watch(
             scope.spawn(move || examiner.work());
         }
         drop((tasks, answer));
-        let minimizing = &settings.minimizing;
+        let (store, minimizing) = (engine.store, &settings.minimizing);
         scope.spawn(move || minimize_orders(store, minimizing, stop, &orders, &word));
         engine.run(Lines {
             task,

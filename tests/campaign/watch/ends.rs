@@ -1,5 +1,7 @@
 //! What ends a watch, and what it comes to.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -9,7 +11,7 @@ use ddfuzz::exec::{Program, Target, Way};
 use ddfuzz::report::EndedBy;
 use ddfuzz::store::{Kind, KnownGroups};
 
-use super::{CRASH, Room, Steps, settings, watched};
+use super::{CRASH, Room, Steps, hash, settings, watched};
 
 #[test]
 fn the_first_new_group_ends_it_where_that_is_waited_for() {
@@ -95,6 +97,47 @@ fn a_fuzzer_that_fails_ends_it_and_what_was_filed_stands() {
     let (summary, _) = watched(&room, &settings, &mut Failing(room.clone()));
     assert!(summary.unwrap_err().to_string().contains("has gone"));
     assert_eq!(room.seen(Kind::Crash), [1]);
+}
+
+/// How often this content was run.
+fn times(room: &Room, content: &[u8]) -> usize {
+    let ran = room.examined();
+    ran.iter().filter(|one| **one == hash(content)).count()
+}
+
+#[test]
+fn with_another_build_groups_are_checked_and_files_are_run_again() {
+    let room = Rc::new(Room::new());
+    let program = |room: &Room, dies: &str| {
+        let text = format!("#!/bin/sh\ncase $(cat) in {dies}*) kill -SEGV $$;; esac\nexit 0\n");
+        room.drop_file("program.new", text.as_bytes());
+        let new = room.path("program.new");
+        std::fs::set_permissions(&new, Permissions::from_mode(0o755)).unwrap();
+        std::fs::rename(new, room.path("program")).unwrap();
+    };
+    program(&room, "k");
+    room.drop_file("in/1", b"kilo");
+    let mut settings = settings(&room, "crtplot");
+    settings.when = When::Off;
+    settings.minimizing.target = Target::new(Program::Path(room.path("program")));
+    settings.minimizing.way = Way::Command;
+    let mut fuzzer = Steps::new(&room)
+        .until(|room| room.examined().len() == 1)
+        .then(move |room| program(room, "m"))
+        .then(|room| room.drop_file("in/2", b"mega"))
+        .until(|room| times(room, b"kilo") == 2);
+    let (summary, told) = watched(&room, &settings, &mut fuzzer);
+    let summary = summary.unwrap();
+    assert!(summary.rebuilt);
+    let told = told.notes.join("\n");
+    assert!(
+        told.contains("the program was built anew; checking 1 group"),
+        "{told}"
+    );
+    assert!(told.contains("1 fixed"), "{told}");
+    // What came between the new build and the look at it has been run by both.
+    assert!((1..=2).contains(&times(&room, b"mega")));
+    assert_eq!(times(&room, b"kilo"), 2);
 }
 
 #[test]
