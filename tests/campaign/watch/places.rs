@@ -46,7 +46,8 @@ fn instances_of_afl_are_found_when_they_come_and_their_queues_are_left() {
     assert_eq!(summary.unwrap().new_groups, 1);
     let mut ran = room.examined();
     let mut dropped = ["first", "second", "third"].map(|name| hash(&crash(name)));
-    (ran.sort(), dropped.sort());
+    ran.sort();
+    dropped.sort();
     assert_eq!(ran, dropped);
     let note = format!(
         "{} is not there yet, and is waited for",
