@@ -10,9 +10,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::error::CampaignError;
 use super::ledger::lock;
+use super::minimizing::Minimizing;
 use super::recheck::Recheck;
 use super::screen::Screen;
-use super::settings::Settings;
 use crate::exec::{ExecError, Program, Target, bundled};
 use crate::files::FileError;
 use crate::report::{Status, size};
@@ -155,7 +155,9 @@ pub struct Rebuild<'a> {
     /// The output directory.
     pub store: &'a Mutex<Store>,
     /// What is run.
-    pub settings: &'a Settings,
+    pub minimizing: &'a Minimizing,
+    /// By so many workers.
+    pub jobs: usize,
     /// Turns true when the user stops.
     pub stop: &'a AtomicBool,
 }
@@ -220,15 +222,14 @@ impl Rebuild<'_> {
         }
         let count = size::counted(groups.len() as u64, "group");
         screen.note(&format!("the program was built anew; checking {count}"));
-        let minimizing = &self.settings.minimizing;
         let recheck = Recheck {
             reader: &reader,
-            target: &minimizing.target,
-            way: minimizing.way,
+            target: &self.minimizing.target,
+            way: self.minimizing.way,
             groups: &groups,
             stop: self.stop,
         };
-        let checked = recheck.run(self.settings.jobs, &|_| ())?;
+        let checked = recheck.run(self.jobs, &|_| ())?;
         if self.stop.load(Ordering::Relaxed) {
             return Ok(());
         }

@@ -34,3 +34,4 @@ mod share;
 mod slips;
 mod stage;
 mod until;
+mod watch;

@@ -41,3 +41,4 @@ mod triage;
 mod triage_directories;
 mod triage_known;
 mod triage_resume;
+mod watch;

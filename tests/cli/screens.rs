@@ -12,6 +12,7 @@ fn every_command_has_a_help_with_an_example() {
         "run",
         "min",
         "triage",
+        "watch",
         "check",
         "log",
         "log show",

@@ -217,7 +217,8 @@ impl<'a> Engine<'a> {
     pub(super) fn rebuild(&self) -> Rebuild<'a> {
         Rebuild {
             store: self.store,
-            settings: self.settings,
+            minimizing: &self.settings.minimizing,
+            jobs: self.settings.jobs,
             stop: self.stop,
         }
     }

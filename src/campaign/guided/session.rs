@@ -290,7 +290,8 @@ impl<'a> Session<'a> {
     pub(super) fn rebuild(&self) -> Rebuild<'a> {
         Rebuild {
             store: self.store,
-            settings: self.settings,
+            minimizing: &self.settings.minimizing,
+            jobs: self.settings.jobs,
             stop: self.stop,
         }
     }

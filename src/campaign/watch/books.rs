@@ -82,6 +82,14 @@ impl<'a> Books<'a> {
         })
     }
 
+    /// The program is another one: what is known of contents was the earlier one's.
+    pub(super) fn begin_anew(&mut self) -> Result<(), CampaignError> {
+        self.identity = identity(self.target)?;
+        self.contents.clear();
+        self.routes.clear();
+        Ok(())
+    }
+
     /// The keys of which a record is at hand.
     pub(super) fn steady_keys(&self) -> HashSet<(Key, Key)> {
         self.routes.keys().copied().collect()

@@ -38,6 +38,9 @@ impl Engine<'_> {
         if self.over.is_none() && self.settings.time.is_some_and(is_over) {
             self.over = Some(Over::Time);
         }
+        if self.over.is_none() && self.build.has_changed() {
+            self.over = Some(Over::Rebuilt);
+        }
     }
 
     fn end_with(&mut self, which: impl Fn(&Until) -> bool) {
@@ -92,7 +95,7 @@ impl Engine<'_> {
             _ if self.stopped() => (EndedBy::Interrupted, None),
             Some(Over::Until(until)) => (EndedBy::Until, Some(until)),
             Some(Over::Time) => (EndedBy::Time, None),
-            Some(Over::Ended) | None => (EndedBy::Fuzzer, None),
+            Some(Over::Ended | Over::Rebuilt) | None => (EndedBy::Fuzzer, None),
         };
         Ok(Summary {
             runs: self.runs(),
@@ -103,7 +106,7 @@ impl Engine<'_> {
             interrupted: self.stopped(),
             ended_by,
             until,
-            rebuilt: false,
+            rebuilt: self.rebuild().is_on_record(),
         })
     }
 }

@@ -18,6 +18,7 @@ use crate::campaign::error::CampaignError;
 use crate::campaign::finding::What;
 use crate::campaign::ledger::{Stored, lock};
 use crate::campaign::orders::Word;
+use crate::campaign::rebuild::Watch;
 use crate::campaign::room::{Fullness, Gate, Room};
 use crate::campaign::screen::Screen;
 use crate::campaign::settings::When;
@@ -52,6 +53,8 @@ pub(super) enum Over {
     Time,
     /// What was waited for is reached.
     Until(Until),
+    /// The program is another one; all begins again with it.
+    Rebuilt,
 }
 
 pub(super) struct Engine<'a> {
@@ -63,16 +66,20 @@ pub(super) struct Engine<'a> {
     pub(super) gate: &'a Gate,
     pub(super) room: Room<'a>,
     pub(super) books: Books<'a>,
+    /// Whether the program is still the same.
+    pub(super) build: Watch,
+    /// Groups that are not found the same with the present build of it.
+    pub(super) gone: HashSet<(Kind, String)>,
     pub(super) queue: Queue,
     pub(super) shrinking: Shrinking,
     pub(super) producing: Producing,
     /// Looks since the producer has ended.
-    last_looks: u32,
+    pub(super) last_looks: u32,
     pub(super) over: Option<Over>,
     /// Answers that came before one which is to be committed first.
-    early: BTreeMap<u64, Answer>,
+    pub(super) early: BTreeMap<u64, Answer>,
     /// The next answer to commit.
-    next: u64,
+    pub(super) next: u64,
     /// Groups that were new in this call, and when the last of them was.
     pub(super) new_seen: (u64, Option<Duration>),
     pub(super) began: Instant,
@@ -104,6 +111,8 @@ impl<'a> Engine<'a> {
             gate,
             room: Room::new(stop, gate),
             books,
+            build: Watch::of(&settings.minimizing.target)?,
+            gone: HashSet::new(),
             queue: Queue::new(Sources::new(&settings.sources, &root), settings.max_len),
             shrinking: Shrinking::default(),
             producing: Producing::Running,
@@ -118,9 +127,8 @@ impl<'a> Engine<'a> {
             first,
         };
         engine.save(false)?;
-        if matches!(settings.when, When::Inline | When::Worker) {
-            engine.enqueue_founders()?;
-        }
+        engine.rebuild().begin(&engine.build, engine.screen)?;
+        engine.begin_build()?;
         Ok(engine)
     }
 
@@ -129,8 +137,9 @@ impl<'a> Engine<'a> {
         self.books.steady_keys()
     }
 
-    /// Watches to the end, and minimizes what is left to be.
-    pub(super) fn run(mut self, lines: Lines) -> Result<Summary, CampaignError> {
+    /// Watches to the end, and minimizes what is left to be; or until the program is another one,
+    /// and then there is no summary yet.
+    pub(super) fn run(&mut self, lines: Lines) -> Result<Option<Summary>, CampaignError> {
         let Lines {
             task,
             answers,
@@ -138,12 +147,19 @@ impl<'a> Engine<'a> {
             words,
         } = lines;
         let watched = self.watch(task, &answers, &order, &words);
+        if self.is_rebuilt(&watched) {
+            self.hear_out(&words);
+            return Ok(None);
+        }
         let watched = self.or_stopped(watched, ());
         let elapsed = self.elapsed();
         let saved = self.save(false);
         watched?;
         self.or_stopped(saved, ())?;
         let minimized = self.minimize_rest(&order, &words);
+        if self.is_rebuilt(&minimized) {
+            return Ok(None);
+        }
         self.or_stopped(minimized, ())?;
         if !self.stopped() {
             self.save(true)?;
@@ -151,7 +167,7 @@ impl<'a> Engine<'a> {
         let stats = self.append_stats();
         self.or_stopped(stats, ())?;
         self.screen.progress(&self.progress());
-        self.summary(elapsed)
+        self.summary(elapsed).map(Some)
     }
 
     fn watch(
@@ -262,6 +278,7 @@ impl<'a> Engine<'a> {
         }
         self.made(|books| books.note(&line))?;
         self.unsaved = true;
+        self.note_return(&line)?;
         if what.is_some_and(|what| !matches!(what, What::Flaky(_))) {
             self.count_new();
         }

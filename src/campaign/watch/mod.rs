@@ -14,6 +14,7 @@ mod engine;
 mod examiner;
 mod producer;
 mod queue;
+mod rebuilding;
 mod shrinking;
 mod sources;
 mod watching;
@@ -38,7 +39,8 @@ pub use watching::Watching;
 /// something that was waited for is reached, or until `stop` turns true. The groups that are new
 /// then are minimized to the end, except where `stop` is true.
 ///
-/// What the journal of the output directory says of `campaign` and this target is not run again.
+/// A bundled program is to be installed in the store before. What the journal of the output
+/// directory says of `campaign` and this target is not run again.
 ///
 /// # Errors
 /// When the target cannot be run, the producer fails, or the output directory cannot be written;
@@ -52,7 +54,21 @@ pub fn watch(
     stop: &AtomicBool,
 ) -> Result<Summary, CampaignError> {
     let gate = Gate::default();
-    let engine = Engine::begin(store, campaign, settings, producer, screen, stop, &gate)?;
+    let mut engine = Engine::begin(store, campaign, settings, producer, screen, stop, &gate)?;
+    loop {
+        if let Some(summary) = watch_build(&mut engine, settings, stop)? {
+            return Ok(summary);
+        }
+        engine.take_build()?;
+    }
+}
+
+/// Watches with one build of the program; `None` where it is another one now.
+fn watch_build(
+    engine: &mut Engine<'_>,
+    settings: &Watching,
+    stop: &AtomicBool,
+) -> Result<Option<Summary>, CampaignError> {
     let jobs = settings.jobs.max(1);
     std::thread::scope(|scope| {
         let (task, tasks) = channel::bounded(jobs);
@@ -70,7 +86,7 @@ pub fn watch(
             scope.spawn(move || examiner.work());
         }
         drop((tasks, answer));
-        let minimizing = &settings.minimizing;
+        let (store, minimizing) = (engine.store, &settings.minimizing);
         scope.spawn(move || minimize_orders(store, minimizing, stop, &orders, &word));
         engine.run(Lines {
             task,

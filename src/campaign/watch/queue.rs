@@ -57,6 +57,13 @@ impl Queue {
         look.moving
     }
 
+    /// All files are to be run again, as the next look finds them.
+    pub(super) fn begin_anew(&mut self) {
+        self.sources.forget();
+        self.files.clear();
+        (self.held, self.given) = (None, 0);
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.files.is_empty() && self.held.is_none()
     }

@@ -42,6 +42,14 @@ impl Shrinking {
         self.exhausted = false;
     }
 
+    /// What was begun before counts no more: the program is another one.
+    pub(super) fn begin_anew(&mut self) {
+        *self = Shrinking {
+            spent: self.spent,
+            ..Shrinking::default()
+        };
+    }
+
     /// How many wait, the one under way included.
     pub(super) fn waiting(&self) -> u64 {
         self.queue.len() as u64 + u64::from(self.ordered.is_some())
@@ -111,6 +119,17 @@ impl Engine<'_> {
                 Ok(word) => self.hear_word(word)?,
                 Err(RecvTimeoutError::Timeout) => self.screen.progress(&self.progress()),
                 Err(RecvTimeoutError::Disconnected) => return Err(CampaignError::Broken),
+            }
+        }
+    }
+
+    /// Waits for the group under way, whatever becomes of it with a program that is another one.
+    pub(super) fn hear_out(&mut self, words: &Receiver<Word>) {
+        while self.shrinking.ordered.is_some() {
+            match words.recv_timeout(TICK) {
+                Ok(word) => drop(self.hear_word(word)),
+                Err(RecvTimeoutError::Timeout) => self.screen.progress(&self.progress()),
+                Err(RecvTimeoutError::Disconnected) => return,
             }
         }
     }

@@ -80,6 +80,11 @@ impl Sources {
         self.taken.remove(path);
     }
 
+    /// All files are to be looked at again.
+    pub(super) fn forget(&mut self) {
+        self.taken.clear();
+    }
+
     /// Looks through all sources.
     pub(super) fn look(&mut self) -> Look {
         let began = Instant::now();

@@ -37,7 +37,11 @@ impl Layout {
         };
         if has(CAMPAIGN) {
             Layout::Ddfuzz
-        } else if has("fuzzer_stats") || has("fuzzer_setup") {
+        } else if has("fuzzer_stats")
+            || has("fuzzer_setup")
+            // One that is just being set up.
+            || ["queue", "crashes", "hangs"].into_iter().all(has)
+        {
             Layout::AflInstance
         } else if afl_instance || by(Fuzzer::Afl) {
             Layout::AflCrashes
