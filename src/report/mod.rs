@@ -6,6 +6,7 @@
 mod block;
 mod check;
 mod curve;
+pub mod export;
 pub mod hexdump;
 mod json;
 mod narrowing;
