@@ -9,6 +9,7 @@ mod config;
 mod difference;
 mod doctor;
 mod exit;
+mod export;
 mod failure;
 mod generator;
 mod known;
@@ -66,6 +67,7 @@ enum Command {
     Check(check::Args),
     Log(log::Args),
     Show(show::Args),
+    Export(export::Args),
     Merge(merge::Args),
     Doctor(doctor::Args),
 }
@@ -98,6 +100,7 @@ pub fn main() -> ExitCode {
         Command::Check(args) => check::run(args, &output),
         Command::Log(args) => log::run(args, &output),
         Command::Show(args) => show::run(args, &output),
+        Command::Export(args) => export::run(args, &output),
         Command::Merge(args) => merge::run(args, &output),
         Command::Doctor(args) => doctor::run(args, &output),
     };

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{Exit, Failure, Output, ui};
 use crate::report::{GroupView, RunGroup, block, groups_table};
-use crate::store::{Kind, Reader, StoreError};
+use crate::store::{Entry, Group, Kind, Reader, StoreError};
 
 /// Show the groups of an output directory
 #[derive(clap::Args)]
@@ -61,17 +61,7 @@ pub fn views(reader: &Reader, kind: Kind) -> Result<Vec<GroupView>, StoreError> 
         .and_then(|campaign| campaign.builds.last());
     let mut views = Vec::new();
     for group in reader.groups(kind)? {
-        let mut shown = None;
-        for id in group.representatives() {
-            if let Some(entry) = reader.entry(&id)? {
-                let size = entry.reproducer_bytes()?.len();
-                let rank = (entry.minimized.is_none(), size, id);
-                if shown.as_ref().is_none_or(|(least, _)| rank < *least) {
-                    shown = Some((rank, entry));
-                }
-            }
-        }
-        if let Some((_, entry)) = shown {
+        if let Some(entry) = best_entry(reader, &group)? {
             let status = build.and_then(|build| build.status(kind, &group.record.major.short()));
             views.push(GroupView {
                 status,
@@ -80,4 +70,19 @@ pub fn views(reader: &Reader, kind: Kind) -> Result<Vec<GroupView>, StoreError> 
         }
     }
     Ok(views)
+}
+
+/// The entry through which a group is shown: its minimized one, else that of its least reproducer.
+pub fn best_entry(reader: &Reader, group: &Group) -> Result<Option<Entry>, StoreError> {
+    let mut best = None;
+    for id in group.representatives() {
+        if let Some(entry) = reader.entry(&id)? {
+            let size = entry.reproducer_bytes()?.len();
+            let rank = (entry.minimized.is_none(), size, id);
+            if best.as_ref().is_none_or(|(least, _)| rank < *least) {
+                best = Some((rank, entry));
+            }
+        }
+    }
+    Ok(best.map(|(_, entry)| entry))
 }

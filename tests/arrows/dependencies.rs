@@ -19,6 +19,7 @@ const PLACES: &[(&str, &[&str])] = &[
             "minimize/log/hash.rs",
             "store/layout.rs",
             "campaign",
+            "cli/export/sealed.rs",
         ],
     ),
     ("clap", &["cli"]),
@@ -112,8 +113,11 @@ const PLACES: &[(&str, &[&str])] = &[
         "thiserror",
         &["files", "exec", "triage", "minimize", "store", "campaign"],
     ),
-    // The file of settings, `ddfuzz.toml`.
-    ("toml", &["cli/config/file.rs"]),
+    // The file of settings, `ddfuzz.toml`; manifests of cargo-fuzz projects.
+    (
+        "toml",
+        &["cli/config/file.rs", "cli/export/fuzz_project.rs"],
+    ),
     // The coverage-guided campaign.
     ("libafl", &["campaign"]),
     ("libafl_bolts", &["campaign"]),

@@ -8,7 +8,7 @@ use crate::cli::results::{Place, is_same_file};
 use crate::cli::{Exit, Failure};
 use crate::exec::{Target, Way};
 use crate::files::atomic;
-use crate::report::export::interestingness_test;
+use crate::report::export::{Taking, interestingness_test};
 use crate::triage::Crash;
 
 /// Makes sure that the file may be written, before anything is run.
@@ -44,7 +44,7 @@ pub(super) fn write(args: &Args, crash: &Crash, target: &Target, way: Way) -> Re
     let name = name.unwrap_or(OsStr::new("input"));
     let (class, major) = (&crash.class, crash.keys.major.short());
     let built = std::env::current_exe().unwrap_or_else(|_| "ddfuzz".into());
-    let text = interestingness_test(name, class, &major, target, way, &built);
+    let text = interestingness_test(Taking::Anywhere, name, class, &major, (target, way), &built);
     let written = match args.results.force {
         true => atomic::write_program(file, &text),
         false => match atomic::create_new_program(file, &text) {

@@ -132,7 +132,9 @@ pub(super) fn judge(fails: &Fails) -> String {
     let fails = match fails {
         Fails::Unless0 => "code != 0".to_owned(),
         Fails::With(statuses) => {
-            let each = statuses.iter().map(|status| format!("code == {status} || "));
+            let each = statuses
+                .iter()
+                .map(|status| format!("code == {status} || "));
             // By these a shell says that a signal ended what it ran.
             each.collect::<String>() + "(code >= 129 && code <= 159)"
         }

@@ -24,7 +24,7 @@ pub use rust_call::rust_call_test;
 pub use rust_fuzz::{FuzzProject, rust_fuzz_test};
 pub use rust_literal::{Input, LITERAL_BYTES};
 pub use rust_program::{Called, rust_program_test};
-pub use script::interestingness_test;
+pub use script::{Taking, interestingness_test};
 
 use std::time::Duration;
 
@@ -84,10 +84,13 @@ impl Reproducer {
             None => String::new(),
         };
         let class = printable(&self.class.0);
-        format!(
-            "Group {} of ddfuzz, a {what}: {class}{place} .",
-            self.major
-        )
+        let title = format!("Group {} of ddfuzz, a {what}: {class}{place}", self.major);
+        // `??/` is a backslash, too, to compilers that know trigraphs.
+        let title = title.replace("??", "? ?");
+        match title.ends_with('\\') {
+            true => title + ".",
+            false => title,
+        }
     }
 
     /// How long a run may take that is to pass: a hang's limit with room for a slow machine, and

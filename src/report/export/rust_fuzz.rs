@@ -74,10 +74,7 @@ pub fn rust_fuzz_test(of: &Reproducer, input: Input<'_>, project: FuzzProject<'_
         false => BY_CARGO,
     };
     let flags = match of.kind {
-        Kind::Oom => format!(
-            "\"-rss_limit_mb={}\"",
-            (of.limits.memory >> 20).max(1)
-        ),
+        Kind::Oom => format!("\"-rss_limit_mb={}\"", (of.limits.memory >> 20).max(1)),
         _ => String::new(),
     };
     let name = of.identifier();

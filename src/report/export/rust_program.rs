@@ -111,7 +111,11 @@ pub fn rust_program_test(of: &Reproducer, input: Input<'_>, called: &Called<'_>)
         of.title(),
         input.constant(),
         word(called.program.as_os_str().as_bytes()),
-        if takes_file { "; @@ stands for a file with the input" } else { "" },
+        if takes_file {
+            "; @@ stands for a file with the input"
+        } else {
+            ""
+        },
         arguments.join(", "),
         of.patience().as_millis(),
         string(name.as_bytes()),

@@ -8,7 +8,7 @@ use crate::exec::{Program, Target, Way};
 use crate::files::shell::quoted;
 use crate::triage::Class;
 
-/// Finds ddfuzz and the input. `$name` and `$built` are set before.
+/// Finds ddfuzz. `$built` is set before.
 const FIND: &str = r#"
 ddfuzz=${DDFUZZ:-$built}
 [ -x "$ddfuzz" ] || ddfuzz=ddfuzz
@@ -16,7 +16,10 @@ command -v "$ddfuzz" >/dev/null || {
     echo "$0: ddfuzz is not found; DDFUZZ=PATH says where it is" >&2
     exit 125
 }
-if [ $# -gt 0 ]; then
+"#;
+
+/// Takes the input wherever it is. `$name` is set before.
+const ANYWHERE: &str = r#"if [ $# -gt 0 ]; then
     input=$1
 elif [ -f "./$name" ]; then
     input=./$name
@@ -26,7 +29,13 @@ else
     trap 'exit 125' HUP INT TERM
     cat >"$input" || exit 125
 fi
-case $input in
+"#;
+
+/// Takes the file that reducers put into the current directory. `$name` is set before.
+const FILE: &str = "input=./$name\n";
+
+/// Makes sure that it is there.
+const THERE: &str = r#"case $input in
 /*) ;;
 *) input=./$input ;;
 esac
@@ -49,29 +58,44 @@ esac
 exit 125
 "#;
 
+/// Where an interestingness test takes its input from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taking {
+    /// The first argument; without one, the file of that name in the current directory; where there
+    /// is none either, stdin (interface.md, "Interestingness test").
+    Anywhere,
+    /// The file of that name in the current directory, as for creduce and cvise.
+    File,
+}
+
 /// A POSIX shell script that exits with 0 where an input causes the crash `class` of group `major`
 /// (12 hex digits), with 1 where it causes none, with 125 where it causes another or cannot be
-/// told. It takes the input as its first argument, else under the basename `name` in the current
-/// directory, else on stdin.
+/// told. `name` is the basename that the input has where it is a file in the current directory.
 ///
 /// It asks `ddfuzz triage`, and so names crashes as the minimization does; `ddfuzz` is the program
 /// to ask where no other is named in the environment.
 pub fn interestingness_test(
+    taking: Taking,
     name: &OsStr,
     class: &Class,
     major: &str,
-    target: &Target,
-    way: Way,
+    (target, way): (&Target, Way),
     ddfuzz: &Path,
 ) -> Vec<u8> {
     let class = super::printable(&class.0);
+    let source = match taking {
+        Taking::Anywhere => {
+            "The input is the first argument; without one, the file named below in the\n\
+             # current directory; where there is none either, stdin."
+        }
+        Taking::File => "The input is the file named below in the current directory.",
+    };
     let mut text = format!(
         "#!/bin/sh\n\
          # Interestingness test of ddfuzz {}: exits with 0 where an input causes the crash {class}\n\
          # of group {major}, with 1 where it causes none, with 125 where it causes another or\n\
-         # cannot be told. The input is the first argument; without one, the file named below in\n\
-         # the current directory; where there is none either, stdin. It needs ddfuzz, in PATH or\n\
-         # where DDFUZZ=PATH says.\n\
+         # cannot be told. {source}\n\
+         # It needs ddfuzz, in PATH or where DDFUZZ=PATH says.\n\
          major={major}\n",
         env!("CARGO_PKG_VERSION"),
     )
@@ -83,6 +107,11 @@ pub fn interestingness_test(
         text.push(b'\n');
     }
     text.extend(FIND.as_bytes());
+    text.extend(match taking {
+        Taking::Anywhere => ANYWHERE.as_bytes(),
+        Taking::File => FILE.as_bytes(),
+    });
+    text.extend(THERE.as_bytes());
     text.extend(b"said=$(\"$ddfuzz\" triage --no-config --json --quiet ");
     text.extend(options(target, way));
     text.extend(b" \"$input\"");
