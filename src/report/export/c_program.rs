@@ -8,6 +8,7 @@ use super::{Called, Reproducer};
 
 const INCLUDES: &str = "#define _GNU_SOURCE
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,21 +38,30 @@ static char *with_path(const char *argument, const char *path) {
 ";
 
 const MAIN: &str = "
+// What cannot be started says so there; closed when it is.
+static int refusal[2];
+
+static void refuse(const char *what) {
+    perror(what);
+    if (write(refusal[1], what, 1) == 1) _exit(2);
+    _exit(3);
+}
+
 static void start(const char *program, const char *path, const char *scratch) {
     enum { COUNT = sizeof arguments / sizeof *arguments };
     char *argv[COUNT + 1] = {(char *)program};
     for (int i = 0; arguments[i]; i++) argv[i + 1] = with_path(arguments[i], path);
     int in = open(takes_file ? \"/dev/null\" : path, O_RDONLY);
-    if (in < 0 || dup2(in, 0) < 0) _exit(2);
-    if (env_only && (clearenv() || setenv(\"TMPDIR\", scratch, 1))) _exit(2);
-    for (int i = 0; variables[i][0]; i++) setenv(variables[i][0], variables[i][1], 1);
-    if (chdir(*directory ? directory : scratch)) _exit(2);
+    if (in < 0 || dup2(in, 0) < 0) refuse(path);
+    if (env_only && (clearenv() || setenv(\"TMPDIR\", scratch, 1))) refuse(\"TMPDIR\");
+    for (int i = 0; variables[i][0] && variables[i][1]; i++)
+        setenv(variables[i][0], variables[i][1], 1);
+    if (chdir(*directory ? directory : scratch)) refuse(directory);
     struct rlimit limit = {memory, memory};
     if (memory) setrlimit(RLIMIT_AS, &limit);
     setpgid(0, 0);
     execv(program, argv);
-    perror(program);
-    _exit(2);
+    refuse(program);
 }
 
 // The program's status; of one that goes on, that of SIGKILL.
@@ -68,9 +78,10 @@ static int ending(pid_t pid) {
 }
 
 int main(int argc, char **argv) {
-    const char *program = argc > 1 ? argv[1] : PROGRAM;
+    char program[PATH_MAX], byte;
+    if (!realpath(argc > 1 ? argv[1] : PROGRAM, program)) return perror(program), 2;
     char scratch[] = \"/tmp/ddfuzz-XXXXXX\", path[sizeof scratch + 8];
-    if (access(program, X_OK)) return perror(program), 2;
+    if (pipe2(refusal, O_CLOEXEC)) return perror(\"pipe\"), 2;
     if (!mkdtemp(scratch)) return perror(scratch), 2;
     sprintf(path, \"%s/input\", scratch);
     FILE *file = fopen(path, \"wb\");
@@ -78,9 +89,11 @@ int main(int argc, char **argv) {
         return perror(path), 2;
     pid_t pid = fork();
     if (pid == 0) start(program, path, scratch);
-    int status = pid < 0 ? 2 << 8 : ending(pid);
+    close(refusal[1]);
+    int status = pid < 0 ? 0 : ending(pid);
     unlink(path);
     if (rmdir(scratch)) fprintf(stderr, \"what it wrote is left in %s\\n\", scratch);
+    if (pid < 0 || read(refusal[0], &byte, 1) > 0) return 2;
     return judge(status);
 }
 ";

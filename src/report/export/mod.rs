@@ -96,7 +96,7 @@ impl Reproducer {
     /// How long a run may take that is to pass: a hang's limit with room for a slow machine, and
     /// much more for anything else, whose time says nothing.
     fn patience(&self) -> Duration {
-        let limit = self.limits.wall.max(self.limits.cpu) * 5 + Duration::from_secs(5);
+        let limit = self.limits.wall.max(self.limits.cpu) * 2 + Duration::from_secs(1);
         match self.kind {
             Kind::Hang => limit,
             _ => limit.max(PATIENCE),
