@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use super::reports::{ReportArgs, target_name};
 use super::{Exit, Failure, Output, ui};
-use crate::report::{GroupView, RunGroup, block, groups_table};
+use crate::report::ci::Findings;
+use crate::report::{GroupView, RunGroup, block, groups_table, size};
 use crate::store::{Entry, Group, Kind, Reader, StoreError};
 
 /// Show the groups of an output directory
@@ -16,6 +18,8 @@ pub struct Args {
     out: PathBuf,
     /// Only the groups whose major key begins so, each in full
     group: Option<String>,
+    #[command(flatten)]
+    reports: ReportArgs,
 }
 
 #[derive(Serialize)]
@@ -25,6 +29,7 @@ struct Shown {
 
 /// Runs the command.
 pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
+    args.reports.check()?;
     let reader = Reader::open(&args.out)?;
     let mut views = Vec::new();
     for kind in Kind::ALL {
@@ -50,6 +55,15 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
             groups: views.iter().map(RunGroup::from).collect(),
         },
     );
+    let target = reader.campaigns()?.current.and_then(|campaign| {
+        let limits = campaign.limits?;
+        campaign.target?.target(limits)
+    });
+    args.reports.write(&Findings {
+        target: target.map_or_else(|| args.out.display().to_string(), |one| target_name(&one)),
+        summary: size::counted(views.len() as u64, "group"),
+        groups: views.iter().map(Into::into).collect(),
+    })?;
     Ok(Exit::Done)
 }
 

@@ -5,6 +5,8 @@
 
 mod block;
 mod check;
+#[cfg(feature = "cli")]
+pub mod ci;
 mod curve;
 pub mod export;
 pub mod hexdump;

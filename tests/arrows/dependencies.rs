@@ -79,6 +79,9 @@ const PLACES: &[(&str, &[&str])] = &[
             "exec/observe/image.rs",
         ],
     ),
+    // Results for CI servers.
+    ("quick_junit", &["report/ci/junit.rs"]),
+    ("serde_sarif", &["report/ci/sarif.rs"]),
     // The screen of a campaign, and as `ratatui::crossterm` the keys.
     ("ratatui", &["cli/ui/campaign"]),
     ("rustc_demangle", &["triage"]),

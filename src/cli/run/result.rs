@@ -1,8 +1,12 @@
 //! What a campaign came to, for people and scripts.
 
-use crate::campaign::Summary;
-use crate::cli::{Exit, Failure, Output, config, show, ui};
-use crate::exec::Way;
+use std::collections::BTreeSet;
+
+use super::Args;
+use crate::campaign::{Settings, Summary};
+use crate::cli::reports::target_name;
+use crate::cli::{Exit, Failure, Output, config, next, show, ui};
+use crate::report::ci::{Finding, Findings};
 use crate::report::{EndedBy, GroupView, RunGroup, RunResult, groups_table, size};
 use crate::store::{Kind, Store};
 
@@ -10,10 +14,11 @@ use crate::store::{Kind, Store};
 pub(super) fn report(
     summary: &Summary,
     store: &Store,
-    way: Way,
+    told: &Told<'_>,
     resumed: bool,
     output: &Output,
 ) -> Result<Exit, Failure> {
+    let way = told.settings.minimizing.way;
     let mut views: Vec<GroupView> = Vec::new();
     let mut counts = Vec::new();
     for kind in [Kind::Crash, Kind::Hang, Kind::Oom, Kind::Flaky] {
@@ -53,6 +58,10 @@ pub(super) fn report(
         store.reader().root().display(),
     );
     output.result(&text, &result);
+    told.write(&views, &text, store)?;
+    if let Some(view) = views.iter().find(|view| view.kind == Kind::Crash) {
+        next::after_groups(output, &told.args.out, &view.major.short());
+    }
     Ok(match summary {
         Summary {
             interrupted: true, ..
@@ -65,6 +74,62 @@ pub(super) fn report(
         } => Exit::Known,
         _ => Exit::Done,
     })
+}
+
+/// Which groups were there before this call.
+pub(super) struct Before {
+    majors: BTreeSet<String>,
+    resumed: bool,
+}
+
+impl Before {
+    pub(super) fn of(store: &Store, resumed: bool) -> Result<Before, Failure> {
+        let mut majors = BTreeSet::new();
+        for kind in Kind::ALL {
+            let groups = store.reader().groups(kind)?;
+            majors.extend(groups.iter().map(|group| group.record.major.short()));
+        }
+        Ok(Before { majors, resumed })
+    }
+}
+
+/// What a result is told by, beside the campaign itself.
+pub(super) struct Told<'a> {
+    /// The arguments of the command.
+    pub(super) args: &'a Args,
+    /// The campaign's settings.
+    pub(super) settings: &'a Settings,
+    /// What was there before.
+    pub(super) before: Before,
+}
+
+impl Told<'_> {
+    /// Writes the files for CI servers.
+    fn write(&self, views: &[GroupView], text: &str, store: &Store) -> Result<(), Failure> {
+        if self.args.reports.is_empty() {
+            return Ok(());
+        }
+        let finding = |view: &GroupView| {
+            let major = view.major.short();
+            let known = &self.settings.known;
+            let is_known = store.reader().is_muted(view.kind, &major, known);
+            let is_new = match self.before.majors.contains(&major) {
+                _ if is_known => Some(false),
+                // The call before may have been killed before it told of them.
+                true if self.before.resumed => None,
+                was_there => Some(!was_there),
+            };
+            Finding {
+                is_new,
+                ..Finding::from(view)
+            }
+        };
+        self.args.reports.write(&Findings {
+            target: target_name(&self.settings.minimizing.target),
+            summary: text.lines().last().unwrap_or_default().to_owned(),
+            groups: views.iter().map(finding).collect(),
+        })
+    }
 }
 
 /// What else was found: `counts` of groups of hangs, blow-ups, and of what does not come again.

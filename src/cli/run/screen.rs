@@ -5,28 +5,15 @@ use std::sync::atomic::AtomicBool;
 
 use super::Args;
 use crate::campaign::{Generator, Screen, Settings};
+use crate::cli::reports::target_name;
 use crate::cli::ui::campaign::{Full, Heading};
 use crate::cli::{Failure, Output, show, ui};
-use crate::exec::Program;
 use crate::store::{Kind, Store};
 
 /// What the screen shows of the campaign from the beginning.
 pub(super) fn heading(args: &Args, settings: &Settings) -> Heading {
-    let target = &settings.minimizing.target;
-    let mut name = match &target.program {
-        Program::Bundled(name) => name.clone(),
-        Program::Path(path) => path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into(),
-    };
-    for arg in &target.args {
-        name.push(' ');
-        name.push_str(&arg.to_string_lossy());
-    }
     Heading {
-        target: name,
+        target: target_name(&settings.minimizing.target),
         way: settings.minimizing.way.to_string(),
         engine: match settings.generator {
             Generator::Classic => "classic generator".to_owned(),
