@@ -3,7 +3,16 @@
 use std::path::Path;
 
 use super::Failure;
-use crate::store::KnownGroups;
+use crate::store::{HadGroups, KnownGroups};
+
+/// The list of muted groups, and those of another output directory (`--against OUT`).
+pub fn read_both(path: Option<&Path>, against: Option<&Path>) -> Result<KnownGroups, Failure> {
+    let known = read(path)?;
+    Ok(match against {
+        Some(out) => known.and_had(HadGroups::read(out)?),
+        None => known,
+    })
+}
 
 /// Reads the list of muted groups; without a file, none is.
 pub fn read(path: Option<&Path>) -> Result<KnownGroups, Failure> {

@@ -10,15 +10,19 @@ mod config;
 mod difference;
 mod doctor;
 mod exit;
+mod export;
 mod failure;
+mod fuzz_manifest;
 mod generator;
 mod known;
 mod log;
 mod log_show;
 mod merge;
 mod min;
+mod next;
 mod oracles;
 mod output;
+mod reports;
 mod results;
 mod run;
 pub mod runner;
@@ -70,6 +74,7 @@ enum Command {
     Check(check::Args),
     Log(log::Args),
     Show(show::Args),
+    Export(export::Args),
     Merge(merge::Args),
     Doctor(doctor::Args),
 }
@@ -128,6 +133,7 @@ impl Cli {
             Command::Check(args) => check::run(args, output),
             Command::Log(args) => log::run(args, output),
             Command::Show(args) => show::run(args, output),
+            Command::Export(args) => export::run(args, output),
             Command::Merge(args) => merge::run(args, output),
             Command::Doctor(args) => doctor::run(args, output),
         }

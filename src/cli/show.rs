@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use super::reports::{ReportArgs, target_name};
 use super::{Exit, Failure, Output, ui};
-use crate::report::{GroupView, RunGroup, block, groups_table};
-use crate::store::{Kind, Reader, StoreError};
+use crate::report::ci::Findings;
+use crate::report::{GroupView, RunGroup, block, groups_table, size};
+use crate::store::{Entry, Group, Kind, Reader, StoreError};
 
 /// Show the groups of an output directory
 #[derive(clap::Args)]
@@ -16,6 +18,8 @@ pub struct Args {
     out: PathBuf,
     /// Only the groups whose major key begins so, each in full
     group: Option<String>,
+    #[command(flatten)]
+    reports: ReportArgs,
 }
 
 #[derive(Serialize)]
@@ -25,6 +29,7 @@ struct Shown {
 
 /// Runs the command.
 pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
+    args.reports.check()?;
     let reader = Reader::open(&args.out)?;
     let mut views = Vec::new();
     for kind in Kind::ALL {
@@ -50,6 +55,15 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
             groups: views.iter().map(RunGroup::from).collect(),
         },
     );
+    let target = reader.campaigns()?.current.and_then(|campaign| {
+        let limits = campaign.limits?;
+        campaign.target?.target(limits)
+    });
+    args.reports.write(&Findings {
+        target: target.map_or_else(|| args.out.display().to_string(), |one| target_name(&one)),
+        summary: size::counted(views.len() as u64, "group"),
+        groups: views.iter().map(Into::into).collect(),
+    })?;
     Ok(Exit::Done)
 }
 
@@ -61,17 +75,7 @@ pub fn views(reader: &Reader, kind: Kind) -> Result<Vec<GroupView>, StoreError> 
         .and_then(|campaign| campaign.builds.last());
     let mut views = Vec::new();
     for group in reader.groups(kind)? {
-        let mut shown = None;
-        for id in group.representatives() {
-            if let Some(entry) = reader.entry(&id)? {
-                let size = entry.reproducer_bytes()?.len();
-                let rank = (entry.minimized.is_none(), size, id);
-                if shown.as_ref().is_none_or(|(least, _)| rank < *least) {
-                    shown = Some((rank, entry));
-                }
-            }
-        }
-        if let Some((_, entry)) = shown {
+        if let Some(entry) = best_entry(reader, &group)? {
             let status = build.and_then(|build| build.status(kind, &group.record.major.short()));
             views.push(GroupView {
                 status,
@@ -80,4 +84,19 @@ pub fn views(reader: &Reader, kind: Kind) -> Result<Vec<GroupView>, StoreError> 
         }
     }
     Ok(views)
+}
+
+/// The entry through which a group is shown: its minimized one, else that of its least reproducer.
+pub fn best_entry(reader: &Reader, group: &Group) -> Result<Option<Entry>, StoreError> {
+    let mut best = None;
+    for id in group.representatives() {
+        if let Some(entry) = reader.entry(&id)? {
+            let size = entry.reproducer_bytes()?.len();
+            let rank = (entry.minimized.is_none(), size, id);
+            if best.as_ref().is_none_or(|(least, _)| rank < *least) {
+                best = Some((rank, entry));
+            }
+        }
+    }
+    Ok(best.map(|(_, entry)| entry))
 }

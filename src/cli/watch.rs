@@ -5,7 +5,8 @@ use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::run::{Asked, WhenArg, name_of, open_store, report, screen};
+use super::reports::{ReportArgs, target_name};
+use super::run::{Asked, Before, Told, WhenArg, open_store, report, screen};
 use super::target::TargetArgs;
 use super::ui::campaign::Heading;
 use super::{Exit, Failure, Output, amounts, known, signals};
@@ -81,12 +82,19 @@ pub struct Args {
     /// A file of groups to mute: 12 or more hex digits of a major key, or stable:HEX, a line
     #[arg(long, value_name = "FILE")]
     known: Option<PathBuf>,
+    /// Take the groups that this other output directory has for known ones: they are filed and not
+    /// minimized, and the exit code is 4 where there are no others
+    #[arg(long, value_name = "OUT")]
+    against: Option<PathBuf>,
+    #[command(flatten)]
+    reports: ReportArgs,
 }
 
 /// Runs the command.
 pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     crate::minimize::search_by_name(&args.search, b"x").map_err(Failure::usage)?;
     check_places(&args)?;
+    args.reports.check()?;
     let target = args.target.target()?;
     let stop = signals::stop_flag()?;
     let started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
@@ -100,7 +108,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         seed: None,
     };
     let (store, campaign) = open_store(&asked, target, way)?;
-    let resumed = args.resume && store.resumed();
+    let before = Before::of(&store, args.resume && store.resumed())?;
     let mut screen = screen(
         args.plain,
         "input",
@@ -126,7 +134,15 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     // Only now: while it lives, what it has unpacked is there for the workers.
     drop(started);
     let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
-    report(&summary?, "input", &store, way, resumed, output)
+    let told = Told {
+        unit: "input",
+        minimizing: &settings.minimizing,
+        known: &settings.known,
+        reports: &args.reports,
+        out: &args.out,
+        before,
+    };
+    report(&summary?, &store, &told, output)
 }
 
 /// What is watched is no place of ours, and with `--once` it is there.
@@ -167,14 +183,14 @@ fn settings(args: &Args, target: Target, way: Way) -> Result<Watching, Failure> 
             learn_limit: args.target.timeout.is_none(),
             ..Minimizing::of_target(target, way, &args.search)
         },
-        known: known::read(args.known.as_deref())?,
+        known: known::read_both(args.known.as_deref(), args.against.as_deref())?,
     })
 }
 
 fn heading(args: &Args, target: &Target, way: Way) -> Heading {
     let dirs: Vec<_> = args.dirs.iter().map(|dir| dir.to_string_lossy()).collect();
     Heading {
-        target: name_of(target),
+        target: target_name(target),
         way: way.to_string(),
         engine: format!("watching {}", printable(&dirs.join(", "))),
         seed: None,

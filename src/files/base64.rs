@@ -10,9 +10,16 @@ use std::borrow::Cow;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Base64(pub Vec<u8>);
 
+impl Base64 {
+    /// The text.
+    pub fn text(&self) -> String {
+        STANDARD.encode(&self.0)
+    }
+}
+
 impl Serialize for Base64 {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&STANDARD.encode(&self.0))
+        serializer.serialize_str(&self.text())
     }
 }
 

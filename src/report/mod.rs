@@ -5,7 +5,10 @@
 
 mod block;
 mod check;
+#[cfg(feature = "cli")]
+pub mod ci;
 mod curve;
+pub mod export;
 pub mod hexdump;
 mod json;
 mod narrowing;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::triage::Key;
+use super::HadGroups;
+use crate::triage::{Crash, Key};
 
 /// Fewest hex digits that name a key: as many as are shown.
 const DIGITS: std::ops::RangeInclusive<usize> = 12..=32;
@@ -15,6 +16,7 @@ const STABLE: &str = "stable:";
 pub struct KnownGroups {
     majors: BTreeSet<String>,
     stables: BTreeSet<String>,
+    had: HadGroups,
 }
 
 /// A line that names no key.
@@ -56,10 +58,16 @@ impl KnownGroups {
         Ok(known)
     }
 
+    /// The same list, and with it all groups that another output directory has.
+    pub fn and_had(self, had: HadGroups) -> KnownGroups {
+        KnownGroups { had, ..self }
+    }
+
     /// Whether the group of this major key, whole or its first 12 hex digits, is muted by it.
     pub fn has_major(&self, major: &str) -> bool {
         // Each may be the longer one.
         (self.majors.iter()).any(|known| known.starts_with(major) || major.starts_with(known))
+            || self.had.has_major(major)
     }
 
     /// Whether a crash of this stable key is muted by it.
@@ -71,8 +79,15 @@ impl KnownGroups {
         self.stables.iter().any(|known| stable.starts_with(known))
     }
 
+    /// Whether the names in a crash's stack mute it, whatever its major key.
+    pub fn has_names(&self, crash: &Crash) -> bool {
+        let stable = crash.keys.stable;
+        let had = |stable: Key| self.had.has_names(&stable.to_string(), crash.build());
+        self.has_stable(stable) || stable.is_some_and(had)
+    }
+
     /// Whether there is a stable key among them.
     pub fn names_stables(&self) -> bool {
-        !self.stables.is_empty()
+        !self.stables.is_empty() || self.had.has_stables()
     }
 }

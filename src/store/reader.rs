@@ -167,7 +167,7 @@ impl Reader {
         };
         for id in group.representatives() {
             let entry = self.entry(&id)?;
-            if entry.is_some_and(|entry| known.has_stable(entry.crash.keys.stable)) {
+            if entry.is_some_and(|entry| known.has_names(&entry.crash)) {
                 return Ok(true);
             }
         }

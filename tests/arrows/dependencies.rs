@@ -19,6 +19,7 @@ const PLACES: &[(&str, &[&str])] = &[
             "minimize/log/hash.rs",
             "store/layout.rs",
             "campaign",
+            "cli/export/sealed.rs",
         ],
     ),
     ("clap", &["cli"]),
@@ -82,6 +83,9 @@ const PLACES: &[(&str, &[&str])] = &[
             "exec/observe/image.rs",
         ],
     ),
+    // Results for CI servers.
+    ("quick_junit", &["report/ci/junit.rs"]),
+    ("serde_sarif", &["report/ci/sarif.rs"]),
     // The screen of a campaign, and as `ratatui::crossterm` the keys.
     ("ratatui", &["cli/ui/campaign"]),
     ("rustc_demangle", &["triage"]),
@@ -120,8 +124,8 @@ const PLACES: &[(&str, &[&str])] = &[
         "thiserror",
         &["files", "exec", "triage", "minimize", "store", "campaign"],
     ),
-    // The file of settings, `ddfuzz.toml`; whether a manifest is one of cargo-fuzz.
-    ("toml", &["cli/config/file.rs", "cli/cargo/project.rs"]),
+    // The file of settings, `ddfuzz.toml`; manifests of cargo-fuzz projects.
+    ("toml", &["cli/config/file.rs", "cli/fuzz_manifest.rs"]),
     // One line of `.cargo/config.toml`.
     ("toml_edit", &["cli/cargo/install_runner.rs"]),
     // The coverage-guided campaign.

@@ -16,7 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("minimize", &["delta", "exec", "triage", "files"]),
     ("store", &["exec", "triage", "minimize", "files"]),
     // From `store` the records of groups and entries, which it shows.
-    ("report", &["exec", "triage", "minimize", "store"]),
+    ("report", &["exec", "triage", "minimize", "store", "files"]),
     (
         "corpus",
         &[

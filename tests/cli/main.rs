@@ -11,6 +11,7 @@ mod difference;
 mod difference_test;
 mod doctor;
 mod errors;
+mod export;
 mod export_test;
 mod hangs;
 mod hints;

@@ -24,7 +24,6 @@ use super::config::ConfigArgs;
 use super::{Exit, Output};
 pub use artifacts::{Written, reproducers};
 pub use out::choose as choose_out;
-pub use project::is_fuzz_crate;
 
 /// ddfuzz on a cargo-fuzz project: every crash becomes its shortest reproducer while the campaign
 /// runs.

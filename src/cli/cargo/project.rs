@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde::Deserialize;
 
+use crate::cli::fuzz_manifest::is_fuzz_crate;
 use crate::cli::{Exit, Failure};
 
 /// A cargo-fuzz project.
@@ -17,23 +18,6 @@ pub struct Project {
     pub targets: Vec<String>,
     /// Where cargo puts what it builds.
     pub target_directory: PathBuf,
-}
-
-/// What of a manifest says who made it.
-#[derive(Deserialize)]
-struct Manifest {
-    package: ManifestPackage,
-}
-
-#[derive(Deserialize)]
-struct ManifestPackage {
-    metadata: Mark,
-}
-
-#[derive(Deserialize)]
-struct Mark {
-    #[serde(rename = "cargo-fuzz")]
-    cargo_fuzz: bool,
 }
 
 /// What `cargo metadata` says.
@@ -154,12 +138,6 @@ fn nearest(here: &Path) -> Option<PathBuf> {
             false => is_fuzz_crate(&inside).then_some(inside),
         }
     })
-}
-
-/// Whether the manifest there says that cargo-fuzz made it.
-pub fn is_fuzz_crate(dir: &Path) -> bool {
-    let text = std::fs::read_to_string(dir.join("Cargo.toml")).unwrap_or_default();
-    toml::from_str::<Manifest>(&text).is_ok_and(|manifest| manifest.package.metadata.cargo_fuzz)
 }
 
 fn no_fuzz_crate(dir: &Path) -> Failure {

@@ -14,6 +14,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 use super::generator::GeneratorArg;
+use super::reports::ReportArgs;
 use super::seeds::SeedArgs;
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, amounts, known, signals};
@@ -24,9 +25,9 @@ use crate::campaign::{
 use crate::exec::{Target, Way};
 use crate::store::KnownGroups;
 pub use directory::{Asked, campaign_of, open_store};
-pub use result::report;
+pub use result::{Before, Told, report};
 use screen::heading;
-pub use screen::{name_of, screen};
+pub use screen::screen;
 use targets::list_targets;
 
 /// Fuzz a program: find crashes, group them, and minimize each new group
@@ -108,6 +109,12 @@ pub struct Args {
     /// A file of groups to mute: 12 or more hex digits of a major key, or stable:HEX, a line
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) known: Option<PathBuf>,
+    /// Take the groups that this other output directory has for known ones: they are filed and not
+    /// minimized, and the exit code is 4 where there are no others
+    #[arg(long, value_name = "OUT")]
+    pub(in crate::cli) against: Option<PathBuf>,
+    #[command(flatten)]
+    pub(in crate::cli) reports: ReportArgs,
 }
 
 /// When new groups are minimized, on the command line.
@@ -142,7 +149,8 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     }
     crate::minimize::search_by_name(&args.search, b"x").map_err(Failure::usage)?;
     let target = args.target.target()?;
-    let known = known::read(args.known.as_deref())?;
+    let known = known::read_both(args.known.as_deref(), args.against.as_deref())?;
+    args.reports.check()?;
     let stop = signals::stop_flag()?;
     let started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
     let way = started.executor.way();
@@ -176,6 +184,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         None => args.seeds.read(target, max_len, output)?,
     };
     let heading = heading(&args, &settings);
+    let before = Before::of(&store, resumed)?;
     let mut screen = screen(args.plain, "run", heading, &store, &stop, output)?;
     let store = Mutex::new(store);
     let summary = campaign::run(&store, &campaign.id, &settings, &mut *screen, &stop);
@@ -186,7 +195,15 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let store = store
         .into_inner()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
-    report(&summary?, "run", &store, way, resumed, output)
+    let told = Told {
+        unit: "run",
+        minimizing: &settings.minimizing,
+        known: &settings.known,
+        reports: &args.reports,
+        out: &args.out,
+        before,
+    };
+    report(&summary?, &store, &told, output)
 }
 
 /// The options that campaigns without coverage would do nothing about are refused there.

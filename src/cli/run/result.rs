@@ -1,20 +1,23 @@
 //! What a campaign came to, for people and scripts.
 
-use crate::campaign::Summary;
-use crate::cli::{Exit, Failure, Output, config, show, ui};
-use crate::exec::Way;
-use crate::report::{EndedBy, GroupView, RunGroup, RunResult, groups_table, size};
-use crate::store::{Kind, Store};
+use std::collections::BTreeSet;
+use std::path::Path;
 
-/// Shows the result, whose runs are told as `unit`, and gives the exit code that it stands for.
+use crate::campaign::{Minimizing, Summary};
+use crate::cli::reports::{ReportArgs, target_name};
+use crate::cli::{Exit, Failure, Output, config, next, show, ui};
+use crate::report::ci::{Finding, Findings};
+use crate::report::{EndedBy, GroupView, RunGroup, RunResult, groups_table, size};
+use crate::store::{Kind, KnownGroups, Store};
+
+/// Shows the result, and gives the exit code that it stands for.
 pub fn report(
     summary: &Summary,
-    unit: &str,
     store: &Store,
-    way: Way,
-    resumed: bool,
+    told: &Told<'_>,
     output: &Output,
 ) -> Result<Exit, Failure> {
+    let way = told.minimizing.way;
     let mut views: Vec<GroupView> = Vec::new();
     let mut counts = Vec::new();
     for kind in [Kind::Crash, Kind::Hang, Kind::Oom, Kind::Flaky] {
@@ -34,7 +37,7 @@ pub fn report(
         ooms: counts[2],
         flaky: counts[3],
         exec: way,
-        resumed,
+        resumed: told.before.resumed,
         ended_by: summary.ended_by,
         rebuilt: summary.rebuilt,
         settings: config::settings().cloned(),
@@ -45,7 +48,7 @@ pub fn report(
     };
     let text = format!(
         "{table}{} in {seconds:.1} s ({}/s by {way}){}: {} of crashes, {} new{}; all in {}",
-        size::counted(summary.runs, unit),
+        size::counted(summary.runs, told.unit),
         ui::rate(result.runs_per_s),
         ended(summary),
         size::counted(counts[0], "group"),
@@ -54,6 +57,10 @@ pub fn report(
         store.reader().root().display(),
     );
     output.result(&text, &result);
+    told.write(&views, &text, store)?;
+    if let Some(view) = views.iter().find(|view| view.kind == Kind::Crash) {
+        next::after_groups(output, told.out, &view.major.short());
+    }
     Ok(match summary {
         Summary {
             interrupted: true, ..
@@ -66,6 +73,68 @@ pub fn report(
         } => Exit::Known,
         _ => Exit::Done,
     })
+}
+
+/// Which groups were there before this call.
+pub struct Before {
+    majors: BTreeSet<String>,
+    resumed: bool,
+}
+
+impl Before {
+    /// What is there now; `resumed`: the campaign is gone on with.
+    pub fn of(store: &Store, resumed: bool) -> Result<Before, Failure> {
+        let mut majors = BTreeSet::new();
+        for kind in Kind::ALL {
+            let groups = store.reader().groups(kind)?;
+            majors.extend(groups.iter().map(|group| group.record.major.short()));
+        }
+        Ok(Before { majors, resumed })
+    }
+}
+
+/// What a result is told by, beside the campaign itself.
+pub struct Told<'a> {
+    /// What runs are called.
+    pub unit: &'static str,
+    /// What was run, and how.
+    pub minimizing: &'a Minimizing,
+    /// The groups that are muted.
+    pub known: &'a KnownGroups,
+    /// Files for CI servers.
+    pub reports: &'a ReportArgs,
+    /// The output directory, as the user names it.
+    pub out: &'a Path,
+    /// What was there before.
+    pub before: Before,
+}
+
+impl Told<'_> {
+    /// Writes the files for CI servers.
+    fn write(&self, views: &[GroupView], text: &str, store: &Store) -> Result<(), Failure> {
+        if self.reports.is_empty() {
+            return Ok(());
+        }
+        let finding = |view: &GroupView| {
+            let major = view.major.short();
+            let is_known = store.reader().is_muted(view.kind, &major, self.known);
+            let is_new = match self.before.majors.contains(&major) {
+                _ if is_known => Some(false),
+                // The call before may have been killed before it told of them.
+                true if self.before.resumed => None,
+                was_there => Some(!was_there),
+            };
+            Finding {
+                is_new,
+                ..Finding::from(view)
+            }
+        };
+        self.reports.write(&Findings {
+            target: target_name(&self.minimizing.target),
+            summary: text.lines().last().unwrap_or_default().to_owned(),
+            groups: views.iter().map(finding).collect(),
+        })
+    }
 }
 
 /// What else was found: `counts` of groups of hangs, blow-ups, and of what does not come again.

@@ -5,15 +5,15 @@ use std::sync::atomic::AtomicBool;
 
 use super::Args;
 use crate::campaign::{Generator, Screen, Settings};
+use crate::cli::reports::target_name;
 use crate::cli::ui::campaign::{Full, Heading};
 use crate::cli::{Failure, Output, show, ui};
-use crate::exec::{Program, Target};
 use crate::store::{Kind, Store};
 
 /// What the screen shows of the campaign from the beginning.
 pub(super) fn heading(args: &Args, settings: &Settings) -> Heading {
     Heading {
-        target: name_of(&settings.minimizing.target),
+        target: target_name(&settings.minimizing.target),
         way: settings.minimizing.way.to_string(),
         engine: match settings.generator {
             Generator::Classic => "classic generator".to_owned(),
@@ -22,23 +22,6 @@ pub(super) fn heading(args: &Args, settings: &Settings) -> Heading {
         seed: Some(settings.seed),
         out: args.out.to_string_lossy().into_owned(),
     }
-}
-
-/// The target for people: its program's name and its arguments.
-pub fn name_of(target: &Target) -> String {
-    let mut name = match &target.program {
-        Program::Bundled(name) => name.clone(),
-        Program::Path(path) => path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into(),
-    };
-    for arg in &target.args {
-        name.push(' ');
-        name.push_str(&arg.to_string_lossy());
-    }
-    name
 }
 
 /// The whole terminal where there is one, else lines, in which runs are told as `unit`.

@@ -9,15 +9,16 @@ mod tally;
 
 use std::path::PathBuf;
 
+use super::reports::{ReportArgs, target_name};
 use super::run::processors;
 use super::target::TargetArgs;
-use super::{Exit, Failure, Output, amounts, known, signals, ui};
+use super::{Exit, Failure, Output, amounts, known, next, signals, ui};
+use crate::report::ci::Findings;
 use crate::report::{
     SameBy, TriageGroup, TriageResult, triage_doubts, triage_groups_table, triage_summary,
     triage_table,
 };
-use crate::store::KnownGroups;
-use against::Against;
+use crate::store::{HadGroups, KnownGroups};
 use job::Job;
 
 /// Longest input where nobody says, in bytes.
@@ -61,18 +62,22 @@ pub struct Args {
     /// Longest input; larger files are not run [default: 256M]
     #[arg(long, value_name = "SIZE", value_parser = amounts::size)]
     max_len: Option<u64>,
+    #[command(flatten)]
+    reports: ReportArgs,
 }
 
 /// Runs the command.
 pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let target = args.target.target()?;
     let known = known::read(args.known.as_deref())?;
-    let against = args.against.as_deref().map(Against::read).transpose()?;
+    let against = args.against.as_deref().map(HadGroups::read).transpose()?;
+    args.reports.check()?;
     let found = inputs::find(&args.inputs, args.out.as_deref(), output)?;
     let stop = signals::stop_flag()?;
     let started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
     let way = started.executor.way();
     output.detail(&format!("running by {way}: {}", started.why));
+    let name = target_name(&target);
     let job = Job {
         target,
         way,
@@ -94,6 +99,17 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     if let Some(doubts) = triage_doubts(&result) {
         output.say(&doubts);
     }
+    let findings = Findings {
+        target: name,
+        summary: triage_summary(&result),
+        groups: result.groups.iter().map(Into::into).collect(),
+    };
+    args.reports.write(&findings)?;
+    match (&args.out, result.groups.first()) {
+        (Some(out), Some(group)) => next::after_groups(output, out, &group.major),
+        (None, Some(_)) => next::after_triage(output),
+        _ => {}
+    }
     if result.interrupted {
         let how = match args.out {
             Some(_) => "the same command with --resume goes on",
@@ -105,10 +121,10 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
 }
 
 /// Says whether the group is muted, and whether it is new.
-fn judge(group: &mut TriageGroup, known: &KnownGroups, against: Option<&Against>) {
+fn judge(group: &mut TriageGroup, known: &KnownGroups, against: Option<&HadGroups>) {
     let stable = group.stable.as_deref().and_then(|text| text.parse().ok());
     group.known = known.has_major(&group.major) || known.has_stable(stable);
-    let same: Option<Option<SameBy>> = against.map(|against| against.find(group));
+    let same: Option<Option<SameBy>> = against.map(|had| against::find(had, group));
     group.new = same.map(|same| same.is_none());
     group.same_by = same.flatten();
 }

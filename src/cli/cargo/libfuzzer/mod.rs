@@ -14,7 +14,8 @@ use std::sync::{Mutex, PoisonError};
 use super::harness;
 use super::project::Project;
 use crate::campaign::watch::{Watching, watch};
-use crate::cli::run::{Args, Asked, name_of, open_store, processors, report, screen};
+use crate::cli::reports::target_name;
+use crate::cli::run::{Args, Asked, Before, Told, open_store, processors, report, screen};
 use crate::cli::ui::campaign::Heading;
 use crate::cli::{Exit, Failure, Output, known, signals};
 use crate::exec::{Target, Way};
@@ -43,6 +44,7 @@ pub fn run(
         let message = format!("{option} is for --engine libafl, not for libfuzzer");
         return Err(Failure::usage(message).hint("leave it away, or choose --engine libafl"));
     }
+    args.reports.check()?;
     args.target.program = vec![program.into()];
     let target = args.target.target()?;
     let stop = signals::stop_flag()?;
@@ -58,9 +60,9 @@ pub fn run(
         seed: args.seed,
     };
     let (store, campaign) = open_store(&asked, target, way)?;
-    let resumed = args.resume && store.resumed();
+    let before = Before::of(&store, args.resume && store.resumed())?;
     let heading = Heading {
-        target: name_of(target),
+        target: target_name(target),
         way: way.to_string(),
         engine: "libFuzzer".to_owned(),
         seed: args.seed,
@@ -82,7 +84,15 @@ pub fn run(
     drop(screen);
     drop(started);
     let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
-    report(&summary?, "run", &store, way, resumed, output)
+    let told = Told {
+        unit: "run",
+        minimizing: &settings.minimizing,
+        known: &settings.known,
+        reports: &args.reports,
+        out: &args.out,
+        before,
+    };
+    report(&summary?, &store, &told, output)
 }
 
 /// What libFuzzer is called with, and where new inputs go: the first of the user's directories,
@@ -141,6 +151,6 @@ fn watching(args: &Args, target: Target, way: Way, plan: &Plan) -> Result<Watchi
         when: args.minimize.into(),
         jobs: 1,
         minimizing: args.minimizing(target, way),
-        known: known::read(args.known.as_deref())?,
+        known: known::read_both(args.known.as_deref(), args.against.as_deref())?,
     })
 }

@@ -1,0 +1,165 @@
+//! Which group an export is about.
+
+use std::path::{Path, PathBuf};
+
+use crate::cli::show::best_entry;
+use crate::cli::{Exit, Failure};
+use crate::exec::Target;
+use crate::report::export::Reproducer;
+use crate::report::place;
+use crate::store::{Entry, EntryId, Group, Kind, Reader};
+use crate::triage::Found;
+
+/// Fewest hex digits that name a group.
+const DIGITS: usize = 4;
+
+/// One group, through one of its inputs.
+pub(super) struct Chosen {
+    group: Group,
+    entry: Entry,
+}
+
+/// The group that `name` means: hex digits with which the major key of a group of `out` begins, or
+/// a path to a group's folder, or to anything in it; and where it is kept.
+pub(super) fn find(name: &Path, out: &Path) -> Result<(Reader, Chosen), Failure> {
+    let text = name.to_string_lossy().to_ascii_lowercase();
+    let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_hex && !name.exists() {
+        let reader = Reader::open(out)?;
+        let chosen = by_digits(&reader, &text)?;
+        return Ok((reader, chosen));
+    }
+    by_path(name)
+}
+
+fn by_digits(reader: &Reader, digits: &str) -> Result<Chosen, Failure> {
+    let out = reader.root();
+    let refuse = |message: String, hint: &str| Failure::usage(message).path(out).hint(hint);
+    let list = format!("`ddfuzz show {}` lists them", out.display());
+    if digits.len() < DIGITS {
+        let message = format!("{digits:?} is too short for a group of {}", out.display());
+        return Err(refuse(
+            message,
+            "give 4 or more hex digits of its major key",
+        ));
+    }
+    let mut groups = reader.groups_named(digits)?;
+    let mut majors: Vec<String> = groups
+        .iter()
+        .map(|group| group.record.major.short())
+        .collect();
+    majors.dedup();
+    match majors.len() {
+        0 => {
+            let message = format!("no group of {} begins with {digits}", out.display());
+            Err(refuse(message, &list))
+        }
+        // Of two kinds with one key the first in the order of reports, crashes before all.
+        1 => chosen(reader, groups.remove(0)),
+        count => {
+            let message = format!(
+                "{count} groups of {} begin with {digits}: {}",
+                out.display(),
+                majors.join(", ")
+            );
+            Err(refuse(message, "give more digits"))
+        }
+    }
+}
+
+fn chosen(reader: &Reader, group: Group) -> Result<Chosen, Failure> {
+    match best_entry(reader, &group)? {
+        Some(entry) => Ok(Chosen { group, entry }),
+        None => {
+            let message = format!("the group {} has no complete input", group.record.major);
+            Err(Failure::new(Exit::Usage, "incomplete", message).path(&group.folder))
+        }
+    }
+}
+
+/// The names below the output directory that a path leads through say which group it is, and
+/// which entry, if they go as deep.
+fn by_path(path: &Path) -> Result<(Reader, Chosen), Failure> {
+    let no_group = || {
+        let message = format!("{} is in no group of an output directory", path.display());
+        Failure::usage(message).path(path).hint(
+            "name a group by 4 or more hex digits of its major key, or by its folder \
+             (ddfuzz-out/crashes/MAJOR)",
+        )
+    };
+    let whole = std::fs::canonicalize(path)
+        .map_err(|error| Failure::file(path, "finding", &error).hint("see `ddfuzz show`"))?;
+    let root: PathBuf = (whole.ancestors())
+        .find(|folder| folder.join("ddfuzz.json").is_file())
+        .ok_or_else(no_group)?
+        .to_owned();
+    let reader = Reader::open(&root)?;
+    let below = whole.strip_prefix(&root).unwrap_or(Path::new(""));
+    let names: Vec<String> = (below.iter())
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect();
+    let kind = |name: &String| Kind::ALL.into_iter().find(|kind| kind.folder() == name);
+    let (Some(kind), Some(major)) = (names.first().and_then(kind), names.get(1)) else {
+        return Err(no_group());
+    };
+    let group = reader.group(kind, major)?.ok_or_else(no_group)?;
+    if let (Some(minor), Some(hash)) = (names.get(2), names.get(3))
+        && let Some(id) = EntryId::from_names(kind, major, minor, hash)
+        && let Some(entry) = reader.entry(&id)?
+    {
+        return Ok((reader, Chosen { group, entry }));
+    }
+    let chosen = chosen(&reader, group)?;
+    Ok((reader, chosen))
+}
+
+/// All groups of crashes, by major key.
+pub(super) fn all(reader: &Reader) -> Result<Vec<Chosen>, Failure> {
+    let groups = reader.groups(Kind::Crash)?;
+    groups
+        .into_iter()
+        .map(|group| chosen(reader, group))
+        .collect()
+}
+
+impl Chosen {
+    /// What exported forms say of it.
+    pub(super) fn reproducer(&self) -> Result<Reproducer, Failure> {
+        let crash = &self.entry.crash;
+        Ok(Reproducer {
+            kind: self.group.kind,
+            major: self.group.record.major.short(),
+            class: self.group.record.class.clone(),
+            place: place(crash),
+            input: self.entry.reproducer_bytes()?,
+            ended: crash.ended,
+            limits: crash.limits,
+        })
+    }
+
+    /// The entry that stands for the group.
+    pub(super) fn entry(&self) -> &Entry {
+        &self.entry
+    }
+
+    /// The target, by the record of the campaign that found it, else of the one that the directory
+    /// belongs to, else of any; with the limits that the crash was seen in.
+    pub(super) fn target(&self, reader: &Reader) -> Result<Target, Failure> {
+        let file = reader.campaigns()?;
+        let finder = match &self.entry.crash.found {
+            Some(Found::Run { campaign, .. }) => Some(campaign),
+            _ => None,
+        };
+        let mut all: Vec<_> = file.all().collect();
+        all.sort_by_key(|campaign| Some(&campaign.id) != finder);
+        let records = all.iter().filter_map(|campaign| campaign.target.as_ref());
+        let mut targets = records.filter_map(|record| record.target(self.entry.crash.limits));
+        targets.next().ok_or_else(|| {
+            let root = reader.root();
+            let message = format!("{} does not say what was run", root.display());
+            Failure::usage(message)
+                .path(root)
+                .hint("--call gives a test of Rust an expression to evaluate instead")
+        })
+    }
+}

@@ -1,0 +1,183 @@
+//! The forms, and how each gets what it needs.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+
+use super::find::Chosen;
+use super::fuzz_project::{self, Harness};
+use super::relative::from_package;
+use crate::cli::Failure;
+use crate::exec::facts::TargetFacts;
+use crate::exec::{Program, Target, bundled};
+use crate::report::export::{
+    Called, EntryFunction, FuzzProject, Input, Reproducer, Taking, base64, c_array, c_entry_test,
+    c_program_test, hexdump, interestingness_test, rust_call_test, rust_fuzz_test,
+    rust_program_test,
+};
+use crate::store::{Reader, hash_of};
+
+/// What a reproducer becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Form {
+    /// A #[test] of Rust: a call in the process (--call), a harness of cargo-fuzz, or a program
+    RustTest,
+    /// A program of C that ends with 0 where it is fixed, with 1 where it still fails
+    CTest,
+    /// An array of C
+    CArray,
+    /// Offsets, hex and text
+    Hexdump,
+    /// Base64
+    Base64,
+    /// An interestingness test: a script that takes the input as argument, file or stdin
+    Script,
+    /// The same for creduce and cvise: it takes the file in the current directory
+    Creduce,
+}
+
+impl Form {
+    /// Its name on the command line.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Form::RustTest => "rust-test",
+            Form::CTest => "c-test",
+            Form::CArray => "c-array",
+            Form::Hexdump => "hexdump",
+            Form::Base64 => "base64",
+            Form::Script => "script",
+            Form::Creduce => "creduce",
+        }
+    }
+
+    /// Whether it is to be executed.
+    pub(super) fn is_script(self) -> bool {
+        matches!(self, Form::Script | Form::Creduce)
+    }
+}
+
+/// A group to be written in some form.
+pub(super) struct Asked<'a> {
+    /// Where it is kept.
+    pub(super) reader: &'a Reader,
+    /// The group.
+    pub(super) chosen: &'a Chosen,
+    /// The expression for a test of Rust.
+    pub(super) call: Option<&'a str>,
+    /// The cargo-fuzz project that the user names.
+    pub(super) fuzz_dir: Option<&'a Path>,
+    /// The package that a test of Rust goes to.
+    pub(super) package: Option<&'a Path>,
+    /// The input of a test of Rust.
+    pub(super) input: Input<'a>,
+}
+
+impl Asked<'_> {
+    /// The text.
+    pub(super) fn text(&self, form: Form, group: &Reproducer) -> Result<Vec<u8>, Failure> {
+        let text = match form {
+            Form::RustTest => self.rust_test(group)?,
+            Form::CTest => self.c_test(group)?,
+            Form::CArray => c_array(group),
+            Form::Hexdump => hexdump(&group.input),
+            Form::Base64 => base64(&group.input),
+            Form::Script => return self.script(group, Taking::Anywhere),
+            Form::Creduce => return self.script(group, Taking::File),
+        };
+        Ok(text.into_bytes())
+    }
+
+    /// A `#[test]`: by the expression that is asked for, by the harness that the program is, else
+    /// by the program.
+    pub(super) fn rust_test(&self, group: &Reproducer) -> Result<String, Failure> {
+        if let Some(call) = self.call {
+            return Ok(rust_call_test(group, self.input, call));
+        }
+        let target = self.chosen.target(self.reader)?;
+        if let Some(Harness { dir, name }) = self.harness(&target)? {
+            let project = FuzzProject {
+                dir: &from_package(&dir, self.package),
+                harness: &name,
+            };
+            return Ok(rust_fuzz_test(group, self.input, project));
+        }
+        let (program, sanitized) = self.program(&target)?;
+        let called = Called {
+            program: &from_package(&program, self.package),
+            target: &target.by_main(),
+            sanitized,
+        };
+        Ok(rust_program_test(group, self.input, &called))
+    }
+
+    /// A program of C: by the entry function of a harness that C can be linked with, else by the
+    /// program.
+    fn c_test(&self, group: &Reproducer) -> Result<String, Failure> {
+        let target = self.chosen.target(self.reader)?;
+        let is_rust = self.harness(&target)?.is_some();
+        let facts = TargetFacts::of(&target).unwrap_or_default();
+        if !is_rust && facts.bundled.is_none() && !target.takes_file() {
+            if facts.libfuzzer {
+                return Ok(c_entry_test(group, EntryFunction::LibFuzzer));
+            }
+            if facts.target_main {
+                return Ok(c_entry_test(group, EntryFunction::TargetMain));
+            }
+        }
+        let (program, sanitized) = self.program(&target)?;
+        let called = Called {
+            program: &program,
+            target: &target.by_main(),
+            sanitized,
+        };
+        Ok(c_program_test(group, &called))
+    }
+
+    fn script(&self, group: &Reproducer, taking: Taking) -> Result<Vec<u8>, Failure> {
+        let target = self.chosen.target(self.reader)?;
+        let file = self.chosen.entry().reproducer();
+        let name = file.file_name().unwrap_or(OsStr::new("input"));
+        let ddfuzz = std::env::current_exe().unwrap_or_else(|_| "ddfuzz".into());
+        let way = self.chosen.entry().crash.way;
+        Ok(interestingness_test(
+            taking,
+            name,
+            &group.class,
+            &group.major,
+            (&target, way),
+            &ddfuzz,
+        ))
+    }
+
+    fn harness(&self, target: &Target) -> Result<Option<Harness>, Failure> {
+        match &target.program {
+            Program::Path(path) => fuzz_project::harness(path, self.fuzz_dir),
+            Program::Bundled(name) => match self.fuzz_dir {
+                Some(dir) => fuzz_project::harness(Path::new(name), Some(dir)),
+                None => Ok(None),
+            },
+        }
+    }
+
+    /// The program's file, which must be there, and whether it has a sanitizer.
+    fn program(&self, target: &Target) -> Result<(PathBuf, bool), Failure> {
+        let path = match &target.program {
+            Program::Path(path) => path.clone(),
+            Program::Bundled(name) => {
+                let bytes = bundled::program(name).unwrap_or_default();
+                let root = std::path::absolute(self.reader.root());
+                let root = root.unwrap_or_else(|_| self.reader.root().to_owned());
+                root.join("bin").join(hash_of(bytes)).join(name)
+            }
+        };
+        if !path.is_file() {
+            let message = format!("the program {} is not there any more", path.display());
+            return Err(Failure::usage(message)
+                .path(&path)
+                .hint("build it again where it was; other forms (c-array, base64) do without it"));
+        }
+        let facts = TargetFacts::of(target).unwrap_or_default();
+        Ok((path, !facts.sanitizers.is_empty()))
+    }
+}

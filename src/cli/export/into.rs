@@ -1,0 +1,247 @@
+//! `--into DIR`: one test a group, and a `main.rs` that cargo takes the folder by.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::find::Chosen;
+use super::form::Asked;
+use super::{Args, absolute, not_written, relative, sealed};
+use crate::cli::{Exit, Failure, Output};
+use crate::files::{atomic, folder};
+use crate::report::export::{Input, LITERAL_BYTES};
+use crate::report::size;
+use crate::store::Reader;
+
+/// What became of the files.
+#[derive(Default, Serialize)]
+struct Written {
+    into: PathBuf,
+    written: Vec<PathBuf>,
+    unchanged: Vec<PathBuf>,
+    /// Edited by somebody, and so left as they are.
+    edited: Vec<PathBuf>,
+    /// Lines that an edited main.rs lacks.
+    to_add: Vec<String>,
+}
+
+/// What there is where a file of ours is to stand.
+#[derive(PartialEq)]
+enum Found {
+    Nothing,
+    Same,
+    Ours,
+    Edited,
+}
+
+/// Writes the tests.
+pub(super) fn write(
+    args: &Args,
+    reader: &Reader,
+    groups: &[Chosen],
+    dir: &Path,
+    output: &Output,
+) -> Result<Exit, Failure> {
+    let package = relative::package(dir);
+    let mut written = Written {
+        into: absolute(dir),
+        ..Written::default()
+    };
+    // All texts first: where one cannot be made, no folder is half written.
+    let mut files = Vec::new();
+    for chosen in groups {
+        files.push(of_group(args, reader, chosen, package.as_deref())?);
+    }
+    if !files.is_empty() {
+        folder::create_all(dir).map_err(|error| not_written(&error, dir))?;
+    }
+    for file in &files {
+        file.write(dir, &mut written)?;
+    }
+    if !files.is_empty() {
+        write_main(dir, &mut written)?;
+    }
+    tell(&written, groups.len(), output);
+    let is_test = package.is_some_and(|package| {
+        let whole = std::fs::canonicalize(dir).unwrap_or_else(|_| absolute(dir));
+        whole.parent() == Some(&package.join("tests"))
+    });
+    if !files.is_empty() && !is_test {
+        output.say(&format!(
+            "note: cargo runs the tests of a package's tests/NAME/main.rs, and {} is no such folder",
+            dir.display()
+        ));
+    }
+    Ok(Exit::Done)
+}
+
+/// The files of one group.
+struct OfGroup {
+    module: String,
+    text: String,
+    large: Option<Vec<u8>>,
+}
+
+fn of_group(
+    args: &Args,
+    reader: &Reader,
+    chosen: &Chosen,
+    package: Option<&Path>,
+) -> Result<OfGroup, Failure> {
+    let group = chosen.reproducer()?;
+    let module = format!("g_{}", group.major);
+    let beside = format!("{module}.bin");
+    let is_large = group.input.len() > LITERAL_BYTES;
+    let asked = Asked {
+        reader,
+        chosen,
+        call: args.call.as_deref(),
+        fuzz_dir: args.fuzz_dir.as_deref(),
+        package,
+        input: match is_large {
+            true => Input::File(&beside),
+            false => Input::Inline(&group.input),
+        },
+    };
+    let mut text = asked.rust_test(&group)?;
+    if is_large {
+        // By this line it is known later whether the input was edited.
+        let hash = sealed::hash(&group.input);
+        text.insert_str(0, &format!("// The blake3 of {beside} is {hash}.\n"));
+    }
+    Ok(OfGroup {
+        module,
+        text: sealed::seal(&text),
+        large: is_large.then_some(group.input),
+    })
+}
+
+impl OfGroup {
+    fn write(&self, dir: &Path, written: &mut Written) -> Result<(), Failure> {
+        let file = dir.join(format!("{}.rs", self.module));
+        let found = look(&file, self.text.as_bytes())?;
+        if found == Found::Edited {
+            written.edited.push(absolute(&file));
+            return Ok(());
+        }
+        if let Some(large) = &self.large {
+            let beside = dir.join(format!("{}.bin", self.module));
+            match look_beside(&beside, large, &file)? {
+                Found::Edited => {
+                    written.edited.push(absolute(&beside));
+                    return Ok(());
+                }
+                found => put(&beside, large, &found)?,
+            }
+        }
+        put(&file, self.text.as_bytes(), &found)?;
+        let list = match found {
+            Found::Same => &mut written.unchanged,
+            _ => &mut written.written,
+        };
+        list.push(absolute(&file));
+        Ok(())
+    }
+}
+
+fn read(file: &Path) -> Result<Option<Vec<u8>>, Failure> {
+    match std::fs::read(file) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Failure::file(file, "reading", &error)),
+    }
+}
+
+fn look(file: &Path, wanted: &[u8]) -> Result<Found, Failure> {
+    Ok(match read(file)? {
+        None => Found::Nothing,
+        Some(bytes) if bytes == wanted => Found::Same,
+        Some(bytes) if sealed::is_intact(&bytes) => Found::Ours,
+        Some(_) => Found::Edited,
+    })
+}
+
+/// The same of an input, whose hash stands in the test that includes it.
+fn look_beside(beside: &Path, wanted: &[u8], test: &Path) -> Result<Found, Failure> {
+    let Some(bytes) = read(beside)? else {
+        return Ok(Found::Nothing);
+    };
+    let test = read(test)?.unwrap_or_default();
+    let is_named = String::from_utf8_lossy(&test).contains(&sealed::hash(&bytes));
+    Ok(match (bytes == wanted, is_named) {
+        (true, _) => Found::Same,
+        (_, true) => Found::Ours,
+        (false, false) => Found::Edited,
+    })
+}
+
+fn put(file: &Path, bytes: &[u8], found: &Found) -> Result<(), Failure> {
+    let done = match found {
+        Found::Nothing => atomic::create_new(file, bytes),
+        Found::Ours => atomic::write(file, bytes),
+        Found::Same | Found::Edited => Ok(()),
+    };
+    done.map_err(|error| not_written(&error, file))
+}
+
+/// Writes `main.rs` with a line for each test of ours in the folder, those of earlier calls
+/// included.
+fn write_main(dir: &Path, written: &mut Written) -> Result<(), Failure> {
+    let entries = std::fs::read_dir(dir).map_err(|error| Failure::file(dir, "listing", &error))?;
+    let mut modules: Vec<String> = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter_map(|name| Some(name.strip_suffix(".rs")?.to_owned()))
+        .filter(|module| is_ours(module))
+        .collect();
+    modules.sort();
+    let lines: Vec<String> = modules
+        .iter()
+        .map(|module| format!("mod {module};"))
+        .collect();
+    let text = format!(
+        "//! Crashes that a fuzzer has found, one test each, by `ddfuzz export --into`.\n\n{}\n",
+        lines.join("\n")
+    );
+    let text = sealed::seal(&text);
+    let file = dir.join("main.rs");
+    let found = look(&file, text.as_bytes())?;
+    put(&file, text.as_bytes(), &found)?;
+    match found {
+        Found::Edited => {
+            let bytes = read(&file)?.unwrap_or_default();
+            let there = String::from_utf8_lossy(&bytes).into_owned();
+            let lacks = |line: &String| !there.lines().any(|known| known.trim().ends_with(line));
+            written.to_add = lines.into_iter().filter(|line| lacks(line)).collect();
+            written.edited.push(absolute(&file));
+        }
+        Found::Same => written.unchanged.push(absolute(&file)),
+        _ => written.written.push(absolute(&file)),
+    }
+    Ok(())
+}
+
+/// Whether a module has the name of a group's test.
+fn is_ours(module: &str) -> bool {
+    module
+        .strip_prefix("g_")
+        .is_some_and(|key| key.len() == 12 && key.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+fn tell(written: &Written, groups: usize, output: &Output) {
+    let mut text = format!(
+        "{} of crashes: {} written into {}, {} as they were",
+        size::counted(groups as u64, "group"),
+        size::counted(written.written.len() as u64, "file"),
+        written.into.display(),
+        written.unchanged.len(),
+    );
+    for file in &written.edited {
+        text.push_str(&format!("\nedited, and left as it is: {}", file.display()));
+    }
+    if !written.to_add.is_empty() {
+        let lines = written.to_add.join("\n  ");
+        text.push_str(&format!("\nadd to main.rs:\n  {lines}"));
+    }
+    output.result(&text, written);
+}

@@ -1,0 +1,240 @@
+//! `ddfuzz export`: reproducers in other forms.
+
+mod find;
+mod form;
+mod fuzz_project;
+mod into;
+mod relative;
+mod sealed;
+
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::results::with_ending;
+use super::{Exit, Failure, Output};
+use crate::files::{FileError, atomic};
+use crate::report::export::{Input, LITERAL_BYTES, Reproducer};
+use crate::store::Reader;
+use form::{Asked, Form};
+
+/// Write a group's reproducer in another form: a test, an array, a dump, a script
+///
+/// Goes to stdout unless --to or --into names a place. A test fails as long as the program does,
+/// and stays as a regression test.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Example:\n  ddfuzz export 3fa4 --as rust-test --call 'my_crate::parse(INPUT)'\n  \
+                  ddfuzz export 3fa4 --as c-test --to test.c\n  \
+                  ddfuzz export --into tests/fuzz_regressions\n  \
+                  ddfuzz export 3fa4 --as creduce --to test.sh && cvise --not-c ./test.sh minimized"
+)]
+pub struct Args {
+    /// The group: 4 or more hex digits of its major key, or a path to its folder or its reproducer;
+    /// with --into, all groups of crashes unless one is named
+    #[arg(required_unless_present = "into")]
+    group: Option<PathBuf>,
+    /// The output directory that has it
+    #[arg(short, long, value_name = "DIR", default_value = "ddfuzz-out")]
+    out: PathBuf,
+    /// The form
+    #[arg(
+        long = "as",
+        value_enum,
+        value_name = "FORM",
+        required_unless_present = "into"
+    )]
+    form: Option<Form>,
+    /// Write it into this file; an input over 4 KiB that a test of Rust includes stands beside it
+    #[arg(long, value_name = "FILE")]
+    to: Option<PathBuf>,
+    /// Overwrite the file
+    #[arg(long, requires = "to")]
+    force: bool,
+    /// Write a test of Rust for each group into this folder of tests/, with a main.rs; a file that
+    /// was edited is left as it is
+    #[arg(long, value_name = "DIR", conflicts_with = "to")]
+    into: Option<PathBuf>,
+    /// Of a test of Rust: an expression to evaluate, in which INPUT is the input (a &[u8]); a panic
+    /// fails the test
+    #[arg(long, value_name = "EXPRESSION")]
+    call: Option<String>,
+    /// The directory of the cargo-fuzz project that the program is a harness of [default: the one
+    /// it was built in]
+    #[arg(long, value_name = "DIR", conflicts_with = "call")]
+    fuzz_dir: Option<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct Exported {
+    major: String,
+    class: String,
+    #[serde(rename = "as")]
+    form: &'static str,
+    size: u64,
+    to: Option<PathBuf>,
+    text: Option<String>,
+}
+
+/// Runs the command.
+pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
+    args.check()?;
+    if let Some(folder) = &args.into {
+        let reader;
+        let groups = match &args.group {
+            None => {
+                reader = Reader::open(&args.out)?;
+                find::all(&reader)?
+            }
+            Some(name) => {
+                let (found, chosen) = find::find(name, &args.out)?;
+                reader = found;
+                vec![chosen]
+            }
+        };
+        return into::write(&args, &reader, &groups, folder, output);
+    }
+    let (Some(name), Some(form)) = (&args.group, args.form) else {
+        return Err(Failure::usage("no group is named").hint("see --help"));
+    };
+    let (reader, chosen) = find::find(name, &args.out)?;
+    let group = chosen.reproducer()?;
+    let base = args.to.as_deref().and_then(Path::parent);
+    let package = relative::package(base.unwrap_or(Path::new("")));
+    let beside = args.beside(form, &group)?;
+    let beside_name = beside.as_deref().and_then(Path::file_name);
+    let beside_name = beside_name.map(|name| name.to_string_lossy());
+    let asked = Asked {
+        reader: &reader,
+        chosen: &chosen,
+        call: args.call.as_deref(),
+        fuzz_dir: args.fuzz_dir.as_deref(),
+        package: package.as_deref(),
+        input: match &beside_name {
+            Some(name) => Input::File(name),
+            None => Input::Inline(&group.input),
+        },
+    };
+    let text = asked.text(form, &group)?;
+    if let Some(to) = &args.to {
+        args.write(to, form, &text, beside.as_deref(), &group)?;
+    }
+    let exported = Exported {
+        major: group.major.clone(),
+        class: group.class.to_string(),
+        form: form.name(),
+        size: group.input.len() as u64,
+        to: args.to.as_deref().map(absolute),
+        text: match args.to {
+            Some(_) => None,
+            None => Some(String::from_utf8_lossy(&text).into_owned()),
+        },
+    };
+    match &args.to {
+        Some(to) if !output.json => output.say(&format!("wrote {}", to.display())),
+        None if !output.json => print(&text),
+        _ => output.result("", &exported),
+    }
+    Ok(Exit::Done)
+}
+
+impl Args {
+    /// Options that would have no effect are refused.
+    fn check(&self) -> Result<(), Failure> {
+        let is_rust = matches!(self.form, None | Some(Form::RustTest));
+        if self.into.is_some() && !is_rust {
+            let message = "--into is for tests of Rust";
+            return Err(Failure::usage(message).hint("--to FILE takes any other form"));
+        }
+        if self.call.is_some() && !is_rust {
+            return Err(Failure::usage("--call is for tests of Rust").hint("add --as rust-test"));
+        }
+        let names_input = |call: &String| call.contains("INPUT");
+        if self.call.as_ref().is_some_and(|call| !names_input(call)) {
+            let message = "the expression of --call does not use INPUT";
+            return Err(Failure::usage(message).hint("for example --call 'my_crate::parse(INPUT)'"));
+        }
+        Ok(())
+    }
+
+    /// The file for an input that is too large for the text of a test.
+    fn beside(&self, form: Form, group: &Reproducer) -> Result<Option<PathBuf>, Failure> {
+        if form != Form::RustTest || group.input.len() <= LITERAL_BYTES {
+            return Ok(None);
+        }
+        match &self.to {
+            Some(to) => Ok(Some(with_ending(&to.with_extension(""), ".bin"))),
+            None => {
+                let message = format!(
+                    "the input has {} bytes, too many for the text of a test",
+                    group.input.len()
+                );
+                Err(Failure::usage(message)
+                    .hint("with --to FILE or --into DIR it is written into a file beside the test"))
+            }
+        }
+    }
+
+    fn write(
+        &self,
+        to: &Path,
+        form: Form,
+        text: &[u8],
+        beside: Option<&Path>,
+        group: &Reproducer,
+    ) -> Result<(), Failure> {
+        let files = [Some(to), beside];
+        if let Some(taken) = files.into_iter().flatten().find(|file| file.exists())
+            && !self.force
+        {
+            return Err(exists(taken));
+        }
+        if let Some(beside) = beside {
+            self.put(beside, &group.input, false)?;
+        }
+        self.put(to, text, form.is_script())
+    }
+
+    fn put(&self, file: &Path, bytes: &[u8], is_program: bool) -> Result<(), Failure> {
+        let written = match (self.force, is_program) {
+            (true, true) => atomic::write_program(file, bytes),
+            (true, false) => atomic::write(file, bytes),
+            (false, true) => atomic::create_new_program(file, bytes),
+            (false, false) => atomic::create_new(file, bytes),
+        };
+        written.map_err(|error| match error.is_existing() {
+            true => exists(file),
+            false => not_written(&error, file),
+        })
+    }
+}
+
+fn exists(file: &Path) -> Failure {
+    let message = format!("{} exists already", file.display());
+    Failure::new(Exit::Usage, "exists", message)
+        .path(file)
+        .hint("--force overwrites it, --to names another")
+}
+
+fn not_written(error: &FileError, file: &Path) -> Failure {
+    Failure::new(Exit::Usage, "output", error)
+        .path(file)
+        .hint("name a place that can be written")
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Bytes on stdout, as they are: a script may name paths that are not UTF-8.
+fn print(bytes: &[u8]) {
+    let mut stdout = std::io::stdout();
+    let printed = stdout.write_all(bytes).and_then(|()| stdout.flush());
+    match printed {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            super::output::tell(&format!("error: writing the result to stdout: {error}"));
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,114 @@
+//! `--markdown`, `--sarif`, `--junit`: the groups in files for CI servers.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use super::{Exit, Failure};
+use crate::exec::{Program, Target};
+use crate::files::atomic;
+use crate::report::ci::{Findings, junit, markdown, sarif};
+
+/// Files for CI servers.
+#[derive(clap::Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Files for CI")]
+pub struct ReportArgs {
+    /// Write a summary of the groups in Markdown here; a file of ddfuzz's is replaced, as are those
+    /// of --sarif and --junit
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
+    /// Write the groups in SARIF 2.1.0 here, for code scanning
+    #[arg(long, value_name = "FILE")]
+    pub sarif: Option<PathBuf>,
+    /// Write the groups as a JUnit report here: a failure each, those known before skipped
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+}
+
+/// One of the formats.
+struct Format {
+    /// By what a file is known to be ddfuzz's, near its beginning.
+    mark: &'static str,
+    text: fn(&Findings) -> String,
+}
+
+const MARKDOWN: Format = Format {
+    mark: "<!-- ddfuzz -->",
+    text: markdown,
+};
+const SARIF: Format = Format {
+    mark: "\"name\": \"ddfuzz\"",
+    text: sarif,
+};
+const JUNIT: Format = Format {
+    mark: "<testsuites name=\"ddfuzz\"",
+    text: junit,
+};
+
+impl ReportArgs {
+    fn files(&self) -> impl Iterator<Item = (&Path, Format)> {
+        let all = [
+            (&self.markdown, MARKDOWN),
+            (&self.sarif, SARIF),
+            (&self.junit, JUNIT),
+        ];
+        all.into_iter()
+            .filter_map(|(file, format)| Some((file.as_deref()?, format)))
+    }
+
+    /// Whether any is asked for.
+    pub fn is_empty(&self) -> bool {
+        self.files().next().is_none()
+    }
+
+    /// Makes sure, before anything is run, that each file may be written: it is not there yet, is
+    /// empty, or is ddfuzz's own.
+    pub fn check(&self) -> Result<(), Failure> {
+        for (file, format) in self.files() {
+            match std::fs::read(file) {
+                Ok(bytes) if bytes.is_empty() => {}
+                Ok(bytes) if String::from_utf8_lossy(&bytes).contains(format.mark) => {}
+                Ok(_) => {
+                    let message = format!("{} exists, and is no result of ddfuzz", file.display());
+                    return Err(Failure::new(Exit::Usage, "exists", message)
+                        .path(file)
+                        .hint("name another file, or remove it"));
+                }
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    let folder = file.parent().filter(|folder| *folder != Path::new(""));
+                    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+                        let message = format!("there is no directory {}", folder.display());
+                        return Err(Failure::usage(message).path(folder).hint("make it first"));
+                    }
+                }
+                Err(error) => return Err(Failure::file(file, "reading", &error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the files.
+    pub fn write(&self, findings: &Findings) -> Result<(), Failure> {
+        for (file, format) in self.files() {
+            let text = (format.text)(findings);
+            atomic::write(file, text.as_bytes())
+                .map_err(|error| Failure::new(Exit::Usage, "output", error).path(file))?;
+        }
+        Ok(())
+    }
+}
+
+/// A target as people know it: the name of its program, and its arguments.
+pub fn target_name(target: &Target) -> String {
+    let mut name = match &target.program {
+        Program::Bundled(name) => name.clone(),
+        Program::Path(path) => {
+            let name = path.file_name().unwrap_or_default();
+            name.to_string_lossy().into_owned()
+        }
+    };
+    for arg in &target.args {
+        name.push(' ');
+        name.push_str(&arg.to_string_lossy());
+    }
+    name
+}

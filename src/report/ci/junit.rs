@@ -1,0 +1,52 @@
+//! JUnit's XML, as CI servers list tests.
+
+use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
+
+use super::{Finding, Findings};
+
+/// One suite with a test case a group: a failure, or skipped where the group is known; and one that
+/// passes where nothing was found.
+pub fn junit(findings: &Findings) -> String {
+    let mut suite = TestSuite::new(findings.target.as_str());
+    if findings.groups.is_empty() {
+        let mut case = TestCase::new("nothing was found", TestCaseStatus::success());
+        case.set_classname("ddfuzz");
+        suite.add_test_case(case);
+    }
+    for group in &findings.groups {
+        suite.add_test_case(case(group));
+    }
+    suite.set_system_out(findings.summary.as_str());
+    let mut report = Report::new("ddfuzz");
+    report.add_test_suite(suite);
+    // Its strings are cleaned of what XML cannot hold, and a string takes all that is written.
+    report.to_string().unwrap_or_default()
+}
+
+fn case(group: &Finding) -> TestCase {
+    let mut status = match group.is_new {
+        Some(false) => TestCaseStatus::skipped(),
+        _ => TestCaseStatus::non_success(NonSuccessKind::Failure),
+    };
+    let known = match group.is_new {
+        Some(false) => "known: ",
+        _ => "",
+    };
+    let script = match &group.script {
+        Some(script) => format!("reproduce: sh {}\n", script.display()),
+        None => String::new(),
+    };
+    status
+        .set_message(format!("{known}{}", group.title()))
+        .set_type(group.class.as_str())
+        .set_description(format!(
+            "{}\ninput: {}, {}\n{script}",
+            group.severity_reason,
+            group.file.display(),
+            group.reduction(),
+        ));
+    let name = format!("{} {}", group.major, group.title());
+    let mut case = TestCase::new(name, status);
+    case.set_classname(format!("ddfuzz.{}", group.kind.folder()));
+    case
+}

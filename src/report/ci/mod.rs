@@ -1,0 +1,133 @@
+//! Results for CI servers, one file a format: a summary in Markdown, SARIF for code scanning, JUnit
+//! for lists of tests.
+//!
+//! Localized here: `serde-sarif` in `sarif.rs`, `quick-junit` in `junit.rs`.
+
+mod junit;
+mod markdown;
+mod sarif;
+
+pub use junit::junit;
+pub use markdown::markdown;
+pub use sarif::sarif;
+
+use std::path::PathBuf;
+
+use super::{GroupView, TriageGroup};
+use crate::store::Kind;
+use crate::triage::Severity;
+
+/// What a command has found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Findings {
+    /// The program that was run, as people know it.
+    pub target: String,
+    /// What it came to, in a line.
+    pub summary: String,
+    /// The groups.
+    pub groups: Vec<Finding>,
+}
+
+/// One group among them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// The kind of finding.
+    pub kind: Kind,
+    /// The first 12 hex digits of the major key.
+    pub major: String,
+    /// What kind of death.
+    pub class: String,
+    /// The group's estimate.
+    pub severity: Severity,
+    /// Why that estimate.
+    pub severity_reason: String,
+    /// Where in the user's code.
+    pub place: Option<String>,
+    /// Runs or inputs that ended so.
+    pub count: u64,
+    /// Size of the input as found, in bytes, where it was minimized.
+    pub size_before: Option<u64>,
+    /// Size of the best input known, in bytes.
+    pub size: u64,
+    /// What is claimed of that input.
+    pub claim: Option<String>,
+    /// The file of the best input known.
+    pub file: PathBuf,
+    /// The script that shows it.
+    pub script: Option<PathBuf>,
+    /// Whether it is new; `None` where that cannot be said.
+    pub is_new: Option<bool>,
+}
+
+impl From<&GroupView> for Finding {
+    fn from(view: &GroupView) -> Finding {
+        let claim = view.minimized.as_ref().map(|_| view.claim());
+        Finding {
+            kind: view.kind,
+            major: view.major.short(),
+            class: view.class.to_string(),
+            severity: view.severity,
+            severity_reason: view.severity_reason.clone(),
+            place: view.place.clone(),
+            count: view.runs_seen,
+            size_before: Some(view.size_before),
+            size: view.size_after(),
+            claim,
+            file: view.file.clone(),
+            script: view.script.clone(),
+            is_new: None,
+        }
+    }
+}
+
+impl From<&TriageGroup> for Finding {
+    fn from(group: &TriageGroup) -> Finding {
+        Finding {
+            kind: group.kind,
+            major: group.major.clone(),
+            class: group.class.clone(),
+            severity: group.severity,
+            severity_reason: group.severity_reason.clone(),
+            place: group.frame.clone(),
+            count: group.count,
+            size_before: None,
+            size: group.size,
+            claim: None,
+            file: group.representative.clone(),
+            script: None,
+            is_new: match (group.known, group.new) {
+                (true, _) => Some(false),
+                (false, new) => new,
+            },
+        }
+    }
+}
+
+impl Finding {
+    /// What it is, without where.
+    fn what(&self) -> &'static str {
+        match self.kind {
+            Kind::Crash => "crash",
+            Kind::Flaky => "flaky crash",
+            Kind::Hang => "hang",
+            Kind::Oom => "memory that runs away",
+        }
+    }
+
+    /// What it is and where, in one line.
+    fn title(&self) -> String {
+        let place = match &self.place {
+            Some(place) => format!(" in {place}"),
+            None => String::new(),
+        };
+        super::text::printable(&format!("{} {}{place}", self.what(), self.class))
+    }
+
+    /// Its size, and how it came to that.
+    fn reduction(&self) -> String {
+        match self.size_before {
+            Some(before) => super::size::reduction(before, self.size),
+            None => super::size::bytes(self.size),
+        }
+    }
+}

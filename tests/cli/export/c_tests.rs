@@ -1,0 +1,72 @@
+//! `--as c-test`, compiled.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use crate::ddfuzz::Desk;
+
+/// Compiles these files of the desk with these words, and gives the status of the program.
+fn compiled(desk: &Desk, words: &str) -> Option<i32> {
+    let mut compiler = desk.command("cc");
+    let output = compiler
+        .args(["-Wall", "-Wextra", "-Werror", "-O1", "-o", "test"])
+        .args(words.split_whitespace())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let mut test = desk.command(desk.file("test"));
+    test.stderr(Stdio::null()).status().unwrap().code()
+}
+
+#[test]
+fn a_program_is_run_on_its_input_and_judged() {
+    for (words, takes_file) in [("./frail", false), ("./frail -x @@", true)] {
+        let desk = Desk::new();
+        let input = match takes_file {
+            true => "fopen(argv[2], \"r\")",
+            false => "stdin",
+        };
+        let source = |does: &str| {
+            format!(
+                "#include <stdio.h>\nint main(int argc, char **argv) {{\n\
+                 if (argc + !argv > 9) return 9;\n\
+                 if (fgetc({input}) == 'k') {does};\n    return 0;\n}}\n"
+            )
+        };
+        desk.write("frail.c", source("__builtin_trap()"));
+        let path = desk.file("frail.c");
+        desk.compile(path.to_str().unwrap(), "frail");
+        desk.write("crash", "k \" \\ ??/ @@");
+        let words = format!("triage crash -o ddfuzz-out --json -- {words}");
+        let major = desk.call(&words).exits(1).json()["groups"][0]["major"].clone();
+        let words = format!("export {} --as c-test --to test.c", major.as_str().unwrap());
+        desk.call(&words).exits(0);
+        assert_eq!(compiled(&desk, "test.c"), Some(1));
+        desk.write("frail.c", source("return 7"));
+        desk.compile(path.to_str().unwrap(), "frail");
+        assert_eq!(compiled(&desk, "test.c"), Some(0));
+        std::fs::remove_file(desk.file("frail")).unwrap();
+        assert_eq!(compiled(&desk, "test.c"), Some(2));
+    }
+}
+
+#[test]
+fn the_entry_of_a_harness_is_called() {
+    let desk = Desk::new();
+    let path = desk.compile("tests/cli/programs/entry.c", "harness");
+    desk.write("crash", "BUG");
+    let words = format!("triage crash -o ddfuzz-out --json -- {}", path.display());
+    let result = desk.call(&words).exits(1).json();
+    let major = result["groups"][0]["major"].as_str().unwrap();
+    desk.call(&format!("export {major} --as c-test --to test.c"))
+        .exits(0);
+    // What users link it with: the entry without the program around it.
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/programs/entry.c");
+    let source = std::fs::read_to_string(source).unwrap();
+    let entry = &source[..source.find("int main").unwrap()];
+    desk.write("harness.c", entry);
+    assert_eq!(compiled(&desk, "test.c harness.c"), Some(1));
+    desk.write("harness.c", entry.replace("abort()", "return 1"));
+    assert_eq!(compiled(&desk, "test.c harness.c"), Some(0));
+}

@@ -1,0 +1,125 @@
+//! The forms that are text alone, and how a group is named.
+
+use serde_json::Value;
+
+use crate::ddfuzz::Desk;
+
+/// A desk with a group of a bundled target in `ddfuzz-out`, and its major key.
+fn desk() -> (Desk, String) {
+    let desk = Desk::new();
+    desk.write("crash", "a t b\n");
+    let result = desk
+        .call("triage crash -o ddfuzz-out --json --target crtplot")
+        .exits(1)
+        .json();
+    let major = result["groups"][0]["major"].as_str().unwrap().to_owned();
+    (desk, major)
+}
+
+#[test]
+fn bytes_are_written_as_array_dump_and_base64() {
+    let (desk, major) = desk();
+    let of = |form: &str| {
+        desk.call(&format!("export {major} --as {form}"))
+            .exits(0)
+            .out
+    };
+    assert_eq!(of("base64"), "YSB0IGIK\n");
+    let dump = of("hexdump");
+    assert!(dump.starts_with("00000000  61 20 74 20 62 0a "), "{dump}");
+    assert!(dump.ends_with("|a t b.|\n00000006\n"), "{dump}");
+    let array = of("c-array");
+    assert!(
+        array.contains("0x61, 0x20, 0x74, 0x20, 0x62, 0x0a,"),
+        "{array}"
+    );
+    assert!(array.contains(&format!("group_{major}_")), "{array}");
+    let words = format!("export {major} --as base64 --json");
+    let result = desk.call(&words).exits(0).json();
+    assert_eq!((&result["size"], &result["to"]), (&6.into(), &Value::Null));
+    assert_eq!(result["text"], "YSB0IGIK\n");
+}
+
+#[test]
+fn a_group_is_named_by_digits_or_by_a_path_to_it() {
+    let (desk, major) = desk();
+    let folder = format!("ddfuzz-out/crashes/{major}");
+    let minor = std::fs::read_dir(desk.file(&folder)).unwrap().flatten();
+    let minor = minor.map(|entry| entry.path()).find(|path| path.is_dir());
+    let entry = std::fs::read_dir(minor.unwrap()).unwrap().next().unwrap();
+    let file = entry.unwrap().path().join("original");
+    for name in [&major[..4], &major, &folder, file.to_str().unwrap()] {
+        let out = desk
+            .call(&format!("export {name} --as base64"))
+            .exits(0)
+            .out;
+        assert_eq!(out, "YSB0IGIK\n", "{name}");
+    }
+    let error = |name: &str| {
+        let words = format!("export {name} --as base64 --json");
+        desk.call(&words).exits(2).json()["error"].clone()
+    };
+    assert!(
+        error(&major[..3])["message"]
+            .as_str()
+            .unwrap()
+            .contains("too short")
+    );
+    assert!(
+        error("0000")["hint"]
+            .as_str()
+            .unwrap()
+            .contains("ddfuzz show")
+    );
+    assert_eq!(error("crash")["kind"], "usage");
+    assert_eq!(error("no/such/file")["kind"], "file");
+    assert_eq!(error("ddfuzz-out")["kind"], "usage");
+}
+
+#[test]
+fn a_file_is_overwritten_only_by_force() {
+    let (desk, major) = desk();
+    desk.write("taken", "precious");
+    let words = format!("export {major} --as base64 --to taken");
+    let error = desk.call(&format!("{words} --json")).exits(2).json();
+    assert_eq!(error["error"]["kind"], "exists");
+    assert_eq!(desk.read("taken"), b"precious");
+    desk.call(&format!("{words} --force")).exits(0);
+    assert_eq!(desk.read("taken"), b"YSB0IGIK\n");
+}
+
+#[test]
+fn options_without_an_effect_are_refused() {
+    let (desk, major) = desk();
+    for words in [
+        format!("export {major}"),
+        "export --as base64".to_owned(),
+        format!("export {major} --as base64 --call f(INPUT)"),
+        format!("export {major} --as rust-test --call f()"),
+        format!("export {major} --as c-test --into tests"),
+        format!("export {major} --as rust-test --fuzz-dir ."),
+    ] {
+        let error = desk.call(&format!("{words} --json")).exits(2).json();
+        assert_eq!(error["error"]["kind"], "usage", "{words}");
+    }
+}
+
+#[test]
+fn a_program_that_is_gone_leaves_the_forms_without_it() {
+    let desk = Desk::new();
+    desk.compile("tests/cli/programs/two_bugs.c", "two_bugs");
+    desk.write("crash", "k");
+    desk.call("triage crash -o ddfuzz-out -- ./two_bugs")
+        .exits(1);
+    std::fs::remove_file(desk.file("two_bugs")).unwrap();
+    let group = std::fs::read_dir(desk.file("ddfuzz-out/crashes"))
+        .unwrap()
+        .next();
+    let group = group.unwrap().unwrap().path();
+    let of = |form: &str| desk.call(&format!("export {} --json {form}", group.display()));
+    of("--as base64").exits(0);
+    of("--as rust-test --call parse(INPUT)").exits(0);
+    let error = of("--as rust-test").exits(2).json();
+    let message = error["error"]["message"].as_str().unwrap();
+    assert!(message.contains("not there any more"), "{message}");
+}

@@ -1,0 +1,9 @@
+//! `ddfuzz export`.
+
+mod c_tests;
+mod forms;
+mod fuzz_projects;
+mod into;
+mod packages;
+mod reducers;
+mod rust_tests;
