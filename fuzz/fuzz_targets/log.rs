@@ -1,6 +1,6 @@
-//! Minimization logs. The first byte is the length of an input, which follows it; the rest is the
-//! log. What was read is written again and read back; then the result is rebuilt from it, as if it
-//! were a log of just this input.
+//! Minimization logs. The first two bytes are the lengths of a passing and a failing input, which
+//! follow them; the rest is the log. What was read is written again and read back; then the result
+//! is rebuilt from it, as if it were a log of just these inputs.
 #![no_main]
 
 use ddfuzz::minimize::log::{ContentHash, Line, Log};
@@ -8,10 +8,11 @@ use ddfuzz::minimize::{isolate, replay};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
-    let Some((&length, rest)) = data.split_first() else {
+    let [passing, failing, rest @ ..] = data else {
         return;
     };
-    let (input, text) = rest.split_at(rest.len().min(usize::from(length)));
+    let (passing, rest) = rest.split_at(rest.len().min(usize::from(*passing)));
+    let (failing, text) = rest.split_at(rest.len().min(usize::from(*failing)));
     let Ok(mut log) = Log::parse(text) else {
         return;
     };
@@ -19,15 +20,16 @@ fuzz_target!(|data: &[u8]| {
     read_back(&log);
     let Some(start) = &mut log.start else { return };
     // A hash cannot be guessed, and everything behind it is to be reached.
-    start.input_blake3 = ContentHash::of(input);
-    start.size = input.len() as u64;
-    if let Ok(replayed) = replay(input, &log) {
-        assert!(replayed.text.len() <= input.len());
-    }
-    let (passing, failing) = input.split_at(input.len() / 2);
-    if let Some(start) = &mut log.start {
-        start.input_blake3 = ContentHash::of(failing);
-        start.size = failing.len() as u64;
+    start.input_blake3 = ContentHash::of(failing);
+    start.size = failing.len() as u64;
+    let Some(difference) = &mut start.difference else {
+        if let Ok(replayed) = replay(failing, &log) {
+            assert!(replayed.text.len() <= failing.len());
+        }
+        return;
+    };
+    if let Some(record) = &mut difference.passing {
+        record.blake3 = ContentHash::of(passing);
     }
     let _ = isolate::replay_sides(passing, failing, &log);
 });
@@ -42,11 +44,7 @@ fn read_back(log: &Log) {
     }
     let again = Log::parse(&text).expect("what was written can be read");
     assert_eq!(again.start, log.start);
-    assert!(
-        again
-            .lines
-            .iter()
-            .map(|(_, line)| line)
-            .eq(log.lines.iter().map(|(_, line)| line))
-    );
+    let lines =
+        |log: &Log| -> Vec<Line> { log.lines.iter().map(|(_, line)| line.clone()).collect() };
+    assert_eq!(lines(&again), lines(log));
 }
