@@ -29,6 +29,8 @@ pub(super) struct Workpiece {
     reductions: usize,
     /// Tests asked so far.
     asked: usize,
+    /// Whether neighbours went in one piece.
+    lost_a_run: bool,
     /// What puts numbers right.
     repair: Option<Repair>,
 }
@@ -44,6 +46,7 @@ impl Workpiece {
             rewritten: false,
             reductions: 0,
             asked: 0,
+            lost_a_run: false,
             repair: None,
         }
     }
@@ -70,6 +73,11 @@ impl Workpiece {
     /// Tests asked so far.
     pub fn asked(&self) -> usize {
         self.asked
+    }
+
+    /// Whether neighbours, two or more of them, went in one piece.
+    pub fn has_lost_a_run(&self) -> bool {
+        self.lost_a_run
     }
 
     /// What the last run told.
@@ -176,6 +184,9 @@ impl Workpiece {
 
     fn take(&mut self, edit: &Edit) {
         self.reductions += 1;
+        if let Edit::Cut(cuts) = edit {
+            self.lost_a_run |= cuts.iter().any(|cut| cut.len() > 1);
+        }
         self.text = match edit {
             Edit::Cut(_) if !self.rewritten => None,
             _ => {
