@@ -13,6 +13,9 @@ const SAMPLE: usize = 4096;
 /// Equal bytes that are looked back over, at most, so that no step takes long.
 const LONGEST_RUN: usize = 1 << 16;
 
+/// So many neighbours are a run.
+const RUN: usize = 4;
+
 /// The best so far and its text. Invariant: its test was FAIL, and it is never longer than what it
 /// was before.
 pub(super) struct Workpiece {
@@ -75,7 +78,7 @@ impl Workpiece {
         self.asked
     }
 
-    /// Whether neighbours, two or more of them, went in one piece.
+    /// Whether neighbours, [`RUN`] or more of them, went in one piece.
     pub fn has_lost_a_run(&self) -> bool {
         self.lost_a_run
     }
@@ -185,7 +188,7 @@ impl Workpiece {
     fn take(&mut self, edit: &Edit) {
         self.reductions += 1;
         if let Edit::Cut(cuts) = edit {
-            self.lost_a_run |= cuts.iter().any(|cut| cut.len() > 1);
+            self.lost_a_run |= cuts.iter().any(|cut| cut.len() >= RUN);
         }
         self.text = match edit {
             Edit::Cut(_) if !self.rewritten => None,
