@@ -1,4 +1,4 @@
-//! What a run has compared, as LibAFL's mutators want it (`I2SRandReplace`).
+//! What a run has compared, in the form of LibAFL's mutators (`CmpValuesMetadata`).
 //!
 //! Which operand is a constant nobody tells: neither is said to be one, so that each is looked for
 //! in the input and replaced by the other.

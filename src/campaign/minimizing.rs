@@ -8,7 +8,9 @@ use super::error::CampaignError;
 use super::ledger::lock;
 use super::shelf::Shelf;
 use crate::delta::Caching;
-use crate::exec::{Ended, ExecError, Freshness, Limits, Target, TimeLimit, Way, observe, start};
+use crate::exec::{
+    Ended, ExecError, Freshness, Limits, Target, TimeLimit, Way, debug_text, observe, start,
+};
 use crate::minimize::log::{KeyRecord, StartLine, TargetRecord};
 use crate::minimize::{
     BoxedOracle, Claim, Counts, CrashOracle, Held, Journal, MinimizeError, Minimized, OnSlip,
@@ -261,6 +263,7 @@ impl Minimizing {
             tests: serde_json::to_value(Counts::default()).unwrap_or_default(),
             proved: store::Proved { done: 0, of: 0 },
             minor_after: None,
+            debug: None,
             given_up: Some(why.to_owned()),
         };
         store.write_outcome(id, &unchanged)?;
@@ -274,10 +277,12 @@ impl Minimizing {
         id: &EntryId,
         minimized: &Minimized,
     ) -> Result<(), CampaignError> {
+        // Without it the reproducer is shown in bytes alone.
+        let debug = debug_text(&self.target, &minimized.text).unwrap_or_default();
         let mut store = lock(store);
         store.write_minimized(id, &minimized.text)?;
         store.write_reproduce(id, &self.target.by_main())?;
-        store.write_outcome(id, &outcome(minimized))?;
+        store.write_outcome(id, &outcome(minimized, debug))?;
         Ok(())
     }
 }
@@ -291,7 +296,7 @@ fn entry_of(store: &impl Shelf, id: &EntryId) -> Result<Entry, StoreError> {
 }
 
 /// The record of how a minimization ended.
-fn outcome(minimized: &Minimized) -> store::Minimized {
+fn outcome(minimized: &Minimized, debug: Option<String>) -> store::Minimized {
     store::Minimized {
         claim: minimized.claim.to_string(),
         size_before: minimized.size_before,
@@ -302,6 +307,7 @@ fn outcome(minimized: &Minimized) -> store::Minimized {
             of: minimized.proved.of,
         },
         minor_after: minimized.minor_after,
+        debug,
         given_up: None,
     }
 }

@@ -48,6 +48,8 @@ pub(crate) struct Facts {
     pub(crate) is_fuzzer: bool,
     /// libFuzzer is linked into it: not a `main` of the user's own around its entry.
     pub(crate) fuzzer_main: bool,
+    /// It is a harness of libfuzzer-sys, which writes down what it makes of an input.
+    pub(crate) debug_text: bool,
     /// It was compiled with a sanitizer.
     pub(crate) sanitized: bool,
     /// It was compiled with one that needs terabytes of address space.
@@ -136,6 +138,7 @@ impl Facts {
         self.may_panic |= self.rust;
         self.go = file.section_by_name(".go.buildinfo").is_some();
         self.fuzzer_main = says(b"ERROR: libFuzzer: ");
+        self.debug_text = says(b"RUST_LIBFUZZER_DEBUG_PATH");
         self.is_fuzzer = match &self.entry {
             Some(entry) => entry.is_fuzzer(),
             None => self.fuzzer_main,

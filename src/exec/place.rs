@@ -116,11 +116,16 @@ impl Place {
 
     /// A directory for the reports of its sanitizer; `None` where it has none.
     pub(crate) fn reports(&self) -> Result<Option<Reports>, ExecError> {
-        if !self.sanitized {
-            return Ok(None);
+        match self.sanitized {
+            true => self.texts().map(Some),
+            false => Ok(None),
         }
+    }
+
+    /// A directory for one text that it is asked to write.
+    pub(crate) fn texts(&self) -> Result<Reports, ExecError> {
         let made = Reports::create(&self.private.fresh("reports"), self.identity);
-        made.map(Some).map_err(|source| ExecError::System {
+        made.map_err(|source| ExecError::System {
             what: format!(
                 "making a directory for reports of {}",
                 self.program.display()

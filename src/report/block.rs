@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::text::{printable, shell_word};
+use super::text::{cut, printable, shell_word};
 use super::{GroupView, hexdump, size};
 use crate::store::Kind;
 use crate::triage::Severity;
@@ -10,8 +10,12 @@ use crate::triage::Severity;
 /// Bytes of the reproducer that are shown.
 const SHOWN: usize = 16;
 
+/// Lines of what a harness makes of the reproducer that are shown, and characters of each.
+const DEBUG: (usize, usize) = (16, 100);
+
 /// Eight lines on one group: what, where in the user's code, how far it was reduced, the claim,
-/// the reproducer, how to run it again, and where its file and log are.
+/// the reproducer, how to run it again, and where its file and log are. Where a harness with
+/// structured input has told what it makes of the reproducer, the first lines of that follow.
 pub fn block(view: &GroupView) -> String {
     let what = match view.kind {
         Kind::Crash => "crash",
@@ -46,6 +50,27 @@ pub fn block(view: &GroupView) -> String {
     );
     for (name, value) in lines {
         text.push_str(&format!("  {name:<7} {}\n", printable(&value)));
+    }
+    let debug = (view.minimized.as_ref()).and_then(|minimized| minimized.debug.as_deref());
+    text + &debug.map_or_else(String::new, debug_lines)
+}
+
+/// The first lines of a text, indented alike, under the name `debug`.
+fn debug_lines(debug: &str) -> String {
+    let count = debug.lines().count();
+    let mut text = String::new();
+    for (index, line) in debug.lines().take(DEBUG.0).enumerate() {
+        let name = if index == 0 { "debug" } else { "" };
+        let line = cut(&printable(line), DEBUG.1);
+        text.push_str(format!("  {name:<7} {line}").trim_end());
+        text.push('\n');
+    }
+    if count > DEBUG.0 {
+        let more = size::counted((count - DEBUG.0) as u64, "more line");
+        text.push_str(&format!(
+            "  {:<7} … {more} in debug.txt beside the file\n",
+            ""
+        ));
     }
     text
 }

@@ -84,6 +84,9 @@ pub struct RunGroup {
     /// The minimization log; null where there is none.
     #[serde(serialize_with = "lossy_option")]
     pub log: Option<PathBuf>,
+    /// What a harness with structured input makes of the reproducer, as `Debug` writes it; null
+    /// where it was not told.
+    pub debug: Option<String>,
     /// The kind of finding.
     pub kind: Kind,
     /// The group's estimate.
@@ -110,6 +113,7 @@ impl From<&GroupView> for RunGroup {
             tests: minimized.map(|minimized| minimized.tests.clone()),
             file: view.file.clone(),
             log: view.log.clone(),
+            debug: minimized.and_then(|minimized| minimized.debug.clone()),
             kind: view.kind,
             severity: view.severity,
             severity_reason: view.severity_reason.clone(),

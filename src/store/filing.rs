@@ -163,11 +163,21 @@ impl Store {
     }
 
     /// Records how an entry's minimization ended; the reproducer and the log must stand by then.
+    /// What a harness makes of the reproducer is written beside it first.
     ///
     /// # Errors
     /// [`StoreError::NoSuch`] where the entry was not filed; when the file cannot be written.
     pub fn write_outcome(&mut self, id: &EntryId, outcome: &Minimized) -> Result<(), StoreError> {
         let entry = self.known(id)?;
+        let debug = entry.folder.join(layout::DEBUG);
+        match &outcome.debug {
+            Some(text) => atomic::write(&debug, format!("{text}\n").as_bytes())?,
+            // Of an earlier reproducer.
+            None if debug.exists() => {
+                std::fs::remove_file(&debug).map_err(FileError::at("remove", &debug))?;
+            }
+            None => {}
+        }
         json::write(&entry.folder.join(layout::OUTCOME), outcome)?;
         let minimized = Some(outcome.clone());
         self.enter(&Entry { minimized, ..entry })

@@ -30,6 +30,8 @@ pub(super) const CRASH: &str = "crash.json";
 pub(super) const MINIMIZED: &str = "minimized";
 /// How the minimization ended.
 pub(super) const OUTCOME: &str = "minimized.json";
+/// What a harness with structured input makes of the reproducer.
+pub(super) const DEBUG: &str = "debug.txt";
 /// The minimization log.
 pub(super) const LOG: &str = "log.jsonl";
 /// The script that shows the crash.

@@ -29,6 +29,10 @@ pub struct Minimized {
     pub proved: Proved,
     /// The minor key of the reproducer, which may differ from the input's.
     pub minor_after: Option<Key>,
+    /// What a harness with structured input makes of the reproducer, as `Debug` writes it; `None`
+    /// where it was not told. `debug.txt` holds the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub debug: Option<String>,
     /// Why it was given up; `None` where it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given_up: Option<String>,

@@ -25,6 +25,7 @@ pub fn view() -> GroupView {
             tests: json!({"executed": 17, "cached": 2}),
             proved: Proved { done: 6, of: 6 },
             minor_after: None,
+            debug: None,
             given_up: None,
         }),
         file: "/out/minimized".into(),

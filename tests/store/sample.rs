@@ -78,6 +78,7 @@ pub fn outcome(size: u64, proved: bool) -> Minimized {
             of: size,
         },
         minor_after: Some(key("after")),
+        debug: None,
         given_up: None,
     }
 }

@@ -12,7 +12,12 @@ const PRIVATE: [&str; 3] = ["work", "root", "farm"];
 /// Whether spaces in this file are data.
 fn is_data(file: &Path) -> bool {
     let is_example = file.starts_with("targets") && file.iter().any(|part| part == "examples");
-    let folders = ["corpora", "tests/golden", "benches/campaigns/inputs"];
+    let folders = [
+        "corpora",
+        "tests/golden",
+        "tests/cargo_fuzz/artifacts",
+        "benches/campaigns/inputs",
+    ];
     is_example || folders.iter().any(|folder| file.starts_with(folder))
 }
 
@@ -67,8 +72,11 @@ fn no_path_of_a_private_machine_is_mentioned() {
 
 #[test]
 fn each_dependency_comes_from_the_public_registry() {
-    for lock in ["Cargo.lock", "fuzz/Cargo.lock"] {
-        let text = std::fs::read_to_string(root().join(lock)).expect("the lock file is committed");
+    let of_tests = |name| format!("tests/cargo_fuzz/projects/{name}/fuzz/Cargo.lock");
+    let own = ["Cargo.lock", "fuzz/Cargo.lock"].map(str::to_owned);
+    let others = ["two_panics", "arbitrary", "cpp_asan"].map(of_tests);
+    for lock in own.into_iter().chain(others) {
+        let text = std::fs::read_to_string(root().join(&lock)).expect("the lock file is committed");
         let strange: Vec<String> = text
             .lines()
             .filter(|line| line.starts_with("source = "))

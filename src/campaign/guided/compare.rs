@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use libafl::corpus::{CorpusId, HasCurrentCorpusId};
 use libafl::fuzzer::ExecutionProcessor;
 use libafl::inputs::BytesInput;
-use libafl::mutators::token_mutations::I2SRandReplace;
 use libafl::mutators::{HavocScheduledMutator, Tokens};
 use libafl::observers::cmp::{CmpValues, CmpValuesMetadata};
 use libafl::stages::{Restartable, Stage};
@@ -16,6 +15,7 @@ use libafl_bolts::tuples::tuple_list;
 
 use super::batch::{BatchStage, Power};
 use super::executor::TargetExecutor;
+use super::operand::{self, OperandReplace};
 use super::parts::{Manager, Observers, State};
 use crate::campaign::Compared;
 use crate::exec::observe::{self, Observer};
@@ -34,7 +34,7 @@ const STACK: usize = 1;
 /// Mutants for each comparison, and of one input at most.
 const MUTANTS: (usize, usize) = (4, 512);
 
-type Replace = HavocScheduledMutator<(I2SRandReplace, ())>;
+type Replace = HavocScheduledMutator<(OperandReplace, ())>;
 
 /// Observes which comparisons an input makes, once, and tries the operands in its place.
 pub(super) struct CompareStage {
@@ -53,8 +53,7 @@ pub(super) struct CompareStage {
 impl CompareStage {
     /// A stage for a target that is run in this way.
     pub(super) fn new(target: &Target, way: Way) -> CompareStage {
-        let mutator =
-            HavocScheduledMutator::with_max_stack_pow(tuple_list!(I2SRandReplace::new()), STACK);
+        let mutator = HavocScheduledMutator::with_max_stack_pow(tuple_list!(OperandReplace), STACK);
         CompareStage {
             target: target.clone(),
             way,
@@ -87,7 +86,12 @@ impl CompareStage {
         let observed = self.observer.as_mut()?.observe(input);
         self.spent += began.elapsed();
         match observed {
-            Ok((_, comparisons)) => Some(Compared::of(&comparisons, input)),
+            Ok((_, comparisons)) => {
+                let mut compared = Compared::of(&comparisons, input);
+                let list = &mut compared.values.list;
+                list.retain(|values| operand::stands_in(values, input));
+                Some(compared)
+            }
             Err(_) => {
                 self.observer = None;
                 None

@@ -19,6 +19,7 @@ mod load;
 mod minimizer;
 mod monitors;
 mod observer;
+mod operand;
 mod parts;
 mod patience;
 mod process;

@@ -14,6 +14,7 @@
 //! | `lines` | lines |
 //! | `bytes`, `groups` | bytes, one by one, or two by two where their number counts |
 //! | `normalize`, `shortlex` | writes `0` |
+//! | `runs` | neighbours that go only together, and what a length tells, in binary data |
 //! | `pairs` | two bytes that go only together |
 //! | `singles` | single bytes: its last round is the proof |
 
@@ -33,6 +34,7 @@ mod pattern;
 mod places;
 mod protocol;
 mod repair;
+mod runs;
 mod script;
 mod shortlex;
 mod singles;

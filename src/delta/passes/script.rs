@@ -5,6 +5,7 @@ use super::lines::Lines;
 use super::list::List;
 use super::normalize::normalize;
 use super::pairs::pairs;
+use super::runs::runs;
 use super::shortlex::shortlex;
 use super::singles::singles;
 use super::structure::structure;
@@ -57,7 +58,8 @@ pub(super) async fn script(mut work: Workpiece, plan: Plan) {
             by_groups = true;
             grouped(&mut work).await;
         }
-        if work.reductions() == clean {
+        let is_done = work.reductions() == clean;
+        if is_done && !(plan == Plan::Rewrite && runs(&mut work).await) {
             return;
         }
     }

@@ -13,6 +13,9 @@ const SAMPLE: usize = 4096;
 /// Equal bytes that are looked back over, at most, so that no step takes long.
 const LONGEST_RUN: usize = 1 << 16;
 
+/// So many neighbours are a run.
+const RUN: usize = 4;
+
 /// The best so far and its text. Invariant: its test was FAIL, and it is never longer than what it
 /// was before.
 pub(super) struct Workpiece {
@@ -29,6 +32,8 @@ pub(super) struct Workpiece {
     reductions: usize,
     /// Tests asked so far.
     asked: usize,
+    /// Whether neighbours went in one piece.
+    lost_a_run: bool,
     /// What puts numbers right.
     repair: Option<Repair>,
 }
@@ -44,6 +49,7 @@ impl Workpiece {
             rewritten: false,
             reductions: 0,
             asked: 0,
+            lost_a_run: false,
             repair: None,
         }
     }
@@ -70,6 +76,11 @@ impl Workpiece {
     /// Tests asked so far.
     pub fn asked(&self) -> usize {
         self.asked
+    }
+
+    /// Whether neighbours, [`RUN`] or more of them, went in one piece.
+    pub fn has_lost_a_run(&self) -> bool {
+        self.lost_a_run
     }
 
     /// What the last run told.
@@ -176,6 +187,9 @@ impl Workpiece {
 
     fn take(&mut self, edit: &Edit) {
         self.reductions += 1;
+        if let Edit::Cut(cuts) = edit {
+            self.lost_a_run |= cuts.iter().any(|cut| cut.len() >= RUN);
+        }
         self.text = match edit {
             Edit::Cut(_) if !self.rewritten => None,
             _ => {

@@ -119,7 +119,7 @@ fn compare_minimizations(a: &Path, b: &Path) -> Result<Ordering, StoreError> {
 fn take_minimization(from: &Path, into: &Path) -> Result<(), StoreError> {
     let outcome = json::bytes(&from.join(layout::OUTCOME))?;
     remove(&into.join(layout::OUTCOME))?;
-    for name in [layout::LOG, layout::MINIMIZED] {
+    for name in [layout::LOG, layout::DEBUG, layout::MINIMIZED] {
         match json::bytes(&from.join(name))? {
             Some(bytes) => atomic::write(&into.join(name), &bytes)?,
             None => remove(&into.join(name))?,

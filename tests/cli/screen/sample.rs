@@ -47,6 +47,7 @@ pub fn minimized(class: &str, size: usize) -> GroupView {
         tests: json!({"executed": 47}),
         proved: Proved { done: 6, of: 6 },
         minor_after: None,
+        debug: None,
         given_up: None,
     };
     GroupView {

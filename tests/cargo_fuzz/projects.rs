@@ -1,0 +1,126 @@
+//! The projects, copied and built by cargo-fuzz, once for all tests.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::needs;
+
+/// A project with its planted bugs.
+#[derive(Clone, Copy, Debug)]
+pub struct Project {
+    /// Its folder in `projects/`, and that of its crash files in `artifacts/`.
+    pub name: &'static str,
+    /// Its fuzz target.
+    pub target: &'static str,
+    /// For each bug how the names of its crash files begin, and its class.
+    pub bugs: [(&'static str, &'static str); 2],
+}
+
+pub const TWO_PANICS: Project = Project {
+    name: "two_panics",
+    target: "parse",
+    bugs: [("column-", "rustpanic"), ("count-", "rustpanic")],
+};
+
+pub const ARBITRARY: Project = Project {
+    name: "arbitrary",
+    target: "ops",
+    bugs: [("closed-", "rustpanic"), ("overdrawn-", "rustpanic")],
+};
+
+pub const CPP_ASAN: Project = Project {
+    name: "cpp_asan",
+    target: "sessions",
+    bugs: [
+        ("freed-", "asan:heap-use-after-free"),
+        ("overflow-", "asan:heap-buffer-overflow"),
+    ],
+};
+
+pub const ALL: [Project; 3] = [TWO_PANICS, ARBITRARY, CPP_ASAN];
+
+/// Where the project comes from.
+fn source(folder: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/cargo_fuzz")
+        .join(folder)
+}
+
+impl Project {
+    /// Its unminimized crash files.
+    pub fn artifacts(&self) -> PathBuf {
+        source("artifacts").join(self.name)
+    }
+
+    /// Copies it into a folder, which becomes its own.
+    pub fn copy_to(&self, folder: &Path) {
+        copy(&source("projects").join(self.name), folder);
+    }
+
+    /// Builds its fuzz target, or the one without the bugs, and gives a copy of the program in
+    /// `folder`; `None`, and said so, where the machine cannot build it.
+    pub fn build(&self, fixed: bool, folder: &Path) -> Option<PathBuf> {
+        needs::program("cargo-fuzz")?;
+        needs::program("c++")?;
+        if !nightly_works() {
+            needs::missing("nightly Rust", "`cargo +nightly` does not run");
+            return None;
+        }
+        let base = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cargo_fuzz");
+        std::fs::create_dir_all(&base).unwrap();
+        let lock = File::create(base.join("lock")).unwrap();
+        // Others use the same folders: tests of this program, and other test programs.
+        lock.lock().unwrap();
+        let project = base.join(self.name);
+        self.copy_to(&project);
+        let mut command = cargo_fuzz(&project);
+        command.env("CARGO_TARGET_DIR", base.join("target"));
+        command.args(["build", self.target]);
+        if fixed {
+            command.args(["--features", "fixed"]);
+        }
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{}: {said}", self.name);
+        let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+        let built = base.join("target").join(triple).join("release");
+        let program = folder.join(self.target);
+        std::fs::copy(built.join(self.target), &program).unwrap();
+        Some(program)
+    }
+}
+
+/// `cargo fuzz` of the nightly toolchain in a project, as its user calls it: not as part of the
+/// build of these tests.
+fn cargo_fuzz(project: &Path) -> Command {
+    let mut command = Command::new("cargo");
+    let inherited = ["RUSTUP_TOOLCHAIN", "RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS"];
+    for name in inherited {
+        command.env_remove(name);
+    }
+    command.args(["+nightly", "fuzz"]).current_dir(project);
+    command
+}
+
+fn nightly_works() -> bool {
+    let mut command = Command::new("cargo");
+    command.args(["+nightly", "--version"]);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// Copies a folder with all that is in it. Files that are there already with the same content are
+/// left alone: cargo builds anew what is younger.
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let (path, copied) = (entry.path(), to.join(entry.file_name()));
+        if path.is_dir() {
+            copy(&path, &copied);
+        } else if std::fs::read(&path).ok() != std::fs::read(&copied).ok() {
+            std::fs::copy(&path, &copied).unwrap();
+        }
+    }
+}
