@@ -61,21 +61,11 @@ impl Project {
     /// Builds its fuzz target, or the one without the bugs, and gives a copy of the program in
     /// `folder`; `None`, and said so, where the machine cannot build it.
     pub fn build(&self, fixed: bool, folder: &Path) -> Option<PathBuf> {
-        needs::program("cargo-fuzz")?;
-        needs::program("c++")?;
-        if !nightly_works() {
-            needs::missing("nightly Rust", "`cargo +nightly` does not run");
-            return None;
-        }
-        let base = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cargo_fuzz");
-        std::fs::create_dir_all(&base).unwrap();
-        let lock = File::create(base.join("lock")).unwrap();
-        // Others use the same folders: tests of this program, and other test programs.
-        lock.lock().unwrap();
+        let workshop = Workshop::enter()?;
+        let base = workshop.base();
         let project = base.join(self.name);
         self.copy_to(&project);
         let mut command = cargo_fuzz(&project);
-        command.env("CARGO_TARGET_DIR", base.join("target"));
         command.args(["build", self.target]);
         if fixed {
             command.args(["--features", "fixed"]);
@@ -91,23 +81,78 @@ impl Project {
     }
 }
 
-/// `cargo fuzz` of the nightly toolchain in a project, as its user calls it: not as part of the
-/// build of these tests.
-fn cargo_fuzz(project: &Path) -> Command {
-    let mut command = Command::new("cargo");
-    let inherited = ["RUSTUP_TOOLCHAIN", "RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS"];
-    for name in inherited {
-        command.env_remove(name);
+/// Where projects are built, by one test at a time: with one target directory, so that what they
+/// share is built once.
+pub struct Workshop {
+    base: PathBuf,
+    _lock: File,
+}
+
+impl Workshop {
+    /// Waits for the others, those of other test programs too; `None`, and said so, where the
+    /// machine cannot build.
+    pub fn enter() -> Option<Workshop> {
+        needs::program("cargo-fuzz")?;
+        needs::program("c++")?;
+        let base = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cargo_fuzz");
+        std::fs::create_dir_all(&base).unwrap();
+        let lock = File::create(base.join("lock")).unwrap();
+        lock.lock().unwrap();
+        Some(Workshop { base, _lock: lock })
     }
-    command.args(["+nightly", "fuzz"]).current_dir(project);
+
+    /// The directory for projects and what is built of them.
+    pub fn base(&self) -> &Path {
+        &self.base
+    }
+}
+
+/// Has `command` build as a user does, not as part of the build of these tests, into the target
+/// directory of the workshop.
+pub fn as_user(command: &mut Command) -> &mut Command {
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if [
+            "CARGO",
+            "RUSTC",
+            "RUSTFLAGS",
+            "RUSTDOC",
+            "RUSTUP_TOOLCHAIN",
+            "RUST_RECURSION_COUNT",
+        ]
+        .contains(&&*text)
+            || text.starts_with("CARGO_") && text != "CARGO_HOME"
+        {
+            command.env_remove(&name);
+        }
+    }
+    if !nightly_works() {
+        // What sanitizers need of the compiler, the stable one has, too, and hides.
+        command.env("RUSTC_BOOTSTRAP", "1");
+    }
+    let base = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cargo_fuzz");
+    command.env("CARGO_TARGET_DIR", base.join("target"))
+}
+
+/// `cargo fuzz` in a project, as its user calls it.
+pub fn cargo_fuzz(project: &Path) -> Command {
+    let mut command = Command::new("cargo");
+    as_user(&mut command);
+    if nightly_works() {
+        command.arg("+nightly");
+    }
+    command.arg("fuzz").current_dir(project);
     command
 }
 
 fn nightly_works() -> bool {
-    let mut command = Command::new("cargo");
-    command.args(["+nightly", "--version"]);
-    command.stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
+    static WORKS: std::sync::LazyLock<bool> = std::sync::LazyLock::new(|| {
+        let mut command = Command::new("cargo");
+        command.args(["+nightly", "--version"]);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    });
+    *WORKS
 }
 
 /// Copies a folder with all that is in it. Files that are there already with the same content are
