@@ -66,6 +66,11 @@ pub enum CampaignError {
     /// The campaign is resumed with other seeds.
     #[error("the campaign was begun with other seeds and cannot be resumed with these")]
     OtherSeeds,
+    /// A watch is to go on with a campaign that makes its inputs itself.
+    #[error(
+        "the campaign of the output directory makes its own inputs, and a watch cannot go on with it"
+    )]
+    NoWatch,
     /// The campaign is resumed with other words.
     #[error("the campaign was begun with other dictionaries and cannot be resumed with these")]
     OtherDictionary,

@@ -279,6 +279,8 @@ impl From<CampaignError> for Failure {
             CampaignError::OtherSeeds => Failure::usage(&error).hint(
                 "name the files it was begun with by --seeds, or leave --resume away to begin a new campaign",
             ),
+            CampaignError::NoWatch => Failure::usage(&error)
+                .hint("leave --resume away to begin a new campaign there, or choose another --out"),
             CampaignError::OtherDictionary => Failure::usage(&error).hint(
                 "name the files it was begun with by --dict, or leave --resume away to begin a new campaign",
             ),

@@ -216,6 +216,9 @@ fn places_that_cannot_be_watched_are_refused_with_what_to_do() {
         .call("watch in -o out --resume --target ul --time 1s")
         .exits(2);
     assert!(said.err.contains("another target"), "{}", said.err);
+    let said = desk.call("watch in -o out --resume --target crtplot-fixed --time 1s");
+    let said = said.exits(2);
+    assert!(said.err.contains("makes its own inputs"), "{}", said.err);
 }
 
 #[test]

@@ -44,6 +44,10 @@ impl<'a> Books<'a> {
     ) -> Result<Books<'a>, CampaignError> {
         let identity = identity(target)?;
         let mut ledger = Ledger::open(store, campaign)?;
+        // Only those who make inputs have a greatest length on record, and count runs by number.
+        if ledger.checkpoint.max_len.is_some() {
+            return Err(CampaignError::NoWatch);
+        }
         let (journal, mut lines) = lock(store).triage_journal()?;
         lines.retain(|line| line.v == Triaged::VERSION && line.campaign == campaign);
         let done = lines.len() as u64;
