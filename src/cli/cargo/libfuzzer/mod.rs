@@ -52,7 +52,7 @@ pub fn run(
     let way = started.executor.way();
     harness::check(&mut *started.executor, name, &project.corpus(name), output)?;
     let (plan, corpus) = plan(&args, project, name, program, words, output);
-    let settings = watching(&args, target, way, &plan)?;
+    let settings = watching(&args, target, way)?;
     let target = &settings.minimizing.target;
     let asked = Asked {
         out: &args.out,
@@ -140,13 +140,14 @@ fn plan(
     (plan, corpus)
 }
 
-fn watching(args: &Args, target: Target, way: Way, plan: &Plan) -> Result<Watching, Failure> {
+fn watching(args: &Args, target: Target, way: Way) -> Result<Watching, Failure> {
     Ok(Watching {
         // What it drops it says itself.
         sources: Vec::new(),
         max_len: args.max_len.unwrap_or(MAX_LEN),
         leaks: false,
-        time: plan.flags.time,
+        // Its time is libFuzzer's, and all that it drops within is examined.
+        time: None,
         until: args.until.clone(),
         when: args.minimize.into(),
         jobs: 1,

@@ -176,6 +176,11 @@ impl LibFuzzers {
 
 impl Producer for LibFuzzers {
     fn poll(&mut self) -> Result<Producing, CampaignError> {
+        let is_late = |time| self.began.elapsed() > time + PATIENCE;
+        if self.plan.flags.time.is_some_and(is_late) {
+            // It hangs in an input, for which it has twenty minutes of its own.
+            self.running.clear();
+        }
         for at in 0..self.running.len() {
             let Some(process) = &mut self.running[at] else {
                 continue;
