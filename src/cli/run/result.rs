@@ -59,7 +59,10 @@ pub(super) fn report(
     );
     output.result(&text, &result);
     told.write(&views, &text, store)?;
-    if let Some(view) = views.iter().find(|view| view.kind == Kind::Crash) {
+    let crashes = views.iter().filter(|view| view.kind == Kind::Crash);
+    // Rather one that is new.
+    let next = crashes.min_by_key(|view| told.is_new(view, store) == Some(false));
+    if let Some(view) = next {
         next::after_groups(output, &told.args.out, &view.major.short());
     }
     Ok(match summary {
@@ -104,25 +107,26 @@ pub(super) struct Told<'a> {
 }
 
 impl Told<'_> {
+    /// Whether a group is neither known nor was there before.
+    fn is_new(&self, view: &GroupView, store: &Store) -> Option<bool> {
+        let (major, known) = (view.major.short(), &self.settings.known);
+        let is_known = store.reader().is_muted(view.kind, &major, known);
+        match self.before.majors.contains(&major) {
+            _ if is_known => Some(false),
+            // The call before may have been killed before it told of them.
+            true if self.before.resumed => None,
+            was_there => Some(!was_there),
+        }
+    }
+
     /// Writes the files for CI servers.
     fn write(&self, views: &[GroupView], text: &str, store: &Store) -> Result<(), Failure> {
         if self.args.reports.is_empty() {
             return Ok(());
         }
-        let finding = |view: &GroupView| {
-            let major = view.major.short();
-            let known = &self.settings.known;
-            let is_known = store.reader().is_muted(view.kind, &major, known);
-            let is_new = match self.before.majors.contains(&major) {
-                _ if is_known => Some(false),
-                // The call before may have been killed before it told of them.
-                true if self.before.resumed => None,
-                was_there => Some(!was_there),
-            };
-            Finding {
-                is_new,
-                ..Finding::from(view)
-            }
+        let finding = |view: &GroupView| Finding {
+            is_new: self.is_new(view, store),
+            ..Finding::from(view)
         };
         self.args.reports.write(&Findings {
             target: target_name(&self.settings.minimizing.target),
