@@ -57,15 +57,15 @@ pub(super) fn report(
         besides(&counts[1..]),
         store.reader().root().display(),
     );
-    output.result(&text, &result);
+    // Before the result: where one of them cannot be written, the one answer is an error.
     told.write(&views, &text, store)?;
-    let crashes = views.iter().filter(|view| view.kind == Kind::Crash);
-    // Rather one that is new.
-    let next = crashes.min_by_key(|view| told.is_new(view, store) == Some(false));
-    if let Some(view) = next {
-        next::after_groups(output, &told.args.out, &view.major.short());
-    }
-    Ok(match summary {
+    output.result(&text, &result);
+    told.say_next(&views, store, output);
+    Ok(exit(summary))
+}
+
+fn exit(summary: &Summary) -> Exit {
+    match summary {
         Summary {
             interrupted: true, ..
         } => Exit::Interrupted,
@@ -76,7 +76,7 @@ pub(super) fn report(
             known_crashes: 1.., ..
         } => Exit::Known,
         _ => Exit::Done,
-    })
+    }
 }
 
 /// Which groups were there before this call.
@@ -107,6 +107,15 @@ pub(super) struct Told<'a> {
 }
 
 impl Told<'_> {
+    /// What to do with a group of crashes, rather a new one.
+    fn say_next(&self, views: &[GroupView], store: &Store, output: &Output) {
+        let crashes = views.iter().filter(|view| view.kind == Kind::Crash);
+        let next = crashes.min_by_key(|view| self.is_new(view, store) == Some(false));
+        if let Some(view) = next {
+            next::after_groups(output, &self.args.out, &view.major.short());
+        }
+    }
+
     /// Whether a group is neither known nor was there before.
     fn is_new(&self, view: &GroupView, store: &Store) -> Option<bool> {
         let (major, known) = (view.major.short(), &self.settings.known);
