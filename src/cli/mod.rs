@@ -65,7 +65,7 @@ const EXAMPLE: &str = "Example:\n  ddfuzz run --target ul --time 10s\n\n\
 
 #[derive(Subcommand)]
 enum Command {
-    Run(run::Args),
+    Run(Box<run::Args>),
     Min(min::Args),
     Diff(difference::diff::Args),
     Max(difference::max::Args),
@@ -124,7 +124,7 @@ fn called<Job: FnOnce(&Output) -> Result<Exit, Failure>>(
 impl Cli {
     fn run(self, output: &Output) -> Result<Exit, Failure> {
         match self.command {
-            Command::Run(args) => run::run(args, output),
+            Command::Run(args) => run::run(*args, output),
             Command::Min(args) => min::run(args, output),
             Command::Diff(args) => difference::diff::run(args, output),
             Command::Max(args) => difference::max::run(args, output),

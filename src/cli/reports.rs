@@ -26,21 +26,34 @@ pub struct ReportArgs {
 
 /// One of the formats.
 struct Format {
-    /// By what a file is known to be ddfuzz's, near its beginning.
+    /// By what a file is known to be ddfuzz's.
     mark: &'static str,
+    /// In how many bytes from the beginning that stands.
+    within: usize,
     text: fn(&Findings) -> String,
+}
+
+impl Format {
+    fn made(&self, bytes: &[u8]) -> bool {
+        let begin = &bytes[..bytes.len().min(self.within)];
+        String::from_utf8_lossy(begin).contains(self.mark)
+    }
 }
 
 const MARKDOWN: Format = Format {
     mark: "<!-- ddfuzz -->",
+    within: 16,
     text: markdown,
 };
 const SARIF: Format = Format {
+    // Its members are in the order of their names, so that the tool stands behind the results.
     mark: "\"name\": \"ddfuzz\"",
+    within: usize::MAX,
     text: sarif,
 };
 const JUNIT: Format = Format {
     mark: "<testsuites name=\"ddfuzz\"",
+    within: 128,
     text: junit,
 };
 
@@ -65,8 +78,7 @@ impl ReportArgs {
     pub fn check(&self) -> Result<(), Failure> {
         for (file, format) in self.files() {
             match std::fs::read(file) {
-                Ok(bytes) if bytes.is_empty() => {}
-                Ok(bytes) if String::from_utf8_lossy(&bytes).contains(format.mark) => {}
+                Ok(bytes) if bytes.is_empty() || format.made(&bytes) => {}
                 Ok(_) => {
                     let message = format!("{} exists, and is no result of ddfuzz", file.display());
                     return Err(Failure::new(Exit::Usage, "exists", message)

@@ -49,12 +49,6 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
             views.iter().map(block).collect::<Vec<_>>().join("\n")
         }
     };
-    output.result(
-        &text,
-        &Shown {
-            groups: views.iter().map(RunGroup::from).collect(),
-        },
-    );
     let target = reader.campaigns()?.current.and_then(|campaign| {
         let limits = campaign.limits?;
         campaign.target?.target(limits)
@@ -64,6 +58,12 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         summary: size::counted(views.len() as u64, "group"),
         groups: views.iter().map(Into::into).collect(),
     })?;
+    output.result(
+        &text,
+        &Shown {
+            groups: views.iter().map(RunGroup::from).collect(),
+        },
+    );
     Ok(Exit::Done)
 }
 

@@ -32,6 +32,7 @@ mod namespace;
 #[path = "../needs/mod.rs"]
 mod needs;
 mod own_targets;
+mod reports;
 mod robust;
 mod run;
 mod screen;

@@ -3,6 +3,9 @@
 
 mod block;
 mod check;
+#[cfg(feature = "cli")]
+mod ci;
+mod export;
 mod hexdump;
 mod json;
 mod narrowing;

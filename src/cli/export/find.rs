@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::cli::results::is_same_file;
 use crate::cli::show::best_entry;
 use crate::cli::{Exit, Failure};
 use crate::exec::Target;
@@ -135,6 +136,24 @@ impl Chosen {
             ended: crash.ended,
             limits: crash.limits,
         })
+    }
+
+    /// Makes sure that a file to be written is none of the group's own.
+    pub(super) fn keep(&self, to: &Path) -> Result<(), Failure> {
+        let own = [
+            self.entry.original(),
+            self.entry.reproducer(),
+            self.entry.log(),
+        ];
+        match own.iter().any(|file| is_same_file(file, to)) {
+            false => Ok(()),
+            true => {
+                let message = format!("{} is the group's own file", to.display());
+                Err(Failure::usage(message)
+                    .path(to)
+                    .hint("name another with --to"))
+            }
+        }
     }
 
     /// The entry that stands for the group.

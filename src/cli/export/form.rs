@@ -150,7 +150,13 @@ impl Asked<'_> {
         ))
     }
 
+    /// The harness that the target is. A program of another package may have the same name: unless
+    /// the project is named, it has to be libFuzzer's.
     fn harness(&self, target: &Target) -> Result<Option<Harness>, Failure> {
+        let facts = TargetFacts::of(target);
+        if self.fuzz_dir.is_none() && facts.is_ok_and(|facts| !facts.libfuzzer) {
+            return Ok(None);
+        }
         match &target.program {
             Program::Path(path) => fuzz_project::harness(path, self.fuzz_dir),
             Program::Bundled(name) => match self.fuzz_dir {

@@ -81,19 +81,7 @@ struct Exported {
 pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     args.check()?;
     if let Some(folder) = &args.into {
-        let reader;
-        let groups = match &args.group {
-            None => {
-                reader = Reader::open(&args.out)?;
-                find::all(&reader)?
-            }
-            Some(name) => {
-                let (found, chosen) = find::find(name, &args.out)?;
-                reader = found;
-                vec![chosen]
-            }
-        };
-        return into::write(&args, &reader, &groups, folder, output);
+        return into_folder(&args, folder, output);
     }
     let (Some(name), Some(form)) = (&args.group, args.form) else {
         return Err(Failure::usage("no group is named").hint("see --help"));
@@ -102,7 +90,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let group = chosen.reproducer()?;
     let base = args.to.as_deref().and_then(Path::parent);
     let package = relative::package(base.unwrap_or(Path::new("")));
-    let beside = args.beside(form, &group)?;
+    let beside = args.beside(form, &group);
     let beside_name = beside.as_deref().and_then(Path::file_name);
     let beside_name = beside_name.map(|name| name.to_string_lossy());
     let asked = Asked {
@@ -118,6 +106,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     };
     let text = asked.text(form, &group)?;
     if let Some(to) = &args.to {
+        chosen.keep(to)?;
         args.write(to, form, &text, beside.as_deref(), &group)?;
     }
     let exported = Exported {
@@ -139,6 +128,22 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// `--into`: the group that is named, else all groups of crashes.
+fn into_folder(args: &Args, folder: &Path, output: &Output) -> Result<Exit, Failure> {
+    let (reader, groups) = match &args.group {
+        None => {
+            let reader = Reader::open(&args.out)?;
+            let all = find::all(&reader)?;
+            (reader, all)
+        }
+        Some(name) => {
+            let (reader, chosen) = find::find(name, &args.out)?;
+            (reader, vec![chosen])
+        }
+    };
+    into::write(args, &reader, &groups, folder, output)
+}
+
 impl Args {
     /// Options that would have no effect are refused.
     fn check(&self) -> Result<(), Failure> {
@@ -158,22 +163,12 @@ impl Args {
         Ok(())
     }
 
-    /// The file for an input that is too large for the text of a test.
-    fn beside(&self, form: Form, group: &Reproducer) -> Result<Option<PathBuf>, Failure> {
-        if form != Form::RustTest || group.input.len() <= LITERAL_BYTES {
-            return Ok(None);
-        }
-        match &self.to {
-            Some(to) => Ok(Some(with_ending(&to.with_extension(""), ".bin"))),
-            None => {
-                let message = format!(
-                    "the input has {} bytes, too many for the text of a test",
-                    group.input.len()
-                );
-                Err(Failure::usage(message)
-                    .hint("with --to FILE or --into DIR it is written into a file beside the test"))
-            }
-        }
+    /// The file for an input that is too large for the text of a test. On stdout there is no place
+    /// beside, and it stands in the text whatever its size.
+    fn beside(&self, form: Form, group: &Reproducer) -> Option<PathBuf> {
+        let is_large = form == Form::RustTest && group.input.len() > LITERAL_BYTES;
+        let to = self.to.as_deref().filter(|_| is_large)?;
+        Some(with_ending(to, ".bin"))
     }
 
     fn write(

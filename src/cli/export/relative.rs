@@ -4,6 +4,10 @@ use std::path::{Path, PathBuf};
 
 /// The directory of the package that a file in `folder` (which need not be there yet) belongs to.
 pub(super) fn package(folder: &Path) -> Option<PathBuf> {
+    let folder = match folder == Path::new("") {
+        true => Path::new("."),
+        false => folder,
+    };
     let folder = std::path::absolute(folder).ok()?;
     let there = folder.ancestors().find(|folder| folder.is_dir())?;
     let there = std::fs::canonicalize(there).ok()?;

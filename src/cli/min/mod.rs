@@ -20,7 +20,7 @@ use self::turns::Turns;
 use super::results::{Place, ResultArgs, read_input};
 use super::run::processors;
 use super::target::TargetArgs;
-use super::{Exit, Failure, Output, signals, ui};
+use super::{Exit, Failure, Output, next, signals, ui};
 use crate::campaign::{Finished, Minimizing};
 use crate::exec::{Ended, Target, Way, inherited};
 use crate::minimize::MinRecord;
@@ -93,7 +93,18 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         output.say(&format!("warning: {warning}"));
     }
     output.result(&screen::text(&record, &finished), &record);
+    say_next(&args, &record, output);
     Ok(Exit::Done)
+}
+
+/// Says what to do with the result: a test of a group that is kept, or a look at the proof.
+fn say_next(args: &Args, record: &MinRecord, output: &Output) {
+    let out = args.results.out.as_deref().filter(|out| out.is_dir());
+    match (out, &record.outcome.major, &record.log) {
+        (Some(out), Some(major), _) => next::after_groups(output, out, major),
+        (_, _, Some(log)) => next::after_minimizing(output, Path::new(&log.0)),
+        _ => {}
+    }
 }
 
 /// How a minimization is watched, and stopped.

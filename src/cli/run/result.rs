@@ -56,12 +56,15 @@ pub fn report(
         besides(&counts[1..]),
         store.reader().root().display(),
     );
-    output.result(&text, &result);
+    // Before the result: where one of them cannot be written, the one answer is an error.
     told.write(&views, &text, store)?;
-    if let Some(view) = views.iter().find(|view| view.kind == Kind::Crash) {
-        next::after_groups(output, told.out, &view.major.short());
-    }
-    Ok(match summary {
+    output.result(&text, &result);
+    told.say_next(&views, store, output);
+    Ok(exit(summary))
+}
+
+fn exit(summary: &Summary) -> Exit {
+    match summary {
         Summary {
             interrupted: true, ..
         } => Exit::Interrupted,
@@ -72,7 +75,7 @@ pub fn report(
             known_crashes: 1.., ..
         } => Exit::Known,
         _ => Exit::Done,
-    })
+    }
 }
 
 /// Which groups were there before this call.
@@ -110,24 +113,35 @@ pub struct Told<'a> {
 }
 
 impl Told<'_> {
+    /// What to do with a group of crashes, rather a new one.
+    fn say_next(&self, views: &[GroupView], store: &Store, output: &Output) {
+        let crashes = views.iter().filter(|view| view.kind == Kind::Crash);
+        let next = crashes.min_by_key(|view| self.is_new(view, store) == Some(false));
+        if let Some(view) = next {
+            next::after_groups(output, self.out, &view.major.short());
+        }
+    }
+
+    /// Whether a group is neither known nor was there before.
+    fn is_new(&self, view: &GroupView, store: &Store) -> Option<bool> {
+        let major = view.major.short();
+        let is_known = store.reader().is_muted(view.kind, &major, self.known);
+        match self.before.majors.contains(&major) {
+            _ if is_known => Some(false),
+            // The call before may have been killed before it told of them.
+            true if self.before.resumed => None,
+            was_there => Some(!was_there),
+        }
+    }
+
     /// Writes the files for CI servers.
     fn write(&self, views: &[GroupView], text: &str, store: &Store) -> Result<(), Failure> {
         if self.reports.is_empty() {
             return Ok(());
         }
-        let finding = |view: &GroupView| {
-            let major = view.major.short();
-            let is_known = store.reader().is_muted(view.kind, &major, self.known);
-            let is_new = match self.before.majors.contains(&major) {
-                _ if is_known => Some(false),
-                // The call before may have been killed before it told of them.
-                true if self.before.resumed => None,
-                was_there => Some(!was_there),
-            };
-            Finding {
-                is_new,
-                ..Finding::from(view)
-            }
+        let finding = |view: &GroupView| Finding {
+            is_new: self.is_new(view, store),
+            ..Finding::from(view)
         };
         self.reports.write(&Findings {
             target: target_name(&self.minimizing.target),

@@ -94,17 +94,17 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     for group in &mut result.groups {
         judge(group, &known, against.as_ref());
     }
-    let each = output.verbose || args.inputs.iter().all(|input| !input.is_dir());
-    output.result(&text(&result, each), &result);
-    if let Some(doubts) = triage_doubts(&result) {
-        output.say(&doubts);
-    }
     let findings = Findings {
         target: name,
         summary: triage_summary(&result),
         groups: result.groups.iter().map(Into::into).collect(),
     };
     args.reports.write(&findings)?;
+    let each = output.verbose || args.inputs.iter().all(|input| !input.is_dir());
+    output.result(&text(&result, each), &result);
+    if let Some(doubts) = triage_doubts(&result) {
+        output.say(&doubts);
+    }
     match (&args.out, result.groups.first()) {
         (Some(out), Some(group)) => next::after_groups(output, out, &group.major),
         (None, Some(_)) => next::after_triage(output),

@@ -45,7 +45,7 @@ pub struct Finding {
     pub place: Option<String>,
     /// Runs or inputs that ended so.
     pub count: u64,
-    /// Size of the input as found, in bytes, where it was minimized.
+    /// Size of the input as found, in bytes, where it was reduced.
     pub size_before: Option<u64>,
     /// Size of the best input known, in bytes.
     pub size: u64,
@@ -70,7 +70,7 @@ impl From<&GroupView> for Finding {
             severity_reason: view.severity_reason.clone(),
             place: view.place.clone(),
             count: view.runs_seen,
-            size_before: Some(view.size_before),
+            size_before: (view.size_before != view.size_after()).then_some(view.size_before),
             size: view.size_after(),
             claim,
             file: view.file.clone(),

@@ -1,7 +1,7 @@
 //! Reproducers in other forms: pure functions from the bytes and the record of a group to text,
 //! one file a form.
 
-mod base64;
+mod base64_lines;
 mod c_array;
 mod c_entry;
 mod c_literal;
@@ -15,7 +15,7 @@ mod rust_program;
 mod rust_run;
 mod script;
 
-pub use base64::base64;
+pub use base64_lines::base64;
 pub use c_array::c_array;
 pub use c_entry::{EntryFunction, c_entry_test};
 pub use c_program::c_program_test;

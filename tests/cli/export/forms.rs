@@ -86,6 +86,18 @@ fn a_file_is_overwritten_only_by_force() {
     assert_eq!(desk.read("taken"), b"precious");
     desk.call(&format!("{words} --force")).exits(0);
     assert_eq!(desk.read("taken"), b"YSB0IGIK\n");
+    // The group's own files are not even then.
+    let folder = desk.file("ddfuzz-out/crashes").join(&major);
+    let found = std::fs::read_dir(folder).unwrap().flatten();
+    let minor = found.map(|entry| entry.path()).find(|path| path.is_dir());
+    let entry = std::fs::read_dir(minor.unwrap()).unwrap().next().unwrap();
+    let original = entry.unwrap().path().join("original");
+    let words = format!(
+        "export {major} --as base64 --force --to {}",
+        original.display()
+    );
+    desk.call(&words).exits(2);
+    assert_eq!(std::fs::read(original).unwrap(), desk.read("crash"));
 }
 
 #[test]
