@@ -2,7 +2,7 @@
 //!
 //! Localized here: `toml`, for manifests.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
@@ -40,6 +40,17 @@ pub fn fuzz_binaries(dir: &Path) -> Option<Vec<String>> {
         .metadata
         .cargo_fuzz
         .then(|| names.collect())
+}
+
+/// The nearest crate of cargo-fuzz: this directory or one above it, or the folder `fuzz` of one.
+pub fn nearest(here: &Path) -> Option<PathBuf> {
+    here.ancestors().find_map(|dir| {
+        let inside = dir.join("fuzz");
+        match is_fuzz_crate(dir) {
+            true => Some(dir.to_owned()),
+            false => is_fuzz_crate(&inside).then_some(inside),
+        }
+    })
 }
 
 /// Whether the manifest in this directory is marked as one of cargo-fuzz.

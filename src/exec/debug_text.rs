@@ -21,7 +21,9 @@ pub fn debug_text(target: &Target, input: &[u8]) -> Result<Option<String>, ExecE
     if !knows(target) {
         return Ok(None);
     }
-    let reports = Place::prepare(target, Way::Command)?.texts()?;
+    // It holds the private directory, which nothing else may hold by now.
+    let place = Place::prepare(target, Way::Command)?;
+    let reports = place.texts()?;
     let mut asking = target.clone();
     // What is set last holds.
     let path = reports.log_path().into_os_string();

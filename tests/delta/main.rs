@@ -22,6 +22,7 @@ mod properties;
 mod random;
 mod reference;
 mod reference_dd;
+mod runs;
 mod sequence;
 mod split;
 #[path = "../stream/mod.rs"]

@@ -79,3 +79,23 @@ fn names_of_the_target_cannot_write_to_the_terminal() {
     assert_eq!(text.lines().count(), 8);
     assert!(!text.contains(['\x1b', '\r', '\u{202e}']));
 }
+
+#[test]
+fn the_first_lines_of_a_structured_input_follow_and_cannot_move_the_cursor() {
+    let debug = format!("Plan {{\n    name: \x1b[2J,\n{}}}", "    x,\n".repeat(20));
+    let minimized = Minimized {
+        debug: Some(debug),
+        ..view().minimized.unwrap()
+    };
+    let view = GroupView {
+        minimized: Some(minimized),
+        ..view()
+    };
+    let text = block(&view);
+    assert_eq!(text.lines().count(), 8 + 16 + 1);
+    assert!(text.contains("\n  debug   Plan {\n              name: \\u{1b}[2J,\n"));
+    assert!(
+        text.ends_with("… 7 more lines in debug.txt beside the file\n"),
+        "{text}"
+    );
+}

@@ -33,18 +33,19 @@ fn a_run_has_exactly_the_keys_of_the_contract() {
         settings: None,
     };
     let expected = json!({
-        "runs": 10, "runs_per_s": 5.0, "seconds": 2.0,
-        "groups": [{
-            "major": view().major.short(), "minor": view().minor.short(), "class": "segv",
-            "runs_seen": 1234, "size_before": 40, "size_after": 6, "claim": "1-minimal",
-            "tests": {"executed": 17, "cached": 2}, "file": "/out/minimized",
-            "log": "/out/log.jsonl", "kind": "crash", "severity": "high",
-            "severity_reason": "write to a wild address", "frame": "parse_line at ul.c:40",
-            "status": null,
-        }],
-        "new_groups": 1, "hangs": 2, "ooms": 3, "flaky": 4, "exec": "inject", "resumed": false,
-        "ended_by": "until", "rebuilt": false, "settings": null,
-    });
+           "runs": 10, "runs_per_s": 5.0, "seconds": 2.0,
+           "groups": [{
+               "major": view().major.short(), "minor": view().minor.short(), "class": "segv",
+               "runs_seen": 1234, "size_before": 40, "size_after": 6, "claim": "1-minimal",
+               "tests": {"executed": 17, "cached": 2}, "file": "/out/minimized",
+               "log": "/out/log.jsonl", "kind": "crash", "severity": "high",
+               "severity_reason": "write to a wild address", "debug": null,
+    "frame": "parse_line at ul.c:40",
+               "status": null,
+           }],
+           "new_groups": 1, "hangs": 2, "ooms": 3, "flaky": 4, "exec": "inject", "resumed": false,
+           "ended_by": "until", "rebuilt": false, "settings": null,
+       });
     assert_eq!(value(&result), expected);
 }
 

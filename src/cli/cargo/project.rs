@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde::Deserialize;
 
-use crate::cli::fuzz_manifest::is_fuzz_crate;
+use crate::cli::fuzz_manifest::{is_fuzz_crate, nearest};
 use crate::cli::{Exit, Failure};
 
 /// A cargo-fuzz project.
@@ -128,16 +128,6 @@ impl Project {
     pub fn artifacts(&self, target: &str) -> PathBuf {
         self.fuzz_dir.join("artifacts").join(target)
     }
-}
-
-fn nearest(here: &Path) -> Option<PathBuf> {
-    here.ancestors().find_map(|dir| {
-        let inside = dir.join("fuzz");
-        match is_fuzz_crate(dir) {
-            true => Some(dir.to_owned()),
-            false => is_fuzz_crate(&inside).then_some(inside),
-        }
-    })
 }
 
 fn no_fuzz_crate(dir: &Path) -> Failure {

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::cli::Failure;
-use crate::cli::fuzz_manifest::fuzz_binaries;
+use crate::cli::fuzz_manifest::{fuzz_binaries, nearest};
 
 /// A harness of a cargo-fuzz project.
 pub(super) struct Harness {
@@ -64,5 +64,22 @@ pub(super) fn harness(program: &Path, asked: Option<&Path>) -> Result<Option<Har
             }
         }
     }
-    Ok(None)
+    // The target directory may be anywhere. Then it is the user who stands in the project.
+    let here = std::env::current_dir().unwrap_or_default();
+    let near = nearest(&here).filter(|_| is_of_cargo_fuzz(program));
+    Ok(near
+        .filter(|dir| matches!(read(dir, &text), Manifest::WithBinary))
+        .map(|dir| of(&dir)))
+}
+
+/// Whether a program stands where cargo-fuzz puts what it builds: `<triple>/<profile>/NAME`.
+fn is_of_cargo_fuzz(program: &Path) -> bool {
+    let mut above = program.ancestors().skip(1).filter_map(Path::file_name);
+    let profile = above
+        .next()
+        .is_some_and(|name| name == "release" || name == "debug");
+    profile
+        && above
+            .next()
+            .is_some_and(|triple| triple.to_string_lossy().contains("-linux-"))
 }

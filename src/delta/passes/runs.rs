@@ -1,14 +1,14 @@
 //! Runs of neighbours that go only together: records of which nothing tells where they begin, as
 //! they stand in what harnesses with structured input read.
 //!
-//! Group testing meets such a run only where its halving happens to end at both borders. So when
-//! every single byte is needed, runs are tried at every place: first those whose length a byte at
+//! Group testing meets such a run only where its halving happens to end at both borders. So
+//! behind the sweep runs are tried at every place: first those whose length a byte at
 //! their beginning may tell, then each length in turn, for records of one kind are of one length.
 //! Last, what stands behind such a byte is shortened together with it.
 //!
-//! That costs many tests. It is done only in what a run went from in one piece before, and
-//! of which more than a few bytes are left, the first two parts only in binary data; it ends when a multiple of the tests so far has
-//! brought nothing.
+//! That costs many tests. It is done only in what a run went from in one piece before, and of
+//! which more than a few bytes are left, the first two parts only in binary data. It ends when a
+//! multiple of the tests so far has brought nothing.
 
 use super::workpiece::Workpiece;
 use crate::delta::{Edit, Outcome, Replacement};

@@ -50,6 +50,10 @@ pub(super) async fn script(mut work: Workpiece, plan: Plan) {
     let mut by_groups = structured;
     loop {
         bytes(&mut work, plan, structured).await;
+        // Before single bytes are proved needed, which may be many that go by runs.
+        while plan == Plan::Rewrite && runs(&mut work).await {
+            bytes(&mut work, plan, structured).await;
+        }
         extras(&mut work, plan).await;
         let clean = work.reductions();
         let unresolved = singles(&mut work).await;
@@ -58,8 +62,7 @@ pub(super) async fn script(mut work: Workpiece, plan: Plan) {
             by_groups = true;
             grouped(&mut work).await;
         }
-        let is_done = work.reductions() == clean;
-        if is_done && !(plan == Plan::Rewrite && runs(&mut work).await) {
+        if work.reductions() == clean {
             return;
         }
     }

@@ -1,0 +1,105 @@
+//! The pass `runs`: records of which nothing tells where they begin.
+
+use std::collections::HashSet;
+
+use ddfuzz::delta::{Full, Outcome, Search};
+
+use crate::stream::stream;
+
+/// Minimizes by `fails`; gives the result, and how many texts were tested.
+fn shrunk(text: &[u8], fails: impl Fn(&[u8]) -> bool) -> (Vec<u8>, usize) {
+    assert!(fails(text) && !fails(b""));
+    let mut search = Full::new(text);
+    let mut best = text.to_vec();
+    let mut texts = HashSet::new();
+    while let Some(asked) = search.next() {
+        let mut candidate = Vec::new();
+        asked.write_into(text, &best, &mut candidate);
+        texts.insert(candidate.clone());
+        if fails(&candidate) {
+            best = candidate;
+            search.tell(Outcome::Fail);
+        } else {
+            search.tell(Outcome::Pass);
+        }
+    }
+    (best, texts.len())
+}
+
+/// Records behind a head of two bytes: a tag, `0x90` with four bytes or `0xa0` with six, or `0xb0`
+/// with a length and as many bytes. What is something else ends them; without the head there are none.
+fn records(text: &[u8]) -> Option<Vec<&[u8]>> {
+    let mut rest = text.strip_prefix(b"\xfe\x01")?;
+    let mut all = Vec::new();
+    while let Some(tag) = rest.first() {
+        let length = match tag {
+            0x90 => 5,
+            0xa0 => 7,
+            0xb0 => 2 + rest.get(1).map_or(0, |length| usize::from(*length)),
+            _ => break,
+        };
+        let Some((record, behind)) = rest.split_at_checked(length) else {
+            break;
+        };
+        all.push(record);
+        rest = behind;
+    }
+    Some(all)
+}
+
+/// 120 records, in which those with a `!` at their end are planted.
+fn text(planted: [&[u8]; 2]) -> Vec<u8> {
+    let mut text = b"\xfe\x01".to_vec();
+    for seed in 0..120 {
+        match seed {
+            40 => text.extend(planted[0]),
+            80 => text.extend(planted[1]),
+            _ => {}
+        }
+        let mut bytes = stream(seed, 12);
+        bytes.iter_mut().for_each(|byte| *byte |= 0x80);
+        match seed % 3 {
+            0 => text.extend([&[0x90], &bytes[..4]].concat()),
+            1 => text.extend([&[0xa0], &bytes[..6]].concat()),
+            _ => text.extend([&[0xb0, 12], &bytes[..12]].concat()),
+        }
+    }
+    text
+}
+
+#[test]
+fn records_of_unknown_structure_go_as_a_whole() {
+    let text = text([b"\x90xyz!", b"\xa0uvwxyz"]);
+    let fails = |text: &[u8]| {
+        records(text).is_some_and(|all| {
+            let first = all.iter().position(|one| one.starts_with(b"\x90xyz!"));
+            let last = all.iter().rposition(|one| one.starts_with(b"\xa0uvwxyz"));
+            matches!((first, last), (Some(first), Some(last)) if first < last)
+        })
+    };
+    let (result, tests) = shrunk(&text, fails);
+    assert_eq!(result, b"\xfe\x01\x90xyz!\xa0uvwxyz");
+    assert!(tests < 12 * text.len(), "{tests} tests");
+}
+
+#[test]
+fn what_a_length_tells_is_shortened_with_it() {
+    let long = [&[0xb0, 40][..], b"!", &[0x85; 39]].concat();
+    let text = text([&long, b""]);
+    let fails = |text: &[u8]| {
+        records(text).is_some_and(|all| {
+            let is_planted = |one: &&[u8]| one[0] == 0xb0 && one.get(2) == Some(&b'!');
+            all.iter().any(is_planted)
+        })
+    };
+    let (result, _) = shrunk(&text, fails);
+    assert_eq!(result, b"\xfe\x01\xb0\x01!");
+}
+
+#[test]
+fn of_bytes_that_are_all_needed_no_runs_are_tried() {
+    let text = stream(7, 300);
+    let (result, tests) = shrunk(&text, |candidate| candidate == text);
+    assert_eq!(result, text);
+    assert!(tests <= 325, "{tests} tests");
+}
