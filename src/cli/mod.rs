@@ -35,6 +35,7 @@ mod target;
 mod triage;
 pub mod ui;
 mod watch;
+mod watched;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -2,15 +2,14 @@
 
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::reports::{ReportArgs, target_name};
-use super::run::{Asked, Before, Told, WhenArg, open_store, report, screen};
+use super::reports::ReportArgs;
+use super::run::WhenArg;
 use super::target::TargetArgs;
-use super::ui::campaign::Heading;
+use super::watched::Watched;
 use super::{Exit, Failure, Output, amounts, known, signals};
-use crate::campaign::watch::{Others, Producing, Watching, watch};
+use crate::campaign::watch::{Others, Producing, Watching};
 use crate::campaign::{Minimizing, Until};
 use crate::exec::{Target, Way};
 use crate::report::text::printable;
@@ -101,48 +100,23 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let way = started.executor.way();
     output.detail(&format!("running by {way}: {}", started.why));
     let settings = settings(&args, target, way)?;
-    let target = &settings.minimizing.target;
-    let asked = Asked {
+    let dirs: Vec<_> = args.dirs.iter().map(|dir| dir.to_string_lossy()).collect();
+    let watched = Watched {
+        settings: &settings,
         out: &args.out,
         resume: args.resume,
         seed: None,
+        engine: format!("watching {}", printable(&dirs.join(", "))),
+        unit: "input",
+        plain: args.plain,
+        reports: &args.reports,
+        stop: &stop,
     };
-    let (store, campaign) = open_store(&asked, target, way)?;
-    let before = Before::of(&store, args.resume && store.resumed())?;
-    let mut screen = screen(
-        args.plain,
-        "input",
-        heading(&args, target, way),
-        &store,
-        &stop,
-        output,
-    )?;
-    let store = Mutex::new(store);
-    let mut producer = Others(match args.once {
+    let producer = Others(match args.once {
         true => Producing::Ended,
         false => Producing::Running,
     });
-    let summary = watch(
-        &store,
-        &campaign.id,
-        &settings,
-        &mut producer,
-        &mut *screen,
-        &stop,
-    );
-    drop(screen);
-    // Only now: while it lives, what it has unpacked is there for the workers.
-    drop(started);
-    let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let told = Told {
-        unit: "input",
-        minimizing: &settings.minimizing,
-        known: &settings.known,
-        reports: &args.reports,
-        out: &args.out,
-        before,
-    };
-    report(&summary?, &store, &told, output)
+    watched.run(started, || Ok(producer), output)
 }
 
 /// What is watched is no place of ours, and with `--once` it is there.
@@ -185,15 +159,4 @@ fn settings(args: &Args, target: Target, way: Way) -> Result<Watching, Failure> 
         },
         known: known::read_both(args.known.as_deref(), args.against.as_deref())?,
     })
-}
-
-fn heading(args: &Args, target: &Target, way: Way) -> Heading {
-    let dirs: Vec<_> = args.dirs.iter().map(|dir| dir.to_string_lossy()).collect();
-    Heading {
-        target: target_name(target),
-        way: way.to_string(),
-        engine: format!("watching {}", printable(&dirs.join(", "))),
-        seed: None,
-        out: args.out.to_string_lossy().into_owned(),
-    }
 }

@@ -162,12 +162,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         true => None,
         false => Some(args.seeds.read(&target, asked_length(&args), output)?),
     };
-    let asked = Asked {
-        out: &args.out,
-        resume: args.resume,
-        seed: args.seed,
-    };
-    let (store, campaign) = open_store(&asked, &target, way)?;
+    let (store, campaign) = open_store(&args.asked(), &target, way)?;
     let resumed = args.resume && store.resumed();
     let seed = campaign.seed.unwrap_or_default();
     output.detail(&format!("seed {seed}"));
@@ -259,6 +254,14 @@ fn settings(
 }
 
 impl Args {
+    fn asked(&self) -> Asked<'_> {
+        Asked {
+            out: &self.out,
+            resume: self.resume,
+            seed: self.seed,
+        }
+    }
+
     /// What is minimized, and how.
     pub fn minimizing(&self, target: Target, way: Way) -> Minimizing {
         Minimizing {
