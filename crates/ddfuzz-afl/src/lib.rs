@@ -15,6 +15,7 @@
 //!
 //! [`Search`]: ddfuzz::delta::Search
 
+mod blocks;
 pub mod border;
 mod entry;
 mod name;

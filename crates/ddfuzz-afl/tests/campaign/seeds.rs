@@ -44,7 +44,7 @@ pub fn trees() -> Vec<Vec<u8>> {
 
 fn tree(lists: u64) -> Vec<u8> {
     let mut numbers = Numbers(lists);
-    let mut all = Vec::new();
+    let mut all = b"v1".to_vec();
     for _ in 0..lists {
         let mut inside = Vec::new();
         for _ in 0..numbers.below(4) {

@@ -16,7 +16,8 @@ fn by_delta(search: &str, entry: &[u8], keeps: impl Fn(&[u8]) -> bool) -> Trimme
         config.write_into(entry, &mut text);
         text
     };
-    let mut machine = TrimSearch::by_name(search).unwrap().begin(entry);
+    let machine = TrimSearch::by_name(search).unwrap();
+    let mut machine = machine.stage(0, entry).unwrap();
     let mut tester = Tester::new(|config| {
         let text = text_of(config);
         let outcome = outcome(keeps(&text));

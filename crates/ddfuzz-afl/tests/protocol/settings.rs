@@ -43,7 +43,10 @@ fn what_cannot_be_used_is_said_with_what_can() {
         let (_, problems) = read(Some(search), None);
         let said = &problems[0];
         assert!(said.starts_with("DDFUZZ_AFL_SEARCH="), "{said}");
-        assert!(said.contains("subset, full, ddmin, ddmin-2002"), "{said}");
+        assert!(
+            said.contains("blocks, subset, full, ddmin, ddmin-2002"),
+            "{said}"
+        );
     }
     for steps in ["-1".into(), "many".into(), "99999999999".into(), odd] {
         let (settings, problems) = read(None, Some(steps));

@@ -77,5 +77,5 @@ fn an_entry_of_a_mebibyte_is_trimmed_to_its_two_needed_bytes() {
         text.contains(&b'<') && text.contains(&b'>')
     });
     assert_eq!(done.stored, b"<>");
-    assert!(done.asked.len() < 60, "{}", done.asked.len());
+    assert!(done.asked.len() < 100, "{}", done.asked.len());
 }
