@@ -43,7 +43,7 @@ impl Tools {
 
     /// The library that says when the trimming of an entry begins and ends.
     pub fn meter(&self) -> PathBuf {
-        let source = manifest().join("tests/campaign/meter.c");
+        let source = manifest().join("tests/afl/meter.c");
         let key = std::fs::read(&source).unwrap();
         compiled::once(target(), "meter", key, |own| {
             let library = own.join("meter.so");
