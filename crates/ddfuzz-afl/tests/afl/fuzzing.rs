@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::programs::{Tools, library};
 
 /// Runs after which a campaign ends: more than trimming a seed may take.
-const RUNS: &str = "6000";
+const RUNS: &str = "4500";
 /// The limit on the time of a run, in milliseconds: no run of these programs takes that long,
 /// however busy the machine is.
 const LIMIT: &str = "10000";

@@ -153,3 +153,23 @@ fn one_entry_after_the_other_is_trimmed_as_if_alone() {
         assert_eq!(trim(&mut one_for_all, &entry, keeps).asked, alone.asked);
     }
 }
+
+#[test]
+fn blocks_of_ever_smaller_size_go_first_and_then_single_bytes() {
+    let entry: Vec<u8> = (0..=255).collect();
+    let mut trimmer = Trimmer::new(settings("blocks", u32::MAX));
+    let asked = trim(&mut trimmer, &entry, |text| text.len() == 256).asked;
+    let sizes: Vec<usize> = asked.iter().map(|text| 256 - text.len()).collect();
+    let blocks = [vec![0], vec![16; 16], vec![8; 32], vec![4; 64]].concat();
+    assert_eq!(sizes[..blocks.len()], blocks);
+    assert!(
+        sizes[blocks.len()..]
+            .iter()
+            .filter(|&&size| size == 1)
+            .count()
+            == 256
+    );
+    // From the front to the end.
+    assert_eq!(asked[1], entry[16..]);
+    assert_eq!(asked[16], entry[..240]);
+}
