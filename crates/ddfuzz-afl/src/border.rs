@@ -51,8 +51,8 @@ pub extern "C" fn afl_custom_init(_afl: *mut c_void, _seed: c_uint) -> *mut c_vo
     state_of(Trimmer::new(settings.unwrap_or_default()))
 }
 
-/// The state of an instance that trims by this trimmer, as [`afl_custom_init`] makes it. To be freed by
-/// [`afl_custom_deinit`].
+/// The state of an instance that trims by this trimmer, as [`afl_custom_init`] makes it. To be freed
+/// by [`afl_custom_deinit`].
 pub fn state_of(trimmer: Trimmer) -> *mut c_void {
     Box::into_raw(Box::new(trimmer)).cast()
 }
