@@ -29,6 +29,7 @@ pub mod runner;
 mod script;
 mod seeds;
 mod show;
+mod shrinking;
 mod signals;
 mod slips;
 mod target;

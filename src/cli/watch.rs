@@ -5,12 +5,12 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::reports::ReportArgs;
-use super::run::WhenArg;
+use super::shrinking::ShrinkArgs;
 use super::target::TargetArgs;
 use super::watched::Watched;
 use super::{Exit, Failure, Output, amounts, known, signals};
+use crate::campaign::Until;
 use crate::campaign::watch::{Others, Producing, Watching};
-use crate::campaign::{Minimizing, Until};
 use crate::exec::{Target, Way};
 use crate::report::text::printable;
 
@@ -56,22 +56,9 @@ pub struct Args {
     /// named leak-* it is always done
     #[arg(long)]
     leaks: bool,
-    /// When new groups are minimized; there is always a worker of its own for it, so that inline
-    /// and worker are the same
-    #[arg(long, value_enum, default_value_t = WhenArg::Inline)]
-    minimize: WhenArg,
-    /// How they are minimized
-    #[arg(long, value_name = "NAME", default_value = "full")]
-    search: String,
-    /// Longest time for one minimization
-    #[arg(long, value_name = "TIME", value_parser = amounts::time, default_value = "60s")]
-    budget_time: Duration,
-    /// Most tests for one minimization
-    #[arg(long, value_name = "N")]
-    budget_tests: Option<u64>,
-    /// Write the candidates into the logs
-    #[arg(long)]
-    log_inputs: bool,
+    // There is always a worker of its own for it, so that inline and worker are the same.
+    #[command(flatten)]
+    shrink: ShrinkArgs,
     /// Go on with the campaign of the output directory: what is done is not run again
     #[arg(long)]
     resume: bool,
@@ -91,7 +78,7 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
-    crate::minimize::search_by_name(&args.search, b"x").map_err(Failure::usage)?;
+    args.shrink.check()?;
     check_places(&args)?;
     args.reports.check()?;
     let target = args.target.target()?;
@@ -147,16 +134,9 @@ fn settings(args: &Args, target: Target, way: Way) -> Result<Watching, Failure> 
         leaks: args.leaks,
         time: args.time,
         until: args.until.clone(),
-        when: args.minimize.into(),
+        when: args.shrink.when(),
         jobs: args.jobs.map_or(1, |jobs| jobs as usize),
-        minimizing: Minimizing {
-            search: args.search.clone(),
-            budget_time: Some(args.budget_time),
-            budget_tests: args.budget_tests,
-            log_inputs: args.log_inputs,
-            learn_limit: args.target.timeout.is_none(),
-            ..Minimizing::of_target(target, way, &args.search)
-        },
+        minimizing: (args.shrink).minimizing(target, way, args.target.timeout.is_none()),
         known: known::read_both(args.known.as_deref(), args.against.as_deref())?,
     })
 }

@@ -123,7 +123,7 @@ fn watching(args: &Args, target: Target, way: Way) -> Result<Watching, Failure> 
         // Its time is libFuzzer's, and all that it drops within is examined.
         time: None,
         until: args.until.clone(),
-        when: args.minimize.into(),
+        when: args.shrink.when(),
         jobs: 1,
         minimizing: args.minimizing(target, way),
         known: known::read_both(args.known.as_deref(), args.against.as_deref())?,
