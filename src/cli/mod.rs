@@ -6,6 +6,7 @@
 mod amounts;
 pub mod cargo;
 mod check;
+mod completions;
 mod config;
 mod difference;
 mod doctor;
@@ -13,15 +14,18 @@ mod exit;
 mod export;
 mod failure;
 mod fuzz_manifest;
+mod generated;
 mod generator;
 mod known;
 mod log;
 mod log_show;
+mod man;
 mod merge;
 mod min;
 mod next;
 mod oracles;
 mod output;
+mod programs;
 mod reports;
 mod results;
 mod run;
@@ -42,6 +46,7 @@ use std::process::ExitCode;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use exit::Exit;
+pub use programs::Program;
 use failure::Failure;
 use output::Output;
 
@@ -77,12 +82,19 @@ enum Command {
     Export(export::Args),
     Merge(merge::Args),
     Doctor(doctor::Args),
+    Completions(completions::Args),
+    Man(man::Args),
+}
+
+/// The command line of `ddfuzz`.
+fn command() -> clap::Command {
+    Cli::command()
 }
 
 /// Parses the command line with the settings of a file, runs the command, and gives its exit code.
 pub fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
-    called(words, Cli::command(), &Cli::command(), |matches| {
+    called(words, command(), &command(), |matches| {
         let cli = Cli::from_arg_matches(matches)?;
         Ok((cli.output.clone(), move |output: &Output| cli.run(output)))
     })
@@ -136,6 +148,8 @@ impl Cli {
             Command::Export(args) => export::run(args, output),
             Command::Merge(args) => merge::run(args, output),
             Command::Doctor(args) => doctor::run(args, output),
+            Command::Completions(args) => completions::run(&args, output),
+            Command::Man(args) => man::run(&args, output),
         }
     }
 }
