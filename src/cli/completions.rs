@@ -67,7 +67,10 @@ pub fn run(args: &Args, output: &Output) -> Result<Exit, Failure> {
     generated::write(folder, &scripts, args.force)?;
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
     let files: Vec<PathBuf> = scripts.iter().map(|(name, _)| folder.join(name)).collect();
-    let lines: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+    let lines: Vec<String> = files
+        .iter()
+        .map(|file| file.display().to_string())
+        .collect();
     let scripts = Scripts {
         shell,
         files,

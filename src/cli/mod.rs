@@ -46,9 +46,9 @@ use std::process::ExitCode;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use exit::Exit;
-pub use programs::Program;
 use failure::Failure;
 use output::Output;
+pub use programs::Program;
 
 /// A fuzzing harness plug-in that turns every crash into its shortest reproducer while the
 /// campaign runs.
