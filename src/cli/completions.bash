@@ -7,7 +7,7 @@ _cargo_with_ddfuzz() {
         if [[ ${COMP_CWORD} -eq 1 ]]; then
             prev=cargo-ddfuzz
         fi
-        _cargo__ddfuzz cargo-ddfuzz "$2" "${prev}"
+        _cargo_ddfuzz cargo-ddfuzz "$2" "${prev}"
     elif [[ -n ${_cargo_before_ddfuzz-} ]]; then
         "${_cargo_before_ddfuzz}" "$@"
     fi

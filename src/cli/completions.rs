@@ -81,16 +81,26 @@ pub fn run(args: &Args, output: &Output) -> Result<Exit, Failure> {
 }
 
 fn script(shell: Shell, program: Program) -> String {
+    let name = program.name();
+    // clap_complete loses the subcommands of a program with a hyphen in its name, of bash.
+    let plain = name.replace('-', "_");
+    let called = if shell == Shell::Bash { &plain } else { name };
     let mut bytes = Vec::new();
-    generate(shell, &mut program.command(), program.name(), &mut bytes);
+    generate(shell, &mut program.command(), called, &mut bytes);
     let mut text = String::from_utf8_lossy(&bytes).into_owned();
-    if (shell, program) == (Shell::Bash, Program::CargoDdfuzz) {
-        text.push_str(OF_CARGO);
+    if shell == Shell::Bash {
+        text = text.replace(
+            &format!(" default {plain}\n"),
+            &format!(" default {name}\n"),
+        );
+        if program == Program::CargoDdfuzz {
+            text.push_str(OF_CARGO);
+        }
     }
     // In each of the shells this begins a comment; zsh wants its own first.
+    let version = env!("CARGO_PKG_VERSION");
     text.push_str(&format!(
-        "\n# {MARK} {}: ddfuzz completions {shell}\n",
-        env!("CARGO_PKG_VERSION")
+        "\n# {MARK} {version}: ddfuzz completions {shell}\n"
     ));
     text
 }

@@ -43,7 +43,7 @@ mod watch;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{ArgMatches, ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use exit::Exit;
 use failure::Failure;
@@ -116,6 +116,7 @@ fn called<Job: FnOnce(&Output) -> Result<Exit, Failure>>(
             return failure.exit.into();
         }
     };
+    let root = root.color(color(&call.words));
     let matches = root.try_get_matches_from(&call.words);
     let (output, job) = match matches.and_then(|matches| understand(&matches)) {
         Ok(job) => job,
@@ -158,6 +159,22 @@ impl Cli {
 fn wants_json(words: &[OsString]) -> bool {
     let mut own = words.iter().take_while(|word| *word != "--");
     own.any(|word| word == "--json")
+}
+
+/// What --color says of help and of wrong command lines, which come before it is understood.
+fn color(words: &[OsString]) -> ColorChoice {
+    let own: Vec<&OsString> = words.iter().take_while(|word| *word != "--").collect();
+    let says = |value: &str| {
+        let joined = OsString::from(format!("--color={value}"));
+        let apart = |pair: &[&OsString]| pair[0] == "--color" && pair[1] == value;
+        own.contains(&&joined) || own.windows(2).any(apart)
+    };
+    match (says("never"), says("always")) {
+        (true, false) => ColorChoice::Never,
+        (false, true) => ColorChoice::Always,
+        // By the terminal and NO_COLOR.
+        _ => ColorChoice::Auto,
+    }
 }
 
 /// Help and version are no errors; anything else is a wrong command line.
