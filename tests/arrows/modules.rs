@@ -36,6 +36,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("main", &["cli"]),
+    ("bin", &["cli"]),
     // Declares the modules, and uses none.
     ("lib", &[]),
 ];

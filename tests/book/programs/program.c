@@ -19,7 +19,7 @@ int main(int argc, char **argv)
     size_t size = fread(text, 1, sizeof text - 1, file);
     if (memchr(text, '!', size))
         shout();
-    if (size > 3 && memmem(text, size, "bug", 3))
+    if (size >= 3 && memmem(text, size, "bug", 3))
         fall();
     puts("well");
     return 0;
