@@ -4,6 +4,7 @@
 //! Which commands of ddfuzz are run is seen in the documents. A block (```` ```sh ````, and
 //! ```` ```console ```` with what is said) is run unless the line above it is
 //! `<!-- not run: REASON -->`.
+#![cfg(all(feature = "cli", feature = "campaign"))]
 
 mod anchors;
 mod blocks;
