@@ -33,12 +33,14 @@ pub mod runner;
 mod script;
 mod seeds;
 mod show;
+mod shrinking;
 mod signals;
 mod slips;
 mod target;
 mod triage;
 pub mod ui;
 mod watch;
+mod watched;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

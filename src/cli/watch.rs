@@ -2,16 +2,15 @@
 
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::reports::{ReportArgs, target_name};
-use super::run::{Asked, Before, Told, WhenArg, open_store, report, screen};
+use super::reports::ReportArgs;
+use super::shrinking::ShrinkArgs;
 use super::target::TargetArgs;
-use super::ui::campaign::Heading;
+use super::watched::Watched;
 use super::{Exit, Failure, Output, amounts, known, signals};
-use crate::campaign::watch::{Others, Producing, Watching, watch};
-use crate::campaign::{Minimizing, Until};
+use crate::campaign::Until;
+use crate::campaign::watch::{Others, Producing, Watching};
 use crate::exec::{Target, Way};
 use crate::report::text::printable;
 
@@ -57,22 +56,9 @@ pub struct Args {
     /// named leak-* it is always done
     #[arg(long)]
     leaks: bool,
-    /// When new groups are minimized; there is always a worker of its own for it, so that inline
-    /// and worker are the same
-    #[arg(long, value_enum, default_value_t = WhenArg::Inline)]
-    minimize: WhenArg,
-    /// How they are minimized
-    #[arg(long, value_name = "NAME", default_value = "full")]
-    search: String,
-    /// Longest time for one minimization
-    #[arg(long, value_name = "TIME", value_parser = amounts::time, default_value = "60s")]
-    budget_time: Duration,
-    /// Most tests for one minimization
-    #[arg(long, value_name = "N")]
-    budget_tests: Option<u64>,
-    /// Write the candidates into the logs
-    #[arg(long)]
-    log_inputs: bool,
+    // There is always a worker of its own for it, so that inline and worker are the same.
+    #[command(flatten)]
+    shrink: ShrinkArgs,
     /// Go on with the campaign of the output directory: what is done is not run again
     #[arg(long)]
     resume: bool,
@@ -92,7 +78,7 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
-    crate::minimize::search_by_name(&args.search, b"x").map_err(Failure::usage)?;
+    args.shrink.check()?;
     check_places(&args)?;
     args.reports.check()?;
     let target = args.target.target()?;
@@ -101,48 +87,23 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let way = started.executor.way();
     output.detail(&format!("running by {way}: {}", started.why));
     let settings = settings(&args, target, way)?;
-    let target = &settings.minimizing.target;
-    let asked = Asked {
+    let dirs: Vec<_> = args.dirs.iter().map(|dir| dir.to_string_lossy()).collect();
+    let watched = Watched {
+        settings: &settings,
         out: &args.out,
         resume: args.resume,
         seed: None,
+        engine: format!("watching {}", printable(&dirs.join(", "))),
+        unit: "input",
+        plain: args.plain,
+        reports: &args.reports,
+        stop: &stop,
     };
-    let (store, campaign) = open_store(&asked, target, way)?;
-    let before = Before::of(&store, args.resume && store.resumed())?;
-    let mut screen = screen(
-        args.plain,
-        "input",
-        heading(&args, target, way),
-        &store,
-        &stop,
-        output,
-    )?;
-    let store = Mutex::new(store);
-    let mut producer = Others(match args.once {
+    let producer = Others(match args.once {
         true => Producing::Ended,
         false => Producing::Running,
     });
-    let summary = watch(
-        &store,
-        &campaign.id,
-        &settings,
-        &mut producer,
-        &mut *screen,
-        &stop,
-    );
-    drop(screen);
-    // Only now: while it lives, what it has unpacked is there for the workers.
-    drop(started);
-    let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let told = Told {
-        unit: "input",
-        minimizing: &settings.minimizing,
-        known: &settings.known,
-        reports: &args.reports,
-        out: &args.out,
-        before,
-    };
-    report(&summary?, &store, &told, output)
+    watched.run(started, || Ok(producer), output)
 }
 
 /// What is watched is no place of ours, and with `--once` it is there.
@@ -173,27 +134,9 @@ fn settings(args: &Args, target: Target, way: Way) -> Result<Watching, Failure> 
         leaks: args.leaks,
         time: args.time,
         until: args.until.clone(),
-        when: args.minimize.into(),
+        when: args.shrink.when(),
         jobs: args.jobs.map_or(1, |jobs| jobs as usize),
-        minimizing: Minimizing {
-            search: args.search.clone(),
-            budget_time: Some(args.budget_time),
-            budget_tests: args.budget_tests,
-            log_inputs: args.log_inputs,
-            learn_limit: args.target.timeout.is_none(),
-            ..Minimizing::of_target(target, way, &args.search)
-        },
+        minimizing: (args.shrink).minimizing(target, way, args.target.timeout.is_none()),
         known: known::read_both(args.known.as_deref(), args.against.as_deref())?,
     })
-}
-
-fn heading(args: &Args, target: &Target, way: Way) -> Heading {
-    let dirs: Vec<_> = args.dirs.iter().map(|dir| dir.to_string_lossy()).collect();
-    Heading {
-        target: target_name(target),
-        way: way.to_string(),
-        engine: format!("watching {}", printable(&dirs.join(", "))),
-        seed: None,
-        out: args.out.to_string_lossy().into_owned(),
-    }
 }

@@ -89,6 +89,14 @@ fn both_bugs_are_found(project: Project, more: &str) {
     let before = checkout.files();
     let result = call(&checkout, &words(project, more)).exits(1).json();
     only_added(&checkout, &before, project.target);
+    for group in result["groups"].as_array().unwrap() {
+        let test = format!(
+            "out/fuzz_regressions/g_{}.rs",
+            group["major"].as_str().unwrap()
+        );
+        let test = std::fs::read_to_string(checkout.dir.join(test)).unwrap();
+        assert!(test.contains("#[test]"), "{test}");
+    }
     for file in checked_groups(&checkout, &result, project) {
         let crash = std::fs::read(file.with_file_name("crash.json")).unwrap();
         let crash: Value = serde_json::from_slice(&crash).unwrap();

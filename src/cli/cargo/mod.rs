@@ -51,7 +51,8 @@ const EXAMPLE: &str = "Example:\n  cargo ddfuzz run parse --time 60s\n\n\
 
 #[derive(Subcommand)]
 enum Subcommands {
-    Run(run::Args),
+    // As large as all others together.
+    Run(Box<run::Args>),
     Min(min::Args),
     Triage(triage::Args),
     Clean(clean::Args),
@@ -103,7 +104,7 @@ pub fn command() -> Command {
 impl Cli {
     fn run(self, output: &Output) -> Result<Exit, super::Failure> {
         match self.command {
-            Subcommands::Run(args) => run::run(args, output),
+            Subcommands::Run(args) => run::run(*args, output),
             Subcommands::Min(args) => min::run(args, output),
             Subcommands::Triage(args) => triage::run(args, output),
             Subcommands::Clean(args) => clean::run(&args, output),

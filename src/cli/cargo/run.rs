@@ -7,8 +7,8 @@ use clap::ValueEnum;
 use super::build::BuildArgs;
 use super::project::Project;
 use super::{artifacts, harness, libfuzzer, out, toolchain};
-use crate::cli::{Exit, Failure, Output, run};
-use crate::report::text;
+use crate::cli::{Exit, Failure, Output, export, run};
+use crate::report::{size, text};
 
 /// Fuzz a target of the project: find crashes, group them, and minimize each new group
 ///
@@ -30,6 +30,9 @@ pub struct Args {
     #[command(flatten)]
     run: run::Args,
 }
+
+/// The folder of the tests in the output directory; its name in `tests/` later.
+const TESTS: &str = "fuzz_regressions";
 
 /// What fuzzes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -76,17 +79,46 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         false => Ok(None),
     };
     let exit = done?;
-    if let (Some(reproducer), Exit::Found, false) = (handed?, exit, output.json) {
-        let here = std::env::current_dir().unwrap_or_default();
-        let reproducer = reproducer.strip_prefix(&here).unwrap_or(&reproducer);
-        output.say(&format!(
-            "next: cargo {}fuzz run{} {name} {}",
-            toolchain::word(built.toolchain),
-            build.shown(triple.as_deref()),
-            text::shell_word(reproducer),
-        ));
+    if let (Some(reproducer), Exit::Found | Exit::Known) = (handed?, exit) {
+        let tests = place.join(TESTS);
+        let count = export::regressions(&place, &tests, &project.fuzz_dir)?;
+        if !output.json {
+            let commands = Commands {
+                toolchain: toolchain::word(built.toolchain),
+                flags: build.shown(triple.as_deref()),
+                name: &name,
+            };
+            commands.say(&reproducer, &tests, count, output);
+        }
     }
     Ok(exit)
+}
+
+/// What the user may type next.
+struct Commands<'a> {
+    toolchain: String,
+    flags: String,
+    name: &'a str,
+}
+
+impl Commands<'_> {
+    fn say(&self, reproducer: &Path, tests: &Path, count: u64, output: &Output) {
+        let here = std::env::current_dir().unwrap_or_default();
+        let near = |path: &Path| text::shell_word(path.strip_prefix(&here).unwrap_or(path));
+        output.say(&format!(
+            "wrote {} to {}; to keep them: cp -r {} tests/",
+            size::counted(count, "test"),
+            near(tests),
+            near(tests),
+        ));
+        output.say(&format!(
+            "next: cargo {}fuzz run{} {} {}",
+            self.toolchain,
+            self.flags,
+            self.name,
+            near(reproducer),
+        ));
+    }
 }
 
 /// The campaign of ddfuzz, whose seeds are the corpus of the project.

@@ -117,7 +117,8 @@ fn check(arg: &Arg, options: &[OsString]) -> Result<(), String> {
         .clone()
         .required(false)
         .conflicts_with(Resettable::Reset)
-        .requires(Resettable::Reset);
+        .requires(Resettable::Reset)
+        .required_unless_present(Resettable::Reset);
     let command = Command::new("ddfuzz")
         .no_binary_name(true)
         .disable_help_flag(true)

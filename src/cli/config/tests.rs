@@ -59,6 +59,7 @@ fn added(root: &Command, names: &[&str], key: &str, value: &str) -> Option<Vec<O
         path: Path::new("/project/ddfuzz.toml"),
         folder: Path::new("/project"),
         root,
+        whole: root,
     };
     let text = format!("[{}]\n{key} = {value}\n", names.join("."));
     let settings = file::parse(&text).unwrap();

@@ -15,7 +15,7 @@ use crate::store::Reader;
 
 /// What became of the files.
 #[derive(Default, Serialize)]
-struct Written {
+pub(super) struct Written {
     into: PathBuf,
     written: Vec<PathBuf>,
     unchanged: Vec<PathBuf>,
@@ -34,7 +34,7 @@ enum Found {
     Edited,
 }
 
-/// Writes the tests.
+/// Writes the tests, and says so.
 pub(super) fn write(
     args: &Args,
     reader: &Reader,
@@ -42,6 +42,28 @@ pub(super) fn write(
     dir: &Path,
     output: &Output,
 ) -> Result<Exit, Failure> {
+    let written = files(args, reader, groups, dir)?;
+    tell(&written, groups.len(), output);
+    let is_test = relative::package(dir).is_some_and(|package| {
+        let whole = std::fs::canonicalize(dir).unwrap_or_else(|_| absolute(dir));
+        whole.parent() == Some(&package.join("tests"))
+    });
+    if !groups.is_empty() && !is_test {
+        output.say(&format!(
+            "note: cargo runs the tests of a package's tests/NAME/main.rs, and {} is no such folder",
+            dir.display()
+        ));
+    }
+    Ok(Exit::Done)
+}
+
+/// Writes the tests.
+pub(super) fn files(
+    args: &Args,
+    reader: &Reader,
+    groups: &[Chosen],
+    dir: &Path,
+) -> Result<Written, Failure> {
     let package = relative::package(dir);
     let mut written = Written {
         into: absolute(dir),
@@ -61,18 +83,7 @@ pub(super) fn write(
     if !files.is_empty() {
         write_main(dir, &mut written)?;
     }
-    tell(&written, groups.len(), output);
-    let is_test = package.is_some_and(|package| {
-        let whole = std::fs::canonicalize(dir).unwrap_or_else(|_| absolute(dir));
-        whole.parent() == Some(&package.join("tests"))
-    });
-    if !files.is_empty() && !is_test {
-        output.say(&format!(
-            "note: cargo runs the tests of a package's tests/NAME/main.rs, and {} is no such folder",
-            dir.display()
-        ));
-    }
-    Ok(Exit::Done)
+    Ok(written)
 }
 
 /// The files of one group.

@@ -77,6 +77,28 @@ struct Exported {
     text: Option<String>,
 }
 
+/// Writes a test of Rust for each group of crashes of the output directory `out` into `folder`, for
+/// the harnesses of a cargo-fuzz project; how many groups there are. Edited files stay.
+///
+/// # Errors
+/// When the output directory cannot be read, or the folder not be written.
+pub fn regressions(out: &Path, folder: &Path, fuzz_dir: &Path) -> Result<u64, Failure> {
+    let args = Args {
+        group: None,
+        out: out.to_owned(),
+        form: None,
+        to: None,
+        force: false,
+        into: Some(folder.to_owned()),
+        call: None,
+        fuzz_dir: Some(fuzz_dir.to_owned()),
+    };
+    let reader = Reader::open(out)?;
+    let groups = find::all(&reader)?;
+    into::files(&args, &reader, &groups, folder)?;
+    Ok(groups.len() as u64)
+}
+
 /// Runs the command.
 pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     args.check()?;

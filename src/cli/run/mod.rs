@@ -11,16 +11,15 @@ use std::str::FromStr;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use clap::ValueEnum;
-
 use super::generator::GeneratorArg;
 use super::reports::ReportArgs;
 use super::seeds::SeedArgs;
+use super::shrinking::ShrinkArgs;
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, amounts, known, signals};
 use crate::campaign::{
     self, DEFAULT_MAX_LEN, Generator, Minimizing, Monitoring, Network, Seeds, Settings, Share,
-    Until, When, Words,
+    Until, Words,
 };
 use crate::exec::{Target, Way};
 use crate::store::KnownGroups;
@@ -67,25 +66,12 @@ pub struct Args {
     /// What makes the inputs
     #[arg(long, value_enum, default_value_t = GeneratorArg::Auto)]
     generator: GeneratorArg,
-    /// When new groups are minimized
-    #[arg(long, value_enum, default_value_t = WhenArg::Inline)]
-    pub(in crate::cli) minimize: WhenArg,
+    #[command(flatten)]
+    pub(in crate::cli) shrink: ShrinkArgs,
     /// The most that minimizing takes of the time of workers which also fuzz; in classic campaigns
     /// none does both
     #[arg(long, value_name = "SHARE", value_parser = Share::from_str, default_value_t = Share::DEFAULT)]
     minimize_share: Share,
-    /// How they are minimized
-    #[arg(long, value_name = "NAME", default_value = "full")]
-    search: String,
-    /// Longest time for one minimization
-    #[arg(long, value_name = "TIME", value_parser = amounts::time, default_value = "60s")]
-    budget_time: Duration,
-    /// Most tests for one minimization
-    #[arg(long, value_name = "N")]
-    budget_tests: Option<u64>,
-    /// Write the candidates into the logs
-    #[arg(long)]
-    log_inputs: bool,
     /// Go on with the campaign of the output directory
     #[arg(long)]
     pub(in crate::cli) resume: bool,
@@ -117,37 +103,13 @@ pub struct Args {
     pub(in crate::cli) reports: ReportArgs,
 }
 
-/// When new groups are minimized, on the command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum WhenArg {
-    /// As soon as they are found
-    Inline,
-    /// When the fuzzing has ended
-    After,
-    /// By a worker of its own
-    Worker,
-    /// Not at all
-    Off,
-}
-
-impl From<WhenArg> for When {
-    fn from(arg: WhenArg) -> When {
-        match arg {
-            WhenArg::Inline => When::Inline,
-            WhenArg::After => When::After,
-            WhenArg::Worker => When::Worker,
-            WhenArg::Off => When::Off,
-        }
-    }
-}
-
 /// Runs the command.
 pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     if !args.target.is_named() {
         list_targets(output);
         return Ok(Exit::Done);
     }
-    crate::minimize::search_by_name(&args.search, b"x").map_err(Failure::usage)?;
+    args.shrink.check()?;
     let target = args.target.target()?;
     let known = known::read_both(args.known.as_deref(), args.against.as_deref())?;
     args.reports.check()?;
@@ -162,12 +124,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         true => None,
         false => Some(args.seeds.read(&target, asked_length(&args), output)?),
     };
-    let asked = Asked {
-        out: &args.out,
-        resume: args.resume,
-        seed: args.seed,
-    };
-    let (store, campaign) = open_store(&asked, &target, way)?;
+    let (store, campaign) = open_store(&args.asked(), &target, way)?;
     let resumed = args.resume && store.resumed();
     let seed = campaign.seed.unwrap_or_default();
     output.detail(&format!("seed {seed}"));
@@ -244,7 +201,7 @@ fn settings(
         generator,
         share: args.minimize_share,
         jobs: args.jobs.map_or_else(processors, |jobs| jobs as usize),
-        when: args.minimize.into(),
+        when: args.shrink.when(),
         minimizing: args.minimizing(target, way),
         network: Network {
             port: args.broker,
@@ -259,15 +216,18 @@ fn settings(
 }
 
 impl Args {
+    fn asked(&self) -> Asked<'_> {
+        Asked {
+            out: &self.out,
+            resume: self.resume,
+            seed: self.seed,
+        }
+    }
+
     /// What is minimized, and how.
     pub fn minimizing(&self, target: Target, way: Way) -> Minimizing {
-        Minimizing {
-            budget_time: Some(self.budget_time),
-            budget_tests: self.budget_tests,
-            log_inputs: self.log_inputs,
-            learn_limit: self.target.timeout.is_none(),
-            ..Minimizing::of_target(target, way, &self.search)
-        }
+        let learn_limit = self.target.timeout.is_none();
+        self.shrink.minimizing(target, way, learn_limit)
     }
 
     /// The first of the options that only campaigns guided by coverage understand, if it is given.

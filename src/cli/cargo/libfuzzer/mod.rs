@@ -9,14 +9,12 @@ mod said;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use super::harness;
 use super::project::Project;
-use crate::campaign::watch::{Watching, watch};
-use crate::cli::reports::target_name;
-use crate::cli::run::{Args, Asked, Before, Told, open_store, processors, report, screen};
-use crate::cli::ui::campaign::Heading;
+use crate::campaign::watch::Watching;
+use crate::cli::run::{Args, processors};
+use crate::cli::watched::Watched;
 use crate::cli::{Exit, Failure, Output, known, signals};
 use crate::exec::{Target, Way};
 pub use flags::Flags;
@@ -53,46 +51,22 @@ pub fn run(
     harness::check(&mut *started.executor, name, &project.corpus(name), output)?;
     let (plan, corpus) = plan(&args, project, name, program, words, output);
     let settings = watching(&args, target, way)?;
-    let target = &settings.minimizing.target;
-    let asked = Asked {
+    let watched = Watched {
+        settings: &settings,
         out: &args.out,
         resume: args.resume,
         seed: args.seed,
-    };
-    let (store, campaign) = open_store(&asked, target, way)?;
-    let before = Before::of(&store, args.resume && store.resumed())?;
-    let heading = Heading {
-        target: target_name(target),
-        way: way.to_string(),
         engine: "libFuzzer".to_owned(),
-        seed: args.seed,
-        out: args.out.to_string_lossy().into_owned(),
-    };
-    let mut screen = screen(args.plain, "run", heading, &store, &stop, output)?;
-    let store = Mutex::new(store);
-    let mut producer = LibFuzzers::start(plan, corpus, stop.clone())
-        .map_err(|error| Failure::file(program, "starting libFuzzer of", &error))?;
-    let summary = watch(
-        &store,
-        &campaign.id,
-        &settings,
-        &mut producer,
-        &mut *screen,
-        &stop,
-    );
-    drop(producer);
-    drop(screen);
-    drop(started);
-    let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let told = Told {
         unit: "run",
-        minimizing: &settings.minimizing,
-        known: &settings.known,
+        plain: args.plain,
         reports: &args.reports,
-        out: &args.out,
-        before,
+        stop: &stop,
     };
-    report(&summary?, &store, &told, output)
+    let start = || {
+        LibFuzzers::start(plan, corpus, stop.clone())
+            .map_err(|error| Failure::file(program, "starting libFuzzer of", &error))
+    };
+    watched.run(started, start, output)
 }
 
 /// What libFuzzer is called with, and where new inputs go: the first of the user's directories,
@@ -149,7 +123,7 @@ fn watching(args: &Args, target: Target, way: Way) -> Result<Watching, Failure> 
         // Its time is libFuzzer's, and all that it drops within is examined.
         time: None,
         until: args.until.clone(),
-        when: args.minimize.into(),
+        when: args.shrink.when(),
         jobs: 1,
         minimizing: args.minimizing(target, way),
         known: known::read_both(args.known.as_deref(), args.against.as_deref())?,

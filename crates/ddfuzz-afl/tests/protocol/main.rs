@@ -1,0 +1,88 @@
+//! The step protocol, with closures in the place of AFL++.
+
+mod border;
+mod dialogue;
+mod hostile;
+mod settings;
+mod steps;
+
+use ddfuzz::delta::Outcome;
+use ddfuzz_afl::{Settings, TrimSearch, Trimmer};
+
+/// Settings by the name of a search, with so many steps.
+fn settings(search: &str, steps: u32) -> Settings {
+    Settings {
+        search: TrimSearch::by_name(search).expect("a search that trims"),
+        steps: Some(steps),
+    }
+}
+
+/// What became of an entry.
+struct Trimmed {
+    /// All candidates, in order; the first is the entry.
+    asked: Vec<Vec<u8>>,
+    /// What AFL++ would have stored: the last candidate that kept the coverage.
+    stored: Vec<u8>,
+}
+
+/// Trims an entry as AFL++ does: a step at a time, while the step's number is below that of steps.
+fn trim(trimmer: &mut Trimmer, entry: &[u8], keeps: impl Fn(&[u8]) -> bool) -> Trimmed {
+    let steps = trimmer.begin(entry);
+    let mut done = Trimmed {
+        asked: Vec::new(),
+        stored: entry.to_vec(),
+    };
+    let mut step = 0;
+    while step < steps {
+        let candidate = trimmer.candidate().to_vec();
+        let outcome = outcome(keeps(&candidate));
+        if outcome == Outcome::Fail {
+            done.stored.clone_from(&candidate);
+        }
+        done.asked.push(candidate);
+        let next = trimmer.tell(outcome);
+        assert!(next == steps || next == step + 1, "{step} {next}");
+        step = next;
+    }
+    done
+}
+
+fn outcome(keeps: bool) -> Outcome {
+    match keeps {
+        true => Outcome::Fail,
+        false => Outcome::Pass,
+    }
+}
+
+/// Something like coverage: which brackets there are, how often a word comes (in AFL's classes of
+/// counts), whether there are several lines.
+fn coverage(text: &[u8]) -> [usize; 5] {
+    let count = |byte| text.iter().filter(|&&one| one == byte).count();
+    let words = text.windows(3).filter(|word| word == b"let").count();
+    [
+        count(b'<').min(1),
+        count(b'>').min(2),
+        usize::BITS as usize - words.leading_zeros() as usize,
+        count(b'\n').min(2),
+        count(b'=') % 2,
+    ]
+}
+
+/// A text of so many lines, each seed another one.
+fn text(lines: u64, seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut text = Vec::new();
+    for _ in 0..lines {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        let line = match state % 4 {
+            0 => format!("let a{} = {};\n", state % 77, state % 9973),
+            1 => format!("  print <{}>;\n", state % 101),
+            2 => "\n\n".to_owned(),
+            _ => format!("# {state:x} > {}\n", state % 13),
+        };
+        text.extend_from_slice(line.as_bytes());
+    }
+    text
+}
