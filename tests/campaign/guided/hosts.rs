@@ -149,6 +149,7 @@ impl Drop for Host {
 struct Tunnel {
     ends: std::sync::Arc<std::sync::Mutex<Option<Vec<TcpStream>>>>,
     port: u16,
+    digger: Option<std::thread::JoinHandle<()>>,
 }
 
 impl Tunnel {
@@ -160,7 +161,7 @@ impl Tunnel {
         let (shared, net) = (ends.clone(), to.net());
         let to = Host::handle(&net);
         listener.set_nonblocking(true).unwrap();
-        std::thread::spawn(move || {
+        let digger = std::thread::spawn(move || {
             while shared.lock().unwrap().is_some() {
                 let Ok((near, _)) = listener.accept() else {
                     std::thread::sleep(Duration::from_millis(10));
@@ -181,7 +182,11 @@ impl Tunnel {
                 }
             }
         });
-        Tunnel { ends, port }
+        Tunnel {
+            ends,
+            port,
+            digger: Some(digger),
+        }
     }
 }
 
@@ -190,6 +195,8 @@ impl Drop for Tunnel {
         for end in self.ends.lock().unwrap().take().into_iter().flatten() {
             let _ = end.shutdown(std::net::Shutdown::Both);
         }
+        // It holds the port.
+        let _ = self.digger.take().map(std::thread::JoinHandle::join);
     }
 }
 
