@@ -177,7 +177,9 @@ impl From<LogError> for Failure {
                 _ => Failure::new(Exit::Usage, "log", &error),
             }
             .path(path),
-            _ => Failure::new(Exit::Usage, "log", &error),
+            _ => Failure::new(Exit::Usage, "log", &error).hint(
+                "name a log.jsonl of an output directory, or the INPUT.min.log.jsonl of ddfuzz min",
+            ),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::{Exit, Failure, Output};
+use super::{Exit, Failure, Output, next};
 use crate::report::size;
 use crate::store::{Kind, Reader, merge};
 
@@ -30,7 +30,7 @@ struct Merged {
 pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     merge(&args.outs, &args.out)?;
     let groups = Reader::open(&args.out)?.groups(Kind::Crash)?.len() as u64;
-    let path = std::path::absolute(&args.out).unwrap_or(args.out);
+    let path = std::path::absolute(&args.out).unwrap_or_else(|_| args.out.clone());
     let text = format!(
         "{} of crashes in {}",
         size::counted(groups, "group"),
@@ -43,5 +43,6 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
             groups,
         },
     );
+    next::after_merging(output, &args.out);
     Ok(Exit::Done)
 }

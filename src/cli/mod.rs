@@ -6,6 +6,7 @@
 mod amounts;
 pub mod cargo;
 mod check;
+mod completions;
 mod config;
 mod difference;
 mod doctor;
@@ -13,15 +14,18 @@ mod exit;
 mod export;
 mod failure;
 mod fuzz_manifest;
+mod generated;
 mod generator;
 mod known;
 mod log;
 mod log_show;
+mod man;
 mod merge;
 mod min;
 mod next;
 mod oracles;
 mod output;
+mod programs;
 mod reports;
 mod results;
 mod run;
@@ -41,11 +45,12 @@ mod watched;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{ArgMatches, ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use exit::Exit;
 use failure::Failure;
 use output::Output;
+pub use programs::Program;
 
 /// A fuzzing harness plug-in that turns every crash into its shortest reproducer while the
 /// campaign runs.
@@ -79,12 +84,19 @@ enum Command {
     Export(export::Args),
     Merge(merge::Args),
     Doctor(doctor::Args),
+    Completions(completions::Args),
+    Man(man::Args),
+}
+
+/// The command line of `ddfuzz`.
+fn command() -> clap::Command {
+    Cli::command()
 }
 
 /// Parses the command line with the settings of a file, runs the command, and gives its exit code.
 pub fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
-    called(words, Cli::command(), &Cli::command(), |matches| {
+    called(words, command(), &command(), |matches| {
         let cli = Cli::from_arg_matches(matches)?;
         Ok((cli.output.clone(), move |output: &Output| cli.run(output)))
     })
@@ -106,6 +118,7 @@ fn called<Job: FnOnce(&Output) -> Result<Exit, Failure>>(
             return failure.exit.into();
         }
     };
+    let root = root.color(color(&call.words));
     let matches = root.try_get_matches_from(&call.words);
     let (output, job) = match matches.and_then(|matches| understand(&matches)) {
         Ok(job) => job,
@@ -138,6 +151,8 @@ impl Cli {
             Command::Export(args) => export::run(args, output),
             Command::Merge(args) => merge::run(args, output),
             Command::Doctor(args) => doctor::run(args, output),
+            Command::Completions(args) => completions::run(&args, output),
+            Command::Man(args) => man::run(&args, output),
         }
     }
 }
@@ -146,6 +161,22 @@ impl Cli {
 fn wants_json(words: &[OsString]) -> bool {
     let mut own = words.iter().take_while(|word| *word != "--");
     own.any(|word| word == "--json")
+}
+
+/// What --color says of help and of wrong command lines, which come before it is understood.
+fn color(words: &[OsString]) -> ColorChoice {
+    let own: Vec<&OsString> = words.iter().take_while(|word| *word != "--").collect();
+    let says = |value: &str| {
+        let joined = OsString::from(format!("--color={value}"));
+        let apart = |pair: &[&OsString]| pair[0] == "--color" && pair[1] == value;
+        own.contains(&&joined) || own.windows(2).any(apart)
+    };
+    match (says("never"), says("always")) {
+        (true, false) => ColorChoice::Never,
+        (false, true) => ColorChoice::Always,
+        // By the terminal and NO_COLOR.
+        _ => ColorChoice::Auto,
+    }
 }
 
 /// Help and version are no errors; anything else is a wrong command line.

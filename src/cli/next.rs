@@ -27,6 +27,11 @@ pub fn after_groups(output: &Output, out: &Path, major: &str) {
     say(output, &format!("ddfuzz check {word}  # after a fix"));
 }
 
+/// Behind a directory that others were merged into.
+pub fn after_merging(output: &Output, out: &Path) {
+    say(output, &format!("ddfuzz show {}", shell_word(out)));
+}
+
 /// Behind groups that stand nowhere yet.
 pub fn after_triage(output: &Output) {
     say(

@@ -23,6 +23,9 @@ const PLACES: &[(&str, &[&str])] = &[
         ],
     ),
     ("clap", &["cli"]),
+    // Scripts for shells, and man pages, made of the command line.
+    ("clap_complete", &["cli/completions.rs"]),
+    ("clap_mangen", &["cli/man.rs"]),
     // The width of the terminal.
     ("console", &["cli/ui"]),
     // Workers that report to who commits: of a campaign, of a minimization.

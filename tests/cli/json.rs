@@ -36,6 +36,7 @@ fn run_has_the_keys_of_the_contract() {
     let expected = [
         "claim",
         "class",
+        "debug",
         "file",
         "frame",
         "kind",

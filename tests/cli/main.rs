@@ -3,6 +3,7 @@
 
 mod calls;
 mod check;
+mod completions;
 mod config;
 mod crashes;
 mod ddfuzz;
@@ -25,6 +26,7 @@ mod libfuzzer;
 mod live;
 mod log;
 mod log_lines;
+mod man;
 mod max;
 mod merge;
 mod min;

@@ -68,14 +68,14 @@ pub fn main() -> ExitCode {
     if words.get(1).is_some_and(|word| word == "ddfuzz") {
         words.remove(1);
     }
-    super::called(words, command(), &super::Cli::command(), |matches| {
+    super::called(words, command(), &super::command(), |matches| {
         let cli = Cli::from_arg_matches(matches)?;
         Ok((cli.output.clone(), move |output: &Output| cli.run(output)))
     })
 }
 
 /// The command line: where the options of ddfuzz mean something else here, their help says so.
-fn command() -> Command {
+pub fn command() -> Command {
     let mut command = Cli::command();
     for name in ["run", "min", "triage"] {
         command = command.mut_subcommand(name, |command| {

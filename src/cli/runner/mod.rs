@@ -2,6 +2,7 @@
 //! libFuzzer programs that are called to fuzz: what they find is grouped and minimized, too.
 
 mod called;
+mod command;
 mod screen;
 
 use std::ffi::OsString;
@@ -9,6 +10,8 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
 use std::sync::{Mutex, PoisonError};
+
+pub use command::command;
 
 use super::cargo::libfuzzer::{Attached, Flags, LibFuzzers, MAX_LEN, Plan};
 use super::cargo::{Written, choose_out, reproducers};
@@ -27,18 +30,6 @@ const SWITCH: &str = "DDFUZZ_RUNNER";
 /// Names the output directory.
 const OUT: &str = "DDFUZZ_OUT";
 
-const HELP: &str = "\
-Runs what cargo runs, and shrinks what a libFuzzer program finds that is called to fuzz.
-
-Usage: ddfuzz-runner PROGRAM [ARGUMENT]...
-
-`cargo ddfuzz install-runner` has cargo call it. `cargo fuzz run` then ends with groups and
-reproducers in ddfuzz-out; with -max_total_time or -runs, libFuzzer is started again after each
-crash until these are used up. Exit status, messages and artifacts are those of the program.
-
-  DDFUZZ_RUNNER=off   run the program alone
-  DDFUZZ_OUT=DIR      the output directory [default: ddfuzz-out]";
-
 /// Runs the program of the command line; ends as it does.
 pub fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
@@ -50,7 +41,7 @@ pub fn main() -> ExitCode {
     };
     match program.to_str() {
         Some("--help" | "-h") => {
-            super::output::print(HELP);
+            super::output::print(command().render_help().to_string().trim_end());
             return Exit::Done.into();
         }
         Some("--version" | "-V") => {
