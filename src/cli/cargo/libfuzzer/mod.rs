@@ -6,6 +6,7 @@ mod flags;
 mod process;
 mod producer;
 mod said;
+mod scratch;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -24,6 +25,7 @@ pub use process::Attached;
 use process::flag;
 use producer::timeout_flag;
 pub use producer::{LibFuzzers, Plan};
+pub use scratch::Scratch;
 
 /// Longest input where nobody says, in bytes.
 pub const MAX_LEN: u64 = 256 << 20;

@@ -21,6 +21,9 @@ const HOPELESS: u32 = 5;
 /// How long one may take to end.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// Between two times that new inputs go to the user's corpus, where libFuzzer has a copy of it.
+const HAND_BACK: Duration = Duration::from_secs(1);
+
 /// What the processes of a campaign are.
 pub struct Plan {
     /// The program.
@@ -45,6 +48,7 @@ pub struct Plan {
 pub struct LibFuzzers {
     plan: Plan,
     corpus: Corpus,
+    handed_back: Instant,
     running: Vec<Option<Process>>,
     dropped: Vec<PathBuf>,
     began: Instant,
@@ -67,7 +71,8 @@ impl LibFuzzers {
             std::fs::create_dir_all(&plan.artifact_prefix)?;
         }
         let mut all = LibFuzzers {
-            corpus: Corpus::open(corpus)?,
+            corpus: Corpus::open(corpus, plan.flags.corpora.clone())?,
+            handed_back: Instant::now(),
             running: Vec::new(),
             dropped: Vec::new(),
             began: Instant::now(),
@@ -130,8 +135,7 @@ impl LibFuzzers {
             words.push(format!("-runs={left}").into());
         }
         words.extend(self.plan.flags.each.iter().cloned());
-        words.push(self.corpus.dir().into());
-        words.extend(self.plan.flags.corpora.iter().map(OsString::from));
+        words.extend(self.corpus.dirs().into_iter().map(OsString::from));
         let (program, env) = (&self.plan.program, &self.plan.env);
         Process::start(program, &words, env, self.plan.attached).map(Some)
     }
@@ -139,9 +143,6 @@ impl LibFuzzers {
     /// One has ended: with a finding, or with its work done. Gives the one that goes on for it.
     fn ended(&mut self, end: &End) -> Result<Option<Process>, CampaignError> {
         self.made += end.said.runs;
-        self.corpus
-            .hand_back()
-            .map_err(system("keeping the corpus"))?;
         if !end.status.success() {
             self.failed = self.failed.or(Some(end.status));
         }
@@ -191,6 +192,11 @@ impl Producer for LibFuzzers {
                 self.running[at] = None;
                 self.running[at] = self.ended(&end)?;
             }
+        }
+        if self.handed_back.elapsed() > HAND_BACK {
+            let handed = self.corpus.hand_back();
+            handed.map_err(system("keeping the corpus"))?;
+            self.handed_back = Instant::now();
         }
         Ok(match self.running.iter().any(Option::is_some) {
             true => Producing::Running,
