@@ -74,6 +74,9 @@ pub fn run(
     let store = Mutex::new(store);
     let mut producer = LibFuzzers::start(plan, corpus, stop.clone())
         .map_err(|error| Failure::file(program, "starting libFuzzer of", &error))?;
+    if args.resume {
+        producer.drop_again();
+    }
     let summary = watch(
         &store,
         &campaign.id,

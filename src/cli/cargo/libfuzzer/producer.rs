@@ -21,6 +21,9 @@ const HOPELESS: u32 = 5;
 /// How long one may take to end.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// What the names of its failing inputs begin with.
+const ARTIFACTS: [&str; 4] = ["crash-", "leak-", "oom-", "timeout-"];
+
 /// Between two times that new inputs go to the user's corpus, where libFuzzer has a copy of it.
 const HAND_BACK: Duration = Duration::from_secs(1);
 
@@ -92,6 +95,25 @@ impl LibFuzzers {
     /// The status of the first one that did not end well.
     pub fn failed(&self) -> Option<ExitStatus> {
         self.failed
+    }
+
+    /// Gives the failing inputs of earlier calls, too, of which Ctrl-C may have left some. What is
+    /// on record is not run again.
+    pub fn drop_again(&mut self) {
+        let prefix = self.plan.artifact_prefix.as_encoded_bytes();
+        if !prefix.ends_with(b"/") {
+            return;
+        }
+        let entries = std::fs::read_dir(&self.plan.artifact_prefix);
+        let mut paths: Vec<PathBuf> = (entries.into_iter().flatten().flatten())
+            .map(|entry| entry.path())
+            .filter(|path| {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                ARTIFACTS.iter().any(|kind| name.starts_with(kind))
+            })
+            .collect();
+        paths.sort();
+        self.dropped.extend(paths);
     }
 
     /// Lets those that run come to their end, as after Ctrl-C, which has reached those that are
