@@ -77,14 +77,8 @@ pub fn run(
     if args.resume {
         producer.drop_again();
     }
-    let summary = watch(
-        &store,
-        &campaign.id,
-        &settings,
-        &mut producer,
-        &mut *screen,
-        &stop,
-    );
+    let (id, shown) = (&campaign.id, &mut *screen);
+    let summary = watch(&store, id, &settings, &mut producer, shown, &stop);
     drop(producer);
     drop(screen);
     drop(started);
