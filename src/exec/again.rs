@@ -2,6 +2,7 @@
 
 use super::{Again, ExecError, Said, Target, Traceable, Way};
 use crate::exec::Ended;
+use crate::exec::facts::TargetFacts;
 
 /// Of one target, what runs the same inputs once more: started when it is first wanted, since
 /// servers read their environment when they start.
@@ -32,11 +33,20 @@ impl Twins {
             let set = variables.map(|(name, value)| (name.into(), value.into()));
             target.env.extend(set);
         }
-        let made = Traceable::forking(&target, self.way)?;
+        let mut way = self.way;
+        if why == Again::Leaks && way == Way::Harness && is_libfuzzer(&target) {
+            // Calls of the entry end with `_exit`, and LeakSanitizer looks at `exit`.
+            (target, way) = (target.by_main(), Way::Command);
+        }
+        let made = Traceable::forking(&target, way)?;
         made.tell_sanitizers(why);
         self.known.push((why, made.clone()));
         Ok(made)
     }
+}
+
+fn is_libfuzzer(target: &Target) -> bool {
+    TargetFacts::of(target).is_ok_and(|facts| facts.libfuzzer)
 }
 
 impl Traceable {

@@ -36,3 +36,36 @@ fn of_an_input_that_leaks_min_says_that_leaks_are_not_minimized() {
     let hint = error["error"]["hint"].as_str().unwrap();
     assert!(hint.starts_with("give an input that crashes"), "{hint}");
 }
+
+const LEAKY_ENTRY: &str = "#include <stdint.h>\n\
+    #include <stdlib.h>\n\
+    char *held;\n\
+    int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {\n\
+      if (size && data[0] == 'l') held = malloc(99);\n\
+      held = 0;\n\
+      return 0;\n\
+    }\n";
+
+#[test]
+fn triage_finds_the_leak_of_a_libfuzzer_program_that_is_run_by_its_entry() {
+    let Some(_) = needs::program("clang") else {
+        return;
+    };
+    let desk = Desk::new();
+    let source = desk.write("leaky.c", LEAKY_ENTRY);
+    let compiled = desk
+        .command("clang")
+        .args(["-O0", "-fsanitize=fuzzer,address", "-o", "leaky"])
+        .arg(source)
+        .output()
+        .unwrap();
+    if !compiled.status.success() {
+        return needs::missing("libFuzzer", "clang does not link -fsanitize=fuzzer,address");
+    }
+    desk.write("leak", "leak");
+    desk.write("sound", "sound");
+    let said = desk.call("triage leak sound --leaks --exec harness --json -- ./leaky");
+    let inputs = said.exits(1).json();
+    assert_eq!(inputs["inputs"][0]["class"], "lsan:direct-leak", "{inputs}");
+    assert!(inputs["inputs"][1]["class"].is_null(), "{inputs}");
+}

@@ -90,7 +90,11 @@ fn a_quiet_call_draws_nothing() {
 fn without_a_terminal_only_lines_are_written() {
     let desk = desk();
     let said = desk.call("min crash --target crtplot").exits(0);
-    assert_eq!(said.err, "");
+    let next = format!(
+        "next: ddfuzz log verify {}\n",
+        desk.file("crash.min.log.jsonl").display()
+    );
+    assert_eq!(said.err, next);
     let said = desk
         .call("min crash --target crtplot -v --force --search ddmin")
         .exits(0);

@@ -369,7 +369,7 @@ impl<'a> Engine<'a> {
         if left > 0 {
             let files = size::counted(left, "file");
             self.screen.note(&format!(
-                "{files} not examined; the same command with --resume goes on with what is left"
+                "{files} not examined; `ddfuzz triage` takes what is left, and --resume goes on with it"
             ));
         }
     }

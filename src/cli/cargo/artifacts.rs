@@ -24,8 +24,9 @@ pub fn name_of(input: &[u8]) -> String {
 
 /// What libFuzzer's names of failing inputs begin with; nothing stands for a flaky crash, which
 /// `cargo fuzz run` does not show again.
-fn prefix(kind: Kind) -> Option<&'static str> {
+fn prefix(kind: Kind, class: &str) -> Option<&'static str> {
     match kind {
+        Kind::Crash if class.starts_with("lsan:") => Some("leak-"),
         Kind::Crash => Some("crash-"),
         Kind::Hang => Some("timeout-"),
         Kind::Oom => Some("oom-"),
@@ -84,10 +85,10 @@ pub struct Written {
 pub fn reproducers(reader: &Reader, artifacts: &Path) -> Result<Written, Failure> {
     let mut written = Written::default();
     for kind in Kind::ALL {
-        let Some(prefix) = prefix(kind) else {
-            continue;
-        };
         for group in reader.groups(kind)? {
+            let Some(prefix) = prefix(kind, &group.record.class.0) else {
+                continue;
+            };
             for id in group.representatives() {
                 let Some(entry) = reader.entry(&id)? else {
                     continue;

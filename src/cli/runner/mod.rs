@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 
 pub use command::command;
 
-use super::cargo::libfuzzer::{Attached, Flags, LibFuzzers, MAX_LEN, Plan};
+use super::cargo::libfuzzer::{Attached, Flags, LibFuzzers, MAX_LEN, Plan, Scratch};
 use super::cargo::{Written, choose_out, reproducers};
 use super::output::tell;
 use super::run::{Asked, open_store};
@@ -131,7 +131,7 @@ fn shrink(program: &Path, words: &[OsString]) -> Result<ExitStatus, Failure> {
 /// The directory for new inputs; one that is made for the call goes with it.
 struct Corpus {
     path: PathBuf,
-    _made: Option<tempfile::TempDir>,
+    _made: Option<Scratch>,
 }
 
 /// What libFuzzer is called with: what the user calls it with. Where it is bounded it is started
@@ -144,8 +144,7 @@ fn plan(program: &Path, words: &[OsString]) -> Result<(Plan, Corpus), Failure> {
             _made: None,
         },
         true => {
-            let made = tempfile::Builder::new().prefix("ddfuzz-corpus-").tempdir();
-            let made = made.map_err(|error| {
+            let made = Scratch::new().map_err(|error| {
                 Failure::file(&std::env::temp_dir(), "making a directory in", &error)
             })?;
             Corpus {

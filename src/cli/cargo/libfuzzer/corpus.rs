@@ -1,12 +1,16 @@
 //! The corpus that libFuzzer gets: the user's, or a copy without what crashes the harness.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use tempfile::TempDir;
-
 use super::super::artifacts::name_of;
+use super::scratch::Scratch;
+use crate::files::{atomic, regular};
+
+/// No input is longer, in bytes.
+const LONGEST: u64 = 1 << 30;
 
 /// The corpus of a campaign by libFuzzer.
 ///
@@ -15,88 +19,165 @@ use super::super::artifacts::name_of;
 /// the copy goes to the user's corpus.
 pub struct Corpus {
     own: PathBuf,
-    copy: Option<TempDir>,
-    /// libFuzzer's names of the inputs that it died of.
-    deadly: BTreeSet<String>,
+    /// More directories of inputs, which are only read.
+    more: Vec<PathBuf>,
+    copy: Option<Copy>,
+}
+
+/// All inputs of all directories, by their contents: each once, and named as libFuzzer names them.
+struct Copy {
+    dir: Scratch,
+    /// Names that stood in it from the beginning or are handed back.
+    known: HashSet<OsString>,
+    /// Names of what was left out of it.
+    deadly: HashSet<String>,
 }
 
 impl Corpus {
-    /// The corpus in this directory, which is made where it is not there.
+    /// The corpus in this directory, which is made where it is not there, and what stands in
+    /// `more` of them.
     ///
     /// # Errors
     /// When it cannot be made.
-    pub fn open(own: PathBuf) -> io::Result<Corpus> {
+    pub fn open(own: PathBuf, more: Vec<PathBuf>) -> io::Result<Corpus> {
         std::fs::create_dir_all(&own)?;
         Ok(Corpus {
             own,
+            more,
             copy: None,
-            deadly: BTreeSet::new(),
         })
     }
 
-    /// The directory for libFuzzer.
-    pub fn dir(&self) -> &Path {
-        self.copy.as_ref().map_or(&self.own, TempDir::path)
+    /// The directories for libFuzzer; it writes to the first.
+    pub fn dirs(&self) -> Vec<&Path> {
+        match &self.copy {
+            Some(copy) => vec![copy.dir.path()],
+            None => {
+                let more = self.more.iter().map(PathBuf::as_path);
+                std::iter::once(self.own.as_path()).chain(more).collect()
+            }
+        }
     }
 
-    /// Leaves an input away from here on; whether the corpus had it.
+    /// Leaves an input away from here on; whether the corpus had it, so that who starts now gets
+    /// further. Who runs in the copy goes on in it.
     ///
     /// # Errors
     /// When the copy cannot be made.
     pub fn leave_out(&mut self, input: &[u8]) -> io::Result<bool> {
-        if !self.deadly.insert(name_of(input)) {
-            return Ok(false);
-        }
-        self.hand_back()?;
-        let copy = tempfile::Builder::new()
-            .prefix("ddfuzz-corpus-")
-            .tempdir()?;
-        let mut found = false;
-        self.each(&self.own, |path, bytes| {
-            if self.deadly.contains(&name_of(bytes)) {
-                found = true;
-                return Ok(());
-            }
-            let name = path.file_name().unwrap_or_default();
-            std::fs::write(copy.path().join(name), bytes)
-        })?;
-        self.copy = Some(copy);
-        Ok(found)
+        let copy = match &mut self.copy {
+            Some(copy) => copy,
+            none => none.insert(Copy::of(&self.own, &self.more)?),
+        };
+        copy.remove(input)
     }
 
     /// Writes what is new in the copy to the user's corpus.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn hand_back(&self) -> io::Result<()> {
-        let Some(copy) = &self.copy else {
+    pub fn hand_back(&mut self) -> io::Result<()> {
+        let Some(copy) = &mut self.copy else {
             return Ok(());
         };
-        self.each(copy.path(), |path, bytes| {
-            let own = self.own.join(path.file_name().unwrap_or_default());
-            match crate::files::atomic::create_new(&own, bytes) {
-                Err(error) if !error.is_existing() => Err(io::Error::other(error.to_string())),
-                _ => Ok(()),
+        for entry in std::fs::read_dir(copy.dir.path())? {
+            let entry = entry?;
+            let name = entry.file_name();
+            // Each file that is written is synced: those that are there already are not tried.
+            if copy.known.contains(&name) {
+                continue;
             }
-        })
-    }
-
-    fn each(
-        &self,
-        dir: &Path,
-        mut what: impl FnMut(&Path, &[u8]) -> io::Result<()>,
-    ) -> io::Result<()> {
-        for entry in std::fs::read_dir(dir)? {
-            let path = entry?.path();
-            // What goes while it is looked at is no part of the corpus any more.
-            if path.is_file()
-                && let Ok(bytes) = std::fs::read(&path)
-            {
-                what(&path, &bytes)?;
+            let Ok(bytes) = regular::read(&entry.path(), LONGEST) else {
+                continue;
+            };
+            if name_of(&bytes).as_str() != name {
+                continue; // It is being written.
             }
+            match atomic::create_new(&self.own.join(&name), &bytes) {
+                Err(error) if !error.is_existing() => {
+                    return Err(io::Error::other(error.to_string()));
+                }
+                _ => copy.known.insert(name),
+            };
         }
         Ok(())
     }
+}
+
+impl Copy {
+    fn of(own: &Path, more: &[PathBuf]) -> io::Result<Copy> {
+        let dir = Scratch::new()?;
+        let mut known = HashSet::new();
+        for from in std::iter::once(own).chain(more.iter().map(PathBuf::as_path)) {
+            each(from, &mut |bytes| {
+                let name = OsString::from(name_of(bytes));
+                let path = dir.path().join(&name);
+                match known.insert(name) {
+                    true => std::fs::write(path, bytes),
+                    false => Ok(()),
+                }
+            })?;
+        }
+        Ok(Copy {
+            dir,
+            known,
+            deadly: HashSet::new(),
+        })
+    }
+
+    /// Whether it was there. With `-max_len`, libFuzzer dies of the beginning of a longer one.
+    fn remove(&mut self, input: &[u8]) -> io::Result<bool> {
+        let name = name_of(input);
+        let path = self.dir.path().join(&name);
+        if input.is_empty() {
+            // libFuzzer begins with it, whether the corpus has it or not.
+            return Ok(false);
+        }
+        if path.is_file() {
+            std::fs::remove_file(path)?;
+            self.deadly.insert(name);
+            return Ok(true);
+        }
+        if self.deadly.contains(&name) {
+            // Of those that were started together, each dies of it.
+            return Ok(true);
+        }
+        let mut found = false;
+        for entry in std::fs::read_dir(self.dir.path())? {
+            let path = entry?.path();
+            let begins = |bytes: Vec<u8>| bytes.starts_with(input);
+            if regular::read(&path, LONGEST).is_ok_and(begins) {
+                std::fs::remove_file(path)?;
+                found = true;
+            }
+        }
+        if found {
+            self.deadly.insert(name);
+        }
+        Ok(found)
+    }
+}
+
+/// All inputs below a directory, as libFuzzer looks for them: not in what is hidden. What cannot
+/// be read is none for libFuzzer, either.
+fn each(dir: &Path, what: &mut impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        let path = entry.path();
+        // Links to directories may lead in circles.
+        let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if is_dir && !is_hidden(&entry.file_name()) {
+            // What goes while it is looked at is no part of the corpus any more.
+            let _ = std::fs::read_dir(&path).and_then(|_| each(&path, what));
+        } else if !is_dir && let Ok(bytes) = regular::read(&path, LONGEST) {
+            what(&bytes)?;
+        }
+    }
+    Ok(())
+}
+
+fn is_hidden(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(b".")
 }
 
 impl Drop for Corpus {
@@ -104,5 +185,65 @@ impl Drop for Corpus {
         // What cannot be written is still in the output directory where it crashed, or is found
         // again.
         let _ = self.hand_back();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inputs(dir: &Path) -> Vec<Vec<u8>> {
+        let mut all = Vec::new();
+        each(dir, &mut |bytes| {
+            all.push(bytes.to_vec());
+            Ok(())
+        })
+        .unwrap();
+        all.sort();
+        all
+    }
+
+    #[test]
+    fn the_copy_has_what_stands_in_folders_and_lacks_each_input_that_is_deadly() {
+        let (own, more) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::fs::create_dir(own.path().join("deep")).unwrap();
+        for (path, bytes) in [("a", "good"), ("deep/b", "bad"), ("c", "long and more")] {
+            std::fs::write(own.path().join(path), bytes).unwrap();
+        }
+        std::os::unix::fs::symlink("nowhere", own.path().join("link")).unwrap();
+        std::fs::write(more.path().join("d"), "seed").unwrap();
+        let more_dirs = vec![more.path().to_owned()];
+        let mut corpus = Corpus::open(own.path().to_owned(), more_dirs).unwrap();
+        assert_eq!(corpus.dirs(), [own.path(), more.path()]);
+        assert!(corpus.leave_out(b"bad").unwrap());
+        let copy = corpus.dirs()[0].to_owned();
+        assert_eq!(inputs(&copy), [&b"good"[..], b"long and more", b"seed"]);
+        // By the greatest length, only its beginning was run.
+        assert!(corpus.leave_out(b"long").unwrap());
+        // Of those that were started together, each dies of it.
+        assert!(corpus.leave_out(b"bad").unwrap());
+        assert!(!corpus.leave_out(b"mutated").unwrap());
+        assert!(!corpus.leave_out(b"").unwrap());
+        assert_eq!(corpus.dirs(), [copy.as_path()]);
+        assert_eq!(inputs(&copy), [&b"good"[..], b"seed"]);
+        drop(corpus);
+        assert!(!copy.exists());
+        assert_eq!(inputs(own.path()).len(), 3);
+    }
+
+    #[test]
+    fn what_is_new_in_the_copy_is_handed_back_once_it_is_whole() {
+        let own = tempfile::tempdir().unwrap();
+        std::fs::write(own.path().join("a"), "deadly").unwrap();
+        let mut corpus = Corpus::open(own.path().to_owned(), Vec::new()).unwrap();
+        corpus.leave_out(b"deadly").unwrap();
+        let copy = corpus.dirs()[0].to_owned();
+        std::fs::write(copy.join(name_of(b"new")), "n").unwrap();
+        corpus.hand_back().unwrap();
+        assert_eq!(inputs(own.path()), [b"deadly"]);
+        std::fs::write(copy.join(name_of(b"new")), "new").unwrap();
+        corpus.hand_back().unwrap();
+        assert_eq!(inputs(own.path()), [&b"deadly"[..], b"new"]);
+        assert!(own.path().join(name_of(b"new")).is_file());
     }
 }

@@ -6,6 +6,7 @@ mod flags;
 mod process;
 mod producer;
 mod said;
+mod scratch;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -22,6 +23,7 @@ pub use process::Attached;
 use process::flag;
 use producer::timeout_flag;
 pub use producer::{LibFuzzers, Plan};
+pub use scratch::Scratch;
 
 /// Longest input where nobody says, in bytes.
 pub const MAX_LEN: u64 = 256 << 20;
@@ -63,8 +65,12 @@ pub fn run(
         stop: &stop,
     };
     let start = || {
-        LibFuzzers::start(plan, corpus, stop.clone())
-            .map_err(|error| Failure::file(program, "starting libFuzzer of", &error))
+        let mut all = LibFuzzers::start(plan, corpus, stop.clone())
+            .map_err(|error| Failure::file(program, "starting libFuzzer of", &error))?;
+        if args.resume {
+            all.drop_again();
+        }
+        Ok(all)
     };
     watched.run(started, start, output)
 }

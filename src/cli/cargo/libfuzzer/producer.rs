@@ -21,6 +21,12 @@ const HOPELESS: u32 = 5;
 /// How long one may take to end.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// What the names of its failing inputs begin with.
+const ARTIFACTS: [&str; 4] = ["crash-", "leak-", "oom-", "timeout-"];
+
+/// Between two times that new inputs go to the user's corpus, where libFuzzer has a copy of it.
+const HAND_BACK: Duration = Duration::from_secs(1);
+
 /// What the processes of a campaign are.
 pub struct Plan {
     /// The program.
@@ -45,6 +51,7 @@ pub struct Plan {
 pub struct LibFuzzers {
     plan: Plan,
     corpus: Corpus,
+    handed_back: Instant,
     running: Vec<Option<Process>>,
     dropped: Vec<PathBuf>,
     began: Instant,
@@ -67,7 +74,8 @@ impl LibFuzzers {
             std::fs::create_dir_all(&plan.artifact_prefix)?;
         }
         let mut all = LibFuzzers {
-            corpus: Corpus::open(corpus)?,
+            corpus: Corpus::open(corpus, plan.flags.corpora.clone())?,
+            handed_back: Instant::now(),
             running: Vec::new(),
             dropped: Vec::new(),
             began: Instant::now(),
@@ -87,6 +95,25 @@ impl LibFuzzers {
     /// The status of the first one that did not end well.
     pub fn failed(&self) -> Option<ExitStatus> {
         self.failed
+    }
+
+    /// Gives the failing inputs of earlier calls, too, of which Ctrl-C may have left some. What is
+    /// on record is not run again.
+    pub fn drop_again(&mut self) {
+        let prefix = self.plan.artifact_prefix.as_encoded_bytes();
+        if !prefix.ends_with(b"/") {
+            return;
+        }
+        let entries = std::fs::read_dir(&self.plan.artifact_prefix);
+        let mut paths: Vec<PathBuf> = (entries.into_iter().flatten().flatten())
+            .map(|entry| entry.path())
+            .filter(|path| {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                ARTIFACTS.iter().any(|kind| name.starts_with(kind))
+            })
+            .collect();
+        paths.sort();
+        self.dropped.extend(paths);
     }
 
     /// Lets those that run come to their end, as after Ctrl-C, which has reached those that are
@@ -130,8 +157,7 @@ impl LibFuzzers {
             words.push(format!("-runs={left}").into());
         }
         words.extend(self.plan.flags.each.iter().cloned());
-        words.push(self.corpus.dir().into());
-        words.extend(self.plan.flags.corpora.iter().map(OsString::from));
+        words.extend(self.corpus.dirs().into_iter().map(OsString::from));
         let (program, env) = (&self.plan.program, &self.plan.env);
         Process::start(program, &words, env, self.plan.attached).map(Some)
     }
@@ -139,9 +165,6 @@ impl LibFuzzers {
     /// One has ended: with a finding, or with its work done. Gives the one that goes on for it.
     fn ended(&mut self, end: &End) -> Result<Option<Process>, CampaignError> {
         self.made += end.said.runs;
-        self.corpus
-            .hand_back()
-            .map_err(system("keeping the corpus"))?;
         if !end.status.success() {
             self.failed = self.failed.or(Some(end.status));
         }
@@ -191,6 +214,11 @@ impl Producer for LibFuzzers {
                 self.running[at] = None;
                 self.running[at] = self.ended(&end)?;
             }
+        }
+        if self.handed_back.elapsed() > HAND_BACK {
+            let handed = self.corpus.hand_back();
+            handed.map_err(system("keeping the corpus"))?;
+            self.handed_back = Instant::now();
         }
         Ok(match self.running.iter().any(Option::is_some) {
             true => Producing::Running,
