@@ -69,7 +69,7 @@ const PLACES: &[(&str, &[&str])] = &[
             "triage",
             "campaign/guided",
             "cli/cargo/clean.rs",
-            "cli/cargo/libfuzzer/process.rs",
+            "cli/cargo/libfuzzer",
             "cli/config/find.rs",
             "cli/runner",
             "cli/ui/campaign/terminal.rs",
