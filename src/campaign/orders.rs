@@ -8,6 +8,7 @@ use crossbeam::channel::{Receiver, Sender};
 
 use super::error::CampaignError;
 use super::minimizing::Minimizing;
+use super::room::Fullness;
 use super::shelf::Shelf;
 use crate::minimize::{MinimizeError, Options};
 use crate::store::{EntryId, Store};
@@ -52,6 +53,20 @@ pub(in crate::campaign) fn minimize_entry<S: Shelf>(
         {
             minimizing.give_up(store, id)
         }
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether a minimization has ended as one does; not where it was interrupted, nor where it failed
+/// by what is no news once the user has `stopped`: a full disk, and what Ctrl-C did to the target.
+pub(in crate::campaign) fn is_done(
+    result: Result<(), CampaignError>,
+    stopped: bool,
+) -> Result<bool, CampaignError> {
+    match result {
+        Ok(()) => Ok(true),
+        Err(CampaignError::Minimize(MinimizeError::Interrupted { .. })) => Ok(false),
+        Err(error) if stopped && (error.full_at().is_some() || is_of_target(&error)) => Ok(false),
         Err(error) => Err(error),
     }
 }

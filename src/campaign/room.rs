@@ -161,6 +161,22 @@ impl<'a> Room<'a> {
         !self.stopped()
     }
 
+    /// The same of a `result`, after a good one of which there is room. Whether it is to be done
+    /// again.
+    pub fn is_again<T, E: Fullness>(
+        &mut self,
+        result: &Result<T, E>,
+        say: &mut dyn FnMut(&str),
+    ) -> bool {
+        match result {
+            Err(error) => self.goes_on_after(error, say),
+            Ok(_) => {
+                self.has_room(say);
+                false
+            }
+        }
+    }
+
     /// What could not be written is written.
     pub fn has_room(&mut self, say: &mut dyn FnMut(&str)) {
         if let Some((since, path)) = self.full.take() {

@@ -191,14 +191,7 @@ impl<'a> Engine<'a> {
     /// Pauses where a minimization has failed for want of room. Whether it is to go on.
     pub(super) fn waits_for_room(&mut self, result: &Result<(), CampaignError>) -> bool {
         let Engine { room, screen, .. } = self;
-        let say = &mut |text: &str| screen.note(text);
-        match result {
-            Err(error) => room.goes_on_after(error, say),
-            Ok(()) => {
-                room.has_room(say);
-                false
-            }
-        }
+        room.is_again(result, &mut |text: &str| screen.note(text))
     }
 
     /// The user who stops on a full disk gets what is stored, and no error.

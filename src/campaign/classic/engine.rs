@@ -12,13 +12,12 @@ use super::inputs::Inputs;
 use super::worker::Chunk;
 use crate::campaign::error::CampaignError;
 use crate::campaign::ledger::{Ledger, lock};
-use crate::campaign::orders::{is_of_target, minimize_entry};
+use crate::campaign::orders::{is_done, minimize_entry};
 use crate::campaign::rebuild::Watch;
-use crate::campaign::room::{Fullness, Gate, Room};
+use crate::campaign::room::{Gate, Room};
 use crate::campaign::screen::{Progress, Screen};
 use crate::campaign::settings::{Settings, When};
 use crate::campaign::summary::Summary;
-use crate::minimize::MinimizeError;
 use crate::report::GroupView;
 use crate::store::{EntryId, Kind, Store};
 use crate::triage::Key;
@@ -262,14 +261,9 @@ impl Engine<'_> {
             self.queue.push_front(id.clone());
             return Ok(());
         }
-        match result {
-            Err(CampaignError::Minimize(MinimizeError::Interrupted { .. })) => return Ok(()),
-            Err(error) if self.stopped() && error.full_at().is_some() => return Ok(()),
-            Err(error) if self.stopped() && is_of_target(&error) => return Ok(()),
-            Err(error) => return Err(error),
-            Ok(()) => {}
-        }
-        if let Some(view) = self.view(id)? {
+        if is_done(result, self.stopped())?
+            && let Some(view) = self.view(id)?
+        {
             self.screen.minimized(&view);
         }
         Ok(())

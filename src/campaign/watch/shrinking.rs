@@ -7,10 +7,8 @@ use crossbeam::channel::{Receiver, RecvTimeoutError, Sender};
 
 use super::engine::Engine;
 use crate::campaign::error::CampaignError;
-use crate::campaign::orders::{Word, is_of_target};
-use crate::campaign::room::Fullness;
+use crate::campaign::orders::{Word, is_done};
 use crate::campaign::settings::When;
-use crate::minimize::MinimizeError;
 use crate::store::EntryId;
 
 const TICK: Duration = Duration::from_millis(200);
@@ -142,14 +140,9 @@ impl Engine<'_> {
             self.shrinking.queue.push_front(id);
             return Ok(());
         }
-        match result {
-            Err(CampaignError::Minimize(MinimizeError::Interrupted { .. })) => return Ok(()),
-            Err(error) if self.stopped() && error.full_at().is_some() => return Ok(()),
-            Err(error) if self.stopped() && is_of_target(&error) => return Ok(()),
-            Err(error) => return Err(error),
-            Ok(()) => {}
-        }
-        if let Some(view) = self.view(&id)? {
+        if is_done(result, self.stopped())?
+            && let Some(view) = self.view(&id)?
+        {
             self.screen.minimized(&view);
         }
         Ok(())
@@ -158,13 +151,6 @@ impl Engine<'_> {
     /// Pauses where a minimization has failed for want of room. Whether it is to go on.
     fn waits_for_room(&mut self, result: &Result<(), CampaignError>) -> bool {
         let Engine { room, screen, .. } = self;
-        let say = &mut |text: &str| screen.note(text);
-        match result {
-            Err(error) => room.goes_on_after(error, say),
-            Ok(()) => {
-                room.has_room(say);
-                false
-            }
-        }
+        room.is_again(result, &mut |text: &str| screen.note(text))
     }
 }
