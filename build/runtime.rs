@@ -8,7 +8,7 @@ use crate::compiler;
 const FLAGS: [&str; 5] = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Wpedantic"];
 
 /// What launcher and runtime are made of, among others.
-const SHARED: [&str; 3] = ["serve.c", "sweep.c", "family.c"];
+const SHARED: [&str; 4] = ["serve.c", "sweep.c", "family.c", "terminal.c"];
 
 /// What the runtime is made of besides.
 const INJECTED: [&str; 9] = [
@@ -32,7 +32,15 @@ pub fn build(out: &Path) {
     let shared = ["-shared", "-fPIC", "-fvisibility=hidden", "-ldl"];
     // Each mapping is one more that each fork copies: two, and not five (decision 0039).
     let compact = [&shared[..], &["-Wl,-z,noseparate-code,-z,norelro"]].concat();
-    let launcher = ["launcher.c", "keeper.c", "confine.c", "fence.c"];
+    let launcher = [
+        "launcher.c",
+        "keeper.c",
+        "confine.c",
+        "fence.c",
+        "isolate.c",
+        "walls.c",
+        "offers.c",
+    ];
     link(&out.join("launcher"), &[&launcher, &SHARED], &[]);
     link(
         &out.join("ddfuzz-runtime.so"),

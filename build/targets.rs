@@ -26,37 +26,69 @@ const FLAGS: [&str; 11] = [
     "-Wextra",
 ];
 
+/// What makes a variant that counts which places it passes (`targets/counted.c`).
+const COUNTED: &str = "-fsanitize-coverage=trace-pc";
+/// Counters of such a variant: room for the places of the largest target.
+const PLACES: &str = "-DDDFUZZ_PLACES=1024";
+
+/// Variants of each target: what they are called behind its name, and what makes them.
+const VARIANTS: [(&str, &[&str]); 4] = [
+    ("", &[]),
+    ("-fixed", &["-DDDFUZZ_FIXED"]),
+    ("-counted", &[COUNTED]),
+    ("-fixed-counted", &["-DDDFUZZ_FIXED", COUNTED]),
+];
+
 /// Compiles every target into `out/targets` and writes the list of them, `out/bundled.rs`.
 pub fn build(out: &Path) {
     println!("cargo::rerun-if-changed=targets");
     let programs = out.join("targets");
     fs::create_dir_all(&programs).expect("OUT_DIR is writable");
+    let counters = programs.join("counted.o");
+    compiler::finish("the counters of bundled targets", start_counters(&counters));
     for name in TARGETS {
-        // The two variants at a time: more would not fit small machines.
-        let variants = [
-            start(name, &[], &programs.join(name)),
-            start(
-                name,
-                &["-DDDFUZZ_FIXED"],
-                &programs.join(format!("{name}-fixed")),
-            ),
-        ];
-        for variant in variants {
-            compiler::finish(&format!("the bundled target {name}"), variant);
+        // Two at a time: more would not fit small machines.
+        for pair in VARIANTS.chunks(2) {
+            let running: Vec<Child> = (pair.iter())
+                .map(|(suffix, flags)| {
+                    let counters = flags.contains(&COUNTED).then_some(&*counters);
+                    start(
+                        name,
+                        flags,
+                        counters,
+                        &programs.join(format!("{name}{suffix}")),
+                    )
+                })
+                .collect();
+            for variant in running {
+                compiler::finish(&format!("the bundled target {name}"), variant);
+            }
         }
     }
     fs::write(out.join("bundled.rs"), list()).expect("OUT_DIR is writable");
 }
 
+/// Starts the compiler on what counts, which must not be counted itself.
+fn start_counters(object: &Path) -> Child {
+    let mut command = compiler::command();
+    command
+        .args(FLAGS.iter().filter(|flag| **flag != "-pie"))
+        .args([PLACES, "-c", "-o"])
+        .arg(object)
+        .arg("targets/counted.c");
+    compiler::start("the counters of bundled targets", &mut command)
+}
+
 /// Starts the compiler on one variant of a target.
-fn start(name: &str, defines: &[&str], program: &Path) -> Child {
+fn start(name: &str, flags: &[&str], counters: Option<&Path>, program: &Path) -> Child {
     let mut command = compiler::command();
     command
         .args(FLAGS)
-        .args(defines)
+        .args(flags)
         .arg("-o")
         .arg(program)
-        .args(sources(name));
+        .args(sources(name))
+        .args(counters);
     compiler::start(&format!("the bundled target {name}"), &mut command)
 }
 
@@ -78,10 +110,16 @@ fn sources(name: &str) -> Vec<PathBuf> {
     sources
 }
 
-/// The Rust source of `BUNDLED`: the targets by name, then their fixed variants.
+/// The Rust source of `BUNDLED`: the targets by name, then their fixed variants; and of `COUNTED`:
+/// the same of the variants that count.
 fn list() -> String {
-    let mut list = String::from("pub const BUNDLED: &[(&str, &[u8])] = &[\n");
-    for suffix in ["", "-fixed"] {
+    let plain = list_of("BUNDLED", |suffix| !suffix.ends_with("-counted"));
+    plain + &list_of("COUNTED", |suffix| suffix.ends_with("-counted"))
+}
+
+fn list_of(list_name: &str, is_in: impl Fn(&str) -> bool) -> String {
+    let mut list = format!("pub const {list_name}: &[(&str, &[u8])] = &[\n");
+    for (suffix, _) in VARIANTS.iter().filter(|(suffix, _)| is_in(suffix)) {
         for name in TARGETS {
             let program = format!("/targets/{name}{suffix}");
             writeln!(

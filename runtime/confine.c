@@ -2,7 +2,6 @@
 #include "confine.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <grp.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
@@ -30,11 +29,8 @@ static int set_limits(const struct confinement *wanted)
                : 0;
 }
 
-static int join_cgroup(const char *procs)
+static int join_cgroup(int fd)
 {
-    int fd = open(procs, O_WRONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -1;
     int joined = write(fd, "0", 1) == 1;
     int error = errno;
     close(fd);
@@ -59,7 +55,7 @@ static int step_down(uid_t uid, gid_t gid)
 
 int confine(const struct confinement *wanted)
 {
-    if (wanted->cgroup && join_cgroup(wanted->cgroup) < 0)
+    if (wanted->cgroup >= 0 && join_cgroup(wanted->cgroup) < 0)
         return errno;
     if (set_limits(wanted) < 0)
         return errno;

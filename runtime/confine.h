@@ -6,7 +6,8 @@
 #include <sys/types.h>
 
 struct confinement {
-    const char *directory, *cgroup;
+    const char *directory;
+    int cgroup; /* its file of processes, opened; or -1 */
     uid_t uid;
     gid_t gid;
     int drop, fixed_addresses;

@@ -1,24 +1,46 @@
 #define _GNU_SOURCE
 #include "fence.h"
 
+#include <fcntl.h>
 #include <stdint.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 /* Of Landlock's interface, which older headers lack; the numbers are the same on all machines. */
-enum { CREATE_RULESET = 444, RESTRICT_SELF = 446, SCOPE_SIGNAL = 2 };
+enum { CREATE_RULESET = 444, ADD_RULE = 445, RESTRICT_SELF = 446 };
+enum { SCOPE_SIGNAL = 2, RULE_PATH_BENEATH = 1, MOVE = 1 << 13 };
 
-int fence_signals(void)
+int fence_is_offered(void)
+{
+    enum { ASK_FOR_VERSION = 1, FIRST_WITH_SCOPES = 6 };
+    return syscall(CREATE_RULESET, NULL, 0, ASK_FOR_VERSION) >= FIRST_WITH_SCOPES;
+}
+
+/* A ruleset of files keeps files from being moved between directories in all that is entered later,
+ * too, unless it allows that. */
+static int allow_moves(int ruleset)
+{
+    struct {
+        uint64_t access;
+        int32_t fd;
+    } __attribute__((packed)) rule = {MOVE, open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)};
+    int added = (int)syscall(ADD_RULE, ruleset, RULE_PATH_BENEATH, &rule, 0);
+    if (rule.fd >= 0)
+        close(rule.fd);
+    return added;
+}
+
+int fence_signals(int files_too)
 {
     struct {
         uint64_t files, net, scoped;
-    } rules = {0, 0, SCOPE_SIGNAL};
+    } rules = {files_too ? MOVE : 0, 0, SCOPE_SIGNAL};
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); /* its condition */
     int fd = (int)syscall(CREATE_RULESET, &rules, sizeof rules, 0);
     if (fd < 0)
         return 0;
-    int fenced = syscall(RESTRICT_SELF, fd, 0) == 0;
+    int fenced = (!files_too || allow_moves(fd) == 0) && syscall(RESTRICT_SELF, fd, 0) == 0;
     close(fd);
     return fenced;
 }

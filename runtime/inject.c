@@ -26,6 +26,7 @@
 #include "serve.h"
 #include "spare.h"
 #include "sweep.h"
+#include "terminal.h"
 #include "waits.h"
 
 typedef int (*main_function)(int, char **, char **);
@@ -97,7 +98,7 @@ static int run_once(const struct entry_point *entry)
  * ddfuzz is busy with the run before, and the request wakes the right process at once. */
 static void await_request(struct request *request)
 {
-    setpgid(0, 0);
+    terminal_lead();
     if (!serve_next(request))
         _exit(0);
     serve_page->started = request->seq;

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -80,12 +81,12 @@ static void keep(pid_t child, int second, int patience)
  * somebody kills by name). If the outer one dies, the inner one notices at their pipe; if the
  * inner one dies, its descendants come to the outer one. The inner one stands behind a fence of
  * its own, and can kill all that descends from it with one call. */
-pid_t descend_from_keepers(void)
+pid_t descend_from_keepers(const struct isolation *wanted)
 {
     int link[2];
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     hold_child_signals();
-    if (pipe2(link, O_CLOEXEC) < 0)
+    if (isolate_children(wanted) < 0 || pipe2(link, O_CLOEXEC) < 0)
         return -1;
     pid_t below = fork();
     if (below < 0)
@@ -96,9 +97,13 @@ pid_t descend_from_keepers(void)
     }
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     close(link[1]);
-    pid_t inner = getpid();
-    if (fence_signals())
-        sweep_behind_fence(getppid());
+    if (isolate_rest(wanted) < 0)
+        return -1;
+    /* The first process of a PID namespace has no parent there, and needs no fence: with it all
+     * others die. */
+    pid_t inner = getpid(), outer = getppid();
+    if (!(wanted->namespaces & CLONE_NEWPID) && fence_signals(wanted->open_count > 0) && outer > 1)
+        sweep_behind_fence(outer);
     below = fork();
     if (below < 0)
         return -1;

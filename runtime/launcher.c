@@ -8,7 +8,8 @@
  *   trace   the same as serve, but each child first says that it is ready and waits for one
  *           byte, so that ddfuzz can seize it before its execve
  *
- * Usage: launcher MODE [-o VALUE]... -- PROGRAM ARGV0 [ARG]... */
+ * Usage: launcher MODE [-o VALUE]... -- PROGRAM ARGV0 [ARG]...
+ *    or: launcher offers DIRECTORY, which says what a sandbox can be made of */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -26,20 +27,27 @@
 #include "confine.h"
 #include "copy.h"
 #include "fence.h"
+#include "isolate.h"
 #include "keeper.h"
 #include "observe.h"
+#include "offers.h"
 #include "serve.h"
 #include "sweep.h"
+#include "terminal.h"
+#include "walls.h"
 
 extern char **environ;
 
 struct options {
     const char *mode, *preload, *inject_mode, *entry;
     struct confinement confinement;
+    struct isolation isolation;
+    struct walls walls;
     char *program, **argv;
     pid_t outside; /* of the fence; 0 where there is none */
     int observed;  /* runs get FD_OBSERVED */
     int copied;    /* and FD_COPY */
+    int terminal;  /* and FD_TERMINAL */
 };
 
 static void fail(int detail)
@@ -59,16 +67,47 @@ static unsigned long long number_from(const char *text)
     return number;
 }
 
+/* Options of a sandbox; 0 where it is none. */
+static int parse_sandbox(int option, struct options *o)
+{
+    struct isolation *i = &o->isolation;
+    struct walls *w = &o->walls;
+    switch (option) {
+    case 'N': i->namespaces = (int)number_from(optarg); break;
+    case 's': i->scratch = optarg; break;
+    case 'B': i->bytes = number_from(optarg); break;
+    case 'I': i->files = number_from(optarg); break;
+    case 'L': w->access = number_from(optarg); break;
+    case 'W':
+        if (i->open_count == MOST_OPEN)
+            fail(E2BIG);
+        i->open[i->open_count++] = optarg;
+        break;
+    case 'V':
+        if (i->cover_count == MOST_OPEN)
+            fail(E2BIG);
+        i->cover[i->cover_count++] = optarg;
+        break;
+    case 'F': w->filtered = 1; break;
+    case 'X': w->strict = 1; break;
+    default: return 0;
+    }
+    return 1;
+}
+
 static void parse(int argc, char **argv, struct options *o)
 {
     struct confinement *c = &o->confinement;
     int option;
     o->mode = argv[1];
     optind = 2;
-    while ((option = getopt(argc, argv, "d:g:p:m:e:u:w:f:n:U:AOC")) != -1) {
+    while ((option = getopt(argc, argv, "d:g:p:m:e:u:w:f:n:U:AOCTN:s:B:I:L:W:FXV:")) != -1) {
         switch (option) {
         case 'd': c->directory = optarg; break;
-        case 'g': c->cgroup = optarg; break;
+        case 'g': /* in a sandbox it can be opened no more */
+            if ((c->cgroup = open(optarg, O_WRONLY | O_CLOEXEC)) < 0)
+                fail(errno);
+            break;
         case 'p': o->preload = optarg; break;
         case 'm': o->inject_mode = optarg; break;
         case 'e': o->entry = optarg; break;
@@ -80,9 +119,16 @@ static void parse(int argc, char **argv, struct options *o)
         case 'A': c->fixed_addresses = 1; break;
         case 'O': o->observed = 1; break;
         case 'C': o->copied = 1; break;
-        default: fail(EINVAL);
+        case 'T': o->terminal = 1; break;
+        default:
+            if (!parse_sandbox(option, o))
+                fail(EINVAL);
         }
     }
+    o->isolation.uid = c->drop ? c->uid : geteuid();
+    o->isolation.gid = c->drop ? c->gid : getegid();
+    o->walls.open = o->isolation.open;
+    o->walls.open_count = o->isolation.open_count;
     if (argc - optind < 2 || (o->preload && !o->inject_mode))
         fail(EINVAL);
     o->program = argv[optind];
@@ -150,10 +196,10 @@ static void execute(const struct options *o)
     _exit(127);
 }
 
-static void lead_group(pid_t parent)
+static void lead(pid_t parent)
 {
     die_with(parent);
-    setpgid(0, 0);
+    terminal_lead();
 }
 
 /* Lets ddfuzz seize this child, which then goes on to its execve. */
@@ -171,7 +217,7 @@ static pid_t start_run(const struct options *o, const struct request *request, i
     if (traced) {
         child = fork();
         if (child == 0) {
-            lead_group(self);
+            lead(self);
             await_tracer(request);
             serve_become_child();
             execute(o);
@@ -179,7 +225,7 @@ static pid_t start_run(const struct options *o, const struct request *request, i
     } else {
         child = vfork();
         if (child == 0) {
-            lead_group(self);
+            lead(self);
             serve_become_child();
             execute(o);
         }
@@ -228,7 +274,7 @@ static void become_fork_server(const struct options *o)
 
 static void close_stranger(int fd)
 {
-    if (fd > STDERR_FILENO && (fd < FD_COPY || fd > FD_OBSERVED))
+    if (fd > STDERR_FILENO && (fd < FD_FILTERS || fd > FD_OBSERVED))
         close(fd);
 }
 
@@ -236,7 +282,7 @@ static void close_stranger(int fd)
 static void close_strangers(void)
 {
 #ifdef SYS_close_range
-    if (syscall(SYS_close_range, 3, FD_COPY - 1, 0) == 0
+    if (syscall(SYS_close_range, 3, FD_FILTERS - 1, 0) == 0
         && syscall(SYS_close_range, FD_OBSERVED + 1, ~0u, 0) == 0)
         return;
 #endif
@@ -261,20 +307,34 @@ static void reset_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+/* Descriptors that ddfuzz has not handed over, whatever they are. */
+static void close_unused(const struct options *o)
+{
+    if (!o->observed)
+        close(FD_OBSERVED);
+    if (!o->copied)
+        close(FD_COPY);
+    if (!o->terminal)
+        close(FD_TERMINAL);
+    if (!o->walls.access)
+        close(FD_RULES);
+    if (!o->walls.filtered)
+        close(FD_FILTERS);
+}
+
 int main(int argc, char **argv)
 {
-    struct options options = {0};
+    struct options options = {.confinement = {.cgroup = -1}};
     if (argc < 2)
         return 2;
+    if (strcmp(argv[1], "offers") == 0)
+        return argc == 3 ? offers_tell(argv[2]) : 2;
     reset_signals();
     close_strangers();
     setsid();
     parse(argc, argv, &options);
-    if (!options.observed)
-        close(FD_OBSERVED);
-    if (!options.copied)
-        close(FD_COPY);
-    pid_t keeper = descend_from_keepers();
+    close_unused(&options);
+    pid_t keeper = descend_from_keepers(&options.isolation);
     if (keeper < 0)
         fail(errno);
     setsid(); /* so that a signal to its group does not reach the keepers */
@@ -282,12 +342,17 @@ int main(int argc, char **argv)
     int refused = confine(&options.confinement);
     if (refused)
         fail(refused);
+    if (walls_limit(&options.walls) < 0 || isolate_drop_rights(&options.isolation) < 0)
+        fail(errno);
     die_with(keeper); /* after the change of identity, which would clear it */
-    if (fence_signals())
+    /* The rules of a sandbox fence signals, too. */
+    if (options.walls.access ? fence_is_offered() : fence_signals(0))
         options.outside = keeper;
     sweep_behind_fence(options.outside);
     if (options.preload)
         set_preload(&options);
+    if (walls_close_files(&options.walls) < 0 || walls_filter_calls(&options.walls) < 0)
+        fail(errno);
     if (strcmp(options.mode, "exec") == 0)
         become_program(&options);
     if (strcmp(options.mode, "afl") == 0)

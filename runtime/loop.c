@@ -127,7 +127,8 @@ void loop_serve(const struct entry_point *point, struct request request)
         uint64_t last = run_all(point, &request);
         int status = entries[last - request.seq].status;
         runs += last - request.seq + 1;
-        if (runs >= RUNS_PER_CHILD || !serve_try_reply(last, status, 0, 0))
+        int ends = runs >= RUNS_PER_CHILD || request.flags & REQUEST_LAST;
+        if (ends || !serve_try_reply(last, status, 0, 0))
             _exit(WEXITSTATUS(status));
         /* A death just before this line is answered twice; ddfuzz passes over the second. */
         serve_page->ended = last;

@@ -11,6 +11,9 @@
 /* File descriptors that a server is born with. They are high, so that a target that counts its
  * descriptors from 3 sees what it sees elsewhere. */
 enum {
+    FD_FILTERS = 186,  /* of a sandbox: memfd of filters of system calls, each behind its length */
+    FD_RULES = 187,    /* of a sandbox: a Landlock ruleset */
+    FD_TERMINAL = 188, /* of a target at a terminal: see terminal.h; 189 is copy.h's */
     FD_REQUEST = 190,  /* read end: struct request */
     FD_REPLY = 191,    /* write end: struct hello once, then struct reply */
     FD_INPUT = 192,    /* memfd with the input, opened read-only */
@@ -52,6 +55,7 @@ enum request_flags {
     REQUEST_COUNTERS = 2,         /* in a loop: keep the counters of each run */
     REQUEST_NOVEL = 4,            /* in a loop: keep those of each run that reaches something new */
     REQUEST_COMPARISONS = 8,      /* in a loop: tell what is compared */
+    REQUEST_LAST = 32,            /* in a loop: the process ends behind it, the next is a new one */
     REQUEST_TRACED = 16           /* of a fork server: the run waits to be traced */
 };
 

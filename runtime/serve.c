@@ -2,6 +2,7 @@
 #include "serve.h"
 #include "family.h"
 #include "sweep.h"
+#include "terminal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -162,8 +163,13 @@ void die_with(pid_t parent)
 
 void serve_become_child(void)
 {
-    dup2(FD_INPUT, STDIN_FILENO);
-    lseek(STDIN_FILENO, 0, SEEK_SET);
+    if (!terminal_is_there()) {
+        dup2(FD_INPUT, STDIN_FILENO);
+        lseek(STDIN_FILENO, 0, SEEK_SET);
+    } else if (terminal_take() != 0) {
+        serve_page->exec_errno = EAGAIN; /* the next server has another terminal */
+        _exit(127);
+    }
 #ifdef SYS_close_range
     if (syscall(SYS_close_range, FD_FIRST, FD_LAST, 0) == 0)
         return;

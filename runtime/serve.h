@@ -36,7 +36,7 @@ void serve_sweep(void);
 int serve_await_end(pid_t child, struct rusage *usage);
 
 /* What each child does before it runs the target: puts the input on stdin, from its beginning,
- * and forgets the protocol. */
+ * or takes its terminal, and forgets the protocol. */
 void serve_become_child(void);
 
 uint64_t cpu_micros(const struct rusage *usage);

@@ -194,7 +194,7 @@ void sweep_behind_fence(pid_t process)
  * bomb outruns it. The fence is tried first: without it this would end the user's session. */
 static int kill_fenced(void)
 {
-    if (outside <= 1 || kill(outside, 0) == 0 || errno != EPERM)
+    if (outside < 1 || kill(outside, 0) == 0 || errno != EPERM)
         return 0;
     kill(-1, SIGKILL);
     return 1;

@@ -12,6 +12,7 @@
 //! | `triage` | from a crashing run to keys | `exec` |
 //! | `minimize` | oracle, log, replay, verify, certificate | `delta`, `exec`, `triage` |
 //! | `campaign` | the fuzz loop | all of the above and `store` |
+//! | `corpus` | the least of a corpus that reaches as much | `campaign` and what it uses |
 //! | `files` | atomic writes, locks, append-only files | nothing of ours |
 //! | `store` | the output directory as a contract | records of `triage` and `minimize` |
 //! | `report` | one file per format | records |
@@ -31,6 +32,8 @@ pub mod campaign;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;
+#[cfg(feature = "campaign")]
+pub mod corpus;
 pub mod delta;
 #[cfg(feature = "engine")]
 pub mod exec;

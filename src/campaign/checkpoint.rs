@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::miller::StudyState;
 use crate::files::Base64;
 use crate::store::Kind;
 
@@ -40,6 +41,9 @@ pub(in crate::campaign) struct Checkpoint {
     /// Whether the last call came to its end, and so told its user what is new.
     #[serde(default)]
     pub(in crate::campaign) told: bool,
+    /// How far it is, where it is a study of many utilities.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::campaign) study: Option<StudyState>,
 }
 
 impl Checkpoint {

@@ -1,6 +1,7 @@
 //! Commits findings in the order of their runs.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::checkpoint::Checkpoint;
@@ -18,6 +19,15 @@ pub(in crate::campaign) struct Stored {
     pub(in crate::campaign) founds: bool,
 }
 
+/// A group, of one program: the kind of finding, the major key, and in a study of many programs
+/// the utility.
+type Bug = (Kind, String, Option<String>);
+
+/// The utility that a crash is of, in a study of many.
+fn utility(crash: &Crash) -> Option<String> {
+    crash.of.as_ref().map(|subject| subject.utility.clone())
+}
+
 /// What has been committed.
 pub(in crate::campaign) struct Ledger<'a> {
     store: &'a Mutex<Store>,
@@ -26,7 +36,7 @@ pub(in crate::campaign) struct Ledger<'a> {
     /// Groups whose founder is settled, and their minor keys: those founded by runs of this
     /// campaign, or there before it. A group that was only slipped into may still get a run for
     /// its founder.
-    settled: HashMap<(Kind, String), HashSet<String>>,
+    settled: HashMap<Bug, HashSet<String>>,
     /// The counts of groups that stand in their records, as far as this process has written them.
     written: BTreeMap<(Kind, String), u64>,
     unsaved: bool,
@@ -38,7 +48,7 @@ impl<'a> Ledger<'a> {
         store: &'a Mutex<Store>,
         campaign: &str,
     ) -> Result<Ledger<'a>, StoreError> {
-        let mut settled: HashMap<(Kind, String), HashSet<String>> = HashMap::new();
+        let mut settled: HashMap<Bug, HashSet<String>> = HashMap::new();
         let mut crashes = Vec::new();
         let locked = lock(store);
         let checkpoint = locked.reader().load_state::<Checkpoint>()?;
@@ -47,7 +57,8 @@ impl<'a> Ledger<'a> {
                 let major = group.record.major.short();
                 for entry in locked.reader().entries(kind, &major)? {
                     if !matches!(entry.crash.found, Some(Found::Slip { .. })) {
-                        let minors = settled.entry((kind, major.clone())).or_default();
+                        let bug = (kind, major.clone(), utility(&entry.crash));
+                        let minors = settled.entry(bug).or_default();
                         minors.insert(entry.crash.keys.minor.short());
                     }
                 }
@@ -64,7 +75,8 @@ impl<'a> Ledger<'a> {
         }
         // A group from before that was only slipped into is known all the same.
         for major in &checkpoint.known_before {
-            settled.entry((Kind::Crash, major.clone())).or_default();
+            let bug = (Kind::Crash, major.clone(), None);
+            settled.entry(bug).or_default();
         }
         let campaign = campaign.to_owned();
         Ok(Ledger {
@@ -109,7 +121,7 @@ impl<'a> Ledger<'a> {
             What::Flaky(crash) => (Kind::Flaky, crash),
         };
         let (major, minor) = (crash.keys.major.short(), crash.keys.minor.short());
-        let group = (kind, major.clone());
+        let group = (kind, major.clone(), utility(crash));
         let founds = !self.settled.contains_key(&group);
         let minors = self.settled.get(&group);
         let full = minors.is_some_and(|all| all.contains(&minor) || all.len() >= MINORS_KEPT);
@@ -184,31 +196,46 @@ impl<'a> Ledger<'a> {
         let store = lock(self.store);
         let mut pending = Vec::new();
         for group in store.reader().groups(kind)? {
-            let entries = store.reader().entries(kind, &group.record.major.short())?;
-            if entries.iter().any(|entry| entry.minimized.is_some()) {
-                continue;
+            let mut of_utilities: BTreeMap<Option<String>, Vec<Entry>> = BTreeMap::new();
+            for entry in store.reader().entries(kind, &group.record.major.short())? {
+                let entries = of_utilities.entry(utility(&entry.crash)).or_default();
+                entries.push(entry);
             }
-            let begun = |entry: &Entry| entry.id.log(store.reader().root()).exists();
-            // Which of several files was first, their names do not say.
-            let waits = |entry: &Entry| {
-                matches!(entry.crash.found, Some(Found::File { .. })) && !begun(entry)
-            };
-            let founder = entries.iter().min_by_key(|entry| {
-                let (place, at, name) = rank(entry.crash.found.as_ref());
-                (place, waits(entry), at, name)
-            });
-            if let Some(entry) = founder
-                && (slipped || !matches!(entry.crash.found, Some(Found::Slip { .. })))
-            {
-                pending.push((
-                    !begun(entry),
-                    rank(entry.crash.found.as_ref()),
-                    entry.id.clone(),
-                ));
+            for entries in of_utilities.into_values() {
+                pending.extend(self.founder(&entries, slipped, store.reader().root()));
             }
         }
         pending.sort();
         Ok(pending.into_iter().map(|(_, _, id)| id).collect())
+    }
+
+    /// The entry to minimize of those of one group, and its place among others; `None` where one
+    /// of them is minimized.
+    fn founder(
+        &self,
+        entries: &[Entry],
+        slipped: bool,
+        root: &Path,
+    ) -> Option<(bool, Rank, EntryId)> {
+        if entries.iter().any(|entry| entry.minimized.is_some()) {
+            return None;
+        }
+        let begun = |entry: &Entry| entry.id.log(root).exists();
+        // Which of several files was first, their names do not say.
+        let waits =
+            |entry: &Entry| matches!(entry.crash.found, Some(Found::File { .. })) && !begun(entry);
+        let founder = entries.iter().min_by_key(|entry| {
+            let (place, at, name) = rank(entry.crash.found.as_ref());
+            (place, waits(entry), at, name)
+        })?;
+        let counts = slipped || !matches!(founder.crash.found, Some(Found::Slip { .. }));
+        counts.then(|| {
+            (
+                !begun(founder),
+                rank(founder.crash.found.as_ref()),
+                founder.id.clone(),
+            )
+        })
     }
 
     /// Groups of crashes that were neither there before the campaign nor told by an earlier call.
@@ -227,8 +254,11 @@ impl<'a> Ledger<'a> {
     }
 }
 
+/// The place of a founder among others.
+pub(in crate::campaign) type Rank = (u8, u64, String);
+
 /// Orders founders: by run, then files, then slips by what they slipped from and when.
-pub(in crate::campaign) fn rank(found: Option<&Found>) -> (u8, u64, String) {
+pub(in crate::campaign) fn rank(found: Option<&Found>) -> Rank {
     match found {
         Some(Found::Run { run, .. }) => (0, *run, String::new()),
         Some(Found::Slip { of, test }) => (2, test.unwrap_or(u64::MAX), of.clone()),

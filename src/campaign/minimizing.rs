@@ -17,7 +17,7 @@ use crate::minimize::{
     Options, OracleError, PATIENCE, Workers, hurried, minimize_by_workers,
 };
 use crate::store::{self, Entry, EntryId, Kind, StoreError};
-use crate::triage::{Crash, Found, Quick, Triager};
+use crate::triage::{Crash, Found, Quick, Subject, Triager};
 
 /// What is minimized, and how.
 #[derive(Clone, Debug)]
@@ -68,6 +68,20 @@ impl Minimizing {
             seed: None,
             learn_limit: true,
             jobs: 1,
+        }
+    }
+
+    /// The same for the program of this crash, in a study of many.
+    pub fn of(&self, crash: &Crash) -> Minimizing {
+        let record = crash.of.as_ref().map(|subject| &subject.target);
+        let own = record.and_then(|record| Some((record.target(crash.limits)?, record.way)));
+        match own {
+            Some((target, way)) => Minimizing {
+                target,
+                way,
+                ..self.clone()
+            },
+            None => self.clone(),
         }
     }
 
@@ -206,24 +220,30 @@ impl Minimizing {
         options: Options<'_>,
     ) -> Result<Finished, CampaignError> {
         let entry = entry_of(&*lock(store), id)?;
+        let minimizing = &self.of(&entry.crash);
         let input = entry.original_bytes()?;
-        let start = self.start_line(&input, &entry.crash);
+        let start = minimizing.start_line(&input, &entry.crash);
         let mut journal = Journal::resume(&entry.log(), start).map_err(MinimizeError::from)?;
         let start = journal.start().clone();
         let mut options = Options {
             on_reduce: Box::new(|best| lock(store).write_minimized(id, best).map_err(Into::into)),
-            on_slip: Minimizing::file_slips(store, id),
+            on_slip: Minimizing::file_slips(store, id, entry.crash.of.clone()),
             ..options
         };
-        let minimized = self.minimize(&input, &entry.crash, &mut journal, &mut options)?;
+        let minimized = minimizing.minimize(&input, &entry.crash, &mut journal, &mut options)?;
         drop(options);
-        self.keep(store, id, &minimized)?;
+        minimizing.keep(store, id, &minimized)?;
         Ok(Finished { start, minimized })
     }
 
     /// Files what a minimization slips into: every new (major, minor) of it, whatever the store
     /// holds by then, so that what is stored does not depend on when.
-    pub fn file_slips<'a, S: Shelf>(store: &'a Mutex<S>, id: &'a EntryId) -> OnSlip<'a> {
+    /// `of` is what they are slips of, in a study of many programs.
+    pub fn file_slips<'a, S: Shelf>(
+        store: &'a Mutex<S>,
+        id: &'a EntryId,
+        of: Option<Box<Subject>>,
+    ) -> OnSlip<'a> {
         Box::new(move |slip, test| {
             let Some(crash) = &slip.crash else {
                 return Ok(());
@@ -234,6 +254,7 @@ impl Minimizing {
             };
             let crash = Crash {
                 found: Some(found),
+                of: of.clone(),
                 ..(**crash).clone()
             };
             lock(store).file(Kind::of_class(&crash.class), &crash, &slip.input)?;
@@ -248,8 +269,9 @@ impl Minimizing {
     /// When something cannot be written.
     pub fn give_up<S: Shelf>(&self, store: &Mutex<S>, id: &EntryId) -> Result<(), CampaignError> {
         let mut store = lock(store);
-        let size = entry_of(&*store, id)?.original_bytes()?.len() as u64;
-        store.write_reproduce(id, &self.target.by_main())?;
+        let entry = entry_of(&*store, id)?;
+        let size = entry.original_bytes()?.len() as u64;
+        store.write_reproduce(id, &self.of(&entry.crash).target.by_main())?;
         let campaign = store.reader().campaigns()?.current;
         let rebuilt = campaign.is_some_and(|campaign| campaign.builds.len() > 1);
         let why = match rebuilt {

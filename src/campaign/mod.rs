@@ -9,6 +9,7 @@
 //! Localized here: `crossbeam` (channels between workers and the one who commits), and in
 //! `mutation.rs` and `compared.rs` LibAFL.
 
+mod bounds;
 mod checkpoint;
 mod classic;
 mod compared;
@@ -19,10 +20,13 @@ mod finding;
 pub mod generator;
 mod guided;
 mod identity;
+pub mod keys;
 mod ledger;
+pub mod miller;
 mod minimizing;
 mod mutated;
 mod mutation;
+mod namer;
 mod orders;
 mod rebuild;
 mod recheck;
@@ -45,6 +49,7 @@ pub use compared::Compared;
 pub use desk::{Desk, KnownKey, Report};
 pub use error::CampaignError;
 pub use identity::identity;
+pub use keys::KeysName;
 pub use minimizing::{Finished, Minimizing};
 pub use mutated::MutatedName;
 pub use mutation::Mutation;
@@ -59,7 +64,7 @@ pub use share::{NoShare, Share};
 pub use shelf::Shelf;
 pub use stage::{
     Account, CREDIT, Counting, DdminStage, GroupMetadata, GroupObjective, LONGEST_SLICE, LocalDesk,
-    Passed, Seen, SharedStore, Sight, SolutionCursor, StageSettings, new_campaign,
+    Passed, Seen, SharedStore, Sight, SolutionCursor, StageSettings, new_campaign, new_study,
 };
 pub use summary::Summary;
 pub use until::{Course, NoEnd, Until, reached};

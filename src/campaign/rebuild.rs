@@ -16,7 +16,7 @@ use super::screen::Screen;
 use crate::exec::{ExecError, Program, Target, bundled};
 use crate::files::FileError;
 use crate::report::{Status, size};
-use crate::store::{Build, Kind, Store, StoreError, rfc3339};
+use crate::store::{Build, Entry, Kind, Store, StoreError, rfc3339};
 
 /// Between two looks at the program's file.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -222,10 +222,10 @@ impl Rebuild<'_> {
         }
         let count = size::counted(groups.len() as u64, "group");
         screen.note(&format!("the program was built anew; checking {count}"));
+        let subject = |_: &Entry| Some((self.minimizing.target.clone(), self.minimizing.way));
         let recheck = Recheck {
             reader: &reader,
-            target: &self.minimizing.target,
-            way: self.minimizing.way,
+            subject: &subject,
             groups: &groups,
             stop: self.stop,
         };

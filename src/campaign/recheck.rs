@@ -26,10 +26,9 @@ pub struct Examined {
 pub struct Recheck<'a> {
     /// Where the groups are.
     pub reader: &'a Reader,
-    /// What is run.
-    pub target: &'a Target,
-    /// By which way.
-    pub way: Way,
+    /// What is run on the inputs of an entry, and by which way; an entry for which there is nothing is
+    /// left out.
+    pub subject: &'a (dyn Fn(&Entry) -> Option<(Target, Way)> + Sync),
     /// The groups to look at.
     pub groups: &'a [Group],
     /// Turns true when the user stops.
@@ -50,13 +49,13 @@ impl Recheck<'_> {
         let next = AtomicUsize::new(0);
         let answers = Mutex::new(vec![None; self.groups.len()]);
         let work = || {
-            let mut triager = Triager::of_target(self.target, self.way)?;
+            let mut bench = Bench::default();
             while !self.stop.load(Ordering::Relaxed) {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let Some(group) = self.groups.get(at) else {
                     break;
                 };
-                let checked = self.check(&mut triager, group).inspect_err(|_| {
+                let checked = self.check(&mut bench, group).inspect_err(|_| {
                     next.store(self.groups.len(), Ordering::Relaxed); // the others may stop, too
                 })?;
                 let mut answers = answers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -82,13 +81,13 @@ impl Recheck<'_> {
     /// the user stops in between, or the group has gone.
     fn check(
         &self,
-        triager: &mut Triager,
+        bench: &mut Bench,
         group: &Group,
     ) -> Result<Option<CheckedGroup>, CampaignError> {
         let mut checked: Option<CheckedGroup> = None;
         let mut inputs = 0;
-        for id in group.representatives() {
-            let Some(entry) = self.reader.entry(&id)? else {
+        for entry in Recheck::entries(self.reader, group)? {
+            let Some((target, way)) = (self.subject)(&entry) else {
                 continue;
             };
             // What the change has moved a little may still fail with the whole input.
@@ -102,7 +101,7 @@ impl Recheck<'_> {
                     .map_err(FileError::at("read", &file))
                     .map_err(StoreError::from)?;
                 let leaks = entry.crash.class.0.starts_with("lsan:");
-                let now = examined(triager, &bytes, leaks)?;
+                let now = examined(bench.triager(&target, way)?, &bytes, leaks)?;
                 inputs += 1;
                 let status = status(&entry, &now);
                 if checked.as_ref().is_none_or(|held| status > held.status) {
@@ -115,6 +114,7 @@ impl Recheck<'_> {
                         now: now.crash.as_deref().map(shown),
                         file: std::path::absolute(&file).unwrap_or(file),
                         inputs: 0,
+                        utility: entry.crash.of.as_ref().map(|of| of.utility.clone()),
                     });
                 }
                 if status == Status::Same {
@@ -129,6 +129,45 @@ impl Recheck<'_> {
             }
         }
         Ok(checked.map(|checked| CheckedGroup { inputs, ..checked }))
+    }
+
+    /// The entries that speak for a group: the representatives of its minor keys, and where several
+    /// programs are in it one of each program that has none of these.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn entries(reader: &Reader, group: &Group) -> Result<Vec<Entry>, StoreError> {
+        let mut entries = Vec::new();
+        for id in group.representatives() {
+            entries.extend(reader.entry(&id)?);
+        }
+        let utility = |entry: &Entry| entry.crash.of.as_ref().map(|of| of.utility.clone());
+        if entries.iter().any(|entry| entry.crash.of.is_some()) {
+            for entry in reader.entries(group.kind, &group.record.major.short())? {
+                if entries.iter().all(|held| utility(held) != utility(&entry)) {
+                    entries.push(entry);
+                }
+            }
+        }
+        Ok(entries)
+    }
+}
+
+/// The program that a worker has started last.
+#[derive(Default)]
+struct Bench {
+    held: Option<(Target, Way, Triager)>,
+}
+
+impl Bench {
+    /// A triager of this target; the one at hand where it is of the same.
+    fn triager(&mut self, target: &Target, way: Way) -> Result<&mut Triager, ExecError> {
+        let held = match self.held.take() {
+            Some((last, by, triager)) if last == *target && by == way => triager,
+            _ => Triager::of_target(target, way)?,
+        };
+        let (_, _, triager) = self.held.insert((target.clone(), way, held));
+        Ok(triager)
     }
 }
 

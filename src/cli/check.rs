@@ -6,9 +6,9 @@ use super::run::processors;
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, known, signals, ui};
 use crate::campaign::Recheck;
-use crate::exec::Target;
+use crate::exec::{ExecError, Program, Target, Way};
 use crate::report::{CheckResult, check_table};
-use crate::store::{Campaign, Group, Kind, KnownGroups, Reader};
+use crate::store::{Campaign, Entry, Group, Kind, KnownGroups, Reader};
 
 /// Run the inputs of an output directory again: is each group fixed?
 ///
@@ -35,15 +35,34 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let reader = Reader::open(&args.out)?;
     let known = known::read(args.known.as_deref())?;
     let groups = groups(&reader, &known)?;
-    let target = target(&args, &reader)?;
     let stop = signals::stop_flag()?;
-    let started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
-    let way = started.executor.way();
-    output.detail(&format!("running by {way}: {}", started.why));
+    let one = one_target(&args, &reader, &groups)?;
+    let started = match &one {
+        Some(target) => Some(signals::unless_stopped(
+            &stop,
+            args.target.probe(target, output),
+        )?),
+        None => None,
+    };
+    if let Some(started) = &started {
+        let way = started.executor.way();
+        output.detail(&format!("running by {way}: {}", started.why));
+    }
+    let one = one.zip(started.as_ref().map(|started| started.executor.way()));
+    let subject = |entry: &Entry| subject(&args, one.as_ref(), entry);
+    let (groups, missing) = runnable(&reader, groups, &subject)?;
+    for (group, path) in &missing {
+        let (major, path) = (group.record.major.short(), path.display());
+        output.say(&format!(
+            "warning: the group {major} is not checked: there is no {path}"
+        ));
+    }
+    // In a group of several utilities some may be gone.
+    let is_there = |found: &(Target, Way)| one.is_some() || gone(&found.0).is_none();
+    let subject = |entry: &Entry| subject(entry).filter(is_there);
     let recheck = Recheck {
         reader: &reader,
-        target: &target,
-        way,
+        subject: &subject,
         groups: &groups,
         stop: &stop,
     };
@@ -53,7 +72,10 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let checked = signals::unless_stopped(&stop, checked.map_err(Failure::from))?;
     drop(line);
     drop(started);
-    let mut result = CheckResult::default();
+    let mut result = CheckResult {
+        not_run: missing.len() as u64,
+        ..CheckResult::default()
+    };
     let complete = checked.iter().all(Option::is_some);
     checked
         .into_iter()
@@ -62,7 +84,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     output.result(&check_table(&result, ui::stdout_width()), &result);
     Ok(match complete {
         false => Exit::Interrupted,
-        true if result.fixed == result.groups.len() as u64 => Exit::Done,
+        true if result.fixed == result.groups.len() as u64 + result.not_run => Exit::Done,
         true => Exit::Found,
     })
 }
@@ -83,7 +105,9 @@ fn groups(reader: &Reader, known: &KnownGroups) -> Result<Vec<Group>, Failure> {
 }
 
 /// The target that is asked for, with the recorded limits where none are; else the recorded one.
-fn target(args: &Args, reader: &Reader) -> Result<Target, Failure> {
+/// `None` where each entry of these groups has a record of its own: the directory is a study of many
+/// programs.
+fn one_target(args: &Args, reader: &Reader, groups: &[Group]) -> Result<Option<Target>, Failure> {
     let file = reader.campaigns()?;
     let campaigns: Vec<&Campaign> = file.all().collect();
     let limits = campaigns.iter().find_map(|campaign| campaign.limits);
@@ -92,12 +116,104 @@ fn target(args: &Args, reader: &Reader) -> Result<Target, Failure> {
         if let Some(limits) = limits {
             target.limits = args.target.limits_over(limits);
         }
-        return Ok(target);
+        return Ok(Some(target));
     }
+    let (own, others) = subjects(reader, groups)?;
+    let of_many = match groups.is_empty() {
+        true => !reader.studies()?.is_empty(),
+        false => own && !others,
+    };
+    if of_many {
+        return Ok(None);
+    }
+    // What a study has found says itself what was run.
+    let of_one = |campaign: &&Campaign| !own || campaign.target.is_some();
+    let campaigns: Vec<&Campaign> = campaigns.into_iter().filter(of_one).collect();
     recorded(&campaigns, &args.out).map(|mut target| {
         target.limits = args.target.limits_over(target.limits);
-        target
+        Some(target)
     })
+}
+
+/// Whether among the entries that will be run there are some that say what was run on them, and
+/// others.
+fn subjects(reader: &Reader, groups: &[Group]) -> Result<(bool, bool), Failure> {
+    let (mut own, mut others) = (false, false);
+    for group in groups {
+        for entry in Recheck::entries(reader, group)? {
+            match own_target(&entry) {
+                Some(_) => own = true,
+                None => others = true,
+            }
+        }
+    }
+    Ok((own, others))
+}
+
+/// A group, and its program that is not there.
+type Stranded = (Group, PathBuf);
+
+/// The groups of which a program is still there, and the others, each with its program that is not.
+/// It is an error where there is nothing else.
+fn runnable(
+    reader: &Reader,
+    groups: Vec<Group>,
+    subject: &dyn Fn(&Entry) -> Option<(Target, Way)>,
+) -> Result<(Vec<Group>, Vec<Stranded>), Failure> {
+    let (mut there, mut missing) = (Vec::new(), Vec::new());
+    for group in groups {
+        let (mut is_there, mut absent) = (false, None);
+        for entry in Recheck::entries(reader, &group)? {
+            if let Some((target, _)) = subject(&entry) {
+                match gone(&target) {
+                    Some(path) => absent = Some(path.to_owned()),
+                    None => is_there = true,
+                }
+            }
+        }
+        match (is_there, absent) {
+            (false, Some(path)) => missing.push((group, path)),
+            _ => there.push(group),
+        }
+    }
+    match missing.pop() {
+        Some((_, path)) if there.is_empty() => {
+            let hint = "name the program as it is now behind `--`";
+            Err(Failure::from(ExecError::Missing { path }).hint(hint))
+        }
+        last => {
+            missing.extend(last);
+            Ok((there, missing))
+        }
+    }
+}
+
+/// The program of a target, where it is not there any more.
+fn gone(target: &Target) -> Option<&Path> {
+    match &target.program {
+        Program::Path(path) if !path.is_file() => Some(path),
+        Program::Path(_) | Program::Bundled(_) => None,
+    }
+}
+
+/// What was run on an entry, and how, by its own record.
+fn own_target(entry: &Entry) -> Option<(Target, Way)> {
+    let record = &entry.crash.of.as_ref()?.target;
+    Some((record.target(entry.crash.limits)?, record.way))
+}
+
+/// What is run on an entry: its own program, unless one is named; `None` for one without that came
+/// while we were looking.
+fn subject(args: &Args, one: Option<&(Target, Way)>, entry: &Entry) -> Option<(Target, Way)> {
+    let own = || {
+        let (mut target, way) = own_target(entry)?;
+        target.limits = args.target.limits_over(target.limits);
+        Some((target, args.target.asked_way().unwrap_or(way)))
+    };
+    match args.target.is_named() {
+        true => one.cloned(),
+        false => own().or_else(|| one.cloned()),
+    }
 }
 
 /// The one target that all campaigns of the directory have.

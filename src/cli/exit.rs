@@ -8,7 +8,7 @@ pub enum Exit {
     /// Nothing found, or the job done.
     Done = 0,
     /// Crashes found (`run`, `triage`, `watch`), or what was checked does not hold (`log replay`,
-    /// `log verify`, `check`).
+    /// `log verify`, `check`, the last check of `clean`).
     Found = 1,
     /// Wrong usage: an option, a file given or an output directory that cannot be used.
     Usage = 2,

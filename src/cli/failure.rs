@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::Exit;
 use crate::campaign::dictionary::DictionaryError;
 use crate::campaign::{CampaignError, SeedError};
+use crate::corpus::trim::TrimError;
 use crate::exec::ExecError;
 use crate::files::FileError;
 use crate::minimize::log::LogError;
@@ -100,6 +101,7 @@ fn program_of(error: &ExecError) -> Option<PathBuf> {
     match error {
         ExecError::Missing { path }
         | ExecError::NotExecutable { path, .. }
+        | ExecError::RootOnly { path }
         | ExecError::WayUnfit { path, .. }
         | ExecError::Server { path, .. } => Some(path.clone()),
         ExecError::UnknownBundled { .. } | ExecError::System { .. } => None,
@@ -123,6 +125,12 @@ impl From<ExecError> for Failure {
                 Exit::Usage,
                 "unknown-target",
                 "`ddfuzz run` without a target lists them",
+            ),
+            ExecError::RootOnly { .. } => (
+                Exit::Baseline,
+                "root-only",
+                "let everybody pass (chmod o+x; o+rx the program), copy the program to a place \
+                 like /usr/local/bin, or run ddfuzz as another user than root",
             ),
             ExecError::WayUnfit { .. } => (
                 Exit::Baseline,
@@ -208,6 +216,20 @@ impl From<MinimizeError> for Failure {
             MinimizeError::Log(error) => error.into(),
             MinimizeError::Oracle(error) => error.into(),
             MinimizeError::Callback { what, source } => not_kept(what, source),
+        }
+    }
+}
+
+impl From<TrimError> for Failure {
+    fn from(error: TrimError) -> Failure {
+        match error {
+            TrimError::Exec(error) => Failure::from(error),
+            TrimError::Minimize(error) => Failure::from(error),
+            TrimError::File(error) => Failure::from(error),
+            TrimError::NoCoverage { .. } => Failure::new(Exit::Baseline, "coverage", &error)
+                .hint("build it with coverage, or take another --exec"),
+            TrimError::Interrupted => Failure::new(Exit::Interrupted, "interrupted", &error),
+            TrimError::Callback(source) => not_kept("a trimmed file", source),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `ddfuzz merge`: the union of several output directories.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -24,15 +25,27 @@ pub struct Args {
 struct Merged {
     output: PathBuf,
     groups: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    utilities: Option<u64>,
 }
 
 /// Runs the command.
 pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     merge(&args.outs, &args.out)?;
-    let groups = Reader::open(&args.out)?.groups(Kind::Crash)?.len() as u64;
+    let reader = Reader::open(&args.out)?;
+    let groups = reader.groups(Kind::Crash)?.len() as u64;
+    let studies = reader.studies()?;
+    let utilities = studies.iter().flat_map(|study| &study.utilities);
+    let utilities: BTreeSet<&str> = utilities.map(|one| one.utility.as_str()).collect();
+    let utilities = (!studies.is_empty()).then_some(utilities.len() as u64);
+    let study = match utilities {
+        None => String::new(),
+        Some(1) => ", and the study of 1 utility".to_owned(),
+        Some(count) => format!(", and the study of {} utilities", size::grouped(count)),
+    };
     let path = std::path::absolute(&args.out).unwrap_or_else(|_| args.out.clone());
     let text = format!(
-        "{} of crashes in {}",
+        "{} of crashes{study} in {}",
         size::counted(groups, "group"),
         path.display()
     );
@@ -41,6 +54,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         &Merged {
             output: path,
             groups,
+            utilities,
         },
     );
     next::after_merging(output, &args.out);

@@ -5,7 +5,9 @@
 
 mod amounts;
 pub mod cargo;
+mod channel;
 mod check;
+mod clean;
 mod completions;
 mod config;
 mod difference;
@@ -14,8 +16,10 @@ mod exit;
 mod export;
 mod failure;
 mod fuzz_manifest;
+mod generate;
 mod generated;
 mod generator;
+mod keys;
 mod known;
 mod log;
 mod log_show;
@@ -28,6 +32,7 @@ mod output;
 mod programs;
 mod reports;
 mod results;
+mod revisit;
 mod run;
 pub mod runner;
 mod script;
@@ -79,10 +84,13 @@ enum Command {
     Triage(triage::Args),
     Watch(watch::Args),
     Check(check::Args),
+    Clean(Box<clean::Args>),
+    Revisit(Box<revisit::Args>),
     Log(log::Args),
     Show(show::Args),
     Export(export::Args),
     Merge(merge::Args),
+    Gen(generate::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -146,10 +154,13 @@ impl Cli {
             Command::Triage(args) => triage::run(args, output),
             Command::Watch(args) => watch::run(args, output),
             Command::Check(args) => check::run(args, output),
+            Command::Clean(args) => clean::run(*args, output),
+            Command::Revisit(args) => revisit::run(*args, output),
             Command::Log(args) => log::run(args, output),
             Command::Show(args) => show::run(args, output),
             Command::Export(args) => export::run(args, output),
             Command::Merge(args) => merge::run(args, output),
+            Command::Gen(args) => generate::run(args, output),
             Command::Doctor(args) => doctor::run(args, output),
             Command::Completions(args) => completions::run(&args, output),
             Command::Man(args) => man::run(&args, output),

@@ -6,9 +6,11 @@ use super::min::phase::oracle_of_call;
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, script};
 use crate::campaign::Minimizing;
+use crate::corpus::trim::CoverageOracle;
 use crate::exec::Target;
-use crate::minimize::log::{ContentHash, KeyRecord, StartLine, TestRecord};
+use crate::minimize::log::{ContentHash, CoverageRecord, KeyRecord, StartLine, TestRecord};
 use crate::minimize::{Call, Oracle, TestOracle};
+use crate::report::size;
 
 /// The oracle of the log at `log`, whose first line is `start`. A target or test that is asked for
 /// stands in for the log's own, as does `input` for the input that calls are made with.
@@ -20,6 +22,9 @@ pub fn of_log(
     input: Option<&Path>,
     output: &Output,
 ) -> Result<Box<dyn Oracle>, Failure> {
+    if let Some(coverage) = &start.coverage {
+        return of_coverage(log, start, coverage, (asked, test));
+    }
     match (&start.test, &start.key) {
         (Some(record), _) if !asked.is_named() => {
             of_test(log, start, record, (asked, test), output)
@@ -52,10 +57,51 @@ pub fn of_log(
             minimizing.learn_limit = asked.timeout.is_none();
             Ok(Box::new(minimizing.oracle(key)?))
         }
-        (None, None) => {
-            Err(Failure::usage("the log holds neither a crash nor a test to verify").path(log))
-        }
+        (None, None) => Err(Failure::usage(
+            "the log holds neither a crash, nor a test, nor coverage to verify",
+        )
+        .path(log)),
     }
+}
+
+/// The numbers of features hold for one build of the target, run by a way that tells coverage.
+fn of_coverage(
+    log: &Path,
+    start: &StartLine,
+    coverage: &CoverageRecord,
+    (asked, test): (&TargetArgs, Option<&Path>),
+) -> Result<Box<dyn Oracle>, Failure> {
+    if test.is_some() {
+        let message = "the log is of coverage, and an interestingness test is named";
+        return Err(Failure::usage(message)
+            .path(log)
+            .hint("name a program that tells coverage behind `--`"));
+    }
+    let logged = start.target.target(asked.limits_over(start.limits));
+    let target = match (asked.is_named(), logged) {
+        (true, _) => asked.target()?,
+        (false, Some(target)) => target,
+        (false, None) => {
+            return Err(Failure::usage("the log names no program")
+                .path(log)
+                .hint("name it behind `--`"));
+        }
+    };
+    let way = asked.asked_way().unwrap_or(start.target.way);
+    let mut oracle = CoverageOracle::start(&target, way)?;
+    if oracle.places() as u64 != coverage.places {
+        let message = format!(
+            "the target has {}, and had {} when the log was written: it is another build, and its \
+             coverage cannot be compared",
+            size::counted(oracle.places() as u64, "instrumented place"),
+            coverage.places
+        );
+        return Err(Failure::new(Exit::Found, "target", message)
+            .path(log)
+            .hint("name the build that was trimmed with behind `--`"));
+    }
+    oracle.hold(coverage.into());
+    Ok(Box::new(oracle))
 }
 
 /// The part of a call that a log is of, where it is not of the input.

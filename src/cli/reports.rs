@@ -77,23 +77,7 @@ impl ReportArgs {
     /// empty, or is ddfuzz's own.
     pub fn check(&self) -> Result<(), Failure> {
         for (file, format) in self.files() {
-            match std::fs::read(file) {
-                Ok(bytes) if bytes.is_empty() || format.made(&bytes) => {}
-                Ok(_) => {
-                    let message = format!("{} exists, and is no result of ddfuzz", file.display());
-                    return Err(Failure::new(Exit::Usage, "exists", message)
-                        .path(file)
-                        .hint("name another file, or remove it"));
-                }
-                Err(error) if error.kind() == ErrorKind::NotFound => {
-                    let folder = file.parent().filter(|folder| *folder != Path::new(""));
-                    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
-                        let message = format!("there is no directory {}", folder.display());
-                        return Err(Failure::usage(message).path(folder).hint("make it first"));
-                    }
-                }
-                Err(error) => return Err(Failure::file(file, "reading", &error)),
-            }
+            may_be_written(file, |bytes| format.made(bytes))?;
         }
         Ok(())
     }
@@ -106,6 +90,30 @@ impl ReportArgs {
                 .map_err(|error| Failure::new(Exit::Usage, "output", error).path(file))?;
         }
         Ok(())
+    }
+}
+
+/// Makes sure that a file may be written: it is not there yet, is empty, or is `made` by ddfuzz.
+pub fn may_be_written(file: &Path, made: impl Fn(&[u8]) -> bool) -> Result<(), Failure> {
+    match std::fs::read(file) {
+        Ok(bytes) if bytes.is_empty() || made(&bytes) => Ok(()),
+        Ok(_) => {
+            let message = format!("{} exists, and is no result of ddfuzz", file.display());
+            Err(Failure::new(Exit::Usage, "exists", message)
+                .path(file)
+                .hint("name another file, or remove it"))
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let folder = file.parent().filter(|folder| *folder != Path::new(""));
+            match folder.filter(|folder| !folder.is_dir()) {
+                None => Ok(()),
+                Some(folder) => {
+                    let message = format!("there is no directory {}", folder.display());
+                    Err(Failure::usage(message).path(folder).hint("make it first"))
+                }
+            }
+        }
+        Err(error) => Err(Failure::file(file, "reading", &error)),
     }
 }
 

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::reports::{ReportArgs, target_name};
+use super::revisit::reports::{SheetArgs, Studied, StudyReportArgs};
 use super::{Exit, Failure, Output, ui};
 use crate::report::ci::Findings;
+use crate::report::study::{UtilityResult, table};
 use crate::report::{GroupView, RunGroup, block, groups_table, size};
 use crate::store::{Entry, Group, Kind, Reader, StoreError};
 
@@ -20,51 +22,110 @@ pub struct Args {
     group: Option<String>,
     #[command(flatten)]
     reports: ReportArgs,
+    #[command(flatten)]
+    sheets: SheetArgs,
 }
 
 #[derive(Serialize)]
 struct Shown {
     groups: Vec<RunGroup>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    utilities: Vec<UtilityResult>,
 }
 
 /// Runs the command.
 pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     args.reports.check()?;
+    let study_files = args.study_files();
+    study_files.check()?;
     let reader = Reader::open(&args.out)?;
-    let mut views = Vec::new();
-    for kind in Kind::ALL {
-        views.extend(self::views(&reader, kind)?);
+    let studied = Studied::read(&reader)?;
+    if studied.is_empty() && !args.sheets.is_empty() {
+        return Err(Studied::none(&args.out));
     }
-    let text = match &args.group {
-        None if views.is_empty() => format!("no groups in {}", args.out.display()),
-        None => groups_table(&views, ui::stdout_width()),
-        Some(beginning) => {
-            views.retain(|view| view.major.to_string().starts_with(beginning));
-            if views.is_empty() {
-                let message = format!("no group of {} begins with {beginning}", args.out.display());
-                return Err(Failure::usage(message)
-                    .path(&args.out)
-                    .hint("list them without GROUP"));
-            }
-            views.iter().map(block).collect::<Vec<_>>().join("\n")
-        }
-    };
-    let target = reader.campaigns()?.current.and_then(|campaign| {
-        let limits = campaign.limits?;
-        campaign.target?.target(limits)
-    });
-    args.reports.write(&Findings {
-        target: target.map_or_else(|| args.out.display().to_string(), |one| target_name(&one)),
-        summary: size::counted(views.len() as u64, "group"),
-        groups: views.iter().map(Into::into).collect(),
-    })?;
+    let mut views = all_views(&reader, &studied)?;
+    let text = args.text(&mut views, &studied)?;
+    args.write(&reader, &views, &studied)?;
     output.result(
         &text,
         &Shown {
             groups: views.iter().map(RunGroup::from).collect(),
+            utilities: studied.rows.iter().map(UtilityResult::from).collect(),
         },
     );
     Ok(Exit::Done)
+}
+
+impl Args {
+    /// The files that are of a study where the directory holds one.
+    fn study_files(&self) -> StudyReportArgs {
+        StudyReportArgs {
+            markdown: self.reports.markdown.clone(),
+            sheets: self.sheets.clone(),
+        }
+    }
+
+    /// The utilities of a study and the groups; else those groups in full that are asked for, to
+    /// which `views` are narrowed.
+    fn text(&self, views: &mut Vec<GroupView>, studied: &Studied) -> Result<String, Failure> {
+        let width = ui::stdout_width();
+        let Some(beginning) = &self.group else {
+            let groups = match views.is_empty() {
+                true => format!("no groups in {}", self.out.display()),
+                false => groups_table(views, width),
+            };
+            return Ok(match studied.rows.is_empty() {
+                true => groups,
+                false => format!("{}\n{groups}", table(&studied.rows, width)),
+            });
+        };
+        views.retain(|view| view.major.to_string().starts_with(beginning));
+        if views.is_empty() {
+            let message = format!("no group of {} begins with {beginning}", self.out.display());
+            return Err(Failure::usage(message)
+                .path(&self.out)
+                .hint("list them without GROUP"));
+        }
+        Ok(views.iter().map(block).collect::<Vec<_>>().join("\n"))
+    }
+
+    fn write(
+        &self,
+        reader: &Reader,
+        views: &[GroupView],
+        studied: &Studied,
+    ) -> Result<(), Failure> {
+        let mut reports = self.reports.clone();
+        if !studied.is_empty() {
+            self.study_files().write(&studied.rows)?;
+            reports.markdown = None;
+        }
+        let target = reader.campaigns()?.current.and_then(|campaign| {
+            let limits = campaign.limits?;
+            campaign.target?.target(limits)
+        });
+        reports.write(&Findings {
+            target: target.map_or_else(|| self.out.display().to_string(), |one| target_name(&one)),
+            summary: size::counted(views.len() as u64, "group"),
+            groups: views.iter().map(Into::into).collect(),
+        })
+    }
+}
+
+/// All groups of a directory; those of a study once for each utility that is in them.
+fn all_views(reader: &Reader, studied: &Studied) -> Result<Vec<GroupView>, StoreError> {
+    let mut all = Vec::new();
+    for kind in Kind::ALL {
+        let of_study = studied
+            .groups
+            .iter()
+            .filter(|group| group.view.kind == kind);
+        let of_study: Vec<GroupView> = of_study.map(|group| group.view.clone()).collect();
+        let others = views(reader, kind)?.into_iter();
+        all.extend(others.filter(|view| of_study.is_empty() || view.utility.is_none()));
+        all.extend(of_study);
+    }
+    Ok(all)
 }
 
 /// All groups of a kind, each through its minimized entry, else through its least reproducer.

@@ -8,10 +8,11 @@ use std::time::Duration;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
+use super::channel::ChannelArgs;
 use super::{Failure, Output, amounts};
 use crate::exec::{
-    ExecError, Freshness, Limits, Program, Started, Target, TimeLimit, Way, bundled, find_program,
-    start,
+    ExecError, Freshness, Limits, Program, Sandbox, Started, Target, TimeLimit, Way, bundled,
+    find_program, start,
 };
 use crate::store::{Store, StoreError};
 
@@ -44,9 +45,16 @@ pub struct TargetArgs {
     /// The target's directory [default: a scratch directory, emptied after each run]
     #[arg(help_heading = TARGET, long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
+    /// Run it where it can write to its scratch directory only, and reach no network; what keeps
+    /// it there `ddfuzz doctor` tells
+    #[arg(help_heading = TARGET, long)]
+    pub sandbox: bool,
     /// An exit status that counts as a crash
     #[arg(help_heading = TARGET, long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=255))]
     pub crash_exit: Option<i32>,
+    /// How the input gets there
+    #[command(flatten)]
+    pub channel: ChannelArgs,
 }
 
 /// Ways of execution on the command line.
@@ -117,6 +125,10 @@ impl TargetArgs {
         target.limits = self.limits(target.limits.cpu);
         target.env = self.env.clone();
         target.crash_exit = self.crash_exit;
+        if self.sandbox {
+            target.sandbox = Sandbox::On;
+        }
+        self.channel.apply(&mut target, self.way.way())?;
         if let Some(cwd) = &self.cwd {
             if !cwd.is_dir() {
                 let message = format!("--cwd {} is no directory", cwd.display());

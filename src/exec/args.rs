@@ -1,14 +1,16 @@
 //! The arguments of a target, and where its input goes.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::Permissions;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
 use super::elf::{self, Facts};
 use super::input::Input;
 use super::private_dir::PrivateDir;
-use super::{Program, Target};
+use super::{Channel, Program, Target};
 
 /// What tells the `main` of libFuzzer to run one input and to leave its ending as it is: by the
 /// signals of the target, without limits of its own.
@@ -43,25 +45,47 @@ impl Target {
     }
 }
 
-/// Arguments, without the program's name; `@@` stands for a file holding the input.
+/// Arguments, without the program's name, and what `@@` in them stands for.
 pub(crate) struct Args {
     args: Vec<OsString>,
-    in_file: bool,
+    files: Files,
+}
+
+/// The files that arguments name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Files {
+    None,
+    /// One that holds the input, of this name or of any.
+    Input(Option<OsString>),
+    /// Two that hold its parts.
+    Parts,
+    /// None that holds it: it goes to a terminal. Where one is named, a text to work on.
+    Sample {
+        /// Whether arguments name it.
+        named: bool,
+    },
 }
 
 impl Args {
     /// Those of `target`.
     pub(crate) fn of(target: &Target) -> Args {
-        Args {
-            args: target.args.clone(),
-            in_file: target.takes_file(),
-        }
+        let files = match &target.channel {
+            Channel::Terminal(_) => Files::Sample {
+                named: target.names_file(),
+            },
+            _ if !target.takes_file() => Files::None,
+            Channel::Plain => Files::Input(None),
+            Channel::Named(name) => Files::Input(Some(name.0.clone())),
+            Channel::TwoFiles => Files::Parts,
+        };
+        let args = target.args.clone();
+        Args { args, files }
     }
 
     /// The same, with no file whatever they say.
     pub(crate) fn without_input(self) -> Args {
         Args {
-            in_file: false,
+            files: Files::None,
             ..self
         }
     }
@@ -69,9 +93,13 @@ impl Args {
     /// Those by which the `main` of `target`, a program with these `facts`, takes one input.
     pub(crate) fn for_main(target: &Target, facts: Option<&Facts>) -> Args {
         let args = Args::of(target);
+        if matches!(args.files, Files::Sample { .. }) {
+            return args;
+        }
+        let in_file = args.files != Files::None;
         match facts {
-            Some(facts) if facts.is_fuzzer && !args.in_file => args.for_fuzzer(),
-            Some(facts) if facts.fuzzer_main && args.in_file => args.handled_by_nobody(),
+            Some(facts) if facts.is_fuzzer && !in_file => args.for_fuzzer(),
+            Some(facts) if facts.fuzzer_main && in_file => args.handled_by_nobody(),
             _ => args,
         }
     }
@@ -80,7 +108,7 @@ impl Args {
     fn for_fuzzer(mut self) -> Args {
         self.args.extend(ONE_INPUT.map(OsString::from));
         self.args.push("@@".into());
-        self.in_file = true;
+        self.files = Files::Input(None);
         self
     }
 
@@ -97,24 +125,62 @@ impl Args {
         program: &Path,
         private: &PrivateDir,
     ) -> io::Result<(Input, Vec<OsString>)> {
+        let (input, paths) = match &self.files {
+            Files::None => (Input::on_stdin()?, Vec::new()),
+            Files::Input(name) => {
+                let path = place(private, name.as_deref())?;
+                (Input::in_file(&path)?, vec![path])
+            }
+            Files::Parts => {
+                let [first, second] = [private.fresh("input"), private.fresh("input")];
+                (Input::in_two_files(&first, &second)?, vec![first, second])
+            }
+            Files::Sample { named } => {
+                let path = named.then(|| private.fresh("sample"));
+                let input = Input::at_terminal(path.as_deref())?;
+                (input, path.into_iter().collect())
+            }
+        };
         let mut argv = vec![program.as_os_str().to_owned()];
-        if !self.in_file {
-            argv.extend(self.args.iter().cloned());
-            return Ok((Input::on_stdin()?, argv));
-        }
-        let path = private.fresh("input");
-        argv.extend(self.args.iter().map(|arg| with_path(arg, &path)));
-        Ok((Input::in_file(&path)?, argv))
+        let mut named = 0;
+        argv.extend(
+            self.args
+                .iter()
+                .map(|arg| with_paths(arg, &paths, &mut named)),
+        );
+        Ok((input, argv))
     }
 }
 
-/// `arg` with each `@@` replaced by `path`.
-fn with_path(arg: &OsStr, path: &Path) -> OsString {
+/// A new place for an input. With a name of its own it is in a directory of its own, where the
+/// target, another user, can put nothing beside it.
+fn place(private: &PrivateDir, name: Option<&OsStr>) -> io::Result<PathBuf> {
+    let fresh = private.fresh("input");
+    let Some(name) = name else {
+        return Ok(fresh);
+    };
+    if Path::new(name).file_name() != Some(name) {
+        let why = format!("{name:?} is not the name of a file");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
+    std::fs::create_dir(&fresh)?;
+    std::fs::set_permissions(&fresh, Permissions::from_mode(0o755))?; // whatever the umask
+    Ok(fresh.join(name))
+}
+
+/// `arg` with each `@@` replaced by the next of the paths, of which `named` were named before;
+/// the last one is named again and again.
+fn with_paths(arg: &OsStr, paths: &[PathBuf], named: &mut usize) -> OsString {
+    let Some(last) = paths.last() else {
+        return arg.to_owned();
+    };
     let mut rest = arg.as_bytes();
     let mut text = Vec::new();
     while let Some(at) = rest.windows(2).position(|pair| pair == b"@@") {
         text.extend_from_slice(&rest[..at]);
+        let path = paths.get(*named).unwrap_or(last);
         text.extend_from_slice(path.as_os_str().as_bytes());
+        *named += 1;
         rest = &rest[at + 2..];
     }
     text.extend_from_slice(rest);
@@ -127,7 +193,26 @@ mod tests {
 
     #[test]
     fn every_pair_of_at_signs_becomes_the_path() {
-        let text = with_path(OsStr::new("--in=@@:@@@"), Path::new("/x"));
+        let text = with_paths(OsStr::new("--in=@@:@@@"), &["/x".into()], &mut 0);
         assert_eq!(text, "--in=/x:/x@");
+    }
+
+    #[test]
+    fn the_first_of_two_paths_is_named_once() {
+        let (paths, mut named) = (["/x".into(), "/y".into()], 0);
+        let mut text = |arg| with_paths(OsStr::new(arg), &paths, &mut named);
+        assert_eq!(text("-i@@"), "-i/x");
+        assert_eq!(text("-s"), "-s");
+        assert_eq!(text("@@:@@"), "/y:/y");
+    }
+
+    #[test]
+    fn a_name_that_leads_elsewhere_is_refused() {
+        let private = PrivateDir::get().unwrap();
+        for wrong in ["", "..", "a/b", "/etc/passwd", "a/"] {
+            assert!(place(&private, Some(OsStr::new(wrong))).is_err(), "{wrong}");
+        }
+        let path = place(&private, Some(OsStr::new("t.c"))).unwrap();
+        assert_eq!(path.file_name(), Some(OsStr::new("t.c")));
     }
 }

@@ -16,15 +16,22 @@ use crate::delta::Comparison;
 pub(crate) struct Besides {
     pub(crate) telling: Telling,
     comparing: Option<InLoop>,
+    /// Each run has a process of its own.
+    pub(crate) fresh: bool,
     covered: Vec<Covered>,
     reached: Reached,
     pub(crate) recent: Recent,
 }
 
 impl Besides {
-    /// Whether comparisons are told: of one input at a time.
+    /// Whether comparisons are told.
     pub(crate) fn compares(&self) -> bool {
         self.comparing.is_some()
+    }
+
+    /// Whether a loop takes one input at a time.
+    pub(crate) fn takes_one(&self) -> bool {
+        self.compares() || self.fresh
     }
 
     /// Turns comparisons on or off, for the next server of the program at `path`.
@@ -49,6 +56,10 @@ impl Besides {
             Telling::Nothing => 0,
             Telling::Every => flag::COUNTERS,
             Telling::Novel => flag::NOVEL,
+        };
+        let counters = match self.fresh {
+            true => counters | flag::LAST,
+            false => counters,
         };
         match &mut self.comparing {
             Some(comparing) => {

@@ -2,7 +2,8 @@
 //! studies (`targets/` in the source), and each of them fixed.
 
 mod compiled {
-    // Written by build/targets.rs: `BUNDLED`, names and programs (ELF files).
+    // Written by build/targets.rs: `BUNDLED`, names and programs (ELF files), and `COUNTED`, those
+    // of the variants that count what they pass.
     include!(concat!(env!("OUT_DIR"), "/bundled.rs"));
     // Written by build/corpora.rs: `CORPORA`, those of the targets with bugs.
     include!(concat!(env!("OUT_DIR"), "/corpora.rs"));
@@ -57,10 +58,19 @@ pub fn names() -> Vec<&'static str> {
 }
 
 /// The program itself, an ELF file that reads the file named by its argument, or stdin; `None`
-/// when there is none of that name.
+/// when there is none of that name. Variants that [count](counted) have programs, too.
 pub fn program(name: &str) -> Option<&'static [u8]> {
-    let found = compiled::BUNDLED.iter().find(|(known, _)| *known == name);
+    let mut all = compiled::BUNDLED.iter().chain(compiled::COUNTED);
+    let found = all.find(|(known, _)| *known == name);
     found.map(|(_, program)| *program)
+}
+
+/// The variant of a bundled program that counts how often it passes each of its places, and so
+/// tells its coverage: `ul-counted` of `ul`. `None` where `name` has none. It has the same bugs,
+/// at other addresses.
+pub fn counted(name: &str) -> Option<String> {
+    let counted = format!("{name}-counted");
+    program(&counted).is_some().then_some(counted)
 }
 
 /// The seeds of the bundled target `name` (`corpora/` in the source), which are those of its fixed
@@ -76,7 +86,8 @@ pub fn dictionary(name: &str) -> Option<&'static [u8]> {
 }
 
 fn corpus(name: &str) -> Option<&'static Corpus> {
-    let plain = name.strip_suffix("-fixed").unwrap_or(name);
+    let plain = name.strip_suffix("-counted").unwrap_or(name);
+    let plain = plain.strip_suffix("-fixed").unwrap_or(plain);
     let mut corpora = compiled::CORPORA.iter();
     corpora.find(|corpus| corpus.name == plain)
 }

@@ -2,7 +2,7 @@
 
 use super::served::Served;
 use super::tree::Tree;
-use super::{ExecError, Executor, Program, Target, Way};
+use super::{Channel, ExecError, Executor, Program, Target, Telling, Way};
 use super::{command, elf, find_program, forkserver, harness, inject};
 
 /// Whether runs may share a process.
@@ -44,6 +44,20 @@ pub fn start(
         }),
         None => by_choice(target, freshness),
     }
+}
+
+/// Starts `target` in this way so that each run has a process of its own and tells its coverage,
+/// where the way and the target can tell any.
+///
+/// # Errors
+/// As [`start`].
+pub fn start_covered(target: &Target, way: Way) -> Result<Box<dyn Executor>, ExecError> {
+    let mut executor: Box<dyn Executor> = match way {
+        Way::Harness => Box::new(harness::start_covered(target)?),
+        way => start(target, Some(way), Freshness::Fresh)?.executor,
+    };
+    executor.tell_coverage(Telling::Every);
+    Ok(executor)
 }
 
 /// The fastest way that works. What does not come up is passed over, and said.
@@ -126,6 +140,9 @@ enum Wanted {
 
 /// Arguments would reach only a target's `main`, those of libFuzzer excepted.
 fn wanted(target: &Target) -> Result<Wanted, ExecError> {
+    if matches!(target.channel, Channel::Terminal(_)) {
+        return Ok(Wanted::Main); // nothing else has a terminal
+    }
     let path = match &target.program {
         Program::Bundled(_) if target.args.is_empty() => {
             let why = "a bundled target with an entry function".to_owned();
@@ -140,6 +157,10 @@ fn wanted(target: &Target) -> Result<Wanted, ExecError> {
     Ok(match facts.entry {
         Some(entry) if facts.is_fuzzer && !target.takes_file() => {
             Wanted::Entry(format!("a libFuzzer binary, {}", entry.coverage()))
+        }
+        // One that AFL++ has compiled tells its coverage to its own server only.
+        Some(entry) if facts.afl && !facts.is_fuzzer && entry.counter_count() == 0 => {
+            Wanted::OwnServer
         }
         Some(entry) if !facts.is_fuzzer && target.args.is_empty() => Wanted::Entry(format!(
             "a target with an entry function, {}",

@@ -4,8 +4,10 @@
 //! The harness writes it, instead of testing anything, to the file named by a variable that it
 //! reads when it starts: in a run of its own, which is asked for once per finished reproducer.
 
+use super::launch::Role;
 use super::place::Place;
-use super::{ExecError, Freshness, Program, Target, Way, elf, find_program, start};
+use super::served::Served;
+use super::{ExecError, Executor, Program, Target, Way, elf, find_program};
 
 /// The variable, of libfuzzer-sys and cargo-fuzz.
 const VARIABLE: &str = "RUST_LIBFUZZER_DEBUG_PATH";
@@ -22,13 +24,13 @@ pub fn debug_text(target: &Target, input: &[u8]) -> Result<Option<String>, ExecE
         return Ok(None);
     }
     // It holds the private directory, which nothing else may hold by now.
-    let place = Place::prepare(target, Way::Command)?;
+    let mut place = Place::prepare(target, Way::Command)?;
     let reports = place.texts()?;
     let mut asking = target.clone();
     // What is set last holds.
     let path = reports.log_path().into_os_string();
     asking.env.push((VARIABLE.into(), path));
-    let mut executor = start(&asking, Some(Way::Command), Freshness::Fresh)?.executor;
+    let mut executor = Served::start(&asking, place, Way::Command, Role::Serve, None)?;
     executor.run(input)?;
     let written = reports.read();
     let text = String::from_utf8_lossy(&written);

@@ -140,7 +140,8 @@ impl Facts {
         self.fuzzer_main = says(b"ERROR: libFuzzer: ");
         self.debug_text = says(b"RUST_LIBFUZZER_DEBUG_PATH");
         self.is_fuzzer = match &self.entry {
-            Some(entry) => entry.is_fuzzer(),
+            // Others have the same function and a `main` of their own, which knows no flags.
+            Some(entry) => entry.is_fuzzer() && self.fuzzer_main,
             None => self.fuzzer_main,
         };
     }

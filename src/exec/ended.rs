@@ -45,6 +45,12 @@ impl Ended {
         matches!(self, Ended::Exit(_))
     }
 
+    /// Whether it died of a signal by which processes are ended on purpose.
+    pub fn is_killing(self) -> bool {
+        let signals = [libc::SIGKILL, libc::SIGTERM, libc::SIGHUP, libc::SIGINT];
+        matches!(self, Ended::Signal(signal) if signals.contains(&signal))
+    }
+
     /// Whether this ending may be a crash, which what the run said decides: a crash, or the exit
     /// status by which Rust programs end after a panic.
     pub fn is_suspect(self, crash_exit: Option<i32>) -> bool {

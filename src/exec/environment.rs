@@ -89,18 +89,20 @@ impl Sanitizing {
 }
 
 /// The variables of a target's processes, as `NAME=VALUE`: the inherited ones unless `only` those
-/// named are wanted. `scratch`: where temporary files go.
+/// named are wanted. `scratch`: where temporary files go. `home`: that is the user's directory, too.
 pub(crate) fn compose(
     extra: &[(OsString, OsString)],
     only: bool,
     scratch: &Path,
+    home: bool,
     sanitizing: Option<&Sanitizing>,
 ) -> Vec<CString> {
     let mut all = if only { Variables::new() } else { own() };
     // A crashing program leaves its temporary files behind: an editor, one for each of a million
     // runs. The inherited directory might be closed to whom the target runs as, too.
-    let temporary = (OsString::from("TMPDIR"), scratch.as_os_str().to_owned());
-    for (name, value) in std::iter::once(&temporary).chain(extra) {
+    let named = |name: &str| (OsString::from(name), scratch.as_os_str().to_owned());
+    let here = [named("TMPDIR"), named("HOME")];
+    for (name, value) in here[..1 + usize::from(home)].iter().chain(extra) {
         set(&mut all, name, value);
     }
     if let Some(sanitizing) = sanitizing {
@@ -150,11 +152,17 @@ mod tests {
     fn sanitizer_options_stand_behind_the_users_own() {
         let extra = [("ASAN_OPTIONS".into(), "abort_on_error=0".into())];
         let find = |sanitizing: Option<Sanitizing>| {
-            compose(&extra, false, Path::new("/scratch"), sanitizing.as_ref())
-                .into_iter()
-                .map(|word| word.into_string().unwrap())
-                .find(|word| word.starts_with("ASAN_OPTIONS="))
-                .unwrap()
+            compose(
+                &extra,
+                false,
+                Path::new("/scratch"),
+                false,
+                sanitizing.as_ref(),
+            )
+            .into_iter()
+            .map(|word| word.into_string().unwrap())
+            .find(|word| word.starts_with("ASAN_OPTIONS="))
+            .unwrap()
         };
         assert_eq!(find(None), "ASAN_OPTIONS=abort_on_error=0");
         let plain = find(Some(Sanitizing::default()));
@@ -166,5 +174,18 @@ mod tests {
             signals: true,
         }));
         assert!(told.ends_with(":detect_leaks=1:log_path=/reports/report"));
+    }
+
+    #[test]
+    fn the_home_of_a_sandbox_is_its_scratch_directory_unless_it_is_set() {
+        let home = |extra: &[(OsString, OsString)]| {
+            let all = compose(extra, true, Path::new("/scratch"), true, None);
+            all.into_iter()
+                .map(|word| word.into_string().unwrap())
+                .find(|word| word.starts_with("HOME="))
+        };
+        assert_eq!(home(&[]).as_deref(), Some("HOME=/scratch"));
+        let set = [("HOME".into(), "/elsewhere".into())];
+        assert_eq!(home(&set).as_deref(), Some("HOME=/elsewhere"));
     }
 }

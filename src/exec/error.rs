@@ -28,6 +28,13 @@ pub enum ExecError {
         /// The names that exist.
         known: String,
     },
+    /// The user whom root gives targets to cannot reach the program or its directory, and a target
+    /// in a sandbox never runs as root.
+    #[error("{} is closed to the user nobody, and root runs nothing in a sandbox as root", path.display())]
+    RootOnly {
+        /// The first path on the way that is closed.
+        path: PathBuf,
+    },
     /// This way of execution does not work for this target.
     #[error("the way {way} does not work for {}: {why}", path.display())]
     WayUnfit {

@@ -21,6 +21,11 @@ pub(crate) fn start(target: &Target, fresh: bool) -> Result<Served, ExecError> {
     Served::start(target, place, Way::Harness, Role::Program, Some(inject))
 }
 
+/// Starts `target` as a loop that tells the coverage of each run, each in a process of its own.
+pub(crate) fn start_covered(target: &Target) -> Result<Served, ExecError> {
+    start(target, false).map(Served::with_fresh_runs)
+}
+
 /// The entry function.
 pub(crate) fn entry(place: &Place) -> Result<Entry, ExecError> {
     let unfit = |why: &str| ExecError::WayUnfit {

@@ -1,9 +1,11 @@
 //! Who a target runs as. Fuzzed system programs run unprivileged, also when ddfuzz is root.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use nix::unistd::{Uid, User};
+
+use super::{ExecError, Sandbox};
 
 /// The user and group of a target's processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,17 +19,34 @@ pub(crate) struct Identity {
 /// The identity to take on for running `program` in `cwd`; `None` keeps our own.
 ///
 /// Root steps down to `nobody`, except where `nobody` could not reach the program or the
-/// directory: a program below a private home directory would otherwise not run at all.
-pub(crate) fn choose(program: &Path, cwd: Option<&Path>) -> Option<Identity> {
+/// directory: a program below a private home directory would otherwise not run at all. In a sandbox
+/// it does not.
+///
+/// # Errors
+/// [`ExecError::RootOnly`].
+pub(crate) fn choose(
+    program: &Path,
+    cwd: Option<&Path>,
+    sandbox: Sandbox,
+) -> Result<Option<Identity>, ExecError> {
     if !Uid::effective().is_root() {
-        return None;
+        return Ok(None);
     }
-    let reachable = reaches(program) && cwd.is_none_or(reaches);
-    if !reachable {
-        return None;
+    match closed(program).or_else(|| cwd.and_then(closed)) {
+        Some(path) if sandbox == Sandbox::On => Err(ExecError::RootOnly { path }),
+        Some(_) => Ok(None),
+        None => Ok(Some(nobody())),
     }
+}
+
+/// Whether targets can reach `path`: always, unless they are run as somebody else.
+pub fn targets_reach(path: &Path) -> bool {
+    !Uid::effective().is_root() || closed(path).is_none()
+}
+
+fn nobody() -> Identity {
     let nobody = User::from_name("nobody").ok().flatten();
-    Some(match nobody {
+    match nobody {
         Some(user) => Identity {
             uid: user.uid.as_raw(),
             gid: user.gid.as_raw(),
@@ -36,18 +55,22 @@ pub(crate) fn choose(program: &Path, cwd: Option<&Path>) -> Option<Identity> {
             uid: 65534,
             gid: 65534,
         },
-    })
+    }
 }
 
-/// Whether everybody may execute `path` and search all directories above it.
-fn reaches(path: &Path) -> bool {
+/// What of `path` and of the directories above it not everybody may execute or search; `None`
+/// where everybody may.
+fn closed(path: &Path) -> Option<PathBuf> {
     let Ok(path) = path.canonicalize() else {
-        return false;
+        return Some(path.to_owned());
     };
-    path.ancestors().all(|part| {
-        std::fs::metadata(part).is_ok_and(|facts| {
+    let mut parts: Vec<&Path> = path.ancestors().collect();
+    parts.reverse();
+    let found = parts.into_iter().find(|part| {
+        !std::fs::metadata(part).is_ok_and(|facts| {
             let wanted = if facts.is_dir() { 0o001 } else { 0o005 };
             facts.permissions().mode() & wanted == wanted || facts.uid() == 65534
         })
-    })
+    });
+    found.map(Path::to_owned)
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::unistd::{Whence, lseek};
 
-use super::scratch;
+use super::{sample_text, scratch, two_files};
 
 /// Everybody may read a named input, whatever our umask: the target may be another user.
 const MODE: u32 = 0o644;
@@ -23,13 +23,23 @@ pub(crate) fn memory_file(name: &CStr) -> nix::Result<OwnedFd> {
 /// The input as the target sees it. Written again for each run, never replaced, so that a fork
 /// server can hold it open.
 pub(crate) struct Input {
-    writer: File,
+    /// Of the memory file on stdin; `None` where the input is in files, and stdin empty.
+    writer: Option<File>,
     /// What stands on the target's stdin: its own read-only opening of the memory file, so that
     /// a target that writes to its stdin fails as it does elsewhere.
     stdin: File,
     length: u64,
-    /// Where the input is a named file.
-    path: Option<PathBuf>,
+    files: Files,
+}
+
+/// The named files that hold an input.
+enum Files {
+    None,
+    One(NamedFile),
+    /// The input in two parts, as [`two_files`] has them.
+    Two([NamedFile; 2]),
+    /// None, or another text: the input goes to a terminal.
+    Elsewhere(Option<NamedFile>),
 }
 
 impl Input {
@@ -37,49 +47,73 @@ impl Input {
     pub(crate) fn on_stdin() -> io::Result<Input> {
         let (writer, stdin) = read_only_file(c"ddfuzz-input")?;
         Ok(Input {
-            writer,
+            writer: Some(writer),
             stdin,
             length: 0,
-            path: None,
+            files: Files::None,
         })
     }
 
     /// An input in a new file at `path`; stdin is empty.
     pub(crate) fn in_file(path: &Path) -> io::Result<Input> {
+        Input::in_files(Files::One(NamedFile::create(path)?))
+    }
+
+    /// An input in two new files; stdin is empty.
+    pub(crate) fn in_two_files(first: &Path, second: &Path) -> io::Result<Input> {
+        let files = [NamedFile::create(first)?, NamedFile::create(second)?];
+        Input::in_files(Files::Two(files))
+    }
+
+    /// An input that goes to a terminal, and at `path`, where that is given, the text to work on;
+    /// stdin is the terminal, too.
+    pub(crate) fn at_terminal(path: Option<&Path>) -> io::Result<Input> {
+        let file = path.map(NamedFile::create).transpose()?;
+        Input::in_files(Files::Elsewhere(file))
+    }
+
+    fn in_files(files: Files) -> io::Result<Input> {
         let (_, stdin) = read_only_file(c"ddfuzz-empty")?;
         Ok(Input {
-            writer: create(path)?,
+            writer: None,
             stdin,
             length: 0,
-            path: Some(path.to_owned()),
+            files,
         })
     }
 
     /// Makes `bytes` the input of the next run.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if let Some(path) = &self.path {
-            // The target may own the file: it may have changed, moved or removed it.
-            if !is_at(&self.writer, path) {
-                scratch::remove(path);
-                self.writer = create(path)?;
+        match &mut self.files {
+            Files::None => {}
+            Files::One(file) => file.write(bytes)?,
+            Files::Two([first, second]) => {
+                let (up_to, behind) = two_files(bytes);
+                first.write(up_to)?;
+                second.write(behind)?;
             }
-            self.length = self.writer.metadata()?.len();
+            Files::Elsewhere(None) => {}
+            // The last run may have changed it.
+            Files::Elsewhere(Some(file)) => file.write(sample_text())?,
         }
-        self.writer.write_all_at(bytes, 0)?;
-        if bytes.len() as u64 != self.length {
-            self.writer.set_len(bytes.len() as u64)?;
-            self.length = bytes.len() as u64;
+        if let Some(writer) = &self.writer {
+            put(writer, bytes, self.length)?;
         }
+        self.length = bytes.len() as u64;
         Ok(())
     }
 
     /// Lets go of the files, which somebody may still hold open, for new ones.
     pub(crate) fn renew(&mut self) -> io::Result<()> {
-        *self = match self.path.take() {
-            None => Input::on_stdin()?,
-            Some(path) => {
-                scratch::remove(&path);
-                Input::in_file(&path)?
+        *self = match &mut self.files {
+            Files::None => Input::on_stdin()?,
+            Files::One(file) => Input::in_files(Files::One(file.again()?))?,
+            Files::Two([first, second]) => {
+                Input::in_files(Files::Two([first.again()?, second.again()?]))?
+            }
+            Files::Elsewhere(file) => {
+                let again = file.as_mut().map(NamedFile::again).transpose()?;
+                Input::in_files(Files::Elsewhere(again))?
             }
         };
         Ok(())
@@ -87,7 +121,9 @@ impl Input {
 
     /// The last run may have changed the input: one that runs as root can, whatever its mode.
     pub(crate) fn distrust(&mut self) -> io::Result<()> {
-        self.length = self.writer.metadata()?.len();
+        if let Some(writer) = &self.writer {
+            self.length = writer.metadata()?.len();
+        }
         Ok(())
     }
 
@@ -103,21 +139,70 @@ impl Input {
         Ok(())
     }
 
-    /// How far the last run read its stdin, in bytes; `None` for a named file.
+    /// Device and inode of stdin and of the named files.
+    pub(crate) fn identities(&self) -> Vec<(u64, u64)> {
+        let named: &[NamedFile] = match &self.files {
+            Files::None | Files::Elsewhere(_) => &[],
+            Files::One(file) => std::slice::from_ref(file),
+            Files::Two(files) => files,
+        };
+        let files = named.iter().map(|file| &file.writer);
+        let facts = files.chain([&self.stdin]).flat_map(File::metadata);
+        facts.map(|facts| (facts.dev(), facts.ino())).collect()
+    }
+
+    /// How far the last run read its stdin, in bytes; `None` for named files.
     pub(crate) fn read_so_far(&self) -> Option<u64> {
-        if self.path.is_some() {
-            return None;
-        }
+        self.writer.as_ref()?;
         let at = lseek(&self.stdin, 0, Whence::SeekCur).ok()?;
         Some(u64::try_from(at).ok()?.min(self.length))
     }
 }
 
-impl Drop for Input {
-    fn drop(&mut self) {
-        if let Some(path) = &self.path {
-            scratch::remove(path);
+/// A file that holds an input, or a part of one. Dropping it removes it.
+struct NamedFile {
+    writer: File,
+    path: PathBuf,
+}
+
+impl NamedFile {
+    fn create(path: &Path) -> io::Result<NamedFile> {
+        Ok(NamedFile {
+            writer: create(path)?,
+            path: path.to_owned(),
+        })
+    }
+
+    /// Another file at the same place.
+    fn again(&mut self) -> io::Result<NamedFile> {
+        scratch::remove(&self.path);
+        NamedFile::create(&std::mem::take(&mut self.path))
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        // The target may own the file: it may have changed, moved or removed it.
+        if !is_at(&self.writer, &self.path) {
+            scratch::remove(&self.path);
+            self.writer = create(&self.path)?;
         }
+        put(&self.writer, bytes, self.writer.metadata()?.len())
+    }
+}
+
+impl Drop for NamedFile {
+    fn drop(&mut self) {
+        if !self.path.as_os_str().is_empty() {
+            scratch::remove(&self.path);
+        }
+    }
+}
+
+/// Writes `bytes` over a file of so many.
+fn put(file: &File, bytes: &[u8], length: u64) -> io::Result<()> {
+    file.write_all_at(bytes, 0)?;
+    match bytes.len() as u64 {
+        same if same == length => Ok(()),
+        other => file.set_len(other),
     }
 }
 
@@ -184,15 +269,32 @@ mod tests {
         let path = private.fresh("test");
         for mut input in [Input::on_stdin().unwrap(), Input::in_file(&path).unwrap()] {
             input.write(b"first").unwrap();
-            let held = match input.path {
-                Some(_) => File::open(&path).unwrap(),
-                None => input.stdin.try_clone().unwrap(),
+            let held = match input.files {
+                Files::None => input.stdin.try_clone().unwrap(),
+                _ => File::open(&path).unwrap(),
             };
             input.renew().unwrap();
             input.write(b"another").unwrap();
             assert_eq!(std::io::read_to_string(held).unwrap(), "first");
             assert_eq!(input.length, 7);
         }
+    }
+
+    #[test]
+    fn two_files_hold_what_is_before_and_behind_the_separator() {
+        let private = PrivateDir::get().unwrap();
+        let (first, second) = (private.fresh("test"), private.fresh("test"));
+        let mut input = Input::in_two_files(&first, &second).unwrap();
+        for text in [&b"longer\x1cand more"[..], b"a\x1cb", b"alone"] {
+            input.write(text).unwrap();
+            let (up_to, behind) = two_files(text);
+            assert_eq!(std::fs::read(&first).unwrap(), up_to);
+            assert_eq!(std::fs::read(&second).unwrap(), behind);
+            assert_eq!(input.read_so_far(), None);
+            input.renew().unwrap();
+        }
+        drop(input);
+        assert!(!first.exists() && !second.exists());
     }
 
     #[test]

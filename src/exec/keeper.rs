@@ -1,15 +1,19 @@
 //! The running launcher, and its end.
 
-use std::io::Read;
+use std::io::{IoSliceMut, Read};
 use std::net::Shutdown;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
-use nix::sys::wait::waitpid;
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
+use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 
+use super::marked::kill_marked;
 use super::watch::readable;
 
 /// How long the keepers may take to end everything.
@@ -22,17 +26,40 @@ pub(crate) struct Keeper {
     pid: Pid,
     /// Its other end is held by both keepers, as long as they live, and by nobody else.
     lifeline: UnixStream,
+    /// The scratch directory, which the environment of all that it keeps was started with names.
+    scratch: PathBuf,
 }
 
 impl Keeper {
-    /// The keeper of this id, at the other end of `lifeline`.
-    pub(crate) fn new(pid: Pid, lifeline: UnixStream) -> Keeper {
-        Keeper { pid, lifeline }
+    /// The keeper of this id, at the other end of `lifeline`, of a target that was told of this
+    /// scratch directory and of no other.
+    pub(crate) fn new(pid: Pid, lifeline: UnixStream, scratch: PathBuf) -> Keeper {
+        Keeper {
+            pid,
+            lifeline,
+            scratch,
+        }
     }
 
     /// Its process id.
     pub(crate) fn pid(&self) -> Pid {
         self.pid
+    }
+
+    /// Takes the descriptor that the inner keeper has sent; `None` where it has sent none.
+    pub(crate) fn receive(&self) -> nix::Result<Option<OwnedFd>> {
+        let mut word = [0; 1];
+        let mut part = [IoSliceMut::new(&mut word)];
+        let mut room = nix::cmsg_space!(std::os::fd::RawFd);
+        let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_CMSG_CLOEXEC;
+        let socket = self.lifeline.as_raw_fd();
+        let message = recvmsg::<()>(socket, &mut part, Some(&mut room), flags)?;
+        let sent = message.cmsgs()?.find_map(|control| match control {
+            ControlMessageOwned::ScmRights(descriptors) => descriptors.first().copied(),
+            _ => None,
+        });
+        // SAFETY: the kernel has made it for us with this message, and nobody else knows of it.
+        Ok(sent.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
     /// Waits until both keepers are gone; false if they do not go.
@@ -59,6 +86,15 @@ impl Drop for Keeper {
             // Somebody has stopped it. What it kept, the other one sweeps.
             let _ = kill(self.pid, Signal::SIGKILL);
         }
-        while waitpid(self.pid, None) == Err(Errno::EINTR) {}
+        let ended = loop {
+            match waitpid(self.pid, None) {
+                Err(Errno::EINTR) => {}
+                ended => break ended,
+            }
+        };
+        // Who kills one of them may have killed the other before it could notice.
+        if !matches!(ended, Ok(WaitStatus::Exited(..))) {
+            kill_marked(&self.scratch);
+        }
     }
 }

@@ -24,6 +24,7 @@ use super::keeper::Keeper;
 use super::page::{Page, Shape};
 use super::private_dir::PrivateDir;
 use super::protocol::fd;
+use super::sandbox::{Handed, Walls, covers};
 use super::watch::SLICE;
 use super::{ExecError, Limits, environment};
 
@@ -64,6 +65,10 @@ pub(crate) struct Launch {
     pub(crate) observed: Option<File>,
     /// Where each run leaves a copy of itself when it dies: preloads what copies.
     pub(crate) copied: Option<File>,
+    /// The terminal of each run, where they have one.
+    pub(crate) terminal: Option<File>,
+    /// Where the target's standard output goes, else nowhere.
+    pub(crate) stdout: Option<File>,
     pub(crate) program: PathBuf,
     /// What its sanitizer is told, if it has one or may start something that has one.
     pub(crate) sanitizing: Option<Sanitizing>,
@@ -71,6 +76,10 @@ pub(crate) struct Launch {
     pub(crate) shadowed: bool,
     /// Where the target's temporary files go.
     pub(crate) scratch: PathBuf,
+    /// Of its sandbox, where it is in one.
+    pub(crate) walls: Option<Walls>,
+    /// Directories besides the scratch directory in which it may write.
+    pub(crate) open: Vec<PathBuf>,
     /// The program's arguments, its name first.
     pub(crate) argv: Vec<OsString>,
     pub(crate) env: Vec<(OsString, OsString)>,
@@ -118,6 +127,17 @@ impl Launch {
         made.map_err(|source| self.not_sharing(source))
     }
 
+    /// The error where there is no terminal for it.
+    pub(crate) fn without_terminal(&self, source: std::io::Error) -> ExecError {
+        ExecError::System {
+            what: format!(
+                "opening a terminal for {} (is /dev/pts mounted?)",
+                self.program.display()
+            ),
+            source,
+        }
+    }
+
     /// The error where memory cannot be shared.
     pub(crate) fn not_sharing(&self, source: std::io::Error) -> ExecError {
         ExecError::System {
@@ -141,31 +161,30 @@ impl Launch {
             _ => nix::unistd::pipe2(OFlag::O_CLOEXEC)?,
         };
         let (lifeline, keepers) = UnixStream::pair().map_err(system)?;
-        let mut handed = vec![
-            (above(&request_read)?, fd::REQUEST),
-            (above(&reply_write)?, fd::REPLY),
-            (above(stdin)?, fd::INPUT),
-            (above(page)?, fd::PAGE),
-            (above(&keepers)?, fd::LIFELINE),
+        let fixed: [(&dyn AsFd, i32); 5] = [
+            (&request_read, fd::REQUEST),
+            (&reply_write, fd::REPLY),
+            (stdin, fd::INPUT),
+            (page, fd::PAGE),
+            (&keepers, fd::LIFELINE),
         ];
-        if let Some(observed) = &self.observed {
-            handed.push((above(observed)?, fd::OBSERVED));
-        }
-        if let Some(copied) = &self.copied {
-            handed.push((above(copied)?, fd::COPY));
+        let mut handed = self.lift(&fixed)?;
+        let walls = self.hand_walls().map_err(system)?;
+        for (held, number) in &walls.descriptors {
+            handed.push((above(held)?, *number));
         }
         let mut actions = PosixSpawnFileActions::init()?;
         let null = nix::fcntl::open("/dev/null", OFlag::O_RDWR | OFlag::O_CLOEXEC, Mode::empty())?;
         actions.add_dup2(null.as_raw_fd(), 0)?;
-        actions.add_dup2(null.as_raw_fd(), 1)?;
+        let stdout = self.stdout.as_ref();
+        actions.add_dup2(stdout.map_or(null.as_raw_fd(), |file| file.as_raw_fd()), 1)?;
         actions.add_dup2(stderr.map_or(null.as_raw_fd(), |file| file.as_raw_fd()), 2)?;
         for (ours, theirs) in &handed {
             actions.add_dup2(ours.as_raw_fd(), *theirs)?;
         }
-        let told = self.sanitizing.as_ref();
-        let env = environment::compose(&self.env, self.env_only, &self.scratch, told);
+        let env = self.environment();
         let attributes = PosixSpawnAttr::init()?;
-        let argv = self.launcher_argv().ok_or(Errno::EINVAL)?;
+        let argv = self.launcher_argv(&walls.options).ok_or(Errno::EINVAL)?;
         let path = self.private.launcher();
         let mut tries = 0;
         let pid = loop {
@@ -176,12 +195,78 @@ impl Launch {
             tries += 1;
         };
         Ok((
-            Keeper::new(pid, lifeline),
+            Keeper::new(pid, lifeline, self.scratch.clone()),
             Ends {
                 request: request_write.into(),
                 reply: reply_read.into(),
             },
         ))
+    }
+
+    /// These, and what the role needs besides, out of the way of those that servers are born with.
+    fn lift(&self, fixed: &[(&dyn AsFd, i32)]) -> nix::Result<Vec<(OwnedFd, i32)>> {
+        let wanted = [
+            (&self.observed, fd::OBSERVED),
+            (&self.copied, fd::COPY),
+            (&self.terminal, fd::TERMINAL),
+        ];
+        let wanted = wanted.into_iter().filter_map(|(file, number)| {
+            let file = file.as_ref()?;
+            Some((file as &dyn AsFd, number))
+        });
+        let all = fixed.iter().copied().chain(wanted);
+        all.map(|(file, number)| Ok((above(file)?, number)))
+            .collect()
+    }
+
+    fn environment(&self) -> Vec<CString> {
+        let (scratch, sandboxed) = (&self.scratch, self.walls.is_some());
+        let told = self.sanitizing.as_ref();
+        environment::compose(&self.env, self.env_only, scratch, sandboxed, told)
+    }
+
+    /// What a start in a sandbox takes along.
+    fn hand_walls(&self) -> std::io::Result<Handed> {
+        let Some(walls) = &self.walls else {
+            return Ok(Handed::default());
+        };
+        // Its sanitizer writes there.
+        let log = self
+            .sanitizing
+            .as_ref()
+            .and_then(|told| told.log_path.as_ref());
+        let mut open = self.open.clone();
+        open.extend(log.and_then(|log| log.parent()).map(Path::to_owned));
+        open.dedup();
+        let covered = self.covered();
+        walls.hand(&self.scratch, &open, &covered, self.terminal.as_ref())
+    }
+
+    /// The directories for temporary files that the scratch directory stands in for.
+    fn covered(&self) -> Vec<PathBuf> {
+        let launcher = self.private.launcher();
+        let needed = [&self.program, &launcher, &self.scratch, &self.cwd];
+        let needed = needed.map(PathBuf::as_path);
+        let values = self.env.iter().map(|(_, value)| value);
+        let path = environment::path(&self.env, self.env_only);
+        let texts = self.argv.iter().chain(values).chain(&path);
+        covers(&needed, texts.map(OsString::as_os_str))
+    }
+
+    /// Whether the ids of its processes are other ones outside of its PID namespace.
+    pub(crate) fn numbers_processes(&self) -> bool {
+        self.walls.as_ref().is_some_and(Walls::numbers_processes)
+    }
+
+    /// Whether its scratch directory is a mount that comes by the lifeline.
+    pub(crate) fn hides_scratch(&self) -> bool {
+        self.walls.as_ref().is_some_and(Walls::hides_scratch)
+    }
+
+    /// The scratch directory, where it is to be watched for what the target puts there.
+    pub(crate) fn watched_scratch(&self) -> Option<PathBuf> {
+        let watched = self.walls.is_some() && !self.hides_scratch();
+        watched.then(|| self.scratch.clone())
     }
 
     /// The libraries that are preloaded, in the form of `LD_PRELOAD`.
@@ -199,7 +284,7 @@ impl Launch {
     }
 
     /// The launcher's command line; `None` if something in it holds a NUL byte.
-    fn launcher_argv(&self) -> Option<Vec<CString>> {
+    fn launcher_argv(&self, walls: &[OsString]) -> Option<Vec<CString>> {
         let mut words: Vec<OsString> = vec!["ddfuzz-launcher".into()];
         words.push(match self.role {
             Role::Serve => "serve".into(),
@@ -244,6 +329,10 @@ impl Launch {
         if self.copied.is_some() {
             words.push("-C".into());
         }
+        if self.terminal.is_some() {
+            words.push("-T".into());
+        }
+        words.extend_from_slice(walls);
         words.push("--".into());
         words.push(self.program.clone().into_os_string());
         words.extend(self.argv.iter().cloned());
@@ -275,8 +364,8 @@ fn answers() -> std::io::Result<(OwnedFd, OwnedFd)> {
 }
 
 /// Our descriptor's twin above those that servers are born with.
-fn above(file: &impl AsFd) -> nix::Result<OwnedFd> {
-    let twin = fcntl(file, FcntlArg::F_DUPFD_CLOEXEC(fd::ABOVE))?;
+fn above(file: &dyn AsFd) -> nix::Result<OwnedFd> {
+    let twin = fcntl(file.as_fd(), FcntlArg::F_DUPFD_CLOEXEC(fd::ABOVE))?;
     // SAFETY: the descriptor was made by the call above and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(twin) })
 }

@@ -11,8 +11,11 @@ use super::input::Input;
 use super::launch::{Inject, Launch, Role};
 use super::private_dir::PrivateDir;
 use super::reports::Reports;
+use super::sandbox::Walls;
 use super::scratch::Scratch;
-use super::{ExecError, Target, Way, elf, environment, identity, resolve, script};
+use super::{
+    Channel, ExecError, Sandbox, Target, Way, elf, environment, identity, resolve, script,
+};
 
 /// A target with its program found, and its directory and input in place.
 pub(crate) struct Place {
@@ -28,6 +31,31 @@ pub(crate) struct Place {
     private: Arc<PrivateDir>,
     identity: Option<identity::Identity>,
     argv: Vec<OsString>,
+    sandbox: Sandbox,
+    /// Directories besides its own in which it may write.
+    open: Vec<PathBuf>,
+}
+
+/// Who runs the target, and the program where he reaches it: in a sandbox a copy, where the program
+/// itself is closed to him.
+fn within_reach(
+    program: PathBuf,
+    target: &Target,
+    private: &PrivateDir,
+) -> Result<(PathBuf, Option<identity::Identity>), ExecError> {
+    let cwd = target.cwd.as_deref();
+    let chosen = identity::choose(&program, cwd, target.sandbox);
+    if !matches!(chosen, Err(ExecError::RootOnly { .. })) {
+        return Ok((program, chosen?));
+    }
+    let copy = private
+        .copy_of(&program)
+        .map_err(|source| ExecError::System {
+            what: format!("copying {} for another user", program.display()),
+            source,
+        })?;
+    let identity = identity::choose(&copy, cwd, target.sandbox)?;
+    Ok((copy, identity))
 }
 
 impl Place {
@@ -35,17 +63,27 @@ impl Place {
     pub(crate) fn prepare(target: &Target, way: Way) -> Result<Place, ExecError> {
         let private = PrivateDir::get()?;
         let program = resolve::locate(&target.program, &private)?;
-        let identity = identity::choose(&program, target.cwd.as_deref());
+        if matches!(target.channel, Channel::Terminal(_)) && !by_main(way) {
+            let why = "it gives runs no terminal (the ways command and inject do)".to_owned();
+            return Err(ExecError::WayUnfit {
+                way: way.name(),
+                path: program,
+                why,
+            });
+        }
+        let (program, identity) = within_reach(program, target, &private)?;
         let facts = elf::facts(&program);
         let args = match way {
             // What its entry function is given is the input alone.
             Way::Harness => Args::of(target).without_input(),
             _ => Args::for_main(target, facts.as_ref()),
         };
-        Place::make(&args, private, program, facts, identity)
+        let mut place = Place::make(&args, private, program, facts, identity)?;
+        place.sandbox = target.sandbox;
+        Ok(place)
     }
 
-    /// The same for a program of the user's own, which runs as whoever started us, and of which
+    /// The same for a program of the user's own, which runs as whoever started us, in no sandbox, and of which
     /// `name` in its directory is the only argument.
     pub(crate) fn offering(target: &Target, name: &OsStr) -> Result<(Place, PathBuf), ExecError> {
         let private = PrivateDir::get()?;
@@ -81,6 +119,8 @@ impl Place {
             private,
             identity,
             argv,
+            sandbox: Sandbox::Off,
+            open: Vec::new(),
         })
     }
 
@@ -107,15 +147,19 @@ impl Place {
         // Else a panic of Go is an exit with status 2, like so many others.
         let is_go = facts.is_some_and(|facts| facts.go);
         let aborting = is_go.then(|| ("GOTRACEBACK".into(), "crash".into()));
+        // Not that of whoever started us, who may have none.
+        let is_terminal = matches!(target.channel, Channel::Terminal(_));
+        let terminal = is_terminal.then(|| ("TERM".into(), "xterm".into()));
         quiet
             .into_iter()
             .chain(aborting)
+            .chain(terminal)
             .chain(target.env.iter().cloned())
             .collect()
     }
 
     /// A directory for the reports of its sanitizer; `None` where it has none.
-    pub(crate) fn reports(&self) -> Result<Option<Reports>, ExecError> {
+    pub(crate) fn reports(&mut self) -> Result<Option<Reports>, ExecError> {
         match self.sanitized {
             true => self.texts().map(Some),
             false => Ok(None),
@@ -123,9 +167,10 @@ impl Place {
     }
 
     /// A directory for one text that it is asked to write.
-    pub(crate) fn texts(&self) -> Result<Reports, ExecError> {
-        let made = Reports::create(&self.private.fresh("reports"), self.identity);
-        made.map_err(|source| ExecError::System {
+    pub(crate) fn texts(&mut self) -> Result<Reports, ExecError> {
+        let path = self.private.fresh("reports");
+        self.open.push(path.clone());
+        Reports::create(&path, self.identity).map_err(|source| ExecError::System {
             what: format!(
                 "making a directory for reports of {}",
                 self.program.display()
@@ -142,12 +187,15 @@ impl Place {
     /// The recipe for launching it in this role.
     pub(crate) fn launch(&self, target: &Target, role: Role, inject: Option<Inject>) -> Launch {
         let scratch = self.scratch.path().to_owned();
+        let walls = Walls::around(self.sandbox, &role);
         Launch {
             private: Arc::clone(&self.private),
             role,
             inject,
             observed: None,
             copied: None,
+            terminal: None,
+            stdout: None,
             program: self.program.clone(),
             sanitizing: self.sanitized.then(Sanitizing::default),
             shadowed: self.shadowed,
@@ -156,9 +204,19 @@ impl Place {
             env_only: target.env_only,
             cwd: target.cwd.clone().unwrap_or_else(|| scratch.clone()),
             scratch,
+            walls,
+            open: self.open.clone(),
             limits: target.limits,
             identity: self.identity,
             cgroup: Cgroup::create(target.limits.processes),
         }
+    }
+}
+
+/// Whether this way runs a `main` with what our own servers prepare.
+fn by_main(way: Way) -> bool {
+    match way {
+        Way::Command | Way::Inject | Way::Mock => true,
+        Way::Forkserver | Way::Harness => false,
     }
 }

@@ -1,12 +1,14 @@
 //! A directory of this process for what it unpacks: the launcher, the runtime, the bundled
 //! programs, and the targets' files.
 
+use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::SystemTime;
 
 use nix::sys::statvfs::{FsFlags, statvfs};
 
@@ -25,15 +27,15 @@ pub(crate) struct PrivateDir {
     /// Held locked as long as we live: so the next ddfuzz knows.
     _lock: File,
     names: AtomicU64,
+    /// Copies of programs, by their paths, lengths and times.
+    copies: Mutex<HashMap<(PathBuf, u64, SystemTime), PathBuf>>,
 }
 
 impl PrivateDir {
     /// The directory of this process, made at the first call.
     pub(crate) fn get() -> Result<Arc<PrivateDir>, ExecError> {
         static CURRENT: Mutex<Weak<PrivateDir>> = Mutex::new(Weak::new());
-        let mut current = CURRENT
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(dir) = current.upgrade() {
             return Ok(dir);
         }
@@ -71,6 +73,7 @@ impl PrivateDir {
             path,
             _lock: lock,
             names: AtomicU64::new(0),
+            copies: Mutex::default(),
         };
         dir.unpack("launcher", LAUNCHER)?;
         dir.unpack("ddfuzz-runtime.so", RUNTIME)?;
@@ -97,6 +100,24 @@ impl PrivateDir {
         drop(file);
         fs::rename(&half, &path)?;
         Ok(path)
+    }
+
+    /// A copy of a program of the same name that everybody may execute, made once.
+    pub(crate) fn copy_of(&self, program: &Path) -> io::Result<PathBuf> {
+        let facts = fs::metadata(program)?;
+        let mut copies = self.copies.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (program.to_owned(), facts.len(), facts.modified()?);
+        if let Some(copy) = copies.get(&key) {
+            return Ok(copy.clone());
+        }
+        let folder = self.fresh("program");
+        fs::create_dir(&folder)?;
+        fs::set_permissions(&folder, Permissions::from_mode(0o755))?; // whatever the umask
+        let copy = folder.join(program.file_name().unwrap_or_default());
+        fs::copy(program, &copy)?;
+        fs::set_permissions(&copy, Permissions::from_mode(0o755))?;
+        copies.insert(key, copy.clone());
+        Ok(copy)
     }
 
     /// Path of the launcher.

@@ -129,6 +129,15 @@ pub(crate) fn reaped_cpu(root: Pid) -> Option<Duration> {
     Some(ticks(stat.field(16)? + stat.field(17)?))
 }
 
+/// CPU time of the children of `root` that are dead and that it has not waited for.
+pub(crate) fn dead_cpu(root: Pid) -> Duration {
+    let children = children(root).into_iter().filter_map(stat);
+    let dead = children.filter(Stat::has_ended);
+    dead.filter_map(|stat| stat.usage())
+        .map(|usage| usage.cpu)
+        .sum()
+}
+
 /// Whether the process is gone, or waits for nothing but its parent.
 pub(crate) fn is_dead(pid: Pid) -> bool {
     stat(pid).is_none_or(|stat| matches!(stat.state(), Some("Z" | "X")))
@@ -162,7 +171,41 @@ pub(crate) fn is_child(pid: Pid, parent: Pid) -> bool {
     stat(pid).and_then(|stat| stat.parent()) == Some(parent)
 }
 
-fn descendants(root: Pid) -> Vec<Pid> {
+/// The parent of a process, if that is there.
+pub(crate) fn parent(pid: Pid) -> Option<Pid> {
+    stat(pid).and_then(|stat| stat.parent())
+}
+
+/// The state of each thread of all that descend from `root`, as proc(5) names it, with how many
+/// threads it stands for.
+pub(crate) fn states_below(root: Pid) -> Vec<(u8, u64)> {
+    let mut states = Vec::new();
+    for pid in descendants(root) {
+        let Some(stat) = stat(pid) else { continue };
+        match stat.field(20) {
+            Some(0 | 1) | None => states.push((stat.first_of_state(), 1)),
+            Some(_) => states.extend(thread_states(pid).into_iter().map(|state| (state, 1))),
+        }
+    }
+    states
+}
+
+fn thread_states(pid: Pid) -> Vec<u8> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task"));
+    let lines = threads
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|thread| {
+            let bytes = std::fs::read(thread.path().join("stat")).ok()?;
+            let line = String::from_utf8_lossy(&bytes).into_owned();
+            Some(Stat { line }.first_of_state())
+        });
+    lines.collect()
+}
+
+/// The processes below `root`, those above others first.
+pub(crate) fn descendants(root: Pid) -> Vec<Pid> {
     let mut found = children(root);
     let mut at = 0;
     while at < found.len() && found.len() < MOST {
@@ -230,6 +273,12 @@ impl Stat {
     fn state(&self) -> Option<&str> {
         let rest = self.line.get(self.line.rfind(')')? + 2..)?;
         rest.split_whitespace().next()
+    }
+
+    /// Its letter; that of a process that runs where there is none.
+    fn first_of_state(&self) -> u8 {
+        let letter = self.state().and_then(|state| state.bytes().next());
+        letter.unwrap_or(b'R')
     }
 
     fn has_ended(&self) -> bool {

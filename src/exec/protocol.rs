@@ -2,6 +2,9 @@
 
 /// File descriptors that a server is born with.
 pub(crate) mod fd {
+    /// Of a sandbox: filters of system calls, and a ruleset of Landlock.
+    pub(crate) const FILTERS: i32 = 186;
+    pub(crate) const RULES: i32 = 187;
     pub(crate) const REQUEST: i32 = 190;
     pub(crate) const REPLY: i32 = 191;
     pub(crate) const INPUT: i32 = 192;
@@ -12,6 +15,8 @@ pub(crate) mod fd {
     // 196 and 197 are a spare child's: `runtime/spare.h`.
     /// Of a program that is copied when it dies: `runtime/copy.h`.
     pub(crate) const COPY: i32 = 189;
+    /// Of a target at a terminal: `runtime/terminal.h`.
+    pub(crate) const TERMINAL: i32 = 188;
     /// Descriptors on our side are moved up to here first, so that none stands where one of
     /// those above goes.
     pub(crate) const ABOVE: i32 = 256;
@@ -73,6 +78,7 @@ pub(crate) mod flag {
     pub(crate) const NOVEL: u64 = 4;
     pub(crate) const COMPARISONS: u64 = 8;
     pub(crate) const TRACED: u64 = 16;
+    pub(crate) const LAST: u64 = 32;
 }
 
 impl Request {

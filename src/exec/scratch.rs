@@ -3,12 +3,12 @@
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use nix::dir::Dir;
-use nix::sys::stat::fstat;
+use nix::sys::stat::{Mode, fstat};
 
 use super::identity::Identity;
 
@@ -21,6 +21,8 @@ pub(crate) struct Scratch {
     path: PathBuf,
     owner: Option<Identity>,
     listing: Dir,
+    /// Of a target that has mounted something over it, which only it sees.
+    inside: Option<Dir>,
 }
 
 /// Whether a server that stands in a directory may stay there.
@@ -39,6 +41,7 @@ impl Scratch {
             path: path.to_owned(),
             owner,
             listing: make(path, owner)?,
+            inside: None,
         })
     }
 
@@ -47,27 +50,44 @@ impl Scratch {
         &self.path
     }
 
+    /// A new server sees this directory in its place; `None`: it sees the place itself.
+    ///
+    /// # Errors
+    /// When it cannot be listed.
+    pub(crate) fn enter(&mut self, inside: Option<OwnedFd>) -> io::Result<()> {
+        self.inside = inside.map(Dir::from_fd).transpose()?;
+        Ok(())
+    }
+
+    /// Where what a run left behind is reached.
+    fn reached(&self) -> PathBuf {
+        match &self.inside {
+            Some(inside) => format!("/proc/self/fd/{}", inside.as_raw_fd()).into(),
+            None => self.path.clone(),
+        }
+    }
+
     /// Removes whatever a run left behind. For a run that left nothing this costs three calls.
     ///
     /// # Errors
     /// When the target had removed the directory, and no other can be made.
     pub(crate) fn clean(&mut self) -> io::Result<Cleaned> {
-        let facts = fstat(&self.listing).map_err(io::Error::from)?;
+        let listing = self.inside.as_mut().unwrap_or(&mut self.listing);
+        let facts = fstat(&*listing).map_err(io::Error::from)?;
         if facts.st_nlink == 0 {
             self.replace()?;
             return Ok(Cleaned::Replaced);
         }
         if facts.st_mode & 0o7777 != MODE {
             // As its owner we may; where the target is its owner, we are root.
-            let _ = fs::set_permissions(&self.path, Permissions::from_mode(MODE));
+            let _ = nix::sys::stat::fchmod(&*listing, Mode::from_bits_truncate(MODE));
         }
-        let left = self
-            .listing
+        let left = listing
             .iter()
             .flatten()
             .any(|entry| !matches!(entry.file_name().to_bytes(), b"." | b".."));
         if left {
-            empty(&self.path);
+            empty(&self.reached());
         }
         Ok(Cleaned::Same)
     }

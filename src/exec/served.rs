@@ -18,6 +18,7 @@ use super::page::Shape;
 use super::place::Place;
 use super::scratch::Scratch;
 use super::server::{Answer, Broken, Server};
+use super::terminal::Console;
 use super::{Ended, ExecError, Executor, Freshness, Limits, Run, Target, TimeLimit, Way};
 use crate::delta::Comparison;
 
@@ -36,6 +37,8 @@ pub(crate) struct Served {
     limits: Limits,
     launch: Launch,
     feed: Feed,
+    /// Where inputs are typed, of a target at a terminal.
+    console: Option<Console>,
     besides: Besides,
     /// Of a loop: where its processes leave copies of themselves when they die.
     copies: Option<Arc<Copies>>,
@@ -82,6 +85,7 @@ impl Served {
                 (Shape::Single, Feed::One { input, offered })
             }
         };
+        let console = Console::of(target, launch.identity);
         let mut served = Served {
             server: None,
             runs: 0,
@@ -93,6 +97,7 @@ impl Served {
             limits: target.limits,
             launch,
             feed,
+            console,
             besides: Besides::default(),
             copies,
             died: false,
@@ -112,9 +117,20 @@ impl Served {
         self.forked
     }
 
-    /// One process serves many runs.
+    /// The same loop, with a process of its own for each run.
+    pub(crate) fn with_fresh_runs(mut self) -> Served {
+        self.besides.fresh = true;
+        self
+    }
+
+    /// The server is a loop over inputs.
     fn is_loop(&self) -> bool {
         self.shape != Shape::Single
+    }
+
+    /// One process serves many runs.
+    fn is_shared(&self) -> bool {
+        self.is_loop() && !self.besides.fresh
     }
 
     fn server(&mut self) -> Result<&mut Server, ExecError> {
@@ -133,7 +149,14 @@ impl Served {
                     let cleared = copies.clear();
                     cleared.map_err(|source| self.launch.not_sharing(source))?;
                 }
-                let started = Server::start(&self.launch, self.feed.file(), None, page)?;
+                if let Some(console) = &mut self.console {
+                    let renewed = console.renew();
+                    let theirs = renewed.map_err(|source| self.launch.without_terminal(source))?;
+                    self.launch.terminal = Some(theirs);
+                }
+                let mut started = Server::start(&self.launch, self.feed.file(), None, page)?;
+                let entered = self.scratch.enter(started.take_scratch());
+                entered.map_err(|source| self.launch.lost(source))?;
                 Ok(empty.insert(started))
             }
         }
@@ -157,7 +180,7 @@ impl Served {
                 }
             }
         }
-        if !self.is_loop() || !answer.ended.is_exit() {
+        if !self.is_shared() || !answer.ended.is_exit() {
             self.clean()?;
         }
         runs.push(Run {
@@ -189,13 +212,17 @@ fn passes(errno: Errno) -> bool {
     )
 }
 
+fn lost_terminal(error: &io::Error) -> String {
+    format!("its terminal is not to be used again: {error}")
+}
+
 impl Attempts for Served {
     fn put_in_place(&mut self, inputs: &[&[u8]]) -> io::Result<()> {
         self.feed.put(inputs)
     }
 
     fn attempt(&mut self, input: &[u8]) -> Result<Answer, Failure> {
-        let limits = self.limits;
+        let mut limits = self.limits;
         self.server().map_err(Failure::Start)?;
         if let (true, Some(copies)) = (self.died, &self.copies) {
             let forgotten = copies.forget();
@@ -204,13 +231,21 @@ impl Attempts for Served {
         let flags = self.besides.begin_request();
         let server = self.server.as_mut();
         let server = server.ok_or(Failure::Broken(Broken::Died))?;
+        if let Some(console) = &mut self.console {
+            let begun = console.begin(input);
+            begun.map_err(|error| Failure::Broken(Broken::Nonsense(lost_terminal(&error))))?;
+            limits.wall = limits.wall.saturating_add(console.patience(input));
+        }
         let answer = match &self.feed {
             Feed::One { .. } => server.run(input.len(), &limits),
             Feed::Many(many) => server.run_all(many.places(), flags, &limits),
         };
-        let answer = answer.map_err(Failure::Broken)?;
+        let mut answer = answer.map_err(Failure::Broken)?;
+        if let Some(console) = &mut self.console {
+            answer.ended = console.judge(answer.ended);
+        }
         // What a server may leak, it leaks with a fork. In a loop a run that comes back needs none.
-        let forked = !self.is_loop() || !answer.ended.is_exit();
+        let forked = !self.is_shared() || !answer.ended.is_exit();
         self.runs += u64::from(forked);
         self.died = !matches!(answer.ended, Ended::Exit(_));
         Ok(answer)
@@ -253,7 +288,7 @@ impl Executor for Served {
 
     fn run_some(&mut self, inputs: &[&[u8]]) -> Result<Vec<Run>, ExecError> {
         self.besides.forget();
-        let inputs = match self.besides.compares() {
+        let inputs = match self.besides.takes_one() {
             true => &inputs[..inputs.len().min(1)],
             false => inputs,
         };
@@ -264,7 +299,7 @@ impl Executor for Served {
         let answer = attempts::ask(self, inputs)?;
         self.forked = answer.forked;
         let runs = self.finish(answer)?;
-        if self.is_loop() {
+        if self.is_shared() {
             let lives = answer.ended.is_exit();
             self.besides.recent.ran(&inputs[..runs.len()], lives);
         }
@@ -309,7 +344,7 @@ impl Executor for Served {
     }
 
     fn freshness(&self) -> Freshness {
-        match self.is_loop() {
+        match self.is_shared() {
             true => Freshness::Shared,
             false => Freshness::Fresh,
         }

@@ -2,6 +2,8 @@
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -9,6 +11,7 @@ use nix::unistd::Pid;
 
 use super::keeper::Keeper;
 use super::launch::{Ends, Inject, Launch, Role};
+use super::outer_pid::outer_pid;
 use super::page::{Page, Shape};
 use super::protocol::{HELLO_SIZE, REPLY_SIZE, Reply, Request, Trouble, read_hello};
 use super::watch::{self, Killed, Waited, Watch};
@@ -27,6 +30,12 @@ pub(crate) struct Server {
     seq: u64,
     first: u64,
     pid: Pid,
+    /// Its scratch directory, where that is to be watched.
+    watched: Option<PathBuf>,
+    /// Its processes tell of themselves by other ids.
+    numbers_processes: bool,
+    /// Its scratch directory, where that is a mount of its own.
+    scratch: Option<OwnedFd>,
     // Dropped last: the keeper kills what the closed pipes did not end.
     keeper: Keeper,
 }
@@ -70,9 +79,16 @@ impl Server {
         let (keeper, mut ends) = launch
             .start(stdin, page.file(), stderr)
             .map_err(|errno| system(launch, "starting the launcher", errno))?;
-        let pid = await_hello(launch, &mut ends.reply)?;
+        let told = await_hello(launch, &mut ends.reply)?;
+        let pid = match launch.numbers_processes() {
+            true => outer_pid(told, keeper.pid()).unwrap_or(told),
+            false => told,
+        };
         check_descent(launch, &keeper, pid)?;
         Ok(Server {
+            watched: launch.watched_scratch(),
+            numbers_processes: launch.numbers_processes(),
+            scratch: hidden_scratch(launch, &keeper)?,
             ends,
             page,
             seq: 0,
@@ -162,6 +178,19 @@ impl Server {
         self.send(&request.to_bytes())
     }
 
+    /// Its scratch directory, where that is a mount that only it sees; given once.
+    pub(crate) fn take_scratch(&mut self) -> Option<OwnedFd> {
+        self.scratch.take()
+    }
+
+    /// The process that has told of itself by this id; `None` where it is gone.
+    pub(crate) fn process(&self, told: Pid) -> Option<Pid> {
+        match self.numbers_processes {
+            true => outer_pid(told, self.pid),
+            false => Some(told),
+        }
+    }
+
     /// What is shared with it.
     pub(crate) fn page(&self) -> &Page {
         &self.page
@@ -181,6 +210,7 @@ impl Server {
             first: self.first,
             server: self.pid,
             keeper: self.keeper.pid(),
+            scratch: self.watched.as_deref(),
             warm: self.page.shape() != Shape::Single,
         };
         match watch.wait(limits) {
@@ -241,6 +271,21 @@ pub(super) fn await_hello(launch: &Launch, reply: &mut File) -> Result<Pid, Exec
     }
     let pid = read_hello(&hello).map_err(|trouble| startup_error(launch, trouble))?;
     Ok(Pid::from_raw(pid))
+}
+
+/// The scratch directory of a server that has said hello, where only it sees that.
+pub(super) fn hidden_scratch(
+    launch: &Launch,
+    keeper: &Keeper,
+) -> Result<Option<OwnedFd>, ExecError> {
+    if !launch.hides_scratch() {
+        return Ok(None);
+    }
+    match keeper.receive() {
+        Ok(Some(directory)) => Ok(Some(directory)),
+        Ok(None) => Err(server_error(launch, "its keeper gave no scratch directory")),
+        Err(errno) => Err(system(launch, "taking the scratch directory", errno)),
+    }
 }
 
 /// Whether the process of this id, which lives, is seen below its keeper.

@@ -76,8 +76,7 @@ impl Stderr {
 
     /// The last 4 KiB written; complete once no process of the run is left.
     pub(crate) fn tail(&self) -> Vec<u8> {
-        let mut all = self.all();
-        all.split_off(all.len().saturating_sub(TOLD))
+        tail(self.all())
     }
 
     /// The first 4 KiB and the last 64 KiB written, as [`tail`](Stderr::tail).
@@ -112,12 +111,17 @@ impl Drain {
     }
 }
 
+/// The last 4 KiB.
+pub(crate) fn tail(mut all: Vec<u8>) -> Vec<u8> {
+    all.split_off(all.len().saturating_sub(TOLD))
+}
+
 fn lock(drain: &Mutex<Drain>) -> std::sync::MutexGuard<'_, Drain> {
     drain.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Waits until there is something to read, or nobody left to write it.
-fn readable(fd: &OwnedFd) -> bool {
+pub(super) fn readable(fd: &OwnedFd) -> bool {
     let mut fds = [PollFd::new(fd.as_fd(), PollFlags::POLLIN)];
     loop {
         match poll(&mut fds, PollTimeout::NONE) {

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::Limits;
+use super::{Channel, Limits, Sandbox};
 
 /// Which program a target is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub struct Target {
     /// Its arguments, without the program's name; `@@` stands for a file holding the input.
     /// Without one the input goes to stdin.
     pub args: Vec<OsString>,
+    /// How the input gets there, more exactly.
+    pub channel: Channel,
     /// Variables set on top of the inherited environment.
     pub env: Vec<(OsString, OsString)>,
     /// Whether `env` is all there is, but for `TMPDIR`: nothing is inherited.
@@ -33,6 +35,8 @@ pub struct Target {
     pub limits: Limits,
     /// The exit status that counts as a crash (`--crash-exit`).
     pub crash_exit: Option<i32>,
+    /// What it may do to the machine.
+    pub sandbox: Sandbox,
 }
 
 impl Target {
@@ -41,18 +45,24 @@ impl Target {
         Target {
             program,
             args: Vec::new(),
+            channel: Channel::Plain,
             env: Vec::new(),
             env_only: false,
             cwd: None,
             limits: Limits::default(),
             crash_exit: None,
+            sandbox: Sandbox::Off,
         }
     }
 
     /// Whether the input goes to a file named in the arguments instead of stdin.
     pub fn takes_file(&self) -> bool {
-        self.args
-            .iter()
-            .any(|arg| arg.to_string_lossy().contains("@@"))
+        !matches!(self.channel, Channel::Terminal(_)) && self.names_file()
+    }
+
+    /// Whether the arguments name a file: the input, or at a terminal a text to work on.
+    pub fn names_file(&self) -> bool {
+        let is_named = |arg: &OsString| arg.to_string_lossy().contains("@@");
+        self.args.iter().any(is_named)
     }
 }

@@ -5,19 +5,22 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Limits, Program, Target, Way};
+use super::{Channel, Limits, Program, Sandbox, Target, Way};
 use crate::files::OsText;
 
 /// What is needed to run the target again, limits aside.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TargetRecord {
-    /// Path of the program; null for a bundled one. Where the log's `key` is null, an
-    /// interestingness test.
+    /// Path of the program; null for a bundled one. Where the log has a `test`, that
+    /// one.
     pub program: Option<OsText>,
     /// Name of the bundled target; null for a program.
     pub bundled: Option<String>,
     /// Arguments; `@@` stands for a file holding the input.
     pub args: Vec<OsText>,
+    /// How the input gets there, where that is not on stdin or in a file of any name.
+    #[serde(default, skip_serializing_if = "Channel::is_plain")]
+    pub channel: Channel,
     /// Variables set on top of the inherited environment.
     pub env: Vec<(OsText, OsText)>,
     /// Present and true where nothing else is inherited.
@@ -27,6 +30,9 @@ pub struct TargetRecord {
     pub cwd: Option<OsText>,
     /// The exit status that counts as a crash.
     pub crash_exit: Option<i32>,
+    /// Present where it runs in a sandbox.
+    #[serde(default, skip_serializing_if = "Sandbox::is_off")]
+    pub sandbox: Sandbox,
     /// The way of execution.
     pub way: Way,
 }
@@ -42,6 +48,7 @@ impl TargetRecord {
             program,
             bundled,
             args: target.args.iter().map(OsText::from).collect(),
+            channel: target.channel.clone(),
             env: target
                 .env
                 .iter()
@@ -50,6 +57,7 @@ impl TargetRecord {
             env_only: target.env_only,
             cwd: target.cwd.as_ref().map(OsText::from),
             crash_exit: target.crash_exit,
+            sandbox: target.sandbox,
             way,
         }
     }
@@ -65,11 +73,13 @@ impl TargetRecord {
         Some(Target {
             program,
             args: self.args.iter().map(|arg| arg.0.clone()).collect(),
+            channel: self.channel.clone(),
             env: self.env.iter().map(pair).collect(),
             env_only: self.env_only,
             cwd: self.cwd.as_ref().map(|cwd| PathBuf::from(&cwd.0)),
             limits,
             crash_exit: self.crash_exit,
+            sandbox: self.sandbox,
         })
     }
 

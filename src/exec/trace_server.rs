@@ -9,6 +9,7 @@ use nix::unistd::Pid;
 
 use super::again::Twins;
 use super::copies::Copies;
+use super::hearing::Hearing;
 use super::input::Input;
 use super::launch::Launch;
 use super::page::Shape;
@@ -18,7 +19,8 @@ use super::scratch::Scratch;
 use super::server::{Broken, Server};
 use super::serving::Serving;
 use super::stderr::Stderr;
-use super::{Again, ExecError, Limits, Way};
+use super::terminal::Console;
+use super::{Again, Ended, ExecError, Limits, Way};
 
 /// How long the last word on a run may take after its tracer is done with it.
 pub(super) const GRACE: Duration = Duration::from_secs(10);
@@ -44,6 +46,11 @@ pub(super) struct Inner {
     pub(super) input: Input,
     pub(super) scratch: Scratch,
     pub(super) stderr: Stderr,
+    /// What listens to all that runs write, where somebody asks for that.
+    pub(super) hearing: Option<Hearing>,
+    /// Where inputs are typed, of a target at a terminal; and the next one.
+    pub(super) console: Option<Console>,
+    pub(super) keys: Vec<u8>,
     pub(super) way: Way,
     pub(super) limits: Limits,
     pub(super) crash_exit: Option<i32>,
@@ -70,6 +77,9 @@ impl Inner {
         };
         self.input.write(input).map_err(system)?;
         self.stderr.clear();
+        if self.console.is_some() {
+            self.keys = input.to_owned();
+        }
         if self.serving != serving {
             self.server = None;
         }
@@ -80,15 +90,23 @@ impl Inner {
     }
 
     fn start_server(&mut self, serving: Serving) -> Result<(), ExecError> {
-        let launch = match (serving, &self.forking, &self.copying) {
+        let theirs = self.console.as_mut().map(Console::renew).transpose();
+        let theirs = theirs.map_err(|source| self.launch.without_terminal(source))?;
+        let launch = match (serving, &mut self.forking, &mut self.copying) {
             (Serving::Forking, Some(forking), _) => forking,
             (Serving::Copying, _, Some((copying, _))) => copying,
-            _ => &self.launch,
+            _ => &mut self.launch,
         };
+        launch.terminal = theirs;
         let page = launch.page(Shape::Single)?;
-        let stderr = Some(self.stderr.writer());
-        match Server::start(launch, self.input.stdin(), stderr, page) {
-            Ok(server) => {
+        let stderr = match &self.hearing {
+            Some(hearing) => hearing.stderr.writer(),
+            None => self.stderr.writer(),
+        };
+        match Server::start(launch, self.input.stdin(), Some(stderr), page) {
+            Ok(mut server) => {
+                let entered = self.scratch.enter(server.take_scratch());
+                entered.map_err(|source| self.launch.lost(source))?;
                 self.server = Some(server);
                 self.serving = serving;
                 Ok(())
@@ -113,7 +131,36 @@ impl Inner {
         if !reply.ready() {
             return Err(Broken::Exec(Errno::from_raw(reply.exec_errno)));
         }
-        Ok(Pid::from_raw(reply.status))
+        server.process(Pid::from_raw(reply.status)).ok_or_else(gone)
+    }
+
+    /// Begins to type, where the target is at a terminal. Its child goes on in a moment.
+    pub(super) fn begin(&mut self) -> Result<(), ExecError> {
+        if let Some(hearing) = &self.hearing {
+            hearing.clear(); // of what its server has written when it was started, too
+        }
+        let Some(console) = &mut self.console else {
+            return Ok(());
+        };
+        let begun = console.begin(&self.keys);
+        begun.map_err(|source| self.launch.without_terminal(source))
+    }
+
+    /// How a run ended that the server says ended so.
+    pub(super) fn judge(&mut self, ended: Ended) -> Ended {
+        match &mut self.console {
+            Some(console) => console.judge(ended),
+            None => ended,
+        }
+    }
+
+    /// Limits on the run of the input that is in place.
+    pub(super) fn limits_now(&self) -> Limits {
+        let mut limits = self.limits;
+        if let Some(console) = &self.console {
+            limits.wall = limits.wall.saturating_add(console.patience(&self.keys));
+        }
+        limits
     }
 
     pub(super) fn broken(&mut self, why: &Broken) -> ExecError {

@@ -15,7 +15,8 @@ use super::place::Place;
 use super::reports::Reports;
 use super::scratch::Cleaned;
 use super::serving::{self, Serving};
-use super::stderr::Stderr;
+use super::stderr::{Stderr, tail};
+use super::terminal::Console;
 use super::trace_server::{GRACE, Inner, gone};
 use super::{Again, Ended, ExecError, Limits, Run, Said, Target, TimeLimit, Way, harness, inject};
 
@@ -68,7 +69,7 @@ impl Traceable {
     /// # Errors
     /// When the target has no entry function although it is a harness.
     pub(crate) fn at(
-        place: Place,
+        mut place: Place,
         target: &Target,
         way: Way,
         observed: Option<File>,
@@ -103,17 +104,21 @@ impl Traceable {
             input: place.input,
             scratch: place.scratch,
             stderr,
+            hearing: None,
+            console: None,
+            keys: Vec::new(),
             way,
             limits: target.limits,
             crash_exit: target.crash_exit,
         };
+        inner.console = Console::of(target, inner.launch.identity);
         inner.tell_sanitizers(None);
         Ok(Traceable {
             inner: Arc::new(Mutex::new(inner)),
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -122,9 +127,9 @@ impl Traceable {
         self.lock().way
     }
 
-    /// Limits on each run.
+    /// Limits on each run; at a terminal those of the last one, whose wall time its keys lengthen.
     pub fn limits(&self) -> Limits {
-        self.lock().limits
+        self.lock().limits_now()
     }
 
     /// Limits the time of all runs from here on.
@@ -230,7 +235,7 @@ impl Traceable {
 
 /// A child that waits to be seized, and then is traced to its end. Dropping it ends it.
 pub struct Traced {
-    of: Traceable,
+    pub(super) of: Traceable,
     pid: Pid,
     executes: bool,
     released: bool,
@@ -255,6 +260,7 @@ impl Traced {
     pub fn release(&mut self) -> Result<(), ExecError> {
         self.released = true;
         let mut inner = self.of.lock();
+        inner.begin()?;
         let sent = match inner.server.as_mut() {
             Some(server) => server.send(b"g"),
             None => Err(gone()),
@@ -277,7 +283,7 @@ impl Traced {
     /// As [`wait`](Traced::wait).
     pub(crate) fn wait_for_run(&mut self) -> Result<Run, ExecError> {
         let mut inner = self.of.lock();
-        let limits = inner.limits;
+        let limits = inner.limits_now();
         let waited = match &inner.server {
             Some(server) => server.wait(&limits),
             None => Err(gone()),
@@ -289,7 +295,8 @@ impl Traced {
             (Some(killed), Ended::Signal(libc::SIGKILL)) => killed.why,
             (_, ended) => ended,
         };
-        let inner = self.of.lock();
+        let mut inner = self.of.lock();
+        let ended = inner.judge(ended);
         let read = match inner.way {
             Way::Harness => None,
             _ => inner.input.read_so_far(),
@@ -322,17 +329,24 @@ impl Traced {
         Ok(answer)
     }
 
-    /// The last 4 KiB that the run wrote to stderr.
+    /// The last 4 KiB that the run wrote to stderr; to its terminal, where it has one.
     pub fn stderr_tail(&mut self) -> Vec<u8> {
-        self.of.lock().stderr.tail()
+        let mut inner = self.of.lock();
+        match &mut inner.console {
+            Some(console) => tail(console.heard()),
+            None => inner.stderr.tail(),
+        }
     }
 
     /// What the run said while it died.
     pub fn said(&mut self) -> Said {
-        let inner = self.of.lock();
+        let mut inner = self.of.lock();
         let report = inner.reports.as_ref().map(Reports::read);
         Said {
-            stderr: inner.stderr.all(),
+            stderr: match &mut inner.console {
+                Some(console) => console.heard(),
+                None => inner.stderr.all(),
+            },
             report: report.unwrap_or_default(),
         }
     }
@@ -344,6 +358,9 @@ impl Drop for Traced {
         let mut inner = self.of.lock();
         if !known {
             inner.server = None; // ends the child with everything else
+        }
+        if let Some(console) = &mut inner.console {
+            console.finish();
         }
         if let Some(reports) = &mut inner.reports {
             reports.clear();

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -10,6 +11,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::page::Page;
+use super::sandbox::is_overfull;
 use super::starved::Starved;
 use super::{Ended, Limits, proc_tree};
 
@@ -54,6 +56,8 @@ pub(crate) struct Watch<'a> {
     pub(crate) keeper: Pid,
     /// The process served earlier runs: the CPU time it used before is taken away.
     pub(crate) warm: bool,
+    /// The scratch directory, where nothing else bounds what the run puts there.
+    pub(crate) scratch: Option<&'a Path>,
 }
 
 impl Watch<'_> {
@@ -74,10 +78,9 @@ impl Watch<'_> {
             }
             run = now;
             let usage = proc_tree::usage_below(self.server);
-            let base = if self.warm { usage.cpu } else { Duration::ZERO };
-            let base = *before.get_or_insert(base);
+            let base = *before.get_or_insert_with(|| self.used_before(usage.cpu));
             let wall_is_over = starved.wall_is_over(limits.wall);
-            let over = if self.eats_too_much(usage.memory, limits) {
+            let over = if self.eats_too_much(usage.memory, limits) || self.fills_scratch() {
                 Some(Ended::OutOfMemory)
             } else if usage.cpu.saturating_sub(base) >= limits.cpu || wall_is_over {
                 Some(Ended::Timeout)
@@ -96,6 +99,17 @@ impl Watch<'_> {
         }
     }
 
+    /// CPU time that is not of the run, at the first look at it, when `all` has been used. A server
+    /// that waits for no child but its run's has those in its list that were killed in earlier runs:
+    /// dead, with all the time that each of them had used.
+    fn used_before(&self, all: Duration) -> Duration {
+        if self.warm {
+            all
+        } else {
+            proc_tree::dead_cpu(self.server)
+        }
+    }
+
     /// The last run that was taken.
     fn taken(&self) -> u64 {
         self.page.map_or(self.first, Page::started)
@@ -106,6 +120,11 @@ impl Watch<'_> {
     fn eats_too_much(&self, memory: u64, limits: &Limits) -> bool {
         memory > limits.memory
             && proc_tree::shared_memory_below(self.server).unwrap_or(memory) > limits.memory
+    }
+
+    /// Files there are memory.
+    fn fills_scratch(&self) -> bool {
+        self.scratch.is_some_and(is_overfull)
     }
 
     fn kill(&self, killed: Killed) -> Waited {

@@ -2,8 +2,8 @@
 //! fsync of the folder.
 
 use std::ffi::OsStr;
-use std::fs::Permissions;
-use std::io::Write;
+use std::fs::{File, Permissions};
+use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -55,29 +55,47 @@ pub fn create_new_program(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     create(path, bytes, 0o777)
 }
 
+/// Like [`create_new`], for what is too long for memory: `fill` writes the bytes.
+///
+/// # Errors
+/// Those of [`create_new`], and an error of `fill`; there is no file then.
+pub fn create_new_from(
+    path: &Path,
+    fill: impl FnOnce(&mut File) -> io::Result<()>,
+) -> Result<(), FileError> {
+    keep(temporary(path, fill, 0o666)?, path)
+}
+
 fn create(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
-    temporary(path, bytes, mode)?
-        .persist_noclobber(path)
+    keep(temporary(path, |file| file.write_all(bytes), mode)?, path)
+}
+
+fn keep(file: NamedTempFile, path: &Path) -> Result<(), FileError> {
+    file.persist_noclobber(path)
         .map_err(|refused| FileError::at("create", path)(refused.error))?;
     folder::sync(folder::parent(path))
 }
 
 fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
-    temporary(path, bytes, mode)?
+    temporary(path, |file| file.write_all(bytes), mode)?
         .persist(path)
         .map_err(|refused| FileError::at("replace", path)(refused.error))?;
     folder::sync(folder::parent(path))
 }
 
-/// A synced temporary file with these bytes in the folder of `path`. `mode` is narrowed by the
-/// umask, as for any other file.
-fn temporary(path: &Path, bytes: &[u8], mode: u32) -> Result<NamedTempFile, FileError> {
+/// A synced temporary file with what `fill` writes in the folder of `path`. `mode` is narrowed by
+/// the umask, as for any other file.
+fn temporary(
+    path: &Path,
+    fill: impl FnOnce(&mut File) -> io::Result<()>,
+    mode: u32,
+) -> Result<NamedTempFile, FileError> {
     let mut file = tempfile::Builder::new()
         .prefix(TEMPORARY_PREFIX)
         .permissions(Permissions::from_mode(mode))
         .tempfile_in(folder::parent(path))
         .map_err(FileError::at("write", path))?;
-    file.write_all(bytes)
+    fill(file.as_file_mut())
         .and_then(|()| file.as_file().sync_all())
         .map_err(FileError::at("write", path))?;
     Ok(file)

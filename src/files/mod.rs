@@ -2,7 +2,7 @@
 //! ([`Appender`]), folders that survive a power cut ([`folder`]), and what JSON has no form for:
 //! bytes ([`Base64`]) and names that need not be UTF-8 ([`OsText`]).
 //!
-//! Localized here: `tempfile` (atomic writes) and `base64`.
+//! Localized here: `tempfile` (atomic writes), `base64`, and what [`swap`] needs of `nix`.
 //!
 //! What others wrote is read by [`regular`]. Every other error is a [`FileError`], which carries the path and what was being done to it.
 
@@ -16,6 +16,7 @@ mod os_text;
 pub mod regular;
 pub mod shell;
 pub mod space;
+pub mod swap;
 
 pub use self::base64::Base64;
 pub use appender::Appender;

@@ -1,6 +1,6 @@
 //! Reading files that others wrote: only regular ones, and never more than is asked for.
 
-use std::fs::OpenOptions;
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::Read;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
@@ -37,19 +37,33 @@ pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Unread> {
         other => other,
     })?;
     check(&named, limit)?;
-    // What the name leads to may have changed since. Without O_NONBLOCK a fifo would block.
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
-        .open(path)
-        .map_err(|error| why(&error))?;
-    let opened = file.metadata().map_err(|error| why(&error))?;
+    // What the name leads to may have changed since.
+    let (file, opened) = open(path)?;
     check(&opened, limit)?;
     let mut bytes = Vec::with_capacity(usize::try_from(opened.len()).unwrap_or(0));
     (file.take(limit.saturating_add(1)).read_to_end(&mut bytes)).map_err(|error| why(&error))?;
     match bytes.len() as u64 > limit {
         true => Err(Unread::TooLarge { limit }),
         false => Ok(bytes),
+    }
+}
+
+/// Opens what is known to be a regular file by its entry in a directory, and gives its facts. What
+/// stands there by now instead is not waited for.
+///
+/// # Errors
+/// [`Unread`], never that it is too large.
+pub fn open(path: &Path) -> Result<(File, Metadata), Unread> {
+    // Without O_NONBLOCK a fifo would block.
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
+        .open(path)
+        .map_err(|error| why(&error))?;
+    let opened = file.metadata().map_err(|error| why(&error))?;
+    match special(opened.file_type()) {
+        Some(kind) => Err(Unread::NotAFile(kind)),
+        None => Ok((file, opened)),
     }
 }
 

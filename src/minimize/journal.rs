@@ -96,6 +96,7 @@ fn check_same(log: &Log, start: &StartLine) -> Result<(), LogError> {
         (!logged.target.same_target(&start.target), "target"),
         (logged.key != start.key, "key"),
         (logged.test != start.test, "test"),
+        (!same_coverage(logged, start), "coverage"),
         (logged.call != start.call, "call"),
         (logged.cache != start.cache, "cache"),
         (!same_difference(logged, start), "difference"),
@@ -103,6 +104,14 @@ fn check_same(log: &Log, start: &StartLine) -> Result<(), LogError> {
     match differences.into_iter().find(|(differs, _)| *differs) {
         Some((_, what)) => Err(LogError::Mismatch { what }),
         None => Ok(()),
+    }
+}
+
+/// Whether both hold the same coverage of the same build, or none.
+fn same_coverage(logged: &StartLine, start: &StartLine) -> bool {
+    match (&logged.coverage, &start.coverage) {
+        (Some(one), Some(other)) => one.same_coverage(other),
+        (one, other) => one.is_none() && other.is_none(),
     }
 }
 

@@ -103,7 +103,7 @@ pub(super) struct Progress {
     learns_limit: bool,
     /// So much of the input was read, in bytes.
     read: Option<u64>,
-    /// A script decides, and no crash.
+    /// A script or coverage decides, and no crash.
     by_script: bool,
     /// What a budget has ended.
     ceased: Option<Stage>,

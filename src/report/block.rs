@@ -41,8 +41,10 @@ pub fn block(view: &GroupView) -> String {
         ("file", path(Some(&view.file))),
         ("log", path(view.log.as_deref())),
     ];
+    let of = view.utility.as_ref();
+    let of = of.map_or_else(String::new, |utility| format!(" of {}", printable(utility)));
     let mut text = format!(
-        "{what} {}: {}, {} ({})\n",
+        "{what} {}{of}: {}, {} ({})\n",
         view.major.short(),
         printable(&view.class.to_string()),
         severity(view.severity),

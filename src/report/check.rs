@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::json::lossy;
 use super::size;
-use super::table::render;
+use super::table::render_columns;
 use crate::store::{Kind, Status};
 
 /// The result of `check`.
@@ -22,6 +22,14 @@ pub struct CheckResult {
     pub other: u64,
     /// How many fail now and then, so that nothing can be said.
     pub flaky: u64,
+    /// Groups of a study whose programs are gone; present where there are any.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub not_run: u64,
+}
+
+/// Whether a count need not be told.
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// One group in the result of `check`.
@@ -44,6 +52,9 @@ pub struct CheckedGroup {
     pub file: PathBuf,
     /// Inputs that were run.
     pub inputs: u64,
+    /// Which utility that is an input of; present in a study of many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub utility: Option<String>,
 }
 
 /// How an input fails now.
@@ -75,7 +86,9 @@ impl CheckResult {
 /// The groups, one line each, no line longer than `width` characters (`None`: as long as need be),
 /// and what they come to.
 pub fn check_table(result: &CheckResult, width: Option<usize>) -> String {
-    let header = ["STATUS", "KIND", "GROUP", "CLASS", "WHERE", "NOW", "FILE"];
+    let mut header = vec![
+        "UTILITY", "STATUS", "KIND", "GROUP", "CLASS", "WHERE", "NOW", "FILE",
+    ];
     let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
     let rows = result.groups.iter().map(|group| {
         let now = match &group.now {
@@ -85,7 +98,8 @@ pub fn check_table(result: &CheckResult, width: Option<usize>) -> String {
             Some(now) => format!("{} {} {}", now.class, now.major, or_none(&now.frame)),
             None => "-".to_owned(),
         };
-        [
+        vec![
+            or_none(&group.utility),
             group.status.name().to_owned(),
             group.kind.folder().to_owned(),
             group.major.clone(),
@@ -95,12 +109,25 @@ pub fn check_table(result: &CheckResult, width: Option<usize>) -> String {
             group.file.to_string_lossy().into_owned(),
         ]
     });
+    let mut rows: Vec<Vec<String>> = rows.collect();
+    if result.groups.iter().all(|group| group.utility.is_none()) {
+        // Of one program only.
+        header.remove(0);
+        rows.iter_mut().for_each(|row| drop(row.remove(0)));
+    }
     let table = match result.groups.is_empty() {
         true => String::new(),
-        false => render(header, rows.collect(), width),
+        false => render_columns(&header, rows, width, &["KIND"]),
+    };
+    let not_run = match result.not_run {
+        0 => String::new(),
+        count => format!(
+            "; {} not run, for their programs are gone",
+            size::grouped(count)
+        ),
     };
     format!(
-        "{table}{}: {} fixed, {} the same, {} otherwise, {} flaky",
+        "{table}{}: {} fixed, {} the same, {} otherwise, {} flaky{not_run}",
         size::counted(result.groups.len() as u64, "group"),
         size::grouped(result.fixed),
         size::grouped(result.same),

@@ -97,6 +97,9 @@ pub struct RunGroup {
     pub frame: Option<String>,
     /// What became of it when the program was built anew; null where it was not.
     pub status: Option<Status>,
+    /// Which utility crashed; present in a study of many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub utility: Option<String>,
 }
 
 impl From<&GroupView> for RunGroup {
@@ -119,6 +122,7 @@ impl From<&GroupView> for RunGroup {
             severity_reason: view.severity_reason.clone(),
             frame: view.place.clone(),
             status: view.status,
+            utility: view.utility.clone(),
         }
     }
 }

@@ -1,19 +1,22 @@
 //! Results for people and scripts: one file per format, from records to text.
 //!
-//! Only [`GroupView::load`] reads files. Names from a target (functions, files, classes) are
+//! Only [`GroupView::load`] and [`study::study_groups`] read files. Names from a target (functions, files, classes) are
 //! hostile text and pass through [`text::printable`].
 
 mod block;
 mod check;
 #[cfg(feature = "cli")]
 pub mod ci;
+pub mod clean;
 mod curve;
 pub mod export;
 pub mod hexdump;
+mod html;
 mod json;
 mod narrowing;
 mod shrinking;
 pub mod size;
+pub mod study;
 mod svg;
 mod table;
 pub mod text;

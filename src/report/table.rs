@@ -15,8 +15,8 @@ const SPARED: [&str; 3] = ["WHY", "SEVERITY", "KIND"];
 /// The groups of an output directory, one line each, no line longer than `width` characters
 /// (`None`: as long as need be).
 pub fn groups_table(groups: &[GroupView], width: Option<usize>) -> String {
-    let header = [
-        "KIND", "GROUP", "CLASS", "SEVERITY", "SEEN", "SIZE", "CLAIM", "WHERE", "WHY",
+    let mut header = vec![
+        "UTILITY", "KIND", "GROUP", "CLASS", "SEVERITY", "SEEN", "SIZE", "CLAIM", "WHERE", "WHY",
     ];
     let rows = groups.iter().map(|group| {
         let claim = (group.minimized.as_ref()).map_or("-", |minimized| &minimized.claim);
@@ -24,7 +24,8 @@ pub fn groups_table(groups: &[GroupView], width: Option<usize>) -> String {
             None | Some(Status::Same) => claim.to_owned(),
             Some(status) => format!("{claim}, {}", status.name()),
         };
-        [
+        vec![
+            group.utility.clone().unwrap_or_else(|| "-".to_owned()),
             group.kind.folder().to_owned(),
             group.major.short(),
             group.class.to_string(),
@@ -36,7 +37,13 @@ pub fn groups_table(groups: &[GroupView], width: Option<usize>) -> String {
             group.severity_reason.clone(),
         ]
     });
-    render(header, rows.collect(), width)
+    let mut rows: Vec<Vec<String>> = rows.collect();
+    if groups.iter().all(|group| group.utility.is_none()) {
+        // Of one program only.
+        header.remove(0);
+        rows.iter_mut().for_each(|row| drop(row.remove(0)));
+    }
+    render_columns(&header, rows, width, &SPARED)
 }
 
 /// What each pass of a minimization did, one line each, like [`groups_table`].
@@ -63,25 +70,41 @@ pub fn passes_table(shrinking: &Shrinking, width: Option<usize>) -> String {
     render(header, rows.collect(), width)
 }
 
-/// Columns as wide as their widest cell. Where lines are too long, those of [`SPARED`]
-/// go, one after the other, and then the lines lose their ends.
+/// [`render_columns`] of a fixed number of columns, of which those of [`SPARED`] may go.
 pub(super) fn render<const N: usize>(
     header: [&str; N],
     rows: Vec<[String; N]>,
     width: Option<usize>,
 ) -> String {
-    let mut lines = vec![header.map(str::to_owned)];
-    lines.extend(rows.into_iter().map(|row| row.map(|cell| printable(&cell))));
-    let widths: [usize; N] = std::array::from_fn(|column| {
-        let cells = lines.iter().map(|line| line[column].chars().count());
-        cells.max().unwrap_or(0)
-    });
-    let mut shown: Vec<usize> = (0..N).collect();
+    let rows = rows.into_iter().map(Vec::from).collect();
+    render_columns(&header, rows, width, &SPARED)
+}
+
+/// Columns as wide as their widest cell. Where lines are too long, those named in `spared`
+/// go, one after the other, and then the lines lose their ends.
+pub(super) fn render_columns(
+    header: &[&str],
+    rows: Vec<Vec<String>>,
+    width: Option<usize>,
+    spared: &[&str],
+) -> String {
+    let mut lines = vec![header.iter().map(|name| printable(name)).collect()];
+    let printed = |row: Vec<String>| row.iter().map(|cell| printable(cell)).collect();
+    lines.extend(rows.into_iter().map(printed));
+    let widths: Vec<usize> = (0..header.len())
+        .map(|column| {
+            let cells = lines
+                .iter()
+                .map(|line: &Vec<String>| line[column].chars().count());
+            cells.max().unwrap_or(0)
+        })
+        .collect();
+    let mut shown: Vec<usize> = (0..header.len()).collect();
     let most = width.unwrap_or(usize::MAX);
-    for name in SPARED {
+    for name in spared {
         let used: usize = shown.iter().map(|column| widths[*column] + GAP.len()).sum();
         if used > most.saturating_add(GAP.len()) {
-            shown.retain(|column| header[*column] != name);
+            shown.retain(|column| header[*column] != *name);
         }
     }
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! Text of unknown origin on a terminal.
+//! Text of unknown origin on a terminal, and in Markdown.
 
 use std::path::Path;
 
@@ -50,4 +50,26 @@ pub fn shell_word(path: &Path) -> String {
     } else {
         format!("'{}'", printable(&text).replace('\'', r"'\''"))
     }
+}
+
+/// Text that means nothing to Markdown or HTML, and stays in its cell.
+pub fn escaped_markdown(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in printable(text).chars() {
+        match character {
+            '<' => shown.push_str("&lt;"),
+            '>' => shown.push_str("&gt;"),
+            '&' => shown.push_str("&amp;"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' | '@' => {
+                shown.extend(['\\', character]);
+            }
+            _ => shown.push(character),
+        }
+    }
+    shown
+}
+
+/// Text as code in Markdown. A backquote in it would end it.
+pub fn markdown_code(text: &str) -> String {
+    format!("`{}`", printable(text).replace('`', "'"))
 }

@@ -40,6 +40,8 @@ pub struct GroupView {
     pub script: Option<PathBuf>,
     /// What became of the group when the program was last built anew, where that is on record.
     pub status: Option<Status>,
+    /// Which utility crashed, in a study of many.
+    pub utility: Option<String>,
 }
 
 impl GroupView {
@@ -80,6 +82,7 @@ impl GroupView {
             log: existing(entry.log()),
             script: existing(entry.script()),
             status: None,
+            utility: entry.crash.of.as_ref().map(|of| of.utility.clone()),
         })
     }
 

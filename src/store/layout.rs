@@ -34,6 +34,10 @@ pub(super) const OUTCOME: &str = "minimized.json";
 pub(super) const DEBUG: &str = "debug.txt";
 /// The minimization log.
 pub(super) const LOG: &str = "log.jsonl";
+/// The log of the minimization of the options, in a study of many programs.
+pub(super) const OPTIONS_LOG: &str = "options.jsonl";
+/// The folder of what studies of many programs came to.
+pub(super) const STUDIES: &str = "studies";
 /// The script that shows the crash.
 pub(super) const REPRODUCE: &str = "reproduce.sh";
 
@@ -163,6 +167,11 @@ pub(super) fn group_folder(root: &Path, kind: Kind, major: &str) -> PathBuf {
 /// Whether this names the folder of a major or minor key.
 pub(super) fn is_key_name(name: &str) -> bool {
     name.len() == KEY_DIGITS && is_hex(name)
+}
+
+/// Whether this names what a study came to: the campaign's id, in hex digits.
+pub(super) fn is_study_name(name: &str) -> bool {
+    name.strip_suffix(".json").is_some_and(is_hex)
 }
 
 /// Whether this names a content.

@@ -8,12 +8,14 @@
 //! crashes/MAJOR/MINOR/HASH/crash.json   triage's record
 //! crashes/MAJOR/MINOR/HASH/minimized.json  how the minimization ended; absent until it has
 //! crashes/MAJOR/MINOR/HASH/log.jsonl    the minimization log
+//! crashes/MAJOR/MINOR/HASH/options.jsonl  the same of the options, in a study of many utilities
 //! crashes/MAJOR/MINOR/HASH/reproduce.sh shows the crash without ddfuzz
 //! flaky/ hangs/ oom/                    the same layout
 //! corpus/HASH                           inputs worth keeping
 //! bin/HASH/NAME                         bundled programs, for reproduce.sh
 //! state.json stats.jsonl                the campaign's checkpoint and its course
 //! triage.jsonl                          what `triage` has done, a line an input
+//! studies/CAMPAIGN.json                 what a study of many utilities came to (study::StudyRecord)
 //! ```
 //!
 //! A [`Store`] is the one writer (by lock); a [`Reader`] needs no lock and may read while the
@@ -42,6 +44,7 @@ mod open;
 mod origin;
 mod reader;
 mod reproduce;
+mod study;
 mod survey;
 mod sweep;
 mod timestamp;
@@ -61,7 +64,10 @@ pub use merge::{Merged, merge};
 pub use minimized::{Minimized, Proved};
 pub use open::VERSION;
 pub use reader::Reader;
+#[cfg(feature = "cli")]
+pub(crate) use reproduce::channel as shell_channel;
 pub use reproduce::script;
+pub use study::{GroupTally, Replayed, StudyRecord, Tally, UtilityRecord};
 pub use timestamp::rfc3339;
 pub use triaged::{CrashLine, TriageJournal, Triaged};
 pub use writer::Store;

@@ -1,16 +1,14 @@
 //! The script that shows a crash without ddfuzz (`reproduce.sh`).
 
-use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+pub(crate) mod channel;
+
 use super::{EntryId, Kind};
-use crate::exec::{SANITIZER_OPTIONS, SANITIZERS, Target, is_sanitized};
+use crate::exec::{Channel, SANITIZER_OPTIONS, SANITIZERS, Target, is_sanitized};
 use crate::files::shell::quoted;
 use crate::triage::Class;
-
-/// What stands for the input file in an argument.
-const INPUT_MARK: &[u8] = b"@@";
 
 /// Finds the entry's folder, from any working directory, and the best input in it.
 const FIND: &str = r#"
@@ -38,6 +36,9 @@ ulimit -c 0
     export LANG
 }
 "#;
+
+/// The copy of the input.
+const COPY: &[u8] = b"\"$scratch/input\"";
 
 /// Ends with the program's status.
 const END: &str = r#"status=$?
@@ -90,10 +91,13 @@ pub fn script(
         None => text.extend(b"\"$scratch/cwd\""),
     }
     text.extend(b" || exit 70\n");
+    text.extend(channel::place_input(target));
+    let mut line = Vec::new();
     if id.kind() == Kind::Hang {
-        text.extend(patience(target).bytes());
+        line.extend(patience(target).bytes());
     }
-    text.extend(command(target, program, sanitized));
+    line.extend(command(target, program, sanitized));
+    text.extend(channel::run(target, &line, COPY));
     text.extend_from_slice(END.as_bytes());
     text
 }
@@ -153,7 +157,12 @@ fn patience(target: &Target) -> String {
         .as_secs()
         .saturating_mul(10)
         .saturating_add(5);
-    format!("timeout -k 5 {seconds} ")
+    let foreground = match target.channel {
+        // Else it could not read from there.
+        Channel::Terminal(_) => "--foreground ",
+        _ => "",
+    };
+    format!("timeout {foreground}-k 5 {seconds} ")
 }
 
 /// The options that sanitizers get.
@@ -166,15 +175,17 @@ fn options(kind: Kind, class: &Class, target: &Target) -> String {
     format!("options={SANITIZER_OPTIONS}:detect_leaks={leaks}{memory}:symbolize=1\n")
 }
 
-/// The line that runs the program.
+/// The words that run the program.
 fn command(target: &Target, program: &Path, sanitized: bool) -> Vec<u8> {
     let mut line = Vec::new();
-    if target.env_only || !target.env.is_empty() || sanitized {
+    let own = channel::variables(target);
+    if target.env_only || !target.env.is_empty() || sanitized || !own.is_empty() {
         line.extend(if target.env_only {
             b"env -i -- TMPDIR=\"$scratch\" ".as_slice()
         } else {
             b"env -- "
         });
+        line.extend(own);
         for (name, value) in &target.env {
             line.extend(quoted(&[name.as_bytes(), b"=", value.as_bytes()].concat()));
             line.push(b' ');
@@ -188,19 +199,11 @@ fn command(target: &Target, program: &Path, sanitized: bool) -> Vec<u8> {
         }
     }
     line.extend(b"\"$program\"");
-    let mut takes_file = false;
+    let mut named = 0;
     for arg in &target.args {
         line.push(b' ');
-        let (text, marked) = argument(arg);
-        line.extend(text);
-        takes_file |= marked;
+        line.extend(channel::argument(target, arg, COPY, &mut named));
     }
-    let stdin: &[u8] = if takes_file {
-        b" </dev/null\n"
-    } else {
-        b" <\"$scratch/input\"\n"
-    };
-    line.extend(stdin);
     line
 }
 
@@ -220,22 +223,4 @@ fn sanitizer_variables(target: &Target) -> Vec<u8> {
         words.extend(b"\"$options\" ");
     }
     words
-}
-
-/// An argument as a shell word, and whether it names the input file.
-fn argument(arg: &OsStr) -> (Vec<u8>, bool) {
-    let mut rest = arg.as_bytes();
-    let mut word = Vec::new();
-    while let Some(at) = (rest.windows(INPUT_MARK.len())).position(|part| part == INPUT_MARK) {
-        if at > 0 {
-            word.extend(quoted(&rest[..at]));
-        }
-        word.extend(b"\"$scratch/input\"");
-        rest = &rest[at + INPUT_MARK.len()..];
-    }
-    let marked = !word.is_empty();
-    if !rest.is_empty() || !marked {
-        word.extend(quoted(rest));
-    }
-    (word, marked)
 }

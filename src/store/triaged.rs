@@ -1,8 +1,10 @@
 //! What `triage` has done in an output directory (`triage.jsonl`).
 
+use std::io::ErrorKind;
+
 use serde::{Deserialize, Serialize};
 
-use super::{Kind, Store, StoreError, layout};
+use super::{Kind, Reader, Store, StoreError, layout};
 use crate::exec::{Ended, Way};
 use crate::files::{Appender, FileError};
 use crate::minimize::log::ContentHash;
@@ -79,10 +81,25 @@ impl Store {
     pub fn triage_journal(&self) -> Result<(TriageJournal, Vec<Triaged>), StoreError> {
         let path = self.reader().root().join(layout::TRIAGED);
         let appender = Appender::open(&path)?;
-        let text = std::fs::read(&path).map_err(FileError::at("read", &path))?;
+        Ok((TriageJournal(appender), self.reader().triaged()?))
+    }
+}
+
+impl Reader {
+    /// The whole lines of the journal of `triage`, in the order they were written; none where there
+    /// is no such journal. A torn or damaged line is passed over.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn triaged(&self) -> Result<Vec<Triaged>, StoreError> {
+        let path = self.root().join(layout::TRIAGED);
+        let text = match std::fs::read(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            text => text.map_err(FileError::at("read", &path))?,
+        };
         let lines = text.split(|byte| *byte == b'\n');
         let lines = lines.filter_map(|line| serde_json::from_slice(line).ok());
-        Ok((TriageJournal(appender), lines.collect()))
+        Ok(lines.collect())
     }
 }
 

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Details, Frame, Key};
-use crate::exec::{Ended, Limits, Way};
+use crate::exec::{Ended, Limits, TargetRecord, Way};
 use crate::files::Base64;
 
 /// What kind of death (crash-keys.md, "Class").
@@ -84,6 +84,15 @@ pub enum Found {
     },
 }
 
+/// The program that crashed, in a study of many.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Subject {
+    /// What the study calls it.
+    pub utility: String,
+    /// How it was run, limits aside.
+    pub target: TargetRecord,
+}
+
 /// Everything known of one crash. The input itself is stored beside it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Crash {
@@ -121,6 +130,9 @@ pub struct Crash {
     /// had run before, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub preceding: Vec<Base64>,
+    /// What was run, where the output directory is one of many programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<Box<Subject>>,
     /// What else was read off the dying process.
     #[serde(flatten)]
     pub details: Details,

@@ -35,6 +35,7 @@ pub mod normalise;
 mod panic_place;
 pub mod quick;
 mod reading;
+pub mod reads;
 mod record;
 pub mod registers;
 mod reported;
@@ -55,7 +56,7 @@ mod unwind;
 mod watch;
 mod wildcall;
 
-pub use crash::{Class, Confidence, Crash, Found, Keys, Severity};
+pub use crash::{Class, Confidence, Crash, Found, Keys, Severity, Subject};
 pub use details::{Details, PanicRecord, Times};
 pub use frame::Frame;
 pub use key::{Key, NotAKey};

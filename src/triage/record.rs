@@ -77,6 +77,7 @@ pub(crate) fn record(
         limits: run.limits,
         found: None,
         preceding: Vec::new(),
+        of: None,
         details,
     }
 }

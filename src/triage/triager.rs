@@ -163,7 +163,15 @@ impl Triager {
     /// # Errors
     /// When the target cannot be started or traced.
     pub fn key(&mut self, input: &[u8]) -> Result<Quick, ExecError> {
-        let run = self.run(input, false)?;
+        self.key_at(input, false)
+    }
+
+    /// The same; with `random_addresses` by `execve`, as a program is run elsewhere.
+    ///
+    /// # Errors
+    /// As [`key`](Triager::key).
+    pub fn key_at(&mut self, input: &[u8], random_addresses: bool) -> Result<Quick, ExecError> {
+        let run = self.run(input, random_addresses)?;
         if !self.crashed(&run) {
             return Ok(Quick::Ended(run.ended));
         }

@@ -19,7 +19,12 @@ const PLACES: &[(&str, &[&str])] = &[
             "minimize/log/hash.rs",
             "store/layout.rs",
             "campaign",
+            "exec/hearing.rs",
+            "corpus/content.rs",
+            "corpus/cover/gather.rs",
+            "corpus/journal",
             "cli/export/sealed.rs",
+            "cli/generate/seed.rs",
         ],
     ),
     ("clap", &["cli"]),
@@ -29,9 +34,11 @@ const PLACES: &[(&str, &[&str])] = &[
     // The width of the terminal.
     ("console", &["cli/ui"]),
     // Workers that report to who commits: of a campaign, of a minimization.
-    ("crossbeam", &["campaign", "minimize/parallel"]),
+    ("crossbeam", &["campaign", "corpus", "minimize/parallel"]),
     // The harness macro, for users of the library.
     ("ddfuzz_target", &["lib.rs"]),
+    // Man pages are compressed.
+    ("flate2", &["campaign/miller/list/extensions.rs"]),
     ("framehop", &["triage/unwind.rs"]),
     // What the instruction did that crashed, where comparisons stand, and their constants.
     (
@@ -45,6 +52,9 @@ const PLACES: &[(&str, &[&str])] = &[
     ("indicatif", &["cli"]),
     // The small symbol table in stripped programs is compressed.
     ("lzma_rust2", &["triage/symbols"]),
+    // What files a target in a sandbox may write, and which system calls it may make.
+    ("landlock", &["exec/sandbox/ruleset.rs"]),
+    ("seccompiler", &["exec/sandbox/seccomp.rs"]),
     // What nix does not wrap: wait statuses, ptrace records, the numbers of signals and errors.
     (
         "libc",
@@ -74,6 +84,7 @@ const PLACES: &[(&str, &[&str])] = &[
             "cli/runner",
             "cli/ui/campaign/terminal.rs",
             "files/space.rs",
+            "files/swap.rs",
         ],
     ),
     (
@@ -96,12 +107,13 @@ const PLACES: &[(&str, &[&str])] = &[
     (
         "serde",
         &[
-            "delta", "files", "exec", "triage", "minimize", "store", "report", "campaign", "cli",
+            "delta", "files", "exec", "triage", "minimize", "store", "report", "campaign",
+            "corpus", "cli",
         ],
     ),
     (
         "serde_json",
-        &["minimize", "store", "report", "campaign", "cli"],
+        &["minimize", "store", "report", "campaign", "corpus", "cli"],
     ),
     // The schema of the log: each type says what it looks like beside its serde.
     ("schemars", &["files", "exec", "triage", "minimize"]),
@@ -117,6 +129,10 @@ const PLACES: &[(&str, &[&str])] = &[
             "exec/private_dir.rs",
             "exec/input.rs",
             "exec/scratch.rs",
+            "exec/marked.rs",
+            "corpus/place.rs",
+            "cli/clean/afl.rs",
+            "corpus/measure/spool.rs",
             "cli/doctor/rate.rs",
             "cli/cargo",
             "cli/runner",
@@ -125,7 +141,9 @@ const PLACES: &[(&str, &[&str])] = &[
     // The library's errors; those of the command line are `cli/failure.rs`.
     (
         "thiserror",
-        &["files", "exec", "triage", "minimize", "store", "campaign"],
+        &[
+            "files", "exec", "triage", "minimize", "store", "campaign", "corpus",
+        ],
     ),
     // The file of settings, `ddfuzz.toml`; manifests of cargo-fuzz projects.
     ("toml", &["cli/config/file.rs", "cli/fuzz_manifest.rs"]),

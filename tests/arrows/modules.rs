@@ -18,15 +18,16 @@ const ARROWS: &[(&str, &[&str])] = &[
     // From `store` the records of groups and entries, which it shows.
     ("report", &["exec", "triage", "minimize", "store", "files"]),
     (
-        "corpus",
+        "campaign",
         &[
             "delta", "exec", "triage", "minimize", "store", "report", "files",
         ],
     ),
+    // From `campaign` how crashes are filed and minimized.
     (
-        "campaign",
+        "corpus",
         &[
-            "delta", "exec", "triage", "minimize", "store", "report", "files",
+            "delta", "exec", "triage", "minimize", "store", "report", "files", "campaign",
         ],
     ),
     (

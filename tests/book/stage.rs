@@ -86,6 +86,7 @@ impl Stage {
         let long = format!("{}\nand a bug\n", "some words ".repeat(20));
         let folders = [
             "samples",
+            "corpus",
             "artifacts",
             "afl-out",
             "crashes",
@@ -98,6 +99,8 @@ impl Stage {
         }
         self.write("samples/1", "some words\n");
         self.write("samples/2", "buy a but\n");
+        self.write("corpus/1", "a few words\n");
+        self.write("corpus/2", "a few words more\n");
         for name in ["crash-1", "crash-2", "crash-17", "bad", "text", "smaller"] {
             self.write(name, &long);
         }

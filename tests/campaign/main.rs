@@ -16,8 +16,10 @@ mod guided;
 mod guided_ends;
 mod hangs;
 mod interrupt;
+mod keys;
 mod kill;
 mod known;
+mod miller;
 mod mutation;
 #[path = "../needs/mod.rs"]
 mod needs;

@@ -66,7 +66,7 @@ fn a_corpus_becomes_smaller_and_the_old_one_is_kept() {
     assert!(again.err.contains("parse.old"), "{again:?}");
     assert_eq!(count(&corpus.with_file_name("parse.old")), 40);
     checkout.call("clean parse --delete-old").exits(0);
-    assert_eq!(count(corpus.parent().unwrap()), 2);
+    assert_eq!(count(corpus.parent().unwrap()), 1);
     checkout.desk.is_left_clean();
 }
 

@@ -10,7 +10,7 @@ use crate::needs;
 
 /// Runs a shell script, which finds ddfuzz as `$DD`, in a mount namespace of its own; `None`, and
 /// said so, where the machine does not permit that.
-fn script(desk: &Desk, text: &str) -> Option<String> {
+pub fn script(desk: &Desk, text: &str) -> Option<String> {
     let run = |text: &str| -> Output {
         let mut command = desk.command("unshare");
         command.args(["--mount", "sh", "-euc", text]);

@@ -44,6 +44,22 @@ fn nuisances_end_as_they_do_by_command() {
 }
 
 #[test]
+fn the_time_of_those_killed_before_is_not_that_of_a_run() {
+    let Some(program) = instrumented("hostile", &[]) else {
+        return;
+    };
+    let mut own = by(&target(&program), Way::Forkserver, Freshness::Shared);
+    // They stay in the server's list, dead, with all the time they had used.
+    for word in ["busy-children", "busy-orphans"] {
+        let ended = own.run(format!("{word}\n").as_bytes()).unwrap().ended;
+        assert_eq!(ended, Ended::Timeout, "{word}");
+        // Long enough to be looked at, and idle.
+        let ended = own.run(b"doze\n").unwrap().ended;
+        assert_eq!(ended, Ended::Exit(0), "after {word}");
+    }
+}
+
+#[test]
 fn nothing_of_a_run_outlives_it() {
     for flags in [&[][..], &["-DDEFERRED"]] {
         let Some(program) = instrumented("afl_branches", flags) else {
@@ -134,6 +150,51 @@ fn between_runs_any_process_of_an_own_server_may_die() {
 }
 
 #[test]
+fn when_both_keepers_are_killed_at_once_nothing_stays() {
+    let Some(program) = instrumented("afl_branches", &["-DPERSISTENT"]) else {
+        return;
+    };
+    let tests = ["forkserver_hostile::both_keepers"];
+    stage::play(&mut stage::command(
+        "own server, no keepers",
+        &tests,
+        &program.path,
+    ));
+    assert_eq!(running(&program.path), 0);
+}
+
+#[test]
+fn both_keepers_of_an_own_server_may_die_at_once() {
+    if !stage::plays("own server, no keepers") {
+        return;
+    }
+    let mut target = Target::new(Program::Path(stage::given()));
+    target.limits = Limits::with_cpu(Duration::from_millis(500));
+    let mut executor = by(&target, Way::Forkserver, Freshness::Shared);
+    for input in [b"y", b"o"] {
+        // Its process waits for the next run, or has started one that is to be swept.
+        assert_eq!(executor.run(input).unwrap().ended, Ended::Exit(0));
+        let below = descendants();
+        // Stopped first, so that neither notices the end of the other.
+        for signal in [libc::SIGSTOP, libc::SIGKILL] {
+            for keeper in &below[..2] {
+                // SAFETY: kill takes two numbers.
+                unsafe { libc::kill(keeper.cast_signed(), signal) };
+            }
+        }
+        // The server dies with them.
+        let dead = || below[..3].iter().all(|pid| is_dead(*pid));
+        assert!(within(Duration::from_secs(20), dead));
+        assert_eq!(executor.run(b"x").unwrap().ended, Ended::Exit(7));
+        assert_eq!(executor.run(b"y").unwrap().ended, Ended::Exit(0));
+        assert!(running(&stage::given()) <= 2); // the new server, and its child
+    }
+    drop(executor);
+    let gone = || descendants().is_empty() && segments(std::process::id()) == 0;
+    assert!(within(Duration::from_secs(20), gone));
+}
+
+#[test]
 fn a_killed_ddfuzz_leaves_neither_processes_nor_segments() {
     let Some(program) = instrumented("afl_branches", &["-DPERSISTENT"]) else {
         return;
@@ -150,6 +211,13 @@ fn a_killed_ddfuzz_leaves_neither_processes_nor_segments() {
     assert_eq!(made, 2);
     let gone = || running(&program.path) == 0 && segments(ddfuzz.id()) == 0;
     assert!(within(Duration::from_secs(20), gone));
+}
+
+/// Whether the process is gone, or waits for nothing but its parent.
+fn is_dead(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rfind(')').map(|end| &stat[end + 2..]);
+    state.is_none_or(|state| state.starts_with(['Z', 'X']))
 }
 
 fn within(patience: Duration, is_so: impl Fn() -> bool) -> bool {

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use ddfuzz::exec::{Freshness, Limits, Program, Target, Traceable, Way, start};
+use ddfuzz::exec::{Freshness, Limits, Program, Traceable, Way, start};
 
-use crate::programs::{compile, running};
+use crate::programs::{compile, patient, running};
 use crate::stage;
 
 /// Waits until `count` processes run the program; false if that does not come.
@@ -47,7 +47,7 @@ fn a_run_goes_on_until_its_ddfuzz_is_killed() {
         () if stage::plays("trace") => None,
         () => return,
     };
-    let mut target = Target::new(Program::Path(stage::given()));
+    let mut target = patient(Program::Path(stage::given()));
     target.limits = Limits::with_cpu(Duration::from_secs(60));
     match way {
         Some(way) => {

@@ -22,6 +22,69 @@ fn an_old_and_strict_kernel_is_good_enough() {
     stage::play(&mut command);
 }
 
+/// The tests of `scene` on a system that refuses these calls, with all targets in a sandbox.
+fn sandboxed_without(scene: &str, calls: &[i64], tests: &[&str]) {
+    let wrapper = compile("odd_system", &[]);
+    let mut command = Command::new(&wrapper.path);
+    for call in calls {
+        command.arg(format!("{call}:{}", libc::EPERM));
+    }
+    command.arg("--").arg(std::env::current_exe().unwrap());
+    stage::prepare(&mut command, scene, tests, &wrapper.path);
+    stage::sandbox(&mut command);
+    stage::play(&mut command);
+}
+
+#[test]
+fn a_sandbox_holds_what_it_can_where_namespaces_are_refused() {
+    let tests = [
+        "odd_system::without_namespaces",
+        "hostile::no_descendant",
+        "hostile::odd_habits",
+        "sandbox_ends::a_crash",
+        "sandbox::its_scratch",
+    ];
+    sandboxed_without("no namespaces", &[libc::SYS_unshare], &tests);
+}
+
+#[test]
+fn without_namespaces_files_and_sockets_are_closed_and_the_disk_is_watched() {
+    if !stage::plays("no namespaces") {
+        return;
+    }
+    let offers = ddfuzz::exec::sandbox::offers();
+    let refused = offers.iter().filter(|one| one.what.ends_with("namespace"));
+    assert!(refused.clone().count() >= 5);
+    for one in refused {
+        let why = one.why_not.as_deref();
+        assert_eq!(why, Some("Operation not permitted"), "{}", one.what);
+    }
+    let program = compile("sandbox", &[]);
+    let mut target = target(&program);
+    target.limits.cpu = std::time::Duration::from_secs(60);
+    for way in [Way::Command, Way::Inject] {
+        let started = start(&target, Some(way), Freshness::Shared);
+        let mut executor = started.unwrap().executor;
+        let mut ended = |input: &[u8]| executor.run(input).unwrap().ended;
+        let closed = b"- write /tmp/ddfuzz-canary\n- socket 2\n+ write here\n";
+        assert_eq!(ended(closed), Ended::Exit(0), "{way}");
+        let full = ended(b"- many-files\n");
+        assert_eq!(full, Ended::OutOfMemory, "{way}");
+        assert_eq!(ended(b"+ write here\n"), Ended::Exit(0), "{way}");
+    }
+}
+
+#[test]
+fn a_sandbox_holds_what_it_can_where_landlock_and_filters_are_refused() {
+    let calls = [libc::SYS_landlock_create_ruleset, libc::SYS_seccomp];
+    let tests = [
+        "hostile::no_descendant",
+        "sandbox_ends::a_crash",
+        "sandbox::its_scratch",
+    ];
+    sandboxed_without("no landlock", &calls, &tests);
+}
+
 #[test]
 fn where_tracing_is_refused_the_targets_own_waits_tell() {
     let wrapper = compile("odd_system", &[]);

@@ -13,6 +13,11 @@ pub fn plays(scene: &str) -> bool {
     std::env::var_os(SCENE).is_some_and(|played| played == scene)
 }
 
+/// Has all targets of this process run in a sandbox, and those of whom it starts.
+pub fn sandbox(command: &mut Command) {
+    command.env(crate::programs::SANDBOXED, "1");
+}
+
 /// What the scene was given: the program that it is about.
 pub fn given() -> std::path::PathBuf {
     std::env::var_os("DDFUZZ_TEST_GIVEN").unwrap().into()

@@ -21,6 +21,8 @@ fn an_unprivileged_user_runs_targets_as_root_does() {
         "keys::",
         "killed::",
         "limits::",
+        "sandbox::",
+        "sandbox_ends::",
         "ways::",
     ];
     stage::prepare(&mut command, "unprivileged", &tests, &program);

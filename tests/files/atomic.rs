@@ -1,6 +1,7 @@
 //! Whole or not at all.
 
 use std::fs;
+use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -47,6 +48,23 @@ fn creating_never_replaces_an_existing_file() {
     let error = atomic::create_new(&path, b"other").unwrap_err();
     assert!(error.is_existing());
     assert_eq!(fs::read(&path).unwrap(), b"mine");
+    assert_eq!(names(folder.path()), ["file"]);
+}
+
+#[test]
+fn what_is_written_piece_by_piece_is_there_whole_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    let broken = atomic::create_new_from(&path, |file| {
+        file.write_all(b"half")?;
+        Err(io::Error::other("enough"))
+    });
+    assert!(broken.unwrap_err().to_string().contains("enough"));
+    assert!(names(folder.path()).is_empty());
+    atomic::create_new_from(&path, |file| file.write_all(b"whole")).unwrap();
+    let again = atomic::create_new_from(&path, |file| file.write_all(b"other"));
+    assert!(again.unwrap_err().is_existing());
+    assert_eq!(fs::read(&path).unwrap(), b"whole");
     assert_eq!(names(folder.path()), ["file"]);
 }
 

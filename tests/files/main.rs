@@ -7,3 +7,4 @@ mod folder;
 mod lock;
 mod os_text;
 mod regular;
+mod swap;

@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::process::Command;
 
-use ddfuzz::files::regular::{Unread, read};
+use ddfuzz::files::regular::{Unread, open, read};
 
 #[test]
 fn only_regular_files_within_the_limit_are_read() {
@@ -40,4 +40,18 @@ fn what_is_no_file_is_named_and_not_waited_for() {
     assert!(why("round").contains("symbolic links"), "{}", why("round"));
     let zero = read(std::path::Path::new("/dev/zero"), 100);
     assert_eq!(zero, Err(Unread::NotAFile("a device")));
+}
+
+#[test]
+fn what_took_the_place_of_a_file_is_opened_without_waiting() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let made = Command::new("mkfifo").arg(at("fifo")).status().unwrap();
+    assert!(made.success());
+    std::fs::write(at("five"), "12345").unwrap();
+    let why = |name: &str| open(&at(name)).unwrap_err();
+    assert_eq!(why("fifo"), Unread::NotAFile("a fifo"));
+    assert_eq!(why("."), Unread::NotAFile("a directory"));
+    assert_eq!(why("missing"), Unread::Missing);
+    assert_eq!(open(&at("five")).unwrap().1.len(), 5);
 }

@@ -41,6 +41,7 @@ pub fn crash(class: &str, keys: SlipKeys) -> Crash {
         details: Details::default(),
         found: None,
         preceding: Vec::new(),
+        of: None,
     }
 }
 

@@ -14,6 +14,7 @@ fn fixed() -> CheckedGroup {
         now: None,
         file: "/out/minimized".into(),
         inputs: 2,
+        utility: None,
     }
 }
 

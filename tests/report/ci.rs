@@ -30,6 +30,14 @@ fn a_summary_has_a_row_for_each_group() {
 }
 
 #[test]
+fn a_group_of_a_study_names_its_utility() {
+    let of_boxes = findings(|group| group.utility = Some("boxes".to_owned()));
+    let title = "crash segv of boxes in parse_line at ul.c:40";
+    assert!(junit(&of_boxes).contains(title));
+    assert!(sarif(&of_boxes).contains(title));
+}
+
+#[test]
 fn hostile_names_stay_in_their_cells() {
     let place = "f<script>|`x`\n# a\u{202e} at \x1b[2J\0&.c:1";
     let hostile = findings(|group| group.place = Some(place.to_owned()));

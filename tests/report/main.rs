@@ -5,6 +5,7 @@ mod block;
 mod check;
 #[cfg(feature = "cli")]
 mod ci;
+mod clean;
 mod export;
 mod hexdump;
 mod json;
@@ -12,6 +13,7 @@ mod narrowing;
 mod sample;
 mod shrinking;
 mod size;
+mod study;
 mod table;
 mod text;
 mod triage;

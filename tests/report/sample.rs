@@ -32,5 +32,6 @@ pub fn view() -> GroupView {
         log: Some("/out/log.jsonl".into()),
         script: Some("/my out/reproduce.sh".into()),
         status: None,
+        utility: None,
     }
 }

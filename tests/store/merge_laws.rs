@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use crate::mounts;
-use crate::sample::{by_run, campaign, crash, outcome};
+use crate::sample::{self, by_run, campaign, crash, outcome};
 use crate::tree::tree;
 
 /// One step of a small random history.
@@ -57,6 +57,17 @@ enum Step {
     Begin {
         campaign: u8,
     },
+    Options {
+        entry: usize,
+        lines: u8,
+        arguments: usize,
+    },
+    Study {
+        campaign: u8,
+        shard: u32,
+        place: u64,
+        runs: u64,
+    },
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -86,6 +97,10 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(entry, what)| Step::Forget { entry, what }),
         1 => (entry, forgotten).prop_map(|(entry, what)| Step::Tear { entry, what }),
         1 => (0..3u8).prop_map(|campaign| Step::Begin { campaign }),
+        2 => (0..8usize, 0..3u8, 0..3usize)
+            .prop_map(|(entry, lines, arguments)| Step::Options { entry, lines, arguments }),
+        3 => (0..2u8, 0..2u32, 0..3u64, 0..4u64)
+            .prop_map(|(campaign, shard, place, runs)| Step::Study { campaign, shard, place, runs }),
     ]
 }
 
@@ -116,6 +131,12 @@ fn build(root: &Path, name: &str, steps: &[Step]) {
                 };
                 store.begin(campaign).unwrap();
             }
+            Step::Study {
+                campaign,
+                shard,
+                place,
+                runs,
+            } => write_study(&store, campaign, shard, place, runs),
             step => {
                 let entry = match step {
                     Step::Minimize { entry, .. }
@@ -123,6 +144,7 @@ fn build(root: &Path, name: &str, steps: &[Step]) {
                     | Step::Log { entry, .. }
                     | Step::Script { entry, .. }
                     | Step::Seen { entry, .. }
+                    | Step::Options { entry, .. }
                     | Step::Forget { entry, .. }
                     | Step::Tear { entry, .. } => entry,
                     _ => continue,
@@ -133,6 +155,19 @@ fn build(root: &Path, name: &str, steps: &[Step]) {
             }
         }
     }
+}
+
+/// Writes what a study has come to, with one utility more, or one that has gone on.
+fn write_study(store: &Store, campaign: u8, shard: u32, place: u64, runs: u64) {
+    let id = campaign.to_string();
+    let mut studies = store.reader().studies().unwrap().into_iter();
+    let mut study = studies
+        .find(|study| study.campaign == id)
+        .unwrap_or_else(|| sample::study(&id, Vec::new()));
+    study.shard = Some((shard + 1, 2));
+    study.utilities.retain(|utility| utility.place != place);
+    study.utilities.push(sample::utility(place, runs));
+    store.write_study(&study).unwrap();
 }
 
 /// Applies a step to an entry; on one that an earlier step made incomplete it fails, and nothing
@@ -156,6 +191,12 @@ fn change(store: &mut Store, id: &EntryId, major: ddfuzz::triage::Key, step: Ste
             store
                 .set_seen(id.kind(), major, &campaign.to_string(), runs)
                 .unwrap();
+        }
+        Step::Options {
+            lines, arguments, ..
+        } => {
+            fs::write(store.options_log(id).unwrap(), "{}\n".repeat(lines.into())).unwrap();
+            drop(store.set_subject(id, &sample::subject("ul", arguments)));
         }
         Step::Forget { what, .. } => drop(fs::remove_file(folder.join(what))),
         // As another file system may leave it after a power cut.

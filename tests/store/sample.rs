@@ -1,7 +1,8 @@
 //! Records to file.
 
-use ddfuzz::store::{Campaign, Minimized, Proved};
-use ddfuzz::triage::{Crash, Found, Key};
+use ddfuzz::exec::{Program, Target, TargetRecord, Way};
+use ddfuzz::store::{Campaign, Minimized, Proved, StudyRecord, Tally, UtilityRecord};
+use ddfuzz::triage::{Crash, Found, Key, Subject};
 use serde_json::json;
 
 /// The key of a name.
@@ -80,5 +81,47 @@ pub fn outcome(size: u64, proved: bool) -> Minimized {
         minor_after: Some(key("after")),
         debug: None,
         given_up: None,
+    }
+}
+
+/// A study of these utilities.
+pub fn study(campaign: &str, utilities: Vec<UtilityRecord>) -> StudyRecord {
+    StudyRecord {
+        v: StudyRecord::VERSION,
+        campaign: campaign.to_owned(),
+        host: "host".to_owned(),
+        system: "system".to_owned(),
+        kernel: "6.1".to_owned(),
+        started: "2026-01-02T03:04:05Z".to_owned(),
+        seed: 1,
+        list: "list".to_owned(),
+        shard: None,
+        sandbox: Vec::new(),
+        utilities,
+    }
+}
+
+/// The utility of this place in the list, after so many runs.
+pub fn utility(place: u64, runs: u64) -> UtilityRecord {
+    UtilityRecord {
+        utility: format!("u{place}"),
+        place,
+        tallies: vec![Tally {
+            channel: "stdin".to_owned(),
+            kind: "all".to_owned(),
+            runs,
+            ..Tally::default()
+        }],
+        ..UtilityRecord::default()
+    }
+}
+
+/// A program of a study, called with so many arguments.
+pub fn subject(utility: &str, arguments: usize) -> Subject {
+    let mut target = Target::new(Program::Path(format!("/bin/{utility}").into()));
+    target.args = vec!["-x".into(); arguments];
+    Subject {
+        utility: utility.to_owned(),
+        target: TargetRecord::new(&target, Way::Command),
     }
 }

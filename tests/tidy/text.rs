@@ -17,6 +17,7 @@ fn is_data(file: &Path) -> bool {
         "tests/golden",
         "tests/cargo_fuzz/artifacts",
         "benches/campaigns/inputs",
+        "benches/cleanup/seeds",
     ];
     is_example || folders.iter().any(|folder| file.starts_with(folder))
 }

@@ -1,7 +1,7 @@
 //! The fuzzing of a campaign: workers, and the commits of what they report.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use crossbeam::channel::{self, Receiver, RecvTimeoutError, Sender};
@@ -9,6 +9,7 @@ use crossbeam::channel::{self, Receiver, RecvTimeoutError, Sender};
 use super::ending::Over;
 use super::engine::Engine;
 use super::worker::{Chunk, Shared, start_worker};
+use crate::campaign::bounds::Bounds;
 use crate::campaign::error::CampaignError;
 use crate::campaign::orders::{Word, is_of_target, minimize_orders};
 use crate::campaign::settings::When;
@@ -38,12 +39,12 @@ impl Engine<'_> {
                 inputs: self.inputs.clone(),
                 next: AtomicU64::new(next),
                 end: self.ledger.checkpoint.goal.unwrap_or(u64::MAX),
-                stop: self.stop,
-                // A time that no clock will see is none.
-                deadline: (self.settings.time).and_then(|time| self.began.checked_add(time)),
-                broken: AtomicBool::new(false),
-                gate: self.gate,
-                crash_exit: self.settings.minimizing.target.crash_exit,
+                bounds: Bounds::new(
+                    self.stop,
+                    // A time that no clock will see is none.
+                    (self.settings.time).and_then(|time| self.began.checked_add(time)),
+                    self.gate,
+                ),
             };
             match self.fuzz(&shared) {
                 Ok(_) if matches!(self.over, Some(Over::Rebuilt)) => self.take_build()?,
@@ -76,7 +77,7 @@ impl Engine<'_> {
                 drop((orders, word));
             }
             let done = self.commit_all(shared, &reports, &order, &words);
-            shared.broken.store(done.is_err(), Ordering::Relaxed);
+            shared.bounds.break_off(done.is_err());
             // A worker may be waiting for room; nothing more is committed.
             while reports.recv().is_ok() {}
             drop(order);
@@ -127,9 +128,7 @@ impl Engine<'_> {
             }
             self.tick()?;
             self.look_at_clock();
-            shared
-                .broken
-                .fetch_or(self.over.is_some(), Ordering::Relaxed);
+            shared.bounds.break_off(self.over.is_some());
         }
     }
 

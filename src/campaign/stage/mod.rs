@@ -30,7 +30,7 @@ pub use ddmin_stage::DdminStage;
 pub use group_metadata::GroupMetadata;
 pub use local_desk::LocalDesk;
 pub use objective::GroupObjective;
-pub use open::new_campaign;
+pub use open::{new_campaign, new_study};
 pub use passed::Passed;
 pub use settings::StageSettings;
 pub use sight::{Seen, Sight};

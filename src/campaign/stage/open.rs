@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use super::local_desk::LocalDesk;
 use crate::campaign::error::CampaignError;
-use crate::exec::{Program, Target, TargetRecord, Way, bundled};
+use crate::exec::{Limits, Program, Target, TargetRecord, Way, bundled};
 use crate::files::OsText;
 use crate::store::{Campaign, Store, hash_of, rfc3339};
 
@@ -41,6 +41,15 @@ impl LocalDesk<Store> {
 
 /// A new campaign of this process on this target, with an id that no other has.
 pub fn new_campaign(target: &Target, way: Way) -> Campaign {
+    Campaign {
+        target: Some(TargetRecord::new(target, way)),
+        ways: vec![way],
+        ..new_study(target.limits)
+    }
+}
+
+/// A new campaign of this process on many targets, with an id that no other has.
+pub fn new_study(limits: Limits) -> Campaign {
     let now = SystemTime::now();
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let host = host.trim().to_owned();
@@ -50,9 +59,9 @@ pub fn new_campaign(target: &Target, way: Way) -> Campaign {
     Campaign {
         id: hash_of(unique.as_bytes()),
         command_line: std::env::args_os().map(OsText).collect(),
-        target: Some(TargetRecord::new(target, way)),
-        limits: Some(target.limits),
-        ways: vec![way],
+        target: None,
+        limits: Some(limits),
+        ways: Vec::new(),
         builds: Vec::new(),
         settings: None,
         seed: None,

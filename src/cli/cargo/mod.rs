@@ -55,7 +55,7 @@ enum Subcommands {
     Run(Box<run::Args>),
     Min(min::Args),
     Triage(triage::Args),
-    Clean(clean::Args),
+    Clean(Box<clean::Args>),
     List(list::Args),
     Init(init::Args),
     InstallRunner(install_runner::Args),
@@ -77,7 +77,7 @@ pub fn main() -> ExitCode {
 /// The command line: where the options of ddfuzz mean something else here, their help says so.
 pub fn command() -> Command {
     let mut command = Cli::command();
-    for name in ["run", "min", "triage"] {
+    for name in ["run", "min", "triage", "clean"] {
         command = command.mut_subcommand(name, |command| {
             let command = command.mut_arg("target", |arg| {
                 arg.help("Build for this triple [default: that of this machine]")
@@ -107,7 +107,7 @@ impl Cli {
             Subcommands::Run(args) => run::run(*args, output),
             Subcommands::Min(args) => min::run(args, output),
             Subcommands::Triage(args) => triage::run(args, output),
-            Subcommands::Clean(args) => clean::run(&args, output),
+            Subcommands::Clean(args) => clean::run(*args, output),
             Subcommands::List(args) => list::run(&args, output),
             Subcommands::Init(args) => init::run(&args, output),
             Subcommands::InstallRunner(args) => install_runner::run(&args, output),

@@ -17,7 +17,14 @@ pub const COMMON: &str = "common";
 /// Options that mean another thing for each command, or are about a single call.
 const OF_ONE_COMMAND: [&str; 5] = ["out", "log", "resume", "force", "export-test"];
 /// Options about the file itself, and those that end a call at once.
-const OF_THE_CALL: [&str; 4] = ["config", "no-config", "help", "version"];
+pub(super) const OF_THE_CALL: [&str; 6] = [
+    "config",
+    "no-config",
+    "help",
+    "version",
+    "compare",
+    "no-sandbox",
+];
 /// Commands that know their target from what they read, unless their own table names one.
 const WITH_A_TARGET_ON_RECORD: [&str; 2] = ["check", "log"];
 

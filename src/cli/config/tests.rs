@@ -6,14 +6,15 @@ use std::path::Path;
 use clap::{Arg, Command, CommandFactory};
 
 use super::file;
-use super::merge::Merge;
+use super::merge::{Merge, OF_THE_CALL};
 use super::option::is_flag;
 use crate::cli::Cli;
 
-/// Options about the file itself, and those that end a call at once.
-const NOT_IN_FILES: [&str; 4] = ["config", "no-config", "help", "version"];
 /// Values of which each option takes one.
-const SAMPLES: [&str; 9] = [
+const SAMPLES: [&str; 13] = [
+    "\"all:00000000000000ff:10\"",
+    "\"2/5\"",
+    "\"small1\"",
     "\"3\"",
     "3",
     "\"3s\"",
@@ -22,6 +23,7 @@ const SAMPLES: [&str; 9] = [
     "\"first\"",
     "\"127.0.0.1:1\"",
     "\"x\"",
+    "\"24x80\"",
     "[\"x\"]",
 ];
 
@@ -74,7 +76,7 @@ fn every_option_of_every_command_can_be_said_in_a_file() {
     let mut seen = 0;
     for (names, command) in leaves(&root, &[]) {
         for arg in command.get_arguments() {
-            let Some(name) = arg.get_long().filter(|name| !NOT_IN_FILES.contains(name)) else {
+            let Some(name) = arg.get_long().filter(|name| !OF_THE_CALL.contains(name)) else {
                 continue;
             };
             let option = format!("--{name}");

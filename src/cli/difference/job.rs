@@ -65,7 +65,7 @@ impl Job<'_> {
             return Err(Failure::usage("a folder is in the way").path(&result));
         };
         let store = Mutex::new(store);
-        let done = self.search(results, log, Minimizing::file_slips(&store, &id));
+        let done = self.search(results, log, Minimizing::file_slips(&store, &id, None));
         let (isolated, mut record) = done?;
         let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
         find_in_store(&store, &mut record.slips)?;

@@ -35,7 +35,7 @@ struct SearchArgs {
     /// An interestingness test, instead of a program: it gets each candidate as its first argument,
     /// on stdin, and under FAILING's name in its fresh directory, and exits with 0 where it fails,
     /// with 125 where it cannot tell. CPU time of one run [default: 10s]
-    #[arg(help_heading = TEST, long, value_name = "SCRIPT", conflicts_with_all = ["program", "target", "way", "cwd", "crash_exit"])]
+    #[arg(help_heading = TEST, long, value_name = "SCRIPT", conflicts_with_all = ["program", "target", "way", "cwd", "crash_exit", "terminal", "file_name", "two_files"])]
     test: Option<PathBuf>,
     /// Swap PASS and FAIL: the empty (or the first) input crashes and the other one does not; what
     /// in it prevents that crash?

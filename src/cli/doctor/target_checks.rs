@@ -3,7 +3,7 @@
 use super::behaviour::Behaviour;
 use crate::exec::facts::{Kind, Libc, TargetFacts};
 use crate::exec::machine::{About, Check};
-use crate::exec::{Program, Target};
+use crate::exec::{Channel, Program, Target, Terminal};
 
 /// Checks a target; what concerns ELF programs only is left out of others.
 pub(super) fn checks(target: &Target, facts: &TargetFacts, seen: &Behaviour) -> Vec<Check> {
@@ -95,6 +95,9 @@ fn user(facts: &TargetFacts) -> Check {
 
 fn input(target: &Target, facts: &TargetFacts, seen: &Behaviour) -> Check {
     let name = "input";
+    if matches!(target.channel, Channel::Terminal(_)) {
+        return good(name, "keys, typed at a terminal");
+    }
     if target.takes_file() {
         return good(name, "a file, where @@ stands");
     }
@@ -159,6 +162,9 @@ fn instrumentation(target: &Target, facts: &TargetFacts) -> Check {
 /// What only looks at whether there is a terminal says so by `isatty`; what changes one needs one.
 fn terminal(target: &Target, facts: &TargetFacts, seen: &Behaviour) -> Check {
     let name = "terminal";
+    if let Channel::Terminal(Terminal { rows, columns, .. }) = target.channel {
+        return good(name, format!("one of its own, of {rows} x {columns}"));
+    }
     let needs: Vec<&str> = facts
         .terminal_calls
         .iter()

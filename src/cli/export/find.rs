@@ -161,9 +161,18 @@ impl Chosen {
         &self.entry
     }
 
-    /// The target, by the record of the campaign that found it, else of the one that the directory
-    /// belongs to, else of any; with the limits that the crash was seen in.
+    /// The target, by the crash's own record in a study of many, else by that of the campaign that
+    /// found it, else of the one that the directory belongs to, else of any; with the limits that the
+    /// crash was seen in.
     pub(super) fn target(&self, reader: &Reader) -> Result<Target, Failure> {
+        let crash = &self.entry.crash;
+        if let Some(target) = crash
+            .of
+            .as_ref()
+            .and_then(|of| of.target.target(crash.limits))
+        {
+            return Ok(target);
+        }
         let file = reader.campaigns()?;
         let finder = match &self.entry.crash.found {
             Some(Found::Run { campaign, .. }) => Some(campaign),

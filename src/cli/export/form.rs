@@ -10,7 +10,7 @@ use super::fuzz_project::{self, Harness};
 use super::relative::from_package;
 use crate::cli::Failure;
 use crate::exec::facts::TargetFacts;
-use crate::exec::{Program, Target, bundled};
+use crate::exec::{Channel, Program, Target, bundled};
 use crate::report::export::{
     Called, EntryFunction, FuzzProject, Input, Reproducer, Taking, base64, c_array, c_entry_test,
     c_program_test, hexdump, interestingness_test, rust_call_test, rust_fuzz_test,
@@ -95,6 +95,7 @@ impl Asked<'_> {
             return Ok(rust_call_test(group, self.input, call));
         }
         let target = self.chosen.target(self.reader)?;
+        check_channel(&target)?;
         if let Some(Harness { dir, name }) = self.harness(&target)? {
             let project = FuzzProject {
                 dir: &from_package(&dir, self.package),
@@ -115,6 +116,7 @@ impl Asked<'_> {
     /// program.
     fn c_test(&self, group: &Reproducer) -> Result<String, Failure> {
         let target = self.chosen.target(self.reader)?;
+        check_channel(&target)?;
         let is_rust = self.harness(&target)?.is_some();
         let facts = TargetFacts::of(&target).unwrap_or_default();
         if !is_rust && facts.bundled.is_none() && !target.takes_file() {
@@ -186,4 +188,16 @@ impl Asked<'_> {
         let facts = TargetFacts::of(target).unwrap_or_default();
         Ok((path, !facts.sanitizers.is_empty()))
     }
+}
+
+/// Tests that are exported give a program its input on stdin or in one file of any name.
+fn check_channel(target: &Target) -> Result<(), Failure> {
+    let channel = match &target.channel {
+        Channel::Plain => return Ok(()),
+        Channel::Named(_) => "in a file of a certain name",
+        Channel::TwoFiles => "in two files",
+        Channel::Terminal(_) => "at a terminal",
+    };
+    let message = format!("a test that is exported cannot give the program its input {channel}");
+    Err(Failure::usage(message).hint("take --as script, or the reproduce.sh of the group"))
 }

@@ -51,7 +51,7 @@ pub struct Args {
     /// first argument, on stdin, and under the input's name in its fresh directory, and exits with
     /// 0 where it is interesting, with 125 where it cannot tell. CPU time of one run [default: 10s,
     /// and learned while minimizing]
-    #[arg(long, value_name = "SCRIPT", conflicts_with_all = ["program", "target", "way", "cwd", "crash_exit"])]
+    #[arg(long, value_name = "SCRIPT", conflicts_with_all = ["program", "target", "way", "cwd", "crash_exit", "terminal", "file_name", "two_files"])]
     test: Option<PathBuf>,
     /// Write an interestingness test for this crash here, an executable script that other reducers
     /// can use; it asks ddfuzz

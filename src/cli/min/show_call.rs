@@ -4,10 +4,11 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use crate::exec::{Program, Target};
+use crate::exec::{Channel, Program, Target};
 use crate::files::shell::quoted;
 use crate::minimize::log::Part;
 use crate::report::text::shell_word;
+use crate::store::shell_channel;
 use crate::triage::Crash;
 
 /// The command line of a call on the input at `input`, none for an empty one. Bytes that a
@@ -30,11 +31,20 @@ pub(in crate::cli) fn line(target: &Target, input: Option<&Path>) -> String {
     words.push(shell_word(Path::new(&program)));
     let input = absolute(input);
     let input = input.as_path();
+    let is_plain = target.channel.is_plain();
     for arg in &target.args {
-        words.push(shell_word(Path::new(&with_path(arg, input))));
+        words.push(match is_plain {
+            true => shell_word(Path::new(&with_path(arg, input))),
+            false => shell_word(Path::new(arg)), // by files of names that the script gives them
+        });
     }
-    if !target.takes_file() {
-        words.push(format!("< {}", shell_word(input)));
+    match &target.channel {
+        Channel::Plain if target.takes_file() => {}
+        Channel::Terminal(_) => words.push(format!("(at a terminal: {})", shell_word(input))),
+        Channel::Named(_) | Channel::TwoFiles => {
+            words.push(format!("(@@ by {})", shell_word(input)));
+        }
+        Channel::Plain => words.push(format!("< {}", shell_word(input))),
     }
     match bundled {
         true => format!("{} (a bundled target)", words.join(" ")),
@@ -68,11 +78,26 @@ pub(super) fn script(target: &Target, input: Option<&Path>, crash: &Crash) -> Op
         Some(cwd) => text.extend(quoted(cwd.as_os_str().as_bytes())),
         None => text.extend(b"\"$scratch\""),
     }
-    text.extend(b" || exit 70\nenv ");
+    text.extend(b" || exit 70\ninput=");
+    text.extend(quoted(input.as_os_str().as_bytes()));
+    text.push(b'\n');
+    text.extend(shell_channel::place_input(target));
+    text.extend(shell_channel::run(target, &call(target, program), INPUT));
+    text.extend(b"status=$?\necho \"ended with status $status\" >&2\nexit \"$status\"\n");
+    Some(text)
+}
+
+/// The input, in the script.
+const INPUT: &[u8] = b"\"$input\"";
+
+/// The words of a call.
+fn call(target: &Target, program: &Path) -> Vec<u8> {
+    let mut text = b"env ".to_vec();
     if target.env_only {
         text.extend(b"-i ");
     }
     text.extend(b"-- TMPDIR=\"$scratch\" ");
+    text.extend(shell_channel::variables(target));
     for (name, value) in &target.env {
         text.extend(quoted(assignment(name, value).as_bytes()));
         text.push(b' ');
@@ -82,17 +107,12 @@ pub(super) fn script(target: &Target, input: Option<&Path>, crash: &Crash) -> Op
         text.extend(b"/bin/sh -c 'exec \"$@\"' sh ");
     }
     text.extend(quoted(program.as_os_str().as_bytes()));
+    let mut named = 0;
     for arg in &target.args {
         text.push(b' ');
-        text.extend(quoted(with_path(arg, input).as_bytes()));
+        text.extend(shell_channel::argument(target, arg, INPUT, &mut named));
     }
-    text.extend(b" <");
-    text.extend(match target.takes_file() {
-        true => b"/dev/null".to_vec(),
-        false => quoted(input.as_os_str().as_bytes()),
-    });
-    text.extend(b"\nstatus=$?\necho \"ended with status $status\" >&2\nexit \"$status\"\n");
-    Some(text)
+    text
 }
 
 /// The part of a call that a log is about, each item with a NUL byte behind it, as in

@@ -20,7 +20,7 @@ use crate::report::size;
 
 /// One line on stderr, with the time since it began; not drawn where stderr is no terminal, or
 /// `output` is quiet.
-fn bar(output: &Output) -> ProgressBar {
+pub fn bar(output: &Output) -> ProgressBar {
     let target = match output.quiet {
         true => ProgressDrawTarget::hidden(),
         false => ProgressDrawTarget::stderr_with_hz(5),

@@ -117,8 +117,10 @@ impl Forkserver {
             let (offered, persistent) = (self.shared.is_some(), self.is_persistent());
             let stdin = self.input.stdin();
             let wanted = match AflServer::start(&self.launch, stdin, offered, persistent) {
-                Ok((server, greeting)) if self.coverage.fit(greeting.map_size) => {
+                Ok((mut server, greeting)) if self.coverage.fit(greeting.map_size) => {
                     server.check_descent(&self.launch)?;
+                    let entered = self.scratch.enter(server.scratch.take());
+                    entered.map_err(|source| self.launch.lost(source))?;
                     self.takes_shared = greeting.shares_input;
                     return Ok(server);
                 }

@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsRawFd;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -10,7 +12,9 @@ use nix::unistd::Pid;
 
 use super::super::keeper::Keeper;
 use super::super::launch::{Ends, Launch};
-use super::super::server::{Answer, Broken, STARTUP, await_hello, check_descent, system};
+use super::super::server::{
+    Answer, Broken, STARTUP, await_hello, check_descent, hidden_scratch, system,
+};
 use super::super::watch::{GRACE, SLICE, Waited, Watch, readable};
 use super::super::{Ended, ExecError, Limits, proc_tree};
 use super::family::{Family, Left};
@@ -34,6 +38,10 @@ pub(super) struct AflServer {
     runs: u32,
     // Dropped last: the keeper kills what the closed pipes did not end.
     keeper: Keeper,
+    /// Its scratch directory, where that is to be watched.
+    watched: Option<PathBuf>,
+    /// Its scratch directory, where that is a mount of its own.
+    pub(super) scratch: Option<OwnedFd>,
 }
 
 /// Why no server has come up.
@@ -58,6 +66,7 @@ impl AflServer {
         let (keeper, mut ends) = started
             .map_err(|errno| NoServer::Error(system(launch, "starting the launcher", errno)))?;
         let pid = await_hello(launch, &mut ends.reply).map_err(NoServer::Error)?;
+        let scratch = hidden_scratch(launch, &keeper).map_err(NoServer::Error)?;
         let dialogue = Dialogue {
             control: &mut ends.request,
             status: &mut ends.reply,
@@ -75,6 +84,8 @@ impl AflServer {
             family: Family::of(pid),
             runs: 0,
             keeper,
+            watched: launch.watched_scratch(),
+            scratch,
         };
         Ok((server, greeting))
     }
@@ -181,6 +192,7 @@ impl AflServer {
             first: 0,
             server: self.pid,
             keeper: self.keeper.pid(),
+            scratch: self.watched.as_deref(),
             warm: self.persistent,
         };
         match watch.wait(limits) {

@@ -97,7 +97,8 @@ impl TargetFacts {
         let mut facts = TargetFacts {
             setuid: is_setuid(&path),
             as_root: nix::unistd::Uid::effective().is_root()
-                && identity::choose(&path, target.cwd.as_deref()).is_none(),
+                && identity::choose(&path, target.cwd.as_deref(), target.sandbox)
+                    .is_ok_and(|identity| identity.is_none()),
             bundled: match &target.program {
                 Program::Bundled(name) => Some(name.clone()),
                 Program::Path(_) => None,

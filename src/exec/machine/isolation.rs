@@ -3,6 +3,7 @@
 use nix::unistd::{Uid, User};
 
 use super::super::cgroup::Cgroup;
+use super::super::sandbox::{landlock_version, offers};
 use super::{Check, bad, good};
 
 /// How many processes the control group that is tried would allow.
@@ -23,30 +24,80 @@ pub(super) fn cgroup() -> Check {
     }
 }
 
-/// Landlock would fence the files that a target may write.
-pub(super) fn landlock() -> Check {
-    const VERSION: libc::c_ulong = 1; // LANDLOCK_CREATE_RULESET_VERSION
-    // SAFETY: asked for the version alone, the call makes nothing and reads no memory.
-    let version = unsafe {
-        libc::syscall(
-            libc::SYS_landlock_create_ruleset,
-            std::ptr::null::<u8>(),
-            0_usize,
-            VERSION,
-        )
-    };
-    match version {
-        1.. => good(
-            "landlock",
-            format!("there (version {version}); ddfuzz does not use it yet"),
-        ),
-        _ => bad(
-            "landlock",
-            "not there; ddfuzz does not use it yet, so nothing is lost",
-            "Linux 5.13 with landlock among the kernel's `lsm=`, and a seccomp profile that allows it",
-        ),
-    }
+/// What `--sandbox` is made of, a check each.
+pub(super) fn sandbox() -> Vec<Check> {
+    let parts = offers().into_iter().filter_map(|offered| {
+        let (_, name, holds, fix) = PARTS.iter().find(|part| part.0 == offered.what)?;
+        Some(match offered.why_not {
+            None if *name == "landlock" => {
+                let version = landlock_version().unwrap_or_default();
+                good(name, format!("there (version {version}): {holds}"))
+            }
+            None => good(name, format!("there: {holds}")),
+            Some(why) => bad(
+                name,
+                format!("not there ({why}); without it not: {holds}"),
+                *fix,
+            ),
+        })
+    });
+    parts.collect()
 }
+
+const NAMESPACES: &str = "as a user: sysctl -w kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000 (as root; Ubuntu: kernel.apparmor_restrict_unprivileged_userns=0); in a container: one that may make namespaces (--cap-add=SYS_ADMIN, or a seccomp profile that allows unshare)";
+
+/// The parts of a sandbox: what they are called there and here, what they hold, and what brings
+/// them back.
+const PARTS: [(&str, &str, &str, &str); 8] = [
+    (
+        "landlock",
+        "landlock",
+        "with --sandbox files are written in the scratch directory only",
+        "Linux 5.13 with landlock among the kernel's `lsm=`, and a seccomp profile that allows it",
+    ),
+    (
+        "seccomp",
+        "seccomp",
+        "with --sandbox there are no sockets but local ones, and no calls for administrators",
+        "a kernel with CONFIG_SECCOMP_FILTER, and a container that lets filters be loaded",
+    ),
+    (
+        "user namespace",
+        "ns-user",
+        "with --sandbox an unprivileged user can have the other namespaces",
+        NAMESPACES,
+    ),
+    (
+        "mount namespace",
+        "ns-mount",
+        "with --sandbox the scratch directory holds 64 MiB and 10,000 files at most",
+        NAMESPACES,
+    ),
+    (
+        "pid namespace",
+        "ns-pid",
+        "with --sandbox other processes are not seen, and none outlives the first",
+        NAMESPACES,
+    ),
+    (
+        "network namespace",
+        "ns-net",
+        "with --sandbox no packet leaves",
+        NAMESPACES,
+    ),
+    (
+        "ipc namespace",
+        "ns-ipc",
+        "with --sandbox no shared memory or queue outlives a server",
+        NAMESPACES,
+    ),
+    (
+        "uts namespace",
+        "ns-uts",
+        "with --sandbox the host's name is out of reach",
+        NAMESPACES,
+    ),
+];
 
 /// Who ddfuzz is, and so who targets are.
 pub(super) fn user() -> Check {

@@ -70,11 +70,8 @@ pub fn checks() -> Vec<Check> {
         kernel::addresses(),
         kernel::memory_files(),
     ];
-    checks.extend([
-        isolation::cgroup(),
-        isolation::landlock(),
-        isolation::user(),
-    ]);
+    checks.extend([isolation::cgroup(), isolation::user()]);
+    checks.extend(isolation::sandbox());
     checks.extend([
         capacity::shared_memory(),
         capacity::descriptors(),

@@ -20,6 +20,11 @@ impl ContentHash {
         ContentHash(blake3::hash(text))
     }
 
+    /// The hash that these bytes are.
+    pub fn from_bytes(bytes: [u8; 32]) -> ContentHash {
+        ContentHash(blake3::Hash::from_bytes(bytes))
+    }
+
     /// Its first 8 bytes.
     pub fn short(self) -> ShortHash {
         let mut bytes = [0; 8];

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::schema::{CachingName, OutcomeName};
 use super::{
-    Base64, CallRecord, ContentHash, DifferenceRecord, EditRecord, OsText, PassingEnd, ShortHash,
-    TargetRecord,
+    Base64, CallRecord, ContentHash, CoverageRecord, DifferenceRecord, EditRecord, OsText,
+    PassingEnd, ShortHash, TargetRecord,
 };
 use crate::delta::{Caching, Outcome};
 use crate::exec::Limits;
@@ -100,7 +100,7 @@ pub struct StartLine {
     pub search: String,
     /// The target.
     pub target: TargetRecord,
-    /// The crash being held; null where an interestingness test decides.
+    /// The crash being held; null where an interestingness test or `coverage` decides.
     pub key: Option<KeyRecord>,
     /// Limits on each run.
     pub limits: Limits,
@@ -121,6 +121,9 @@ pub struct StartLine {
     /// The interestingness test that decides, where one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<TestRecord>,
+    /// The coverage that decides, where a file of a corpus is trimmed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<CoverageRecord>,
     /// The part of the target's call that is minimized, where it is not the input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallRecord>,
@@ -157,6 +160,7 @@ impl StartLine {
             learn_limit: false,
             doubtful: false,
             test: None,
+            coverage: None,
             call: None,
             input: None,
             seed: None,

@@ -4,6 +4,7 @@
 //! the log is read.
 
 mod call;
+mod coverage;
 mod difference;
 mod edit;
 mod error;
@@ -16,6 +17,7 @@ mod writer;
 pub use crate::exec::TargetRecord;
 pub use crate::files::{Base64, OsText};
 pub use call::{CallRecord, Part};
+pub use coverage::{CoverageRecord, Numbers};
 pub use difference::{DifferenceRecord, Goal, PassingEnd, PassingRecord, Units};
 pub use edit::EditRecord;
 pub use error::LogError;

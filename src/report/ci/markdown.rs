@@ -3,7 +3,7 @@
 use super::{Finding, Findings};
 use crate::report::block::severity;
 use crate::report::size;
-use crate::report::text::{printable, shell_word};
+use crate::report::text::{escaped_markdown as escaped, markdown_code as code, shell_word};
 
 /// A heading, what was found in a line, a table of the groups, and how to reproduce each. The first
 /// line is a comment by which a later call knows the file for one of ddfuzz's.
@@ -53,26 +53,4 @@ fn row(group: &Finding) -> String {
         group.reduction(),
         or_none(&group.claim),
     )
-}
-
-/// Text that means nothing to Markdown or HTML, and stays in its cell.
-fn escaped(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for character in printable(text).chars() {
-        match character {
-            '<' => shown.push_str("&lt;"),
-            '>' => shown.push_str("&gt;"),
-            '&' => shown.push_str("&amp;"),
-            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' | '@' => {
-                shown.extend(['\\', character]);
-            }
-            _ => shown.push(character),
-        }
-    }
-    shown
-}
-
-/// Text as code. A backquote in it would end it.
-fn code(text: &str) -> String {
-    format!("`{}`", printable(text).replace('`', "'"))
 }

@@ -37,6 +37,8 @@ pub struct Finding {
     pub major: String,
     /// What kind of death.
     pub class: String,
+    /// Which utility, in a study of many.
+    pub utility: Option<String>,
     /// The group's estimate.
     pub severity: Severity,
     /// Why that estimate.
@@ -66,6 +68,7 @@ impl From<&GroupView> for Finding {
             kind: view.kind,
             major: view.major.short(),
             class: view.class.to_string(),
+            utility: view.utility.clone(),
             severity: view.severity,
             severity_reason: view.severity_reason.clone(),
             place: view.place.clone(),
@@ -86,6 +89,7 @@ impl From<&TriageGroup> for Finding {
             kind: group.kind,
             major: group.major.clone(),
             class: group.class.clone(),
+            utility: None,
             severity: group.severity,
             severity_reason: group.severity_reason.clone(),
             place: group.frame.clone(),
@@ -120,7 +124,11 @@ impl Finding {
             Some(place) => format!(" in {place}"),
             None => String::new(),
         };
-        super::text::printable(&format!("{} {}{place}", self.what(), self.class))
+        let of = match &self.utility {
+            Some(utility) => format!(" of {utility}"),
+            None => String::new(),
+        };
+        super::text::printable(&format!("{} {}{of}{place}", self.what(), self.class))
     }
 
     /// Its size, and how it came to that.

@@ -143,6 +143,10 @@ fn options(target: &Target, way: Way) -> Vec<u8> {
         line.push_str(&format!(" --target {name}"));
     }
     let mut line = line.into_bytes();
+    for option in target.channel.options() {
+        line.push(b' ');
+        line.extend(quoted(option.as_bytes()));
+    }
     if let Some(cwd) = &target.cwd {
         line.extend(b" --cwd=");
         line.extend(quoted(cwd.as_os_str().as_bytes()));

@@ -33,6 +33,10 @@ pub(super) fn merge(from: &Path, into: &Path) -> Result<bool, StoreError> {
     keep_least(&into.join(layout::REPRODUCE), script, |a, b| a.cmp(b), true)?;
     let crash = json::bytes(&from.join(layout::CRASH))?;
     keep_least(&into.join(layout::CRASH), crash, compare_records, false)?;
+    let options = json::bytes(&from.join(layout::OPTIONS_LOG))?;
+    // The longer one has gone further.
+    let further = |a: &[u8], b: &[u8]| (b.len(), a).cmp(&(a.len(), b));
+    keep_least(&into.join(layout::OPTIONS_LOG), options, further, false)?;
     Ok(new)
 }
 
@@ -56,11 +60,14 @@ fn keep_least(
     Ok(())
 }
 
-/// Records by origin, then as text; damaged ones last.
+/// Records by origin, in a study by the number of arguments that are left, then as text; damaged
+/// ones last.
 fn compare_records(a: &[u8], b: &[u8]) -> Ordering {
     let read = |text| serde_json::from_slice::<Crash>(text).ok();
+    let arguments = |crash: &Crash| crash.of.as_ref().map(|of| of.target.args.len());
     let by_origin = match (read(a), read(b)) {
-        (Some(a), Some(b)) => origin::order(a.found.as_ref(), b.found.as_ref()),
+        (Some(a), Some(b)) => origin::order(a.found.as_ref(), b.found.as_ref())
+            .then_with(|| arguments(&a).cmp(&arguments(&b))),
         (a, b) => a.is_none().cmp(&b.is_none()),
     };
     by_origin.then_with(|| a.cmp(b))

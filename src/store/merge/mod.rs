@@ -55,6 +55,9 @@ pub fn merge(inputs: &[PathBuf], into: &Path) -> Result<Merged, StoreError> {
                 store.add_to_corpus(&bytes)?;
             }
         }
+        for study in input.studies()? {
+            store.take_study(study)?;
+        }
         let file = with_campaigns(store.campaigns().clone(), &input.campaigns()?);
         store.set_campaigns(file)?;
     }

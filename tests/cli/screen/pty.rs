@@ -113,8 +113,10 @@ impl Session {
         let said = std::mem::take(&mut self.said);
         let (before, said) = said.split_once("\r\n").expect("the modes before");
         let said = said.trim_end_matches("\r\n");
-        let (said, after) = said.rsplit_once("\r\n").unwrap_or(("", said));
-        assert_eq!(before, after, "{said}");
+        // A second signal ends it without another word, and so without a line end.
+        let kept = said.strip_suffix(before);
+        let said = kept.unwrap_or_else(|| panic!("other modes than {before}: {said}"));
+        let said = said.strip_suffix("\r\n").unwrap_or(said);
         (self.shell.wait().unwrap().code(), said.to_owned())
     }
 }

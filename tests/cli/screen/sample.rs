@@ -35,6 +35,7 @@ pub fn view(class: &str, size: usize) -> GroupView {
         log: Some(format!("/{folder}/log.jsonl").into()),
         script: None,
         status: None,
+        utility: None,
     }
 }
 

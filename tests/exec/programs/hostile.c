@@ -1,5 +1,6 @@
 /* Does what its input's first line asks for: the ways in which a target can be a nuisance. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -110,6 +111,9 @@ int main(int argc, char **argv)
         signal(SIGTERM, SIG_IGN);
         signal(SIGINT, SIG_IGN);
         spin();
+    } else if (!strcmp(word, "doze")) {
+        usleep(50000);
+        return 0;
     } else if (!strcmp(word, "sleep")) {
         for (;;)
             pause();
@@ -163,7 +167,14 @@ int main(int argc, char **argv)
     } else if (!strcmp(word, "group")) {
         kill(0, SIGKILL);
     } else if (!strcmp(word, "daemon")) {
-        return daemon(0, 0) < 0 ? 14 : (sleep(60), 15);
+        /* A fork bomb of the same user, in another test, may have taken all the room there is. */
+        for (int tries = 0; daemon(0, 0) < 0; tries++)
+            if (errno != EAGAIN || tries == 3000)
+                return 14;
+            else
+                usleep(1000);
+        sleep(60);
+        return 15;
     } else if (!strncmp(word, "kill ", 5)) {
         kill(atoi(word + 5), SIGKILL);
     } else if (!strcmp(word, "stops-parent")) {

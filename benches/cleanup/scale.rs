@@ -1,0 +1,116 @@
+//! A million tiny files: memory, and the rate beside that of bare runs.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use ddfuzz::exec::{Freshness, Program, Target, Way, start};
+
+use crate::builds::Builds;
+use crate::options::Options;
+use crate::table::verdict;
+
+/// Bytes of resident memory, and a part of the bare rate.
+const PROMISED: (u64, f64) = (1 << 30, 0.5);
+/// Files in one folder.
+const FILES: usize = 10_000;
+/// Bare runs that a rate is of.
+const RUNS: usize = 200_000;
+/// Bare runs that are asked for at once.
+const AT_ONCE: usize = 64;
+
+/// Measures, and prints the table.
+///
+/// # Errors
+/// Where the files cannot be made, or something cannot be run.
+pub fn measure(options: &Options, builds: &Builds) -> Result<(), String> {
+    let (program, count) = (builds.tiny()?, options.scale);
+    let corpus = corpus(builds, count)?;
+    let bare = bare_rate(&program)?;
+    let work = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let mut command = Command::new(&builds.ddfuzz);
+    command.args(["clean", "-q", "--json", "--jobs", "1"]);
+    command.args(["--exec", "harness", "--trim", "off"]);
+    command.arg(&corpus).arg("-o").arg(work.path().join("out"));
+    command.arg("--").arg(&program);
+    let (wall, memory) = run(&mut command)?;
+    let rate = count as f64 / wall.as_secs_f64();
+    println!("\nscale: {count} files of at most 7 bytes, one worker");
+    println!("  bare runs:   {bare:>10.0}/s");
+    println!(
+        "  cleaned:     {rate:>10.0}/s, {:.2} of it, promised >= {:.2}: {}",
+        rate / bare,
+        PROMISED.1,
+        verdict(rate / bare >= PROMISED.1)
+    );
+    println!(
+        "  memory:      {:>10} MiB at most, promised < {} MiB: {}",
+        memory >> 20,
+        PROMISED.0 >> 20,
+        verdict(memory < PROMISED.0)
+    );
+    Ok(())
+}
+
+/// `count` different files, in folders. Made once.
+fn corpus(builds: &Builds, count: usize) -> Result<PathBuf, String> {
+    let text = |error: std::io::Error| error.to_string();
+    let whole = builds.folder.join(format!("corpus-scale-{count}"));
+    if whole.exists() {
+        return Ok(whole);
+    }
+    let growing = whole.with_extension("new");
+    for index in 0..count {
+        let folder = growing.join((index / FILES).to_string());
+        if index % FILES == 0 {
+            fs::create_dir_all(&folder).map_err(text)?;
+        }
+        let name = folder.join(index.to_string());
+        fs::write(name, index.to_string()).map_err(text)?;
+    }
+    fs::rename(&growing, &whole).map_err(text)?;
+    Ok(whole)
+}
+
+/// Runs per second of the same way of execution, with nothing around it.
+fn bare_rate(program: &Path) -> Result<f64, String> {
+    let target = Target::new(Program::Path(program.to_owned()));
+    let started = start(&target, Some(Way::Harness), Freshness::Shared);
+    let mut executor = started.map_err(|error| error.to_string())?.executor;
+    let inputs: Vec<String> = (0..RUNS).map(|index| index.to_string()).collect();
+    let inputs: Vec<&[u8]> = inputs.iter().map(String::as_bytes).collect();
+    let began = Instant::now();
+    for mut some in inputs.chunks(AT_ONCE) {
+        while !some.is_empty() {
+            let runs = executor.run_some(some).map_err(|error| error.to_string())?;
+            some = &some[runs.len()..];
+        }
+    }
+    Ok(RUNS as f64 / began.elapsed().as_secs_f64())
+}
+
+/// Wall time of a command, and the most memory that it had resident, in bytes.
+fn run(command: &mut Command) -> Result<(Duration, u64), String> {
+    let began = Instant::now();
+    let command = command.stdin(Stdio::null()).stdout(Stdio::null());
+    let child = command.spawn().map_err(|error| error.to_string())?;
+    let id = libc::pid_t::try_from(child.id()).map_err(|error| error.to_string())?;
+    let mut status = 0;
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: waits for a child of ours, which nobody else waits for, and writes no more than the
+    // two that it is given; all zeroes are a value of the structure.
+    let (waited, usage) = unsafe {
+        let waited = libc::wait4(id, &raw mut status, 0, usage.as_mut_ptr());
+        (waited, usage.assume_init())
+    };
+    let status = ExitStatus::from_raw(status);
+    match waited == id && status.success() {
+        true => Ok((
+            began.elapsed(),
+            usage.ru_maxrss.unsigned_abs().saturating_mul(1024),
+        )),
+        false => Err(format!("{command:?}: {status}")),
+    }
+}

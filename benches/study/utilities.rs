@@ -1,0 +1,101 @@
+//! Runs per second of CPU time of each utility, by two ways.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use ddfuzz::campaign::miller::list::{List, installed};
+use ddfuzz::campaign::miller::{Circumstances, Selection, StudyPlan, Utility};
+use ddfuzz::exec::{ExecError, Freshness, Limits, Sandbox, Target, Way, start};
+
+use crate::cost;
+
+/// Small inputs, as in the small sets of the 2020 study, in bytes.
+const SMALL: u64 = 1000;
+
+/// What one utility costs.
+pub struct Row {
+    pub utility: String,
+    pub way: Way,
+    pub runs: usize,
+    /// CPU time of all runs as `revisit` makes them.
+    pub ours: Duration,
+    /// The same by one `execve` a run.
+    pub spawned: Duration,
+}
+
+impl Row {
+    pub fn rate(&self, cpu: Duration) -> f64 {
+        self.runs as f64 / cpu.as_secs_f64().max(1e-6)
+    }
+
+    pub fn ratio(&self) -> f64 {
+        self.rate(self.ours) / self.rate(self.spawned)
+    }
+}
+
+/// Measures the first `most` utilities, each by `runs` runs. One that cannot be run is left out.
+pub fn measure(runs: usize, most: usize) -> Vec<Row> {
+    let selection = Selection {
+        list: List::debian(),
+        installed: true,
+        ..Selection::default()
+    };
+    let mut utilities = selection.utilities();
+    utilities.retain(|utility| utility.unfit.is_none());
+    for utility in &mut utilities {
+        utility.courses.retain(|course| !course.is_terminal());
+        utility.courses.truncate(1);
+    }
+    utilities.retain(|utility| !utility.courses.is_empty());
+    let rows = utilities.iter().take(most).filter_map(|utility| {
+        let row = row(utility, runs);
+        if let Err(error) = &row {
+            eprintln!("{}: {error}", utility.name);
+        }
+        row.ok()
+    });
+    rows.collect()
+}
+
+fn row(utility: &Utility, runs: usize) -> Result<Row, ExecError> {
+    let circumstances = Circumstances {
+        limits: Limits::default(),
+        sandbox: Sandbox::On,
+        path: OsString::from(installed::PATH.join(":")),
+    };
+    let program = utility.path.clone().unwrap_or_default();
+    let target = circumstances.target(program, &utility.courses[0], &[]);
+    let plan = StudyPlan {
+        seed: 1,
+        max_len: SMALL,
+        set: [].into(),
+    };
+    let inputs: Vec<Vec<u8>> = (1..=runs as u64)
+        .map(|run| plan.input(utility, run).build())
+        .collect();
+    let (way, ours) = cpu_of(&target, None, &inputs)?;
+    let (_, spawned) = cpu_of(&target, Some(Way::Command), &inputs)?;
+    Ok(Row {
+        utility: utility.name.clone(),
+        way,
+        runs,
+        ours,
+        spawned,
+    })
+}
+
+/// The CPU time of all these runs, start and end of the server included.
+fn cpu_of(
+    target: &Target,
+    way: Option<Way>,
+    inputs: &[Vec<u8>],
+) -> Result<(Way, Duration), ExecError> {
+    let (way, cost) = cost::measure(|| {
+        let mut executor = start(target, way, Freshness::Fresh)?.executor;
+        for input in inputs {
+            executor.run(input)?;
+        }
+        Ok::<Way, ExecError>(executor.way())
+    });
+    Ok((way?, cost.cpu))
+}

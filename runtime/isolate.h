@@ -1,0 +1,35 @@
+/* Namespaces of a target that runs in a sandbox, and its scratch directory in them. */
+#ifndef DDFUZZ_ISOLATE_H
+#define DDFUZZ_ISOLATE_H
+
+#include <sys/types.h>
+
+enum { MOST_OPEN = 8 };
+
+struct isolation {
+    int namespaces;                  /* CLONE_NEW* */
+    const char *scratch;             /* becomes a tmpfs where it is not NULL ... */
+    unsigned long long bytes, files; /* ... of that size ... */
+    uid_t uid;                       /* ... that belongs to them */
+    gid_t gid;
+    const char *open[MOST_OPEN]; /* these, the scratch directory among them, can be written */
+    int open_count;
+    const char *cover[MOST_OPEN]; /* in the place of these it stands, too */
+    int cover_count;
+};
+
+/* What follows is asked for by who knows that the system allows it; each gives -1 and an errno
+ * where it does not. */
+
+/* In the outer keeper: its children are in a PID namespace. */
+int isolate_children(const struct isolation *wanted);
+
+/* In the first of them: all other namespaces, in which all files can be read only, and nobody
+ * listens. The scratch directory, opened, goes to ddfuzz by the lifeline: nobody sees it from
+ * outside. */
+int isolate_rest(const struct isolation *wanted);
+
+/* Rights within a user namespace; a target has none. */
+int isolate_drop_rights(const struct isolation *wanted);
+
+#endif

@@ -1,0 +1,91 @@
+#define _GNU_SOURCE
+#include "offers.h"
+
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "isolate.h"
+
+struct offer {
+    const char *name;
+    int namespaces;
+};
+
+/* What needs a mount namespace besides is tried with it. */
+static const struct offer offers[] = {
+    {"user", CLONE_NEWUSER},
+    {"mount", CLONE_NEWNS},
+    {"pid", CLONE_NEWPID | CLONE_NEWNS},
+    {"net", CLONE_NEWNET},
+    {"ipc", CLONE_NEWIPC},
+    {"uts", CLONE_NEWUTS},
+    {"seccomp", 0},
+};
+
+/* The errno of a child that ends by it. */
+static int errno_of(pid_t child)
+{
+    int status;
+    if (child < 0)
+        return errno;
+    while (waitpid(child, &status, 0) < 0)
+        if (errno != EINTR)
+            return errno;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
+}
+
+static int try_filter(void)
+{
+    struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    struct sock_fprog filter = {1, &allow};
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter) < 0 ? errno : 0;
+}
+
+static int try_rest(const struct isolation *wanted, const char *directory)
+{
+    if (isolate_rest(wanted) < 0)
+        return errno;
+    if (wanted->namespaces == CLONE_NEWNS || wanted->namespaces == (CLONE_NEWNS | CLONE_NEWUSER))
+        return mount("ddfuzz", directory, "tmpfs", MS_NOSUID | MS_NODEV, "size=64k") < 0 ? errno
+                                                                                       : 0;
+    return 0;
+}
+
+/* In a child of its own; everything goes with it. */
+static int try(const struct offer *offer, const char *directory)
+{
+    struct isolation wanted = {
+        .namespaces = offer->namespaces, .open = {directory}, .open_count = 1};
+    if (!offer->namespaces)
+        return try_filter();
+    if (geteuid() != 0)
+        wanted.namespaces |= CLONE_NEWUSER; /* which gives the rights to the others */
+    if (isolate_children(&wanted) < 0)
+        return errno;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(try_rest(&wanted, directory));
+    return errno_of(child);
+}
+
+int offers_tell(const char *directory)
+{
+    for (size_t i = 0; i < sizeof offers / sizeof *offers; i++) {
+        pid_t child = fork();
+        if (child == 0)
+            _exit(try(&offers[i], directory));
+        printf("%s %d\n", offers[i].name, errno_of(child));
+        fflush(stdout);
+    }
+    return 0;
+}

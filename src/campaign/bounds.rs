@@ -1,0 +1,58 @@
+//! Until when the workers of a campaign in order go on.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use super::room::Gate;
+
+/// What ends the work of all workers.
+pub(in crate::campaign) struct Bounds<'a> {
+    /// The user's patience.
+    stop: &'a AtomicBool,
+    /// The end of the time, that of the closed gate aside.
+    deadline: Option<Instant>,
+    /// One of them has failed, or what comes behind is not committed.
+    broken: AtomicBool,
+    /// Closed while nothing can be stored.
+    gate: &'a Gate,
+}
+
+impl<'a> Bounds<'a> {
+    /// Until `stop` turns true, or `deadline` is over.
+    pub(in crate::campaign) fn new(
+        stop: &'a AtomicBool,
+        deadline: Option<Instant>,
+        gate: &'a Gate,
+    ) -> Bounds<'a> {
+        Bounds {
+            stop,
+            deadline,
+            broken: AtomicBool::new(false),
+            gate,
+        }
+    }
+
+    /// Ends it, if `so`; what is broken stays so.
+    pub(in crate::campaign) fn break_off(&self, so: bool) {
+        self.broken.fetch_or(so, Ordering::Relaxed);
+    }
+
+    /// Whether there is more to be done, once it can be stored.
+    pub(in crate::campaign) fn go_on(&self) -> bool {
+        self.gate.pass(|| self.has_ended());
+        !self.are_over()
+    }
+
+    /// Whether nothing more is to be done.
+    pub(in crate::campaign) fn are_over(&self) -> bool {
+        self.has_ended()
+            || self
+                .deadline
+                .and_then(|deadline| deadline.checked_add(self.gate.held()))
+                .is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    fn has_ended(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.broken.load(Ordering::Relaxed)
+    }
+}

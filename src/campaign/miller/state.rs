@@ -1,0 +1,129 @@
+//! What a study remembers from call to call, within the campaign's checkpoint.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::tally;
+use super::utility::Utility;
+use crate::exec::Way;
+use crate::files::OsText;
+use crate::store::UtilityRecord;
+
+/// How far a study is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::campaign) struct StudyState {
+    /// What became of each utility, in the order of the list.
+    pub(in crate::campaign) utilities: Vec<UtilityRecord>,
+    /// Runs of each before this count.
+    before: Vec<u64>,
+    /// Runs of each in this count; `None` where a time bounds them.
+    shares: Vec<Option<u64>>,
+    /// Whether the count is under way.
+    under_way: bool,
+}
+
+impl StudyState {
+    /// Begins a count of the runs of these utilities, or goes on with one that was cut off.
+    pub(super) fn begin_count(&mut self, utilities: &[Utility]) {
+        let shares_before = self.shares.clone();
+        for utility in utilities {
+            self.enter(utility);
+        }
+        if self.under_way && self.shares == shares_before {
+            return;
+        }
+        self.before = self.utilities.iter().map(runs).collect();
+        self.under_way = true;
+        for record in &mut self.utilities {
+            record.done = false;
+        }
+    }
+
+    /// Enters what is known of a utility on this machine.
+    fn enter(&mut self, utility: &Utility) {
+        let at = self.at(utility).unwrap_or_else(|| {
+            self.utilities.push(UtilityRecord {
+                utility: utility.name.clone(),
+                place: utility.place,
+                ..UtilityRecord::default()
+            });
+            self.before.push(0);
+            self.shares.push(None);
+            self.utilities.len() - 1
+        });
+        self.shares[at] = utility.runs;
+        let record = &mut self.utilities[at];
+        record.package = utility.package.clone();
+        record.version = utility.version.clone();
+        record.path = utility.path.as_ref().map(OsText::from);
+        if let Some(unfit) = &utility.unfit {
+            record.label = Some(unfit.label().to_owned());
+            record.note = unfit.note();
+        } else if record.label.is_none() && utility.interactive_only {
+            record.label = Some("interactive-only".to_owned());
+        }
+    }
+
+    /// Where the record of a utility stands.
+    pub(super) fn at(&self, utility: &Utility) -> Option<usize> {
+        let is_it = |record: &UtilityRecord| record.utility == utility.name;
+        self.utilities.iter().position(is_it)
+    }
+
+    /// The first run that is not to be made in this count.
+    pub(super) fn end(&self, at: usize) -> u64 {
+        match self.shares[at] {
+            Some(share) => self.before[at].saturating_add(share),
+            None => u64::MAX,
+        }
+    }
+
+    /// Runs of this count.
+    pub(super) fn runs(&self) -> u64 {
+        let all: u64 = self.utilities.iter().map(runs).sum();
+        all - self.before.iter().sum::<u64>()
+    }
+
+    /// Utilities that are still to be run in this count.
+    pub(super) fn left(&self) -> usize {
+        let waits = |record: &&UtilityRecord| !record.done;
+        self.utilities.iter().filter(waits).count()
+    }
+
+    /// Notes that the count is complete.
+    pub(super) fn end_count(&mut self) {
+        self.under_way = false;
+    }
+}
+
+/// Runs of a utility.
+pub(super) fn runs(record: &UtilityRecord) -> u64 {
+    tally::runs(&record.tallies)
+}
+
+/// What one call of a study came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StudySummary {
+    /// Runs of this count.
+    pub runs: u64,
+    /// Of them, those made by this call.
+    pub runs_of_call: u64,
+    /// How long this call ran utilities.
+    pub fuzzed: Duration,
+    /// Groups of crashes that this count found first.
+    pub new_groups: u64,
+    /// Runs of this count that crashed in a group known before.
+    pub known_crashes: u64,
+    /// Whether the user stopped it.
+    pub interrupted: bool,
+    /// The ways of execution, each once.
+    pub ways: Vec<Way>,
+}
+
+impl StudySummary {
+    /// Runs per second of this call.
+    pub fn runs_per_s(&self) -> f64 {
+        self.runs_of_call as f64 / self.fuzzed.as_secs_f64().max(0.001)
+    }
+}

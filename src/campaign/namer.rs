@@ -1,0 +1,85 @@
+//! Names the runs that did not pass, for workers of campaigns whose inputs come in order.
+
+use std::collections::HashSet;
+
+use super::finding::What;
+use crate::exec::{Ended, ExecError, Executor, Target, Way};
+use crate::files::Base64;
+use crate::store::Kind;
+use crate::triage::{Crash, Key, Quick, Triager, Verdict};
+
+/// Names runs of one target.
+pub(in crate::campaign) struct Namer {
+    triager: Triager,
+    crash_exit: Option<i32>,
+    /// Minor keys that were told of in full. The runs of a worker come in ascending order, so
+    /// whoever reads its reports in order knows them too.
+    reported: HashSet<Key>,
+}
+
+impl Namer {
+    /// A namer for `target`, which is run by `way`.
+    ///
+    /// # Errors
+    /// When the target cannot be started.
+    pub(in crate::campaign) fn of_target(target: &Target, way: Way) -> Result<Namer, ExecError> {
+        Ok(Namer {
+            triager: Triager::of_target(target, way)?,
+            crash_exit: target.crash_exit,
+            reported: HashSet::new(),
+        })
+    }
+
+    /// What the last run of `executor` found, which ended so on `input`; `None` where it passed.
+    ///
+    /// # Errors
+    /// When the target cannot be started or traced.
+    pub(in crate::campaign) fn judge(
+        &mut self,
+        ended: Ended,
+        input: &[u8],
+        executor: &dyn Executor,
+    ) -> Result<Option<What>, ExecError> {
+        match ended {
+            Ended::Timeout | Ended::OutOfMemory => self.name(ended, input, executor),
+            _ if !self.triager.suspects(ended) => Ok(None),
+            _ => self.name(ended, input, executor),
+        }
+    }
+
+    fn name(
+        &mut self,
+        ended: Ended,
+        input: &[u8],
+        executor: &dyn Executor,
+    ) -> Result<Option<What>, ExecError> {
+        match self.triager.key(input)? {
+            Quick::Crash {
+                class,
+                major,
+                minor,
+            } if self.reported.contains(&minor) => {
+                let kind = Kind::of_class(&class);
+                return Ok(Some(What::Known { kind, major }));
+            }
+            // Only suspected, and no crash by what it said.
+            Quick::Ended(_) if ended.is_exit() && !ended.is_crash(self.crash_exit) => {
+                return Ok(None);
+            }
+            _ => {}
+        }
+        Ok(Some(match self.triager.examine(input)? {
+            Verdict::Crash(crash) => {
+                self.reported.insert(crash.keys.minor);
+                What::Crash(crash)
+            }
+            Verdict::Flaky { .. } => What::Flaky(Box::new(Crash {
+                // What a shared process remembers of them may be why it died.
+                preceding: executor.preceding().into_iter().map(Base64).collect(),
+                ..self
+                    .triager
+                    .left_behind(ended, executor.copies().as_deref())
+            })),
+        }))
+    }
+}

@@ -1,0 +1,56 @@
+//! Why a corpus could not be cleaned, as users see it.
+
+use crate::cli::{Exit, Failure};
+use crate::corpus::CleanError;
+use crate::corpus::trim::TrimError;
+
+impl From<CleanError> for Failure {
+    fn from(error: CleanError) -> Failure {
+        match error {
+            CleanError::Exec(error) => error.into(),
+            CleanError::Store(error) => error.into(),
+            CleanError::Campaign(error) => error.into(),
+            CleanError::Trim(error) => of_trimming(error),
+            CleanError::NotListed(ref not_listed) => {
+                let path = not_listed.path.clone();
+                Failure::new(Exit::Usage, "file", &error).path(&path)
+            }
+            CleanError::Journal { .. } => Failure::new(Exit::Usage, "journal", &error)
+                .hint("the same command goes on with what is stored"),
+            CleanError::Empty { .. } => Failure::new(Exit::Found, "empty", &error)
+                .hint("the corpus stands as it was; -v says how its inputs are run"),
+            CleanError::Changed { ref path } => {
+                let path = path.clone();
+                Failure::new(Exit::Usage, "changed", &error)
+                    .path(&path)
+                    .hint("the same command goes on, and chooses again")
+            }
+            CleanError::Occupied { ref path } => {
+                let path = path.clone();
+                Failure::new(Exit::Usage, "exists", &error)
+                    .path(&path)
+                    .hint("choose another output directory with -o")
+            }
+            CleanError::Interrupted => {
+                Failure::new(Exit::Interrupted, "interrupted", "interrupted")
+                    .hint("the same command goes on")
+            }
+        }
+    }
+}
+
+fn of_trimming(error: TrimError) -> Failure {
+    match error {
+        TrimError::Exec(error) => error.into(),
+        TrimError::Minimize(error) => error.into(),
+        TrimError::File(error) => error.into(),
+        TrimError::NoCoverage { .. } => {
+            Failure::new(Exit::Baseline, "no-coverage", &error).hint("use --trim off")
+        }
+        TrimError::Interrupted => {
+            Failure::new(Exit::Interrupted, "interrupted", &error).hint("the same command goes on")
+        }
+        TrimError::Callback(_) => Failure::new(Exit::Usage, "output", &error)
+            .hint("make room, and run the same command again"),
+    }
+}

@@ -1,0 +1,203 @@
+//! One cleanup, from its arguments to its result.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use super::args::{Args, SkipArg, TrimArg};
+use super::place;
+use super::screen::Screen;
+use crate::cli::run::{campaign_of, processors};
+use crate::cli::target::install_bundled;
+use crate::cli::{Exit, Failure, Output, signals, ui};
+use crate::corpus::health::Quarantining;
+use crate::corpus::{Cleaning, Place, Trim, TrimBy, clean};
+use crate::exec::{Program, Started, Target, TargetRecord, Way, bundled};
+use crate::files::{OsText, atomic};
+use crate::report::clean::{CleanResult, clean_html, clean_table};
+use crate::report::size;
+use crate::store::{Campaign, KnownGroups, Store};
+
+/// Longest file where nobody says, in bytes.
+const MAX_LEN: u64 = 1 << 20;
+
+/// One cleanup.
+pub struct Job {
+    /// What the command line says.
+    pub args: Args,
+    /// Turns true when the user stops it.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl Job {
+    /// Runs it, and shows what it came to.
+    ///
+    /// # Errors
+    /// When the corpus cannot be cleaned; it stands as it was then.
+    pub fn run(self, output: &Output) -> Result<Exit, Failure> {
+        let began = Instant::now();
+        self.args.shrink.check()?;
+        check_search(&self.args.trim_search)?;
+        let in_place = match self.args.in_place {
+            true => Some(place::Old::of(&self.args)?),
+            false => None,
+        };
+        place::check(&self.args)?;
+        let target = self.args.target.target()?;
+        let target = counting(&target);
+        let probed = self.args.target.probe(&target, output);
+        let started = signals::unless_stopped(&self.stop, probed)?;
+        let way = started.executor.way();
+        output.detail(&format!("running by {way}: {}", started.why));
+        let mut result = self.clean(target, way, started, output)?;
+        let whole = result.missing.is_empty();
+        if whole && let Some(old) = &in_place {
+            let corpus = Place::of(&self.args.out).corpus();
+            result.old = old.replace(&corpus)?.as_deref().map(OsText::from);
+        }
+        if whole && let Some(onto) = &self.args.onto {
+            place::add(&result, onto)?;
+        }
+        result.wall_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.tell(&result, output)?;
+        Ok(match whole {
+            true => Exit::Done,
+            false => Exit::Found,
+        })
+    }
+
+    fn clean(
+        &self,
+        target: Target,
+        way: Way,
+        started: Started,
+        output: &Output,
+    ) -> Result<CleanResult, Failure> {
+        let args = &self.args;
+        let filed_for = args.target.target()?;
+        let fresh = campaign_of(&filed_for, way, None);
+        let mut store = Store::create_or_resume(&args.out, fresh.clone())?;
+        let id = campaign(&mut store, fresh, &filed_for)?;
+        install_bundled(&mut store, &filed_for)?;
+        let cleaning = self.cleaning(target, filed_for, way);
+        let store = Mutex::new(store);
+        let mut screen = Screen::new(output);
+        let result = clean(&store, &id, &cleaning, &mut screen, &self.stop);
+        drop(screen);
+        drop(started);
+        drop(store.into_inner().unwrap_or_else(PoisonError::into_inner));
+        signals::unless_stopped(&self.stop, result.map_err(Failure::from))
+    }
+
+    fn cleaning(&self, target: Target, filed_for: Target, way: Way) -> Cleaning {
+        let args = &self.args;
+        let jobs = args.jobs.map_or_else(processors, |jobs| jobs as usize);
+        let learn_limit = args.target.timeout.is_none();
+        let skips = |step| args.skip.contains(&step);
+        let by = match args.trim {
+            TrimArg::Worth => Some(TrimBy::Worth),
+            TrimArg::Signature => Some(TrimBy::Signature),
+            TrimArg::Off => None,
+        };
+        Cleaning {
+            groups: (!skips(SkipArg::Groups)).then(|| Quarantining {
+                when: args.shrink.when(),
+                jobs,
+                minimizing: args.shrink.minimizing(filed_for.clone(), way, learn_limit),
+                known: KnownGroups::default(),
+            }),
+            target,
+            filed_for,
+            way,
+            corpus: args.corpus.clone(),
+            onto: args.onto.clone(),
+            jobs,
+            max_len: args.max_len.unwrap_or(MAX_LEN),
+            learn_limit,
+            repeats: match skips(SkipArg::Flaky) {
+                true => 1,
+                false => args.repeats,
+            },
+            subset: !skips(SkipArg::Subset),
+            trim: by.map(|by| Trim {
+                by,
+                search: args.trim_search.clone(),
+                tests: args.trim_tests,
+                time: args.trim_time,
+            }),
+            keep_names: args.keep_names,
+        }
+    }
+
+    /// Writes the result into the output directory, and prints it.
+    fn tell(&self, result: &CleanResult, output: &Output) -> Result<(), Failure> {
+        let place = Place::of(&self.args.out);
+        let write = |path: PathBuf, text: &[u8]| {
+            atomic::write(&path, text)
+                .map_err(|error| Failure::new(Exit::Usage, "output", error).path(&path))
+        };
+        let json = serde_json::to_vec(result)
+            .map_err(|error| Failure::new(Exit::Internal, "internal", error))?;
+        write(place.page(), clean_html(result).as_bytes())?;
+        write(place.result(), &json)?;
+        let mut text = clean_table(result, ui::stdout_width());
+        text.push_str(&self.where_it_is(result));
+        output.result(&text, result);
+        Ok(())
+    }
+
+    fn where_it_is(&self, result: &CleanResult) -> String {
+        let show = |path: &Path| crate::report::text::shell_word(path);
+        let out = show(Path::new(&result.out.0));
+        let mut lines = match (&self.args.onto, result.missing.is_empty()) {
+            (Some(onto), true) => {
+                let files = size::counted(result.after.files, "file");
+                format!("{files} added to {}\n", show(onto))
+            }
+            _ => format!("kept files: {out}\n"),
+        };
+        if let Some(old) = &result.old {
+            let old = show(Path::new(&old.0));
+            lines += &format!("the old corpus: {old}\n");
+        }
+        if !result.groups.is_empty() {
+            let groups = size::counted(result.groups.len() as u64, "group");
+            lines += &format!("{groups}: ddfuzz show {}\n", show(&self.args.out));
+        }
+        lines + &format!("page: {}\n", show(&Place::of(&self.args.out).page()))
+    }
+}
+
+/// The campaign that crashes are counted for: that of the output directory where it has the same
+/// target, else a new one.
+fn campaign(store: &mut Store, fresh: Campaign, target: &Target) -> Result<String, Failure> {
+    let now = TargetRecord::new(target, Way::Command);
+    let same = |campaign: &Campaign| {
+        let record = campaign.target.as_ref();
+        record.is_some_and(|record| now.same_target(record))
+    };
+    if let Some(current) = store.campaigns().current.as_ref().filter(|one| same(one)) {
+        return Ok(current.id.clone());
+    }
+    let id = fresh.id.clone();
+    store.begin(fresh)?;
+    Ok(id)
+}
+
+/// The same target; of a bundled one the variant that counts what it passes.
+fn counting(target: &Target) -> Target {
+    let mut target = target.clone();
+    if let Program::Bundled(name) = &target.program
+        && target.args.is_empty()
+        && let Some(counted) = bundled::counted(name)
+    {
+        target.program = Program::Bundled(counted);
+    }
+    target
+}
+
+fn check_search(name: &str) -> Result<(), Failure> {
+    let search = crate::minimize::search_by_name(name, b"x");
+    search.map(drop).map_err(Failure::usage)
+}

@@ -1,0 +1,181 @@
+//! Sends the parts of an input to stdout and to a file, a block at a time.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::cli::signals::stop_flag;
+use crate::cli::{Exit, Failure};
+use crate::files::{FileError, atomic};
+
+/// Bytes that are made, and written, at a time.
+const BLOCK: usize = 64 << 10;
+
+/// What is sent, one part behind the other.
+pub struct Parts {
+    /// The line of the seed, or nothing.
+    pub first: Vec<u8>,
+    /// The random characters, or replayed ones.
+    pub body: Box<dyn Read>,
+    /// The file that they are replayed from.
+    pub body_from: Option<PathBuf>,
+    /// What comes last.
+    pub epilog: Vec<u8>,
+}
+
+/// Where it is sent to.
+pub struct Sinks<'a> {
+    /// A file that does not exist yet.
+    pub file: Option<&'a Path>,
+    /// Whether to stdout.
+    pub stdout: bool,
+    /// The time between two characters.
+    pub delay: Duration,
+}
+
+/// Why the sending ended early.
+enum Broken {
+    /// The file that is recorded.
+    File(io::Error),
+    Other(Failure),
+}
+
+/// Sends it, and says how many bytes it was. Whoever closes stdout does not want the rest, and is
+/// told nothing; a file is then recorded to the end.
+pub fn emit(parts: Parts, sinks: &Sinks) -> Result<u64, Failure> {
+    let mut stdout = match sinks.stdout {
+        true => Some(standard_output()?),
+        false => None,
+    };
+    let Some(path) = sinks.file else {
+        return match send(parts, &mut stdout, None, sinks.delay, None) {
+            Ok(bytes) => Ok(bytes),
+            Err(Broken::Other(failure)) => Err(failure),
+            Err(Broken::File(error)) => Err(to_stdout(&error)),
+        };
+    };
+    if path.symlink_metadata().is_ok() {
+        return Err(exists(path));
+    }
+    let stop = stop_flag()?;
+    record(path, |file| {
+        send(parts, &mut stdout, Some(file), sinks.delay, Some(&stop))
+    })
+}
+
+/// Writes what an input reads into a file that does not exist yet, and says how many bytes it
+/// was.
+pub fn to_file(path: &Path, body: Box<dyn Read>, stop: &AtomicBool) -> Result<u64, Failure> {
+    let parts = Parts {
+        first: Vec::new(),
+        body,
+        body_from: None,
+        epilog: Vec::new(),
+    };
+    record(path, |file| {
+        send(parts, &mut None, Some(file), Duration::ZERO, Some(stop))
+    })
+}
+
+/// The file is there whole, or not at all.
+fn record(
+    path: &Path,
+    send: impl FnOnce(&mut File) -> Result<u64, Broken>,
+) -> Result<u64, Failure> {
+    let mut sent = 0;
+    let mut failure = None;
+    let written = atomic::create_new_from(path, |file| match send(file) {
+        Ok(bytes) => {
+            sent = bytes;
+            Ok(())
+        }
+        Err(Broken::File(error)) => Err(error),
+        Err(Broken::Other(why)) => {
+            failure = Some(why);
+            Err(io::Error::other("it was not finished"))
+        }
+    });
+    match (failure, written) {
+        (Some(failure), _) => Err(failure),
+        (None, Ok(())) => Ok(sent),
+        (None, Err(error)) if FileError::is_existing(&error) => Err(exists(path)),
+        (None, Err(error)) => Err(error.into()),
+    }
+}
+
+/// A file that exists is the user's.
+pub fn exists(path: &Path) -> Failure {
+    Failure::usage(format!("{} exists already", path.display()))
+        .path(path)
+        .hint("name another file, or move this one away")
+}
+
+fn send(
+    mut parts: Parts,
+    stdout: &mut Option<File>,
+    mut file: Option<&mut File>,
+    delay: Duration,
+    stop: Option<&AtomicBool>,
+) -> Result<u64, Broken> {
+    // The characters of `fuzz -d` come one at a time.
+    let length = if delay.is_zero() { BLOCK } else { 1 };
+    let mut block = vec![0; length];
+    let mut sent = 0;
+    let mut sources: [&mut dyn Read; 3] = [
+        &mut parts.first.as_slice(),
+        &mut parts.body,
+        &mut parts.epilog.as_slice(),
+    ];
+    for source in &mut sources {
+        loop {
+            if stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+                return Err(Broken::Other(interrupted()));
+            }
+            let read = match source.read(&mut block) {
+                Ok(0) => break,
+                Ok(read) => read,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => {
+                    let path = parts.body_from.unwrap_or_default();
+                    return Err(Broken::Other(Failure::file(&path, "cannot read", &error)));
+                }
+            };
+            if let Some(open) = stdout {
+                match open.write_all(&block[..read]) {
+                    Err(error) if error.kind() == ErrorKind::BrokenPipe => *stdout = None,
+                    written => written.map_err(|error| Broken::Other(to_stdout(&error)))?,
+                }
+            }
+            match &mut file {
+                Some(file) => file.write_all(&block[..read]).map_err(Broken::File)?,
+                None if stdout.is_none() => return Ok(sent),
+                None => {}
+            }
+            sent += read as u64;
+            std::thread::sleep(delay);
+        }
+    }
+    Ok(sent)
+}
+
+/// Stdout without the buffer of the standard library, which looks for newlines.
+fn standard_output() -> Result<File, Failure> {
+    let owned = io::stdout().as_fd().try_clone_to_owned();
+    owned.map(File::from).map_err(|error| to_stdout(&error))
+}
+
+fn to_stdout(error: &io::Error) -> Failure {
+    Failure::new(
+        Exit::Usage,
+        "file",
+        format!("writing the input to stdout: {error}"),
+    )
+}
+
+fn interrupted() -> Failure {
+    Failure::new(Exit::Interrupted, "interrupted", "interrupted")
+        .hint("the file that was being written is gone; the same command makes it anew")
+}

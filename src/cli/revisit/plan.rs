@@ -1,0 +1,231 @@
+//! What is run, and with how much of everything.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use super::Args;
+use super::sandbox::Held;
+use crate::campaign::DEFAULT_MAX_LEN;
+use crate::campaign::miller::list::{List, installed};
+use crate::campaign::miller::{Circumstances, Selection, StudyPlan, StudySettings, Utility};
+use crate::cli::run::processors;
+use crate::cli::{Exit, Failure, Output};
+use crate::exec::{Limits, Program, Target, Way, targets_reach};
+use crate::store::{Campaign, KnownGroups, StudyRecord};
+
+/// Runs of each utility where nobody says: the files of the small sets of the 2020 study.
+const RUNS_OF_EACH: u64 = 1200;
+
+/// Which utilities, of which list.
+pub(super) struct Planned {
+    list: String,
+    utilities: Vec<Utility>,
+}
+
+impl Args {
+    /// Limits on each run.
+    pub(super) fn limits(&self) -> Limits {
+        let usual = Limits::default();
+        let mut limits = Limits::with_cpu(self.timeout.unwrap_or(usual.cpu));
+        limits.memory = self.memory.unwrap_or(limits.memory);
+        limits
+    }
+}
+
+/// The utilities that are asked for. What the list has that is not understood is said.
+pub(super) fn plan(args: &Args, output: &Output) -> Result<Planned, Failure> {
+    let list = read_list(args)?;
+    for skipped in list.skipped.iter().filter(|it| it.denied.is_none()) {
+        let (line, text, why) = (skipped.line, &skipped.text, &skipped.why);
+        output.say(&format!("{}, line {line}: {text}: {why}", list.name));
+    }
+    let selection = Selection {
+        names: args.utilities.clone(),
+        packages: args.package.clone(),
+        unlisted: args.unlisted,
+        installed: args.installed,
+        skip: args.skip.clone(),
+        allow: args.allow.clone(),
+        channels: args.channel.clone(),
+        path: searched_folders(),
+        list,
+    };
+    let mut utilities = selection.utilities();
+    if utilities.is_empty() {
+        return Err(Failure::usage("there is no utility to be run")
+            .hint("name some, or a --list, or a --package that is installed"));
+    }
+    share_runs(args, &mut utilities);
+    if let Some(shard) = args.shard {
+        utilities.retain(|utility| shard.has(utility.place));
+    }
+    Ok(Planned {
+        list: selection.list.name,
+        utilities,
+    })
+}
+
+fn read_list(args: &Args) -> Result<List, Failure> {
+    let Some(path) = &args.list else {
+        return Ok(List::debian());
+    };
+    let bytes = std::fs::read(path).map_err(|error| Failure::file(path, "reading", &error))?;
+    let text = String::from_utf8_lossy(&bytes);
+    let list = List::parse(&path.display().to_string(), &text);
+    if list.entries.is_empty() && list.skipped.is_empty() {
+        let message = format!("{} names no utilities", path.display());
+        let hint = "a line is `stdin|file|cp NAME|two_files|pty UTILITY [OPTIONS] ARGUMENTS`";
+        return Err(Failure::usage(message).path(path).hint(hint));
+    }
+    Ok(list)
+}
+
+/// Gives each utility that can be run its share of the runs, the first ones what is over.
+fn share_runs(args: &Args, utilities: &mut [Utility]) {
+    let all = match (args.runs, args.time) {
+        (None, Some(_)) => return,
+        (runs, _) => runs,
+    };
+    let runnable = utilities.iter().filter(|it| it.unfit.is_none()).count() as u64;
+    let all = all.unwrap_or(RUNS_OF_EACH.saturating_mul(runnable));
+    let mut over = all % runnable.max(1);
+    for utility in utilities {
+        if utility.unfit.is_some() {
+            utility.runs = Some(0);
+            continue;
+        }
+        utility.runs = Some(all / runnable + u64::from(over > 0));
+        over = over.saturating_sub(1);
+    }
+}
+
+/// The folders of the user's PATH: those that utilities reach, and the others.
+fn path_folders() -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
+    folders.partition(|folder| targets_reach(folder))
+}
+
+/// The folders that utilities find others in: the user's, with those of the system behind.
+fn open_folders() -> Vec<PathBuf> {
+    let (mut folders, _) = path_folders();
+    for folder in installed::PATH.map(PathBuf::from) {
+        if !folders.contains(&folder) {
+            folders.push(folder);
+        }
+    }
+    folders
+}
+
+/// Where utilities are looked for: what all can reach before what is closed to others, of which a
+/// copy would be run.
+fn searched_folders() -> Vec<PathBuf> {
+    let mut folders = open_folders();
+    folders.extend(path_folders().1);
+    folders
+}
+
+/// The PATH of the utilities.
+fn path_of_utilities() -> OsString {
+    std::env::join_paths(open_folders()).unwrap_or_else(|_| installed::PATH.join(":").into())
+}
+
+/// The settings of the study.
+pub(super) fn settings(
+    args: &Args,
+    planned: Planned,
+    campaign: &Campaign,
+    held: Held,
+) -> StudySettings {
+    let seed = campaign.seed.unwrap_or_default();
+    let limits = args.limits();
+    let nothing = Target::new(Program::Path(PathBuf::from("/")));
+    let mut minimizing = (args.shrink).minimizing(nothing, Way::Command, args.timeout.is_none());
+    let jobs = args.jobs.map_or_else(processors, |jobs| jobs as usize);
+    (minimizing.seed, minimizing.jobs) = (Some(seed), jobs);
+    StudySettings {
+        circumstances: Circumstances {
+            limits,
+            sandbox: held.sandbox,
+            path: path_of_utilities(),
+        },
+        plan: StudyPlan {
+            seed,
+            max_len: args.max_len.unwrap_or(DEFAULT_MAX_LEN),
+            set: args
+                .preset
+                .into_iter()
+                .flat_map(|preset| preset.inputs(seed))
+                .collect(),
+        },
+        time: args.time,
+        jobs,
+        when: args.shrink.when(),
+        minimizing,
+        replays: args.replays,
+        known: KnownGroups::default(),
+        record: StudyRecord {
+            v: StudyRecord::VERSION,
+            campaign: campaign.id.clone(),
+            host: campaign.host.clone(),
+            system: system(),
+            kernel: kernel(),
+            started: campaign.started.clone(),
+            seed,
+            list: planned.list,
+            shard: args.shard.map(|shard| (shard.part, shard.of)),
+            sandbox: held.parts,
+            utilities: Vec::new(),
+        },
+        utilities: planned.utilities,
+    }
+}
+
+/// What the system calls itself (os-release(5)).
+fn system() -> String {
+    let text = std::fs::read_to_string(Path::new("/etc/os-release")).unwrap_or_default();
+    let name = text
+        .lines()
+        .find_map(|line| line.strip_prefix("PRETTY_NAME="));
+    name.map_or_else(
+        || "Linux".to_owned(),
+        |name| name.trim_matches('"').to_owned(),
+    )
+}
+
+fn kernel() -> String {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease");
+    release.unwrap_or_default().trim().to_owned()
+}
+
+/// Lists what would be run.
+pub(super) fn show(planned: &Planned, output: &Output) -> Exit {
+    let mut text = String::new();
+    for utility in &planned.utilities {
+        let of = [&utility.package, &utility.version].map(|it| it.clone().unwrap_or_default());
+        let how = match &utility.unfit {
+            Some(unfit) => [Some(unfit.label().to_owned()), unfit.note()]
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join(": "),
+            None if utility.courses.is_empty() => "in no list".to_owned(),
+            None => {
+                let names = utility.courses.iter().map(|course| course.name());
+                names.collect::<Vec<_>>().join(", ")
+            }
+        };
+        text.push_str(&format!(
+            "{} ({}): {how}\n",
+            utility.name,
+            of.join(" ").trim()
+        ));
+    }
+    let names: Vec<&str> = planned
+        .utilities
+        .iter()
+        .map(|it| it.name.as_str())
+        .collect();
+    output.result(text.trim_end(), &serde_json::json!({ "utilities": names }));
+    Exit::Done
+}

@@ -1,0 +1,135 @@
+//! `--markdown`, `--csv`, `--html`: what a study came to, in files.
+
+use std::path::{Path, PathBuf};
+
+use crate::cli::reports::may_be_written;
+use crate::cli::{Exit, Failure};
+use crate::files::atomic;
+use crate::report::study::{CSV_HEADER, Row, StudyGroup, csv, html, markdown, rows, study_groups};
+use crate::store::{Reader, StoreError};
+
+/// What an output directory has of studies.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Studied {
+    /// The utilities.
+    pub rows: Vec<Row>,
+    /// The groups.
+    pub groups: Vec<StudyGroup>,
+}
+
+impl Studied {
+    /// Reads all studies of a directory.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn read(reader: &Reader) -> Result<Studied, StoreError> {
+        let studies = reader.studies()?;
+        if studies.is_empty() {
+            return Ok(Studied::default());
+        }
+        let groups = study_groups(reader)?;
+        Ok(Studied {
+            rows: rows(&studies, &groups),
+            groups,
+        })
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.groups.is_empty()
+    }
+
+    /// The failure that stands for none.
+    pub fn none(out: &Path) -> Failure {
+        let message = format!("{} holds no study of utilities", out.display());
+        Failure::usage(message)
+            .path(out)
+            .hint("`ddfuzz revisit -o DIR` makes one")
+    }
+}
+
+/// Files of a study, Markdown aside.
+#[derive(clap::Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Files of a study")]
+pub struct SheetArgs {
+    /// Write the table of a study's utilities here as comma-separated values; a file of ddfuzz's is
+    /// replaced, as is that of --html
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Write the table of a study's utilities here, with its groups, as one page that needs nothing
+    /// else; its links hold as long as it is moved together with the output directory
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+}
+
+/// Files of a study.
+#[derive(clap::Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Files of a study")]
+pub struct StudyReportArgs {
+    /// Write the table of the utilities in Markdown here; a file of ddfuzz's is replaced
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
+    /// The other ones.
+    #[command(flatten)]
+    pub sheets: SheetArgs,
+}
+
+/// What the files of a format begin with, in how many bytes.
+const MARKDOWN: (&str, usize) = ("<!-- ddfuzz -->", 16);
+const CSV: (&str, usize) = (CSV_HEADER, CSV_HEADER.len());
+const HTML: (&str, usize) = ("<!-- ddfuzz -->", 64);
+
+impl SheetArgs {
+    /// Whether any is asked for.
+    pub fn is_empty(&self) -> bool {
+        self.csv.is_none() && self.html.is_none()
+    }
+}
+
+impl StudyReportArgs {
+    /// Makes sure, before anything is run, that each file may be written: it is not there yet, is
+    /// empty, or is ddfuzz's own.
+    ///
+    /// # Errors
+    /// When one may not.
+    pub fn check(&self) -> Result<(), Failure> {
+        let all = [
+            (&self.markdown, MARKDOWN),
+            (&self.sheets.csv, CSV),
+            (&self.sheets.html, HTML),
+        ];
+        for (file, (mark, within)) in all {
+            if let Some(file) = file {
+                may_be_written(file, |bytes| {
+                    let begin = &bytes[..bytes.len().min(within)];
+                    String::from_utf8_lossy(begin).contains(mark)
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the files.
+    ///
+    /// # Errors
+    /// When one cannot be written; it then stands as it was.
+    pub fn write(&self, rows: &[Row]) -> Result<(), Failure> {
+        let write = |file: &Path, text: &str| {
+            atomic::write(file, text.as_bytes())
+                .map_err(|error| Failure::new(Exit::Usage, "output", error).path(file))
+        };
+        if let Some(file) = &self.markdown {
+            write(file, &markdown(rows))?;
+        }
+        if let Some(file) = &self.sheets.csv {
+            write(file, &csv(rows))?;
+        }
+        if let Some(file) = &self.sheets.html {
+            let whole = std::path::absolute(file)
+                .map_err(|error| Failure::file(file, "finding", &error))?;
+            let folder = whole.parent().unwrap_or(Path::new("/"));
+            write(file, &html(rows, folder))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,90 @@
+//! What of a corpus was not used, and why.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::Amount;
+
+/// So many examples are kept.
+const EXAMPLES: usize = 16;
+
+/// Files, or other things, that were laid aside for one kind of reason: how much, and some of them
+/// with the exact reason. Which ones are kept as examples does not depend on the order in which
+/// they were met: those with the least paths.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Aside {
+    amount: Amount,
+    examples: BTreeMap<PathBuf, String>,
+}
+
+impl Aside {
+    /// One more, of so many bytes as far as that is known.
+    pub fn add(&mut self, path: &Path, bytes: u64, why: impl FnOnce() -> String) {
+        self.amount.add(bytes);
+        let last = self.examples.last_key_value();
+        let full = self.examples.len() == EXAMPLES;
+        if full && last.is_some_and(|(last, _)| path >= last.as_path()) {
+            return;
+        }
+        self.examples.insert(path.to_owned(), why());
+        if self.examples.len() > EXAMPLES {
+            self.examples.pop_last();
+        }
+    }
+
+    /// Takes in what was laid aside elsewhere.
+    pub fn join(&mut self, other: Aside) {
+        let Aside { amount, examples } = other;
+        self.amount.files += amount.files;
+        self.amount.bytes += amount.bytes;
+        self.examples.extend(examples);
+        while self.examples.len() > EXAMPLES {
+            self.examples.pop_last();
+        }
+    }
+
+    /// How many, and their bytes as far as they are known.
+    pub fn amount(&self) -> Amount {
+        self.amount
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.amount.files == 0
+    }
+
+    /// Some of them, by path, with what was in the way; at most 16.
+    pub fn examples(&self) -> impl Iterator<Item = (&Path, &str)> {
+        let examples = self.examples.iter();
+        examples.map(|(path, why)| (path.as_path(), why.as_str()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_examples_do_not_depend_on_the_order() {
+        let paths: Vec<PathBuf> = (0..100).map(|n| format!("{n:03}").into()).collect();
+        let (mut forth, mut back) = (Aside::default(), Aside::default());
+        for path in &paths {
+            forth.add(path, 2, || "gone".to_owned());
+        }
+        for path in paths.iter().rev() {
+            let mut one = Aside::default();
+            one.add(path, 2, || "gone".to_owned());
+            back.join(one);
+        }
+        assert_eq!(forth, back);
+        assert_eq!(
+            forth.amount(),
+            Amount {
+                files: 100,
+                bytes: 200
+            }
+        );
+        assert_eq!(forth.examples().count(), EXAMPLES);
+        assert_eq!(forth.examples().next(), Some((Path::new("000"), "gone")));
+    }
+}

@@ -1,0 +1,143 @@
+//! The steps of a cleanup, one behind the other.
+
+mod books;
+mod check;
+mod choose;
+mod classes;
+mod keeping;
+mod names;
+mod owners;
+mod pool;
+mod settings;
+mod sick;
+mod state;
+mod subset;
+mod trimming;
+mod watcher;
+mod write;
+
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+
+use self::books::Books;
+use self::keeping::Kept;
+use self::state::Measuring;
+use super::measure::{Contents, Settings, measure};
+use super::{CleanError, Place};
+use crate::exec::Freshness;
+use crate::report::clean::CleanResult;
+use crate::store::Store;
+
+pub use settings::{Cleaning, Trim, TrimBy};
+pub use watcher::{Doing, Watcher};
+
+/// What all steps share.
+struct Engine<'a> {
+    store: &'a Mutex<Store>,
+    /// The campaign that crashes are counted for.
+    campaign: &'a str,
+    cleaning: &'a Cleaning,
+    place: Place,
+    /// Whether runs may share processes.
+    freshness: Freshness,
+    stop: &'a AtomicBool,
+}
+
+/// Cleans a corpus: what is kept stands in the folder `corpus` of the output directory then, and
+/// has been run again. Where something that the corpus reaches is not reached by that, the result
+/// says so in `missing`. What a killed call has found out is not run again.
+///
+/// # Errors
+/// When the target cannot be run, something cannot be read or written, nothing would be left, or
+/// `stop` has turned true. The corpus is only read, and what an earlier cleanup has written stays
+/// as it was.
+pub fn clean(
+    store: &Mutex<Store>,
+    campaign: &str,
+    cleaning: &Cleaning,
+    watcher: &mut dyn Watcher,
+    stop: &AtomicBool,
+) -> Result<CleanResult, CleanError> {
+    let root = books::lock(store).reader().root().to_owned();
+    let mut engine = Engine {
+        store,
+        campaign,
+        cleaning,
+        place: Place::of(&root),
+        freshness: Freshness::Shared,
+        stop,
+    };
+    let mut books = Books::default();
+    let mut kept = Kept::default();
+    let mut contents = engine.measure(&cleaning.corpus, watcher)?;
+    match engine.measuring(&contents)? {
+        Measuring::AsTheyWere(unsteady) => kept.unsteady = unsteady,
+        Measuring::Alone => engine.freshness = Freshness::Fresh,
+    }
+    let onto = match &cleaning.onto {
+        Some(onto) => {
+            let mut onto = engine.measure(std::slice::from_ref(onto), watcher)?;
+            books.runs_of(&onto);
+            // Before the journal is written by others.
+            engine.look_at_onto(&mut onto, &mut kept, watcher)?;
+            Some(onto)
+        }
+        None => None,
+    };
+    if cleaning.onto.is_some() || engine.freshness == Freshness::Fresh {
+        // By another journal, or behind what the other corpus has put into this one.
+        books.runs_of(&contents);
+        contents = engine.measure(&cleaning.corpus, watcher)?;
+    }
+    books.begin(&contents);
+    if contents.is_empty() {
+        let why = "there is no input that can be read".to_owned();
+        return Err(CleanError::Empty { why });
+    }
+    match contents.places() {
+        Some(_) => engine.cover(&mut contents, &mut kept, watcher, &mut books)?,
+        None => engine.one_of_each_class(&contents, onto, &mut kept, watcher, &mut books)?,
+    }
+    engine.finish(kept, watcher, books)
+}
+
+impl Engine<'_> {
+    fn settings(&self) -> Settings<'_> {
+        let cleaning = self.cleaning;
+        Settings {
+            target: &cleaning.target,
+            way: cleaning.way,
+            jobs: cleaning.jobs,
+            max_len: cleaning.max_len,
+            learn_limit: cleaning.learn_limit,
+            freshness: self.freshness,
+            stop: self.stop,
+        }
+    }
+
+    /// Runs each content that is new to the journal.
+    fn measure(
+        &self,
+        roots: &[std::path::PathBuf],
+        watcher: &mut dyn Watcher,
+    ) -> Result<Contents, CleanError> {
+        let contents = measure(
+            roots,
+            self.place.root(),
+            &self.settings(),
+            &mut |progress| {
+                watcher.doing(Doing::Reading {
+                    files: progress.files,
+                    runs: progress.runs,
+                });
+            },
+        )?;
+        if contents.is_interrupted() {
+            return Err(CleanError::Interrupted);
+        }
+        if contents.opened().cut > 0 {
+            watcher.say("the end of the journal was damaged: what stood there is run again");
+        }
+        Ok(contents)
+    }
+}

@@ -1,0 +1,266 @@
+//! The subset by coverage.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::books::Books;
+use super::choose::{Again, Choice, Source, choose};
+use super::keeping::{Keeping, Kept};
+use super::pool::Pool;
+use super::trimming::Trims;
+use super::{CleanError, Doing, Engine, Watcher};
+use crate::campaign::identity;
+use crate::corpus::Features;
+use crate::corpus::cover::Effort;
+use crate::corpus::health::file_slip;
+use crate::corpus::measure::{Contents, run_again};
+use crate::corpus::trim::Trimming;
+use crate::exec::ExecError;
+use crate::minimize::Slip;
+use crate::minimize::log::ContentHash;
+use crate::report::clean::Cover;
+use crate::triage::{Triager, Verdict};
+
+impl Engine<'_> {
+    /// Chooses and trims the contents that reach all that the corpus does.
+    pub(super) fn cover(
+        &self,
+        contents: &mut Contents,
+        kept: &mut Kept,
+        watcher: &mut dyn Watcher,
+        books: &mut Books,
+    ) -> Result<(), CleanError> {
+        let (healthy, recovered) = self.sort_out(contents, watcher, books)?;
+        let settings = self.settings();
+        let (repeats, unsteady) = (self.cleaning.repeats, kept.unsteady.clone());
+        let mut pool = Pool::new(contents, &settings, repeats, healthy, unsteady);
+        pool.recover(&recovered)?;
+        watcher.doing(Doing::Choosing {
+            contents: pool.healthy.len() as u64,
+        });
+        let choice = choose(&mut pool, &kept.covered, &Effort::default())?;
+        let relapsed = std::mem::take(&mut pool.relapsed);
+        self.file(&relapsed, watcher, books)?;
+        self.take(&mut pool, choice, kept, books)?;
+        match self.cleaning.subset {
+            true => self.trim(kept, watcher),
+            false => Ok(()),
+        }
+    }
+
+    /// Takes in what the corpus reaches that is added to: what its contents do each time.
+    pub(super) fn look_at_onto(
+        &self,
+        onto: &mut Contents,
+        kept: &mut Kept,
+        watcher: &mut dyn Watcher,
+    ) -> Result<(), CleanError> {
+        let healthy: Vec<usize> = (0..onto.len())
+            .filter(|at| !onto.is_suspicious(*at))
+            .collect();
+        for number in &healthy {
+            kept.onto.push(onto.path(*number)?);
+        }
+        if onto.places().is_none() {
+            return Ok(());
+        }
+        watcher.doing(Doing::Repeating {
+            contents: healthy.len() as u64,
+        });
+        let times = self.cleaning.repeats.saturating_sub(1);
+        let repeated = onto.repeat(&self.settings(), &healthy, times)?;
+        let mut all = Vec::new();
+        for repeated in repeated.ok_or(CleanError::Interrupted)? {
+            if !repeated.suspicious {
+                all.extend_from_slice(repeated.each_time.as_slice());
+            }
+        }
+        kept.covered = Features::from_unsorted(all).less(&kept.unsteady);
+        Ok(())
+    }
+
+    /// Takes what was chosen.
+    fn take(
+        &self,
+        pool: &mut Pool<'_>,
+        choice: Choice,
+        kept: &mut Kept,
+        books: &mut Books,
+    ) -> Result<(), CleanError> {
+        for number in &pool.gone {
+            books.gone(
+                &pool.contents.path(*number)?,
+                pool.contents.id(*number).size(),
+            );
+        }
+        let mut only = BTreeMap::new();
+        for (_, item) in &choice.held.sole {
+            *only.entry(*item).or_insert(0) += 1;
+        }
+        let private = choice.cover.chosen.iter().zip(&choice.held.private);
+        let private: BTreeMap<usize, usize> =
+            private.map(|(item, count)| (*item, *count)).collect();
+        let items: Vec<usize> = match self.cleaning.subset {
+            true => choice.cover.chosen.clone(),
+            false => (0..pool.healthy.len())
+                .filter(|item| !pool.unfit.contains(&pool.healthy[*item]))
+                .collect(),
+        };
+        for (item, time) in choice.times.iter().enumerate() {
+            books.spread.sizes_before.add(pool.bytes(item));
+            books.spread.times_before.add(micros(*time));
+        }
+        for item in items {
+            let mut keeping = self.keep(pool, item, choice.again.get(&item))?;
+            keeping.only_here = only.get(&item).copied().unwrap_or(0);
+            keeping.why = why(keeping.only_here, private.get(&item).copied());
+            kept.files.push(keeping);
+        }
+        kept.cover = self.cleaning.subset.then_some(Cover {
+            weight: choice.cover.weight,
+            lower_bound: choice.cover.lower_bound,
+            optimal: choice.cover.optimal,
+        });
+        kept.universe = Some(choice.universe);
+        kept.seen = choice.seen.or(&kept.unsteady);
+        Ok(())
+    }
+
+    /// A content that is kept; in memory where it may be trimmed.
+    fn keep(
+        &self,
+        pool: &mut Pool<'_>,
+        item: usize,
+        again: Option<&Again>,
+    ) -> Result<Keeping, CleanError> {
+        let number = pool.healthy[item];
+        let (contents, id) = (&pool.contents, pool.contents.id(number));
+        let from = contents.path(number)?;
+        let bytes = match self.cleaning.subset {
+            true => {
+                let mut bytes = Vec::new();
+                let read = contents.read(number, &mut bytes);
+                read.map_err(|_| CleanError::Changed { path: from.clone() })?;
+                Some(bytes)
+            }
+            false => None,
+        };
+        let (features, time) = match again {
+            Some(again) => (again.steady.clone(), again.time),
+            None => {
+                let seen = contents.seen(number)?;
+                (seen.features.unwrap_or_default(), seen.time)
+            }
+        };
+        Ok(Keeping {
+            from,
+            content: id.to_string(),
+            bytes,
+            size_before: id.size(),
+            features,
+            time,
+            ..Keeping::default()
+        })
+    }
+
+    fn trim(&self, kept: &mut Kept, watcher: &mut dyn Watcher) -> Result<(), CleanError> {
+        let Some(trim) = &self.cleaning.trim else {
+            return Ok(());
+        };
+        let cleaning = self.cleaning;
+        let trimming = Trimming {
+            search: trim.search.clone(),
+            budget_tests: Some(trim.tests),
+            budget_time: trim.time,
+            build: Some(identity(&cleaning.target)?.to_string()),
+            ..Trimming::of_target(cleaning.target.clone(), cleaning.way)
+        };
+        let universe = kept.universe.clone().unwrap_or_default();
+        let unsteady = kept.unsteady.clone();
+        let filed = AtomicBool::new(false);
+        let on_slip = |text: &[u8], slip: &Slip, test| {
+            let of = ContentHash::of(text);
+            let slip = self.slip_of_filed(slip)?;
+            let entry = file_slip(self.store, &cleaning.filed_for, of, &slip, test)?;
+            filed.fetch_or(entry.is_some(), Ordering::Relaxed);
+            Ok(())
+        };
+        let trims = Trims {
+            trim,
+            trimming: &trimming,
+            jobs: cleaning.jobs,
+            folder: &self.place.trimmed(),
+            wanted: &universe.less(&kept.covered),
+            seen: &kept.seen.or(&kept.covered),
+            steady: &|texts| self.steady(texts, &unsteady),
+            on_slip: &on_slip,
+            stop: self.stop,
+        };
+        kept.trim_runs = trims.run(&mut kept.files, watcher)?;
+        match filed.into_inner() {
+            true => self.minimize_rest(watcher),
+            false => Ok(()),
+        }
+    }
+
+    /// The slip as the target that crashes are filed for has it: one that does not crash there has
+    /// no record.
+    fn slip_of_filed(&self, slip: &Slip) -> Result<Slip, ExecError> {
+        let cleaning = self.cleaning;
+        if cleaning.target == cleaning.filed_for || slip.crash.is_none() {
+            return Ok(slip.clone());
+        }
+        let mut triager = Triager::of_target(&cleaning.filed_for, cleaning.way)?;
+        let crash = match triager.examine(&slip.input)? {
+            Verdict::Crash(crash) => Some(crash),
+            Verdict::Flaky { .. } => None,
+        };
+        Ok(Slip {
+            crash,
+            ..slip.clone()
+        })
+    }
+
+    /// What these contents reach each time.
+    fn steady(&self, texts: &[&[u8]], unsteady: &Features) -> Result<Vec<Again>, CleanError> {
+        let mut all: Vec<Option<Again>> = vec![None; texts.len()];
+        for round in 0..self.cleaning.repeats {
+            let whole = run_again(&self.settings(), &texts, round, &mut |number, seen| {
+                let Ok(seen) = seen else { return Ok(()) };
+                let features = match seen.suspicious {
+                    true => Features::default(),
+                    false => seen.features.unwrap_or_default().less(unsteady),
+                };
+                let again = all[number].get_or_insert_with(|| Again {
+                    steady: features.clone(),
+                    ever: Features::default(),
+                    time: Duration::MAX,
+                });
+                again.steady = again.steady.and(&features);
+                again.ever = again.ever.or(&features);
+                again.time = again.time.min(seen.time);
+                Ok(())
+            })?;
+            if !whole {
+                return Err(CleanError::Interrupted);
+            }
+        }
+        Ok(all.into_iter().map(Option::unwrap_or_default).collect())
+    }
+}
+
+fn why(only_here: u64, private: Option<usize>) -> String {
+    match (only_here, private) {
+        (1.., _) => format!("no other file of the corpus reaches {only_here} of what it reaches"),
+        (0, Some(private)) => {
+            format!("no other kept file reaches {private} of what it reaches")
+        }
+        (0, None) => "every content that ends well is kept".to_owned(),
+    }
+}
+
+/// Whole microseconds.
+pub(super) fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,208 @@
+//! Writes what is kept, has it checked, and says what it came to.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use super::books::Books;
+use super::check::Checked;
+use super::keeping::Kept;
+use super::names::Names;
+use super::subset::micros;
+use super::{CleanError, Engine, Watcher};
+use crate::corpus::measure::read_input;
+use crate::corpus::{Amount, ContentId, Features};
+use crate::files::OsText;
+use crate::files::swap::Fresh;
+use crate::report::clean::{self, CleanResult, Missing, Step, StepName};
+
+impl Engine<'_> {
+    /// Writes what is kept, and makes the result.
+    pub(super) fn finish(
+        &self,
+        mut kept: Kept,
+        watcher: &mut dyn Watcher,
+        mut books: Books,
+    ) -> Result<CleanResult, CleanError> {
+        if kept.files.is_empty() && self.cleaning.onto.is_none() {
+            let why = "no input ends well, or none reaches anything each time".to_owned();
+            return Err(CleanError::Empty { why });
+        }
+        let chosen = kept.files.iter().map(|file| file.size_before);
+        let chosen = chosen.fold(Amount::default(), |mut sum, size| {
+            sum.add(size);
+            sum
+        });
+        kept.files
+            .sort_by_cached_key(|file| (file.size(), file.content.clone()));
+        let (names, after) = self.write(&mut kept, &mut books)?;
+        let corpus = self.place.corpus();
+        let written: Vec<PathBuf> = names.iter().map(|name| corpus.join(name)).collect();
+        let checked = self.check(&kept, &written, watcher)?;
+        books.runs += checked.runs;
+        Ok(self.result(kept, &written, chosen, after, &checked, books))
+    }
+
+    /// Writes the files into a new folder, which takes the place of the last cleanup's.
+    fn write(
+        &self,
+        kept: &mut Kept,
+        books: &mut Books,
+    ) -> Result<(Vec<PathBuf>, Amount), CleanError> {
+        let corpus = self.place.corpus();
+        if !self.place.may_replace(&corpus)? {
+            return Err(CleanError::Occupied { path: corpus });
+        }
+        let fresh = Fresh::beside(&corpus)?;
+        let mut names = Names::new(&self.cleaning.corpus, self.cleaning.keep_names);
+        let (mut given, mut after) = (Vec::with_capacity(kept.files.len()), Amount::default());
+        let mut bytes = Vec::new();
+        for file in &kept.files {
+            let text = match &file.bytes {
+                Some(text) => text,
+                None => {
+                    let changed = || CleanError::Changed {
+                        path: file.from.clone(),
+                    };
+                    read_input(&file.from, file.size_before, &mut bytes).map_err(|_| changed())?;
+                    if ContentId::of(&bytes).to_string() != file.content {
+                        return Err(changed());
+                    }
+                    &bytes
+                }
+            };
+            let name = names.name(&file.from, text);
+            fresh.add(&name, text)?;
+            after.add(text.len() as u64);
+            books.spread.sizes_after.add(text.len() as u64);
+            books.spread.times_after.add(micros(file.time));
+            given.push(name);
+        }
+        self.place.announce(&given)?;
+        let aside = self.place.aside();
+        if aside.symlink_metadata().is_ok() {
+            remove(&aside)?;
+        }
+        if fresh.take_place(&aside)? {
+            remove(&aside)?;
+        }
+        Ok((given, after))
+    }
+
+    /// All steps, and the bytes that trimming took.
+    fn steps(&self, books: &Books, chosen: Amount, after: Amount) -> (Vec<Step>, u64) {
+        let left = books.left();
+        let mut steps = books.steps();
+        steps.push(Step {
+            step: match self.cleaning.onto {
+                Some(_) => StepName::Onto,
+                None => StepName::Subset,
+            },
+            files: left.files.saturating_sub(chosen.files),
+            bytes: left.bytes.saturating_sub(chosen.bytes),
+        });
+        let trimmed = chosen.bytes.saturating_sub(after.bytes);
+        steps.push(Step {
+            step: StepName::Trimming,
+            files: 0,
+            bytes: trimmed,
+        });
+        (steps, trimmed)
+    }
+
+    fn result(
+        &self,
+        kept: Kept,
+        written: &[PathBuf],
+        chosen: Amount,
+        after: Amount,
+        checked: &Checked,
+        books: Books,
+    ) -> CleanResult {
+        let wanted = kept
+            .universe
+            .as_ref()
+            .map(|universe| universe.or(&kept.covered));
+        let (steps, trimmed_bytes) = self.steps(&books, chosen, after);
+        CleanResult {
+            before: books.before,
+            after,
+            edges_before: wanted.as_ref().map(edges),
+            edges_after: wanted.as_ref().map(|_| edges(&checked.reached)),
+            features_before: wanted.as_ref().map(|wanted| wanted.len() as u64),
+            features_after: wanted.as_ref().map(|_| checked.reached.len() as u64),
+            flaky_features: wanted.map_or(0, |wanted| kept.seen.less(&wanted).len() as u64),
+            steps,
+            duplicates: books.duplicates.files,
+            crashes: books.crashes.files + books.flaky.files,
+            hangs: books.hangs.files,
+            ooms: books.ooms.files,
+            trimmed_bytes,
+            missing: missing(&kept, written, &checked.missing),
+            kept: kept_files(&kept, written),
+            groups: books.groups,
+            cover: kept.cover,
+            unread: books.unread,
+            spread: Some(books.spread),
+            runs: books.runs,
+            trim_runs: kept.trim_runs,
+            known: books.known,
+            max_len: self.cleaning.max_len,
+            exec: Some(self.cleaning.way),
+            corpus: self
+                .cleaning
+                .corpus
+                .iter()
+                .map(|path| absolute(path))
+                .collect(),
+            out: absolute(&self.place.corpus()),
+            old: None,
+            wall_ms: 0,
+        }
+    }
+}
+
+fn kept_files(kept: &Kept, written: &[PathBuf]) -> Vec<clean::Kept> {
+    let files = kept.files.iter().zip(written);
+    let files = files.map(|(file, path)| clean::Kept {
+        file: absolute(path),
+        from: absolute(&file.from),
+        content: file.content.clone(),
+        why: file.why.clone(),
+        size: file.size(),
+        size_before: file.size_before,
+        us: micros(file.time),
+        features: file.features.len() as u64,
+        only_here: file.only_here,
+        claim: file.claim.clone(),
+    });
+    files.collect()
+}
+
+fn missing(kept: &Kept, written: &[PathBuf], missing: &Features) -> Vec<Missing> {
+    let held_by = |feature| {
+        let mut files = kept.files.iter().zip(written);
+        let found = files.find(|(file, _)| file.features.contains(feature));
+        found.map(|(_, path)| absolute(path))
+    };
+    let missing = missing.as_slice().iter().map(|feature| Missing {
+        edge: feature.place(),
+        counts: feature.counts(),
+        file: held_by(*feature),
+    });
+    missing.collect()
+}
+
+/// How many places these are of.
+fn edges(features: &Features) -> u64 {
+    let places: BTreeSet<u32> = features.as_slice().iter().map(|one| one.place()).collect();
+    places.len() as u64
+}
+
+fn absolute(path: &std::path::Path) -> OsText {
+    OsText::from(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))
+}
+
+fn remove(folder: &std::path::Path) -> Result<(), CleanError> {
+    let removed = std::fs::remove_dir_all(folder);
+    Ok(removed.map_err(crate::files::FileError::at("remove", folder))?)
+}

@@ -1,0 +1,204 @@
+//! What a run reaches.
+
+/// An instrumented place, together with a range of how often it was passed (1, 2, 3, 4 to 7, 8 to
+/// 15, 16 to 31, 32 to 127, and more): eight times the number of the place, plus that of the range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Feature(pub u32);
+
+impl Feature {
+    /// The feature of a place that was passed so often; `None` where it was not.
+    fn of(place: usize, count: u8) -> Option<Feature> {
+        let range = match count {
+            0 => return None,
+            1..=3 => u32::from(count) - 1,
+            4..=7 => 3,
+            8..=15 => 4,
+            16..=31 => 5,
+            32..=127 => 6,
+            128..=255 => 7,
+        };
+        let place = u32::try_from(place).ok()?;
+        Some(Feature(place.checked_mul(8)? + range))
+    }
+
+    /// Whether a run with these counters has reached it.
+    fn is_in(self, counters: &[u8]) -> bool {
+        let (least, greatest) = self.counts();
+        let count = counters.get(self.place() as usize);
+        count.is_some_and(|count| (least..=greatest).contains(count))
+    }
+
+    /// The number of the place.
+    pub fn place(self) -> u32 {
+        self.0 / 8
+    }
+
+    /// The least and the greatest count of its range.
+    pub fn counts(self) -> (u8, u8) {
+        const RANGES: [(u8, u8); 8] = [
+            (1, 1),
+            (2, 2),
+            (3, 3),
+            (4, 7),
+            (8, 15),
+            (16, 31),
+            (32, 127),
+            (128, 255),
+        ];
+        RANGES[self.0 as usize % 8]
+    }
+}
+
+/// A set of features, in ascending order.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Features(Vec<Feature>);
+
+impl Features {
+    /// What a run has reached whose counters (modulo 256) are these.
+    pub fn of_counters(counters: &[u8]) -> Features {
+        let mut features = Vec::new();
+        for (eighth, eight) in counters.chunks(8).enumerate() {
+            // Most places are not passed by most runs.
+            if eight.iter().all(|count| *count == 0) {
+                continue;
+            }
+            let places = (eighth * 8..).zip(eight);
+            features.extend(places.filter_map(|(place, count)| Feature::of(place, *count)));
+        }
+        Features(features)
+    }
+
+    /// The set of these, in whatever order.
+    pub fn from_unsorted(mut features: Vec<Feature>) -> Features {
+        features.sort_unstable();
+        features.dedup();
+        Features(features)
+    }
+
+    /// In ascending order.
+    pub fn as_slice(&self) -> &[Feature] {
+        &self.0
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether this one is in it.
+    pub fn contains(&self, feature: Feature) -> bool {
+        self.0.binary_search(&feature).is_ok()
+    }
+
+    /// Whether all of `others` are in it.
+    pub fn has_all(&self, others: &Features) -> bool {
+        let mut own = self.0.iter();
+        others.0.iter().all(|other| own.any(|one| one == other))
+    }
+
+    /// Whether a run whose counters (modulo 256) are these has reached all of it: the same as
+    /// asking [`Features::of_counters`], without looking at any other counter.
+    pub fn are_in(&self, counters: &[u8]) -> bool {
+        self.0.iter().all(|one| one.is_in(counters))
+    }
+
+    /// Those of it that a run with these counters has reached.
+    pub fn of_which_in(&self, counters: &[u8]) -> Features {
+        let reached = self.0.iter().filter(|one| one.is_in(counters));
+        Features(reached.copied().collect())
+    }
+
+    /// Those that are in both.
+    pub fn and(&self, other: &Features) -> Features {
+        let mut left = self.0.as_slice();
+        let mut both = Vec::new();
+        for feature in &other.0 {
+            left = &left[left.partition_point(|one| one < feature)..];
+            if left.first() == Some(feature) {
+                both.push(*feature);
+            }
+        }
+        Features(both)
+    }
+
+    /// Those that are in either.
+    pub fn or(&self, other: &Features) -> Features {
+        let mut all = self.0.clone();
+        all.extend_from_slice(&other.0);
+        Features::from_unsorted(all)
+    }
+
+    /// Those that are not in `other`.
+    pub fn less(&self, other: &Features) -> Features {
+        let rest = self.0.iter().copied();
+        Features(rest.filter(|one| !other.contains(*one)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(numbers: &[u32]) -> Features {
+        Features::from_unsorted(numbers.iter().copied().map(Feature).collect())
+    }
+
+    #[test]
+    fn a_counter_is_in_the_range_that_fuzzers_tell_apart() {
+        for (count, range) in [
+            (1, 0),
+            (2, 1),
+            (3, 2),
+            (4, 3),
+            (7, 3),
+            (8, 4),
+            (31, 5),
+            (32, 6),
+        ] {
+            let feature = Feature::of(5, count).unwrap();
+            assert_eq!(feature, Feature(40 + range));
+            assert_eq!(feature.place(), 5);
+            let (least, greatest) = feature.counts();
+            assert!((least..=greatest).contains(&count));
+        }
+        assert_eq!(Feature::of(5, 0), None);
+        assert_eq!(Feature::of(0, 255), Some(Feature(7)));
+    }
+
+    #[test]
+    fn what_was_not_passed_is_no_feature() {
+        let mut counters = vec![0; 20];
+        counters[17] = 3;
+        counters[2] = 1;
+        assert_eq!(Features::of_counters(&counters), set(&[16, 17 * 8 + 2]));
+    }
+
+    #[test]
+    fn counters_are_asked_for_some_features_alone() {
+        let counters = [0, 2, 5, 255];
+        let all = Features::of_counters(&counters);
+        assert!(all.are_in(&counters));
+        assert!(!set(&[9, 16]).are_in(&counters));
+        assert!(!set(&[4 * 8]).are_in(&counters));
+        assert_eq!(
+            set(&[8, 9, 16, 19, 900]).of_which_in(&counters),
+            set(&[9, 19])
+        );
+    }
+
+    #[test]
+    fn sets_meet_join_and_differ() {
+        let (left, right) = (set(&[9, 1, 5, 5]), set(&[5, 9, 12]));
+        assert_eq!(left.and(&right), set(&[5, 9]));
+        assert_eq!(left.or(&right), set(&[1, 5, 9, 12]));
+        assert_eq!(left.less(&right), set(&[1]));
+        assert!(left.has_all(&set(&[1, 9])));
+        assert!(!left.has_all(&right));
+        assert!(left.has_all(&Features::default()));
+    }
+}

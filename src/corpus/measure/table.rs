@@ -1,0 +1,125 @@
+//! All contents in memory: what there is of each is small, for there may be millions.
+
+use crate::corpus::ContentId;
+use crate::corpus::journal::Place;
+
+/// No place, neither in the journal nor among the paths.
+const NOWHERE: u64 = u64::MAX;
+
+/// What is known of a content: 64 bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub(super) content: ContentId,
+    at: u64,
+    path: u64,
+    length: u32,
+    pub(super) suspicious: bool,
+}
+
+impl Entry {
+    /// Where its record stands in the journal.
+    pub(super) fn record(&self) -> Option<Place> {
+        (self.at != NOWHERE).then_some(Place {
+            at: self.at,
+            length: self.length,
+        })
+    }
+
+    pub(super) fn set_record(&mut self, place: Place, suspicious: bool) {
+        (self.at, self.length) = (place.at, place.length);
+        self.suspicious = suspicious;
+    }
+
+    /// Where its path stands in the spool, if it was found in this call.
+    pub(super) fn path(&self) -> Option<u64> {
+        (self.path != NOWHERE).then_some(self.path)
+    }
+
+    pub(super) fn set_path(&mut self, path: u64) {
+        self.path = path;
+    }
+}
+
+/// Entries by content: a hash table of numbers, open, probed line by line. The contents' own
+/// hashes place them.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    entries: Vec<Entry>,
+    /// The number of an entry plus one, or 0; as many as a power of two, half of them empty.
+    slots: Vec<u32>,
+}
+
+impl Table {
+    /// The number of the entry of this content, and whether it was made just now.
+    pub(super) fn entry(&mut self, content: &ContentId) -> (usize, bool) {
+        if self.slots.len() < 2 * (self.entries.len() + 1) {
+            self.grow();
+        }
+        let mut at = self.home(content);
+        loop {
+            match self.slots[at] {
+                0 => break,
+                number if self.entries[number as usize - 1].content == *content => {
+                    return (number as usize - 1, false);
+                }
+                _ => at = (at + 1) & (self.slots.len() - 1),
+            }
+        }
+        self.entries.push(Entry {
+            content: *content,
+            at: NOWHERE,
+            path: NOWHERE,
+            length: 0,
+            suspicious: false,
+        });
+        self.slots[at] = self.entries.len() as u32;
+        (self.entries.len() - 1, true)
+    }
+
+    pub(super) fn get_mut(&mut self, number: usize) -> &mut Entry {
+        &mut self.entries[number]
+    }
+
+    /// All entries, in the order in which they were made.
+    pub(super) fn into_entries(self) -> Vec<Entry> {
+        self.entries
+    }
+
+    fn home(&self, content: &ContentId) -> usize {
+        let mut first = [0; 8];
+        first.copy_from_slice(&content.blake3()[..8]);
+        (u64::from_le_bytes(first) as usize) & (self.slots.len() - 1)
+    }
+
+    fn grow(&mut self) {
+        let size = (2 * self.slots.len()).max(1024);
+        self.slots = vec![0; size];
+        for number in 0..self.entries.len() {
+            let mut at = self.home(&self.entries[number].content);
+            while self.slots[at] != 0 {
+                at = (at + 1) & (size - 1);
+            }
+            self.slots[at] = number as u32 + 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_content_has_one_entry() {
+        let mut table = Table::default();
+        let contents: Vec<ContentId> = (0..5000_u32)
+            .map(|n| ContentId::of(&n.to_le_bytes()))
+            .collect();
+        for (number, content) in contents.iter().enumerate() {
+            assert_eq!(table.entry(content), (number, true));
+        }
+        for (number, content) in contents.iter().enumerate() {
+            assert_eq!(table.entry(content), (number, false));
+        }
+        assert_eq!(size_of::<Entry>(), 64);
+    }
+}

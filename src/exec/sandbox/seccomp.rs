@@ -1,0 +1,199 @@
+//! Which system calls a target in a sandbox may make: filters, which the launcher loads last.
+//!
+//! What is not named here is allowed. A call that is refused fails with an error, as it may
+//! anywhere: a target must not die of its sandbox, for that would look like a crash.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen as Length, SeccompCmpOp as Is, SeccompCondition,
+    SeccompFilter, SeccompRule, TargetArch, sock_filter,
+};
+
+use super::super::input::memory_file;
+
+/// For whom there is no right use in a run: mounts, modules, namespaces, tracing of the system,
+/// keys (which outlive processes), and what makes calls that no filter sees.
+const REFUSED: [i64; 37] = [
+    libc::SYS_acct,
+    libc::SYS_add_key,
+    libc::SYS_bpf,
+    libc::SYS_chroot,
+    libc::SYS_clock_settime,
+    libc::SYS_delete_module,
+    libc::SYS_fanotify_init,
+    libc::SYS_finit_module,
+    libc::SYS_fsmount,
+    libc::SYS_fsopen,
+    libc::SYS_fspick,
+    libc::SYS_init_module,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_io_uring_setup,
+    libc::SYS_kexec_load,
+    libc::SYS_keyctl,
+    libc::SYS_mount,
+    libc::SYS_mount_setattr,
+    libc::SYS_move_mount,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_open_tree,
+    libc::SYS_perf_event_open,
+    libc::SYS_pivot_root,
+    libc::SYS_quotactl,
+    libc::SYS_reboot,
+    libc::SYS_request_key,
+    libc::SYS_setdomainname,
+    libc::SYS_sethostname,
+    libc::SYS_setns,
+    libc::SYS_settimeofday,
+    libc::SYS_swapoff,
+    libc::SYS_swapon,
+    libc::SYS_syslog,
+    libc::SYS_umount2,
+    libc::SYS_unshare,
+    libc::SYS_userfaultfd,
+];
+
+/// Namespaces that `clone` makes.
+const NAMESPACES: [i32; 7] = [
+    libc::CLONE_NEWCGROUP,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWNET,
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWUTS,
+];
+
+/// Put characters into a terminal as if they were typed, or make it do what is selected on it.
+const TYPING: [u64; 2] = [0x5412, 0x541C]; // TIOCSTI, TIOCLINUX
+
+/// Numbers of calls of the x32 interface have this bit.
+const X32: u32 = 0x4000_0000;
+
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+type Built<T> = Result<T, seccompiler::BackendError>;
+
+/// The filters; `None` for machines of which the crate knows nothing.
+fn filters() -> Built<Option<Vec<BpfProgram>>> {
+    let Ok(arch) = TargetArch::try_from(std::env::consts::ARCH) else {
+        return Ok(None);
+    };
+    let error = |number: i32| SeccompAction::Errno(number.unsigned_abs());
+    let filters = [
+        (rights()?, error(libc::EPERM)),
+        (sockets()?, error(libc::EAFNOSUPPORT)),
+        // Its flags stand in memory, which no filter reads; C libraries go on with `clone`.
+        (
+            Rules::from([(libc::SYS_clone3, Vec::new())]),
+            error(libc::ENOSYS),
+        ),
+    ];
+    let built = filters.into_iter().map(|(rules, action)| {
+        let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, arch)?;
+        BpfProgram::try_from(filter).map(refuse_others)
+    });
+    built.collect::<Built<_>>().map(Some)
+}
+
+fn rights() -> Built<Rules> {
+    let mut rules: Rules = REFUSED.map(|call| (call, Vec::new())).into();
+    let flags = NAMESPACES.map(|flag| {
+        let flag = u64::from(flag.unsigned_abs());
+        rule(0, Length::Qword, Is::MaskedEq(flag), flag)
+    });
+    rules.insert(libc::SYS_clone, flags.into_iter().collect::<Built<_>>()?);
+    let typing = TYPING.map(|request| rule(1, Length::Dword, Is::Eq, request));
+    rules.insert(libc::SYS_ioctl, typing.into_iter().collect::<Built<_>>()?);
+    Ok(rules)
+}
+
+/// All families but AF_UNIX are refused.
+fn sockets() -> Built<Rules> {
+    let family = u64::from(libc::AF_UNIX.unsigned_abs());
+    let others = || rule(0, Length::Dword, Is::Ne, family).map(|rule| vec![rule]);
+    Ok(Rules::from([
+        (libc::SYS_socket, others()?),
+        (libc::SYS_socketpair, others()?),
+    ]))
+}
+
+/// Of the argument with this number, from 0.
+fn rule(argument: u8, length: Length, is: Is, value: u64) -> Built<SeccompRule> {
+    SeccompRule::new(vec![SeccompCondition::new(argument, length, is, value)?])
+}
+
+fn statement(code: u16, k: u32) -> sock_filter {
+    sock_filter {
+        code,
+        jt: 0,
+        jf: 0,
+        k,
+    }
+}
+
+/// Lets calls by other interfaces of the machine (32 bits, x32) fail: as built, the former would
+/// be a death, and the latter be allowed, with numbers that mean something else.
+fn refuse_others(program: BpfProgram) -> BpfProgram {
+    // From <linux/bpf_common.h>.
+    const LOAD: u16 = 0x20;
+    const JUMP_GE: u16 = 0x35;
+    const RETURN: u16 = 0x06;
+    let refused = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs();
+    let mut program = program.into_iter();
+    // It loads the machine, compares it, and returns if it is another.
+    let mut filter: BpfProgram = program.by_ref().take(2).collect();
+    program.next();
+    filter.push(statement(RETURN, refused));
+    if cfg!(target_arch = "x86_64") {
+        filter.push(statement(LOAD, 0)); // the call's number
+        filter.push(sock_filter {
+            code: JUMP_GE,
+            jt: 0,
+            jf: 1,
+            k: X32,
+        });
+        filter.push(statement(RETURN, refused));
+    }
+    filter.extend(program);
+    filter
+}
+
+/// The filters as the launcher reads them: each behind the number of its instructions. `None`
+/// where there are none for this machine.
+pub(super) fn file() -> io::Result<Option<OwnedFd>> {
+    let Some(filters) = filters().map_err(io::Error::other)? else {
+        return Ok(None);
+    };
+    let mut bytes = Vec::new();
+    for filter in filters {
+        let count = u32::try_from(filter.len()).map_err(io::Error::other)?;
+        bytes.extend(count.to_ne_bytes());
+        for one in filter {
+            bytes.extend(one.code.to_ne_bytes());
+            bytes.extend([one.jt, one.jf]);
+            bytes.extend(one.k.to_ne_bytes());
+        }
+    }
+    let mut file = std::fs::File::from(memory_file(c"ddfuzz-filters")?);
+    file.write_all(&bytes)?;
+    Ok(Some(file.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_filter_kills() {
+        for filter in filters().unwrap().unwrap() {
+            let kills =
+                |one: &sock_filter| one.code == 6 && one.k == libc::SECCOMP_RET_KILL_PROCESS;
+            assert!(!filter.iter().any(kills));
+            assert_eq!(filter[2].k & 0xffff_0000, libc::SECCOMP_RET_ERRNO);
+            assert!(filter.len() < 1024, "more than the launcher reads");
+        }
+    }
+}

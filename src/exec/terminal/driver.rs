@@ -1,0 +1,260 @@
+//! Works at a terminal: types one key after the other, each when the program waits for it, and
+//! ends what does not end by itself (docs/decisions/0074).
+
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::eventfd::EventFd;
+use nix::sys::time::TimeSpec;
+
+use super::heard::Heard;
+use super::keys::{Stroke, strokes};
+use super::pty::Pty;
+use super::session::{Doing, Session};
+
+/// The end of a file, where lines are read.
+const END_OF_FILE: &[u8] = b"\x04";
+/// CPU time that a program may spend on one key before the next one is typed.
+const WORK: Duration = Duration::from_millis(200);
+/// However little of that it gets, no longer than this.
+const LONGEST_WORK: Duration = Duration::from_secs(5);
+/// How long a program that does not read is waited for while it sleeps.
+const UNREAD: Duration = Duration::from_millis(20);
+/// How long a program may sleep after its terminal was hung up.
+const GRACE: Duration = Duration::from_millis(20);
+/// How long a tracer's stop is taken for one of its own moments.
+const TRACED: Duration = Duration::from_millis(50);
+/// The shortest and longest time between two looks.
+const PAUSES: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(2));
+
+/// Who works at a terminal during one run.
+pub(super) struct Driver {
+    pub(super) pty: Pty,
+    /// Can be read when the run is over.
+    pub(super) stop: Arc<EventFd>,
+    pub(super) keys: Vec<u8>,
+    pub(super) ending: Vec<u8>,
+    pub(super) driven: Driven,
+    /// How much the program has left unread while it slept.
+    pub(super) unread: usize,
+}
+
+/// What is known of a run at a terminal.
+#[derive(Default)]
+pub(super) struct Driven {
+    /// What it wrote there.
+    pub(super) heard: Heard,
+    /// It did not end by itself, so that its terminal was hung up.
+    pub(super) hung_up: bool,
+}
+
+/// When a program is given up that does not come to wait for a key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Patience {
+    /// After [`WORK`].
+    Bounded,
+    /// Never, as long as it works: a run that only computes is a hang.
+    Limits,
+}
+
+impl Driver {
+    /// Works at the terminal until the run is over.
+    pub(super) fn drive(mut self) -> Driven {
+        let _ = self.work(); // over, or nothing left to do
+        while !self.is_stopped(PAUSES.1 * 10) {
+            self.listen();
+        }
+        self.listen();
+        self.driven
+    }
+
+    /// The whole course of a run; `None` as soon as it is over.
+    fn work(&mut self) -> Option<()> {
+        let session = self.await_session()?;
+        self.settle(&session, Patience::Bounded)?;
+        let (keys, ending) = (
+            std::mem::take(&mut self.keys),
+            std::mem::take(&mut self.ending),
+        );
+        let ends = [END_OF_FILE; 2].map(Stroke::Key);
+        for stroke in strokes(&keys).chain(strokes(&ending)).chain(ends) {
+            self.make(stroke);
+            self.settle(&session, Patience::Bounded)?;
+        }
+        self.settle(&session, Patience::Limits)?;
+        self.driven.hung_up = true;
+        session.hang_up(self.pty.foreground());
+        self.await_death(&session)?;
+        session.kill();
+        Some(())
+    }
+
+    fn make(&mut self, stroke: Stroke<'_>) {
+        match stroke {
+            // What finds no room is lost, as it is to everybody who types to nobody.
+            Stroke::Key(key) => drop(self.pty.type_in(key)),
+            Stroke::Resize { rows, columns } => drop(self.pty.resize(rows, columns)),
+        }
+    }
+
+    fn await_session(&mut self) -> Option<Session> {
+        let mut pause = PAUSES.0;
+        loop {
+            if let Some(leader) = self.pty.leader()
+                && let Ok(session) = Session::of(leader)
+                // Else it may have been another process of the same id.
+                && self.pty.leader() == Some(leader)
+            {
+                return Some(session);
+            }
+            if self.is_stopped(pause) {
+                return None;
+            }
+            self.listen();
+            pause = longer(pause);
+        }
+    }
+
+    /// Waits until all processes sleep, and there is nothing to read for them; `None` when the run
+    /// is over.
+    fn settle(&mut self, session: &Session, patience: Patience) -> Option<()> {
+        let mut waited = Waited::new();
+        loop {
+            self.listen();
+            let unread = self.pty.unread();
+            let doing = session.doing();
+            // What is written fills the terminal: who waits for room sleeps, too.
+            let quiet = !self.listen();
+            match doing {
+                Doing::Sleep if quiet && unread == 0 => {
+                    self.unread = 0;
+                    return self.goes_on(session, Duration::ZERO);
+                }
+                Doing::Sleep if quiet && self.is_unheeded(unread, &mut waited) => {
+                    return self.goes_on(session, Duration::ZERO);
+                }
+                Doing::Sleep => {}
+                Doing::Stopped => session.go_on(),
+                Doing::Traced if waited.since_traced() => session.go_on(),
+                Doing::Traced => {}
+                Doing::Work if patience == Patience::Bounded && waited.too_long(session) => {
+                    return self.goes_on(session, Duration::ZERO);
+                }
+                Doing::Work => waited.slept = None,
+            }
+            self.goes_on(session, waited.pause())?;
+        }
+    }
+
+    /// Whether a program that sleeps is not going to read what was typed, as far as can be told;
+    /// one that has been seen to do so is not waited for again before it has read something.
+    fn is_unheeded(&mut self, unread: usize, waited: &mut Waited) -> bool {
+        let again = self.unread > 0 && unread >= self.unread;
+        let slept = waited.slept.get_or_insert_with(Instant::now).elapsed();
+        let unheeded = again || slept >= UNREAD;
+        if unheeded {
+            self.unread = unread;
+        }
+        unheeded
+    }
+
+    /// Waits for the end of a program that was told to; `None` when it is there.
+    fn await_death(&mut self, session: &Session) -> Option<()> {
+        let mut waited = Waited::new();
+        loop {
+            self.listen();
+            match session.doing() {
+                Doing::Sleep => {
+                    if waited.slept.get_or_insert_with(Instant::now).elapsed() >= GRACE {
+                        return Some(());
+                    }
+                }
+                Doing::Stopped => session.go_on(),
+                Doing::Traced if waited.since_traced() => session.go_on(),
+                Doing::Traced => {}
+                Doing::Work => waited.slept = None,
+            }
+            self.goes_on(session, waited.pause())?;
+        }
+    }
+
+    /// Takes what was written to the terminal; gives whether there was something.
+    fn listen(&mut self) -> bool {
+        let heard = &mut self.driven.heard;
+        self.pty.take_output(&mut |bytes| heard.hear(bytes))
+    }
+
+    /// Waits for so long, or until something is written; `None` when the run is over.
+    fn goes_on(&self, session: &Session, pause: Duration) -> Option<()> {
+        let mut fds = [&*self.stop as &dyn AsFd, session.end(), self.pty.ours()]
+            .map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN));
+        let _ = ppoll(&mut fds, Some(TimeSpec::from(pause)), None);
+        let is_over = fds[..2].iter().any(|fd| fd.any() == Some(true));
+        (!is_over).then_some(())
+    }
+
+    /// Whether the run is over, waiting for that or for something written for so long.
+    fn is_stopped(&self, pause: Duration) -> bool {
+        let mut fds = [&*self.stop as &dyn AsFd, self.pty.ours()]
+            .map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN));
+        let _ = ppoll(&mut fds, Some(TimeSpec::from(pause)), None);
+        fds[0].any() == Some(true)
+    }
+}
+
+/// Waiting for a program, and since when.
+struct Waited {
+    began: Instant,
+    pause: Duration,
+    /// Since when it sleeps.
+    slept: Option<Instant>,
+    traced: Option<Instant>,
+    /// What it had used when it was first asked.
+    cpu: Option<Duration>,
+}
+
+impl Waited {
+    fn new() -> Waited {
+        Waited {
+            began: Instant::now(),
+            pause: PAUSES.0,
+            slept: None,
+            traced: None,
+            cpu: None,
+        }
+    }
+
+    /// How long to wait before the next look.
+    fn pause(&mut self) -> Duration {
+        let pause = self.pause;
+        self.pause = longer(pause);
+        pause
+    }
+
+    /// Whether a tracer holds a process for so long that it must have been stopped; once in that
+    /// time.
+    fn since_traced(&mut self) -> bool {
+        let over = self.traced.get_or_insert_with(Instant::now).elapsed() >= TRACED;
+        if over {
+            self.traced = None;
+        }
+        over
+    }
+
+    /// Whether a program has worked for longer than it may on one key.
+    fn too_long(&mut self, session: &Session) -> bool {
+        let elapsed = self.began.elapsed();
+        if elapsed < PAUSES.1 {
+            return false; // most are never asked
+        }
+        let cpu = session.cpu();
+        let worked = cpu.saturating_sub(*self.cpu.get_or_insert(cpu));
+        worked >= WORK || elapsed >= LONGEST_WORK
+    }
+}
+
+fn longer(pause: Duration) -> Duration {
+    (pause * 3 / 2).min(PAUSES.1)
+}

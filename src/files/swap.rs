@@ -1,0 +1,108 @@
+//! A folder that takes the place of another one in one step.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+use nix::unistd::syncfs;
+
+use super::atomic::TEMPORARY_PREFIX;
+use super::{FileError, folder};
+
+/// A folder that is filled beside the place that it is for. Dropped before it has taken it, it is
+/// removed; killed, it is found and removed by the next one for the same place.
+#[derive(Debug)]
+pub struct Fresh {
+    place: PathBuf,
+    at: PathBuf,
+    taken: bool,
+}
+
+impl Fresh {
+    /// An empty folder beside `place`, which is on the same file system.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn beside(place: &Path) -> Result<Fresh, FileError> {
+        let parent = folder::parent(place);
+        folder::create_all(parent)?;
+        let mut name = std::ffi::OsString::from(TEMPORARY_PREFIX);
+        name.push(place.file_name().unwrap_or_default());
+        let at = parent.join(name);
+        // What a killed one has left: nothing but copies ever stand there.
+        match fs::remove_dir_all(&at) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(FileError::at("remove", &at)(error));
+            }
+            _ => {}
+        }
+        fs::create_dir(&at).map_err(FileError::at("make the folder", &at))?;
+        Ok(Fresh {
+            place: place.to_owned(),
+            at,
+            taken: false,
+        })
+    }
+
+    /// Where it is filled.
+    pub fn path(&self) -> &Path {
+        &self.at
+    }
+
+    /// Writes a file into it, of which folders above it are made.
+    ///
+    /// # Errors
+    /// When it cannot be written, or one of this name is there already.
+    pub fn add(&self, name: &Path, bytes: &[u8]) -> Result<(), FileError> {
+        let path = self.at.join(name);
+        fs::create_dir_all(folder::parent(&path)).map_err(FileError::at("make", &path))?;
+        let mut file = File::create_new(&path).map_err(FileError::at("write", &path))?;
+        file.write_all(bytes).map_err(FileError::at("write", &path))
+    }
+
+    /// Takes the place, be it free or not. What stood there is then at `aside`, which must not
+    /// exist; at each moment one of the two folders is in the place.
+    ///
+    /// # Errors
+    /// When a step fails; the place is then as it was.
+    pub fn take_place(mut self, aside: &Path) -> Result<bool, FileError> {
+        self.sync()?;
+        let parent = folder::parent(&self.place);
+        if self.place.symlink_metadata().is_err() {
+            rename(&self.at, &self.place, RenameFlags::RENAME_NOREPLACE)?;
+            self.taken = true;
+            folder::sync(parent)?;
+            return Ok(false);
+        }
+        // First where the old one will be, so that after the one step that counts there is nothing
+        // more to do.
+        rename(&self.at, aside, RenameFlags::RENAME_NOREPLACE)?;
+        self.at = aside.to_owned();
+        rename(&self.at, &self.place, RenameFlags::RENAME_EXCHANGE)?;
+        self.taken = true;
+        folder::sync(parent)?;
+        Ok(true)
+    }
+
+    /// Writes all of it through to the device at once: file by file would take a wait for each.
+    fn sync(&self) -> Result<(), FileError> {
+        let at = || FileError::at("write through to the device", &self.at);
+        let folder = File::open(&self.at).map_err(at())?;
+        syncfs(folder).map_err(|errno| at()(errno.into()))
+    }
+}
+
+impl Drop for Fresh {
+    fn drop(&mut self) {
+        if !self.taken {
+            // Copies only; the next one removes what stays.
+            let _ = fs::remove_dir_all(&self.at);
+        }
+    }
+}
+
+fn rename(from: &Path, to: &Path, how: RenameFlags) -> Result<(), FileError> {
+    renameat2(AT_FDCWD, from, AT_FDCWD, to, how)
+        .map_err(|errno| FileError::at("move a folder to", to)(errno.into()))
+}

@@ -1,0 +1,37 @@
+//! What a study of many utilities came to, for people and scripts: one file per format, from the
+//! same [`Row`]s to text.
+//!
+//! Only [`study_groups`] reads files. Names of utilities, packages and hosts, and what triage read
+//! off a target, are hostile text: each format escapes them.
+
+mod compare;
+mod compare_text;
+mod csv;
+mod group;
+mod html;
+mod json;
+mod markdown;
+mod published;
+mod rates;
+mod relative;
+mod rows;
+mod significance;
+mod summary;
+mod table;
+
+pub use compare::{
+    Change, ComparedGroup, ComparedUtility, Comparison, DirectoryResult, StudyIn, Tested,
+    UtilityIn, compare,
+};
+pub use compare_text::comparison_text;
+pub use csv::{HEADER as CSV_HEADER, csv};
+pub use group::{StudyGroup, study_groups};
+pub use html::html;
+pub use json::{StudyCall, StudyResult, UtilityResult};
+pub use markdown::markdown;
+pub use published::{PUBLISHED, Published};
+pub use rates::{Rate, RateLine, by_channel, by_kind};
+pub use rows::{Marks, Row, RowGroup, rows};
+pub use significance::{fisher, mcnemar};
+pub use summary::{Summary, summaries};
+pub use table::table;

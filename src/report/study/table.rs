@@ -1,0 +1,152 @@
+//! The table of the studies, in the terminal.
+
+use super::{PUBLISHED, RateLine, Row, by_channel, by_kind, summaries};
+use crate::report::size;
+use crate::report::table::render_columns;
+use crate::report::text::printable;
+
+/// Columns that a narrow terminal does without, the first to go first.
+const SPARED: [&str; 7] = [
+    "NOTE", "EXIT>125", "VERSION", "REPLAY", "HOST", "PACKAGE", "CHANNEL",
+];
+
+/// A line for each utility, no line of it longer than `width` characters (`None`: as long as need
+/// be); what it came to, by channel and kind of input; the published rates; and for each utility
+/// that failed the command that shows its smallest reproducer, in full.
+pub fn table(rows: &[Row], width: Option<usize>) -> String {
+    if rows.is_empty() {
+        return "no utility was run\n".to_owned();
+    }
+    let mut text = utilities(rows, width);
+    text.push_str("marks: ● crashed  ○ hung  ◆ ran out of memory  – none of them\n");
+    let commands = commands(rows);
+    if !commands.is_empty() {
+        text.push_str("\nto reproduce:\n");
+        text.push_str(&commands);
+    }
+    text.push('\n');
+    let summaries = summaries(rows);
+    for summary in &summaries {
+        let line = match summaries.len() {
+            1 => summary.text(),
+            _ => format!("{}: {}", summary.hosts.join(", "), summary.text()),
+        };
+        text.push_str(&printable(&line));
+        text.push('\n');
+    }
+    for (name, lines) in [("CHANNEL", by_channel(rows)), ("INPUT", by_kind(rows))] {
+        if !lines.is_empty() {
+            text.push('\n');
+            text.push_str(&rates(name, &lines, width));
+        }
+    }
+    text.push('\n');
+    text.push_str(&published(width));
+    text
+}
+
+/// The utilities in columns; those that are empty everywhere are left away.
+fn utilities(rows: &[Row], width: Option<usize>) -> String {
+    let mut header = vec![
+        "UTILITY", "MARK", "RUNS", "CRASHES", "HANGS", "MEMORY", "EXIT>125", "GROUPS", "LEAST",
+        "REPLAY", "LABEL", "CHANNEL", "PACKAGE", "VERSION", "HOST", "NOTE",
+    ];
+    let mut cells: Vec<Vec<String>> = rows.iter().map(line).collect();
+    let first = &rows[0].host;
+    let one_host = rows.iter().all(|row| row.host == *first);
+    for column in (0..header.len()).rev() {
+        let is_empty = cells.iter().all(|line| line[column].is_empty());
+        if is_empty || header[column] == "HOST" && one_host {
+            header.remove(column);
+            cells.iter_mut().for_each(|line| drop(line.remove(column)));
+        }
+    }
+    render_columns(&header, cells, width, &SPARED)
+}
+
+fn line(row: &Row) -> Vec<String> {
+    let total = row.total();
+    let least = row.smallest();
+    let or_empty = |text: &Option<String>| text.clone().unwrap_or_default();
+    let count = |count: u64| match total.runs {
+        0 => String::new(),
+        _ => size::grouped(count),
+    };
+    vec![
+        row.utility.clone(),
+        row.marks().map(|marks| marks.symbols()).unwrap_or_default(),
+        count(total.runs),
+        count(total.crashes),
+        count(total.hangs),
+        count(total.ooms),
+        count(total.high_exits),
+        count(row.groups.len() as u64),
+        least.map_or_else(String::new, |(_, found)| {
+            format!(
+                "{} {}",
+                size::bytes(found.view.size_after()),
+                found.view.class
+            )
+        }),
+        least
+            .and_then(|(group, _)| group.replay())
+            .unwrap_or_default(),
+        or_empty(&row.label),
+        row.channels().join(", "),
+        or_empty(&row.package),
+        or_empty(&row.version),
+        row.host.clone(),
+        or_empty(&row.note),
+    ]
+}
+
+/// For each utility that failed the command that shows its smallest reproducer.
+fn commands(rows: &[Row]) -> String {
+    let lines = rows.iter().filter_map(|row| {
+        let (group, found) = row.smallest()?;
+        let command = match group.command() {
+            Some(command) => command,
+            None => crate::report::text::shell_word(&found.view.file),
+        };
+        Some(format!("  {}: {command}\n", printable(&row.utility)))
+    });
+    lines.collect()
+}
+
+fn rates(name: &str, lines: &[RateLine], width: Option<usize>) -> String {
+    let header = [
+        name,
+        "UTILITIES",
+        "FAIL",
+        "RATE (95 %)",
+        "RUNS",
+        "FAILED",
+        "OF RUNS (95 %)",
+    ];
+    let cells = lines.iter().map(|line| {
+        vec![
+            line.name.clone(),
+            size::grouped(line.utilities.of),
+            size::grouped(line.utilities.hits),
+            line.utilities.cell(),
+            size::grouped(line.runs.of),
+            size::grouped(line.runs.hits),
+            line.runs.cell(),
+        ]
+    });
+    render_columns(&header, cells.collect(), width, &[])
+}
+
+fn published(width: Option<usize>) -> String {
+    let header = ["AS PUBLISHED", "SYSTEM", "RATE", "FAILURES", "STUDY"];
+    let cells = PUBLISHED.iter().map(|study| {
+        vec![
+            study.year.to_string(),
+            study.system.to_owned(),
+            study.text(),
+            study.failures.to_owned(),
+            study.source.to_owned(),
+        ]
+    });
+    render_columns(&header, cells.collect(), width, &[])
+}

@@ -1,0 +1,170 @@
+//! Lists of utilities: the lines of `run.py`, and our directives.
+
+use std::ffi::OsString;
+
+use ddfuzz::campaign::miller::list::{List, Listed, ListedChannel};
+
+fn words(words: &[&str]) -> Vec<OsString> {
+    words.iter().map(OsString::from).collect()
+}
+
+/// The one entry of a list of these lines.
+#[track_caller]
+fn entry(lines: &str) -> Listed {
+    let list = List::parse("test", lines);
+    assert_eq!(list.skipped, []);
+    assert_eq!(list.entries.len(), 1);
+    list.entries[0].clone()
+}
+
+/// Why the last of these lines is skipped.
+#[track_caller]
+fn why(lines: &str) -> String {
+    let list = List::parse("test", lines);
+    assert_eq!(list.entries, []);
+    let last = list.skipped.last().expect("one is skipped");
+    last.why.clone()
+}
+
+#[test]
+fn each_channel_puts_the_file_where_the_study_did() {
+    let cat = entry("stdin cat [-A  -b]");
+    assert_eq!(cat.utility, "cat");
+    assert_eq!(cat.channel, ListedChannel::Stdin);
+    assert_eq!(cat.pool, [words(&["-A"]), words(&["-b"])]);
+    assert_eq!((cat.args, cat.pool_at), (words(&[]), 0));
+
+    let cut = entry("file cut [--complement -z] -b 1");
+    assert_eq!(cut.channel, ListedChannel::File);
+    assert_eq!((cut.args, cut.pool_at), (words(&["-b", "1", "@@"]), 0));
+
+    let colrm = entry("file colrm 2 4 ");
+    assert_eq!((colrm.args, colrm.pool), (words(&["2", "4", "@@"]), vec![]));
+
+    let gcc = entry("cp t.c gcc [-c -S]");
+    assert_eq!(gcc.channel, ListedChannel::Copied("t.c".into()));
+    assert_eq!(gcc.args, words(&["@@"]));
+
+    let join = entry("two_files join");
+    assert_eq!(join.channel, ListedChannel::TwoFiles);
+    assert_eq!(join.args, words(&["@@", "@@"]));
+
+    let look = entry("file look a [-b -d]");
+    assert_eq!((look.args, look.pool_at), (words(&["a", "@@"]), 1));
+}
+
+#[test]
+fn words_are_those_that_a_shell_would_see() {
+    assert_eq!(entry("file awk '{print}'").args, words(&["{print}", "@@"]));
+    assert_eq!(
+        entry("cp tmp sed 's/a/b/' [-n]").args,
+        words(&["s/a/b/", "@@"])
+    );
+    assert_eq!(
+        entry("file grep [-a] \"e\" -f").args,
+        words(&["e", "-f", "@@"])
+    );
+    assert_eq!(
+        entry(r#"stdin x "a \" b"'c d'\ e ''"#).args,
+        words(&[r#"a " bc d e"#, ""])
+    );
+    // What stands in the pool is split at blanks, and nothing else.
+    assert_eq!(
+        entry("file colcrt [- -2]").pool,
+        [words(&["-"]), words(&["-2"])]
+    );
+    assert_eq!(
+        entry("pty less [-~ -#]").pool,
+        [words(&["-~"]), words(&["-#"])]
+    );
+    assert_eq!(entry("stdin cat [-A]\r\n").pool, [words(&["-A"])]);
+}
+
+#[test]
+fn programs_in_terminals_know_how_to_end() {
+    let less = entry("pty less [-a]");
+    assert_eq!(less.args, words(&["@@"]));
+    assert!(matches!(less.channel, ListedChannel::Terminal { ending } if ending.contains(&b'q')));
+    let shell = entry("pty ./build/bash [-i]");
+    assert_eq!(shell.args, words(&[]));
+    assert!(matches!(shell.channel, ListedChannel::Terminal { ending } if !ending.is_empty()));
+    let unknown = entry("pty surely-not-known");
+    assert_eq!(unknown.channel, ListedChannel::Terminal { ending: vec![] });
+}
+
+#[test]
+fn a_redirection_at_the_end_means_stdin() {
+    let tool = entry("file tool -s \"subject\" to < ");
+    assert_eq!(tool.channel, ListedChannel::Stdin);
+    assert_eq!(tool.args, words(&["-s", "subject", "to"]));
+    assert_eq!(entry("stdin tool <").channel, ListedChannel::Stdin);
+}
+
+#[test]
+fn directives_say_more_than_the_study_could() {
+    let lines = "//: package vim\n//: end \\x1b:q!\\r\n//: option -c 'set list'\npty vi [-R] @@\n\
+                 // a comment\nstdin cat\n//: package\nstdin tac";
+    let list = List::parse("test", lines);
+    assert_eq!(list.skipped, []);
+    let [vi, cat, tac] = &list.entries[..] else {
+        panic!("{list:?}");
+    };
+    let ending = b"\x1b:q!\r".to_vec();
+    assert_eq!(vi.channel, ListedChannel::Terminal { ending });
+    assert_eq!(vi.pool, [words(&["-R"]), words(&["-c", "set list"])]);
+    assert_eq!(vi.args, words(&["@@"]));
+    let packages = [vi, cat, tac].map(|listed| listed.package.as_deref());
+    assert_eq!(packages, [Some("vim"), Some("vim"), None]);
+    assert!(cat.pool.is_empty());
+}
+
+#[test]
+fn wrong_lines_are_skipped_with_their_number_and_what_to_write() {
+    let list = List::parse("test", "stdin cat\n\ncat [-A]\nfile tac [-r\n");
+    assert_eq!(list.entries.len(), 1);
+    let lines: Vec<(usize, &str)> = list
+        .skipped
+        .iter()
+        .map(|skipped| (skipped.line, skipped.text.as_str()))
+        .collect();
+    assert_eq!(lines, [(3, "cat [-A]"), (4, "file tac [-r")]);
+    assert!(list.skipped[0].why.contains("stdin|file|cp NAME"));
+    assert!(list.skipped[1].why.contains("[-a -b]"));
+    for (line, says) in [
+        ("stdin", "no utility"),
+        ("stdin [-a]", "no utility"),
+        ("cp ../x cat", "current directory"),
+        ("stdin a | b", "shell"),
+        ("stdin a $HOME", "shell"),
+        ("stdin a \"`b`\"", "shell"),
+        ("stdin a 'b", "left open"),
+        ("stdin a b\\", "backslash"),
+        ("file a ]-x[", "square brackets"),
+        ("two_files a @@", "2 times"),
+        ("stdin a @@", "0 times"),
+        ("//: end \\q", "escape"),
+        ("//: option", "//: option -w 40"),
+        ("//: package a b", "groff"),
+        ("//: else", "package, option and end"),
+    ] {
+        assert!(why(line).contains(says), "{line}: {}", why(line));
+    }
+}
+
+#[test]
+fn no_text_makes_the_reader_panic() {
+    for line in [
+        "[",
+        "]",
+        "stdin \u{e4} [\u{e4}",
+        "cp",
+        "cp t",
+        "pty '",
+        "//:",
+        "//:\u{e4}",
+        "\0 \0",
+    ] {
+        let list = List::parse("test", line);
+        assert_eq!(list.entries.len() + list.skipped.len(), 1, "{line:?}");
+    }
+}

@@ -1,0 +1,199 @@
+//! `ddfuzz clean` where something is in the way.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::ddfuzz::{Desk, Said};
+use crate::namespace::script;
+use crate::needs;
+
+/// Inputs of `crtplot`: one that crashes, two that are the same, and names of any bytes.
+fn corpus(desk: &Desk) {
+    std::fs::create_dir(desk.file("in")).unwrap();
+    let files: [(&[u8], &[u8]); 6] = [
+        (b"one", b"move 1 2\n"),
+        (b"same", b"move 1 2\n"),
+        (b"crash", b"xxxxxxxxt"),
+        (b"line\nfeed", b"line 1 2 3 4\n"),
+        (b"\xff\xfe", b"circle 1 2 3\n"),
+        (b"empty", b""),
+    ];
+    for (name, bytes) in files {
+        std::fs::write(desk.file("in").join(OsStr::from_bytes(name)), bytes).unwrap();
+    }
+}
+
+/// The files of a folder, by name.
+fn files(folder: &Path) -> BTreeMap<OsString, Vec<u8>> {
+    let entries = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
+    let files = entries.filter(|entry| entry.path().is_file());
+    files
+        .map(|entry| (entry.file_name(), std::fs::read(entry.path()).unwrap()))
+        .collect()
+}
+
+fn clean(desk: &Desk, words: &str) -> Said {
+    desk.call(&format!("clean --target crtplot --jobs 2 --json {words}"))
+}
+
+fn number(said: &Said, pointer: &str) -> u64 {
+    let json = said.json();
+    let found = json.pointer(pointer).and_then(serde_json::Value::as_u64);
+    found.unwrap_or_else(|| panic!("{pointer}: {json}"))
+}
+
+#[test]
+fn the_corpus_is_no_output_directory() {
+    let desk = Desk::new();
+    corpus(&desk);
+    let before = files(&desk.file("in"));
+    for out in ["in", "in/", "in/../in", "./in"] {
+        clean(&desk, &format!("in -o {out}")).exits(2);
+        assert_eq!(files(&desk.file("in")), before, "{out}");
+    }
+}
+
+#[test]
+fn an_output_directory_in_the_corpus_is_no_part_of_it() {
+    let desk = Desk::new();
+    corpus(&desk);
+    for _ in 0..2 {
+        let said = clean(&desk, "in -o in/out").exits(0);
+        assert_eq!(number(&said, "/before/files"), 6);
+        assert_eq!(number(&said, "/after/files"), 4);
+        assert_eq!(files(&desk.file("in/out/corpus")).len(), 4);
+    }
+}
+
+#[test]
+fn what_is_not_there_or_empty_is_refused() {
+    let desk = Desk::new();
+    clean(&desk, "missing -o out").exits(2);
+    assert!(!desk.file("out").exists());
+    std::fs::create_dir(desk.file("nothing")).unwrap();
+    clean(&desk, "nothing -o out").exits(1);
+    assert!(!desk.file("out/corpus").exists());
+}
+
+#[test]
+fn a_corpus_that_crashes_as_a_whole_is_filed_and_replaces_nothing() {
+    let desk = Desk::new();
+    corpus(&desk);
+    clean(&desk, "in -o out").exits(0);
+    let before = files(&desk.file("out/corpus"));
+    std::fs::create_dir(desk.file("bad")).unwrap();
+    desk.write("bad/one", b"xxxxt");
+    desk.write("bad/other", b"yyyyt");
+    clean(&desk, "bad -o out").exits(1);
+    assert_eq!(files(&desk.file("out/corpus")), before);
+    clean(&desk, "bad -o new").exits(1);
+    assert!(!desk.file("new/corpus").exists());
+    let groups = desk.call("show new --json").exits(0).json();
+    assert_eq!(groups["groups"].as_array().unwrap().len(), 1, "{groups}");
+    assert_eq!(files(&desk.file("bad")).len(), 2);
+}
+
+#[test]
+fn names_of_any_bytes_are_kept_where_they_shall_be() {
+    let desk = Desk::new();
+    corpus(&desk);
+    clean(&desk, "in -o out --keep-names --trim off").exits(0);
+    let (before, after) = (files(&desk.file("in")), files(&desk.file("out/corpus")));
+    assert_eq!(after.len(), 4);
+    for name in [&b"line\nfeed"[..], b"\xff\xfe"] {
+        let name = OsStr::from_bytes(name);
+        assert_eq!(after.get(name), before.get(name), "{after:?}");
+    }
+}
+
+#[test]
+fn of_many_empty_files_one_is_kept() {
+    let desk = Desk::new();
+    std::fs::create_dir(desk.file("in")).unwrap();
+    for at in 0..3000 {
+        desk.write(&format!("in/{at}"), b"");
+    }
+    let said = clean(&desk, "in -o out").exits(0);
+    assert_eq!(number(&said, "/duplicates"), 2999);
+    assert_eq!(number(&said, "/after/files"), 1);
+}
+
+#[test]
+fn a_file_that_vanishes_meanwhile_is_not_kept_and_no_harm() {
+    let desk = Desk::new();
+    std::fs::create_dir(desk.file("in")).unwrap();
+    // Targets may run as nobody where ddfuzz runs as root.
+    let everybody = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(desk.file("in"), everybody).unwrap();
+    desk.write("in/first", b"a");
+    desk.write("in/second", b"bc");
+    desk.write("in/third", b"d\n");
+    let gone = desk.file("in/second");
+    let program = desk.script("program", &format!("rm -f {}; cat", gone.display()));
+    let words = format!("clean in -o out --jobs 1 --json -- {}", program.display());
+    desk.call(&words).exits(0);
+    let kept: Vec<Vec<u8>> = files(&desk.file("out/corpus")).into_values().collect();
+    assert_eq!(kept.len(), 2, "{kept:?}");
+    assert!(!kept.contains(&b"bc".to_vec()));
+}
+
+#[test]
+fn without_coverage_one_of_each_behaviour_is_kept_and_it_is_said() {
+    let Some(program) = needs::program("wc") else {
+        return;
+    };
+    let desk = Desk::new();
+    std::fs::create_dir(desk.file("in")).unwrap();
+    for at in 0..8 {
+        desk.write(&format!("in/{at}"), format!("{at}\n"));
+    }
+    desk.write("in/two", b"a b\n");
+    let words = format!("clean in -o out -- {}", program.display());
+    let said = desk.call(&words).exits(0);
+    assert!(said.err.contains("tells no coverage"), "{said:?}");
+    assert_eq!(files(&desk.file("out/corpus")).len(), 2);
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_with_room_the_same_call_comes_to_the_same() {
+    let desk = Desk::new();
+    corpus(&desk);
+    clean(&desk, "in -o out").exits(0);
+    let text = "for size in 24k 56k; do
+             mkdir -p disk; mount -t tmpfs -o size=$size tmpfs disk
+             code=0; timeout 60 $DD clean in -o disk/out --target crtplot 2>said || code=$?
+             grep -c 'No space left' said; echo \"code $code\"
+             mount -o remount,size=64m tmpfs disk
+             timeout 100 $DD clean in -o disk/out --target crtplot >said 2>&1 || cat said
+             diff -r out/corpus disk/out/corpus && echo same
+             umount disk
+         done";
+    let Some(said) = script(&desk, text) else {
+        return;
+    };
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines, ["1", "code 2", "same", "1", "code 2", "same"]);
+    assert_eq!(files(&desk.file("in")).len(), 6);
+}
+
+#[test]
+fn a_read_only_disk_is_an_error() {
+    let desk = Desk::new();
+    corpus(&desk);
+    let text = "mkdir -p disk; mount -t tmpfs tmpfs disk
+         $DD clean in -o disk/old --target crtplot >said 2>&1
+         mount -o remount,ro tmpfs disk
+         for out in disk/new disk/old; do
+             code=0; timeout 60 $DD clean in -o $out --target crtplot 2>said || code=$?
+             grep -c 'Read-only file system' said; echo \"code $code\"
+         done
+         ls disk/old/corpus | wc -l";
+    let Some(said) = script(&desk, text) else {
+        return;
+    };
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines, ["1", "code 2", "1", "code 2", "4"]);
+}

@@ -1,0 +1,256 @@
+//! Trimming one file.
+
+use std::cell::RefCell;
+use std::sync::atomic::AtomicBool;
+
+use ddfuzz::corpus::Features;
+use ddfuzz::corpus::trim::{Left, ToTrim, TrimError, Trimmed, Trimming, Wanted};
+use ddfuzz::exec::{Freshness, Program, Target, Telling, Way, start};
+use ddfuzz::minimize::{Claim, Slip};
+
+use crate::ddfuzz::Desk;
+use crate::trim_targets::{WORDS, harness, kept, reach, troff};
+
+/// Trims a file; gives the result, its content, and the slips.
+pub fn trim(trimming: &Trimming, file: &ToTrim) -> (Trimmed, Vec<u8>, Vec<Slip>) {
+    let slips = RefCell::new(Vec::new());
+    let mut trimmer = trimming.start().unwrap();
+    let stop = AtomicBool::new(false);
+    let on_slip = |slip: &Slip, _: Option<u64>| {
+        slips.borrow_mut().push(slip.clone());
+        Ok(())
+    };
+    let trimmed = trimmer.trim(file, &on_slip, &stop).unwrap();
+    let text = std::fs::read(file.folder.join("minimized")).unwrap();
+    assert_eq!(text.len() as u64, trimmed.size_after);
+    (trimmed, text, slips.into_inner())
+}
+
+#[test]
+fn a_file_shrinks_to_what_it_is_kept_for() {
+    for words in WORDS {
+        let desk = Desk::new();
+        let Some(trimming) = words(&desk) else {
+            continue;
+        };
+        let input = b"(((12 abc key 77 lo lock)))";
+        let file = kept(&trimming, input, b"key", desk.file("file"));
+        let (trimmed, text, slips) = trim(&trimming, &file);
+        assert_eq!(text, b"key");
+        assert_eq!(trimmed.claim, Claim::OneMinimal);
+        assert_eq!((trimmed.left, slips), (None, Vec::new()));
+        assert!(trimmed.features.has_all(&file.wanted.must));
+        assert_eq!(desk.read("file/original"), input);
+    }
+}
+
+#[test]
+fn the_same_signature_stays_exactly_the_same() {
+    for words in WORDS {
+        let desk = Desk::new();
+        let Some(trimming) = words(&desk) else {
+            continue;
+        };
+        let input = b"zz((4))key 4 lock qqqqqqq";
+        let [before] = reach(&trimming, [input]);
+        let file = ToTrim {
+            input: input.to_vec(),
+            wanted: Wanted::signature(before.clone(), &Features::default()),
+            folder: desk.file("file"),
+        };
+        let (trimmed, text, _) = trim(&trimming, &file);
+        let [after] = reach(&trimming, [&text]);
+        assert_eq!(after, before);
+        assert_eq!(trimmed.features, before);
+        assert!(text.len() <= input.len());
+        assert_eq!(trimmed.claim, Claim::OneMinimal);
+    }
+}
+
+#[test]
+fn a_real_program_reaches_all_that_its_seeds_are_kept_for() {
+    let desk = Desk::new();
+    let Some(trimming) = troff(&desk) else {
+        return;
+    };
+    let seeds = ["motions", "widths", "indent"].map(|name| {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/corpora/troff/seeds");
+        std::fs::read(format!("{folder}/{name}")).unwrap()
+    });
+    let found = reach(&trimming, [&seeds[0], &seeds[1], &seeds[2]]);
+    let universe = found[0].or(&found[1]).or(&found[2]);
+    let mut taken = Features::default();
+    for (number, (seed, own)) in seeds.iter().zip(&found).enumerate() {
+        let file = ToTrim {
+            input: seed.clone(),
+            wanted: Wanted::worth(own.less(&taken), universe.clone()),
+            folder: desk.file(&number.to_string()),
+        };
+        taken = taken.or(own);
+        let (trimmed, text, _) = trim(&trimming, &file);
+        let [after] = reach(&trimming, [&text]);
+        assert_eq!(trimmed.left, None);
+        assert!(after.has_all(&file.wanted.must) && universe.has_all(&after));
+        assert!(text.len() < seed.len());
+    }
+}
+
+#[test]
+fn a_crash_met_on_the_way_is_handed_over_and_never_the_result() {
+    for words in WORDS {
+        let desk = Desk::new();
+        let Some(trimming) = words(&desk) else {
+            continue;
+        };
+        let file = kept(&trimming, b"!x!x!x!", b"!x!x!x!", desk.file("file"));
+        let (trimmed, text, slips) = trim(&trimming, &file);
+        assert_eq!(trimmed.left, None);
+        let [after] = reach(&trimming, [&text]);
+        assert!(after.has_all(&file.wanted.must));
+        assert_eq!(slips.len(), 1);
+        let crash = slips[0].crash.as_ref().expect("its record");
+        assert!(crash.class.0.contains("abrt"), "{:?}", crash.class);
+        assert!(slips[0].input.windows(2).any(|two| two == b"!!"));
+    }
+}
+
+#[test]
+fn what_happens_once_in_a_process_is_no_hindrance() {
+    let desk = Desk::new();
+    let Some(trimming) = harness(&desk) else {
+        return;
+    };
+    let mut shared = start(&trimming.target, Some(trimming.way), Freshness::Shared)
+        .unwrap()
+        .executor;
+    shared.tell_coverage(Telling::Every);
+    let input = b"((k(key 12";
+    shared.run(input).unwrap();
+    shared.run(input).unwrap();
+    let later = Features::of_counters(shared.coverage().unwrap());
+    let [first] = reach(&trimming, [input]);
+    let at_first_only = first.less(&later);
+    assert!(!at_first_only.is_empty());
+    let mut file = ToTrim {
+        input: input.to_vec(),
+        wanted: Wanted::worth(later.and(&first), later),
+        folder: desk.file("later"),
+    };
+    let (trimmed, _, _) = trim(&trimming, &file);
+    assert_eq!(trimmed.left, None);
+    assert!(trimmed.features.has_all(&at_first_only));
+    // Even where nothing but that is wanted.
+    file.folder = desk.file("first");
+    file.wanted = Wanted::worth(at_first_only, first);
+    let (trimmed, _, _) = trim(&trimming, &file);
+    assert_eq!((trimmed.left, trimmed.claim), (None, Claim::OneMinimal));
+}
+
+#[test]
+fn what_a_process_remembers_of_earlier_runs_does_not_decide() {
+    for words in WORDS {
+        let desk = Desk::new();
+        let Some(trimming) = words(&desk) else {
+            continue;
+        };
+        for (name, input, result) in [
+            ("alternates", &b"~(((12 key 77 lo"[..], &b"~key"[..]),
+            ("exits", b"^(((12 key 77 lo", b"key"),
+        ] {
+            let file = kept(&trimming, input, result, desk.file(name));
+            let (trimmed, text, slips) = trim(&trimming, &file);
+            assert_eq!((trimmed.left, slips.len()), (None, 0));
+            assert_eq!((&text[..], trimmed.claim), (result, Claim::OneMinimal));
+        }
+    }
+}
+
+#[test]
+fn a_file_that_does_not_reach_what_is_wanted_stays_as_it_is() {
+    let desk = Desk::new();
+    let Some(trimming) = harness(&desk) else {
+        return;
+    };
+    let mut file = kept(&trimming, b"key lock", b"lock", desk.file("file"));
+    file.input = b"nothing of it".to_vec();
+    let (trimmed, text, _) = trim(&trimming, &file);
+    assert_eq!(trimmed.left, Some(Left::Unsteady));
+    assert_eq!(text, b"nothing of it");
+    assert!(!trimmed.features.has_all(&file.wanted.must));
+    file.input = b"!!".to_vec();
+    file.folder = desk.file("crash");
+    let (trimmed, text, _) = trim(&trimming, &file);
+    assert_eq!(
+        (trimmed.left, &text[..]),
+        (Some(Left::EndsBadly), &b"!!"[..])
+    );
+}
+
+#[test]
+fn a_way_that_tells_no_coverage_is_named() {
+    let target = Target::new(Program::Bundled("ul".to_owned()));
+    for way in [Way::Inject, Way::Command] {
+        let error = Trimming::of_target(target.clone(), way).start().err();
+        let error = error.expect("no coverage");
+        assert!(matches!(error, TrimError::NoCoverage { .. }), "{error}");
+        assert!(error.to_string().contains("libFuzzer harness"), "{error}");
+    }
+}
+
+#[test]
+fn what_was_trimmed_before_costs_no_run_until_something_else_is_wanted() {
+    let desk = Desk::new();
+    let Some(trimming) = harness(&desk) else {
+        return;
+    };
+    let file = kept(&trimming, b"((key 12 lock", b"key", desk.file("file"));
+    let (first, _, _) = trim(&trimming, &file);
+    assert!(!first.reused);
+    let log = desk.read("file/log.jsonl");
+    let (again, _, _) = trim(&trimming, &file);
+    assert!(again.reused);
+    assert_eq!(
+        Trimmed {
+            reused: false,
+            ..again
+        },
+        first
+    );
+    assert_eq!(desk.read("file/log.jsonl"), log);
+    let other = kept(&trimming, b"((key 12 lock", b"lock", desk.file("file"));
+    let (other, text, _) = trim(&trimming, &other);
+    assert_eq!((other.reused, &text[..]), (false, &b"lock"[..]));
+    let rebuilt = Trimming {
+        build: Some("another".to_owned()),
+        ..trimming
+    };
+    let (anew, _, _) = trim(&rebuilt, &file);
+    assert!(!anew.reused);
+    // What was damaged is made again.
+    std::fs::write(desk.file("file/minimized"), b"damaged").unwrap();
+    let (mended, text, _) = trim(&rebuilt, &file);
+    assert_eq!((mended.reused, &text[..]), (false, &b"key"[..]));
+}
+
+#[test]
+fn a_budget_of_tests_ends_a_file_with_what_there_is() {
+    let desk = Desk::new();
+    let Some(mut trimming) = harness(&desk) else {
+        return;
+    };
+    let input: Vec<u8> = (0..600).map(|i| b"k(e)y1l"[i % 7]).chain(*b"key").collect();
+    let file = kept(&trimming, &input, b"key", desk.file("file"));
+    trimming.budget_tests = Some(2);
+    let (cut, text, _) = trim(&trimming, &file);
+    assert_eq!((cut.claim, cut.tests.executed), (Claim::BestSoFar, 2));
+    let [after] = reach(&trimming, [&text]);
+    assert!(after.has_all(&file.wanted.must));
+    // More goes on where less has ended.
+    trimming.budget_tests = None;
+    let (whole, text, _) = trim(&trimming, &file);
+    assert_eq!((whole.claim, &text[..]), (Claim::OneMinimal, &b"key"[..]));
+    // And less gives what it gave.
+    trimming.budget_tests = Some(2);
+    let (less, _, _) = trim(&trimming, &file);
+    assert_eq!((less.claim, less.blake3), (cut.claim, cut.blake3));
+}

@@ -1,0 +1,79 @@
+//! Coverage of runs that each have a process of their own.
+
+use ddfuzz::exec::{Ended, Freshness, Program, Target, Telling, Way, start, start_covered};
+
+use crate::needs;
+use crate::programs::{Compiled, compile_by, patient};
+
+/// The harness with these sanitizers; `None`, and said so, without clang.
+fn build(flags: &str) -> Option<Compiled> {
+    needs::program("clang")?;
+    let program = compile_by("clang", "fuzzer", &[flags]);
+    if program.is_none() {
+        needs::missing("libFuzzer", "clang does not link -fsanitize=fuzzer");
+    }
+    program
+}
+
+fn target(program: &Compiled) -> Target {
+    patient(Program::Path(program.path.clone()))
+}
+
+#[test]
+fn each_run_of_a_harness_has_a_process_of_its_own_and_tells_what_it_reached() {
+    for flags in ["-fsanitize=fuzzer", "-fsanitize=fuzzer,address"] {
+        let Some(program) = build(flags) else { return };
+        let target = target(&program);
+        let mut fresh = start_covered(&target, Way::Harness).unwrap();
+        assert_eq!(fresh.freshness(), Freshness::Fresh);
+        let mut shared = start(&target, Some(Way::Harness), Freshness::Shared)
+            .unwrap()
+            .executor;
+        shared.tell_coverage(Telling::Every);
+        assert_eq!(fresh.places(), shared.places());
+        // The third call of a process dies.
+        for _ in 0..5 {
+            assert_eq!(fresh.run(b"T").unwrap().ended, Ended::Exit(0));
+            assert!(fresh.coverage().is_some());
+            assert!(fresh.preceding().is_empty());
+        }
+        for input in [&b"Wuud"[..], b"Cuud", b"", b"Wuuuuuuuu", b"Wuud"] {
+            shared.run(input).unwrap();
+            assert_eq!(fresh.run(input).unwrap().ended, Ended::Exit(0));
+            assert_eq!(fresh.coverage(), shared.coverage(), "{input:?}");
+        }
+    }
+}
+
+#[test]
+fn a_fresh_run_that_dies_tells_nothing_and_the_next_one_is_as_ever() {
+    let Some(program) = build("-fsanitize=fuzzer") else {
+        return;
+    };
+    let mut target = target(&program);
+    target.limits.cpu = std::time::Duration::from_millis(300);
+    let mut fresh = start_covered(&target, Way::Harness).unwrap();
+    fresh.run(b"Wu").unwrap();
+    let before = fresh.coverage().unwrap().to_vec();
+    for (input, ended) in [
+        (b"A", Ended::Signal(libc::SIGABRT)),
+        (b"L", Ended::Timeout),
+        (b"K", Ended::Signal(libc::SIGKILL)),
+    ] {
+        assert_eq!(fresh.run(input).unwrap().ended, ended);
+        assert_eq!(fresh.coverage(), None);
+        assert_eq!(fresh.run(b"Wu").unwrap().ended, Ended::Exit(0));
+        assert_eq!(fresh.coverage(), Some(&before[..]));
+    }
+    let runs = fresh.run_some(&[b"T", b"T", b"T", b"T"]).unwrap();
+    assert_eq!(runs.len(), 1, "one at a time");
+}
+
+#[test]
+fn a_way_without_coverage_starts_and_tells_none() {
+    let target = Target::new(Program::Bundled("ul".to_owned()));
+    let mut executor = start_covered(&target, Way::Inject).unwrap();
+    assert_eq!(executor.places(), None);
+    assert_eq!(executor.run(b"text").unwrap().ended, Ended::Exit(0));
+    assert_eq!(executor.coverage(), None);
+}

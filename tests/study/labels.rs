@@ -1,0 +1,45 @@
+//! Utilities that cannot be run as others are: each gets a line that says so, and the study goes
+//! on.
+
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::lab::{Lab, groups, utility};
+
+#[test]
+fn each_odd_utility_has_its_label_and_the_study_goes_on() {
+    let lab = Lab::with(&["loops", "waits", "kills", "privileged", "zap"]);
+    let setuid = Permissions::from_mode(0o4755);
+    std::fs::set_permissions(lab.path("privileged"), setuid).unwrap();
+    let said = lab.revisit(
+        "loops waits kills privileged nowhere reboot zap --channel stdin --runs 240 --seed 1 --json",
+    );
+    let result = said.exits(1).json();
+    let label = |name: &str| utility(&result, name)["label"].clone();
+    assert_eq!(label("loops"), "loops-on-empty-input");
+    assert_eq!(label("waits"), "waits-on-empty-input");
+    assert_eq!(label("kills"), "kills-its-process-group");
+    assert_eq!(label("privileged"), "setuid");
+    assert_eq!(label("nowhere"), "missing");
+    assert_eq!(label("reboot"), "denied");
+    assert!(label("zap").is_null());
+    assert_eq!(
+        utility(&result, "loops")["hangs"],
+        0,
+        "it never ends: {result}"
+    );
+    assert_eq!(utility(&result, "nowhere")["runs"], 0);
+    assert_eq!(groups(&result, "zap").len(), 1, "{result}");
+    lab.desk.is_left_clean();
+}
+
+#[test]
+fn a_program_that_the_system_cannot_execute_does_not_end_the_study() {
+    let lab = Lab::with(&["zap"]);
+    std::fs::write(lab.path("broken"), "\x7fELF and nothing more").unwrap();
+    std::fs::set_permissions(lab.path("broken"), Permissions::from_mode(0o755)).unwrap();
+    let said = lab.revisit("broken zap --runs 200 --seed 1 --json");
+    let result = said.exits(1).json();
+    assert_eq!(utility(&result, "broken")["label"], "does-not-start");
+    assert_eq!(groups(&result, "zap").len(), 1, "{result}");
+}
