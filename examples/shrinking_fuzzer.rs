@@ -80,6 +80,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let size = map_size(&args)?;
     let mut provider = UnixShMemProvider::new()?;
     let mut memory = provider.new_shmem(size)?;
+    // Linux lets the target attach it all the same, and it is gone with us, however we end.
+    // SAFETY: takes a number; the last argument is not used by this command.
+    unsafe { libc::shmctl(memory.id().into(), libc::IPC_RMID, std::ptr::null_mut()) };
     // SAFETY: no other thread runs yet that could read the environment.
     unsafe { memory.write_to_env("__AFL_SHM_ID")? };
     // SAFETY: the memory outlives the observer, and is written to by the target's processes only,

@@ -29,6 +29,12 @@ impl Fuzzer {
 
 impl Drop for Fuzzer {
     fn drop(&mut self) {
+        // Asked first: afl-fuzz removes its shared memory, which nobody else does.
+        signal(pid_of(&self.0), libc::SIGTERM);
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_secs(10) && matches!(self.0.try_wait(), Ok(None)) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         signal(-pid_of(&self.0), libc::SIGKILL);
         let _ = self.0.wait();
     }
