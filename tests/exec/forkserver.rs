@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use ddfuzz::exec::{Ended, Executor, Freshness, Program, Target, Way, start};
+use ddfuzz::exec::{Ended, Executor, Freshness, Target, Way, start};
 
 use crate::needs;
-use crate::programs::{Compiled, compile_by, patient};
+use crate::programs::{Compiled, compile_by, target};
 
 /// Compiled by `afl-clang-fast` with these flags; `None`, and said so, where it is missing.
 pub fn instrumented(name: &str, flags: &[&str]) -> Option<Compiled> {
@@ -25,14 +25,6 @@ fn installed(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut files = std::env::split_paths(&path).map(|folder| folder.join(name));
     files.find(|file| file.is_file())
-}
-
-/// A target of that program whose hangs end soon.
-pub fn target(program: &Compiled) -> Target {
-    let mut target = patient(Program::Path(program.path.clone()));
-    target.limits.cpu = Duration::from_millis(300);
-    target.limits.memory = 200 << 20;
-    target
 }
 
 pub fn by(target: &Target, way: Way, freshness: Freshness) -> Box<dyn Executor> {

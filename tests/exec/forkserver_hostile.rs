@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use ddfuzz::exec::{Ended, Freshness, Limits, Program, Target, Way};
+use ddfuzz::exec::{Ended, Freshness, Limits, Program, Way};
 
 use crate::endurance::descendants;
-use crate::forkserver::{by, instrumented, target};
-use crate::programs::running;
+use crate::forkserver::{by, instrumented};
+use crate::programs::{patient, running, target};
 use crate::stage;
 
 #[test]
@@ -146,8 +146,8 @@ fn between_runs_any_process_of_an_own_server_may_die() {
     if !stage::plays("own server, between runs") {
         return;
     }
-    let mut target = Target::new(Program::Path(stage::given()));
-    target.limits = Limits::with_cpu(Duration::from_millis(500));
+    let mut target = patient(Program::Path(stage::given()));
+    target.limits.cpu = Duration::from_millis(500);
     let mut executor = by(&target, Way::Forkserver, Freshness::Shared);
     assert_eq!(segments(std::process::id()).len(), 2);
     for round in 0..12 {
@@ -182,8 +182,8 @@ fn both_keepers_of_an_own_server_may_die_at_once() {
     if !stage::plays("own server, no keepers") {
         return;
     }
-    let mut target = Target::new(Program::Path(stage::given()));
-    target.limits = Limits::with_cpu(Duration::from_millis(500));
+    let mut target = patient(Program::Path(stage::given()));
+    target.limits.cpu = Duration::from_millis(500);
     let mut executor = by(&target, Way::Forkserver, Freshness::Shared);
     for input in [b"y", b"o"] {
         // Its process waits for the next run, or has started one that is to be swept.
@@ -249,7 +249,7 @@ fn a_sleeper_sleeps_until_its_ddfuzz_is_killed() {
     if !stage::plays("own server, killed") {
         return;
     }
-    let mut target = Target::new(Program::Path(stage::given()));
+    let mut target = patient(Program::Path(stage::given()));
     target.limits = Limits::with_cpu(Duration::from_secs(60));
     let _ = by(&target, Way::Forkserver, Freshness::Shared).run(b"s");
     panic!("a run of two minutes has ended");

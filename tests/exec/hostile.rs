@@ -201,12 +201,9 @@ fn a_spoiled_directory_or_input_is_whole_for_the_next_run() {
         let mut on_stdin = executor(&program, way);
         for word in ["no-directory", "closed-directory", "nests"] {
             let ended = on_stdin.run(format!("{word}\n").as_bytes()).unwrap().ended;
-            // Only its owner's parent directory lets it be removed. In a sandbox the kernel looks
-            // at all directories above for each that is made.
-            let slow =
-                crate::programs::is_sandboxed() && word == "nests" && ended == Ended::Timeout;
+            // Only its owner's parent directory lets it be removed.
             assert!(
-                slow || matches!(ended, Ended::Exit(0 | 16 | 17)),
+                matches!(ended, Ended::Exit(0 | 16 | 17)),
                 "{way}: {word}: {ended}"
             );
             let litter = on_stdin.run(b"litter\n").unwrap().ended;

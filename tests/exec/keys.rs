@@ -53,7 +53,7 @@ fn a_crash_of_a_program_compiled_by_afl_has_the_same_record_by_its_own_server() 
         let Some(program) = crate::forkserver::instrumented("afl_branches", flags) else {
             return;
         };
-        let target = crate::forkserver::target(&program);
+        let target = crate::programs::target(&program);
         for input in [b"a".as_slice(), b"c"] {
             let command = examine(&target, Way::Command, input);
             let own = examine(&target, Way::Forkserver, input);
