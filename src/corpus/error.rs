@@ -63,6 +63,13 @@ impl CleanError {
     pub fn journal(source: io::Error) -> CleanError {
         CleanError::Journal { source }
     }
+
+    /// No input could be read.
+    pub(super) fn unread() -> CleanError {
+        CleanError::Empty {
+            why: "there is no input that can be read".to_owned(),
+        }
+    }
 }
 
 impl From<TrimError> for CleanError {

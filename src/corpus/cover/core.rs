@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::exact::solve;
+use super::exact::{Solved, solve};
 use super::gather::{Loaded, Reader, Streamed, load};
 use super::greedy::greedy;
 use super::improve::improved;
@@ -13,6 +13,11 @@ use super::sets::{Columns, Sets};
 use super::steps::Steps;
 use super::weight::weight;
 use super::{Effort, Slowness};
+
+/// The steps of a short search.
+const SHORT: u64 = 10_000_000;
+/// Its cover is close where it costs no more than what is proved and this part of itself.
+const CLOSE: u64 = 100;
 
 /// What a file costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,7 +156,7 @@ fn in_memory(matrix: &Matrix, terms: Terms, effort: &Effort) -> io::Result<Choic
         let items: Vec<u32> = matrix.columns.iter().map(|column| column.item).collect();
         return streamed(&mut InMemory(&matrix), &items, effort);
     }
-    let solved = solve(matrix.clone(), effort.nodes, effort.steps);
+    let solved = searched(&matrix, effort);
     let column_of = |item: u32| matrix.columns.partition_point(|column| column.item < item);
     let mut best: Vec<usize> = solved.cover.iter().map(|one| column_of(one.item)).collect();
     best.sort_unstable();
@@ -172,6 +177,18 @@ fn in_memory(matrix: &Matrix, terms: Terms, effort: &Effort) -> io::Result<Choic
             .map(|at| matrix.columns[*at].item as usize)
             .collect(),
     })
+}
+
+/// What the search finds. A long one is made only where a short one has not come close: it would
+/// find next to nothing (docs/decisions/0104).
+fn searched(matrix: &Matrix, effort: &Effort) -> Solved {
+    let short = effort.steps.min(SHORT);
+    let solved = solve(matrix.clone(), effort.nodes, short);
+    let gap = solved.weight - solved.lower;
+    match gap.saturating_mul(CLOSE) <= solved.weight || short == effort.steps {
+        true => solved,
+        false => solve(matrix.clone(), effort.nodes, effort.steps),
+    }
 }
 
 fn streamed(columns: &mut impl Columns, items: &[u32], effort: &Effort) -> io::Result<Choice> {

@@ -22,7 +22,7 @@ use std::sync::atomic::AtomicBool;
 use self::books::Books;
 use self::keeping::Kept;
 use self::state::Measuring;
-use super::measure::{Contents, Settings, measure};
+use super::measure::{Contents, Gathered, Progress, Settings, gather};
 use super::{CleanError, Place};
 use crate::exec::Freshness;
 use crate::report::clean::CleanResult;
@@ -69,14 +69,18 @@ pub fn clean(
     };
     let mut books = Books::default();
     let mut kept = Kept::default();
-    let mut contents = engine.measure(&cleaning.corpus, watcher)?;
-    match engine.measuring(&contents)? {
-        Measuring::AsTheyWere(unsteady) => kept.unsteady = unsteady,
+    let gathered = engine.gather(&cleaning.corpus, watcher)?;
+    if gathered.is_empty() {
+        return Err(CleanError::unread());
+    }
+    match engine.measuring(&gathered)? {
+        Measuring::Together(unsteady) => kept.unsteady = unsteady,
         Measuring::Alone => engine.freshness = Freshness::Fresh,
     }
     let onto = match &cleaning.onto {
         Some(onto) => {
-            let mut onto = engine.measure(std::slice::from_ref(onto), watcher)?;
+            let onto = engine.gather(std::slice::from_ref(onto), watcher)?;
+            let mut onto = engine.measure(onto, watcher)?;
             books.runs_of(&onto);
             // Before the journal is written by others.
             engine.look_at_onto(&mut onto, &mut kept, watcher)?;
@@ -84,15 +88,10 @@ pub fn clean(
         }
         None => None,
     };
-    if cleaning.onto.is_some() || engine.freshness == Freshness::Fresh {
-        // By another journal, or behind what the other corpus has put into this one.
-        books.runs_of(&contents);
-        contents = engine.measure(&cleaning.corpus, watcher)?;
-    }
+    let mut contents = engine.measure(gathered, watcher)?;
     books.begin(&contents);
     if contents.is_empty() {
-        let why = "there is no input that can be read".to_owned();
-        return Err(CleanError::Empty { why });
+        return Err(CleanError::unread());
     }
     match contents.places() {
         Some(_) => engine.cover(&mut contents, &mut kept, watcher, &mut books)?,
@@ -115,23 +114,28 @@ impl Engine<'_> {
         }
     }
 
-    /// Runs each content that is new to the journal.
-    fn measure(
+    /// Reads what is to be measured.
+    fn gather(
         &self,
         roots: &[std::path::PathBuf],
         watcher: &mut dyn Watcher,
+    ) -> Result<Gathered, CleanError> {
+        let told = &mut |progress: &Progress| watcher.doing(reading(progress));
+        let gathered = gather(roots, self.place.root(), &self.settings(), told)?;
+        match self.settings().stopped() {
+            true => Err(CleanError::Interrupted),
+            false => Ok(gathered),
+        }
+    }
+
+    /// Runs each content that is new to the journal.
+    fn measure(
+        &self,
+        gathered: Gathered,
+        watcher: &mut dyn Watcher,
     ) -> Result<Contents, CleanError> {
-        let contents = measure(
-            roots,
-            self.place.root(),
-            &self.settings(),
-            &mut |progress| {
-                watcher.doing(Doing::Reading {
-                    files: progress.files,
-                    runs: progress.runs,
-                });
-            },
-        )?;
+        let told = &mut |progress: &Progress| watcher.doing(reading(progress));
+        let contents = gathered.run(&self.settings(), told)?;
         if contents.is_interrupted() {
             return Err(CleanError::Interrupted);
         }
@@ -139,5 +143,12 @@ impl Engine<'_> {
             watcher.say("the end of the journal was damaged: what stood there is run again");
         }
         Ok(contents)
+    }
+}
+
+fn reading(progress: &Progress) -> Doing {
+    Doing::Reading {
+        files: progress.files,
+        runs: progress.runs,
     }
 }

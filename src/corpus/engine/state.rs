@@ -1,8 +1,8 @@
 //! What runs in one process leave to each other.
 
 use super::{CleanError, Engine};
-use crate::corpus::measure::{Contents, Settings, run_again};
-use crate::corpus::{ContentId, Feature, Features};
+use crate::corpus::measure::{Gathered, Settings, run_again};
+use crate::corpus::{Feature, Features};
 use crate::exec::Freshness;
 
 /// Up to so many contents each run has a process of its own: that costs seconds, and what a content
@@ -17,22 +17,23 @@ const SHARE: usize = 20;
 /// How contents are to be measured.
 #[derive(Debug)]
 pub(super) enum Measuring {
-    /// As they were; these features, which hang on what ran before in the process, do not count.
-    AsTheyWere(Features),
+    /// By processes that they share, as far as the way lets them; these features, which hang on what
+    /// ran before in the process, do not count.
+    Together(Features),
     /// Each in a process of its own.
     Alone,
 }
 
 impl Engine<'_> {
-    /// Whether contents, which shared processes, are to be measured again without that.
-    pub(super) fn measuring(&self, contents: &Contents) -> Result<Measuring, CleanError> {
-        if contents.freshness() == Freshness::Fresh || contents.places().is_none() {
-            return Ok(Measuring::AsTheyWere(Features::default()));
+    /// Whether contents are to share processes.
+    pub(super) fn measuring(&self, gathered: &Gathered) -> Result<Measuring, CleanError> {
+        if gathered.freshness() == Freshness::Fresh || gathered.places().is_none() {
+            return Ok(Measuring::Together(Features::default()));
         }
-        if contents.len() <= FEW {
+        if gathered.len() <= FEW {
             return Ok(Measuring::Alone);
         }
-        let texts = sample(contents)?;
+        let texts = gathered.sample(PROBED);
         let together = self.each_reaches(&texts, Freshness::Shared, 1)?;
         let alone = self.each_reaches(&texts, Freshness::Fresh, self.cleaning.jobs)?;
         let (mut differing, mut all) = (Vec::<Feature>::new(), Features::default());
@@ -44,7 +45,7 @@ impl Engine<'_> {
         let differing = Features::from_unsorted(differing);
         Ok(match differing.len() * SHARE > all.len() {
             true => Measuring::Alone,
-            false => Measuring::AsTheyWere(differing),
+            false => Measuring::Together(differing),
         })
     }
 
@@ -72,22 +73,4 @@ impl Engine<'_> {
             false => Err(CleanError::Interrupted),
         }
     }
-}
-
-/// Contents that ended well, those with the least hashes; what cannot be read again is left out.
-fn sample(contents: &Contents) -> Result<Vec<Vec<u8>>, CleanError> {
-    let mut numbers: Vec<usize> = (0..contents.len())
-        .filter(|number| !contents.is_suspicious(*number))
-        .collect();
-    let hash = |number: &usize| -> [u8; 32] { *ContentId::blake3(&contents.id(*number)) };
-    if numbers.len() > PROBED {
-        numbers.select_nth_unstable_by_key(PROBED, hash);
-        numbers.truncate(PROBED);
-    }
-    numbers.sort_unstable();
-    let read = |number: usize| {
-        let mut bytes = Vec::new();
-        contents.read(number, &mut bytes).is_ok().then_some(bytes)
-    };
-    Ok(numbers.into_iter().filter_map(read).collect())
 }

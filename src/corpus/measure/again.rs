@@ -9,6 +9,7 @@ use super::ledger::lock;
 use super::reading::{self, NotRead};
 use super::runner::{Runner, Suspicion};
 use super::settings::Settings;
+use super::side_by_side::side_by_side;
 use crate::corpus::journal::Seen;
 
 /// Inputs that are numbered from 0.
@@ -52,6 +53,10 @@ impl Inputs for Files<'_> {
 /// What is told of each input by its number: what was seen of it, or why it could not be read.
 pub type Each<'a> = dyn FnMut(usize, Result<Seen, NotRead>) -> Result<(), MeasureError> + Send + 'a;
 
+/// The same of some inputs, as they are done.
+type EachSome<'a> =
+    dyn FnMut(Vec<(usize, Result<Seen, NotRead>)>) -> Result<(), MeasureError> + Send + 'a;
+
 /// What workers share.
 struct Round<'a, 'e> {
     settings: &'a Settings<'a>,
@@ -59,7 +64,7 @@ struct Round<'a, 'e> {
     order: Vec<u32>,
     next: AtomicUsize,
     failed: AtomicBool,
-    each: Mutex<&'a mut Each<'e>>,
+    each: Mutex<&'a mut EachSome<'e>>,
 }
 
 /// Runs all `inputs` once, by processes that are started for it, and in an order that belongs to
@@ -74,38 +79,41 @@ pub fn run_again(
     round: u32,
     each: &mut Each<'_>,
 ) -> Result<bool, MeasureError> {
-    let count = inputs.count();
-    if count == 0 {
-        return Ok(true);
+    let order = order(inputs.count(), round);
+    let each = &mut |told: Vec<_>| told.into_iter().try_for_each(|(at, seen)| each(at, seen));
+    run_in_order(settings, None, inputs, order, each, &mut || {})
+}
+
+/// The same, in that order; `first` is a target that one of the workers takes. `look` is called ten
+/// times a second.
+pub(super) fn run_in_order(
+    settings: &Settings<'_>,
+    first: Option<Runner>,
+    inputs: &dyn Inputs,
+    order: Vec<u32>,
+    each: &mut EachSome<'_>,
+    look: &mut dyn FnMut(),
+) -> Result<bool, MeasureError> {
+    if order.is_empty() {
+        return Ok(!settings.stopped());
     }
     let suspicion = Suspicion::of(settings)?;
+    let jobs = settings.jobs.clamp(1, order.len());
     let round = Round {
         settings,
         inputs,
-        order: order(count, round),
+        order,
         next: AtomicUsize::new(0),
         failed: AtomicBool::new(false),
         each: Mutex::new(each),
     };
-    let jobs = settings.jobs.clamp(1, count);
-    let results: Vec<_> = std::thread::scope(|scope| {
-        let start = |_| {
-            scope.spawn(|| {
-                let done = Runner::start(settings, suspicion)
-                    .map_err(MeasureError::from)
-                    .and_then(|runner| round.work(runner));
-                if done.is_err() {
-                    round.failed.store(true, Ordering::Relaxed);
-                }
-                done
-            })
-        };
-        let workers: Vec<_> = (0..jobs).map(start).collect();
-        workers.into_iter().map(|worker| worker.join()).collect()
-    });
-    for result in results {
-        result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-    }
+    let first = Mutex::new(first);
+    let worker = || {
+        let first = lock(&first).take();
+        let runner = first.map_or_else(|| Runner::start(settings, suspicion), Ok)?;
+        round.work(runner)
+    };
+    side_by_side(jobs, &round.failed, &worker, look)?;
     Ok(!settings.stopped())
 }
 
@@ -130,26 +138,26 @@ impl Round<'_, '_> {
 
     fn run(&self, runner: &mut Runner, numbers: &[u32]) -> Result<(), MeasureError> {
         let mut waiting: Vec<(usize, Vec<u8>)> = Vec::with_capacity(numbers.len());
+        let mut told = Vec::with_capacity(numbers.len());
         for number in numbers {
             let (number, mut bytes) = (*number as usize, Vec::new());
             match self.inputs.read(number, &mut bytes) {
                 Ok(()) => waiting.push((number, bytes)),
-                Err(why) => lock(&self.each)(number, Err(why))?,
+                Err(why) => told.push((number, Err(why))),
             }
         }
         let inputs: Vec<&[u8]> = waiting.iter().map(|(_, bytes)| &bytes[..]).collect();
         let mut done = 0;
         while done < inputs.len() && self.goes_on() {
-            let mut told = Vec::new();
             done += runner.run_some(&inputs[done..], &mut |number, seen| {
-                told.push((waiting[done + number].0, seen));
+                told.push((waiting[done + number].0, Ok(seen)));
             })?;
-            let mut each = lock(&self.each);
-            for (number, seen) in told {
-                each(number, Ok(seen))?;
-            }
+            lock(&self.each)(std::mem::take(&mut told))?;
         }
-        Ok(())
+        match told.is_empty() {
+            true => Ok(()),
+            false => lock(&self.each)(told),
+        }
     }
 }
 

@@ -1,57 +1,64 @@
-//! What all workers write: contents, records, counts.
+//! What all workers write: contents and counts.
 
 use std::io;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::gather::Ran;
+use super::held::Held;
 use super::progress::Progress;
 use super::reading::NotRead;
 use super::spool::Spool;
 use super::table::Table;
 use super::tally::Tally;
 use crate::corpus::ContentId;
-use crate::corpus::journal::{Journal, Place};
 use crate::files::FileError;
-
-/// Where a record stands among those that are appended at once.
-pub(super) struct Part {
-    pub(super) content: ContentId,
-    pub(super) from: usize,
-    pub(super) length: usize,
-    pub(super) suspicious: bool,
-}
 
 /// All that is known of the files so far.
 pub(super) struct Ledger {
     pub(super) table: Table,
-    pub(super) journal: Journal,
+    /// The bytes of the first entries.
+    pub(super) held: Held,
     pub(super) spool: Spool,
     pub(super) tally: Tally,
     pub(super) progress: Progress,
 }
 
 impl Ledger {
-    /// A file was read. Says whether its content is to be run, by who asks: it is neither in the
-    /// journal nor anybody else's.
-    pub(super) fn meet(&mut self, content: &ContentId, path: &Path) -> Result<bool, FileError> {
+    /// One that knows of no file, and keeps paths there.
+    pub(super) fn new(spool: Spool) -> Ledger {
+        Ledger {
+            table: Table::default(),
+            held: Held::default(),
+            spool,
+            tally: Tally::default(),
+            progress: Progress::default(),
+        }
+    }
+
+    /// A file was read, and has this content.
+    pub(super) fn meet(
+        &mut self,
+        content: &ContentId,
+        path: &Path,
+        bytes: &[u8],
+    ) -> Result<(), FileError> {
         self.count(content.size());
         let (number, _) = self.table.entry(content);
         let entry = self.table.get_mut(number);
         let failed = |error: io::Error| FileError::at("note the path", path)(error);
         let Some(at) = entry.path() else {
             entry.set_path(self.spool.keep(path).map_err(failed)?);
+            self.held.hold(bytes);
             self.progress.contents += 1;
-            let known = entry.record().is_some();
-            self.progress.reused += u64::from(known);
-            self.progress.suspicious += u64::from(known && entry.suspicious);
-            return Ok(!known);
+            return Ok(());
         };
         self.tally.duplicates.add(content.size());
         // Which of the files stands for the content is not left to the order of the directory.
         if path < self.spool.path(at).map_err(failed)? {
             entry.set_path(self.spool.keep(path).map_err(failed)?);
         }
-        Ok(false)
+        Ok(())
     }
 
     /// A file gave no content.
@@ -76,22 +83,40 @@ impl Ledger {
         self.progress.bytes += size;
     }
 
-    /// Contents were run: appends their records.
-    pub(super) fn record(&mut self, records: &[u8], parts: &[Part]) -> Result<(), FileError> {
-        let start = self.journal.append(records)?;
-        for part in parts {
-            let place = Place {
-                at: start + part.from as u64,
-                length: part.length as u32,
-            };
-            let (number, _) = self.table.entry(&part.content);
-            self.table
-                .get_mut(number)
-                .set_record(place, part.suspicious);
-            self.progress.runs += 1;
-            self.progress.suspicious += u64::from(part.suspicious);
+    /// Counts the contents of which the journal has a record.
+    pub(super) fn count_known(&mut self) {
+        for entry in self.table.entries() {
+            let known = entry.record().is_some();
+            self.progress.reused += u64::from(known);
+            self.progress.suspicious += u64::from(known && entry.suspicious);
         }
-        Ok(())
+    }
+
+    /// Contents were run, or could not be read again.
+    pub(super) fn take(&mut self, ran: Ran) {
+        for (number, place, suspicious) in ran.records {
+            self.progress.runs += 1;
+            self.progress.suspicious += u64::from(suspicious);
+            self.table.get_mut(number).set_record(place, suspicious);
+        }
+        for (number, why) in ran.lost {
+            self.lose(number, &why);
+        }
+    }
+
+    /// A file was read once, and could not be again.
+    fn lose(&mut self, number: usize, why: &NotRead) {
+        let entry = self.table.get_mut(number);
+        let size = entry.content.size();
+        let path = entry.path().and_then(|at| self.spool.path(at).ok());
+        let path = path.unwrap_or_default();
+        self.progress.contents -= 1;
+        if *why == NotRead::Vanished {
+            self.tally.before.remove(size);
+            self.tally.vanished.add(&path, 0, || why.to_string());
+        } else {
+            self.tally.unread.add(&path, size, || why.to_string());
+        }
     }
 }
 

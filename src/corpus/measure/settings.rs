@@ -26,7 +26,8 @@ pub struct Settings<'a> {
 }
 
 impl Settings<'_> {
-    pub(super) fn stopped(&self) -> bool {
+    /// Whether nothing more is to be begun.
+    pub fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 }

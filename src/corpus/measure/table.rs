@@ -55,16 +55,10 @@ impl Table {
         if self.slots.len() < 2 * (self.entries.len() + 1) {
             self.grow();
         }
-        let mut at = self.home(content);
-        loop {
-            match self.slots[at] {
-                0 => break,
-                number if self.entries[number as usize - 1].content == *content => {
-                    return (number as usize - 1, false);
-                }
-                _ => at = (at + 1) & (self.slots.len() - 1),
-            }
-        }
+        let at = match self.look(content) {
+            Ok(number) => return (number, false),
+            Err(at) => at,
+        };
         self.entries.push(Entry {
             content: *content,
             at: NOWHERE,
@@ -76,11 +70,38 @@ impl Table {
         (self.entries.len() - 1, true)
     }
 
+    /// The number of the entry of this content, where it has one.
+    pub(super) fn find(&self, content: &ContentId) -> Option<usize> {
+        match self.slots.is_empty() {
+            true => None,
+            false => self.look(content).ok(),
+        }
+    }
+
+    /// The number of the entry of this content, or the slot for it, of which there is one.
+    fn look(&self, content: &ContentId) -> Result<usize, usize> {
+        let mut at = self.home(content);
+        loop {
+            match self.slots[at] {
+                0 => return Err(at),
+                number if self.entries[number as usize - 1].content == *content => {
+                    return Ok(number as usize - 1);
+                }
+                _ => at = (at + 1) & (self.slots.len() - 1),
+            }
+        }
+    }
+
+    /// All entries, in the order in which they were made.
+    pub(super) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
     pub(super) fn get_mut(&mut self, number: usize) -> &mut Entry {
         &mut self.entries[number]
     }
 
-    /// All entries, in the order in which they were made.
+    /// The same, of whom nothing is looked for any more.
     pub(super) fn into_entries(self) -> Vec<Entry> {
         self.entries
     }
@@ -114,8 +135,10 @@ mod tests {
         let contents: Vec<ContentId> = (0..5000_u32)
             .map(|n| ContentId::of(&n.to_le_bytes()))
             .collect();
+        assert_eq!(table.find(&contents[0]), None);
         for (number, content) in contents.iter().enumerate() {
             assert_eq!(table.entry(content), (number, true));
+            assert_eq!(table.find(content), Some(number));
         }
         for (number, content) in contents.iter().enumerate() {
             assert_eq!(table.entry(content), (number, false));

@@ -17,6 +17,12 @@ impl Amount {
         self.files += 1;
         self.bytes += bytes;
     }
+
+    /// Removes one file of so many bytes, which was added.
+    pub fn remove(&mut self, bytes: u64) {
+        self.files -= 1;
+        self.bytes -= bytes;
+    }
 }
 
 impl std::ops::Add for Amount {
