@@ -20,6 +20,7 @@ mod features;
 pub mod health;
 pub mod journal;
 pub mod listing;
+mod lock;
 pub mod measure;
 mod place;
 pub mod trim;

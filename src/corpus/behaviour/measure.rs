@@ -3,7 +3,7 @@
 use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::journal::BehaviourJournal;
@@ -11,6 +11,7 @@ use super::observed::{Observed, behaviour};
 use super::record::Behaviour;
 use super::runner::{Round, Runner};
 use crate::campaign::CampaignError;
+use crate::corpus::lock::lock;
 use crate::exec::{ExecError, Target, Way};
 use crate::files::regular;
 use crate::minimize::log::ContentHash;
@@ -234,9 +235,4 @@ impl Batch {
         let measured = slots.iter().map(Slot::measured);
         self.subjects.into_iter().zip(measured).collect()
     }
-}
-
-/// The slots, whatever became of a thread that held them.
-fn lock(slots: &Mutex<Vec<Slot>>) -> MutexGuard<'_, Vec<Slot>> {
-    slots.lock().unwrap_or_else(PoisonError::into_inner)
 }

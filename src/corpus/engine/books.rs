@@ -1,7 +1,5 @@
 //! What all steps came to.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use crate::corpus::health::Quarantine;
 use crate::corpus::measure::Contents;
 use crate::corpus::{Amount, Aside};
@@ -11,11 +9,6 @@ use crate::report::clean::{CleanGroup, Spread, Step, StepName, Unread};
 
 /// So many files that could not be read are named.
 const NAMED: usize = 16;
-
-/// The store, whatever became of a thread that held it.
-pub(super) fn lock<T>(store: &Mutex<T>) -> MutexGuard<'_, T> {
-    store.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// What all steps came to.
 #[derive(Debug, Default)]

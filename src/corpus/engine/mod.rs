@@ -22,6 +22,7 @@ use std::sync::atomic::AtomicBool;
 use self::books::Books;
 use self::keeping::Kept;
 use self::state::Measuring;
+use super::lock::lock;
 use super::measure::{Contents, Gathered, Progress, Settings, gather};
 use super::{CleanError, Place};
 use crate::exec::Freshness;
@@ -58,7 +59,7 @@ pub fn clean(
     watcher: &mut dyn Watcher,
     stop: &AtomicBool,
 ) -> Result<CleanResult, CleanError> {
-    let root = books::lock(store).reader().root().to_owned();
+    let root = lock(store).reader().root().to_owned();
     let mut engine = Engine {
         store,
         campaign,

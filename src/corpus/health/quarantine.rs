@@ -1,13 +1,14 @@
 //! Files what is not well, and says what became of each input.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::ill::{Ill, in_order};
 use crate::campaign::watch::{Others, Producing, Watching, watch};
 use crate::campaign::{CampaignError, Minimizing, Screen, When, identity, line_of};
 use crate::corpus::Amount;
+use crate::corpus::lock::lock;
 use crate::files::regular;
 use crate::minimize::log::ContentHash;
 use crate::store::{CrashLine, Kind, KnownGroups, Store, Triaged};
@@ -229,9 +230,4 @@ impl Sorting {
             ..self.result
         }
     }
-}
-
-/// The store, whatever became of a thread that held it.
-fn lock(store: &Mutex<Store>) -> MutexGuard<'_, Store> {
-    store.lock().unwrap_or_else(PoisonError::into_inner)
 }

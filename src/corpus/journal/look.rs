@@ -3,11 +3,10 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::ErrorKind;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use super::{Place, Seen, record, scan};
-use crate::corpus::{ContentId, Features};
+use super::{Place, Seen, read_whole, scan};
+use crate::corpus::ContentId;
 use crate::files::FileError;
 
 /// What a journal says of the first runs of contents. Nothing in it is changed.
@@ -55,16 +54,7 @@ impl Look {
         let Some(place) = self.places.get(content) else {
             return Ok(None);
         };
-        let mut bytes = vec![0; place.length as usize];
-        let read = self.file.read_exact_at(&mut bytes, place.at);
-        read.map_err(FileError::at("read", &self.path))?;
-        let mut features = Vec::new();
-        let decoded = record::body(&bytes).and_then(|body| record::decode(body, &mut features));
-        Ok(decoded.map(|(_, mut seen)| {
-            if seen.features.is_some() {
-                seen.features = Some(Features::from_unsorted(features));
-            }
-            seen
-        }))
+        let seen = read_whole(&self.file, *place).map_err(FileError::at("read", &self.path))?;
+        Ok(Some(seen.1))
     }
 }

@@ -149,12 +149,7 @@ impl Journal {
     /// # Errors
     /// When it cannot be read, or is no whole record any more (somebody else has written there).
     pub fn read(&self, place: Place) -> Result<(Head, Seen), FileError> {
-        let mut features = Vec::new();
-        let (head, mut seen) = self.read_into(place, &mut features)?;
-        if seen.features.is_some() {
-            seen.features = Some(Features::from_unsorted(features));
-        }
-        Ok((head, seen))
+        read_whole(&self.file, place).map_err(FileError::at("read", &self.path))
     }
 
     /// The same with the features in `features`, ascending, which is emptied before; those of what
@@ -167,14 +162,7 @@ impl Journal {
         place: Place,
         features: &mut Vec<Feature>,
     ) -> Result<(Head, Seen), FileError> {
-        let mut record = vec![0; place.length as usize];
-        let read = self.file.read_exact_at(&mut record, place.at);
-        read.map_err(FileError::at("read", &self.path))?;
-        let decoded = record::body(&record).and_then(|body| record::decode(body, features));
-        decoded.ok_or_else(|| {
-            let why = format!("there is no whole record at byte {}", place.at);
-            FileError::at("read", &self.path)(io::Error::new(ErrorKind::InvalidData, why))
-        })
+        read_record(&self.file, place, features).map_err(FileError::at("read", &self.path))
     }
 
     /// The file's path.
@@ -186,4 +174,25 @@ impl Journal {
     pub fn length(&self) -> u64 {
         self.length
     }
+}
+
+/// What was seen in the run whose record stands there.
+fn read_whole(file: &File, place: Place) -> io::Result<(Head, Seen)> {
+    let mut features = Vec::new();
+    let (head, mut seen) = read_record(file, place, &mut features)?;
+    if seen.features.is_some() {
+        seen.features = Some(Features::from_unsorted(features));
+    }
+    Ok((head, seen))
+}
+
+/// The same with the features in `features`.
+fn read_record(file: &File, place: Place, features: &mut Vec<Feature>) -> io::Result<(Head, Seen)> {
+    let mut record = vec![0; place.length as usize];
+    file.read_exact_at(&mut record, place.at)?;
+    let decoded = record::body(&record).and_then(|body| record::decode(body, features));
+    decoded.ok_or_else(|| {
+        let why = format!("there is no whole record at byte {}", place.at);
+        io::Error::new(ErrorKind::InvalidData, why)
+    })
 }

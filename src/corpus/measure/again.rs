@@ -5,12 +5,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::error::MeasureError;
-use super::ledger::lock;
 use super::reading::{self, NotRead};
 use super::runner::{Runner, Suspicion};
 use super::settings::Settings;
 use super::side_by_side::side_by_side;
 use crate::corpus::journal::Seen;
+use crate::corpus::lock::lock;
 
 /// Inputs that are numbered from 0.
 pub trait Inputs: Sync {

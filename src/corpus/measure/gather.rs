@@ -9,7 +9,7 @@ use super::again::{Inputs, run_in_order};
 use super::contents::{Contents, read_entry};
 use super::error::MeasureError;
 use super::held::Held;
-use super::ledger::{Ledger, lock};
+use super::ledger::Ledger;
 use super::progress::Progress;
 use super::reading::NotRead;
 use super::runner::{Runner, Suspicion};
@@ -21,6 +21,7 @@ use super::worker::{Shared, Worker};
 use super::{JOURNAL, JOURNAL_OF_FRESH};
 use crate::corpus::journal::{self, Journal, JournalIdentity, Place};
 use crate::corpus::listing::Listing;
+use crate::corpus::lock::lock;
 use crate::exec::Freshness;
 use crate::files::FileError;
 

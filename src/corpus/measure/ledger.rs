@@ -2,7 +2,6 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::gather::Ran;
 use super::held::Held;
@@ -118,9 +117,4 @@ impl Ledger {
             self.tally.unread.add(&path, size, || why.to_string());
         }
     }
-}
-
-/// Whoever held it has failed, and says so; what it holds is whole all the same.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

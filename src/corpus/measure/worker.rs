@@ -5,11 +5,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::error::MeasureError;
-use super::ledger::{Ledger, lock};
+use super::ledger::Ledger;
 use super::reading;
 use super::settings::Settings;
 use crate::corpus::ContentId;
 use crate::corpus::listing::Listing;
+use crate::corpus::lock::lock;
 
 /// So many files are taken at once.
 const MANY: usize = 128;

@@ -1,9 +1,10 @@
 //! Many files, by workers.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{ToTrim, TrimError, Trimmed, Trimming};
+use crate::corpus::lock::lock;
 use crate::minimize::{CallbackError, Slip};
 
 /// How trimming many files is watched and stopped. The number of a file is its place among those
@@ -116,9 +117,4 @@ impl Desk<'_> {
         }
         Ok(())
     }
-}
-
-/// What a worker that panicked has left is whole: it is changed in single steps.
-fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
