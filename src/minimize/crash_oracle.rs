@@ -1,10 +1,10 @@
 //! The oracle that holds a crash by its keys.
 
-use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use super::log::KeyRecord;
 use super::observing::{Observing, StartObserver};
+use super::slips::Slips;
 use super::{Answer, CutOff, Keyer, Kind, Oracle, OracleError, PATIENCE, Process, Slip, SlipKeys};
 use crate::delta::{Hints, Outcome};
 use crate::exec::{Ended, ExecError, Executor, Freshness, TimeLimit};
@@ -76,10 +76,9 @@ pub struct CrashOracle {
     fixed_time: bool,
     /// The limit on time that was learned.
     learned: Option<TimeLimit>,
-    keyer: Box<dyn Keyer>,
+    slips: Slips,
     held: Held,
     crash_exit: Option<i32>,
-    examined: HashSet<SlipKeys>,
     observing: Observing,
 }
 
@@ -98,10 +97,9 @@ impl CrashOracle {
             patient: None,
             fixed_time: false,
             learned: None,
-            keyer,
+            slips: Slips::new(keyer),
             held,
             crash_exit,
-            examined: HashSet::new(),
             observing: Observing::Impossible,
         }
     }
@@ -125,7 +123,7 @@ impl CrashOracle {
     fn judge(&mut self, ended: Ended, input: &[u8], kind: Kind) -> Result<Answer, OracleError> {
         let crash = ended.is_crash(self.crash_exit);
         let as_held = ended == self.held.ended;
-        if crash || as_held || self.keyer.suspects(ended, self.crash_exit) {
+        if crash || as_held || self.slips.keyer.suspects(ended, self.crash_exit) {
             match self.key(input, crash)? {
                 Quick::Crash {
                     class,
@@ -153,12 +151,12 @@ impl CrashOracle {
 
     /// Names a run that ended in a crash, which may be one that does not come every time.
     fn key(&mut self, input: &[u8], crash: bool) -> Result<Quick, OracleError> {
-        let mut quick = self.keyer.key(input)?;
+        let mut quick = self.slips.keyer.key(input)?;
         for _ in 1..NAMING {
             if !crash || matches!(quick, Quick::Crash { .. }) {
                 break;
             }
-            quick = self.keyer.key(input)?;
+            quick = self.slips.keyer.key(input)?;
         }
         Ok(quick)
     }
@@ -183,19 +181,7 @@ impl CrashOracle {
                 ..Answer::of(outcome)
             });
         }
-        let crash = match self.examined.contains(&keys) {
-            true => None,
-            false => self.keyer.examine(input)?,
-        };
-        if crash.is_some() {
-            self.examined.insert(keys);
-        }
-        let slip = Slip {
-            class,
-            keys,
-            crash,
-            input: input.to_vec(),
-        };
+        let slip = self.slips.of(class, keys, input)?;
         Ok(Answer {
             slip: Some(slip),
             ..unresolved(None)
@@ -275,11 +261,7 @@ impl Oracle for CrashOracle {
     }
 
     fn record(&mut self, slip: &Slip) -> Result<Option<Box<Crash>>, OracleError> {
-        let crash = self.keyer.examine(&slip.input)?;
-        if crash.is_some() {
-            self.examined.insert(slip.keys);
-        }
-        Ok(crash)
+        self.slips.record(slip)
     }
 }
 

@@ -144,20 +144,13 @@ fn walk_back(
     layout: &mut Layout,
     memory: &mut dyn Memory,
 ) -> (Control, Walk) {
-    let Registers { pc, sp, fp, lr, .. } = *registers;
-    let here = From {
-        address: pc,
-        trust: Trust::Pc,
-        sp,
-        fp,
-        lr,
-    };
+    let here = From::registers(registers);
     let faulted = matches!(cause.event,
         Event::Signal { number: libc::SIGSEGV | libc::SIGBUS, code } if code > 0);
     if !faulted {
         return (Control::Sound, walk(here, layout, memory));
     }
-    if !maps.is_executable(pc) {
+    if !maps.is_executable(registers.pc) {
         return walk_from_nowhere(registers, layout, memory);
     }
     let control = if smash::stands_on_return(code) {

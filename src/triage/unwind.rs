@@ -11,6 +11,7 @@ use super::instruction::interrupted;
 use super::memory::Memory;
 use super::module::Module;
 use super::modules::{Layout, Region};
+use super::registers::Registers;
 use super::snapshot::{End, Trust};
 use super::trust::{is_return_address, is_trampoline};
 
@@ -92,6 +93,19 @@ pub(crate) struct From {
     pub fp: u64,
     /// The link register, where the processor has one.
     pub lr: u64,
+}
+
+impl From {
+    /// The innermost frame of a thread with these registers.
+    pub fn registers(registers: &Registers) -> From {
+        From {
+            address: registers.pc,
+            trust: Trust::Pc,
+            sp: registers.sp,
+            fp: registers.fp,
+            lr: registers.lr,
+        }
+    }
 }
 
 /// One frame of a walk.

@@ -1,6 +1,5 @@
 //! The oracle that holds coverage.
 
-use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use super::{Held, Left, TrimError, Wanted};
@@ -10,7 +9,7 @@ use crate::exec::{
     Ended, ExecError, Executor, Freshness, Target, Telling, TimeLimit, Way, start, start_covered,
 };
 use crate::minimize::{
-    Answer, CutOff, Keyer, Kind, Oracle, OracleError, PATIENCE, Process, Slip, SlipKeys,
+    Answer, CutOff, Kind, Oracle, OracleError, PATIENCE, Process, Slip, SlipKeys, Slips,
 };
 use crate::triage::{Crash, Quick, Triager};
 
@@ -34,11 +33,10 @@ pub struct CoverageOracle {
     quick: Box<dyn Executor>,
     /// A process for each run, with more patience.
     fresh: Box<dyn Executor>,
-    keyer: Box<dyn Keyer>,
+    slips: Slips,
     crash_exit: Option<i32>,
     held: Held,
     sieve: Sieve,
-    examined: HashSet<SlipKeys>,
 }
 
 /// What the quick executor is asked for.
@@ -70,10 +68,9 @@ impl CoverageOracle {
             sieve: Sieve::for_runs(quick.freshness()),
             quick,
             fresh,
-            keyer: Box::new(Triager::of_target(target, way)?),
+            slips: Slips::new(Box::new(Triager::of_target(target, way)?)),
             crash_exit: target.crash_exit,
             held: Held::nothing(),
-            examined: HashSet::new(),
         })
     }
 
@@ -95,7 +92,7 @@ impl CoverageOracle {
                 return Ok(Err(Left::EndsBadly));
             };
             // A status that may be a crash could not be told from one without naming each run.
-            let suspect = self.keyer.suspects(run.ended, self.crash_exit);
+            let suspect = self.slips.keyer.suspects(run.ended, self.crash_exit);
             if suspect || run.ended.is_crash(self.crash_exit) {
                 return Ok(Err(Left::EndsBadly));
             }
@@ -128,7 +125,7 @@ impl CoverageOracle {
     pub fn hold(&mut self, held: Held) {
         self.held = held;
         self.sieve = Sieve::for_runs(self.quick.freshness());
-        self.examined.clear();
+        self.slips.forget();
     }
 
     /// Finds out what candidates of `input`, of which is held what is, can be sifted by.
@@ -199,27 +196,15 @@ impl CoverageOracle {
     /// The outcome of a run that did not end as held.
     fn judge(&mut self, ended: Ended, input: &[u8]) -> Result<Answer, OracleError> {
         let crash = ended.is_crash(self.crash_exit);
-        if crash || self.keyer.suspects(ended, self.crash_exit) {
-            match self.keyer.key(input)? {
+        if crash || self.slips.keyer.suspects(ended, self.crash_exit) {
+            match self.slips.keyer.key(input)? {
                 Quick::Crash {
                     class,
                     major,
                     minor,
                 } => {
                     let keys = SlipKeys { major, minor };
-                    let crash = match self.examined.contains(&keys) {
-                        true => None,
-                        false => self.keyer.examine(input)?,
-                    };
-                    if crash.is_some() {
-                        self.examined.insert(keys);
-                    }
-                    let slip = Slip {
-                        class,
-                        keys,
-                        crash,
-                        input: input.to_vec(),
-                    };
+                    let slip = self.slips.of(class, keys, input)?;
                     return Ok(Answer {
                         slip: Some(slip),
                         ..Answer::of(Outcome::Unresolved)
@@ -325,10 +310,6 @@ impl Oracle for CoverageOracle {
     }
 
     fn record(&mut self, slip: &Slip) -> Result<Option<Box<Crash>>, OracleError> {
-        let crash = self.keyer.examine(&slip.input)?;
-        if crash.is_some() {
-            self.examined.insert(slip.keys);
-        }
-        Ok(crash)
+        self.slips.record(slip)
     }
 }

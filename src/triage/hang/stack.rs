@@ -11,7 +11,7 @@ use crate::triage::memory::{Memory, ProcessMemory};
 use crate::triage::modules::ModuleCache;
 use crate::triage::reading::frame;
 use crate::triage::registers::Registers;
-use crate::triage::snapshot::{End, Event, RawFrame, Snapshot, Trust};
+use crate::triage::snapshot::{End, Event, RawFrame, Snapshot};
 use crate::triage::source::Source;
 use crate::triage::unwind::{From, Place, Step, walk_up_to};
 
@@ -67,14 +67,7 @@ impl Stack {
         let maps = Maps::of(tid);
         let mut memory = ProcessMemory::new(tid, registers.sp);
         let layout = cache.layout(&Source::Live(tid), &maps, &mut memory);
-        let here = From {
-            address: registers.pc,
-            trust: Trust::Pc,
-            sp: registers.sp,
-            fp: registers.fp,
-            lr: registers.lr,
-        };
-        let walk = walk_up_to(MOST, here, layout, &mut memory);
+        let walk = walk_up_to(MOST, From::registers(&registers), layout, &mut memory);
         let levels = walk.steps.iter().zip(&walk.places);
         let levels = levels.map(|(step, place)| Level {
             step: *step,

@@ -12,7 +12,6 @@ use crate::triage::memory::ProcessMemory;
 use crate::triage::modules::ModuleCache;
 use crate::triage::reading::frame;
 use crate::triage::registers::Registers;
-use crate::triage::snapshot::Trust;
 use crate::triage::source::Source;
 use crate::triage::unwind::{From, walk_up_to};
 
@@ -155,15 +154,7 @@ impl<'a> Tracer<'a> {
         let maps = Maps::of(tid);
         let mut memory = ProcessMemory::new(tid, registers.sp);
         let layout = self.cache.layout(&Source::Live(tid), &maps, &mut memory);
-        let Registers { pc, sp, fp, lr, .. } = registers;
-        let here = From {
-            address: pc,
-            trust: Trust::Pc,
-            sp,
-            fp,
-            lr,
-        };
-        let walk = walk_up_to(WALKED, here, layout, &mut memory);
+        let walk = walk_up_to(WALKED, From::registers(&registers), layout, &mut memory);
         let frames = walk.steps.iter().filter_map(|step| frame(*step, layout));
         let own = frames.filter(|frame| !frame.runtime).take(DEPTH);
         own.map(|frame| (frame.module, frame.offset)).collect()
