@@ -41,16 +41,7 @@ pub fn of_log(
         .hint("name another program behind `--`")),
         (None, Some(key)) if start.call.is_some() => of_call(log, start, key, asked, input),
         (None, Some(key)) => {
-            let logged = start.target.target(asked.limits_over(start.limits));
-            let target: Target = match (asked.is_named(), logged) {
-                (true, _) => asked.target()?,
-                (false, Some(target)) => target,
-                (false, None) => {
-                    return Err(Failure::usage("the log names no program")
-                        .path(log)
-                        .hint("name it behind `--`"));
-                }
-            };
+            let target = asked_or_logged(log, start, asked)?;
             // Keys are equal by every way of execution.
             let way = asked.asked_way().unwrap_or(start.target.way);
             let mut minimizing = Minimizing::of_target(target, way, &start.search);
@@ -61,6 +52,18 @@ pub fn of_log(
             "the log holds neither a crash, nor a test, nor coverage to verify",
         )
         .path(log)),
+    }
+}
+
+/// The target that the user names, else that of the log.
+fn asked_or_logged(log: &Path, start: &StartLine, asked: &TargetArgs) -> Result<Target, Failure> {
+    let logged = start.target.target(asked.limits_over(start.limits));
+    match (asked.is_named(), logged) {
+        (true, _) => asked.target(),
+        (false, Some(target)) => Ok(target),
+        (false, None) => Err(Failure::usage("the log names no program")
+            .path(log)
+            .hint("name it behind `--`")),
     }
 }
 
@@ -77,16 +80,7 @@ fn of_coverage(
             .path(log)
             .hint("name a program that tells coverage behind `--`"));
     }
-    let logged = start.target.target(asked.limits_over(start.limits));
-    let target = match (asked.is_named(), logged) {
-        (true, _) => asked.target()?,
-        (false, Some(target)) => target,
-        (false, None) => {
-            return Err(Failure::usage("the log names no program")
-                .path(log)
-                .hint("name it behind `--`"));
-        }
-    };
+    let target = asked_or_logged(log, start, asked)?;
     let way = asked.asked_way().unwrap_or(start.target.way);
     let mut oracle = CoverageOracle::start(&target, way)?;
     if oracle.places() as u64 != coverage.places {

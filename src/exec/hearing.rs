@@ -5,12 +5,9 @@
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
-use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
-
-use super::stderr::readable;
+use super::stderr::{drained, lock};
 use super::{ExecError, Target, Traceable, Traced, Way};
 
 /// What a run has written to one place.
@@ -107,22 +104,13 @@ struct Drain {
 
 impl Ear {
     fn open() -> std::io::Result<Ear> {
-        let (reader, writer) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
-        fcntl(&reader, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
-        let waiting: OwnedFd = reader.try_clone()?;
-        let drain = Arc::new(Mutex::new(Drain {
-            reader: reader.into(),
+        let make = |reader| Drain {
+            reader,
             bytes: 0,
             hasher: blake3::Hasher::new(),
-        }));
-        let drained = Arc::clone(&drain);
-        std::thread::Builder::new()
-            .name("ddfuzz-hearing".to_owned())
-            .spawn(move || while readable(&waiting) && lock(&drained).take() {})?;
-        Ok(Ear {
-            writer: writer.into(),
-            drain,
-        })
+        };
+        let (writer, drain) = drained("ddfuzz-hearing", make, Drain::take)?;
+        Ok(Ear { writer, drain })
     }
 
     /// What a server gets.
@@ -164,8 +152,4 @@ impl Drain {
             }
         }
     }
-}
-
-fn lock(drain: &Mutex<Drain>) -> MutexGuard<'_, Drain> {
-    drain.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -40,24 +40,14 @@ struct Drain {
 impl Stderr {
     /// Makes the pipe and begins to drain it.
     pub(crate) fn open() -> std::io::Result<Stderr> {
-        let (reader, writer) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
-        fcntl(&reader, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
-        let waiting: OwnedFd = reader.try_clone()?;
-        let drain = Drain {
-            reader: reader.into(),
+        let make = |reader| Drain {
+            reader,
             beginning: Vec::new(),
             tail: Vec::new(),
             lost: false,
         };
-        let drain = Arc::new(Mutex::new(drain));
-        let drained = Arc::clone(&drain);
-        std::thread::Builder::new()
-            .name("ddfuzz-stderr".to_owned())
-            .spawn(move || while readable(&waiting) && lock(&drained).take() {})?;
-        Ok(Stderr {
-            writer: writer.into(),
-            drain,
-        })
+        let (writer, drain) = drained("ddfuzz-stderr", make, Drain::take)?;
+        Ok(Stderr { writer, drain })
     }
 
     /// What a server gets as its stderr.
@@ -116,12 +106,30 @@ pub(crate) fn tail(mut all: Vec<u8>) -> Vec<u8> {
     all.split_off(all.len().saturating_sub(TOLD))
 }
 
-fn lock(drain: &Mutex<Drain>) -> std::sync::MutexGuard<'_, Drain> {
+/// Makes a pipe that a thread of this name drains into what `make` makes of its end: `take` reads
+/// what there is, and says whether there will be more. Gives the end that is written to.
+pub(super) fn drained<D: Send + 'static>(
+    name: &str,
+    make: impl FnOnce(File) -> D,
+    take: fn(&mut D) -> bool,
+) -> std::io::Result<(File, Arc<Mutex<D>>)> {
+    let (reader, writer) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
+    fcntl(&reader, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+    let waiting: OwnedFd = reader.try_clone()?;
+    let drain = Arc::new(Mutex::new(make(reader.into())));
+    let drained = Arc::clone(&drain);
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(move || while readable(&waiting) && take(&mut lock(&drained)) {})?;
+    Ok((writer.into(), drain))
+}
+
+pub(super) fn lock<D>(drain: &Mutex<D>) -> MutexGuard<'_, D> {
     drain.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Waits until there is something to read, or nobody left to write it.
-pub(super) fn readable(fd: &OwnedFd) -> bool {
+fn readable(fd: &OwnedFd) -> bool {
     let mut fds = [PollFd::new(fd.as_fd(), PollFlags::POLLIN)];
     loop {
         match poll(&mut fds, PollTimeout::NONE) {

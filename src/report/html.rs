@@ -1,7 +1,7 @@
 //! What all pages share: one file that needs nothing else.
 
 use super::size;
-use super::text::printable;
+use super::text::{entity, printable};
 
 /// What stands before the first hostile text. Nothing is loaded from anywhere, and a browser is
 /// told to refuse it. The second line is a comment by which a later call knows the file for one of
@@ -62,12 +62,12 @@ pub(super) fn escaped(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in printable(text).chars() {
         match character {
-            '<' => shown.push_str("&lt;"),
-            '>' => shown.push_str("&gt;"),
-            '&' => shown.push_str("&amp;"),
             '"' => shown.push_str("&quot;"),
             '\'' => shown.push_str("&#39;"),
-            _ => shown.push(character),
+            _ => match entity(character) {
+                Some(entity) => shown.push_str(entity),
+                None => shown.push(character),
+            },
         }
     }
     shown

@@ -56,10 +56,11 @@ pub fn shell_word(path: &Path) -> String {
 pub fn escaped_markdown(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in printable(text).chars() {
+        if let Some(entity) = entity(character) {
+            shown.push_str(entity);
+            continue;
+        }
         match character {
-            '<' => shown.push_str("&lt;"),
-            '>' => shown.push_str("&gt;"),
-            '&' => shown.push_str("&amp;"),
             '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' | '@' => {
                 shown.extend(['\\', character]);
             }
@@ -67,6 +68,16 @@ pub fn escaped_markdown(text: &str) -> String {
         }
     }
     shown
+}
+
+/// What stands for a character that begins or ends something in HTML, and in Markdown, too.
+pub(super) fn entity(character: char) -> Option<&'static str> {
+    match character {
+        '<' => Some("&lt;"),
+        '>' => Some("&gt;"),
+        '&' => Some("&amp;"),
+        _ => None,
+    }
 }
 
 /// Text as code in Markdown. A backquote in it would end it.
