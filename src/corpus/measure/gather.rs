@@ -9,7 +9,7 @@ use super::again::{Inputs, run_in_order};
 use super::contents::{Contents, read_entry};
 use super::error::MeasureError;
 use super::held::Held;
-use super::ledger::Ledger;
+use super::ledger::{Ledger, Ran};
 use super::progress::Progress;
 use super::reading::NotRead;
 use super::runner::{Runner, Suspicion};
@@ -179,15 +179,6 @@ impl Gathered {
             interrupted: settings.stopped(),
         })
     }
-}
-
-/// What came of the contents that were run.
-#[derive(Default)]
-pub(super) struct Ran {
-    /// The records of contents, by their numbers, and whether they did not end well.
-    pub(super) records: Vec<(usize, Place, bool)>,
-    /// Contents that could not be read again.
-    pub(super) lost: Vec<(usize, NotRead)>,
 }
 
 /// Runs the contents without a record.

@@ -3,7 +3,6 @@
 use std::io;
 use std::path::Path;
 
-use super::gather::Ran;
 use super::held::Held;
 use super::progress::Progress;
 use super::reading::NotRead;
@@ -11,6 +10,7 @@ use super::spool::Spool;
 use super::table::Table;
 use super::tally::Tally;
 use crate::corpus::ContentId;
+use crate::corpus::journal::Place;
 use crate::files::FileError;
 
 /// All that is known of the files so far.
@@ -21,6 +21,15 @@ pub(super) struct Ledger {
     pub(super) spool: Spool,
     pub(super) tally: Tally,
     pub(super) progress: Progress,
+}
+
+/// What came of the contents that were run.
+#[derive(Default)]
+pub(super) struct Ran {
+    /// The records of contents, by their numbers, and whether they did not end well.
+    pub(super) records: Vec<(usize, Place, bool)>,
+    /// Contents that could not be read again.
+    pub(super) lost: Vec<(usize, NotRead)>,
 }
 
 impl Ledger {
