@@ -118,7 +118,7 @@ fn the_second_signal_ends_it_at_once_and_leaves_nothing_running() {
     running.signal_group(libc::SIGINT);
     std::thread::sleep(Duration::from_millis(5));
     running.signal_group(libc::SIGINT);
-    let status = running.ends_within(&desk, Duration::from_secs(5));
+    let status = running.ends_within(&desk, Duration::from_secs(20));
     assert_eq!(status.code(), Some(130));
     desk.is_left_clean();
     assert_whole(&desk.file("out"));
