@@ -60,7 +60,7 @@ pub use options::{CallbackError, OnReduce, OnSlip, OnStanding, Options};
 pub use oracle::{Answer, CutOff, Kind, Oracle, OracleError, Process, Slip, SlipKeys};
 pub use parallel::{BoxedOracle, MakeOracle, Workers, minimize_by_workers};
 pub use record::{CallResult, MinRecord, OutcomeRecord, PhaseRecord, SlipRecord};
-pub use replay::{Replayed, replay};
+pub use replay::{LeastSlip, Replayed, least_slips, replay};
 pub use script::{Script, ScriptState};
 pub use searches::{SEARCHES, UnknownSearch, search_by_name};
 pub(crate) use slips::Slips;

@@ -31,6 +31,23 @@ fn one_byte_is_left_of_a_crash_by_stdin() {
 }
 
 #[test]
+fn a_lesser_input_that_the_search_for_another_crash_has_met_is_minimized() {
+    let lab = Lab::with(&["detour"]);
+    let said = lab.revisit("detour --runs 200 --seed 1 --json --channel stdin");
+    let result = said.exits(1).json();
+    let mut left: Vec<Vec<u8>> = groups(&result, "detour")
+        .iter()
+        .map(|group| std::fs::read(group["file"].as_str().unwrap()).unwrap())
+        .collect();
+    left.sort_by_key(Vec::len);
+    // By itself the search ends with four bytes beyond ASCII.
+    let [died, gave_up] = &left[..] else {
+        panic!("two groups: {result}");
+    };
+    assert_eq!((&died[..], gave_up.len()), (&b"Q"[..], 3), "{result}");
+}
+
+#[test]
 fn the_options_that_a_crash_needs_are_left_of_those_drawn() {
     let lab = Lab::with(&["choosy"]);
     lab.desk.write("list", "stdin choosy [-a -x -b]\n");

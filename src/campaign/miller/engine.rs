@@ -125,6 +125,7 @@ impl Engine<'_> {
         if settings.when != When::Off {
             self.minimize_founders()?;
             self.minimize_others()?;
+            self.minimize_lesser(self.budget_of_all())?;
         }
         if !self.stopped() {
             self.state().end_count();

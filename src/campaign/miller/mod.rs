@@ -9,6 +9,7 @@ mod baseline;
 mod engine;
 mod fuzzing;
 mod hangs;
+mod lesser;
 pub mod list;
 mod options;
 mod plan;

@@ -24,9 +24,13 @@ impl Engine<'_> {
     /// slip into further ones, and hangs and memory blow-ups. Where the study has a time and not a
     /// number of runs, all of them together have the time of one.
     pub(super) fn minimize_others(&mut self) -> Result<(), CampaignError> {
+        self.minimize_pending(true, self.budget_of_all())
+    }
+
+    /// What several minimizations may take together, where the study has a time.
+    pub(super) fn budget_of_all(&self) -> Option<Duration> {
         let budget = self.settings.minimizing.budget_time;
-        let all = budget.filter(|_| self.settings.time.is_some());
-        self.minimize_pending(true, all)
+        budget.filter(|_| self.settings.time.is_some())
     }
 
     fn minimize_pending(
@@ -49,7 +53,7 @@ impl Engine<'_> {
     }
 
     /// Minimizes one group, when there is room.
-    fn minimize(&mut self, id: &EntryId) -> Result<(), CampaignError> {
+    pub(super) fn minimize(&mut self, id: &EntryId) -> Result<(), CampaignError> {
         loop {
             let result = self.minimize_once(id);
             let Engine { room, screen, .. } = self;

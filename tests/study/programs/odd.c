@@ -106,6 +106,25 @@ static void of_a_kind(int argc, char **argv)
         die();
 }
 
+static void give_up(void)
+{
+    abort();
+}
+
+/* Dies of four bytes beyond ASCII, and of a Q that stands alone or beside one byte; gives up on
+ * a Q among others. */
+static void detour(size_t length)
+{
+    int high = 0;
+    for (size_t i = 0; i < length; i++)
+        high += text[i] < 0;
+    int held = holds('Q', length);
+    if (held && length > 2)
+        give_up();
+    if (held || high > 3)
+        die();
+}
+
 /* Tries to leave a file where it was found, and a process. */
 static void stray(void)
 {
@@ -144,6 +163,8 @@ int main(int argc, char **argv)
         spin();
     if (strcmp(name, "zap") == 0 && holds('Q', length))
         die();
+    if (strcmp(name, "detour") == 0)
+        detour(length);
     if (strcmp(name, "hangs") == 0 && holds('Q', length))
         spin();
     if (strcmp(name, "grows") == 0 && holds('Q', length))
