@@ -1,5 +1,6 @@
 //! Runs a study: one utility behind the other, by all workers, and has its groups minimized.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -123,9 +124,11 @@ impl Engine<'_> {
             self.save()?;
         }
         if settings.when != When::Off {
+            let (mut read, budget) = (HashSet::new(), self.budget_of_all());
             self.minimize_founders()?;
+            self.minimize_lesser(&mut read, budget)?;
             self.minimize_others()?;
-            self.minimize_lesser(self.budget_of_all())?;
+            self.minimize_lesser(&mut read, budget)?;
         }
         if !self.stopped() {
             self.state().end_count();

@@ -20,13 +20,13 @@ const PART: u64 = 2;
 
 impl Engine<'_> {
     /// Minimizes what searches have met that is much less than the reproducer of its group, as long
-    /// as `budget` lasts.
+    /// as `budget` lasts. `read`: whose logs have been read.
     pub(super) fn minimize_lesser(
         &mut self,
+        read: &mut HashSet<EntryId>,
         budget: Option<Duration>,
     ) -> Result<(), CampaignError> {
         let began = Instant::now();
-        let mut read = HashSet::new();
         while !self.stopped() && budget.is_none_or(|budget| began.elapsed() < budget) {
             let fresh = |entry: &Entry| entry.minimized.is_some() && !read.contains(&entry.id);
             let Some(entry) = self.of_utilities()?.into_iter().find(fresh) else {
