@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::journal::Look;
-use super::measure::{NotRead, read_input};
+use super::measure::{JOURNAL_OF_FRESH, NotRead, read_input};
 use super::{CleanError, ContentId, Features, Place};
 use crate::files::OsText;
 use crate::minimize::log::ContentHash;
@@ -29,8 +29,6 @@ const NAMED: usize = 3;
 /// When the journal or the groups cannot be read.
 pub fn explain(place: &Place, result: &CleanResult, file: &Path) -> Result<Fate, CleanError> {
     let out = |why: String| Ok(Fate { kept: false, why });
-    let absolute = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
-    let path = OsText::from(&absolute);
     let mut bytes = Vec::new();
     match read_input(file, result.max_len, &mut bytes) {
         Ok(()) => {}
@@ -39,9 +37,14 @@ pub fn explain(place: &Place, result: &CleanResult, file: &Path) -> Result<Fate,
     }
     let id = ContentId::of(&bytes);
     let content = id.to_string();
+    if let Some(kept) = written_as(result, file) {
+        return Ok(Fate {
+            kept: true,
+            why: format!("it was made of {}: {}", shown(&kept.from), said(kept)),
+        });
+    }
     if let Some(kept) = result.kept.iter().find(|kept| kept.content == content) {
-        let same = kept.from == path;
-        return match same {
+        return match is_same(&kept.from, file) {
             true => Ok(Fate {
                 kept: true,
                 why: said(kept),
@@ -52,31 +55,50 @@ pub fn explain(place: &Place, result: &CleanResult, file: &Path) -> Result<Fate,
             )),
         };
     }
-    if let Some(kept) = result.kept.iter().find(|kept| kept.file == path) {
-        return Ok(Fate {
-            kept: true,
-            why: format!("it was made of {}: {}", shown(&kept.from), kept.why),
-        });
-    }
     if let Some(group) = group_of(place, &bytes)? {
         return out(group);
     }
-    let fresh = Look::into(&place.fresh_journal())?;
-    let look = match fresh {
-        Some(look) if look.seen(&id)?.is_some() => Some(look),
-        _ => Look::into(&place.journal())?,
+    let journal = match result.journal == JOURNAL_OF_FRESH {
+        true => place.fresh_journal(),
+        false => place.journal(),
     };
-    let Some(look) = look else {
+    let Some(look) = Look::into(&journal)? else {
         return out("there is no journal of the cleanup any more".to_owned());
     };
     out(match look.seen(&id)? {
         None => "the cleanup has not run it: it was not in the corpus".to_owned(),
         Some(seen) if seen.suspicious => format!("it ended by {}", seen.ended),
         Some(seen) => match seen.features {
+            None if result.edges_before.is_some() => {
+                let ended = seen.ended;
+                format!("its run told no coverage, and so reached nothing: it ended by {ended}")
+            }
             None => "a smaller input is treated alike by the target".to_owned(),
             Some(features) => covered(&look, result, &features)?,
         },
     })
+}
+
+/// The kept file that stands at this path: in the output directory, or in the place of the corpus.
+fn written_as<'a>(result: &'a CleanResult, file: &Path) -> Option<&'a Kept> {
+    let file = file.canonicalize().ok()?;
+    let out = Path::new(&result.out.0);
+    let corpus = result.corpus.first().filter(|_| result.in_place);
+    let roots = [Some(out), corpus.map(|corpus| Path::new(&corpus.0))];
+    let mut below = roots.into_iter().flatten().filter_map(|root| {
+        let root = root.canonicalize().ok()?;
+        Some(out.join(file.strip_prefix(root).ok()?))
+    });
+    let path = OsText::from(&below.next()?);
+    result.kept.iter().find(|kept| kept.file == path)
+}
+
+/// Whether both paths lead to one file.
+fn is_same(one: &OsText, other: &Path) -> bool {
+    let one = Path::new(&one.0);
+    let absolute = std::path::absolute(other);
+    absolute.is_ok_and(|other| one == other)
+        || matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
 fn said(kept: &Kept) -> String {
@@ -114,20 +136,32 @@ fn covered(look: &Look, result: &CleanResult, features: &Features) -> Result<Str
         named.push(format!("{} ({})", shown(&kept.from), both.len()));
         left = left.less(&both);
     }
-    let all = features.len();
     let more = named.len().saturating_sub(NAMED);
     named.truncate(NAMED);
     let mut by = named.join(", ");
     if more > 0 {
         by += &format!(" and {more} more");
     }
-    let rest = match left.len() {
-        0 => String::new(),
-        count => format!("; {count} did not come each time, and did not count"),
-    };
-    Ok(format!(
-        "all {all} pairs of edge and count that it reaches are reached by {by}{rest}"
-    ))
+    let onto = result.onto.as_ref().map(shown);
+    Ok(reached(features.len(), left.len(), &by, onto.as_deref()))
+}
+
+/// `all` pairs are reached by the kept files `by`, but for `left` of them; `onto` was added to.
+fn reached(all: usize, left: usize, by: &str, onto: Option<&str>) -> String {
+    if all == 0 {
+        return "it reaches nothing".to_owned();
+    }
+    let pairs = format!("{all} pairs of edge and count that it reaches");
+    let chosen = format!("all {pairs} are reached by {by}");
+    match onto {
+        _ if left == 0 => chosen,
+        None if left == all => format!("of the {pairs} none came each time"),
+        None => format!("{chosen}; {left} did not come each time, and did not count"),
+        Some(onto) if left == all => {
+            format!("the {pairs} are reached by {onto}, or did not come each time")
+        }
+        Some(onto) => format!("{chosen}; {left} by {onto}, or they did not come each time"),
+    }
 }
 
 /// In which group its crash is.

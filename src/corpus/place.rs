@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,26 @@ pub struct Place {
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Manifest {
     written: Vec<BTreeSet<Name>>,
+    /// The folder that takes the place of a corpus, by what no other one has as long as it stands.
+    #[serde(default)]
+    incoming: Option<Identity>,
+}
+
+/// What tells a folder from all others, wherever it is moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+impl Identity {
+    fn of(folder: &Path) -> std::io::Result<Identity> {
+        let facts = fs::symlink_metadata(folder)?;
+        Ok(Identity {
+            device: facts.dev(),
+            inode: facts.ino(),
+        })
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -118,12 +139,33 @@ impl Place {
             .collect();
         let there = names_below(&self.corpus())?;
         // Others are not there any more.
-        let written = self.read().written;
-        let mut written: Vec<_> = (written.into_iter())
-            .filter(|names| *names == there && *names != next)
-            .collect();
-        written.push(next);
-        let text = serde_json::to_vec(&Manifest { written }).unwrap_or_default();
+        let mut manifest = self.read();
+        (manifest.written).retain(|names| *names == there && *names != next);
+        manifest.written.push(next);
+        self.note(&manifest)
+    }
+
+    /// Notes that `fresh` is about to take the place of a corpus, so that it is known wherever a
+    /// kill leaves it.
+    ///
+    /// # Errors
+    /// When that cannot be written, or the folder is not there.
+    pub fn announce_exchange(&self, fresh: &Path) -> Result<(), FileError> {
+        let incoming = Identity::of(fresh).map_err(FileError::at("look at", fresh))?;
+        self.note(&Manifest {
+            incoming: Some(incoming),
+            ..self.read()
+        })
+    }
+
+    /// Whether this is the folder that was announced last: nothing but copies stand in it.
+    pub fn is_incoming(&self, folder: &Path) -> bool {
+        let incoming = self.read().incoming;
+        incoming.is_some_and(|incoming| Identity::of(folder).is_ok_and(|it| it == incoming))
+    }
+
+    fn note(&self, manifest: &Manifest) -> Result<(), FileError> {
+        let text = serde_json::to_vec(manifest).unwrap_or_default();
         atomic::write(&self.manifest(), &text)
     }
 
@@ -180,5 +222,19 @@ mod tests {
         assert!(place.may_replace(&corpus).unwrap());
         fs::write(corpus.join("mine"), b"").unwrap();
         assert!(!place.may_replace(&corpus).unwrap());
+    }
+
+    #[test]
+    fn an_announced_folder_is_known_where_it_is_moved() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Place::of(dir.path());
+        let [fresh, other, moved] = ["fresh", "other", "moved"].map(|name| dir.path().join(name));
+        fs::create_dir(&fresh).unwrap();
+        fs::create_dir(&other).unwrap();
+        place.announce_exchange(&fresh).unwrap();
+        place.announce(&[PathBuf::from("one")]).unwrap();
+        fs::rename(&fresh, &moved).unwrap();
+        assert!(place.is_incoming(&moved));
+        assert!(!place.is_incoming(&other) && !place.is_incoming(&fresh));
     }
 }

@@ -1,6 +1,6 @@
 //! `cargo ddfuzz clean`: a smaller corpus of a fuzz target that reaches as much.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::build::BuildArgs;
 use super::project::Project;
@@ -9,7 +9,8 @@ use crate::cli::{Exit, Failure, Output, clean};
 /// Make the corpus of a fuzz target smaller without losing what it reaches
 ///
 /// The new corpus takes the place of the old one, which is kept beside it as FUZZ_TARGET.old. With
-/// --out the corpus stays as it is, and the new one is in corpus/ of that directory.
+/// --out the corpus stays as it is, and the new one is in corpus/ of that directory, which is
+/// ddfuzz-clean-FUZZ_TARGET where none is named.
 #[derive(clap::Args)]
 #[group(skip)]
 #[command(after_help = "Example:\n  cargo ddfuzz clean parse\n  \
@@ -28,9 +29,9 @@ pub struct Args {
 pub fn run(mut args: Args, output: &Output) -> Result<Exit, Failure> {
     let project = Project::find(args.build.fuzz_dir.as_deref())?;
     project.check(&args.name)?;
-    if args.clean.out == Path::new(clean::DEFAULT_OUT) {
+    if args.clean.out.is_none() {
         // What a campaign has found in the usual place is no corpus of a cleanup.
-        args.clean.out = PathBuf::from(format!("ddfuzz-clean-{}", args.name));
+        args.clean.out = Some(PathBuf::from(format!("ddfuzz-clean-{}", args.name)));
         let asked = args.clean.corpus.is_empty() && args.clean.explain.is_empty();
         args.clean.in_place |= asked && args.clean.onto.is_none();
     }

@@ -1,6 +1,6 @@
 //! The options of `ddfuzz clean`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -10,7 +10,7 @@ use crate::cli::shrinking::ShrinkArgs;
 use crate::cli::target::TargetArgs;
 
 /// The output directory where nobody says.
-pub const DEFAULT_OUT: &str = "ddfuzz-out";
+const DEFAULT_OUT: &str = "ddfuzz-out";
 
 /// Make a corpus smaller without losing what it reaches
 ///
@@ -33,9 +33,9 @@ pub struct Args {
     pub(in crate::cli) corpus: Vec<PathBuf>,
     #[command(flatten)]
     pub(in crate::cli) target: TargetArgs,
-    /// The output directory
-    #[arg(short, long, value_name = "DIR", default_value = DEFAULT_OUT)]
-    pub(in crate::cli) out: PathBuf,
+    /// The output directory [default: ddfuzz-out]
+    #[arg(short, long, value_name = "DIR")]
+    pub(in crate::cli) out: Option<PathBuf>,
     /// Put the kept files in the place of the corpus, too; the old one stays beside it, as
     /// CORPUS.old
     #[arg(long, conflicts_with_all = ["onto", "explain"])]
@@ -83,6 +83,13 @@ pub struct Args {
     /// Accepted, as a cleanup always goes on with what the output directory holds
     #[arg(long)]
     pub(in crate::cli) resume: bool,
+}
+
+impl Args {
+    /// The output directory.
+    pub fn out(&self) -> &Path {
+        self.out.as_deref().unwrap_or(Path::new(DEFAULT_OUT))
+    }
 }
 
 /// A step that can be left out.

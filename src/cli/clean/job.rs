@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use super::args::{Args, SkipArg, TrimArg};
-use super::place;
 use super::screen::Screen;
+use super::{in_place, place};
 use crate::cli::run::{campaign_of, processors};
 use crate::cli::target::install_bundled;
 use crate::cli::{Exit, Failure, Output, signals, ui};
@@ -40,7 +40,7 @@ impl Job {
         self.args.shrink.check()?;
         check_search(&self.args.trim_search)?;
         let in_place = match self.args.in_place {
-            true => Some(place::Old::of(&self.args)?),
+            true => Some(in_place::Old::of(&self.args)?),
             false => None,
         };
         place::check(&self.args)?;
@@ -53,8 +53,8 @@ impl Job {
         let mut result = self.clean(target, way, started, output)?;
         let whole = result.missing.is_empty();
         if whole && let Some(old) = &in_place {
-            let corpus = Place::of(&self.args.out).corpus();
-            result.old = old.replace(&corpus)?.as_deref().map(OsText::from);
+            result.old = old.replace()?.as_deref().map(OsText::from);
+            result.in_place = true;
         }
         if whole && let Some(onto) = &self.args.onto {
             place::add(&result, onto)?;
@@ -77,7 +77,7 @@ impl Job {
         let args = &self.args;
         let filed_for = args.target.target()?;
         let fresh = campaign_of(&filed_for, way, None);
-        let mut store = Store::create_or_resume(&args.out, fresh.clone())?;
+        let mut store = Store::create_or_resume(args.out(), fresh.clone())?;
         let id = campaign(&mut store, fresh, &filed_for)?;
         install_bundled(&mut store, &filed_for)?;
         let cleaning = self.cleaning(target, filed_for, way);
@@ -132,7 +132,7 @@ impl Job {
 
     /// Writes the result into the output directory, and prints it.
     fn tell(&self, result: &CleanResult, output: &Output) -> Result<(), Failure> {
-        let place = Place::of(&self.args.out);
+        let place = Place::of(self.args.out());
         let write = |path: PathBuf, text: &[u8]| {
             atomic::write(&path, text)
                 .map_err(|error| Failure::new(Exit::Usage, "output", error).path(&path))
@@ -163,9 +163,9 @@ impl Job {
         }
         if !result.groups.is_empty() {
             let groups = size::counted(result.groups.len() as u64, "group");
-            lines += &format!("{groups}: ddfuzz show {}\n", show(&self.args.out));
+            lines += &format!("{groups}: ddfuzz show {}\n", show(self.args.out()));
         }
-        lines + &format!("page: {}\n", show(&Place::of(&self.args.out).page()))
+        lines + &format!("page: {}\n", show(&Place::of(self.args.out()).page()))
     }
 }
 

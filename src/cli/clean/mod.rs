@@ -4,11 +4,12 @@ mod afl;
 mod args;
 mod explain;
 mod failure;
+mod in_place;
 mod job;
 mod place;
 mod screen;
 
-pub use args::{Args, DEFAULT_OUT};
+pub use args::Args;
 use job::Job;
 
 use super::{Exit, Failure, Output, signals};
@@ -19,7 +20,7 @@ use super::{Exit, Failure, Output, signals};
 /// When files that the user has would be in the way.
 pub fn check(args: &Args) -> Result<(), Failure> {
     if args.in_place {
-        place::Old::of(args)?;
+        in_place::Old::of(args)?;
     }
     place::check(args)
 }
@@ -27,7 +28,7 @@ pub fn check(args: &Args) -> Result<(), Failure> {
 /// Runs the command.
 pub fn run(mut args: Args, output: &Output) -> Result<Exit, Failure> {
     if !args.explain.is_empty() {
-        return explain::run(&args.out, &args.explain, output);
+        return explain::run(args.out(), &args.explain, output);
     }
     if args.corpus.is_empty() {
         return Err(Failure::usage("no corpus is named")

@@ -62,6 +62,8 @@ pub(super) struct Kept {
     pub seen: Features,
     /// How good the subset is.
     pub cover: Option<crate::report::clean::Cover>,
+    /// The name of the journal that knows what the contents reach.
+    pub journal: &'static str,
     /// Runs that trimming took.
     pub trim_runs: u64,
 }

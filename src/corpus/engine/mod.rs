@@ -23,7 +23,7 @@ use self::books::Books;
 use self::keeping::Kept;
 use self::state::Measuring;
 use super::lock::lock;
-use super::measure::{Contents, Gathered, Progress, Settings, gather};
+use super::measure::{Contents, Gathered, Progress, Settings, gather, journal_of};
 use super::{CleanError, Place};
 use crate::exec::Freshness;
 use crate::report::clean::CleanResult;
@@ -78,6 +78,7 @@ pub fn clean(
         Measuring::Together(unsteady) => kept.unsteady = unsteady,
         Measuring::Alone => engine.freshness = Freshness::Fresh,
     }
+    kept.journal = journal_of(engine.freshness);
     let onto = match &cleaning.onto {
         Some(onto) => {
             let onto = engine.gather(std::slice::from_ref(onto), watcher)?;

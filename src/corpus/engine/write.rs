@@ -155,6 +155,9 @@ impl Engine<'_> {
                 .map(|path| absolute(path))
                 .collect(),
             out: absolute(&self.place.corpus()),
+            onto: self.cleaning.onto.as_deref().map(absolute),
+            journal: kept.journal.to_owned(),
+            in_place: false,
             old: None,
             wall_ms: 0,
         }

@@ -4,6 +4,8 @@
 //! what they call their corpus. What their names say is read there.
 
 use std::ffi::OsStr;
+use std::io;
+use std::path::Path;
 
 use crate::files::atomic;
 use crate::store::foreign::{CrashName, Fuzzer};
@@ -42,6 +44,15 @@ pub(super) struct Marks {
 }
 
 impl Marks {
+    /// Those of a directory.
+    pub(super) fn of(directory: &Path) -> io::Result<Marks> {
+        let mut marks = Marks::default();
+        for entry in std::fs::read_dir(directory)? {
+            marks.see(&entry?.file_name());
+        }
+        Ok(marks)
+    }
+
     /// The directory has an entry of this name.
     pub(super) fn see(&mut self, name: &OsStr) {
         let Some(name) = name.to_str() else {
@@ -86,6 +97,14 @@ impl Marks {
 }
 
 impl Layout {
+    /// What the directory is, where nothing is known of what it stands in.
+    ///
+    /// # Errors
+    /// When it cannot be listed.
+    pub fn of(directory: &Path) -> io::Result<Layout> {
+        Ok(Marks::of(directory)?.layout(is_in_instance(directory)))
+    }
+
     /// For people.
     pub fn name(self) -> &'static str {
         match self {
@@ -138,6 +157,16 @@ impl Layout {
 /// Whether AFL++ gives such names.
 fn is_afl(name: &str) -> bool {
     CrashName::parse(name).is_some_and(|named| named.fuzzer == Fuzzer::Afl)
+}
+
+/// Whether the directory is the queue, or the crashes or hangs, of an AFL++ instance.
+pub(super) fn is_in_instance(path: &Path) -> bool {
+    let name = path.file_name().map(|name| name.as_encoded_bytes());
+    let fits = name.is_some_and(|name| {
+        name == b"queue" || name.starts_with(b"crashes") || name.starts_with(b"hangs")
+    });
+    let beside = |name: &str| path.with_file_name(name).exists();
+    fits && (beside("fuzzer_stats") || beside("fuzzer_setup"))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::layout::{Layout, Marks};
+use super::layout::{Layout, Marks, is_in_instance};
 use crate::corpus::Aside;
 use crate::files::regular::{self, Unread};
 
@@ -183,11 +183,7 @@ impl Listing {
         }
         // What the directory is decides what its first entry is: it is read twice, so that its
         // names need not be kept.
-        let mut marks = Marks::default();
-        for entry in std::fs::read_dir(path)? {
-            marks.see(&entry?.file_name());
-        }
-        let layout = marks.layout(*in_instance);
+        let layout = Marks::of(path)?.layout(*in_instance);
         if layout != Layout::Plain {
             let recognised = &mut self.report.recognised;
             recognised.insert(path.clone(), layout);
@@ -289,14 +285,4 @@ impl Iterator for Listing {
 /// What tells a file from all others, by whatever name it was reached.
 fn place(facts: &Metadata) -> (u64, u64) {
     (facts.dev(), facts.ino())
-}
-
-/// Whether the directory is the queue, or the crashes or hangs, of an AFL++ instance.
-fn is_in_instance(path: &Path) -> bool {
-    let name = path.file_name().map(|name| name.as_encoded_bytes());
-    let fits = name.is_some_and(|name| {
-        name == b"queue" || name.starts_with(b"crashes") || name.starts_with(b"hangs")
-    });
-    let beside = |name: &str| path.with_file_name(name).exists();
-    fits && (beside("fuzzer_stats") || beside("fuzzer_setup"))
 }

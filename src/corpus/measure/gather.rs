@@ -9,6 +9,7 @@ use super::again::{Inputs, run_in_order};
 use super::contents::{Contents, read_entry};
 use super::error::MeasureError;
 use super::held::Held;
+use super::journal_of;
 use super::ledger::{Ledger, Ran};
 use super::progress::Progress;
 use super::reading::NotRead;
@@ -18,7 +19,6 @@ use super::side_by_side::side_by_side;
 use super::spool::Spool;
 use super::table::Entry;
 use super::worker::{Shared, Worker};
-use super::{JOURNAL, JOURNAL_OF_FRESH};
 use crate::corpus::journal::{self, Journal, JournalIdentity, Place};
 use crate::corpus::listing::Listing;
 use crate::corpus::lock::lock;
@@ -140,10 +140,7 @@ impl Gathered {
         let (places, freshness) = (first.places(), first.freshness());
         let identity = JournalIdentity::of(settings.target, settings.way, places)?;
         let mut repeats = HashMap::new();
-        let path = self.out.join(match settings.freshness {
-            Freshness::Shared => JOURNAL,
-            Freshness::Fresh => JOURNAL_OF_FRESH,
-        });
+        let path = self.out.join(journal_of(settings.freshness));
         let table = &mut ledger.table;
         let (mut journal, opened) = Journal::open(&path, &identity, &mut |place, head| {
             if head.round > 0 {

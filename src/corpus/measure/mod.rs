@@ -26,6 +26,8 @@ mod worker;
 
 use std::path::{Path, PathBuf};
 
+use crate::exec::Freshness;
+
 pub use again::{Each, Files, Inputs, run_again};
 pub use contents::Contents;
 pub use error::MeasureError;
@@ -40,6 +42,14 @@ pub use tally::Tally;
 pub const JOURNAL: &str = "clean.journal";
 /// The same for runs in processes of their own, where the way lets others share one.
 pub const JOURNAL_OF_FRESH: &str = "clean.fresh.journal";
+
+/// The name of the journal of such runs.
+pub fn journal_of(freshness: Freshness) -> &'static str {
+    match freshness {
+        Freshness::Shared => JOURNAL,
+        Freshness::Fresh => JOURNAL_OF_FRESH,
+    }
+}
 
 /// Gathers the inputs at `roots`, and runs each content once, as far as the journal in the output
 /// directory `out` does not know what it does: [`gather`] and [`Gathered::run`] in one.

@@ -63,6 +63,15 @@ pub struct CleanResult {
     pub corpus: Vec<OsText>,
     /// Where the kept files are.
     pub out: OsText,
+    /// The corpus that the kept files were to be added to.
+    #[serde(default)]
+    pub onto: Option<OsText>,
+    /// The name of the journal that knows what the contents reach.
+    #[serde(default)]
+    pub journal: String,
+    /// Whether the kept files stand in the place of the corpus, too.
+    #[serde(default)]
+    pub in_place: bool,
     /// The old corpus, where it was replaced in place and kept.
     pub old: Option<OsText>,
     /// Wall time, in milliseconds.

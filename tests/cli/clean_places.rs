@@ -1,0 +1,122 @@
+//! Where `ddfuzz clean` writes, and what it never touches.
+
+use std::path::Path;
+
+use crate::clean::{corpus, files};
+use crate::ddfuzz::Desk;
+
+const CHEAP: &str = "--trim off --jobs 2 --target ul";
+
+#[test]
+fn a_corpus_of_the_output_directory_is_not_added_to() {
+    let desk = Desk::new();
+    corpus(&desk, "in", 20);
+    corpus(&desk, "new", 30);
+    desk.call(&format!("clean in -o out {CHEAP}")).exits(0);
+    let kept = files(&desk.file("out/corpus"));
+    std::os::unix::fs::symlink(desk.file("out/corpus"), desk.file("link")).unwrap();
+    for onto in ["out/corpus", "out", "link"] {
+        let words = format!("clean new --onto {onto} -o out {CHEAP}");
+        let refused = desk.call(&words).exits(2);
+        assert!(
+            refused.err.contains("is in the output directory"),
+            "{refused:?}"
+        );
+    }
+    assert_eq!(files(&desk.file("out/corpus")), kept);
+    // By another output directory, it is a corpus like any other.
+    let words = format!("clean new --onto out/corpus -o other {CHEAP}");
+    desk.call(&words).exits(0);
+    let grown = files(&desk.file("out/corpus"));
+    assert!(
+        kept.iter()
+            .all(|(name, bytes)| grown.get(name) == Some(bytes))
+    );
+    desk.is_left_clean();
+}
+
+#[test]
+fn nothing_is_added_where_it_would_not_be_found_again() {
+    let desk = Desk::new();
+    corpus(&desk, "new", 5);
+    std::fs::create_dir_all(desk.file("project/fuzz_targets")).unwrap();
+    desk.write("project/Cargo.toml", "");
+    std::fs::create_dir_all(desk.file("afl/queue/.state")).unwrap();
+    desk.write("afl/fuzzer_stats", "");
+    desk.write("afl/queue/id:000000,time:0,execs:0,orig:a", "a");
+    for onto in ["project", "afl", "afl/queue"] {
+        let before = files(&desk.file(onto));
+        let words = format!("clean new --onto {onto} -o out {CHEAP}");
+        let refused = desk.call(&words).exits(2);
+        assert!(refused.err.contains("plain directory"), "{refused:?}");
+        assert_eq!(files(&desk.file(onto)), before);
+    }
+    assert!(!desk.file("out").exists());
+}
+
+#[test]
+fn an_older_corpus_stays_also_where_nothing_was_left_out() {
+    let desk = Desk::new();
+    corpus(&desk, "in", 6);
+    let before = files(&desk.file("in"));
+    let words = format!("clean in -o out --in-place --keep-names --skip subset {CHEAP}");
+    desk.call(&words).exits(0);
+    // All was kept, so that the names tell the two apart no more.
+    assert_eq!(files(&desk.file("in")), before);
+    desk.write("in.old/f1", "what only the older one holds");
+    let refused = desk.call(&words).exits(2);
+    assert!(refused.err.contains("in.old"), "{refused:?}");
+    let older = files(&desk.file("in.old"));
+    assert_eq!(older[Path::new("f1")], b"what only the older one holds");
+    assert_eq!(older.len(), before.len());
+    desk.call(&format!("{words} --delete-old")).exits(0);
+    assert!(!desk.file("in.old").exists());
+    assert_eq!(files(&desk.file("in")), before);
+    desk.is_left_clean();
+}
+
+#[test]
+fn an_output_directory_in_the_corpus_is_not_replaced_with_it() {
+    let desk = Desk::new();
+    corpus(&desk, "in", 6);
+    std::fs::create_dir(desk.file("in/out")).unwrap();
+    for out in ["in/out", "in/below/out", "in/../in/new"] {
+        let words = format!("clean in -o {out} --in-place --delete-old {CHEAP}");
+        let refused = desk.call(&words).exits(2);
+        assert!(refused.err.contains("is in the corpus"), "{refused:?}");
+    }
+    assert_eq!(files(&desk.file("in")).len(), 6);
+    assert!(!desk.file("in.old").exists());
+}
+
+#[test]
+fn a_file_is_explained_wherever_it_was_put() {
+    let desk = Desk::new();
+    corpus(&desk, "in", 30);
+    corpus(&desk, "mine", 40);
+    let explain = |out: &str, file: &str| {
+        let said = desk.call(&format!("clean -o {out} --explain {file}"));
+        said.exits(0).out
+    };
+    let first = |folder: &str| {
+        let all = files(&desk.file(folder));
+        all.keys().next().unwrap().display().to_string()
+    };
+    desk.call(&format!("clean in --onto mine -o onto {CHEAP}"))
+        .exits(0);
+    let said = explain("onto", "in/f3");
+    assert!(said.contains("/mine, or did not come"), "{said}");
+    let words = "clean in -o out --in-place --trim-tests 40 --jobs 2 --target ul";
+    desk.call(words).exits(0);
+    for file in [
+        format!("out/corpus/{}", first("out/corpus")),
+        format!("in/{}", first("in")),
+    ] {
+        let said = explain("out", &file);
+        assert!(said.contains(": kept: it was made of "), "{said}");
+    }
+    // As it was called, from elsewhere, and where the files are now.
+    let said = explain("out", "out/../in.old/f3");
+    assert!(!said.contains("was not in the corpus"), "{said}");
+    desk.is_left_clean();
+}
