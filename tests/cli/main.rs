@@ -6,6 +6,7 @@ mod check;
 mod clean;
 mod clean_hostile;
 mod clean_killed;
+mod clean_slips;
 mod completions;
 mod config;
 mod crashes;

@@ -82,17 +82,32 @@ impl Books {
             let folder = held.kind.folder().to_owned();
             let major = held.major.short();
             let count = held.amount.files;
-            let same = |group: &&mut CleanGroup| group.folder == folder && group.major == major;
-            match self.groups.iter_mut().find(same) {
-                Some(group) => group.count += count,
-                None => self.groups.push(CleanGroup {
-                    folder,
-                    major,
-                    class: held.class.to_string(),
-                    count,
-                }),
-            }
+            let class = held.class.to_string();
+            self.group(CleanGroup {
+                folder,
+                major,
+                class,
+                count,
+            });
         }
+    }
+
+    /// Takes a group in, or counts its contents where it is known.
+    fn group(&mut self, new: CleanGroup) {
+        match self.groups.iter_mut().find(|known| is_same(known, &new)) {
+            Some(known) => known.count += new.count,
+            None => self.groups.push(new),
+        }
+    }
+
+    /// Whether there is word of this group.
+    pub fn tells_of(&self, group: &CleanGroup) -> bool {
+        self.groups.iter().any(|known| is_same(known, group))
+    }
+
+    /// A group that no content of the corpus need be in.
+    pub fn slipped(&mut self, group: CleanGroup) {
+        self.group(CleanGroup { count: 0, ..group });
     }
 
     /// What stood in the way of the subset: the steps before it.
@@ -118,4 +133,8 @@ impl Books {
             bytes: left.bytes.saturating_sub(step.bytes),
         })
     }
+}
+
+fn is_same(one: &CleanGroup, other: &CleanGroup) -> bool {
+    one.folder == other.folder && one.major == other.major
 }

@@ -75,7 +75,8 @@ impl Engine<'_> {
         Ok(filed.well)
     }
 
-    /// Minimizes the groups that trimming has met.
+    /// Minimizes the groups of the campaign that are left to be, those that were only slipped into
+    /// included.
     pub(super) fn minimize_rest(&self, watcher: &mut dyn Watcher) -> Result<(), CleanError> {
         let Some(groups) = &self.cleaning.groups else {
             return Ok(());

@@ -1,7 +1,6 @@
 //! The subset by coverage.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::books::Books;
@@ -13,14 +12,9 @@ use super::{CleanError, Doing, Engine, Watcher};
 use crate::campaign::identity;
 use crate::corpus::Features;
 use crate::corpus::cover::Effort;
-use crate::corpus::health::file_slip;
 use crate::corpus::measure::{Contents, run_again};
 use crate::corpus::trim::Trimming;
-use crate::exec::ExecError;
-use crate::minimize::Slip;
-use crate::minimize::log::ContentHash;
 use crate::report::clean::Cover;
-use crate::triage::{Triager, Verdict};
 
 impl Engine<'_> {
     /// Chooses and trims the contents that reach all that the corpus does.
@@ -43,10 +37,11 @@ impl Engine<'_> {
         let relapsed = std::mem::take(&mut pool.relapsed);
         self.file(&relapsed, watcher, books)?;
         self.take(&mut pool, choice, kept, books)?;
-        match self.cleaning.subset {
-            true => self.trim(kept, watcher),
-            false => Ok(()),
-        }
+        let trimmed = match self.cleaning.subset {
+            true => self.trim(kept, watcher)?,
+            false => BTreeSet::new(),
+        };
+        self.take_slips(trimmed, watcher, books)
     }
 
     /// Takes in what the corpus reaches that is added to: what its contents do each time.
@@ -164,9 +159,14 @@ impl Engine<'_> {
         })
     }
 
-    fn trim(&self, kept: &mut Kept, watcher: &mut dyn Watcher) -> Result<(), CleanError> {
+    /// Trims what is kept, and gives the names of all contents that were trimmed.
+    fn trim(
+        &self,
+        kept: &mut Kept,
+        watcher: &mut dyn Watcher,
+    ) -> Result<BTreeSet<String>, CleanError> {
         let Some(trim) = &self.cleaning.trim else {
-            return Ok(());
+            return Ok(BTreeSet::new());
         };
         let cleaning = self.cleaning;
         let trimming = Trimming {
@@ -178,14 +178,6 @@ impl Engine<'_> {
         };
         let universe = kept.universe.clone().unwrap_or_default();
         let unsteady = kept.unsteady.clone();
-        let filed = AtomicBool::new(false);
-        let on_slip = |text: &[u8], slip: &Slip, test| {
-            let of = ContentHash::of(text);
-            let slip = self.slip_of_filed(slip)?;
-            let entry = file_slip(self.store, &cleaning.filed_for, of, &slip, test)?;
-            filed.fetch_or(entry.is_some(), Ordering::Relaxed);
-            Ok(())
-        };
         let trims = Trims {
             trim,
             trimming: &trimming,
@@ -194,32 +186,12 @@ impl Engine<'_> {
             wanted: &universe.less(&kept.covered),
             seen: &kept.seen.or(&kept.covered),
             steady: &|texts| self.steady(texts, &unsteady),
-            on_slip: &on_slip,
+            on_slip: &|text, slip, test| self.file_slip_of(text, slip, test),
             stop: self.stop,
         };
-        kept.trim_runs = trims.run(&mut kept.files, watcher)?;
-        match filed.into_inner() {
-            true => self.minimize_rest(watcher),
-            false => Ok(()),
-        }
-    }
-
-    /// The slip as the target that crashes are filed for has it: one that does not crash there has
-    /// no record.
-    fn slip_of_filed(&self, slip: &Slip) -> Result<Slip, ExecError> {
-        let cleaning = self.cleaning;
-        if cleaning.target == cleaning.filed_for || slip.crash.is_none() {
-            return Ok(slip.clone());
-        }
-        let mut triager = Triager::of_target(&cleaning.filed_for, cleaning.way)?;
-        let crash = match triager.examine(&slip.input)? {
-            Verdict::Crash(crash) => Some(crash),
-            Verdict::Flaky { .. } => None,
-        };
-        Ok(Slip {
-            crash,
-            ..slip.clone()
-        })
+        let ran = trims.run(&mut kept.files, watcher)?;
+        kept.trim_runs = ran.runs;
+        Ok(ran.names)
     }
 
     /// What these contents reach each time.

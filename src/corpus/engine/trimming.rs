@@ -1,5 +1,6 @@
 //! Trimming, round by round, until nothing changes any more.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -45,6 +46,15 @@ pub(super) struct Trims<'a> {
     pub stop: &'a AtomicBool,
 }
 
+/// What trimming came to, besides what it did to the files.
+#[derive(Debug, Default)]
+pub(super) struct Ran {
+    /// Runs that it took.
+    pub runs: u64,
+    /// The names of all contents that were trimmed, or were before with the same demands.
+    pub names: BTreeSet<String>,
+}
+
 /// A file that is to be trimmed.
 struct Task {
     /// Its place among the kept ones.
@@ -56,31 +66,33 @@ struct Task {
 
 impl Trims<'_> {
     /// Trims `kept`, drops those that are not needed any more, and goes on until nothing changes.
-    /// Gives the runs that it took.
     pub fn run(
         &self,
         kept: &mut Vec<Keeping>,
         watcher: &mut dyn Watcher,
-    ) -> Result<u64, CleanError> {
-        let mut runs = 0;
+    ) -> Result<Ran, CleanError> {
+        let mut ran = Ran::default();
         for round in 1..=ROUNDS {
-            let (changed, executed) = self.round(round, kept, watcher)?;
-            runs += executed;
+            let changed = self.round(round, kept, &mut ran, watcher)?;
             let dropped = self.drop_needless(kept)?;
             if !changed && !dropped {
                 break;
             }
         }
-        Ok(runs)
+        Ok(ran)
     }
 
+    /// One round; whether any file is shorter now.
     fn round(
         &self,
         round: u32,
         kept: &mut [Keeping],
+        ran: &mut Ran,
         watcher: &mut dyn Watcher,
-    ) -> Result<(bool, u64), CleanError> {
+    ) -> Result<bool, CleanError> {
         let tasks = self.tasks(round, kept);
+        ran.names
+            .extend(tasks.iter().map(|task| hash_of(&task.file.input)));
         let of = tasks.len() as u64;
         watcher.doing(Doing::Trimming { round, done: 0, of });
         let mut done: Vec<Option<Trimmed>> = vec![None; tasks.len()];
@@ -103,13 +115,12 @@ impl Trims<'_> {
         let files = tasks.iter().map(|task| task.file.clone());
         trim_all(self.trimming, files, self.jobs, watch)?;
         let runs = done.iter().flatten().filter(|trimmed| !trimmed.reused);
-        let runs = runs
+        ran.runs += runs
             .map(|trimmed| trimmed.tests.executed + trimmed.tests.checks)
-            .sum();
+            .sum::<u64>();
         let done = tasks.into_iter().zip(done);
         let done = done.filter_map(|(task, trimmed)| Some((task, trimmed?)));
-        let changed = self.take(kept, done.collect())?;
-        Ok((changed, runs))
+        self.take(kept, done.collect())
     }
 
     /// What each file is to be trimmed to, those aside of which nothing more can be trimmed.

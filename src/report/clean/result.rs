@@ -39,7 +39,7 @@ pub struct CleanResult {
     pub trimmed_bytes: u64,
     /// The kept files, in the order of their content's size and name.
     pub kept: Vec<Kept>,
-    /// Groups that crashes, hangs and oom went to.
+    /// Groups that crashes, hangs and oom went to, and those that trimming has run into.
     pub groups: Vec<CleanGroup>,
     /// How good the subset is.
     pub cover: Option<Cover>,
@@ -146,7 +146,7 @@ pub struct Kept {
     pub claim: Option<String>,
 }
 
-/// A group that an input of the corpus belongs to.
+/// A group that an input of the corpus belongs to, or that trimming has run into.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CleanGroup {
     /// The folder of its kind: `crashes`, `hangs`, `oom`, `flaky`.
@@ -155,7 +155,8 @@ pub struct CleanGroup {
     pub major: String,
     /// What kind of death.
     pub class: String,
-    /// Contents of the corpus in it.
+    /// Contents of the corpus in it; none where candidates of trimming or minimizing alone have run
+    /// into it.
     pub count: u64,
 }
 
