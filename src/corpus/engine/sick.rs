@@ -71,7 +71,7 @@ impl Engine<'_> {
         let inputs = ills.len() as u64;
         watcher.doing(Doing::Filing { inputs });
         let filed = self.quarantine(ills, groups, watcher)?;
-        books.filed(&filed);
+        books.filed(ills, &filed);
         Ok(filed.well)
     }
 
