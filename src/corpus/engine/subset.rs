@@ -145,7 +145,8 @@ impl Engine<'_> {
             Some(again) => (again.steady.clone(), again.time),
             None => {
                 let seen = contents.seen(number)?;
-                (seen.features.unwrap_or_default(), seen.time)
+                let recovered = pool.recovered.get(&number).cloned();
+                (recovered.or(seen.features).unwrap_or_default(), seen.time)
             }
         };
         Ok(Keeping {
