@@ -1,6 +1,7 @@
 //! The subset by coverage.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::books::Books;
@@ -10,11 +11,14 @@ use super::pool::Pool;
 use super::trimming::Trims;
 use super::{CleanError, Doing, Engine, Watcher};
 use crate::campaign::identity;
-use crate::corpus::Features;
 use crate::corpus::cover::Effort;
 use crate::corpus::measure::{Contents, run_again};
 use crate::corpus::trim::Trimming;
+use crate::corpus::{Features, Union};
 use crate::report::clean::Cover;
+
+/// Of so many contents of the corpus that is added to, what they reach is in memory at once.
+const AT_ONCE: usize = 1024;
 
 impl Engine<'_> {
     /// Chooses and trims the contents that reach all that the corpus does.
@@ -64,14 +68,18 @@ impl Engine<'_> {
             contents: healthy.len() as u64,
         });
         let times = self.cleaning.repeats.saturating_sub(1);
-        let repeated = onto.repeat(&self.settings(), &healthy, times)?;
-        let mut all = Vec::new();
-        for repeated in repeated.ok_or(CleanError::Interrupted)? {
-            if !repeated.suspicious {
-                all.extend_from_slice(repeated.each_time.as_slice());
+        let (mut union, mut ever) = (Union::default(), Union::default());
+        for numbers in healthy.chunks(AT_ONCE) {
+            let repeated = onto.repeat(&self.settings(), numbers, times)?;
+            let repeated = repeated.ok_or(CleanError::Interrupted)?;
+            for repeated in repeated.iter().filter(|repeated| !repeated.suspicious) {
+                union.add(&repeated.each_time);
+                ever.add(&repeated.ever);
             }
         }
-        kept.covered = Features::from_unsorted(all).less(&kept.unsteady);
+        // What comes now and then there is nothing new when the check meets it.
+        kept.seen = ever.all();
+        kept.covered = union.all().less(&kept.unsteady);
         Ok(())
     }
 
@@ -118,7 +126,7 @@ impl Engine<'_> {
             optimal: choice.cover.optimal,
         });
         kept.universe = Some(choice.universe);
-        kept.seen = choice.seen.or(&kept.unsteady);
+        kept.seen = kept.seen.or(&choice.seen).or(&kept.unsteady);
         Ok(())
     }
 
@@ -185,7 +193,7 @@ impl Engine<'_> {
             jobs: cleaning.jobs,
             folder: &self.place.trimmed(),
             wanted: &universe.less(&kept.covered),
-            seen: &kept.seen.or(&kept.covered),
+            seen: &Arc::new(kept.seen.or(&kept.covered)),
             steady: &|texts| self.steady(texts, &unsteady),
             on_slip: &|text, slip, test| self.file_slip_of(text, slip, test),
             stop: self.stop,

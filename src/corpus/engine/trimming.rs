@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::choose::Again;
@@ -36,8 +37,8 @@ pub(super) struct Trims<'a> {
     pub folder: &'a Path,
     /// What the kept files have to reach together.
     pub wanted: &'a Features,
-    /// What was seen to be reached at all.
-    pub seen: &'a Features,
+    /// What was seen to be reached at all, which all files share.
+    pub seen: &'a Arc<Features>,
     /// Runs contents again: what they reach each time.
     pub steady: Steady<'a>,
     /// Takes crashes that candidates of a content have run into.
@@ -132,7 +133,7 @@ impl Trims<'_> {
         let mut tasks = Vec::new();
         for (at, (kept, owned)) in kept.iter().zip(owned).enumerate() {
             let wanted = match self.trim.by {
-                TrimBy::Worth => Wanted::worth(owned.clone(), self.seen.clone()),
+                TrimBy::Worth => Wanted::worth(owned.clone(), Arc::clone(self.seen)),
                 TrimBy::Signature => {
                     let unsteady = self.seen.less(self.wanted);
                     Wanted::signature(kept.features.clone(), &unsteady)
