@@ -71,3 +71,25 @@ fn of_what_crashed_once_only_what_comes_with_each_repeat_counts() {
     assert_eq!(result["missing"].as_array().unwrap().len(), 0, "{result}");
     assert_eq!(result["after"]["files"], 2, "{result}");
 }
+
+#[test]
+fn what_only_the_check_reaches_is_told_and_no_loss() {
+    // All else comes as often as before, as far as ranges of counts are told apart.
+    let body = "size_t last = length - (access(\"../out/corpus\", F_OK) == 0);
+        for (size_t at = 0; at < length; at++) if (at == last) place = 1;";
+    let Some(target) = leaving_signs("reaches-more", body) else {
+        return;
+    };
+    let desk = Desk::new();
+    corpus(&desk);
+    let result = cleaned(&desk, "--trim off", &target);
+    let gained = result["gained"].as_array().unwrap();
+    let count = |key: &str| result[key].as_u64().unwrap();
+    assert!(!gained.is_empty(), "{result}");
+    assert_eq!(
+        count("features_after"),
+        count("features_before") + gained.len() as u64
+    );
+    assert!(gained[0]["edge"].is_u64() && gained[0]["counts"].is_array());
+    assert_eq!(result["missing"].as_array().unwrap().len(), 0);
+}

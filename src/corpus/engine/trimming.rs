@@ -183,8 +183,11 @@ impl Trims<'_> {
                 Claim::BestSoFar => None,
                 _ => Some(task.file.wanted.must.clone()),
             };
-            if !again.steady.has_all(&task.owned) {
-                // By many runs in one process it is not what it was by single ones.
+            // By many runs in one process it is not what it was by single ones.
+            let lacks = !again.steady.has_all(&task.owned);
+            // What is trimmed reaches no more than the corpus does: the check is to find the same.
+            let gains = !self.seen.has_all(&again.steady);
+            if lacks || gains {
                 keeping.settled_for = Some(task.file.wanted.must);
                 continue;
             }

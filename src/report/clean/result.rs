@@ -45,6 +45,9 @@ pub struct CleanResult {
     pub cover: Option<Cover>,
     /// Features that what was written should have reached, and did not.
     pub missing: Vec<Missing>,
+    /// Features that what was written reached each time, and no run of the corpus had.
+    #[serde(default)]
+    pub gained: Vec<Gained>,
     /// Examples of files that could not be read.
     pub unread: Vec<Unread>,
     /// Sizes and times of all contents that ended well, and of those that were kept.
@@ -199,6 +202,15 @@ pub struct Unread {
     pub file: OsText,
     /// Why.
     pub why: String,
+}
+
+/// A feature that was not there before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gained {
+    /// The place.
+    pub edge: u32,
+    /// How often it was passed: the least and the greatest count of the range.
+    pub counts: (u8, u8),
 }
 
 /// Distributions.
