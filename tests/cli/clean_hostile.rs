@@ -229,10 +229,10 @@ fn a_full_disk_is_an_error_and_with_room_the_same_call_comes_to_the_same() {
     clean(&desk, "in -o out").exits(0);
     let text = "for size in 24k 56k; do
              mkdir -p disk; mount -t tmpfs -o size=$size tmpfs disk
-             code=0; timeout 60 $DD clean in -o disk/out --target crtplot 2>said || code=$?
+             code=0; timeout 600 $DD clean in -o disk/out --target crtplot 2>said || code=$?
              grep -c 'No space left' said; echo \"code $code\"
              mount -o remount,size=64m tmpfs disk
-             timeout 100 $DD clean in -o disk/out --target crtplot >said 2>&1 || cat said
+             timeout 600 $DD clean in -o disk/out --target crtplot >said 2>&1 || cat said
              diff -r out/corpus disk/out/corpus && echo same
              umount disk
          done";
@@ -252,7 +252,7 @@ fn a_read_only_disk_is_an_error() {
          $DD clean in -o disk/old --target crtplot >said 2>&1
          mount -o remount,ro tmpfs disk
          for out in disk/new disk/old; do
-             code=0; timeout 60 $DD clean in -o $out --target crtplot 2>said || code=$?
+             code=0; timeout 600 $DD clean in -o $out --target crtplot 2>said || code=$?
              grep -c 'Read-only file system' said; echo \"code $code\"
          done
          ls disk/old/corpus | wc -l";
