@@ -139,7 +139,8 @@ pub struct Kept {
     pub size: u64,
     /// The size before trimming, in bytes.
     pub size_before: u64,
-    /// CPU time of a run, in microseconds.
+    /// Time of a run, in microseconds: CPU time, or its share of the wall time where runs share a
+    /// process.
     pub us: u64,
     /// Features that it reaches.
     pub features: u64,
@@ -220,7 +221,7 @@ pub struct Spread {
     pub sizes_before: Distribution,
     /// Bytes of what was kept.
     pub sizes_after: Distribution,
-    /// Microseconds of CPU time of a run with each content that ended well.
+    /// Microseconds of a run with each content that ended well.
     pub times_before: Distribution,
     /// The same of what was kept.
     pub times_after: Distribution,
