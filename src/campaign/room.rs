@@ -104,6 +104,8 @@ pub struct Room<'a> {
     stop: &'a AtomicBool,
     gate: &'a Gate,
     pause: Duration,
+    /// Whether room is waited for at all.
+    patient: bool,
     /// Since when nothing can be written, while it is so, and where that was said of.
     full: Option<(Instant, PathBuf)>,
 }
@@ -115,8 +117,15 @@ impl<'a> Room<'a> {
             stop,
             gate,
             pause: SHORTEST,
+            patient: true,
             full: None,
         }
+    }
+
+    /// The same; room is waited for if `patient` is true only, and else a full disk is an error
+    /// like any other.
+    pub fn patient(self, patient: bool) -> Room<'a> {
+        Room { patient, ..self }
     }
 
     /// Does `write` until it is not refused for want of room. It must be such that it may be done
@@ -143,9 +152,10 @@ impl<'a> Room<'a> {
     }
 
     /// Pauses where `error` is one of a full disk. Whether what failed is to be done again: not
-    /// after other errors, and not when the user has stopped.
+    /// after other errors, and not when the user has stopped, or it does not wait at all.
     pub fn goes_on_after<E: Fullness>(&mut self, error: &E, say: &mut dyn FnMut(&str)) -> bool {
-        let Some(path) = error.full_at().filter(|_| !self.stopped()) else {
+        let waits = self.patient && !self.stopped();
+        let Some(path) = error.full_at().filter(|_| waits) else {
             return false;
         };
         if self.full.is_none() {

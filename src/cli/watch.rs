@@ -138,5 +138,6 @@ fn settings(args: &Args, target: Target, way: Way) -> Result<Watching, Failure> 
         jobs: args.jobs.map_or(1, |jobs| jobs as usize),
         minimizing: (args.shrink).minimizing(target, way, args.target.timeout.is_none()),
         known: known::read_both(args.known.as_deref(), args.against.as_deref())?,
+        waits_for_room: true,
     })
 }

@@ -24,6 +24,7 @@ mod lock;
 pub mod measure;
 mod place;
 pub mod trim;
+mod union;
 
 pub use crate::report::clean::Amount;
 pub use aside::Aside;
@@ -33,3 +34,4 @@ pub use error::CleanError;
 pub use explain::{Fate, explain};
 pub use features::{Feature, Features};
 pub use place::Place;
+use union::Union;

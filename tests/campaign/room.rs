@@ -67,3 +67,13 @@ fn a_full_disk_is_recognised_in_every_error_of_a_campaign() {
     let other = callback(Box::new(error(ErrorKind::NotFound)));
     assert_eq!(CampaignError::from(other).full_at(), None);
 }
+
+#[test]
+fn who_does_not_wait_is_told_at_once() {
+    let (stop, gate) = (AtomicBool::new(false), Gate::default());
+    let mut room = Room::new(&stop, &gate).patient(false);
+    let silent = &mut |text: &str| panic!("{text}");
+    let full = room.made(silent, || Err::<(), _>(error(ErrorKind::StorageFull)));
+    assert!(full.unwrap_err().is_full());
+    gate.pass(|| panic!("it is open"));
+}

@@ -36,22 +36,18 @@ fn text(number: u32) -> Vec<u8> {
     drawn.chain(number.to_string().into_bytes()).collect()
 }
 
-/// All files below a folder.
+/// All files below a folder, by their paths below it.
 pub fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).unwrap().flatten() {
+    while let Some(next) = folders.pop() {
+        for entry in std::fs::read_dir(&next).unwrap().flatten() {
+            let path = entry.path();
             match entry.file_type().unwrap().is_dir() {
-                true => folders.push(entry.path()),
+                true => folders.push(path),
                 false => {
-                    let below = entry
-                        .path()
-                        .strip_prefix(folder.as_path())
-                        .unwrap()
-                        .to_owned();
-                    let bytes = std::fs::read(entry.path()).unwrap();
-                    found.insert(below, bytes);
+                    let below = path.strip_prefix(folder).unwrap().to_owned();
+                    found.insert(below, std::fs::read(&path).unwrap());
                 }
             }
         }

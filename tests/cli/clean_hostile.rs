@@ -45,6 +45,22 @@ fn number(said: &Said, pointer: &str) -> u64 {
     found.unwrap_or_else(|| panic!("{pointer}: {json}"))
 }
 
+/// What was found, without what each step took, is what was kept.
+#[track_caller]
+fn adds_up(said: &Said) {
+    let json = said.json();
+    for unit in ["files", "bytes"] {
+        let steps = json["steps"].as_array().unwrap().iter();
+        let taken: u64 = steps.map(|step| step[unit].as_u64().unwrap()).sum();
+        let (before, after) = (&json["before"][unit], &json["after"][unit]);
+        assert_eq!(
+            before.as_u64(),
+            Some(taken + after.as_u64().unwrap()),
+            "{json}"
+        );
+    }
+}
+
 #[test]
 fn the_corpus_is_no_output_directory() {
     let desk = Desk::new();
@@ -124,20 +140,69 @@ fn of_many_empty_files_one_is_kept() {
 #[test]
 fn a_file_that_vanishes_meanwhile_is_not_kept_and_no_harm() {
     let desk = Desk::new();
-    std::fs::create_dir(desk.file("in")).unwrap();
-    // Targets may run as nobody where ddfuzz runs as root.
-    let everybody = std::fs::Permissions::from_mode(0o777);
-    std::fs::set_permissions(desk.file("in"), everybody).unwrap();
+    open_folder(&desk, "in");
     desk.write("in/first", b"a");
     desk.write("in/second", b"bc");
     desk.write("in/third", b"d\n");
     let gone = desk.file("in/second");
     let program = desk.script("program", &format!("rm -f {}; cat", gone.display()));
     let words = format!("clean in -o out --jobs 1 --json -- {}", program.display());
-    desk.call(&words).exits(0);
+    let said = desk.call(&words).exits(0);
     let kept: Vec<Vec<u8>> = files(&desk.file("out/corpus")).into_values().collect();
     assert_eq!(kept.len(), 2, "{kept:?}");
+    assert_eq!(number(&said, "/before/files"), 3);
+    adds_up(&said);
     assert!(!kept.contains(&b"bc".to_vec()));
+}
+
+/// A directory that targets may delete in, even where they run as nobody.
+fn open_folder(desk: &Desk, name: &str) {
+    std::fs::create_dir(desk.file(name)).unwrap();
+    let everybody = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(desk.file(name), everybody).unwrap();
+}
+
+#[test]
+fn a_crash_whose_file_is_gone_when_it_is_to_be_filed_is_counted_once() {
+    let desk = Desk::new();
+    open_folder(&desk, "in");
+    desk.write("in/bad", b"bad\n");
+    desk.write("in/good", b"good\n");
+    let gone = desk.file("in/bad");
+    let lines = format!(
+        "read line\nif test \"$line\" = bad; then rm -f {}; kill -SEGV $$; fi\necho $line",
+        gone.display()
+    );
+    let program = desk.script("program", &lines);
+    let words = format!("clean in -o out --jobs 1 --json -- {}", program.display());
+    let said = desk.call(&words).exits(0);
+    assert_eq!(number(&said, "/before/files"), 2);
+    assert_eq!(number(&said, "/after/files"), 1);
+    adds_up(&said);
+}
+
+#[test]
+fn what_becomes_of_another_corpus_is_no_step_of_this_one() {
+    let desk = Desk::new();
+    open_folder(&desk, "other");
+    desk.write("other/gone", b"gone\n");
+    desk.write("other/stays", b"stays\n");
+    std::fs::create_dir(desk.file("in")).unwrap();
+    desk.write("in/new", b"new!\n");
+    let gone = desk.file("other/gone");
+    let lines = format!(
+        "read line\nif test \"$line\" = gone; then rm -f {}; fi\necho $line",
+        gone.display()
+    );
+    let program = desk.script("program", &lines);
+    let words = "clean in -o out --jobs 1 --json --onto other --";
+    let said = desk
+        .call(&format!("{words} {}", program.display()))
+        .exits(0);
+    assert!(!gone.exists());
+    assert_eq!(number(&said, "/before/files"), 1);
+    assert_eq!(number(&said, "/after/files"), 1);
+    adds_up(&said);
 }
 
 #[test]
@@ -162,12 +227,13 @@ fn a_full_disk_is_an_error_and_with_room_the_same_call_comes_to_the_same() {
     let desk = Desk::new();
     corpus(&desk);
     clean(&desk, "in -o out").exits(0);
-    let text = "for size in 24k 56k; do
+    // The last two are full when crashes are filed, and minimized.
+    let text = "for size in 24k 56k 80k 100k; do
              mkdir -p disk; mount -t tmpfs -o size=$size tmpfs disk
-             code=0; timeout 60 $DD clean in -o disk/out --target crtplot 2>said || code=$?
+             code=0; timeout 600 $DD clean in -o disk/out --target crtplot 2>said || code=$?
              grep -c 'No space left' said; echo \"code $code\"
              mount -o remount,size=64m tmpfs disk
-             timeout 100 $DD clean in -o disk/out --target crtplot >said 2>&1 || cat said
+             timeout 600 $DD clean in -o disk/out --target crtplot >said 2>&1 || cat said
              diff -r out/corpus disk/out/corpus && echo same
              umount disk
          done";
@@ -175,7 +241,7 @@ fn a_full_disk_is_an_error_and_with_room_the_same_call_comes_to_the_same() {
         return;
     };
     let lines: Vec<&str> = said.lines().collect();
-    assert_eq!(lines, ["1", "code 2", "same", "1", "code 2", "same"]);
+    assert_eq!(lines, ["1", "code 2", "same"].repeat(4));
     assert_eq!(files(&desk.file("in")).len(), 6);
 }
 
@@ -187,7 +253,7 @@ fn a_read_only_disk_is_an_error() {
          $DD clean in -o disk/old --target crtplot >said 2>&1
          mount -o remount,ro tmpfs disk
          for out in disk/new disk/old; do
-             code=0; timeout 60 $DD clean in -o $out --target crtplot 2>said || code=$?
+             code=0; timeout 600 $DD clean in -o $out --target crtplot 2>said || code=$?
              grep -c 'Read-only file system' said; echo \"code $code\"
          done
          ls disk/old/corpus | wc -l";

@@ -7,6 +7,7 @@ mod clean;
 mod clean_hostile;
 mod clean_killed;
 mod clean_places;
+mod clean_slips;
 mod completions;
 mod config;
 mod crashes;

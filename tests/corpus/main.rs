@@ -7,6 +7,7 @@ mod compiled;
 mod cover;
 #[path = "../cli/ddfuzz.rs"]
 mod ddfuzz;
+mod engine;
 mod harness;
 mod health;
 mod journal;

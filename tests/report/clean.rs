@@ -63,6 +63,16 @@ fn what_is_missing_is_said_first_of_all() {
 }
 
 #[test]
+fn what_was_not_there_before_is_said() {
+    let more = |value: &mut Value| value["gained"] = json!([{"edge": 4, "counts": [8, 15]}]);
+    let text = clean_table(&result(more), None);
+    assert!(text.contains("more than before"), "{text}");
+    assert!(text.contains(" reaches 1 pair "), "{text}");
+    let text = clean_table(&result(|_| {}), None);
+    assert!(!text.contains("more than before"), "{text}");
+}
+
+#[test]
 fn a_target_without_coverage_has_no_edges() {
     let none = |value: &mut Value| {
         for key in [

@@ -109,7 +109,7 @@ impl<'a> Engine<'a> {
             screen,
             stop,
             gate,
-            room: Room::new(stop, gate),
+            room: Room::new(stop, gate).patient(settings.waits_for_room),
             books,
             build: Watch::of(&settings.minimizing.target)?,
             gone: HashSet::new(),

@@ -31,4 +31,7 @@ pub struct Watching {
     pub minimizing: Minimizing,
     /// Groups to mute: they are counted and stored, not minimized.
     pub known: KnownGroups,
+    /// Whether it waits for room where the disk is full; else that is an error. What drops files
+    /// for hours is not to be left alone; where nothing more comes, the same call can be made again.
+    pub waits_for_room: bool,
 }

@@ -179,6 +179,7 @@ fn watching(target: Target, way: crate::exec::Way) -> Watching {
             ..Minimizing::of_target(target, way, "full")
         },
         known: KnownGroups::default(),
+        waits_for_room: true,
     }
 }
 

@@ -1,6 +1,6 @@
 //! What all steps came to.
 
-use crate::corpus::health::Quarantine;
+use crate::corpus::health::{Ill, Quarantine};
 use crate::corpus::measure::Contents;
 use crate::corpus::{Amount, Aside};
 use crate::exec::Ended;
@@ -39,7 +39,9 @@ impl Books {
         self.runs_of(contents);
         self.known = contents.progress().reused;
         let tally = contents.tally();
-        self.before = tally.before;
+        // A file that was listed was there, even if it was gone when it was to be read: else the
+        // steps would take out what was never in.
+        self.before = tally.before + tally.vanished.amount();
         self.duplicates = tally.duplicates;
         self.oversized = tally.oversized.amount();
         let unread: [&Aside; 3] = [&tally.unread, &tally.vanished, &tally.listing.unread];
@@ -57,10 +59,12 @@ impl Books {
     /// What is left out because it cannot be read any more.
     pub fn gone(&mut self, path: &std::path::Path, bytes: u64) {
         self.unreadable.add(bytes);
-        self.unread.push(Unread {
-            file: OsText::from(path),
-            why: "it is gone, or another one by now".to_owned(),
-        });
+        if self.unread.len() < NAMED {
+            self.unread.push(Unread {
+                file: OsText::from(path),
+                why: "it is gone, or another one by now".to_owned(),
+            });
+        }
     }
 
     /// What does not end well, and is not filed.
@@ -72,8 +76,11 @@ impl Books {
         }
     }
 
-    /// What was filed.
-    pub fn filed(&mut self, filed: &Quarantine) {
+    /// What became of these, which were to be filed.
+    pub fn filed(&mut self, ills: &[Ill], filed: &Quarantine) {
+        for ill in ills.iter().filter(|ill| filed.gone.contains(&ill.content)) {
+            self.gone(&ill.path, ill.size);
+        }
         self.crashes = self.crashes + filed.crashes;
         self.hangs = self.hangs + filed.hangs;
         self.ooms = self.ooms + filed.ooms;
@@ -82,17 +89,32 @@ impl Books {
             let folder = held.kind.folder().to_owned();
             let major = held.major.short();
             let count = held.amount.files;
-            let same = |group: &&mut CleanGroup| group.folder == folder && group.major == major;
-            match self.groups.iter_mut().find(same) {
-                Some(group) => group.count += count,
-                None => self.groups.push(CleanGroup {
-                    folder,
-                    major,
-                    class: held.class.to_string(),
-                    count,
-                }),
-            }
+            let class = held.class.to_string();
+            self.group(CleanGroup {
+                folder,
+                major,
+                class,
+                count,
+            });
         }
+    }
+
+    /// Takes a group in, or counts its contents where it is known.
+    fn group(&mut self, new: CleanGroup) {
+        match self.groups.iter_mut().find(|known| is_same(known, &new)) {
+            Some(known) => known.count += new.count,
+            None => self.groups.push(new),
+        }
+    }
+
+    /// Whether there is word of this group.
+    pub fn tells_of(&self, group: &CleanGroup) -> bool {
+        self.groups.iter().any(|known| is_same(known, group))
+    }
+
+    /// A group that no content of the corpus need be in.
+    pub fn slipped(&mut self, group: CleanGroup) {
+        self.group(CleanGroup { count: 0, ..group });
     }
 
     /// What stood in the way of the subset: the steps before it.
@@ -118,4 +140,8 @@ impl Books {
             bytes: left.bytes.saturating_sub(step.bytes),
         })
     }
+}
+
+fn is_same(one: &CleanGroup, other: &CleanGroup) -> bool {
+    one.folder == other.folder && one.major == other.major
 }

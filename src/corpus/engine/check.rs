@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use super::keeping::Kept;
 use super::{CleanError, Doing, Engine, Watcher};
-use crate::corpus::Features;
 use crate::corpus::measure::{Files, run_again};
+use crate::corpus::{Features, Union};
 
 /// A feature that is there now and then only may fail to come once more.
 const TRIES: u32 = 3;
@@ -17,13 +17,15 @@ pub(super) struct Checked {
     pub reached: Features,
     /// What should have been, and was not.
     pub missing: Features,
+    /// What was reached each time besides, and by no run before.
+    pub gained: Features,
     /// Runs that it took.
     pub runs: u64,
 }
 
 impl Engine<'_> {
     /// Runs the files `written`, with those of the corpus that is added to, and sees whether they
-    /// reach what they should: no more and no less than the corpus did, but for what does not come
+    /// reach what they should: no less than the corpus did, and no more, but for what does not come
     /// each time.
     pub(super) fn check(
         &self,
@@ -57,28 +59,24 @@ impl Engine<'_> {
                 break;
             }
         }
-        checked.reached = checked.reached.or(&new.unwrap_or_default());
+        checked.gained = new.unwrap_or_default();
+        checked.reached = checked.reached.or(&checked.gained);
         Ok(checked)
     }
 
     /// All that these files reach together, in one run of each.
     fn reached(&self, files: &Files<'_>, round: u32) -> Result<Features, CleanError> {
-        let mut all: Vec<crate::corpus::Feature> = Vec::new();
-        let mut union = Features::default();
+        let mut union = Union::default();
         let whole = run_again(&self.settings(), files, round, &mut |_, seen| {
             if let Ok(seen) = seen
-                && let Some(features) = seen.features
+                && let Some(features) = &seen.features
             {
-                all.extend_from_slice(features.as_slice());
-                // As many as there are at most, and no list of all runs.
-                if all.len() > 1 << 20 {
-                    union = union.or(&Features::from_unsorted(std::mem::take(&mut all)));
-                }
+                union.add(features);
             }
             Ok(())
         })?;
         match whole {
-            true => Ok(union.or(&Features::from_unsorted(all))),
+            true => Ok(union.all()),
             false => Err(CleanError::Interrupted),
         }
     }

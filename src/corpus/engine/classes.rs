@@ -14,6 +14,17 @@ use crate::corpus::health::Ill;
 use crate::corpus::measure::Contents;
 use crate::minimize::log::ContentHash;
 
+/// Contents, sorted by what they do.
+#[derive(Default)]
+struct Sorted {
+    /// The classes of those that end well, by their number, ascending.
+    found: Vec<(usize, ClassId)>,
+    /// Those that do not end well each time.
+    ills: Vec<Ill>,
+    /// The numbers of those that cannot be read any more.
+    gone: Vec<usize>,
+}
+
 impl Engine<'_> {
     /// Keeps the least input of each class that the corpus which is added to has not.
     pub(super) fn one_of_each_class(
@@ -60,13 +71,19 @@ impl Engine<'_> {
             let all: Vec<usize> = (0..onto.len())
                 .filter(|at| !onto.is_suspicious(*at))
                 .collect();
-            self.classify(&onto, &all, &mut before, watcher, books)?;
+            // What of that corpus is not well, or gone, is none of this one: only what is well
+            // counts there, and nothing is filed.
+            self.classify(&onto, &all, &mut before, watcher)?;
         }
         let mut classes = Classes::default();
-        let found = self.classify(contents, healthy, &mut classes, watcher, books)?;
+        let sorted = self.classify(contents, healthy, &mut classes, watcher)?;
+        for number in sorted.gone {
+            books.gone(&contents.path(number)?, contents.id(number).size());
+        }
+        self.file(&sorted.ills, watcher, books)?;
         self.say_what_counts(&classes, watcher);
         let least: HashSet<ContentHash> = classes.kept().into_iter().collect();
-        let chosen = found.into_iter().filter(|(number, class)| {
+        let chosen = sorted.found.into_iter().filter(|(number, class)| {
             least.contains(&hash(contents, *number)) && before.of(*class).is_none()
         });
         Ok(chosen.map(|(number, _)| number).collect())
@@ -88,16 +105,14 @@ impl Engine<'_> {
         })
     }
 
-    /// The classes of these contents, by their number, ascending; what cannot be read any more
-    /// has none.
+    /// Sorts these contents into classes.
     fn classify(
         &self,
         contents: &Contents,
         numbers: &[usize],
         classes: &mut Classes,
         watcher: &mut dyn Watcher,
-        books: &mut Books,
-    ) -> Result<Vec<(usize, ClassId)>, CleanError> {
+    ) -> Result<Sorted, CleanError> {
         let cleaning = self.cleaning;
         watcher.doing(Doing::Repeating {
             contents: numbers.len() as u64,
@@ -117,32 +132,33 @@ impl Engine<'_> {
                 size: contents.id(*number).size(),
             });
         }
-        let (mut found, mut ills) = (Vec::new(), Vec::new());
+        let mut sorted = Sorted::default();
         let mut next = numbers.iter();
         let told = |subject: &Subject, measured| {
             let number = next.next().copied().unwrap_or_default();
             match measured {
                 // It ended well when it was measured, and does not each time.
-                Measured::Behaves(behaviour) if !behaviour.ended.is_exit() => ills.push(Ill {
-                    path: subject.path.clone(),
-                    content: subject.content,
-                    size: subject.size,
-                    ended: behaviour.ended,
-                    again: true,
-                }),
+                Measured::Behaves(behaviour) if !behaviour.ended.is_exit() => {
+                    sorted.ills.push(Ill {
+                        path: subject.path.clone(),
+                        content: subject.content,
+                        size: subject.size,
+                        ended: behaviour.ended,
+                        again: true,
+                    })
+                }
                 Measured::Behaves(behaviour) => {
                     classes.take(subject.content, subject.size, &behaviour);
-                    found.push((number, behaviour.class()));
+                    sorted.found.push((number, behaviour.class()));
                 }
-                Measured::Gone => books.gone(&subject.path, subject.size),
+                Measured::Gone => sorted.gone.push(number),
             }
             Ok(())
         };
         if !measure(subjects, &settings, &mut journal, self.stop, told)? {
             return Err(CleanError::Interrupted);
         }
-        self.file(&ills, watcher, books)?;
-        Ok(found)
+        Ok(sorted)
     }
 
     /// Says by what inputs were told apart.

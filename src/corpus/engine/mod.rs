@@ -10,6 +10,7 @@ mod owners;
 mod pool;
 mod settings;
 mod sick;
+mod slips;
 mod state;
 mod subset;
 mod trimming;

@@ -27,7 +27,9 @@ pub(super) struct Pool<'a> {
     pub unsteady: Features,
     /// The numbers of those that may be kept, ascending.
     pub healthy: Vec<usize>,
-    /// What those reach that did not end well once, and did on each try behind that.
+    /// What those have been seen to reach that did not end well once, and did on each try behind
+    /// that. It stands for their first run: what of it does not come each time is found out as
+    /// that of others is, when they are chosen.
     pub recovered: BTreeMap<usize, Features>,
     /// The numbers of those that may not be kept after all.
     pub unfit: BTreeSet<usize>,
@@ -67,16 +69,31 @@ impl<'a> Pool<'a> {
 
     /// Takes these contents in, too, which ended well on each try behind the first.
     pub fn recover(&mut self, numbers: &[usize]) -> Result<(), CleanError> {
-        let times = self.repeats.max(2) - 1;
-        let repeated = self.contents.repeat(self.settings, numbers, times)?;
-        for (number, repeated) in numbers.iter().zip(repeated.ok_or(CleanError::Interrupted)?) {
-            if self.is_fit(*number, &repeated)? {
-                self.recovered.insert(*number, repeated.ever);
-                self.healthy.push(*number);
+        for (number, repeated) in self.repeat(numbers, self.of_recovered())? {
+            if self.is_fit(number, &repeated)? {
+                self.recovered.insert(number, repeated.ever);
+                self.healthy.push(number);
             }
         }
         self.healthy.sort_unstable();
         Ok(())
+    }
+
+    /// How often what did not end well the first time is run behind that: at least once, for else
+    /// nothing would be known of it.
+    fn of_recovered(&self) -> u32 {
+        self.repeats.max(2) - 1
+    }
+
+    /// Runs these so many times more.
+    fn repeat(
+        &mut self,
+        numbers: &[usize],
+        times: u32,
+    ) -> Result<Vec<(usize, Repeated)>, CleanError> {
+        let repeated = self.contents.repeat(self.settings, numbers, times)?;
+        let repeated = repeated.ok_or(CleanError::Interrupted)?;
+        Ok(numbers.iter().copied().zip(repeated).collect())
     }
 
     /// Whether a content ended well each time that it was run again; else notes what it did.
@@ -137,16 +154,22 @@ impl Source for Pool<'_> {
     }
 
     fn again(&mut self, items: &[usize]) -> Result<Vec<Again>, CleanError> {
-        let numbers: Vec<usize> = items.iter().map(|item| self.healthy[*item]).collect();
-        let times = self.repeats.saturating_sub(1);
-        let repeated = self.contents.repeat(self.settings, &numbers, times)?;
-        let repeated = repeated.ok_or(CleanError::Interrupted)?;
-        let mut all = Vec::with_capacity(numbers.len());
-        for (number, repeated) in numbers.into_iter().zip(repeated) {
+        let numbers = items.iter().map(|item| self.healthy[*item]);
+        let (recovered, others): (Vec<usize>, Vec<usize>) =
+            numbers.partition(|number| self.recovered.contains_key(number));
+        let mut repeated: BTreeMap<usize, Repeated> = BTreeMap::new();
+        repeated.extend(self.repeat(&others, self.repeats.saturating_sub(1))?);
+        repeated.extend(self.repeat(&recovered, self.of_recovered())?);
+        let mut all = Vec::with_capacity(items.len());
+        for item in items {
+            let number = self.healthy[*item];
+            let repeated = repeated.remove(&number).unwrap_or_default();
             let steady = match self.is_fit(number, &repeated)? {
                 false => Features::default(),
-                // It did not come back the first time.
-                true if self.recovered.contains_key(&number) => repeated.ever.clone(),
+                // The first run did not come back: it says nothing of what is reached.
+                true if self.recovered.contains_key(&number) => {
+                    repeated.each_repeat.unwrap_or_default()
+                }
                 true => repeated.each_time,
             };
             all.push(Again {

@@ -71,11 +71,12 @@ impl Engine<'_> {
         let inputs = ills.len() as u64;
         watcher.doing(Doing::Filing { inputs });
         let filed = self.quarantine(ills, groups, watcher)?;
-        books.filed(&filed);
+        books.filed(ills, &filed);
         Ok(filed.well)
     }
 
-    /// Minimizes the groups that trimming has met.
+    /// Minimizes the groups of the campaign that are left to be, those that were only slipped into
+    /// included.
     pub(super) fn minimize_rest(&self, watcher: &mut dyn Watcher) -> Result<(), CleanError> {
         let Some(groups) = &self.cleaning.groups else {
             return Ok(());

@@ -1,7 +1,7 @@
 //! The subset by coverage.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::books::Books;
@@ -11,16 +11,14 @@ use super::pool::Pool;
 use super::trimming::Trims;
 use super::{CleanError, Doing, Engine, Watcher};
 use crate::campaign::identity;
-use crate::corpus::Features;
 use crate::corpus::cover::Effort;
-use crate::corpus::health::file_slip;
 use crate::corpus::measure::{Contents, run_again};
 use crate::corpus::trim::Trimming;
-use crate::exec::ExecError;
-use crate::minimize::Slip;
-use crate::minimize::log::ContentHash;
+use crate::corpus::{Features, Union};
 use crate::report::clean::Cover;
-use crate::triage::{Triager, Verdict};
+
+/// Of so many contents of the corpus that is added to, what they reach is in memory at once.
+const AT_ONCE: usize = 1024;
 
 impl Engine<'_> {
     /// Chooses and trims the contents that reach all that the corpus does.
@@ -43,10 +41,11 @@ impl Engine<'_> {
         let relapsed = std::mem::take(&mut pool.relapsed);
         self.file(&relapsed, watcher, books)?;
         self.take(&mut pool, choice, kept, books)?;
-        match self.cleaning.subset {
-            true => self.trim(kept, watcher),
-            false => Ok(()),
-        }
+        let trimmed = match self.cleaning.subset {
+            true => self.trim(kept, watcher)?,
+            false => BTreeSet::new(),
+        };
+        self.take_slips(trimmed, watcher, books)
     }
 
     /// Takes in what the corpus reaches that is added to: what its contents do each time.
@@ -69,14 +68,18 @@ impl Engine<'_> {
             contents: healthy.len() as u64,
         });
         let times = self.cleaning.repeats.saturating_sub(1);
-        let repeated = onto.repeat(&self.settings(), &healthy, times)?;
-        let mut all = Vec::new();
-        for repeated in repeated.ok_or(CleanError::Interrupted)? {
-            if !repeated.suspicious {
-                all.extend_from_slice(repeated.each_time.as_slice());
+        let (mut union, mut ever) = (Union::default(), Union::default());
+        for numbers in healthy.chunks(AT_ONCE) {
+            let repeated = onto.repeat(&self.settings(), numbers, times)?;
+            let repeated = repeated.ok_or(CleanError::Interrupted)?;
+            for repeated in repeated.iter().filter(|repeated| !repeated.suspicious) {
+                union.add(&repeated.each_time);
+                ever.add(&repeated.ever);
             }
         }
-        kept.covered = Features::from_unsorted(all).less(&kept.unsteady);
+        // What comes now and then there is nothing new when the check meets it.
+        kept.seen = ever.all();
+        kept.covered = union.all().less(&kept.unsteady);
         Ok(())
     }
 
@@ -123,7 +126,7 @@ impl Engine<'_> {
             optimal: choice.cover.optimal,
         });
         kept.universe = Some(choice.universe);
-        kept.seen = choice.seen.or(&kept.unsteady);
+        kept.seen = kept.seen.or(&choice.seen).or(&kept.unsteady);
         Ok(())
     }
 
@@ -150,7 +153,8 @@ impl Engine<'_> {
             Some(again) => (again.steady.clone(), again.time),
             None => {
                 let seen = contents.seen(number)?;
-                (seen.features.unwrap_or_default(), seen.time)
+                let recovered = pool.recovered.get(&number).cloned();
+                (recovered.or(seen.features).unwrap_or_default(), seen.time)
             }
         };
         Ok(Keeping {
@@ -164,9 +168,14 @@ impl Engine<'_> {
         })
     }
 
-    fn trim(&self, kept: &mut Kept, watcher: &mut dyn Watcher) -> Result<(), CleanError> {
+    /// Trims what is kept, and gives the names of all contents that were trimmed.
+    fn trim(
+        &self,
+        kept: &mut Kept,
+        watcher: &mut dyn Watcher,
+    ) -> Result<BTreeSet<String>, CleanError> {
         let Some(trim) = &self.cleaning.trim else {
-            return Ok(());
+            return Ok(BTreeSet::new());
         };
         let cleaning = self.cleaning;
         let trimming = Trimming {
@@ -178,48 +187,20 @@ impl Engine<'_> {
         };
         let universe = kept.universe.clone().unwrap_or_default();
         let unsteady = kept.unsteady.clone();
-        let filed = AtomicBool::new(false);
-        let on_slip = |text: &[u8], slip: &Slip, test| {
-            let of = ContentHash::of(text);
-            let slip = self.slip_of_filed(slip)?;
-            let entry = file_slip(self.store, &cleaning.filed_for, of, &slip, test)?;
-            filed.fetch_or(entry.is_some(), Ordering::Relaxed);
-            Ok(())
-        };
         let trims = Trims {
             trim,
             trimming: &trimming,
             jobs: cleaning.jobs,
             folder: &self.place.trimmed(),
             wanted: &universe.less(&kept.covered),
-            seen: &kept.seen.or(&kept.covered),
+            seen: &Arc::new(kept.seen.or(&kept.covered)),
             steady: &|texts| self.steady(texts, &unsteady),
-            on_slip: &on_slip,
+            on_slip: &|text, slip, test| self.file_slip_of(text, slip, test),
             stop: self.stop,
         };
-        kept.trim_runs = trims.run(&mut kept.files, watcher)?;
-        match filed.into_inner() {
-            true => self.minimize_rest(watcher),
-            false => Ok(()),
-        }
-    }
-
-    /// The slip as the target that crashes are filed for has it: one that does not crash there has
-    /// no record.
-    fn slip_of_filed(&self, slip: &Slip) -> Result<Slip, ExecError> {
-        let cleaning = self.cleaning;
-        if cleaning.target == cleaning.filed_for || slip.crash.is_none() {
-            return Ok(slip.clone());
-        }
-        let mut triager = Triager::of_target(&cleaning.filed_for, cleaning.way)?;
-        let crash = match triager.examine(&slip.input)? {
-            Verdict::Crash(crash) => Some(crash),
-            Verdict::Flaky { .. } => None,
-        };
-        Ok(Slip {
-            crash,
-            ..slip.clone()
-        })
+        let ran = trims.run(&mut kept.files, watcher)?;
+        kept.trim_runs = ran.runs;
+        Ok(ran.names)
     }
 
     /// What these contents reach each time.

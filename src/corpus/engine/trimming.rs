@@ -1,6 +1,8 @@
 //! Trimming, round by round, until nothing changes any more.
 
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::choose::Again;
@@ -35,14 +37,23 @@ pub(super) struct Trims<'a> {
     pub folder: &'a Path,
     /// What the kept files have to reach together.
     pub wanted: &'a Features,
-    /// What was seen to be reached at all.
-    pub seen: &'a Features,
+    /// What was seen to be reached at all, which all files share.
+    pub seen: &'a Arc<Features>,
     /// Runs contents again: what they reach each time.
     pub steady: Steady<'a>,
     /// Takes crashes that candidates of a content have run into.
     pub on_slip: OnSlip<'a>,
     /// Turns true when the user stops.
     pub stop: &'a AtomicBool,
+}
+
+/// What trimming came to, besides what it did to the files.
+#[derive(Debug, Default)]
+pub(super) struct Ran {
+    /// Runs that it took.
+    pub runs: u64,
+    /// The names of all contents that were trimmed, or were before with the same demands.
+    pub names: BTreeSet<String>,
 }
 
 /// A file that is to be trimmed.
@@ -56,31 +67,33 @@ struct Task {
 
 impl Trims<'_> {
     /// Trims `kept`, drops those that are not needed any more, and goes on until nothing changes.
-    /// Gives the runs that it took.
     pub fn run(
         &self,
         kept: &mut Vec<Keeping>,
         watcher: &mut dyn Watcher,
-    ) -> Result<u64, CleanError> {
-        let mut runs = 0;
+    ) -> Result<Ran, CleanError> {
+        let mut ran = Ran::default();
         for round in 1..=ROUNDS {
-            let (changed, executed) = self.round(round, kept, watcher)?;
-            runs += executed;
+            let changed = self.round(round, kept, &mut ran, watcher)?;
             let dropped = self.drop_needless(kept)?;
             if !changed && !dropped {
                 break;
             }
         }
-        Ok(runs)
+        Ok(ran)
     }
 
+    /// One round; whether any file is shorter now.
     fn round(
         &self,
         round: u32,
         kept: &mut [Keeping],
+        ran: &mut Ran,
         watcher: &mut dyn Watcher,
-    ) -> Result<(bool, u64), CleanError> {
+    ) -> Result<bool, CleanError> {
         let tasks = self.tasks(round, kept);
+        ran.names
+            .extend(tasks.iter().map(|task| hash_of(&task.file.input)));
         let of = tasks.len() as u64;
         watcher.doing(Doing::Trimming { round, done: 0, of });
         let mut done: Vec<Option<Trimmed>> = vec![None; tasks.len()];
@@ -103,13 +116,12 @@ impl Trims<'_> {
         let files = tasks.iter().map(|task| task.file.clone());
         trim_all(self.trimming, files, self.jobs, watch)?;
         let runs = done.iter().flatten().filter(|trimmed| !trimmed.reused);
-        let runs = runs
+        ran.runs += runs
             .map(|trimmed| trimmed.tests.executed + trimmed.tests.checks)
-            .sum();
+            .sum::<u64>();
         let done = tasks.into_iter().zip(done);
         let done = done.filter_map(|(task, trimmed)| Some((task, trimmed?)));
-        let changed = self.take(kept, done.collect())?;
-        Ok((changed, runs))
+        self.take(kept, done.collect())
     }
 
     /// What each file is to be trimmed to, those aside of which nothing more can be trimmed.
@@ -121,7 +133,7 @@ impl Trims<'_> {
         let mut tasks = Vec::new();
         for (at, (kept, owned)) in kept.iter().zip(owned).enumerate() {
             let wanted = match self.trim.by {
-                TrimBy::Worth => Wanted::worth(owned.clone(), self.seen.clone()),
+                TrimBy::Worth => Wanted::worth(owned.clone(), Arc::clone(self.seen)),
                 TrimBy::Signature => {
                     let unsteady = self.seen.less(self.wanted);
                     Wanted::signature(kept.features.clone(), &unsteady)
@@ -171,8 +183,11 @@ impl Trims<'_> {
                 Claim::BestSoFar => None,
                 _ => Some(task.file.wanted.must.clone()),
             };
-            if !again.steady.has_all(&task.owned) {
-                // By many runs in one process it is not what it was by single ones.
+            // By many runs in one process it is not what it was by single ones.
+            let lacks = !again.steady.has_all(&task.owned);
+            // What is trimmed reaches no more than the corpus does: the check is to find the same.
+            let gains = !self.seen.has_all(&again.steady);
+            if lacks || gains {
                 keeping.settled_for = Some(task.file.wanted.must);
                 continue;
             }

@@ -13,7 +13,7 @@ use crate::corpus::measure::read_input;
 use crate::corpus::{Amount, ContentId, Features};
 use crate::files::OsText;
 use crate::files::swap::Fresh;
-use crate::report::clean::{self, CleanResult, Missing, Step, StepName};
+use crate::report::clean::{self, CleanResult, Gained, Missing, Step, StepName};
 
 impl Engine<'_> {
     /// Writes what is kept, and makes the result.
@@ -138,6 +138,7 @@ impl Engine<'_> {
             ooms: books.ooms.files,
             trimmed_bytes,
             missing: missing(&kept, written, &checked.missing),
+            gained: gained(&checked.gained),
             kept: kept_files(&kept, written),
             groups: books.groups,
             cover: kept.cover,
@@ -193,6 +194,14 @@ fn missing(kept: &Kept, written: &[PathBuf], missing: &Features) -> Vec<Missing>
         file: held_by(*feature),
     });
     missing.collect()
+}
+
+fn gained(gained: &Features) -> Vec<Gained> {
+    let gained = gained.as_slice().iter().map(|feature| Gained {
+        edge: feature.place(),
+        counts: feature.counts(),
+    });
+    gained.collect()
 }
 
 /// How many places these are of.

@@ -102,6 +102,7 @@ pub fn quarantine(
         jobs: settings.jobs,
         minimizing: settings.minimizing.clone(),
         known: settings.known.clone(),
+        waits_for_room: false,
     };
     let mut nobody = Others(Producing::Ended);
     watch(store, campaign, &watching, &mut nobody, screen, stop)?;

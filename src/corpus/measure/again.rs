@@ -9,6 +9,7 @@ use super::reading::{self, NotRead};
 use super::runner::{Runner, Suspicion};
 use super::settings::Settings;
 use super::side_by_side::side_by_side;
+use super::worker::WAITING;
 use crate::corpus::journal::Seen;
 use crate::corpus::lock::lock;
 
@@ -136,28 +137,47 @@ impl Round<'_, '_> {
         Ok(())
     }
 
-    fn run(&self, runner: &mut Runner, numbers: &[u32]) -> Result<(), MeasureError> {
-        let mut waiting: Vec<(usize, Vec<u8>)> = Vec::with_capacity(numbers.len());
-        let mut told = Vec::with_capacity(numbers.len());
-        for number in numbers {
-            let (number, mut bytes) = (*number as usize, Vec::new());
+    fn run(&self, runner: &mut Runner, mut numbers: &[u32]) -> Result<(), MeasureError> {
+        while !numbers.is_empty() && self.goes_on() {
+            let mut told = Vec::with_capacity(numbers.len());
+            let waiting = self.read_some(&mut numbers, &mut told);
+            let inputs: Vec<&[u8]> = waiting.iter().map(|(_, bytes)| &bytes[..]).collect();
+            let mut done = 0;
+            while done < inputs.len() && self.goes_on() {
+                done += runner.run_some(&inputs[done..], &mut |number, seen| {
+                    told.push((waiting[done + number].0, Ok(seen)));
+                })?;
+                lock(&self.each)(std::mem::take(&mut told))?;
+            }
+            if !told.is_empty() {
+                lock(&self.each)(told)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the first of `numbers`, as many as may be in a worker's hands, and takes them off; what
+    /// cannot be read is told.
+    fn read_some(
+        &self,
+        numbers: &mut &[u32],
+        told: &mut Vec<(usize, Result<Seen, NotRead>)>,
+    ) -> Vec<(usize, Vec<u8>)> {
+        let (mut waiting, mut size) = (Vec::new(), 0);
+        while size < WAITING
+            && let Some((first, rest)) = numbers.split_first()
+        {
+            let (number, mut bytes) = (*first as usize, Vec::new());
+            *numbers = rest;
             match self.inputs.read(number, &mut bytes) {
-                Ok(()) => waiting.push((number, bytes)),
+                Ok(()) => {
+                    size += bytes.len();
+                    waiting.push((number, bytes));
+                }
                 Err(why) => told.push((number, Err(why))),
             }
         }
-        let inputs: Vec<&[u8]> = waiting.iter().map(|(_, bytes)| &bytes[..]).collect();
-        let mut done = 0;
-        while done < inputs.len() && self.goes_on() {
-            done += runner.run_some(&inputs[done..], &mut |number, seen| {
-                told.push((waiting[done + number].0, Ok(seen)));
-            })?;
-            lock(&self.each)(std::mem::take(&mut told))?;
-        }
-        match told.is_empty() {
-            true => Ok(()),
-            false => lock(&self.each)(told),
-        }
+        waiting
     }
 }
 

@@ -19,6 +19,9 @@ pub struct Repeated {
     /// What it has reached in each of its runs of which that was told, the one that measured it
     /// among them.
     pub each_time: Features,
+    /// The same, without the run that measured it: what it has reached in each of its repeats;
+    /// `None` where none has told.
+    pub each_repeat: Option<Features>,
     /// What it has reached in any of them.
     pub ever: Features,
     /// The least CPU time of all its runs.
@@ -139,6 +142,10 @@ impl Contents {
         repeated.suspicious |= seen.suspicious;
         if let Some(features) = &seen.features {
             repeated.each_time = repeated.each_time.and(features);
+            repeated.each_repeat = Some(match repeated.each_repeat.take() {
+                Some(before) => before.and(features),
+                None => features.clone(),
+            });
             repeated.ever = repeated.ever.or(features);
         }
         Ok(())

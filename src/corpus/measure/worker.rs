@@ -15,7 +15,7 @@ use crate::corpus::lock::lock;
 /// So many files are taken at once.
 const MANY: usize = 128;
 /// So many bytes of them are in a worker's hands, at most, but for the last of them.
-const WAITING: usize = 4 << 20;
+pub(super) const WAITING: usize = 4 << 20;
 
 /// What workers share.
 pub(super) struct Shared<'a> {

@@ -1,5 +1,7 @@
 //! What is held while a file shrinks.
 
+use std::sync::Arc;
+
 use super::Wanted;
 use crate::corpus::{Feature, Features};
 use crate::delta::Outcome;
@@ -33,7 +35,7 @@ impl Held {
     /// Whether a run that has ended with the right status and reached these holds it.
     pub fn is_met_by(&self, found: &Features) -> bool {
         let must = &self.wanted.must;
-        let allowed = |may: &Features| self.besides.has_all(&found.less(must).less(may));
+        let allowed = |may: &Arc<Features>| self.besides.has_all(&found.less(must).less(may));
         found.has_all(must) && self.wanted.may.as_ref().is_none_or(allowed)
     }
 
@@ -56,7 +58,7 @@ impl Held {
             places: places as u64,
             build: build.map(str::to_owned),
             must: numbers(&self.wanted.must),
-            may: self.wanted.may.as_ref().map(numbers),
+            may: self.wanted.may.as_deref().map(numbers),
             besides: numbers(&self.besides),
         }
     }
@@ -68,7 +70,7 @@ impl From<&CoverageRecord> for Held {
             exit: record.exit,
             wanted: Wanted {
                 must: features(&record.must),
-                may: record.may.as_ref().map(features),
+                may: record.may.as_ref().map(|may| Arc::new(features(may))),
             },
             besides: features(&record.besides),
         }

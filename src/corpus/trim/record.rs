@@ -34,7 +34,7 @@ struct Record {
 pub(super) fn asked(input: &[u8], wanted: &Wanted, trimming: &Trimming) -> Option<ContentHash> {
     let target = TargetRecord::new(&trimming.target, trimming.way);
     let bounds = (trimming.budget_tests, trimming.budget_time);
-    let wanted = (numbers(&wanted.must), wanted.may.as_ref().map(numbers));
+    let wanted = (numbers(&wanted.must), wanted.may.as_deref().map(numbers));
     let asked = (
         ContentHash::of(input),
         wanted,

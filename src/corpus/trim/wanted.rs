@@ -1,5 +1,7 @@
 //! What a trimmed file has to reach.
 
+use std::sync::Arc;
+
 use crate::corpus::Features;
 
 /// What a file has to reach, and may.
@@ -10,8 +12,8 @@ pub struct Wanted {
     /// Nothing besides these and `must`; anything where `None`. What does not count, because it
     /// does not come each time, belongs into it too, or every candidate that happens to reach it
     /// is refused. What the original reaches in a fresh process is allowed in any case: a process
-    /// that has run before may have been past it.
-    pub may: Option<Features>,
+    /// that has run before may have been past it. Many files share it.
+    pub may: Option<Arc<Features>>,
 }
 
 impl Wanted {
@@ -20,22 +22,22 @@ impl Wanted {
         let may = steady.or(unsteady);
         Wanted {
             must: steady,
-            may: Some(may),
+            may: Some(Arc::new(may)),
         }
     }
 
     /// What the file is kept for, and nothing that no file of the corpus reaches: `universe` holds
     /// all that any of them has been seen to reach.
-    pub fn worth(kept_for: Features, universe: Features) -> Wanted {
+    pub fn worth(kept_for: Features, universe: impl Into<Arc<Features>>) -> Wanted {
         Wanted {
             must: kept_for,
-            may: Some(universe),
+            may: Some(universe.into()),
         }
     }
 
     /// Whether a run that has reached these is as wanted.
     pub fn is_met_by(&self, found: &Features) -> bool {
-        let allowed = |may: &Features| may.has_all(&found.less(&self.must));
+        let allowed = |may: &Arc<Features>| may.has_all(&found.less(&self.must));
         found.has_all(&self.must) && self.may.as_ref().is_none_or(allowed)
     }
 }

@@ -25,7 +25,7 @@ pub fn clean_html(result: &CleanResult) -> String {
         page += "<h2>Sizes and times</h2>\n<p>Grey: each content of the corpus that ended well. \
                  Blue: what was kept. Both axes are logarithmic.</p>\n";
         page += &histogram("bytes of a file", sizes.0, sizes.1);
-        page += &histogram("CPU time of a run, in µs", times.0, times.1);
+        page += &histogram("time of a run, in µs", times.0, times.1);
     }
     page += "<h2>Kept files</h2>\n";
     page += &kept(&result.kept);

@@ -39,12 +39,15 @@ pub struct CleanResult {
     pub trimmed_bytes: u64,
     /// The kept files, in the order of their content's size and name.
     pub kept: Vec<Kept>,
-    /// Groups that crashes, hangs and oom went to.
+    /// Groups that crashes, hangs and oom went to, and those that trimming has run into.
     pub groups: Vec<CleanGroup>,
     /// How good the subset is.
     pub cover: Option<Cover>,
     /// Features that what was written should have reached, and did not.
     pub missing: Vec<Missing>,
+    /// Features that what was written reached each time, and no run of the corpus had.
+    #[serde(default)]
+    pub gained: Vec<Gained>,
     /// Examples of files that could not be read.
     pub unread: Vec<Unread>,
     /// Sizes and times of all contents that ended well, and of those that were kept.
@@ -145,7 +148,8 @@ pub struct Kept {
     pub size: u64,
     /// The size before trimming, in bytes.
     pub size_before: u64,
-    /// CPU time of a run, in microseconds.
+    /// Time of a run, in microseconds: CPU time, or its share of the wall time where runs share a
+    /// process.
     pub us: u64,
     /// Features that it reaches.
     pub features: u64,
@@ -155,7 +159,7 @@ pub struct Kept {
     pub claim: Option<String>,
 }
 
-/// A group that an input of the corpus belongs to.
+/// A group that an input of the corpus belongs to, or that trimming has run into.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CleanGroup {
     /// The folder of its kind: `crashes`, `hangs`, `oom`, `flaky`.
@@ -164,7 +168,8 @@ pub struct CleanGroup {
     pub major: String,
     /// What kind of death.
     pub class: String,
-    /// Contents of the corpus in it.
+    /// Contents of the corpus in it; none where candidates of trimming or minimizing alone have run
+    /// into it.
     pub count: u64,
 }
 
@@ -209,6 +214,15 @@ pub struct Unread {
     pub why: String,
 }
 
+/// A feature that was not there before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gained {
+    /// The place.
+    pub edge: u32,
+    /// How often it was passed: the least and the greatest count of the range.
+    pub counts: (u8, u8),
+}
+
 /// Distributions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
@@ -216,7 +230,7 @@ pub struct Spread {
     pub sizes_before: Distribution,
     /// Bytes of what was kept.
     pub sizes_after: Distribution,
-    /// Microseconds of CPU time of a run with each content that ended well.
+    /// Microseconds of a run with each content that ended well.
     pub times_before: Distribution,
     /// The same of what was kept.
     pub times_after: Distribution,

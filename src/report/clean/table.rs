@@ -18,6 +18,7 @@ pub fn clean_table(result: &CleanResult, width: Option<usize>) -> String {
         cover(result),
         flaky(result),
         missing(result),
+        gained(result),
     ]
     .into_iter()
     .flatten()
@@ -108,6 +109,16 @@ fn missing(result: &CleanResult) -> Option<String> {
         first.counts.0,
         first.counts.1,
     ))
+}
+
+fn gained(result: &CleanResult) -> Option<String> {
+    (!result.gained.is_empty()).then(|| {
+        format!(
+            "more than before: what was kept reaches {} of edges and counts that no run of the \
+             corpus did",
+            size::counted(result.gained.len() as u64, "pair")
+        )
+    })
 }
 
 /// The kept files that stand out, each with what makes it so.

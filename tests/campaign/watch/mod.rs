@@ -188,6 +188,7 @@ pub fn settings(room: &Room, program: &str) -> Watching {
         jobs: 2,
         minimizing: Minimizing::of_target(target, Way::Harness, "full"),
         known: KnownGroups::default(),
+        waits_for_room: true,
     }
 }
 

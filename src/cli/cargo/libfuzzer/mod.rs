@@ -133,5 +133,6 @@ fn watching(args: &Args, target: Target, way: Way) -> Result<Watching, Failure> 
         jobs: 1,
         minimizing: args.minimizing(target, way),
         known: known::read_both(args.known.as_deref(), args.against.as_deref())?,
+        waits_for_room: true,
     })
 }
