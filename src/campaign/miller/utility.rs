@@ -125,15 +125,20 @@ impl Circumstances {
     /// The target that `program` is by this course, with the options of these indices: nothing is
     /// inherited.
     pub fn target(&self, program: PathBuf, course: &Course, drawn: &[usize]) -> Target {
-        let set = [
+        let mut set = vec![
             ("PATH", self.path.clone()),
             ("LANG", "C.UTF-8".into()),
             ("TERM", "xterm".into()),
         ];
+        if self.sandbox.is_off() {
+            // The scratch directory, in which it runs; in a sandbox it is that anyway, by its path.
+            set.push(("HOME", ".".into()));
+        }
+        let env = set.into_iter().map(|(name, value)| (name.into(), value));
         Target {
             args: course.args_with(drawn),
             channel: course.channel.clone(),
-            env: set.map(|(name, value)| (name.into(), value)).into(),
+            env: env.collect(),
             env_only: true,
             limits: self.limits,
             sandbox: self.sandbox,
