@@ -351,7 +351,23 @@ const WRAPPERS: [&str; 11] = [
     "xargs",
 ];
 
-/// Why a utility, a name or a path, is not run with these arguments; `None` when it may be.
+/// What is known by its plain name has another one behind Debian's alternatives, which tells it
+/// from that of another package.
+const PREFIXES: [&str; 2] = ["inetutils-", "bsd-"];
+const SUFFIXES: [&str; 5] = [".mailutils", ".db", ".netkit", ".traditional", ".openbsd"];
+
+/// Utilities that are harmless by these names, of programs that are not by their own.
+const HARMLESS: [(&str, &str); 1] = [("pidof", "killall5")];
+
+/// Why a utility, a name or a path, is not run, by the name of the program that it is a link to;
+/// `words` are as in [`reason`].
+pub fn reason_of_program(utility: &str, program: &str, words: &[OsString]) -> Option<&'static str> {
+    let is_harmless = HARMLESS.contains(&(base(utility), base(program)));
+    reason(program, words).filter(|_| !is_harmless)
+}
+
+/// Why a utility, a name or a path, is not run with these words, be they arguments that are always
+/// there or options that may be drawn; `None` when it may be.
 pub fn reason(utility: &str, args: &[OsString]) -> Option<&'static str> {
     let name = base(utility);
     if let Some(why) = by_name(name) {
@@ -386,6 +402,18 @@ pub fn reason(utility: &str, args: &[OsString]) -> Option<&'static str> {
 }
 
 fn by_name(name: &str) -> Option<&'static str> {
+    in_table(name).or_else(|| in_table(stem(name)))
+}
+
+/// A name without what tells it from the same of other packages.
+fn stem(name: &str) -> &str {
+    let mut begins = PREFIXES.iter();
+    let name = begins.find_map(|it| name.strip_prefix(it)).unwrap_or(name);
+    let mut ends = SUFFIXES.iter();
+    ends.find_map(|it| name.strip_suffix(it)).unwrap_or(name)
+}
+
+fn in_table(name: &str) -> Option<&'static str> {
     if name == "mkfs" || name.starts_with("mkfs.") || name.starts_with("fsck.") {
         return Some(DISKS);
     }

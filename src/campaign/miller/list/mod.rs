@@ -42,6 +42,14 @@ pub struct Listed {
     pub channel: ListedChannel,
 }
 
+impl Listed {
+    /// All words that a run of it may have: arguments, and options that may be drawn.
+    pub fn words(&self) -> Vec<OsString> {
+        let drawn = self.pool.iter().flatten();
+        self.args.iter().chain(drawn).cloned().collect()
+    }
+}
+
 /// How the input reaches a utility.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListedChannel {
@@ -139,7 +147,7 @@ impl List {
             }
             match line::parse(line).map(|listed| pending.add_to(listed)) {
                 Err(why) => list.skipped.push(skipped(why, None)),
-                Ok(listed) => match deny::reason(&listed.utility, &listed.args) {
+                Ok(listed) => match deny::reason(&listed.utility, &listed.words()) {
                     Some(why) => list.skipped.push(skipped(why.to_owned(), Some(listed))),
                     None => list.entries.push(listed),
                 },
