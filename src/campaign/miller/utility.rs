@@ -146,3 +146,43 @@ impl Circumstances {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::REFUSALS;
+
+    #[test]
+    fn the_labels_of_what_is_not_run_are_those_that_the_store_knows() {
+        let all = [
+            Unfit::Missing,
+            Unfit::Setuid,
+            Unfit::Denied(String::new()),
+            Unfit::NotStarting(String::new()),
+            Unfit::NoCourse,
+        ];
+        assert_eq!(all.map(|unfit| unfit.label()), REFUSALS);
+    }
+
+    #[test]
+    fn a_utility_has_a_home_in_a_sandbox_and_outside() {
+        let course = Course {
+            channel: Channel::Plain,
+            args: Vec::new(),
+            pool: Vec::new(),
+            pool_at: 0,
+        };
+        let home = |sandbox| {
+            let circumstances = Circumstances {
+                limits: Limits::default(),
+                sandbox,
+                path: "/bin".into(),
+            };
+            let target = circumstances.target("/bin/cat".into(), &course, &[]);
+            target.env.into_iter().find(|(name, _)| name == "HOME")
+        };
+        assert_eq!(home(Sandbox::Off), Some(("HOME".into(), ".".into())));
+        // The sandbox itself sets it there.
+        assert_eq!(home(Sandbox::On), None);
+    }
+}

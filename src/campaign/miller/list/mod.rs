@@ -8,6 +8,7 @@
 //!
 //! Localized here: `flate2`, in `extensions.rs` (man pages are compressed).
 
+mod denied;
 pub mod deny;
 mod directive;
 pub mod endings;
