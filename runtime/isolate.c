@@ -84,14 +84,15 @@ static int set_attributes(const char *path, unsigned int flags, unsigned long lo
     return (int)syscall(MOUNT_SETATTR, AT_FDCWD, path, flags, attributes, sizeof attributes);
 }
 
-/* Landlock knows nothing of modes, owners and times. Where the kernel is too old it stands alone. */
+/* Landlock knows nothing of modes, owners and times. Where the kernel is too old for this it stands
+ * alone; whoever counts on read-only files, because there is no Landlock either, has to be told. */
 static int protect_files(const struct isolation *wanted)
 {
     for (int i = 0; i < wanted->open_count; i++)
         if (mount(wanted->open[i], wanted->open[i], NULL, MS_BIND, NULL) < 0)
             return -1;
     if (set_attributes("/", RECURSIVE, READ_ONLY, 0) < 0)
-        return 0;
+        return wanted->read_only ? -1 : 0;
     for (int i = 0; i < wanted->open_count; i++)
         if (set_attributes(wanted->open[i], 0, 0, READ_ONLY) < 0)
             return -1;

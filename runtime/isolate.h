@@ -16,6 +16,7 @@ struct isolation {
     int open_count;
     const char *cover[MOST_OPEN]; /* in the place of these it stands, too */
     int cover_count;
+    int read_only; /* in a mount namespace: whatever is not among `open` must not be writable */
 };
 
 /* What follows is asked for by who knows that the system allows it; each gives -1 and an errno
@@ -24,8 +25,8 @@ struct isolation {
 /* In the outer keeper: its children are in a PID namespace. */
 int isolate_children(const struct isolation *wanted);
 
-/* In the first of them: all other namespaces, in which all files can be read only, and nobody
- * listens. The scratch directory, opened, goes to ddfuzz by the lifeline: nobody sees it from
+/* In the first of them: all other namespaces, in which nobody listens, and all files can be read
+ * only; where the kernel cannot do the latter, it is an error only if `read_only` asks for it. The scratch directory, opened, goes to ddfuzz by the lifeline: nobody sees it from
  * outside. */
 int isolate_rest(const struct isolation *wanted);
 

@@ -74,6 +74,7 @@ static int parse_sandbox(int option, struct options *o)
     struct walls *w = &o->walls;
     switch (option) {
     case 'N': i->namespaces = (int)number_from(optarg); break;
+    case 'R': i->read_only = 1; break;
     case 's': i->scratch = optarg; break;
     case 'B': i->bytes = number_from(optarg); break;
     case 'I': i->files = number_from(optarg); break;
@@ -101,7 +102,7 @@ static void parse(int argc, char **argv, struct options *o)
     int option;
     o->mode = argv[1];
     optind = 2;
-    while ((option = getopt(argc, argv, "d:g:p:m:e:u:w:f:n:U:AOCTN:s:B:I:L:W:FXV:")) != -1) {
+    while ((option = getopt(argc, argv, "d:g:p:m:e:u:w:f:n:U:AOCTN:Rs:B:I:L:W:FXV:")) != -1) {
         switch (option) {
         case 'd': c->directory = optarg; break;
         case 'g': /* in a sandbox it can be opened no more */

@@ -18,17 +18,19 @@
 struct offer {
     const char *name;
     int namespaces;
+    int read_only;
 };
 
 /* What needs a mount namespace besides is tried with it. */
 static const struct offer offers[] = {
-    {"user", CLONE_NEWUSER},
-    {"mount", CLONE_NEWNS},
-    {"pid", CLONE_NEWPID | CLONE_NEWNS},
-    {"net", CLONE_NEWNET},
-    {"ipc", CLONE_NEWIPC},
-    {"uts", CLONE_NEWUTS},
-    {"seccomp", 0},
+    {"user", CLONE_NEWUSER, 0},
+    {"mount", CLONE_NEWNS, 0},
+    {"read-only", CLONE_NEWNS, 1},
+    {"pid", CLONE_NEWPID | CLONE_NEWNS, 0},
+    {"net", CLONE_NEWNET, 0},
+    {"ipc", CLONE_NEWIPC, 0},
+    {"uts", CLONE_NEWUTS, 0},
+    {"seccomp", 0, 0},
 };
 
 /* The errno of a child that ends by it. */
@@ -65,7 +67,8 @@ static int try_rest(const struct isolation *wanted, const char *directory)
 static int try(const struct offer *offer, const char *directory)
 {
     struct isolation wanted = {
-        .namespaces = offer->namespaces, .open = {directory}, .open_count = 1};
+        .namespaces = offer->namespaces, .open = {directory}, .open_count = 1,
+        .read_only = offer->read_only};
     if (!offer->namespaces)
         return try_filter();
     if (geteuid() != 0)

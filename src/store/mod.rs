@@ -67,7 +67,7 @@ pub use reader::Reader;
 #[cfg(feature = "cli")]
 pub(crate) use reproduce::channel as shell_channel;
 pub use reproduce::script;
-pub use study::{GroupTally, Replayed, StudyRecord, Tally, UtilityRecord};
+pub use study::{GroupTally, REFUSALS, Replayed, StudyRecord, Tally, UtilityRecord, is_refusal};
 pub use timestamp::rfc3339;
 pub use triaged::{CrashLine, TriageJournal, Triaged};
 pub use writer::Store;

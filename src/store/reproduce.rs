@@ -179,12 +179,17 @@ fn options(kind: Kind, class: &Class, target: &Target) -> String {
 fn command(target: &Target, program: &Path, sanitized: bool) -> Vec<u8> {
     let mut line = Vec::new();
     let own = channel::variables(target);
-    if target.env_only || !target.env.is_empty() || sanitized || !own.is_empty() {
+    let sandboxed = !target.sandbox.is_off();
+    if target.env_only || sandboxed || !target.env.is_empty() || sanitized || !own.is_empty() {
         line.extend(if target.env_only {
             b"env -i -- TMPDIR=\"$scratch\" ".as_slice()
         } else {
             b"env -- "
         });
+        if sandboxed {
+            // As it had there; what the target sets comes behind it.
+            line.extend(b"HOME=\"$scratch/cwd\" ");
+        }
         line.extend(own);
         for (name, value) in &target.env {
             line.extend(quoted(&[name.as_bytes(), b"=", value.as_bytes()].concat()));

@@ -75,6 +75,21 @@ impl StudyRecord {
     }
 }
 
+/// Labels of utilities that were not run, or not any more. They hold for one call: a program may
+/// be installed behind it, or allowed.
+pub const REFUSALS: [&str; 5] = [
+    "missing",
+    "setuid",
+    "denied",
+    "does-not-start",
+    "no-channel",
+];
+
+/// Whether a label says why a utility was not run.
+pub fn is_refusal(label: &str) -> bool {
+    REFUSALS.contains(&label)
+}
+
 /// What became of one utility.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UtilityRecord {
@@ -105,6 +120,11 @@ impl UtilityRecord {
     /// All runs.
     pub fn total(&self) -> Tally {
         Tally::total(&self.tallies)
+    }
+
+    /// Whether there was a run.
+    pub fn is_run(&self) -> bool {
+        self.tallies.iter().any(|tally| tally.runs > 0)
     }
 
     /// Of two records of one utility the greater one is further. Ties are broken by the text, so

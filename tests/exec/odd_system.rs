@@ -86,6 +86,31 @@ fn a_sandbox_holds_what_it_can_where_landlock_and_filters_are_refused() {
 }
 
 #[test]
+fn a_mount_namespace_is_used_where_its_files_cannot_be_made_read_only() {
+    let calls = [libc::SYS_landlock_create_ruleset, libc::SYS_mount_setattr];
+    let tests = [
+        "odd_system::without_read_only_files",
+        "hostile::no_descendant",
+        "sandbox::its_scratch",
+    ];
+    sandboxed_without("no read-only files", &calls, &tests);
+}
+
+#[test]
+fn without_read_only_files_and_landlock_nothing_is_said_to_keep_files() {
+    if !stage::plays("no read-only files") {
+        return;
+    }
+    let offers = ddfuzz::exec::sandbox::offers();
+    let works = |what: &str| offers.iter().any(|one| one.what == what && one.works);
+    assert!(
+        !works("read-only files") && !works("landlock"),
+        "{offers:?}"
+    );
+    assert!(!ddfuzz::exec::sandbox::keep_files(&offers));
+}
+
+#[test]
 fn where_tracing_is_refused_the_targets_own_waits_tell() {
     let wrapper = compile("odd_system", &[]);
     let program = compile("family", &["-pthread"]);

@@ -6,7 +6,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use ddfuzz::exec::{Limits, Program, Target};
+use ddfuzz::exec::{Limits, Program, Sandbox, Target};
 use ddfuzz::files::atomic;
 use ddfuzz::store::{EntryId, Kind, Store, StoreError};
 use tempfile::TempDir;
@@ -359,4 +359,20 @@ fn an_entry_folder_without_inputs_says_so() {
     let output = run(&script);
     assert_eq!(output.status.code(), Some(70));
     assert!(String::from_utf8_lossy(&output.stderr).contains("the input is not beside it"));
+}
+
+#[test]
+fn the_home_of_a_program_from_a_sandbox_is_an_empty_directory_there_as_here() {
+    let fixture = filed(Kind::Crash);
+    let mut target = Target {
+        env_only: true,
+        sandbox: Sandbox::On,
+        ..sh("test \"$HOME\" = \"$PWD\" && test -z \"$(/bin/ls -A \"$HOME\")\"; echo $?")
+    };
+    assert_eq!(run(&fixture.script(&target)).stdout, b"0\n");
+    target.env_only = false;
+    assert_eq!(run(&fixture.script(&target)).stdout, b"0\n");
+    target.env = vec![("HOME".into(), "/elsewhere".into())];
+    target.args = vec!["-c".into(), "echo $HOME".into()];
+    assert_eq!(run(&fixture.script(&target)).stdout, b"/elsewhere\n");
 }

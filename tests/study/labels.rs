@@ -43,3 +43,34 @@ fn a_program_that_the_system_cannot_execute_does_not_end_the_study() {
     assert_eq!(utility(&result, "broken")["label"], "does-not-start");
     assert_eq!(groups(&result, "zap").len(), 1, "{result}");
 }
+
+#[test]
+fn a_utility_in_no_list_is_run_by_the_channels_asked_for_alone() {
+    let lab = Lab::with(&["zap"]);
+    let words = "zap --runs 300 --seed 1 --json --minimize off";
+    let said = lab.revisit(&format!("{words} --channel file -o one"));
+    let result = said.exits(0).json();
+    assert_eq!(utility(&result, "zap")["channel"], "file", "{result}");
+    let said = lab.revisit(&format!("{words} --channel two_files -o none"));
+    let result = said.exits(0).json();
+    assert_eq!(utility(&result, "zap")["label"], "no-channel", "{result}");
+    assert_eq!(utility(&result, "zap")["runs"], 0);
+}
+
+#[test]
+fn what_was_refused_yesterday_has_no_label_of_it_when_it_is_run() {
+    let lab = Lab::with(&["mail"]);
+    let words = "mail later --runs 100 --seed 1 --json -o out --minimize off";
+    let result = lab.revisit(words).exits(0).json();
+    assert_eq!(utility(&result, "mail")["label"], "denied");
+    assert_eq!(utility(&result, "later")["label"], "missing");
+    std::fs::copy(lab.path("mail"), lab.path("later")).unwrap();
+    let result = lab
+        .revisit(&format!("{words} --allow mail --resume"))
+        .json();
+    for name in ["mail", "later"] {
+        let utility = utility(&result, name);
+        assert!(utility["label"].is_null(), "{utility}");
+        assert_eq!(utility["runs"], 50, "{utility}");
+    }
+}

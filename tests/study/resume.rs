@@ -57,3 +57,29 @@ fn a_resumed_study_makes_further_runs() {
     assert_eq!(result["runs"], 30, "{result}");
     assert_eq!(result["utilities"][0]["runs"], 100, "{result}");
 }
+
+#[test]
+fn a_study_is_resumed_as_what_it_is_or_not_at_all() {
+    let lab = Lab::with(&["zap"]);
+    lab.desk.write("list", "stdin zap\n");
+    let words = "--runs 10 --seed 7 -o out --minimize off --json";
+    let began = "--list list --max-len 1000 --channel stdin --shard 1/2";
+    let result = lab.revisit(&format!("{words} {began}")).json();
+    assert_eq!(result["runs"], 10, "{result}");
+    for other in [
+        "--max-len 2000",
+        "--list other",
+        "--channel file",
+        "--shard 2/2",
+        "--preset small1",
+    ] {
+        let said = lab.revisit(&format!("{words} {other} --resume")).exits(2);
+        assert!(said.err.contains("cannot be resumed"), "{other}: {said:?}");
+    }
+    // The same, or nothing said.
+    for same in [began, "", "zap"] {
+        let result = lab.revisit(&format!("{words} {same} --resume")).json();
+        assert_eq!(result["runs"], 10, "{same}: {result}");
+        assert_eq!(result["utilities"].as_array().unwrap().len(), 1, "{result}");
+    }
+}

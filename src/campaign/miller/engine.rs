@@ -6,8 +6,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::asked::Asked;
 use super::baseline::{Baseline, baseline};
 use super::plan::StudyPlan;
+use super::select::is_by;
 use super::state::{StudyState, StudySummary, runs};
 use super::unlisted;
 use super::utility::{Circumstances, Unfit, Utility};
@@ -30,6 +32,8 @@ pub struct StudySettings {
     pub utilities: Vec<Utility>,
     /// What they are run with.
     pub circumstances: Circumstances,
+    /// What the study was asked for: a call that resumes it is held to that.
+    pub asked: Asked,
     /// The inputs.
     pub plan: StudyPlan,
     /// Wall time that this call runs utilities, shared by them.
@@ -62,6 +66,7 @@ pub fn run(
 ) -> Result<StudySummary, CampaignError> {
     let mut ledger = Ledger::open(store, &settings.record.campaign)?;
     let state = ledger.checkpoint.study.get_or_insert_default();
+    state.asked = Some(settings.asked.clone());
     state.begin_count(&settings.utilities);
     let first = state.utilities.iter().map(runs).sum();
     ledger.checkpoint.begin_count(None);
@@ -160,8 +165,8 @@ impl Engine<'_> {
                 self.fuzz(&utility, program, at, &baselines)
             }
             Err(_) if self.stopped() => Ok(()),
-            Err(error) => {
-                self.refuse(at, &Unfit::NotStarting(error.to_string()));
+            Err(unfit) => {
+                self.refuse(at, &unfit);
                 Ok(())
             }
         }
@@ -172,17 +177,23 @@ impl Engine<'_> {
         &self,
         utility: &Utility,
         program: &Path,
-    ) -> Result<(Utility, Vec<Baseline>), ExecError> {
+    ) -> Result<(Utility, Vec<Baseline>), Unfit> {
+        let not_starting = |error: ExecError| Unfit::NotStarting(error.to_string());
         let circumstances = &self.settings.circumstances;
         let mut utility = utility.clone();
         if utility.courses.is_empty() {
-            let (courses, interactive_only) = unlisted::courses(circumstances, program)?;
-            utility.courses = courses;
-            utility.interactive_only = interactive_only;
+            let found = unlisted::courses(circumstances, program);
+            (utility.courses, utility.interactive_only) = found.map_err(not_starting)?;
+            let wanted = &self.settings.asked.channels;
+            (utility.courses).retain(|course| is_by(&course.name(), wanted));
+            if utility.courses.is_empty() {
+                return Err(Unfit::NoCourse);
+            }
         }
         let courses = utility.courses.iter();
         let baselines = courses.map(|course| baseline(circumstances, program, course));
-        let baselines = baselines.collect::<Result<Vec<_>, _>>()?;
+        let baselines = baselines.collect::<Result<Vec<_>, _>>();
+        let baselines = baselines.map_err(not_starting)?;
         Ok((utility, baselines))
     }
 

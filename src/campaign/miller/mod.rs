@@ -5,6 +5,7 @@
 //! that the seed, the utility's name and its index say, and results are committed in order, the
 //! utilities one behind the other.
 
+mod asked;
 mod baseline;
 mod engine;
 mod fuzzing;
@@ -22,6 +23,7 @@ mod unlisted;
 mod utility;
 mod worker;
 
+pub use asked::Asked;
 pub use engine::{StudySettings, run};
 pub use plan::{Call, StudyInput, StudyPlan};
 pub use select::Selection;

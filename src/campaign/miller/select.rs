@@ -1,6 +1,7 @@
 //! Which utilities a study is of, and which of them can be run here.
 
 use std::collections::HashSet;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::list::{List, Listed, ListedChannel, deny, installed};
@@ -85,10 +86,13 @@ impl Selection {
         let path = self.find(name);
         let package = path.as_deref().and_then(installed::package_of);
         let listed_as = lines.iter().find_map(|line| line.package.clone());
-        let fits = |line: &&&Listed| self.denial(name, line).is_none() && self.is_by(line);
+        let fits = |line: &&&Listed| {
+            self.denial(name, path.as_deref(), line).is_none()
+                && is_by(&line.channel.name(), &self.channels)
+        };
         let courses: Vec<Course> = lines.iter().filter(fits).map(|line| course(line)).collect();
         let interactive_only = !courses.is_empty() && courses.iter().all(Course::is_terminal);
-        let unfit = match (self.refusal(name, &lines, &courses), &path) {
+        let unfit = match (self.refusal(name, path.as_deref(), &lines, &courses), &path) {
             // Of what would not be run anyway, it does not matter whether it is there.
             (Some(refusal), _) => Some(refusal),
             (None, None) => Some(Unfit::Missing),
@@ -108,12 +112,20 @@ impl Selection {
     }
 
     /// Why nothing of the utility is run, wherever it is.
-    fn refusal(&self, name: &str, lines: &[&Listed], courses: &[Course]) -> Option<Unfit> {
+    fn refusal(
+        &self,
+        name: &str,
+        path: Option<&Path>,
+        lines: &[&Listed],
+        courses: &[Course],
+    ) -> Option<Unfit> {
         if !courses.is_empty() {
             return None;
         }
-        let denials = lines.iter().filter_map(|line| self.denial(name, line));
-        let bare = || self.denial_of(name, &[]);
+        let denials = lines
+            .iter()
+            .filter_map(|line| self.denial(name, path, line));
+        let bare = || self.denial_of(name, path, &[]);
         match denials.into_iter().next() {
             Some(why) => Some(Unfit::Denied(why.to_owned())),
             None if !lines.is_empty() => Some(Unfit::NoCourse),
@@ -121,22 +133,25 @@ impl Selection {
         }
     }
 
-    fn denial(&self, name: &str, line: &Listed) -> Option<&'static str> {
-        self.denial_of(name, &line.args)
+    fn denial(&self, name: &str, path: Option<&Path>, line: &Listed) -> Option<&'static str> {
+        self.denial_of(name, path, &line.words())
     }
 
-    fn denial_of(&self, name: &str, args: &[std::ffi::OsString]) -> Option<&'static str> {
-        match self.allow.iter().any(|allowed| allowed == name) {
-            true => None,
-            false => deny::reason(name, args),
+    /// By its name, and by that of the program that it stands for: alternatives, and links of the
+    /// user's own, may have another one.
+    fn denial_of(
+        &self,
+        name: &str,
+        path: Option<&Path>,
+        words: &[OsString],
+    ) -> Option<&'static str> {
+        if self.allow.iter().any(|allowed| allowed == name) {
+            return None;
         }
-    }
-
-    /// Whether a line is by one of the channels asked for.
-    fn is_by(&self, line: &Listed) -> bool {
-        let channel = line.channel.name();
-        let word = channel.split(' ').next().unwrap_or_default();
-        self.channels.is_empty() || self.channels.iter().any(|wanted| wanted == word)
+        deny::reason(name, words).or_else(|| {
+            let program = path?.canonicalize().ok()?;
+            deny::reason_of_program(name, &file_name(&program)?, words)
+        })
     }
 
     /// The program of a name: in the given folders first, as a shell would have it.
@@ -150,6 +165,12 @@ impl Selection {
             .find_map(|folder| installed::find(folder.join(name).to_str()?))
             .or_else(|| installed::find(name))
     }
+}
+
+/// Whether a channel, as lists have it, is one of those asked for; all are where there are none.
+pub(super) fn is_by(channel: &str, wanted: &[String]) -> bool {
+    let word = channel.split(' ').next().unwrap_or_default();
+    wanted.is_empty() || wanted.iter().any(|wanted| wanted == word)
 }
 
 fn file_name(path: &Path) -> Option<String> {

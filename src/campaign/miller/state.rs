@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::asked::Asked;
 use super::tally;
 use super::utility::Utility;
 use crate::exec::Way;
 use crate::files::OsText;
-use crate::store::UtilityRecord;
+use crate::store::{UtilityRecord, is_refusal};
 
 /// How far a study is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +22,9 @@ pub(in crate::campaign) struct StudyState {
     shares: Vec<Option<u64>>,
     /// Whether the count is under way.
     under_way: bool,
+    /// What it was asked for when it began; `None` in the states of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) asked: Option<Asked>,
 }
 
 impl StudyState {
@@ -57,6 +61,10 @@ impl StudyState {
         record.package = utility.package.clone();
         record.version = utility.version.clone();
         record.path = utility.path.as_ref().map(OsText::from);
+        if utility.unfit.is_none() && record.label.as_deref().is_some_and(is_refusal) {
+            // It was refused by an earlier call, and is looked at again.
+            (record.label, record.note, record.done) = (None, None, false);
+        }
         if let Some(unfit) = &utility.unfit {
             record.label = Some(unfit.label().to_owned());
             record.note = unfit.note();

@@ -125,19 +125,64 @@ impl Circumstances {
     /// The target that `program` is by this course, with the options of these indices: nothing is
     /// inherited.
     pub fn target(&self, program: PathBuf, course: &Course, drawn: &[usize]) -> Target {
-        let set = [
+        let mut set = vec![
             ("PATH", self.path.clone()),
             ("LANG", "C.UTF-8".into()),
             ("TERM", "xterm".into()),
         ];
+        if self.sandbox.is_off() {
+            // The scratch directory, in which it runs; in a sandbox it is that anyway, by its path.
+            set.push(("HOME", ".".into()));
+        }
+        let env = set.into_iter().map(|(name, value)| (name.into(), value));
         Target {
             args: course.args_with(drawn),
             channel: course.channel.clone(),
-            env: set.map(|(name, value)| (name.into(), value)).into(),
+            env: env.collect(),
             env_only: true,
             limits: self.limits,
             sandbox: self.sandbox,
             ..Target::new(Program::Path(program))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::REFUSALS;
+
+    #[test]
+    fn the_labels_of_what_is_not_run_are_those_that_the_store_knows() {
+        let all = [
+            Unfit::Missing,
+            Unfit::Setuid,
+            Unfit::Denied(String::new()),
+            Unfit::NotStarting(String::new()),
+            Unfit::NoCourse,
+        ];
+        assert_eq!(all.map(|unfit| unfit.label()), REFUSALS);
+    }
+
+    #[test]
+    fn a_utility_has_a_home_in_a_sandbox_and_outside() {
+        let course = Course {
+            channel: Channel::Plain,
+            args: Vec::new(),
+            pool: Vec::new(),
+            pool_at: 0,
+        };
+        let home = |sandbox| {
+            let circumstances = Circumstances {
+                limits: Limits::default(),
+                sandbox,
+                path: "/bin".into(),
+            };
+            let target = circumstances.target("/bin/cat".into(), &course, &[]);
+            target.env.into_iter().find(|(name, _)| name == "HOME")
+        };
+        assert_eq!(home(Sandbox::Off), Some(("HOME".into(), ".".into())));
+        // The sandbox itself sets it there.
+        assert_eq!(home(Sandbox::On), None);
     }
 }

@@ -72,7 +72,8 @@ pub struct Args {
     /// The seed of all inputs [default: from the clock]
     #[arg(long)]
     pub(super) seed: Option<u64>,
-    /// Longest input [default: 1M]
+    /// Longest input that is drawn [default: 1M]; the inputs of a --preset have lengths of their
+    /// own, and what is typed at a terminal has 300 keys at most
     #[arg(long, value_name = "SIZE", value_parser = amounts::size)]
     pub(super) max_len: Option<u64>,
     /// CPU time of one run and all that it starts [default: 1s]
@@ -89,7 +90,8 @@ pub struct Args {
     /// A file of groups to mute: 12 or more hex digits of a major key, or stable:HEX, a line
     #[arg(long, value_name = "FILE")]
     pub(super) known: Option<PathBuf>,
-    /// Go on with the study of the output directory
+    /// Go on with the study of the output directory: with its seed, --list, --preset, --shard,
+    /// --channel and --max-len, which need not be given again
     #[arg(long)]
     pub(super) resume: bool,
     /// Run utilities without the sandbox; to be given twice

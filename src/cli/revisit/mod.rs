@@ -6,6 +6,7 @@ mod directory;
 mod plan;
 pub mod reports;
 mod result;
+mod resumed;
 mod sandbox;
 
 use std::sync::{Mutex, PoisonError};
@@ -21,6 +22,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     }
     args.shrink.check()?;
     args.reports.check()?;
+    let args = args.resumed()?;
     let planned = plan::plan(&args, output)?;
     if args.dry_run {
         return Ok(plan::show(&planned, output));

@@ -7,10 +7,11 @@ use super::Args;
 use super::sandbox::Held;
 use crate::campaign::DEFAULT_MAX_LEN;
 use crate::campaign::miller::list::{List, installed};
-use crate::campaign::miller::{Circumstances, Selection, StudyPlan, StudySettings, Utility};
+use crate::campaign::miller::{Asked, Circumstances, Selection, StudyPlan, StudySettings, Utility};
 use crate::cli::run::processors;
 use crate::cli::{Exit, Failure, Output};
 use crate::exec::{Limits, Program, Target, Way, targets_reach};
+use crate::files::OsText;
 use crate::store::{Campaign, KnownGroups, StudyRecord};
 
 /// Runs of each utility where nobody says: the files of the small sets of the 2020 study.
@@ -157,6 +158,13 @@ pub(super) fn settings(
                 .into_iter()
                 .flat_map(|preset| preset.inputs(seed))
                 .collect(),
+        },
+        asked: Asked {
+            list: args.list.as_ref().map(OsText::from),
+            preset: args.preset.map(|preset| preset.to_string()),
+            shard: args.shard.map(|shard| (shard.part, shard.of)),
+            max_len: args.max_len.unwrap_or(DEFAULT_MAX_LEN),
+            channels: args.channels(),
         },
         time: args.time,
         jobs,

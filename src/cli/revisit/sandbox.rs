@@ -3,7 +3,7 @@
 use super::Args;
 use crate::cli::{Failure, Output};
 use crate::exec::Sandbox;
-use crate::exec::sandbox::{Offered, offers};
+use crate::exec::sandbox::{Offered, keep_files, offers};
 
 /// What holds utilities back.
 pub(super) struct Held {
@@ -44,9 +44,8 @@ fn held(output: &Output) -> Result<Held, Failure> {
         .iter()
         .map(|part| format!("{} ({})", part.what, part.why_not.as_deref().unwrap_or("?")))
         .collect();
-    // Nothing keeps a user's files from what runs as that user.
-    let keeps = |name: &str| parts.iter().any(|part| part == name);
-    if !keeps("landlock") && !keeps("mount namespace") {
+    // Else nothing keeps a user's files from what runs as that user.
+    if !keep_files(&works) {
         return Err(Failure::usage(format!(
             "this system has nothing to keep utilities from writing: {}",
             missing.join(", ")

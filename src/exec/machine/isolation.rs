@@ -48,7 +48,7 @@ const NAMESPACES: &str = "as a user: sysctl -w kernel.unprivileged_userns_clone=
 
 /// The parts of a sandbox: what they are called there and here, what they hold, and what brings
 /// them back.
-const PARTS: [(&str, &str, &str, &str); 8] = [
+const PARTS: [(&str, &str, &str, &str); 9] = [
     (
         "landlock",
         "landlock",
@@ -72,6 +72,12 @@ const PARTS: [(&str, &str, &str, &str); 8] = [
         "ns-mount",
         "with --sandbox the scratch directory holds 64 MiB and 10,000 files at most",
         NAMESPACES,
+    ),
+    (
+        "read-only files",
+        "read-only",
+        "with --sandbox modes, owners and times of files outside the scratch directory stay, too",
+        "Linux 5.12, mount namespaces, and a seccomp profile that allows mount_setattr",
     ),
     (
         "pid namespace",

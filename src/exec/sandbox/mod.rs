@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub(super) use covers::covers;
 pub(crate) use disk::is_overfull;
 use offers::Part;
-pub use offers::{Offered, offers};
+pub use offers::{Offered, keep_files, offers};
 pub(crate) use ruleset::version as landlock_version;
 pub(crate) use walls::{Handed, Walls};
 

@@ -15,6 +15,9 @@ use super::ruleset;
 pub(crate) enum Part {
     User,
     Mount,
+    /// In a mount namespace nothing can be written but what is opened. Kernels before 5.12, and
+    /// some containers, have such namespaces and not this.
+    ReadOnly,
     Pid,
     Net,
     Ipc,
@@ -23,9 +26,10 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    pub(crate) const ALL: [Part; 7] = [
+    pub(crate) const ALL: [Part; 8] = [
         Part::User,
         Part::Mount,
+        Part::ReadOnly,
         Part::Pid,
         Part::Net,
         Part::Ipc,
@@ -38,6 +42,7 @@ impl Part {
         match self {
             Part::User => "user",
             Part::Mount => "mount",
+            Part::ReadOnly => "read-only",
             Part::Pid => "pid",
             Part::Net => "net",
             Part::Ipc => "ipc",
@@ -51,6 +56,7 @@ impl Part {
         match self {
             Part::User => "user namespace",
             Part::Mount => "mount namespace",
+            Part::ReadOnly => "read-only files",
             Part::Pid => "pid namespace",
             Part::Net => "network namespace",
             Part::Ipc => "ipc namespace",
@@ -68,10 +74,13 @@ impl Part {
             Part::Net => libc::CLONE_NEWNET,
             Part::Ipc => libc::CLONE_NEWIPC,
             Part::Uts => libc::CLONE_NEWUTS,
-            Part::Seccomp => 0,
+            Part::ReadOnly | Part::Seccomp => 0,
         }
     }
 }
+
+/// What Landlock is called, for people.
+const LANDLOCK: &str = "landlock";
 
 /// A part of the sandbox, and whether this system offers it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,15 +112,25 @@ pub fn offers() -> Vec<Offered> {
     };
     let mut all = vec![
         Offered::of("unprivileged user", None),
-        Offered::of("landlock", landlock),
+        Offered::of(LANDLOCK, landlock),
         Offered::of(Part::Seccomp.what(), why_not(Part::Seccomp)),
     ];
-    // Root needs none to make the others.
-    let namespaces = Part::ALL
-        .into_iter()
-        .filter(|part| part.flag() != 0 && (*part != Part::User || !Uid::effective().is_root()));
-    all.extend(namespaces.map(|part| Offered::of(part.what(), why_not(part))));
+    // Root needs no user namespace to make the others.
+    let is_more = |part: &Part| match part {
+        Part::Seccomp => false,
+        Part::User => !Uid::effective().is_root(),
+        _ => true,
+    };
+    let others = Part::ALL.into_iter().filter(is_more);
+    all.extend(others.map(|part| Offered::of(part.what(), why_not(part))));
     all
+}
+
+/// Whether what works of these parts keeps the files of its user from a target that runs as that
+/// user. A mount namespace alone does not.
+pub fn keep_files(parts: &[Offered]) -> bool {
+    let keeps = |part: &Offered| part.what == LANDLOCK || part.what == Part::ReadOnly.what();
+    parts.iter().any(|part| part.works && keeps(part))
 }
 
 /// Whether a part is to be used.
@@ -178,6 +197,28 @@ mod tests {
         for (at, one) in all.iter().enumerate() {
             assert_eq!(one.works, one.why_not.is_none());
             assert!(!all[..at].iter().any(|other| other.what == one.what));
+        }
+    }
+
+    #[test]
+    fn a_mount_namespace_without_read_only_files_keeps_no_files() {
+        let of = |works: &[&'static str]| -> Vec<Offered> {
+            let all = ["unprivileged user", "landlock", "seccomp"].into_iter();
+            let all = all.chain(["mount namespace", "read-only files"]);
+            all.map(|what| Offered::of(what, (!works.contains(&what)).then(String::new)))
+                .collect()
+        };
+        assert!(!keep_files(&of(&[
+            "unprivileged user",
+            "seccomp",
+            "mount namespace"
+        ])));
+        assert!(keep_files(&of(&["landlock"])));
+        assert!(keep_files(&of(&["mount namespace", "read-only files"])));
+        // By the names that are told.
+        let told = offers();
+        for what in ["landlock", "read-only files"] {
+            assert!(told.iter().any(|one| one.what == what), "{what}");
         }
     }
 }

@@ -20,6 +20,7 @@ pub(super) const FILES: u64 = 10_000;
 pub(crate) struct Walls {
     /// `CLONE_NEW*` of those that work here.
     namespaces: i32,
+    read_only: bool,
     filtered: bool,
 }
 
@@ -48,6 +49,7 @@ impl Walls {
             .fold(0, |flags, part| flags | part.flag());
         Some(Walls {
             namespaces: namespaces & !spared,
+            read_only: works(Part::ReadOnly),
             filtered: works(Part::Seccomp),
         })
     }
@@ -99,6 +101,9 @@ impl Walls {
         {
             words.push("-F".into());
             handed.descriptors.push((filters, fd::FILTERS));
+        }
+        if self.read_only {
+            words.push("-R".into());
         }
         handed.options = words;
         Ok(handed)

@@ -146,20 +146,9 @@ pub fn compare(studies: &[StudyIn]) -> Comparison {
         let all = utilities.iter();
         all.map(|utility| utility.studies[at].as_ref()).collect()
     };
-    let directories = studies.iter().enumerate().map(|(at, study)| {
-        let once = utilities.iter().filter_map(|utility| {
-            utility.studies[at].as_ref()?;
-            Some(once(&utility.utility, &study.rows))
-        });
-        let once: Vec<Row> = once.collect();
-        let hosts: BTreeSet<String> = study.rows.iter().map(|row| row.host.clone()).collect();
-        DirectoryResult {
-            directory: study.name.clone(),
-            summary: Summary {
-                hosts: hosts.into_iter().collect(),
-                ..Summary::of(&once)
-            },
-        }
+    let directories = studies.iter().map(|study| DirectoryResult {
+        directory: study.name.clone(),
+        summary: Summary::of(&study.rows),
     });
     let directories: Vec<DirectoryResult> = directories.collect();
     let tests = (1..studies.len()).map(|at| tested(at, &directories, &of(at - 1), &of(at)));
@@ -169,17 +158,6 @@ pub fn compare(studies: &[StudyIn]) -> Comparison {
         tests,
         utilities,
     }
-}
-
-/// All rows of a utility as one.
-fn once(utility: &str, rows: &[Row]) -> Row {
-    let mut all = rows.iter().filter(|row| row.utility == utility);
-    let mut one = all.next().cloned().unwrap_or_default();
-    for row in all {
-        one.tallies.extend(row.tallies.iter().cloned());
-        one.label = one.label.take().or_else(|| row.label.clone());
-    }
-    one
 }
 
 fn compared(name: &str, studies: &[StudyIn]) -> ComparedUtility {

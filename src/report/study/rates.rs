@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::Row;
+use super::rows::once_each;
 use crate::store::Tally;
 
 /// The quantile of the normal distribution for 95 % on two sides.
@@ -101,7 +102,8 @@ fn percent(share: f64) -> String {
 pub struct RateLine {
     /// The channel or kind.
     pub name: String,
-    /// Over the utilities that were run so.
+    /// Over the utilities that were run so: each counts once, in however many versions and on
+    /// however many machines, and fails if it fails in one of them.
     pub utilities: Rate,
     /// Over their runs. Those of one utility are not independent of each other, so that this
     /// interval says how well the runs were counted, and not what other utilities would do.
@@ -129,10 +131,11 @@ fn by(rows: &[Row], name: impl for<'a> Fn(&'a Tally) -> &'a str) -> Vec<RateLine
             names.push(name);
         }
     }
+    let once = once_each(rows);
     let line = |wanted: &str| {
         let (mut utilities, mut failing) = (0, 0);
         let mut all = Tally::default();
-        for row in rows {
+        for row in &once {
             let mut own = Tally::default();
             let tallies = row.tallies.iter();
             tallies

@@ -1,12 +1,12 @@
 //! The rows that all formats share: a utility of one version on one machine.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use serde::Serialize;
 
 use super::StudyGroup;
 use crate::report::text::shell_word;
-use crate::store::{Kind, Replayed, StudyRecord, Tally, UtilityRecord};
+use crate::store::{Kind, Replayed, StudyRecord, Tally, UtilityRecord, is_refusal};
 
 /// A utility of one version on one machine, over all campaigns there.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -142,6 +142,27 @@ impl RowGroup {
     }
 }
 
+/// The rows of each utility as one, whatever versions and machines they are of: a rate over
+/// utilities counts each once, and it fails if it fails anywhere.
+pub(super) fn once_each<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Vec<Row> {
+    let mut all: Vec<Row> = Vec::new();
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    for row in rows {
+        match places.get(row.utility.as_str()) {
+            Some(at) => {
+                let one = &mut all[*at];
+                one.tallies.extend(row.tallies.iter().cloned());
+                one.label = one.label.take().or_else(|| row.label.clone());
+            }
+            None => {
+                places.insert(&row.utility, all.len());
+                all.push(row.clone());
+            }
+        }
+    }
+    all
+}
+
 /// The rows of all studies of a directory, in the order of the list; the machines, where there are
 /// several, by name. Campaigns of one machine on one version of a package are one row; `groups` are
 /// those of the directory ([`super::study_groups`]).
@@ -229,6 +250,8 @@ impl Row {
         if record.label.is_some() {
             self.label.clone_from(&record.label);
             self.note.clone_from(&record.note);
+        } else if record.is_run() && self.label.as_deref().is_some_and(is_refusal) {
+            (self.label, self.note) = (None, None);
         }
         for tally in &record.tallies {
             let same = |held: &&mut Tally| held.channel == tally.channel && held.kind == tally.kind;

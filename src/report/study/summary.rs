@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use super::rows::once_each;
 use super::{Rate, Row};
 use crate::report::size;
 
@@ -27,14 +28,17 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// That of these rows; each counts as one utility.
+    /// That of these rows; those of one utility, in several versions or on several machines, count
+    /// as one.
     pub fn of<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Summary {
         let (mut run, mut counts) = (0, [0; 4]);
         let mut hosts = BTreeSet::new();
         let mut not_run = BTreeMap::new();
         let mut waiting = 0;
-        for row in rows {
+        let rows = rows.into_iter().inspect(|row| {
             hosts.insert(row.host.clone());
+        });
+        for row in once_each(rows) {
             match (row.marks(), &row.label) {
                 (Some(marks), _) => {
                     run += 1;
@@ -94,14 +98,17 @@ impl Summary {
     }
 }
 
-/// The summary of all rows; where a utility was run on several machines, or in several versions,
-/// one for each machine instead, because a rate over both would count it twice.
+/// The summary of all rows; where a utility was run on several machines, one for each machine
+/// instead, because that is what the published rates are of.
 pub fn summaries(rows: &[Row]) -> Vec<Summary> {
     let names: BTreeSet<&str> = rows.iter().map(|row| row.utility.as_str()).collect();
-    let hosts: BTreeSet<&str> = rows.iter().map(|row| row.host.as_str()).collect();
-    if names.len() == rows.len() || hosts.len() < 2 {
+    let on_hosts: BTreeSet<(&str, &str)> = (rows.iter())
+        .map(|row| (row.host.as_str(), row.utility.as_str()))
+        .collect();
+    if names.len() == on_hosts.len() {
         return vec![Summary::of(rows)];
     }
+    let hosts: BTreeSet<&str> = rows.iter().map(|row| row.host.as_str()).collect();
     let of = |host: &str| Summary::of(rows.iter().filter(|row| row.host == host));
     hosts.into_iter().map(of).collect()
 }

@@ -47,6 +47,46 @@ fn what_could_harm_or_leave_the_machine_is_refused() {
 }
 
 #[test]
+fn the_names_behind_alternatives_are_refused_as_the_plain_ones_are() {
+    for line in [
+        "inetutils-telnet",
+        "inetutils-ftp",
+        "/usr/bin/mail.mailutils",
+        "bsd-write",
+        "bsd-mailx",
+        "traceroute.db",
+        "nc.traditional",
+        "rsh.netkit",
+        "env inetutils-ping",
+    ] {
+        assert!(reason(line).is_some(), "{line}");
+    }
+    for line in ["mawk.traditional", "inetutils-", ".db", "bsd-from"] {
+        assert_eq!(reason(line), None, "{line}");
+    }
+}
+
+#[test]
+fn a_link_is_refused_by_the_name_of_its_program() {
+    assert!(deny::reason_of_program("mua", "mail.mailutils", &[]).is_some());
+    assert_eq!(deny::reason_of_program("awk", "mawk", &[]), None);
+    assert_eq!(deny::reason_of_program("pidof", "killall5", &[]), None);
+}
+
+#[test]
+fn options_that_may_be_drawn_are_looked_at_as_arguments_are() {
+    for text in [
+        "stdin find [-delete -print] .",
+        "//: option of=out\nstdin dd",
+        "stdin env [kill -i] true",
+    ] {
+        let list = List::parse("test", text);
+        assert!(list.entries.is_empty(), "{text}");
+        assert!(list.skipped[0].denied.is_some(), "{text}");
+    }
+}
+
+#[test]
 fn what_reads_its_input_only_is_run() {
     for line in [
         "dd",

@@ -58,3 +58,18 @@ fn utilities_and_runs_are_counted_by_channel_and_by_kind() {
     let kinds: Vec<String> = by_kind(&rows).into_iter().map(|line| line.name).collect();
     assert_eq!(kinds, ["all", "keys"]);
 }
+
+#[test]
+fn a_utility_on_two_machines_is_counted_once_and_fails_if_it_does_on_one() {
+    let of = |campaign: &str, host: &str, crashes| {
+        let record = utility("ul", 0, vec![tally("stdin", "all", 5, crashes, 0)]);
+        study(campaign, host, vec![record])
+    };
+    let rows = rows(&[of("c1", "a", 0), of("c2", "b", 2)], &[]);
+    assert_eq!(rows.len(), 2);
+    for lines in [by_channel(&rows), by_kind(&rows)] {
+        let (utilities, runs) = (lines[0].utilities, lines[0].runs);
+        assert_eq!((utilities.hits, utilities.of), (1, 1));
+        assert_eq!((runs.hits, runs.of), (2, 10));
+    }
+}

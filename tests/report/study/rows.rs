@@ -106,3 +106,22 @@ fn an_empty_study_has_no_rows() {
     let refused = study("c1", "host", vec![refused("su", 0, "setuid")]);
     assert_eq!(rows(&[refused], &[]).len(), 1);
 }
+
+#[test]
+fn a_label_of_what_was_not_run_goes_with_the_first_run() {
+    let mut denied = refused("ul", 0, "denied");
+    denied.note = Some("it sends mail".to_owned());
+    let run = utility("ul", 0, vec![tally("stdin", "all", 10, 0, 0)]);
+    let label = |records: [UtilityRecord; 2]| {
+        let [first, second] = records.map(|record| vec![record]);
+        let studies = [study("c1", "host", first), study("c2", "host", second)];
+        let row = rows(&studies, &[]).remove(0);
+        (row.label, row.note)
+    };
+    assert_eq!(label([denied.clone(), run.clone()]), (None, None));
+    // What a later study says stands.
+    assert_eq!(label([run.clone(), denied]).0.as_deref(), Some("denied"));
+    let mut loops = run.clone();
+    loops.label = Some("loops-on-empty-input".to_owned());
+    assert!(label([loops, run]).0.is_some());
+}

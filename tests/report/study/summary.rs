@@ -1,6 +1,7 @@
 //! Summaries.
 
 use ddfuzz::report::study::{rows, summaries};
+use ddfuzz::store::UtilityRecord;
 
 use super::{refused, small, study, tally, utility};
 
@@ -47,4 +48,40 @@ fn machines_that_share_a_utility_have_a_summary_each() {
     let both = summaries(&rows(&twice, &[]));
     let hosts: Vec<_> = both.iter().map(|one| one.hosts.join(",")).collect();
     assert_eq!(hosts, ["a", "b"]);
+}
+
+/// A utility of this version, whose runs crashed so often.
+fn of_version(version: &str, crashes: u64) -> UtilityRecord {
+    UtilityRecord {
+        version: Some(version.to_owned()),
+        ..utility("ul", 0, vec![tally("stdin", "all", 5, crashes, 0)])
+    }
+}
+
+#[test]
+fn two_versions_of_a_utility_on_one_machine_are_one_utility() {
+    let studies = [
+        study("c1", "host", vec![of_version("1", 1)]),
+        study("c2", "host", vec![of_version("2", 0)]),
+    ];
+    let rows = rows(&studies, &[]);
+    assert_eq!(rows.len(), 2);
+    let all = summaries(&rows);
+    assert_eq!(all.len(), 1);
+    assert_eq!((all[0].crash.hits, all[0].crash.of), (1, 1));
+}
+
+#[test]
+fn what_was_missing_and_is_installed_now_was_run() {
+    let missing = UtilityRecord {
+        version: None,
+        ..refused("ul", 0, "missing")
+    };
+    let studies = [
+        study("c1", "host", vec![missing]),
+        study("c2", "host", vec![of_version("1", 1)]),
+    ];
+    let summary = &summaries(&rows(&studies, &[]))[0];
+    assert!(summary.not_run.is_empty(), "{summary:?}");
+    assert_eq!(summary.crash.of, 1);
 }

@@ -9,8 +9,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Where utilities are looked for, in this order. Not the user's own path, so that a study is the
-/// same for whoever starts it.
+/// Where utilities are looked for by default, in this order: behind the folders of the user's own
+/// path, where `revisit` names them ([`Selection::path`](super::super::Selection::path)).
 pub const PATH: [&str; 4] = ["/usr/local/bin", "/usr/bin", "/bin", "/usr/games"];
 
 /// Where else names are looked for: utilities for administrators that need no rights (`zic`).

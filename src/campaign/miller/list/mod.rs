@@ -8,6 +8,7 @@
 //!
 //! Localized here: `flate2`, in `extensions.rs` (man pages are compressed).
 
+mod denied;
 pub mod deny;
 mod directive;
 pub mod endings;
@@ -40,6 +41,14 @@ pub struct Listed {
     pub pool_at: usize,
     /// How the input reaches it.
     pub channel: ListedChannel,
+}
+
+impl Listed {
+    /// All words that a run of it may have: arguments, and options that may be drawn.
+    pub fn words(&self) -> Vec<OsString> {
+        let drawn = self.pool.iter().flatten();
+        self.args.iter().chain(drawn).cloned().collect()
+    }
 }
 
 /// How the input reaches a utility.
@@ -139,7 +148,7 @@ impl List {
             }
             match line::parse(line).map(|listed| pending.add_to(listed)) {
                 Err(why) => list.skipped.push(skipped(why, None)),
-                Ok(listed) => match deny::reason(&listed.utility, &listed.args) {
+                Ok(listed) => match deny::reason(&listed.utility, &listed.words()) {
                     Some(why) => list.skipped.push(skipped(why.to_owned(), Some(listed))),
                     None => list.entries.push(listed),
                 },
