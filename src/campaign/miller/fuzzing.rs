@@ -10,7 +10,6 @@ use crossbeam::channel::{self, Receiver, RecvTimeoutError};
 use super::baseline::Baseline;
 use super::engine::Engine;
 use super::hangs::Hangs;
-use super::state::runs;
 use super::tally;
 use super::utility::{Unfit, Utility};
 use super::worker::{Chunk, Shared, Worker};
@@ -41,7 +40,7 @@ impl Engine<'_> {
         baselines: &[Baseline],
     ) -> Result<(), CampaignError> {
         let began = Instant::now();
-        let next = runs(&self.state().utilities[at]);
+        let next = self.state().next(at);
         let share = self.share();
         let shared = Shared {
             utility,
@@ -75,7 +74,9 @@ impl Engine<'_> {
         done
     }
 
-    /// Commits chunks in the order of their runs.
+    /// Commits chunks in the order of their runs. Where a time ends them, all that were begun are
+    /// committed, and the next call goes on behind them; else those behind one that was cut short
+    /// are made again, for a number of runs is a function of the seed.
     fn commit_all(
         &mut self,
         shared: &Shared<'_>,
@@ -96,15 +97,46 @@ impl Engine<'_> {
                     cut_short = true;
                 }
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return self.commit_rest(shared, waiting, at, &mut hangs);
+                }
             }
-            while !cut_short && let Some(chunk) = waiting.remove(&runs(&self.state().utilities[at]))
-            {
-                cut_short = chunk.runs < chunk.planned;
+            while !cut_short && let Some(chunk) = waiting.remove(&self.state().next(at)) {
+                let left = chunk.planned - chunk.runs;
                 self.commit(chunk, at, &mut hangs)?;
+                match self.loses_nothing(shared, at) {
+                    true => self.state().skip(at, left),
+                    false => cut_short = left > 0,
+                }
             }
             self.tick()?;
         }
+    }
+
+    /// Commits what stands behind the chunks of workers that have failed.
+    fn commit_rest(
+        &mut self,
+        shared: &Shared<'_>,
+        waiting: BTreeMap<u64, Chunk>,
+        at: usize,
+        hangs: &mut Hangs,
+    ) -> Result<(), CampaignError> {
+        if !self.loses_nothing(shared, at) {
+            return Ok(());
+        }
+        for (first, chunk) in waiting {
+            let left = chunk.planned - chunk.runs;
+            let gap = first.saturating_sub(self.state().next(at));
+            self.state().skip(at, gap);
+            self.commit(chunk, at, hangs)?;
+            self.state().skip(at, left);
+        }
+        Ok(())
+    }
+
+    /// Whether all runs that were made count, also those behind others that were not.
+    fn loses_nothing(&mut self, shared: &Shared<'_>, at: usize) -> bool {
+        self.state().is_timed(at) || shared.bounds.is_late()
     }
 
     /// Commits a chunk as a whole: where that fails, its runs are not counted, and are made again

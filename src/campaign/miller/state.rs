@@ -21,6 +21,10 @@ pub(in crate::campaign) struct StudyState {
     shares: Vec<Option<u64>>,
     /// Whether the count is under way.
     under_way: bool,
+    /// Of each, the numbers of runs that were passed over: nobody had made them when a time was
+    /// over.
+    #[serde(default)]
+    skipped: Vec<u64>,
 }
 
 impl StudyState {
@@ -30,6 +34,7 @@ impl StudyState {
         for utility in utilities {
             self.enter(utility);
         }
+        self.skipped.resize(self.utilities.len(), 0);
         if self.under_way && self.shares == shares_before {
             return;
         }
@@ -71,12 +76,25 @@ impl StudyState {
         self.utilities.iter().position(is_it)
     }
 
+    /// The next run of a utility.
+    pub(super) fn next(&self, at: usize) -> u64 {
+        runs(&self.utilities[at]) + self.skipped[at]
+    }
+
+    /// Goes on behind so many runs that are not made.
+    pub(super) fn skip(&mut self, at: usize, runs: u64) {
+        self.skipped[at] += runs;
+    }
+
     /// The first run that is not to be made in this count.
     pub(super) fn end(&self, at: usize) -> u64 {
-        match self.shares[at] {
-            Some(share) => self.before[at].saturating_add(share),
-            None => u64::MAX,
-        }
+        let first = self.before[at] + self.skipped[at];
+        self.shares[at].map_or(u64::MAX, |share| first.saturating_add(share))
+    }
+
+    /// Whether a time bounds the runs of a utility, and nothing else.
+    pub(super) fn is_timed(&self, at: usize) -> bool {
+        self.shares[at].is_none()
     }
 
     /// Runs of this count.

@@ -101,7 +101,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// A chunk that is cut short reports the runs made: those behind it are never committed.
+    /// A chunk that is cut short reports the runs made.
     fn run_chunk(&mut self, first: u64, count: u64) -> Result<Chunk, ExecError> {
         let shared = self.shared;
         let call = (shared.plan).call(shared.utility, first / shared.plan.chunk(shared.utility));

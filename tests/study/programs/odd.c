@@ -175,7 +175,9 @@ int main(int argc, char **argv)
         stray();
     if (strcmp(name, "parent") == 0)
         in_child(length);
-    if (strcmp(name, "choosy") == 0)
+    if (strcmp(name, "dawdles") == 0)
+        usleep(100000);
+    if (strcmp(name, "choosy") == 0 || strcmp(name, "dawdles") == 0)
         with_options(argc, argv, length);
     if (strcmp(name, "high") == 0)
         return 127;
