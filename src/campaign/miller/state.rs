@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::hangs::Hangs;
 use super::tally;
 use super::utility::Utility;
 use crate::exec::Way;
@@ -25,6 +26,9 @@ pub(in crate::campaign) struct StudyState {
     /// over.
     #[serde(default)]
     skipped: Vec<u64>,
+    /// What is known of the hangs of each.
+    #[serde(default)]
+    pub(super) hangs: Vec<Hangs>,
 }
 
 impl StudyState {
@@ -35,6 +39,7 @@ impl StudyState {
             self.enter(utility);
         }
         self.skipped.resize(self.utilities.len(), 0);
+        (self.hangs).resize_with(self.utilities.len(), Hangs::default);
         if self.under_way && self.shares == shares_before {
             return;
         }

@@ -170,7 +170,7 @@ impl<'a> Worker<'a> {
         let executor = start(&target, None, Freshness::Fresh)?.executor;
         let way = executor.way();
         Ok(Started {
-            namer: Namer::of_target(&target, way)?,
+            namer: Namer::of_target(&target, way)?.with_hangs_in_full(),
             subject: Subject {
                 utility: utility.name.clone(),
                 target: TargetRecord::new(&target, way),
