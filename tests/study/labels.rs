@@ -34,6 +34,24 @@ fn each_odd_utility_has_its_label_and_the_study_goes_on() {
 }
 
 #[test]
+fn crashes_of_a_program_that_is_gone_do_not_end_a_study() {
+    let lab = Lab::with(&["zap", "high"]);
+    let words = "zap high --channel stdin --seed 3 -o out";
+    let said = lab.revisit(&format!("{words} --runs 200 --minimize off"));
+    said.exits(1);
+    std::fs::remove_file(lab.path("zap")).unwrap();
+    for resumed in ["--resume", ""] {
+        let said = lab.revisit(&format!("{words} --runs 10 {resumed}"));
+        assert!(
+            said.out.contains("is left as it is: no program"),
+            "{said:?}"
+        );
+        let result = lab.desk.call("show out --json").exits(0).json();
+        assert_eq!(utility(&result, "zap")["label"], "missing", "{result}");
+    }
+}
+
+#[test]
 fn a_program_that_the_system_cannot_execute_does_not_end_the_study() {
     let lab = Lab::with(&["zap"]);
     std::fs::write(lab.path("broken"), "\x7fELF and nothing more").unwrap();

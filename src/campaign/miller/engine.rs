@@ -18,7 +18,7 @@ use crate::campaign::room::{Gate, Room};
 use crate::campaign::screen::{Progress, Screen};
 use crate::campaign::settings::When;
 use crate::exec::{ExecError, Way};
-use crate::store::{Kind, KnownGroups, Store, StudyRecord};
+use crate::store::{EntryId, Kind, KnownGroups, Store, StudyRecord};
 
 /// Between two checkpoints without a finding.
 const SAVE_EVERY: Duration = Duration::from_secs(2);
@@ -78,6 +78,7 @@ pub fn run(
         first,
         fuzzed: Duration::ZERO,
         ways: Vec::new(),
+        gone: HashSet::new(),
         began: Instant::now(),
         saved: Instant::now(),
     };
@@ -99,6 +100,8 @@ pub(super) struct Engine<'a> {
     pub(super) fuzzed: Duration,
     /// By which ways, each once.
     pub(super) ways: Vec<Way>,
+    /// Entries whose programs could not be run any more: this call lets them be.
+    pub(super) gone: HashSet<EntryId>,
     pub(super) began: Instant,
     saved: Instant,
 }

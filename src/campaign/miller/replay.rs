@@ -1,15 +1,53 @@
 //! How often a reproducer fails when it is run again.
 
+use super::engine::Engine;
+use crate::campaign::error::CampaignError;
 use crate::exec::{ExecError, Target, Way};
-use crate::store::{Kind, Replayed};
+use crate::store::{Entry, EntryId, Kind, Replayed};
 use crate::triage::{Crash, Quick, Triager};
+
+impl Engine<'_> {
+    /// Runs the reproducer again, and notes with the utility how often it fails.
+    pub(super) fn replay(&mut self, id: &EntryId) -> Result<(), CampaignError> {
+        let Some(entry) = self.entry(id)? else {
+            return Ok(());
+        };
+        let Some(subject) = &entry.crash.of else {
+            return Ok(());
+        };
+        let replayed = self.replayed(&entry);
+        let Some(replayed) = self.unless_gone(id, replayed)? else {
+            return Ok(());
+        };
+        let group = (id.kind(), id.major());
+        for record in &mut self.state().utilities {
+            if record.utility != subject.utility {
+                continue;
+            }
+            for tally in &mut record.groups {
+                if (tally.kind, tally.major.as_str()) == group {
+                    tally.replayed = Some(replayed);
+                }
+            }
+        }
+        self.save()
+    }
+
+    fn replayed(&self, entry: &Entry) -> Result<Replayed, CampaignError> {
+        let minimizing = self.settings.minimizing.of(&entry.crash);
+        let (target, way) = (&minimizing.target, minimizing.way);
+        let input = entry.reproducer_bytes()?;
+        let tries = self.settings.replays;
+        Ok(replay(target, way, &input, &entry.crash, tries)?)
+    }
+}
 
 /// Runs `input` by plain `execve` with random addresses, `tries` times; where some of them do not
 /// end in the group of `crash`, as often without. A hang may stand elsewhere each time.
 ///
 /// # Errors
 /// When the target cannot be started or traced.
-pub(super) fn replay(
+fn replay(
     target: &Target,
     way: Way,
     input: &[u8],
