@@ -132,6 +132,7 @@ impl Engine<'_> {
             self.minimize_lesser(&mut read, budget)?;
             self.minimize_others()?;
             self.minimize_lesser(&mut read, budget)?;
+            self.replay_rest()?;
         }
         if !self.stopped() {
             self.state().end_count();

@@ -9,7 +9,7 @@ use super::tally;
 use super::utility::Utility;
 use crate::exec::Way;
 use crate::files::OsText;
-use crate::store::UtilityRecord;
+use crate::store::{GroupTally, Kind, Replayed, UtilityRecord};
 
 /// How far a study is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,6 +112,37 @@ impl StudyState {
     pub(super) fn left(&self) -> usize {
         let waits = |record: &&UtilityRecord| !record.done;
         self.utilities.iter().filter(waits).count()
+    }
+
+    /// Notes how often a group of a utility fails again. One that no run has ended in was met while
+    /// another one was minimized.
+    pub(super) fn note_replayed(&mut self, utility: &str, kind: Kind, major: &str, rate: Replayed) {
+        let Some(record) = self.utilities.iter_mut().find(|it| it.utility == utility) else {
+            return;
+        };
+        let same = |held: &&mut GroupTally| held.kind == kind && held.major == major;
+        match record.groups.iter_mut().find(same) {
+            Some(held) => held.replayed = Some(rate),
+            None => record.groups.push(GroupTally {
+                kind,
+                major: major.to_owned(),
+                runs: 0,
+                replayed: Some(rate),
+            }),
+        }
+    }
+
+    /// Whether nobody has noted that of a group of this study. What has `slipped` into a
+    /// minimization does not say of which study it is.
+    pub(super) fn lacks_rate(&self, utility: &str, kind: Kind, major: &str, slipped: bool) -> bool {
+        let Some(record) = self.utilities.iter().find(|it| it.utility == utility) else {
+            return false;
+        };
+        let same = |held: &&GroupTally| held.kind == kind && held.major == major;
+        match record.groups.iter().find(same) {
+            Some(held) => held.replayed.is_none(),
+            None => slipped,
+        }
     }
 
     /// Notes that the count is complete.
