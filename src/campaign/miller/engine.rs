@@ -205,8 +205,9 @@ impl Engine<'_> {
     /// left.
     pub(super) fn share(&mut self) -> Option<Duration> {
         let left = self.settings.time?.saturating_sub(self.fuzzed);
-        let utilities = u32::try_from(self.state().left().max(1)).unwrap_or(u32::MAX);
-        Some(left / utilities)
+        let utilities = &self.settings.utilities;
+        let utilities = self.state().left(utilities).max(1);
+        Some(left / u32::try_from(utilities).unwrap_or(u32::MAX))
     }
 
     pub(super) fn stopped(&self) -> bool {

@@ -108,10 +108,11 @@ impl StudyState {
         all - self.before.iter().sum::<u64>()
     }
 
-    /// Utilities that are still to be run in this count.
-    pub(super) fn left(&self) -> usize {
-        let waits = |record: &&UtilityRecord| !record.done;
-        self.utilities.iter().filter(waits).count()
+    /// How many of these utilities are still to be run in this count.
+    pub(super) fn left(&self, utilities: &[Utility]) -> usize {
+        let runs = |it: &&Utility| it.unfit.is_none() && it.path.is_some();
+        let waits = |it: &Utility| self.at(it).is_some_and(|at| !self.utilities[at].done);
+        utilities.iter().filter(runs).filter(|it| waits(it)).count()
     }
 
     /// Notes how often a group of a utility fails again. One that no run has ended in was met while
@@ -179,5 +180,69 @@ impl StudySummary {
     /// Runs per second of this call.
     pub fn runs_per_s(&self) -> f64 {
         self.runs_of_call as f64 / self.fuzzed.as_secs_f64().max(0.001)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::campaign::miller::Unfit;
+
+    fn utility(name: &str, unfit: Option<Unfit>) -> Utility {
+        Utility {
+            name: name.to_owned(),
+            place: 0,
+            package: None,
+            version: None,
+            path: unfit.is_none().then(|| "/bin/true".into()),
+            unfit,
+            interactive_only: false,
+            courses: Vec::new(),
+            runs: None,
+        }
+    }
+
+    #[test]
+    fn the_time_is_shared_by_what_is_run_in_this_call() {
+        let [boxes, nvi] = ["boxes", "nvi"].map(|name| utility(name, None));
+        let missing = utility("nowhere", Some(Unfit::Missing));
+        let earlier = utility("earlier", None);
+        let mut state = StudyState::default();
+        state.begin_count(&[earlier]);
+        let asked = [boxes, nvi, missing];
+        state.begin_count(&asked);
+        assert_eq!(state.left(&asked), 2);
+        let at = state.at(&asked[0]).unwrap();
+        state.utilities[at].done = true;
+        assert_eq!(state.left(&asked), 1);
+    }
+
+    #[test]
+    fn a_count_goes_on_behind_runs_that_were_passed_over() {
+        let mut counted = utility("boxes", None);
+        let mut state = StudyState::default();
+        state.begin_count(std::slice::from_ref(&counted));
+        state.skip(0, 40);
+        state.end_count();
+        counted.runs = Some(100);
+        state.begin_count(&[counted]);
+        assert_eq!((state.next(0), state.end(0), state.runs()), (40, 140, 0));
+    }
+
+    #[test]
+    fn a_rate_of_what_no_run_ended_in_is_kept() {
+        let mut state = StudyState::default();
+        state.begin_count(&[utility("boxes", None)]);
+        let rate = Replayed {
+            hits: 5,
+            tries: 5,
+            fixed_hits: None,
+        };
+        assert!(state.lacks_rate("boxes", Kind::Crash, "ab", true));
+        assert!(!state.lacks_rate("boxes", Kind::Crash, "ab", false));
+        state.note_replayed("boxes", Kind::Crash, "ab", rate);
+        assert!(!state.lacks_rate("boxes", Kind::Crash, "ab", true));
+        let held = &state.utilities[0].groups[0];
+        assert_eq!((held.runs, held.replayed), (0, Some(rate)));
     }
 }
