@@ -52,6 +52,18 @@ fn crashes_of_a_program_that_is_gone_do_not_end_a_study() {
 }
 
 #[test]
+fn a_script_whose_command_never_ends_is_said_to_loop() {
+    let lab = Lab::with(&["loops"]);
+    let script = "#!/bin/sh\n\"${0%/*}/loops\"\nexit\n";
+    std::fs::write(lab.path("wraps"), script).unwrap();
+    std::fs::set_permissions(lab.path("wraps"), Permissions::from_mode(0o755)).unwrap();
+    let words = "wraps --channel stdin --runs 3 --seed 1 --json --timeout 300ms";
+    let result = lab.revisit(words).exits(0).json();
+    let label = &utility(&result, "wraps")["label"];
+    assert_eq!(label, "loops-on-empty-input", "{result}");
+}
+
+#[test]
 fn a_program_that_the_system_cannot_execute_does_not_end_the_study() {
     let lab = Lab::with(&["zap"]);
     std::fs::write(lab.path("broken"), "\x7fELF and nothing more").unwrap();
