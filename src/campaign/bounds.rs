@@ -45,11 +45,14 @@ impl<'a> Bounds<'a> {
 
     /// Whether nothing more is to be done.
     pub(in crate::campaign) fn are_over(&self) -> bool {
-        self.has_ended()
-            || self
-                .deadline
-                .and_then(|deadline| deadline.checked_add(self.gate.held()))
-                .is_some_and(|deadline| Instant::now() >= deadline)
+        self.has_ended() || self.is_late()
+    }
+
+    /// Whether the time is over.
+    pub(in crate::campaign) fn is_late(&self) -> bool {
+        self.deadline
+            .and_then(|deadline| deadline.checked_add(self.gate.held()))
+            .is_some_and(|deadline| Instant::now() >= deadline)
     }
 
     fn has_ended(&self) -> bool {

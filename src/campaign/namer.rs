@@ -15,6 +15,8 @@ pub(in crate::campaign) struct Namer {
     /// Minor keys that were told of in full. The runs of a worker come in ascending order, so
     /// whoever reads its reports in order knows them too.
     reported: HashSet<Key>,
+    /// Hangs are told of in full each time.
+    hangs_in_full: bool,
 }
 
 impl Namer {
@@ -27,7 +29,17 @@ impl Namer {
             triager: Triager::of_target(target, way)?,
             crash_exit: target.crash_exit,
             reported: HashSet::new(),
+            hangs_in_full: false,
         })
+    }
+
+    /// The same, for whoever decides of each run over its time whether it is a hang: none of them
+    /// is told of as known.
+    pub(in crate::campaign) fn with_hangs_in_full(self) -> Namer {
+        Namer {
+            hangs_in_full: true,
+            ..self
+        }
     }
 
     /// What the last run of `executor` found, which ended so on `input`; `None` where it passed.
@@ -41,6 +53,8 @@ impl Namer {
         executor: &dyn Executor,
     ) -> Result<Option<What>, ExecError> {
         match ended {
+            // Its keys alone would be of no use, and take as long.
+            Ended::Timeout if self.hangs_in_full => self.examine(ended, input, executor).map(Some),
             Ended::Timeout | Ended::OutOfMemory => self.name(ended, input, executor),
             _ if !self.triager.suspects(ended) => Ok(None),
             _ => self.name(ended, input, executor),
@@ -68,9 +82,20 @@ impl Namer {
             }
             _ => {}
         }
-        Ok(Some(match self.triager.examine(input)? {
+        self.examine(ended, input, executor).map(Some)
+    }
+
+    fn examine(
+        &mut self,
+        ended: Ended,
+        input: &[u8],
+        executor: &dyn Executor,
+    ) -> Result<What, ExecError> {
+        Ok(match self.triager.examine(input)? {
             Verdict::Crash(crash) => {
-                self.reported.insert(crash.keys.minor);
+                if !self.hangs_in_full || Kind::of_class(&crash.class) != Kind::Hang {
+                    self.reported.insert(crash.keys.minor);
+                }
                 What::Crash(crash)
             }
             Verdict::Flaky { .. } => What::Flaky(Box::new(Crash {
@@ -80,6 +105,6 @@ impl Namer {
                     .triager
                     .left_behind(ended, executor.copies().as_deref())
             })),
-        }))
+        })
     }
 }

@@ -9,7 +9,8 @@ use super::Ended;
 pub struct Run {
     /// How it ended.
     pub ended: Ended,
-    /// CPU time (user and system) of the run's process and its reaped children.
+    /// CPU time (user and system) of the run's process and its reaped children; of a run that was
+    /// killed at a limit, of all its processes.
     pub cpu: Duration,
     /// Bytes of the input that the target read, where the way of execution can tell.
     pub read: Option<u64>,

@@ -131,8 +131,10 @@ impl Server {
             }
             let number = usize::try_from(reply.seq - self.first).unwrap_or(usize::MAX);
             self.seq = reply.seq;
+            let mut cpu = Duration::from_micros(reply.cpu_us);
             let ended = match (waited, Ended::from_wait_status(reply.status)) {
                 (Some(killed), Ended::Signal(libc::SIGKILL)) if killed.run == reply.seq => {
+                    cpu = cpu.max(killed.cpu);
                     killed.why
                 }
                 // The one before it was meant, and came back in time.
@@ -145,7 +147,7 @@ impl Server {
                 number,
                 ended: self.page.crashed().map_or(ended, Ended::Signal),
                 forked: self.page.forked(),
-                cpu: Duration::from_micros(reply.cpu_us),
+                cpu,
             });
         }
     }

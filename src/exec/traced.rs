@@ -291,9 +291,9 @@ impl Traced {
         let killed = waited.map_err(|broken| inner.broken(&broken))?;
         drop(inner);
         let (ended, cpu) = self.finish()?;
-        let ended = match (killed, ended) {
-            (Some(killed), Ended::Signal(libc::SIGKILL)) => killed.why,
-            (_, ended) => ended,
+        let (ended, cpu) = match (killed, ended) {
+            (Some(killed), Ended::Signal(libc::SIGKILL)) => (killed.why, cpu.max(killed.cpu)),
+            (_, ended) => (ended, cpu),
         };
         let mut inner = self.of.lock();
         let ended = inner.judge(ended);

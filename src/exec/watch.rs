@@ -40,6 +40,8 @@ pub(crate) struct Killed {
     pub(crate) why: Ended,
     /// Its number. The next one of the same request may have begun before it could be killed.
     pub(crate) run: u64,
+    /// CPU time of all its processes. Of those that nobody has waited for, its end tells nothing.
+    pub(crate) cpu: Duration,
 }
 
 /// A request that was sent, to be waited for.
@@ -79,10 +81,11 @@ impl Watch<'_> {
             run = now;
             let usage = proc_tree::usage_below(self.server);
             let base = *before.get_or_insert_with(|| self.used_before(usage.cpu));
+            let cpu = usage.cpu.saturating_sub(base);
             let wall_is_over = starved.wall_is_over(limits.wall);
             let over = if self.eats_too_much(usage.memory, limits) || self.fills_scratch() {
                 Some(Ended::OutOfMemory)
-            } else if usage.cpu.saturating_sub(base) >= limits.cpu || wall_is_over {
+            } else if cpu >= limits.cpu || wall_is_over {
                 Some(Ended::Timeout)
             } else {
                 None
@@ -91,7 +94,7 @@ impl Watch<'_> {
                 Some(_) if run < self.first => return Waited::Untaken,
                 Some(why) => {
                     let run = run.max(self.first);
-                    return self.kill(Killed { why, run });
+                    return self.kill(Killed { why, run, cpu });
                 }
                 None if readable(self.reply, SLICE) => return Waited::Ready,
                 None => {}

@@ -34,6 +34,36 @@ fn each_odd_utility_has_its_label_and_the_study_goes_on() {
 }
 
 #[test]
+fn crashes_of_a_program_that_is_gone_do_not_end_a_study() {
+    let lab = Lab::with(&["zap", "high"]);
+    let words = "zap high --channel stdin --seed 3 -o out";
+    let said = lab.revisit(&format!("{words} --runs 200 --minimize off"));
+    said.exits(1);
+    std::fs::remove_file(lab.path("zap")).unwrap();
+    for resumed in ["--resume", ""] {
+        let said = lab.revisit(&format!("{words} --runs 10 {resumed}"));
+        assert!(
+            said.out.contains("is left as it is: no program"),
+            "{said:?}"
+        );
+        let result = lab.desk.call("show out --json").exits(0).json();
+        assert_eq!(utility(&result, "zap")["label"], "missing", "{result}");
+    }
+}
+
+#[test]
+fn a_script_whose_command_never_ends_is_said_to_loop() {
+    let lab = Lab::with(&["loops"]);
+    let script = "#!/bin/sh\n\"${0%/*}/loops\"\nexit\n";
+    std::fs::write(lab.path("wraps"), script).unwrap();
+    std::fs::set_permissions(lab.path("wraps"), Permissions::from_mode(0o755)).unwrap();
+    let words = "wraps --channel stdin --runs 3 --seed 1 --json --timeout 300ms";
+    let result = lab.revisit(words).exits(0).json();
+    let label = &utility(&result, "wraps")["label"];
+    assert_eq!(label, "loops-on-empty-input", "{result}");
+}
+
+#[test]
 fn a_program_that_the_system_cannot_execute_does_not_end_the_study() {
     let lab = Lab::with(&["zap"]);
     std::fs::write(lab.path("broken"), "\x7fELF and nothing more").unwrap();

@@ -16,3 +16,4 @@ mod resume;
 mod same_table;
 mod select;
 mod terminal;
+mod timed;

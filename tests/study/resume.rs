@@ -3,39 +3,82 @@
 use std::time::Duration;
 
 use crate::lab::Lab;
-use crate::outcome::{assert_same, outcome};
+use crate::outcome::{assert_same, outcome, record};
 
 const WORDS: &str = "zap choosy parent --runs 1500 --seed 7 -q --channel stdin";
+
+/// Starts a study in `out`, or goes on with it, and kills it after `delay`; gives whether it had
+/// ended by itself before.
+fn kill_after(lab: &Lab, words: &str, out: &str, delay: Duration) -> bool {
+    let mut command = lab.command();
+    command.args(words.split_whitespace());
+    let mut child = command.args(["-o", out, "--resume"]).spawn().unwrap();
+    std::thread::sleep(delay);
+    if child.try_wait().unwrap().is_some() {
+        return true;
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    false
+}
+
+/// The table of a study.
+fn table(lab: &Lab, out: &str) -> String {
+    let sheet = format!("{out}.csv");
+    lab.desk.call(&format!("show {out} --csv {sheet}")).exits(0);
+    let text = std::fs::read_to_string(lab.desk.file(&sheet)).unwrap();
+    text.replace(&*lab.desk.file(out).to_string_lossy(), "OUT")
+        .replace(&format!("{out}/"), "OUT/")
+}
 
 #[test]
 fn a_killed_study_comes_to_the_same_end() {
     let lab = Lab::with(&["zap", "choosy", "parent"]);
     lab.revisit(&format!("{WORDS} -o whole")).exits(1);
-    let mut kills = 0;
-    for at in 0..40 {
-        let mut command = lab.command();
-        command
-            .args(WORDS.split_whitespace())
-            .args(["-o", "parts", "--resume"]);
-        let mut child = command.spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(40 * (1 + at * 7 % 23)));
-        if child.try_wait().unwrap().is_some() {
-            break;
-        }
-        child.kill().unwrap();
-        child.wait().unwrap();
-        kills += 1;
-    }
+    let delays = (0..40).map(|at| Duration::from_millis(40 * (1 + at * 7 % 23)));
+    let kills = delays.take_while(|delay| !kill_after(&lab, WORDS, "parts", *delay));
+    let kills = kills.count();
     assert!(kills > 0, "it was over before it could be killed");
-    let last = lab.revisit(&format!("{WORDS} -o parts --resume"));
-    assert!(matches!(last.code, Some(0 | 1)), "{last:?}");
+    if kills == 40 {
+        let last = lab.revisit(&format!("{WORDS} -o parts --resume"));
+        assert!(matches!(last.code, Some(0 | 1)), "{last:?}");
+    }
     let ended = |out: &str| {
         let mut all = outcome(&lab.desk.file(out));
         all.retain(|name, _| !name.starts_with("studies/") && name != "state.json");
         all
     };
     assert_same(&ended("parts"), &ended("whole"), "killed and resumed");
+    assert_eq!(table(&lab, "parts"), table(&lab, "whole"));
     lab.desk.is_left_clean();
+}
+
+#[test]
+fn what_is_slow_and_what_hangs_does_not_depend_on_kills() {
+    let words = "dozes --channel stdin --runs 192 --seed 1 -q --timeout 50ms --minimize off";
+    let lab = Lab::with(&["dozes"]);
+    lab.revisit(&format!("{words} -o whole"));
+    let seconds = [3, 5].map(Duration::from_secs);
+    if !(seconds.iter()).any(|delay| kill_after(&lab, words, "parts", *delay)) {
+        lab.revisit(&format!("{words} -o parts --resume"));
+    }
+    assert_eq!(table(&lab, "parts"), table(&lab, "whole"));
+}
+
+#[test]
+fn a_rate_that_a_kill_has_prevented_is_made_up_for() {
+    let lab = Lab::with(&["zap"]);
+    lab.revisit("zap --runs 200 --seed 3 -q -o out").exits(1);
+    let path = lab.desk.file("out/state.json");
+    let mut state = record(&path);
+    let group = &mut state["state"]["study"]["utilities"][0]["groups"][0];
+    let rate = group["replayed"].take();
+    assert_eq!(rate["tries"], 5, "{state}");
+    std::fs::write(&path, state.to_string()).unwrap();
+    lab.revisit("zap --runs 1 --seed 3 -q -o out --resume");
+    let state = record(&path);
+    let group = &state["state"]["study"]["utilities"][0]["groups"][0];
+    assert_eq!(group["replayed"], rate, "{state}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::lab::{Lab, groups};
+use crate::lab::{Lab, groups, utility};
 use crate::outcome::{assert_same, files, outcome};
 
 /// The outcome of a study with these options.
@@ -34,6 +34,22 @@ fn tables_and_groups_do_not_depend_on_workers() {
     assert_same(&three, &alone, "by three workers");
     let other = study(&lab, "--seed 6 --jobs 3", "other");
     assert_ne!(other["state.json"], alone["state.json"]);
+}
+
+#[test]
+fn what_is_slow_and_what_hangs_does_not_depend_on_workers() {
+    let lab = Lab::with(&["dozes"]);
+    let table = |jobs: u32| {
+        let words = "dozes --channel stdin --runs 192 --seed 1 --timeout 50ms --minimize off";
+        let said = lab.revisit(&format!("{words} --jobs {jobs} --json -o by{jobs}"));
+        let dozes = utility(&said.json(), "dozes").clone();
+        (dozes["hangs"].clone(), dozes["channels"].clone())
+    };
+    let alone = table(1);
+    assert!(alone.0.as_u64() > Some(0), "{alone:?}");
+    let is_slow = |tally: &serde_json::Value| tally["slow"].as_u64() > Some(0);
+    assert!(alone.1.as_array().unwrap().iter().any(is_slow), "{alone:?}");
+    assert_eq!(table(3), alone);
 }
 
 #[test]

@@ -20,7 +20,7 @@ use crate::campaign::room::{Gate, Room};
 use crate::campaign::screen::{Progress, Screen};
 use crate::campaign::settings::When;
 use crate::exec::{ExecError, Way};
-use crate::store::{Kind, KnownGroups, Store, StudyRecord};
+use crate::store::{EntryId, Kind, KnownGroups, Store, StudyRecord};
 
 /// Between two checkpoints without a finding.
 const SAVE_EVERY: Duration = Duration::from_secs(2);
@@ -83,6 +83,7 @@ pub fn run(
         first,
         fuzzed: Duration::ZERO,
         ways: Vec::new(),
+        gone: HashSet::new(),
         began: Instant::now(),
         saved: Instant::now(),
     };
@@ -104,6 +105,8 @@ pub(super) struct Engine<'a> {
     pub(super) fuzzed: Duration,
     /// By which ways, each once.
     pub(super) ways: Vec<Way>,
+    /// Entries whose programs could not be run any more: this call lets them be.
+    pub(super) gone: HashSet<EntryId>,
     pub(super) began: Instant,
     saved: Instant,
 }
@@ -134,6 +137,7 @@ impl Engine<'_> {
             self.minimize_lesser(&mut read, budget)?;
             self.minimize_others()?;
             self.minimize_lesser(&mut read, budget)?;
+            self.replay_rest()?;
         }
         if !self.stopped() {
             self.state().end_count();
@@ -212,8 +216,9 @@ impl Engine<'_> {
     /// left.
     pub(super) fn share(&mut self) -> Option<Duration> {
         let left = self.settings.time?.saturating_sub(self.fuzzed);
-        let utilities = u32::try_from(self.state().left().max(1)).unwrap_or(u32::MAX);
-        Some(left / utilities)
+        let utilities = &self.settings.utilities;
+        let utilities = self.state().left(utilities).max(1);
+        Some(left / u32::try_from(utilities).unwrap_or(u32::MAX))
     }
 
     pub(super) fn stopped(&self) -> bool {

@@ -10,7 +10,6 @@ use crossbeam::channel::{self, Receiver, RecvTimeoutError};
 use super::baseline::Baseline;
 use super::engine::Engine;
 use super::hangs::Hangs;
-use super::state::runs;
 use super::tally;
 use super::utility::{Unfit, Utility};
 use super::worker::{Chunk, Shared, Worker};
@@ -41,7 +40,7 @@ impl Engine<'_> {
         baselines: &[Baseline],
     ) -> Result<(), CampaignError> {
         let began = Instant::now();
-        let next = runs(&self.state().utilities[at]);
+        let next = self.state().next(at);
         let share = self.share();
         let shared = Shared {
             utility,
@@ -75,7 +74,9 @@ impl Engine<'_> {
         done
     }
 
-    /// Commits chunks in the order of their runs.
+    /// Commits chunks in the order of their runs. Where a time ends them, all that were begun are
+    /// committed, and the next call goes on behind them; else those behind one that was cut short
+    /// are made again, for a number of runs is a function of the seed.
     fn commit_all(
         &mut self,
         shared: &Shared<'_>,
@@ -83,7 +84,7 @@ impl Engine<'_> {
         at: usize,
     ) -> Result<(), CampaignError> {
         let mut waiting: BTreeMap<u64, Chunk> = BTreeMap::new();
-        let (mut cut_short, mut hangs) = (false, Hangs::default());
+        let mut cut_short = false;
         loop {
             match reports.recv_timeout(TICK) {
                 Ok(Ok(chunk)) => drop(waiting.insert(chunk.first, chunk)),
@@ -96,36 +97,62 @@ impl Engine<'_> {
                     cut_short = true;
                 }
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return self.commit_rest(shared, waiting, at);
+                }
             }
-            while !cut_short && let Some(chunk) = waiting.remove(&runs(&self.state().utilities[at]))
-            {
-                cut_short = chunk.runs < chunk.planned;
-                self.commit(chunk, at, &mut hangs)?;
+            while !cut_short && let Some(chunk) = waiting.remove(&self.state().next(at)) {
+                cut_short = !self.commit(shared, chunk, at)?;
             }
             self.tick()?;
         }
     }
 
+    /// Commits what stands behind the chunks of workers that have failed.
+    fn commit_rest(
+        &mut self,
+        shared: &Shared<'_>,
+        waiting: BTreeMap<u64, Chunk>,
+        at: usize,
+    ) -> Result<(), CampaignError> {
+        if !self.loses_nothing(shared, at) {
+            return Ok(());
+        }
+        for (first, chunk) in waiting {
+            let gap = first.saturating_sub(self.state().next(at));
+            self.state().skip(at, gap);
+            self.commit(shared, chunk, at)?;
+        }
+        Ok(())
+    }
+
+    /// Whether all runs that were made count, also those behind others that were not.
+    fn loses_nothing(&mut self, shared: &Shared<'_>, at: usize) -> bool {
+        self.state().is_timed(at) || shared.bounds.is_late()
+    }
+
     /// Commits a chunk as a whole: where that fails, its runs are not counted, and are made again
-    /// by the call that goes on.
+    /// by the call that goes on. Gives whether those behind it may be committed as well.
     fn commit(
         &mut self,
+        shared: &Shared<'_>,
         mut chunk: Chunk,
         at: usize,
-        hangs: &mut Hangs,
-    ) -> Result<(), CampaignError> {
+    ) -> Result<bool, CampaignError> {
+        let all = self.loses_nothing(shared, at);
+        let hangs = take_out_slow(&mut chunk, &self.state().hangs[at]);
+        // The user's Ctrl-C may have ended what was asked about.
+        if self.stopped() && !all && hangs != self.state().hangs[at] {
+            return Ok(false);
+        }
+        self.state().hangs[at] = hangs;
+        let left = chunk.planned - chunk.runs;
         let place = self.state().utilities[at].place;
         let way = chunk.subject.target.way;
         if !self.ways.contains(&way) {
             self.ways.push(way);
         }
         for finding in std::mem::take(&mut chunk.findings) {
-            if is_slow(&finding, &chunk.subject, hangs) {
-                let tally = &mut chunk.tallies[(finding.run - chunk.first) as usize];
-                (tally.hangs, tally.slow) = (0, 1);
-                continue;
-            }
             let finding = Finding {
                 run: place * SPAN + finding.run,
                 ..finding
@@ -136,7 +163,10 @@ impl Engine<'_> {
         for one in chunk.tallies {
             tally::add(&mut record.tallies, one);
         }
-        Ok(())
+        if all {
+            self.state().skip(at, left);
+        }
+        Ok(all || left == 0)
     }
 
     fn commit_finding(
@@ -171,13 +201,24 @@ impl Engine<'_> {
     }
 }
 
+/// Counts the runs of a chunk that were over their time and do end as slow, and no more as
+/// findings; gives what is known of hangs then.
+fn take_out_slow(chunk: &mut Chunk, known: &Hangs) -> Hangs {
+    let mut hangs = known.clone();
+    for finding in std::mem::take(&mut chunk.findings) {
+        if is_slow(&finding, &chunk.subject, &mut hangs) {
+            let tally = &mut chunk.tallies[(finding.run - chunk.first) as usize];
+            (tally.hangs, tally.slow) = (0, 1);
+        } else {
+            chunk.findings.push(finding);
+        }
+    }
+    hangs
+}
+
 /// Whether a finding is a run over its time that does end.
 fn is_slow(finding: &Finding, subject: &Subject, hangs: &mut Hangs) -> bool {
     match &finding.what {
-        What::Known {
-            kind: Kind::Hang,
-            major,
-        } => !hangs.is_known(*major),
         What::Crash(crash) if Kind::of_class(&crash.class) == Kind::Hang => {
             // That a program cannot be started any more, its workers say.
             !hangs

@@ -1,7 +1,9 @@
 //! Whether a run over its time limit would end after all: what is only slow on a large input is no
 //! hang.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
 
 use crate::exec::{Ended, ExecError, Freshness, Limits, TimeLimit, start};
 use crate::triage::{Crash, Key, Subject};
@@ -13,26 +15,21 @@ const MOST: u32 = 6;
 /// So often is asked at one place.
 const MOST_AT_ONE: u32 = 3;
 
-/// What is known of the hangs of a utility. It is asked in the order of the runs, so that what it
-/// says depends on nothing else.
-#[derive(Default)]
+/// What is known of the hangs of a utility. It is asked in the order of the runs, about each of
+/// them, and kept from call to call, so that what it says depends on nothing else.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Hangs {
-    places: HashMap<Key, Place>,
+    places: BTreeMap<Key, Place>,
     asked: u32,
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Place {
     is_real: bool,
     slow: u32,
 }
 
 impl Hangs {
-    /// Whether a run at a place that was asked about is one that hangs.
-    pub(super) fn is_known(&self, major: Key) -> bool {
-        self.places.get(&major).is_some_and(|place| place.is_real)
-    }
-
     /// Whether `subject` hangs on `input`, on which it was over its limit as `crash` says.
     ///
     /// # Errors

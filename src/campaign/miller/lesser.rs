@@ -34,10 +34,12 @@ impl Engine<'_> {
             };
             read.insert(entry.id.clone());
             for slip in slips_of(&entry)? {
-                if self.stopped() || !is_lesser(&slip, &entry, &self.of_utilities()?) {
+                let over = self.stopped() || self.gone.contains(&entry.id);
+                if over || !is_lesser(&slip, &entry, &self.of_utilities()?) {
                     continue;
                 }
-                if let Some(id) = self.file_lesser(&entry, &slip)? {
+                let filed = self.file_lesser(&entry, &slip);
+                if let Some(Some(id)) = self.unless_gone(&entry.id, filed)? {
                     self.minimize(&id)?;
                 }
             }

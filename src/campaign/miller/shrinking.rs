@@ -1,18 +1,16 @@
-//! What becomes of the groups of a study: options and inputs are minimized, and reproducers run
-//! again.
+//! What becomes of the groups of a study: options and inputs are minimized.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use super::engine::Engine;
 use super::options::minimize_options;
-use super::replay::replay;
 use crate::campaign::error::CampaignError;
 use crate::campaign::ledger::lock;
-use crate::campaign::orders::{is_done, minimize_entry};
+use crate::campaign::orders::{is_done, is_of_target, minimize_entry};
 use crate::minimize::MinimizeError;
 use crate::report::GroupView;
-use crate::store::{Entry, EntryId, Replayed};
+use crate::store::{Entry, EntryId};
 
 impl Engine<'_> {
     /// Minimizes the groups that runs have founded.
@@ -42,7 +40,9 @@ impl Engine<'_> {
         let began = Instant::now();
         while !self.stopped() && budget.is_none_or(|budget| began.elapsed() < budget) {
             let pending = self.ledger.pending(last)?;
-            let fresh = |id: &EntryId| !self.muted(id.major()) && !taken.contains(id);
+            let fresh = |id: &EntryId| {
+                !self.muted(id.major()) && !taken.contains(id) && !self.gone.contains(id)
+            };
             let Some(id) = pending.into_iter().find(fresh) else {
                 return Ok(());
             };
@@ -52,15 +52,20 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Minimizes one group, when there is room.
+    /// Minimizes one group, when there is room. What is of no utility is left to the campaign on
+    /// its target.
     pub(super) fn minimize(&mut self, id: &EntryId) -> Result<(), CampaignError> {
+        if (self.entry(id)?).is_none_or(|entry| entry.crash.of.is_none()) {
+            return Ok(());
+        }
         loop {
             let result = self.minimize_once(id);
             let Engine { room, screen, .. } = self;
             if room.is_again(&result, &mut |text: &str| screen.note(text)) {
                 continue;
             }
-            if is_done(result, self.stopped())? {
+            let done = is_done(result, self.stopped());
+            if self.unless_gone(id, done)? == Some(true) {
                 let reader = lock(self.store).reader().clone();
                 if let Some(view) = GroupView::of(&reader, id)? {
                     self.screen.minimized(&view);
@@ -68,6 +73,26 @@ impl Engine<'_> {
                 self.replay(id)?;
             }
             return Ok(());
+        }
+    }
+
+    /// What came of an entry; `None` where its program cannot be run any more. That is said, once,
+    /// and the others go on.
+    pub(super) fn unless_gone<T>(
+        &mut self,
+        id: &EntryId,
+        result: Result<T, CampaignError>,
+    ) -> Result<Option<T>, CampaignError> {
+        match result {
+            Err(error) if is_of_target(&error) => {
+                if self.gone.insert(id.clone()) && !self.stopped() {
+                    let major = id.major();
+                    let text = format!("group {major} is left as it is: {error}");
+                    self.screen.note(&text);
+                }
+                Ok(None)
+            }
+            other => other.map(Some),
         }
     }
 
@@ -101,43 +126,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Runs the reproducer again, and notes with the utility how often it fails.
-    fn replay(&mut self, id: &EntryId) -> Result<(), CampaignError> {
-        let Some(entry) = self.entry(id)? else {
-            return Ok(());
-        };
-        let Some(subject) = &entry.crash.of else {
-            return Ok(());
-        };
-        let tries = self.settings.replays;
-        let replayed = self.replayed(&entry, tries)?;
-        let group = (id.kind(), id.major());
-        for record in &mut self.state().utilities {
-            if record.utility != subject.utility {
-                continue;
-            }
-            for tally in &mut record.groups {
-                if (tally.kind, tally.major.as_str()) == group {
-                    tally.replayed = Some(replayed);
-                }
-            }
-        }
-        self.save()
-    }
-
-    fn replayed(&self, entry: &Entry, tries: u32) -> Result<Replayed, CampaignError> {
-        let minimizing = self.settings.minimizing.of(&entry.crash);
-        let input = entry.reproducer_bytes()?;
-        Ok(replay(
-            &minimizing.target,
-            minimizing.way,
-            &input,
-            &entry.crash,
-            tries,
-        )?)
-    }
-
-    fn entry(&self, id: &EntryId) -> Result<Option<Entry>, CampaignError> {
+    pub(super) fn entry(&self, id: &EntryId) -> Result<Option<Entry>, CampaignError> {
         Ok(lock(self.store).reader().entry(id)?)
     }
 }

@@ -5,11 +5,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::asked::Asked;
+use super::hangs::Hangs;
 use super::tally;
 use super::utility::Utility;
 use crate::exec::Way;
 use crate::files::OsText;
-use crate::store::{UtilityRecord, is_refusal};
+use crate::store::{GroupTally, Kind, Replayed, UtilityRecord, is_refusal};
 
 /// How far a study is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +26,13 @@ pub(in crate::campaign) struct StudyState {
     /// What it was asked for when it began; `None` in the states of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) asked: Option<Asked>,
+    /// Of each, the numbers of runs that were passed over: nobody had made them when a time was
+    /// over.
+    #[serde(default)]
+    skipped: Vec<u64>,
+    /// What is known of the hangs of each.
+    #[serde(default)]
+    pub(super) hangs: Vec<Hangs>,
 }
 
 impl StudyState {
@@ -34,6 +42,8 @@ impl StudyState {
         for utility in utilities {
             self.enter(utility);
         }
+        self.skipped.resize(self.utilities.len(), 0);
+        (self.hangs).resize_with(self.utilities.len(), Hangs::default);
         if self.under_way && self.shares == shares_before {
             return;
         }
@@ -79,12 +89,25 @@ impl StudyState {
         self.utilities.iter().position(is_it)
     }
 
+    /// The next run of a utility.
+    pub(super) fn next(&self, at: usize) -> u64 {
+        runs(&self.utilities[at]) + self.skipped[at]
+    }
+
+    /// Goes on behind so many runs that are not made.
+    pub(super) fn skip(&mut self, at: usize, runs: u64) {
+        self.skipped[at] += runs;
+    }
+
     /// The first run that is not to be made in this count.
     pub(super) fn end(&self, at: usize) -> u64 {
-        match self.shares[at] {
-            Some(share) => self.before[at].saturating_add(share),
-            None => u64::MAX,
-        }
+        let first = self.before[at] + self.skipped[at];
+        self.shares[at].map_or(u64::MAX, |share| first.saturating_add(share))
+    }
+
+    /// Whether a time bounds the runs of a utility, and nothing else.
+    pub(super) fn is_timed(&self, at: usize) -> bool {
+        self.shares[at].is_none()
     }
 
     /// Runs of this count.
@@ -93,10 +116,42 @@ impl StudyState {
         all - self.before.iter().sum::<u64>()
     }
 
-    /// Utilities that are still to be run in this count.
-    pub(super) fn left(&self) -> usize {
-        let waits = |record: &&UtilityRecord| !record.done;
-        self.utilities.iter().filter(waits).count()
+    /// How many of these utilities are still to be run in this count.
+    pub(super) fn left(&self, utilities: &[Utility]) -> usize {
+        let runs = |it: &&Utility| it.unfit.is_none() && it.path.is_some();
+        let waits = |it: &Utility| self.at(it).is_some_and(|at| !self.utilities[at].done);
+        utilities.iter().filter(runs).filter(|it| waits(it)).count()
+    }
+
+    /// Notes how often a group of a utility fails again. One that no run has ended in was met while
+    /// another one was minimized.
+    pub(super) fn note_replayed(&mut self, utility: &str, kind: Kind, major: &str, rate: Replayed) {
+        let Some(record) = self.utilities.iter_mut().find(|it| it.utility == utility) else {
+            return;
+        };
+        let same = |held: &&mut GroupTally| held.kind == kind && held.major == major;
+        match record.groups.iter_mut().find(same) {
+            Some(held) => held.replayed = Some(rate),
+            None => record.groups.push(GroupTally {
+                kind,
+                major: major.to_owned(),
+                runs: 0,
+                replayed: Some(rate),
+            }),
+        }
+    }
+
+    /// Whether nobody has noted that of a group of this study. What has `slipped` into a
+    /// minimization does not say of which study it is.
+    pub(super) fn lacks_rate(&self, utility: &str, kind: Kind, major: &str, slipped: bool) -> bool {
+        let Some(record) = self.utilities.iter().find(|it| it.utility == utility) else {
+            return false;
+        };
+        let same = |held: &&GroupTally| held.kind == kind && held.major == major;
+        match record.groups.iter().find(same) {
+            Some(held) => held.replayed.is_none(),
+            None => slipped,
+        }
     }
 
     /// Notes that the count is complete.
@@ -133,5 +188,69 @@ impl StudySummary {
     /// Runs per second of this call.
     pub fn runs_per_s(&self) -> f64 {
         self.runs_of_call as f64 / self.fuzzed.as_secs_f64().max(0.001)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::campaign::miller::Unfit;
+
+    fn utility(name: &str, unfit: Option<Unfit>) -> Utility {
+        Utility {
+            name: name.to_owned(),
+            place: 0,
+            package: None,
+            version: None,
+            path: unfit.is_none().then(|| "/bin/true".into()),
+            unfit,
+            interactive_only: false,
+            courses: Vec::new(),
+            runs: None,
+        }
+    }
+
+    #[test]
+    fn the_time_is_shared_by_what_is_run_in_this_call() {
+        let [boxes, nvi] = ["boxes", "nvi"].map(|name| utility(name, None));
+        let missing = utility("nowhere", Some(Unfit::Missing));
+        let earlier = utility("earlier", None);
+        let mut state = StudyState::default();
+        state.begin_count(&[earlier]);
+        let asked = [boxes, nvi, missing];
+        state.begin_count(&asked);
+        assert_eq!(state.left(&asked), 2);
+        let at = state.at(&asked[0]).unwrap();
+        state.utilities[at].done = true;
+        assert_eq!(state.left(&asked), 1);
+    }
+
+    #[test]
+    fn a_count_goes_on_behind_runs_that_were_passed_over() {
+        let mut counted = utility("boxes", None);
+        let mut state = StudyState::default();
+        state.begin_count(std::slice::from_ref(&counted));
+        state.skip(0, 40);
+        state.end_count();
+        counted.runs = Some(100);
+        state.begin_count(&[counted]);
+        assert_eq!((state.next(0), state.end(0), state.runs()), (40, 140, 0));
+    }
+
+    #[test]
+    fn a_rate_of_what_no_run_ended_in_is_kept() {
+        let mut state = StudyState::default();
+        state.begin_count(&[utility("boxes", None)]);
+        let rate = Replayed {
+            hits: 5,
+            tries: 5,
+            fixed_hits: None,
+        };
+        assert!(state.lacks_rate("boxes", Kind::Crash, "ab", true));
+        assert!(!state.lacks_rate("boxes", Kind::Crash, "ab", false));
+        state.note_replayed("boxes", Kind::Crash, "ab", rate);
+        assert!(!state.lacks_rate("boxes", Kind::Crash, "ab", true));
+        let held = &state.utilities[0].groups[0];
+        assert_eq!((held.runs, held.replayed), (0, Some(rate)));
     }
 }

@@ -101,7 +101,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// A chunk that is cut short reports the runs made: those behind it are never committed.
+    /// A chunk that is cut short reports the runs made.
     fn run_chunk(&mut self, first: u64, count: u64) -> Result<Chunk, ExecError> {
         let shared = self.shared;
         let call = (shared.plan).call(shared.utility, first / shared.plan.chunk(shared.utility));
@@ -170,7 +170,7 @@ impl<'a> Worker<'a> {
         let executor = start(&target, None, Freshness::Fresh)?.executor;
         let way = executor.way();
         Ok(Started {
-            namer: Namer::of_target(&target, way)?,
+            namer: Namer::of_target(&target, way)?.with_hangs_in_full(),
             subject: Subject {
                 utility: utility.name.clone(),
                 target: TargetRecord::new(&target, way),

@@ -19,6 +19,7 @@ pub(super) fn report(
     let studied = Studied::read(store.reader())?;
     let call = StudyCall {
         runs: summary.runs,
+        runs_per_s: summary.runs_per_s(),
         seconds: summary.fuzzed.as_secs_f64(),
         new_groups: summary.new_groups,
         ways: summary.ways.clone(),

@@ -45,8 +45,10 @@ pub struct StudyResult {
 /// What a call of `revisit` itself did.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StudyCall {
-    /// Runs of its fuzzing.
+    /// Runs of its fuzzing, those of an earlier call that was cut off included.
     pub runs: u64,
+    /// Runs per second of this call alone.
+    pub runs_per_s: f64,
     /// Seconds of it.
     pub seconds: f64,
     /// Groups of crashes that it found first.
@@ -123,10 +125,7 @@ impl StudyResult {
         };
         StudyResult {
             runs: call.runs,
-            runs_per_s: match call.seconds > 0.0 {
-                true => call.runs as f64 / call.seconds,
-                false => 0.0,
-            },
+            runs_per_s: call.runs_per_s,
             seconds: call.seconds,
             hangs: count(Kind::Hang),
             ooms: count(Kind::Oom),

@@ -11,6 +11,7 @@ use super::{group, small};
 fn call(ways: Vec<Way>) -> StudyCall {
     StudyCall {
         runs: 1600,
+        runs_per_s: 800.0,
         seconds: 2.0,
         new_groups: 1,
         ways,

@@ -32,11 +32,19 @@ static void spin(void)
 }
 
 /* Seconds of CPU time. */
-static void burn(double seconds)
+__attribute__((noinline)) static void burn(double seconds)
 {
-    clock_t end = clock() + (clock_t)(seconds * CLOCKS_PER_SEC);
-    while (clock() < end) {
+    double end = (double)clock() + seconds * CLOCKS_PER_SEC;
+    while ((double)clock() < end) {
     }
+}
+
+/* Of some inputs does not end, and of others takes long, at one place. */
+static void doze(size_t length)
+{
+    if (length == 0 || length % 32 > 1)
+        return;
+    burn(length % 32 == 0 ? 1e9 : 0.3);
 }
 
 static void in_child(size_t length)
@@ -53,10 +61,10 @@ static void in_child(size_t length)
 static void grow(void)
 {
     for (;;) {
-        char *more = malloc(1 << 24);
+        char *more = malloc(1 << 20);
         if (!more)
-            exit(1);
-        memset(more, 1, 1 << 24);
+            pause(); /* beyond its limit, until somebody looks */
+        memset(more, 1, 1 << 20);
     }
 }
 
@@ -169,13 +177,17 @@ int main(int argc, char **argv)
         spin();
     if (strcmp(name, "grows") == 0 && holds('Q', length))
         grow();
+    if (strcmp(name, "dozes") == 0)
+        doze(length);
     if (strcmp(name, "slow") == 0 && length > 0)
         burn(0.5);
     if (strcmp(name, "strays") == 0)
         stray();
     if (strcmp(name, "parent") == 0)
         in_child(length);
-    if (strcmp(name, "choosy") == 0)
+    if (strcmp(name, "dawdles") == 0)
+        usleep(100000);
+    if (strcmp(name, "choosy") == 0 || strcmp(name, "dawdles") == 0)
         with_options(argc, argv, length);
     if (strcmp(name, "high") == 0)
         return 127;
