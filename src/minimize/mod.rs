@@ -63,7 +63,7 @@ pub use record::{CallResult, MinRecord, OutcomeRecord, PhaseRecord, SlipRecord};
 pub use replay::{LeastSlip, Replayed, least_slips, replay};
 pub use script::{Script, ScriptState};
 pub use searches::{SEARCHES, UnknownSearch, search_by_name};
-pub(crate) use slips::Slips;
+pub use slips::Slips;
 pub use standing::{Doing, Standing};
 pub use test_oracle::TestOracle;
 pub use time_limit::{PATIENCE, hurried};

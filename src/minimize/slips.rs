@@ -6,7 +6,7 @@ use super::{Keyer, OracleError, Slip, SlipKeys};
 use crate::triage::{Class, Crash};
 
 /// Makes [`Slip`]s of crashes that a keyer has named.
-pub(crate) struct Slips {
+pub struct Slips {
     /// Names crashes.
     pub keyer: Box<dyn Keyer>,
     /// Those of which the whole crash is on record.
@@ -14,7 +14,7 @@ pub(crate) struct Slips {
 }
 
 impl Slips {
-    /// Named by this one.
+    /// Those of crashes that this one names.
     pub fn new(keyer: Box<dyn Keyer>) -> Slips {
         Slips {
             keyer,
@@ -23,6 +23,9 @@ impl Slips {
     }
 
     /// The slip into a crash of this name, with the whole crash the first time.
+    ///
+    /// # Errors
+    /// When the target cannot be run.
     pub fn of(&mut self, class: Class, keys: SlipKeys, input: &[u8]) -> Result<Slip, OracleError> {
         let mut slip = Slip {
             class,
@@ -37,6 +40,9 @@ impl Slips {
     }
 
     /// The whole crash of a slip; `None` where it did not come again.
+    ///
+    /// # Errors
+    /// When the target cannot be run.
     pub fn record(&mut self, slip: &Slip) -> Result<Option<Box<Crash>>, OracleError> {
         let crash = self.keyer.examine(&slip.input)?;
         if crash.is_some() {
