@@ -26,8 +26,8 @@ struct isolation {
 int isolate_children(const struct isolation *wanted);
 
 /* In the first of them: all other namespaces, in which nobody listens, and all files can be read
- * only; where the kernel cannot do the latter, it is an error only if `read_only` asks for it. The scratch directory, opened, goes to ddfuzz by the lifeline: nobody sees it from
- * outside. */
+ * only; where the kernel cannot do the latter, it is an error only if `read_only` asks for it. The
+ * scratch directory, opened, goes to ddfuzz by the lifeline: nobody sees it from outside. */
 int isolate_rest(const struct isolation *wanted);
 
 /* Rights within a user namespace; a target has none. */
