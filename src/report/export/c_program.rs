@@ -54,6 +54,7 @@ static void start(const char *program, const char *path, const char *scratch) {
     int in = open(takes_file ? \"/dev/null\" : path, O_RDONLY);
     if (in < 0 || dup2(in, 0) < 0) refuse(path);
     if (env_only && (clearenv() || setenv(\"TMPDIR\", scratch, 1))) refuse(\"TMPDIR\");
+    if (sandboxed && setenv(\"HOME\", scratch, 1)) refuse(\"HOME\"); // as it had there
     for (int i = 0; variables[i][0] && variables[i][1]; i++)
         setenv(variables[i][0], variables[i][1], 1);
     if (chdir(*directory ? directory : scratch)) refuse(directory);
@@ -124,7 +125,7 @@ pub fn c_program_test(of: &Reproducer, called: &Called<'_>) -> String {
          static const char *const arguments[] = {{\n{arguments}    NULL,\n}};\n\
          static const char *const variables[][2] = {{\n{variables}    {{NULL, NULL}},\n}};\n\
          static const char directory[] = {}; // none: one of its own\n\
-         static const int takes_file = {}, env_only = {};\n\
+         static const int takes_file = {}, env_only = {}, sandboxed = {};\n\
          static const unsigned long memory = {}; // bytes, 0 for no limit\n\n\
          {}{WITH_PATH}{MAIN}",
         of.title(),
@@ -135,6 +136,7 @@ pub fn c_program_test(of: &Reproducer, called: &Called<'_>) -> String {
         string(directory.unwrap_or_default()),
         i32::from(target.takes_file()),
         i32::from(target.env_only),
+        i32::from(!target.sandbox.is_off()),
         called.memory(of).unwrap_or(0).saturating_mul(1024),
         judge(&Fails::of(of)),
     )

@@ -165,6 +165,10 @@ fn surroundings(of: &Reproducer, called: &Called<'_>) -> String {
     if called.target.env_only {
         lines.push_str("    command.env_clear().env(\"TMPDIR\", &scratch.0);\n");
     }
+    if !called.target.sandbox.is_off() {
+        // As it had there.
+        lines.push_str("    command.env(\"HOME\", &scratch.0);\n");
+    }
     for (name, value) in called.variables(of) {
         lines.push_str(&format!(
             "    command.env({}, {});\n",

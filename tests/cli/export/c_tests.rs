@@ -52,6 +52,23 @@ fn a_program_is_run_on_its_input_and_judged() {
 }
 
 #[test]
+fn a_program_found_in_a_sandbox_is_at_home_where_it_runs() {
+    let desk = Desk::new();
+    let source = "#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\nint main(void) {\n\
+                  char here[4096];\n    const char *home = getenv(\"HOME\");\n\
+                  if (home && getcwd(here, sizeof here) && !strcmp(home, here)) __builtin_trap();\n\
+                  return 0;\n}\n";
+    desk.write("homely.c", source);
+    desk.compile(desk.file("homely.c").to_str().unwrap(), "homely");
+    desk.write("crash", "k");
+    let words = "triage crash -o ddfuzz-out --sandbox --json -- ./homely";
+    let major = desk.call(words).exits(1).json()["groups"][0]["major"].clone();
+    let words = format!("export {} --as c-test --to test.c", major.as_str().unwrap());
+    desk.call(&words).exits(0);
+    assert_eq!(compiled(&desk, "test.c"), Some(1));
+}
+
+#[test]
 fn the_entry_of_a_harness_is_called() {
     let desk = Desk::new();
     let path = desk.compile("tests/cli/programs/entry.c", "harness");
