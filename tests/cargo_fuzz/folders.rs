@@ -67,6 +67,10 @@ fn a_corpus_becomes_smaller_and_the_old_one_is_kept() {
     assert_eq!(count(&corpus.with_file_name("parse.old")), 40);
     checkout.call("clean parse --delete-old").exits(0);
     assert_eq!(count(corpus.parent().unwrap()), 1);
+    // The directory that other commands write to by default is named here like any other.
+    checkout.call("clean parse -o ddfuzz-out").exits(0);
+    assert_eq!(count(corpus.parent().unwrap()), 1);
+    assert!(checkout.dir.join("ddfuzz-out/corpus").is_dir());
     checkout.desk.is_left_clean();
 }
 
