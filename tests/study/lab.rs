@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::compiled;
-use crate::ddfuzz::{Desk, Said};
+use crate::ddfuzz::{Desk, LONGEST, Said};
 
 const SOURCE: &str = include_str!("programs/odd.c");
 
@@ -43,7 +43,7 @@ impl Lab {
         let mut command = self.command();
         command.args(words.split_whitespace());
         let output = assert_cmd::Command::from_std(command)
-            .timeout(std::time::Duration::from_secs(200))
+            .timeout(LONGEST)
             .output()
             .unwrap();
         Said {
