@@ -34,10 +34,10 @@ pub(super) fn lines(
     lines.extend(content);
     lines.truncate(height.saturating_sub(1));
     let all = [
-        ("esc", "back"),
+        ("q", "back"),
         ("tab", "next part"),
         ("↑↓", "scroll"),
-        ("q", "quit"),
+        ("ctrl-c", "quit"),
     ];
     lines.push(keys(course, &all, width));
     lines
