@@ -29,7 +29,7 @@ pub fn search_summary(name: &str) -> &'static str {
 
 /// No search has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no search {name:?}; there are: {}", SEARCHES.join(", "))]
+#[error("there is no search {name:?}; there are: {}", SEARCHES.join(", "))]
 pub struct UnknownSearch {
     /// The name asked for.
     pub name: String,

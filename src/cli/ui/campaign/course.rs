@@ -276,6 +276,6 @@ pub fn kind(kind: Kind) -> &'static str {
         Kind::Crash => "crash",
         Kind::Flaky => "flaky crash",
         Kind::Hang => "hang",
-        Kind::Oom => "memory blow-up",
+        Kind::Oom => "out-of-memory failure",
     }
 }
