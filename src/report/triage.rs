@@ -186,13 +186,13 @@ pub fn triage_doubts(result: &TriageResult) -> Option<String> {
 pub fn triage_summary(result: &TriageResult) -> String {
     let files = result.inputs.len() as u64;
     let mut parts = vec![format!(
-        "{} that fail, in {}",
+        "{} failing in {}",
         size::grouped(files - result.healthy - result.unread),
         size::counted(result.groups.len() as u64, "group"),
     )];
     for (count, what) in [
         (result.flaky, "flaky"),
-        (result.healthy, "that do not fail"),
+        (result.healthy, "not failing"),
         (result.unread, "not read"),
     ] {
         if count > 0 {

@@ -176,7 +176,7 @@ fn mistakes_are_told_with_their_line_and_the_nearest_name() {
         ),
         (
             "[run]\ntime = \"9 parsecs\"\n",
-            "a time ends with ms, s, m or h",
+            "write a time with ms, s, m or h",
         ),
         ("[run]\nexec = \"fast\"\n", "possible values"),
         (
@@ -243,11 +243,11 @@ fn a_file_that_others_may_write_is_refused_with_the_reason() {
     let desk = desk(RUN);
     mode(&desk.file("ddfuzz.toml"), 0o666);
     let message = refused(&desk, "run");
-    assert!(message.contains("may be written by everybody"), "{message}");
+    assert!(message.contains("can be written by everybody"), "{message}");
     assert!(message.contains("--no-config"), "{message}");
     mode(&desk.file("ddfuzz.toml"), 0o644);
     mode(desk.path(), 0o777);
-    assert!(refused(&desk, "run").contains("its directory may be written by everybody"));
+    assert!(refused(&desk, "run").contains("its directory can be written by everybody"));
     // Where only owners may replace files, it is as safe as its own mode.
     mode(desk.path(), 0o1777);
     desk.call("run -q").exits(1);
@@ -257,11 +257,11 @@ fn a_file_that_others_may_write_is_refused_with_the_reason() {
         needs::missing("chown", &error.to_string());
         return;
     }
-    assert!(refused(&desk, "run").contains("belongs to nobody"));
+    assert!(refused(&desk, "run").contains("belongs to the user nobody"));
     std::os::unix::fs::chown(&path, Some(4321), None).unwrap();
     mode(desk.path(), 0o1777);
     let message = refused(&desk, "run");
-    assert!(message.contains("may be written by everybody"), "{message}");
+    assert!(message.contains("can be written by everybody"), "{message}");
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn of_the_edits_between_two_inputs_one_makes_the_difference() {
         .call("log replay --json bad.diff.log.jsonl")
         .exits(2)
         .json();
-    assert_eq!(error["error"]["hint"], "name it with --passing FILE");
+    assert_eq!(error["error"]["hint"], "give it with --passing FILE");
     desk.write("moved", "One line\nand a word\nand no more\n");
     desk.call("log replay bad.diff.log.jsonl --passing moved")
         .exits(0);

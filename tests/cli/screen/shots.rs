@@ -42,7 +42,7 @@ fn a_target_without_coverage_has_no_section_of_it() {
 #[test]
 fn what_is_unknown_is_a_dash() {
     let mut course = course();
-    assert!(shown(&course, 80, 24).contains("the target is being started"));
+    assert!(shown(&course, 80, 24).contains("starting the target"));
     let mut begins = progress(0, true);
     begins.edges_of = None;
     begins.stability = None;
