@@ -45,8 +45,8 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     };
     let path = std::path::absolute(&args.out).unwrap_or_else(|_| args.out.clone());
     let text = format!(
-        "{} of crashes{study} in {}",
-        size::counted(groups, "group"),
+        "{}{study} in {}",
+        size::counted(groups, "crash group"),
         path.display()
     );
     output.result(

@@ -34,7 +34,7 @@ impl std::fmt::Display for Warning {
             ),
             Warning::FlakyInput { rate, votes } => write!(
                 f,
-                "the crash is flaky: the input failed in {rate}. Each candidate was run up to {votes} \
+                "the failure is flaky: the input failed in {rate}. Each candidate was run up to {votes} \
                  times, which finds all but one in {:.0} of those that fail as often; the result \
                  is not claimed to be minimal",
                 odds(*rate, *votes)

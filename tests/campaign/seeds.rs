@@ -262,8 +262,14 @@ fn what_gives_no_seed_is_an_error_that_says_why() {
     for (words, expected) in [
         ("--seeds none", "no file in what --seeds names"),
         ("--seeds long", "longer than 100 bytes"),
-        ("--seeds missing", "missing cannot be read: it does not exist"),
-        ("--dict missing", "missing cannot be read: it does not exist"),
+        (
+            "--seeds missing",
+            "missing cannot be read: it does not exist",
+        ),
+        (
+            "--dict missing",
+            "missing cannot be read: it does not exist",
+        ),
         ("--dict long", "long, line 1: there is no value"),
     ] {
         let said = desk.call(&format!("{base} {words}")).exits(2);

@@ -183,8 +183,11 @@ fn mistakes_are_told_with_their_line_and_the_nearest_name() {
             "[log.verify]\nsvg = \"x\"\n",
             "line 2: svg is no key of [log.verify]",
         ),
-        ("[run]\nconfig = \"x\"\n", "config cannot be set in a file"),
-        ("[run\n", "line 1: it is no TOML"),
+        (
+            "[run]\nconfig = \"x\"\n",
+            "config cannot be set in a settings file",
+        ),
+        ("[run\n", "line 1: it is not valid TOML"),
         // Also of a command that is not called.
         (
             "[triage]\nleaks = 3\n",
@@ -212,10 +215,10 @@ fn hostile_files_are_refused() {
     desk.call("run --config none.toml").exits(2);
     let path = desk.file("ddfuzz.toml");
     std::fs::create_dir(&path).unwrap();
-    assert!(refused(&desk, "run").contains("a directory, not a file"));
+    assert!(refused(&desk, "run").contains("a directory, not a settings file"));
     std::fs::remove_dir(&path).unwrap();
     desk.write("ddfuzz.toml", b"[run]\n\xff\xfe\x00");
-    assert!(refused(&desk, "run").contains("line 2: it is no text in UTF-8"));
+    assert!(refused(&desk, "run").contains("line 2: it is not UTF-8 text"));
     desk.write("ddfuzz.toml", "\0\0\0");
     assert!(refused(&desk, "run").contains("no TOML"));
     let large = std::fs::File::create(&path).unwrap();

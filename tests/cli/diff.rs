@@ -180,7 +180,7 @@ fn unresolved_outcomes_are_told_of_in_a_warning() {
         .exits(0);
     assert!(
         said.err
-            .contains("warning: the difference is not one delta but 2"),
+            .contains("warning: the difference is not a single delta but 2"),
         "{said:?}"
     );
     assert_eq!(said.json()["deltas"], 2);

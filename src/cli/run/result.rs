@@ -159,7 +159,10 @@ fn found(counts: &[u64], new: u64) -> String {
         0 => "no crashes".to_owned(),
         count => {
             let groups = size::counted(count, "crash group");
-            format!("{groups} ({} new)", size::grouped(new))
+            match new {
+                0 => format!("{groups} (none new)"),
+                new => format!("{groups} ({} new)", size::grouped(new)),
+            }
         }
     };
     let kinds = ["hang group", "out-of-memory group", "flaky group"];
