@@ -21,7 +21,7 @@ pub fn block(view: &GroupView) -> String {
         Kind::Crash => "crash",
         Kind::Flaky => "flaky crash",
         Kind::Hang => "hang",
-        Kind::Oom => "memory that runs away",
+        Kind::Oom => "out-of-memory failure",
     };
     let reduced = size::reduction(view.size_before, view.size_after());
     let reduced = match view.tests_executed() {
