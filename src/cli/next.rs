@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::Output;
+use crate::minimize::Warning;
 use crate::report::text::shell_word;
 
 /// The output directory where nobody names one.
@@ -25,6 +26,21 @@ pub fn after_groups(output: &Output, out: &Path, major: &str) {
         &format!("ddfuzz export {digits}{option} --as rust-test"),
     );
     say(output, &format!("ddfuzz check {word}  # after a fix"));
+}
+
+/// Behind groups in `out` that are not minimized.
+pub fn before_minimizing(output: &Output, out: &Path) {
+    let word = shell_word(out);
+    say(
+        output,
+        &format!("ddfuzz min {word}  # minimizes its groups"),
+    );
+}
+
+/// Beside a result: that a group says nothing of the inputs in it.
+pub fn warn_of_any_input(major: &str, output: &Output) {
+    let what = Warning::AnyInputFails;
+    output.say(&format!("warning: group {major} {what}"));
 }
 
 /// Behind a directory that others were merged into.

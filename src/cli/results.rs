@@ -119,7 +119,9 @@ impl Place {
 pub fn read_input(path: &Path) -> Result<Vec<u8>, Failure> {
     if path.is_dir() {
         let message = format!("{} is a directory, not an input", path.display());
-        return Err(Failure::usage(message).path(path).hint("name a file"));
+        return Err(Failure::usage(message)
+            .path(path)
+            .hint("name a file, or an output directory of ddfuzz"));
     }
     std::fs::read(path).map_err(|error| Failure::file(path, "reading", &error))
 }

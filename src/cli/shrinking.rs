@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::{Failure, amounts};
-use crate::campaign::{Minimizing, When};
+use crate::campaign::{Minimizing, Variants, When};
 use crate::exec::{Target, Way};
 
 /// When and how new groups are minimized.
@@ -23,6 +23,11 @@ pub struct ShrinkArgs {
     /// Most tests for one minimization
     #[arg(long, value_name = "N")]
     budget_tests: Option<u64>,
+    /// Minimize inputs of so many further minor keys of each group of crashes, when all groups are
+    /// done: bugs of several callers of one function may share a group [default: 3, but none where
+    /// a sanitizer reports the crash]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16))]
+    variants: Option<u16>,
     /// Write the candidates into the logs
     #[arg(long)]
     log_inputs: bool,
@@ -61,12 +66,19 @@ impl ShrinkArgs {
         }
     }
 
+    /// How many further minor keys of a group are minimized; `otherwise` where nobody says.
+    pub fn variants(&self, otherwise: Variants) -> Variants {
+        let asked = self.variants.map(usize::from);
+        asked.map_or(otherwise, Variants::Most)
+    }
+
     /// What is minimized, and how; `learn_limit` unless the user has set the limit on a run.
     pub fn minimizing(&self, target: Target, way: Way, learn_limit: bool) -> Minimizing {
         Minimizing {
             budget_time: Some(self.budget_time),
             budget_tests: self.budget_tests,
             log_inputs: self.log_inputs,
+            variants: self.variants(Variants::Plain),
             learn_limit,
             ..Minimizing::of_target(target, way, &self.search)
         }
