@@ -17,7 +17,8 @@ pub struct KnownKey {
     pub major: Key,
     /// Its minor key.
     pub minor: Key,
-    /// The size of the smallest input stored for it, reproducers included, in bytes.
+    /// An input of so many bytes is not stored: it is not smaller than the smallest one stored,
+    /// reproducers included, and no smaller result is expected of it.
     pub least: u64,
 }
 
@@ -46,9 +47,10 @@ pub trait Desk: Shelf {
     /// When the directory cannot be read.
     fn known(&mut self) -> Result<Vec<KnownKey>, StoreError>;
 
-    /// Counts a finding, and files it where it is the first of its minor key or smaller than all
-    /// that is stored of it; then gives its entry. The founder of a new group waits to be
-    /// [claimed](Desk::claim) from then on.
+    /// Counts a finding, and files it where it is the first of its minor key, smaller than all that
+    /// is stored of it, or so small that it may end smaller; then gives its entry. The founder of a
+    /// new group, and a smaller input of one that has an outcome, wait to be [claimed](Desk::claim)
+    /// from then on.
     ///
     /// # Errors
     /// When it cannot be written; it is not counted then, and may be handed in again.

@@ -5,7 +5,8 @@ use crate::triage::{Crash, Key};
 
 /// What one run found.
 pub(in crate::campaign) enum What {
-    /// A crash, hang or memory blow-up whose minor key this worker reports for the first time.
+    /// A crash, hang or memory blow-up whose minor key this worker reports for the first time, or
+    /// a crash by a smaller input than those that it has reported of the group.
     Crash(Box<Crash>),
     /// One of a minor key that this worker has reported before.
     Known {

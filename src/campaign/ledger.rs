@@ -1,12 +1,13 @@
 //! Commits findings in the order of their runs.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::checkpoint::Checkpoint;
 use super::finding::{Finding, What};
-use crate::store::{Entry, EntryId, Kind, Store, StoreError};
+use super::minimizing::Variants;
+use super::schedule::{self, is_slip};
+use crate::store::{EntryId, Kind, Store, StoreError};
 use crate::triage::{Crash, Found, Key};
 
 /// Ways into one bug of which an input is stored.
@@ -17,6 +18,28 @@ pub(in crate::campaign) struct Stored {
     pub(in crate::campaign) id: EntryId,
     /// Whether it founds a group of crashes.
     pub(in crate::campaign) founds: bool,
+}
+
+/// What is stored of a bug, slips aside.
+#[derive(Debug, Default)]
+struct Settled {
+    minors: HashSet<String>,
+    /// Size of the smallest input, in bytes.
+    least: Option<u64>,
+}
+
+impl Settled {
+    fn take(&mut self, minor: String, size: u64) {
+        self.minors.insert(minor);
+        self.least = Some(self.least.map_or(size, |least| size.min(least)));
+    }
+
+    /// Whether an input of this size is stored: the first of a minor key, as long as there are not
+    /// many, and of crashes also each that is smaller than all before it.
+    fn wants(&self, kind: Kind, minor: &str, size: u64) -> bool {
+        let first = !self.minors.contains(minor) && self.minors.len() < MINORS_KEPT;
+        first || kind == Kind::Crash && self.least.is_none_or(|least| size < least)
+    }
 }
 
 /// A group, of one program: the kind of finding, the major key, and in a study of many programs
@@ -33,10 +56,9 @@ pub(in crate::campaign) struct Ledger<'a> {
     store: &'a Mutex<Store>,
     campaign: String,
     pub(in crate::campaign) checkpoint: Checkpoint,
-    /// Groups whose founder is settled, and their minor keys: those founded by runs of this
-    /// campaign, or there before it. A group that was only slipped into may still get a run for
-    /// its founder.
-    settled: HashMap<Bug, HashSet<String>>,
+    /// Groups whose founder is settled: those founded by runs of this campaign, or there before
+    /// it. A group that was only slipped into may still get a run for its founder.
+    settled: HashMap<Bug, Settled>,
     /// The counts of groups that stand in their records, as far as this process has written them.
     written: BTreeMap<(Kind, String), u64>,
     unsaved: bool,
@@ -48,7 +70,7 @@ impl<'a> Ledger<'a> {
         store: &'a Mutex<Store>,
         campaign: &str,
     ) -> Result<Ledger<'a>, StoreError> {
-        let mut settled: HashMap<Bug, HashSet<String>> = HashMap::new();
+        let mut settled: HashMap<Bug, Settled> = HashMap::new();
         let mut crashes = Vec::new();
         let locked = lock(store);
         let checkpoint = locked.reader().load_state::<Checkpoint>()?;
@@ -56,10 +78,11 @@ impl<'a> Ledger<'a> {
             for group in locked.reader().groups(kind)? {
                 let major = group.record.major.short();
                 for entry in locked.reader().entries(kind, &major)? {
-                    if !matches!(entry.crash.found, Some(Found::Slip { .. })) {
+                    if !is_slip(entry.crash.found.as_ref()) {
                         let bug = (kind, major.clone(), utility(&entry.crash));
-                        let minors = settled.entry(bug).or_default();
-                        minors.insert(entry.crash.keys.minor.short());
+                        let minor = entry.crash.keys.minor.short();
+                        let settled = settled.entry(bug).or_default();
+                        settled.take(minor, schedule::size(&entry));
                     }
                 }
                 if kind == Kind::Crash {
@@ -89,20 +112,17 @@ impl<'a> Ledger<'a> {
         })
     }
 
-    /// Commits one finding; gives the founder of a new group, which is to be minimized.
+    /// Commits one finding; gives its entry, where it is stored.
     pub(in crate::campaign) fn commit(
         &mut self,
         finding: &Finding,
-    ) -> Result<Option<EntryId>, StoreError> {
+    ) -> Result<Option<Stored>, StoreError> {
         let found = Found::Run {
             campaign: self.campaign.clone(),
             run: finding.run,
             input: finding.name.clone(),
         };
-        let stored = self.take(&finding.what, &finding.input, found)?;
-        Ok(stored
-            .filter(|stored| stored.founds)
-            .map(|stored| stored.id))
+        self.take(&finding.what, &finding.input, found)
     }
 
     /// Commits what was found so; gives its entry, where it is stored.
@@ -123,9 +143,8 @@ impl<'a> Ledger<'a> {
         let (major, minor) = (crash.keys.major.short(), crash.keys.minor.short());
         let group = (kind, major.clone(), utility(crash));
         let founds = !self.settled.contains_key(&group);
-        let minors = self.settled.get(&group);
-        let full = minors.is_some_and(|all| all.contains(&minor) || all.len() >= MINORS_KEPT);
-        if full {
+        let (settled, size) = (self.settled.get(&group), input.len() as u64);
+        if settled.is_some_and(|settled| !settled.wants(kind, &minor, size)) {
             self.checkpoint.count(kind, major);
             return Ok(None);
         }
@@ -136,7 +155,7 @@ impl<'a> Ledger<'a> {
         let filed = lock(self.store).file(kind, &crash, input)?;
         // Only now: where there was no room, it is done again.
         self.checkpoint.count(kind, major);
-        self.settled.entry(group).or_default().insert(minor);
+        self.settled.entry(group).or_default().take(minor, size);
         self.unsaved = true;
         Ok(Some(Stored {
             id: filed.id,
@@ -179,63 +198,14 @@ impl<'a> Ledger<'a> {
         self.save()
     }
 
-    /// Groups of crashes without an ended minimization, as the entry to minimize: the founder,
-    /// those first whose minimization was cut off. `last`: what is minimized after all of these
-    /// as well, groups that were only slipped into, and behind them hangs and memory blow-ups,
-    /// each run of which takes long.
-    pub(in crate::campaign) fn pending(&self, last: bool) -> Result<Vec<EntryId>, StoreError> {
-        let mut pending = self.pending_of(Kind::Crash, last)?;
-        if last {
-            pending.extend(self.pending_of(Kind::Hang, last)?);
-            pending.extend(self.pending_of(Kind::Oom, last)?);
-        }
-        Ok(pending)
-    }
-
-    fn pending_of(&self, kind: Kind, slipped: bool) -> Result<Vec<EntryId>, StoreError> {
-        let store = lock(self.store);
-        let mut pending = Vec::new();
-        for group in store.reader().groups(kind)? {
-            let mut of_utilities: BTreeMap<Option<String>, Vec<Entry>> = BTreeMap::new();
-            for entry in store.reader().entries(kind, &group.record.major.short())? {
-                let entries = of_utilities.entry(utility(&entry.crash)).or_default();
-                entries.push(entry);
-            }
-            for entries in of_utilities.into_values() {
-                pending.extend(self.founder(&entries, slipped, store.reader().root()));
-            }
-        }
-        pending.sort();
-        Ok(pending.into_iter().map(|(_, _, id)| id).collect())
-    }
-
-    /// The entry to minimize of those of one group, and its place among others; `None` where one
-    /// of them is minimized.
-    fn founder(
+    /// What is minimized next of all groups ([`schedule::pending`]).
+    pub(in crate::campaign) fn pending(
         &self,
-        entries: &[Entry],
-        slipped: bool,
-        root: &Path,
-    ) -> Option<(bool, Rank, EntryId)> {
-        if entries.iter().any(|entry| entry.minimized.is_some()) {
-            return None;
-        }
-        let begun = |entry: &Entry| entry.id.log(root).exists();
-        // Which of several files was first, their names do not say.
-        let waits =
-            |entry: &Entry| matches!(entry.crash.found, Some(Found::File { .. })) && !begun(entry);
-        let founder = entries.iter().min_by_key(|entry| {
-            let (place, at, name) = rank(entry.crash.found.as_ref());
-            (place, waits(entry), at, name)
-        })?;
-        let counts = slipped || !matches!(founder.crash.found, Some(Found::Slip { .. }));
-        counts.then(|| {
-            (
-                !begun(founder),
-                rank(founder.crash.found.as_ref()),
-                founder.id.clone(),
-            )
-        })
+        variants: Variants,
+        last: bool,
+    ) -> Result<Vec<EntryId>, StoreError> {
+        let reader = lock(self.store).reader().clone();
+        schedule::pending(&reader, variants, last)
     }
 
     /// Groups of crashes that were neither there before the campaign nor told by an earlier call.
@@ -251,19 +221,6 @@ impl<'a> Ledger<'a> {
                 !self.checkpoint.known_before.contains(&major.short()) && !muted(*major)
             });
         Ok(new.count() as u64)
-    }
-}
-
-/// The place of a founder among others.
-pub(in crate::campaign) type Rank = (u8, u64, String);
-
-/// Orders founders: by run, then files, then slips by what they slipped from and when.
-pub(in crate::campaign) fn rank(found: Option<&Found>) -> Rank {
-    match found {
-        Some(Found::Run { run, .. }) => (0, *run, String::new()),
-        Some(Found::Slip { of, test }) => (2, test.unwrap_or(u64::MAX), of.clone()),
-        Some(Found::File { path }) => (1, 0, path.to_string_lossy().into_owned()),
-        None => (3, 0, String::new()),
     }
 }
 

@@ -1,23 +1,29 @@
 //! Minimizes one entry of an output directory: log, reproducer and slips go where they belong.
 
 use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::error::CampaignError;
 use super::ledger::lock;
+use super::schedule::is_variant;
 use super::shelf::Shelf;
-use crate::delta::Caching;
+use super::verdict::fails_on_anything;
+use crate::delta::{Caching, Outcome};
 use crate::exec::{
     Ended, ExecError, Freshness, Limits, Target, TimeLimit, Way, debug_text, observe, start,
 };
-use crate::minimize::log::{KeyRecord, StartLine, TargetRecord};
+use crate::minimize::log::{KeyRecord, Log, StartLine, TargetRecord};
 use crate::minimize::{
-    BoxedOracle, Claim, Counts, CrashOracle, Held, Journal, MinimizeError, Minimized, OnSlip,
-    Options, OracleError, PATIENCE, Workers, hurried, minimize_by_workers,
+    self, BoxedOracle, Claim, Counts, CrashOracle, Held, Journal, MinimizeError, Minimized, OnSlip,
+    Options, Oracle, OracleError, PATIENCE, Warning, Workers, hurried, minimize_by_workers,
+    search_by_name,
 };
 use crate::store::{self, Entry, EntryId, Kind, StoreError};
-use crate::triage::{Crash, Found, Quick, Subject, Triager};
+use crate::triage::{Class, Crash, Found, Key, Quick, Subject, Triager, Verdict};
+
+/// So many candidates are tried to find a smaller input that keeps the minor key of a larger one.
+const TRIED: u64 = 256;
 
 /// What is minimized, and how.
 #[derive(Clone, Debug)]
@@ -43,6 +49,37 @@ pub struct Minimizing {
     pub learn_limit: bool,
     /// Workers of one minimization; no result depends on their number.
     pub jobs: usize,
+    /// How many further minor keys of a group are minimized.
+    pub variants: Variants,
+}
+
+/// How many minor keys of a group have a reproducer of their own, beside that of its first
+/// minimization: two bugs behind one helper function share a group, and differ by the minor key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Variants {
+    /// None.
+    #[default]
+    None,
+    /// [`Variants::MOST`] where no sanitizer has reported the crash: a sanitizer tells more of it,
+    /// by which groups are kept apart.
+    Plain,
+    /// So many.
+    Most(usize),
+}
+
+impl Variants {
+    /// The most of them where nobody says otherwise.
+    pub const MOST: usize = 3;
+
+    /// How many there are of a group of this class.
+    pub fn most(self, class: &Class) -> usize {
+        match self {
+            Variants::None => 0,
+            Variants::Plain if class.is_of_sanitizer() => 0,
+            Variants::Plain => Variants::MOST,
+            Variants::Most(most) => most,
+        }
+    }
 }
 
 /// How the minimization of one entry ended.
@@ -68,6 +105,7 @@ impl Minimizing {
             seed: None,
             learn_limit: true,
             jobs: 1,
+            variants: Variants::None,
         }
     }
 
@@ -171,7 +209,20 @@ impl Minimizing {
         let first = oracle().map_err(OracleError::from)?;
         let make = || Ok(Box::new(oracle()?) as BoxedOracle<'_>);
         let workers = Workers::new(Box::new(first), &make, self.jobs);
-        minimize_by_workers(input, workers, journal, options)
+        let mut minimized = minimize_by_workers(input, workers, journal, options)?;
+        for warning in &mut minimized.warnings {
+            if *warning == Warning::EmptyInputFails && self.fails_on_anything(held.major)? {
+                *warning = Warning::AnyInputFails;
+            }
+        }
+        Ok(minimized)
+    }
+
+    /// Whether any input crashes so.
+    fn fails_on_anything(&self, major: Key) -> Result<bool, MinimizeError> {
+        let triager = Triager::of_target(&self.target, self.way);
+        let fails = triager.and_then(|mut triager| fails_on_anything(&mut triager, major));
+        Ok(fails.map_err(OracleError::from)?)
     }
 
     /// The first line of the log of `input`, which crashes as `crash` says.
@@ -222,7 +273,12 @@ impl Minimizing {
         let entry = entry_of(&*lock(store), id)?;
         let minimizing = &self.of(&entry.crash);
         let input = entry.original_bytes()?;
-        let start = minimizing.start_line(&input, &entry.crash);
+        let mut start = minimizing.start_line(&input, &entry.crash);
+        start.hold_minor = match Log::read_start(&entry.log()) {
+            Some(begun) => begun.hold_minor,
+            None => is_variant(lock(store).reader(), &entry, self.variants)?,
+        };
+        let stop = options.stop;
         let mut journal = Journal::resume(&entry.log(), start).map_err(MinimizeError::from)?;
         let start = journal.start().clone();
         let mut options = Options {
@@ -232,8 +288,81 @@ impl Minimizing {
         };
         let minimized = minimizing.minimize(&input, &entry.crash, &mut journal, &mut options)?;
         drop(options);
+        minimizing.file_moved(store, &entry, &minimized, stop)?;
         minimizing.keep(store, id, &minimized)?;
         Ok(Finished { start, minimized })
+    }
+
+    /// Files the result of a minimization that has moved from the minor key of its input to another
+    /// one, and an input that still shows the first: each is a variant of the group.
+    fn file_moved<S: Shelf>(
+        &self,
+        store: &Mutex<S>,
+        entry: &Entry,
+        minimized: &Minimized,
+        stop: Option<&AtomicBool>,
+    ) -> Result<(), CampaignError> {
+        let minor = entry.crash.keys.minor;
+        let moved = minimized.minor_after.is_some_and(|after| after != minor);
+        let varies = self.variants.most(&entry.crash.class) > 0;
+        if !moved || !varies || entry.id.kind() != Kind::Crash {
+            return Ok(());
+        }
+        let input = entry.original_bytes()?;
+        let kept = self.first_that_keeps(&input, &entry.crash, stop)?;
+        let mut triager = Triager::of_target(&self.target, self.way)?;
+        for text in kept.iter().chain([&minimized.text]) {
+            let Verdict::Crash(crash) = triager.examine(text)? else {
+                continue;
+            };
+            if crash.keys.major != entry.crash.keys.major || *text == input {
+                continue;
+            }
+            let found = Found::Slip {
+                of: entry.id.hash().to_owned(),
+                test: None,
+            };
+            let crash = Crash {
+                found: Some(found),
+                of: entry.crash.of.clone(),
+                ..*crash
+            };
+            lock(store).file(entry.id.kind(), &crash, text)?;
+        }
+        Ok(())
+    }
+
+    /// The first text that the search asks for which crashes by the same minor key; `None` where
+    /// there is none among the first.
+    fn first_that_keeps(
+        &self,
+        input: &[u8],
+        crash: &Crash,
+        stop: Option<&AtomicBool>,
+    ) -> Result<Option<Vec<u8>>, CampaignError> {
+        let search = search_by_name(&self.search, input).map_err(MinimizeError::from);
+        let (mut search, mut oracle) = (search?, self.oracle(crash)?);
+        let mut text = Vec::new();
+        for executed in 0..TRIED {
+            let Some(candidate) = search.next() else {
+                return Ok(None);
+            };
+            if stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+                let size = input.len() as u64;
+                return Err(MinimizeError::Interrupted { size, executed }.into());
+            }
+            candidate.write_into(input, input, &mut text);
+            let answer = oracle.ask(&text, minimize::Kind::Deleting);
+            let answer = answer.map_err(MinimizeError::from)?;
+            if answer.minor == Some(crash.keys.minor) && text != input {
+                return Ok(Some(text));
+            }
+            search.tell(match answer.outcome {
+                Outcome::Fail => Outcome::Unresolved,
+                other => other,
+            });
+        }
+        Ok(None)
     }
 
     /// Files what a minimization slips into: every new (major, minor) of it, whatever the store
@@ -286,6 +415,8 @@ impl Minimizing {
             proved: store::Proved { done: 0, of: 0 },
             minor_after: None,
             debug: None,
+            any_input: false,
+            untried: 0,
             given_up: Some(why.to_owned()),
         };
         store.write_outcome(id, &unchanged)?;
@@ -317,9 +448,22 @@ fn entry_of(store: &impl Shelf, id: &EntryId) -> Result<Entry, StoreError> {
     store.reader().entry(id)?.ok_or_else(missing)
 }
 
+impl Finished {
+    /// The record of how it ended.
+    pub fn outcome(&self) -> store::Minimized {
+        outcome(&self.minimized, None)
+    }
+}
+
 /// The record of how a minimization ended.
 fn outcome(minimized: &Minimized, debug: Option<String>) -> store::Minimized {
+    let untried = |warning: &Warning| match warning {
+        Warning::Values { untried } => Some(*untried),
+        _ => None,
+    };
     store::Minimized {
+        any_input: minimized.warnings.contains(&Warning::AnyInputFails),
+        untried: minimized.warnings.iter().find_map(untried).unwrap_or(0),
         claim: minimized.claim.to_string(),
         size_before: minimized.size_before,
         size_after: minimized.text.len() as u64,

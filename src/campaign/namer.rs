@@ -1,6 +1,6 @@
 //! Names the runs that did not pass, for workers of campaigns whose inputs come in order.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::finding::What;
 use crate::exec::{Ended, ExecError, Executor, Target, Way};
@@ -15,6 +15,8 @@ pub(in crate::campaign) struct Namer {
     /// Minor keys that were told of in full. The runs of a worker come in ascending order, so
     /// whoever reads its reports in order knows them too.
     reported: HashSet<Key>,
+    /// Size of the smallest input that was told of in full, by major key, of crashes.
+    least: HashMap<Key, u64>,
     /// Hangs are told of in full each time.
     hangs_in_full: bool,
 }
@@ -29,6 +31,7 @@ impl Namer {
             triager: Triager::of_target(target, way)?,
             crash_exit: target.crash_exit,
             reported: HashSet::new(),
+            least: HashMap::new(),
             hangs_in_full: false,
         })
     }
@@ -72,7 +75,7 @@ impl Namer {
                 class,
                 major,
                 minor,
-            } if self.reported.contains(&minor) => {
+            } if self.reported.contains(&minor) && !self.is_smaller(major, input) => {
                 let kind = Kind::of_class(&class);
                 return Ok(Some(What::Known { kind, major }));
             }
@@ -85,6 +88,13 @@ impl Namer {
         self.examine(ended, input, executor).map(Some)
     }
 
+    /// Whether an input is smaller than all of its group that were told of in full: it may have to
+    /// be stored.
+    fn is_smaller(&self, major: Key, input: &[u8]) -> bool {
+        let least = self.least.get(&major);
+        least.is_some_and(|least| (input.len() as u64) < *least)
+    }
+
     fn examine(
         &mut self,
         ended: Ended,
@@ -95,6 +105,11 @@ impl Namer {
             Verdict::Crash(crash) => {
                 if !self.hangs_in_full || Kind::of_class(&crash.class) != Kind::Hang {
                     self.reported.insert(crash.keys.minor);
+                }
+                if Kind::of_class(&crash.class) == Kind::Crash {
+                    let size = input.len() as u64;
+                    let least = self.least.entry(crash.keys.major).or_insert(size);
+                    *least = size.min(*least);
                 }
                 What::Crash(crash)
             }

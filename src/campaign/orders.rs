@@ -1,5 +1,6 @@
 //! Orders to minimize entries, carried out where they are given or by a worker of their own.
 
+use std::collections::HashSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -7,11 +8,16 @@ use std::time::{Duration, Instant};
 use crossbeam::channel::{Receiver, Sender};
 
 use super::error::CampaignError;
-use super::minimizing::Minimizing;
+use super::ledger::lock;
+use super::minimizing::{Minimizing, Variants};
+use super::rebuild::{Rebuild, Watch};
 use super::room::Fullness;
+use super::schedule::{Met, pending};
+use super::screen::{Progress, Screen};
 use super::shelf::Shelf;
 use crate::minimize::{MinimizeError, Options};
-use crate::store::{EntryId, Store};
+use crate::report::GroupView;
+use crate::store::{Entry, EntryId, Kind, KnownGroups, Reader, Store, StoreError};
 
 /// What the minimizing worker says of an entry: how long it took, and how it ended.
 pub(in crate::campaign) type Word = (EntryId, Duration, Result<(), CampaignError>);
@@ -31,6 +37,79 @@ pub(in crate::campaign) fn minimize_orders(
             return;
         }
     }
+}
+
+/// Minimizes the groups of an output directory that are not minimized yet, or not by their smallest
+/// inputs, one after the other. Leaks stay as they are, and what a study has found: that is
+/// minimized by the call that resumes it.
+///
+/// # Errors
+/// When the target cannot be run, or something cannot be written; what was minimized until then is
+/// kept, and the same call goes on.
+pub fn minimize_left(
+    store: &Mutex<Store>,
+    minimizing: &Minimizing,
+    known: &KnownGroups,
+    screen: &mut dyn Screen,
+    stop: &AtomicBool,
+) -> Result<(), CampaignError> {
+    let rebuild = Rebuild {
+        store,
+        minimizing,
+        jobs: minimizing.jobs,
+        stop,
+    };
+    rebuild.begin(&Watch::of(&minimizing.target)?, screen)?;
+    let reader = lock(store).reader().clone();
+    let (began, mut taken, mut met) = (Instant::now(), HashSet::new(), Met::default());
+    let wanted = |major: &str| !reader.is_muted(Kind::Crash, major, known);
+    while !stop.load(Ordering::Relaxed) {
+        let left = left_to_minimize(&reader, minimizing.variants, known)?;
+        let left: Vec<EntryId> = left.into_iter().filter(|id| !taken.contains(id)).collect();
+        let progress = |watched: &mut dyn Screen| {
+            watched.progress(&Progress {
+                time_ms: began.elapsed().as_millis() as u64,
+                minimizing: left.len() as u64,
+                ..Progress::default()
+            });
+        };
+        progress(screen);
+        let Some(id) = left.first() else {
+            if met.file_next(store, minimizing, &wanted)? {
+                continue;
+            }
+            return Ok(());
+        };
+        taken.insert(id.clone());
+        let result = minimize_entry(store, minimizing, stop, id, &mut || progress(screen));
+        if is_done(result, stop.load(Ordering::Relaxed))?
+            && let Some(view) = GroupView::of(&reader, id)?
+        {
+            screen.minimized(&view);
+        }
+    }
+    Ok(())
+}
+
+/// What [`minimize_left`] would minimize next, as far as it is known before.
+///
+/// # Errors
+/// When the directory cannot be read.
+pub fn left_to_minimize(
+    reader: &Reader,
+    variants: Variants,
+    known: &KnownGroups,
+) -> Result<Vec<EntryId>, StoreError> {
+    let mut left = Vec::new();
+    for id in pending(reader, variants, true)? {
+        let entry = reader.entry(&id)?;
+        let is_left =
+            |entry: &Entry| entry.crash.of.is_none() && !entry.crash.class.0.starts_with("lsan:");
+        if entry.as_ref().is_some_and(is_left) && !reader.is_muted(id.kind(), id.major(), known) {
+            left.push(id);
+        }
+    }
+    Ok(left)
 }
 
 /// Minimizes one entry; one whose crash is not seen again stays as it is. `watch` is called

@@ -54,6 +54,22 @@ pub fn judged(
     Ok(Judged::New(examined))
 }
 
+/// Whether the target crashes with this major key whatever its input is, as far as the empty one and
+/// a few that have nothing in common say.
+///
+/// # Errors
+/// When the target cannot be run.
+pub fn fails_on_anything(triager: &mut Triager, major: Key) -> Result<bool, ExecError> {
+    let all_bytes: Vec<u8> = (0..=u8::MAX).cycle().take(1024).collect();
+    for input in [b"", &b"0\n"[..], &[b'A'; 64], &[0; 16], &all_bytes] {
+        match triager.key(input)? {
+            Quick::Crash { major: seen, .. } if seen == major => {}
+            _ => return Ok(false),
+        }
+    }
+    Ok(true)
+}
+
 /// Whether who named the file has seen a leak.
 pub fn may_leak(input: &Input) -> bool {
     (input.named).is_some_and(|named| named.promise == Promise::Leak)

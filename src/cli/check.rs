@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::run::processors;
 use super::target::TargetArgs;
-use super::{Exit, Failure, Output, known, signals, ui};
+use super::{Exit, Failure, Output, known, recorded, signals, ui};
 use crate::campaign::Recheck;
 use crate::exec::{ExecError, Program, Target, Way};
 use crate::report::{CheckResult, check_table};
@@ -129,7 +129,7 @@ fn one_target(args: &Args, reader: &Reader, groups: &[Group]) -> Result<Option<T
     // What a study has found says itself what was run.
     let of_one = |campaign: &&Campaign| !own || campaign.target.is_some();
     let campaigns: Vec<&Campaign> = campaigns.into_iter().filter(of_one).collect();
-    recorded(&campaigns, &args.out).map(|mut target| {
+    recorded::of_all(&campaigns, &args.out).map(|mut target| {
         target.limits = args.target.limits_over(target.limits);
         Some(target)
     })
@@ -213,29 +213,5 @@ fn subject(args: &Args, one: Option<&(Target, Way)>, entry: &Entry) -> Option<(T
     match args.target.is_named() {
         true => one.cloned(),
         false => own().or_else(|| one.cloned()),
-    }
-}
-
-/// The one target that all campaigns of the directory have.
-fn recorded(campaigns: &[&Campaign], out: &Path) -> Result<Target, Failure> {
-    let unclear = |message: &str| {
-        Err(Failure::usage(format!("{} {message}", out.display()))
-            .path(out)
-            .hint("give the program after `--`"))
-    };
-    let Some((first, others)) = campaigns.split_first() else {
-        return unclear("does not record which program was run");
-    };
-    let (Some(record), Some(limits)) = (&first.target, first.limits) else {
-        return unclear("does not record which program was run");
-    };
-    let same =
-        |other: &&Campaign| (other.target.as_ref()).is_some_and(|other| record.same_target(other));
-    if !others.iter().all(same) {
-        return unclear("contains groups of several programs");
-    }
-    match record.target(limits) {
-        Some(target) => Ok(target),
-        None => unclear("does not record which program was run"),
     }
 }

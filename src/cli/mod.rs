@@ -31,6 +31,7 @@ mod next;
 mod oracles;
 mod output;
 mod programs;
+mod recorded;
 mod reports;
 mod results;
 mod revisit;

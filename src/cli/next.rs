@@ -5,6 +5,7 @@ use std::path::Path;
 use super::Output;
 use crate::exec::facts::{Kind, TargetFacts};
 use crate::exec::{Channel, Target};
+use crate::minimize::Warning;
 use crate::report::text::shell_word;
 
 /// The output directory unless the user gives one.
@@ -42,6 +43,21 @@ fn test_form(target: &Target) -> Option<&'static str> {
         Kind::Elf if !facts.go => Some("c-test"),
         _ => None,
     }
+}
+
+/// After a result with groups in `out` that are not minimized.
+pub fn before_minimizing(output: &Output, out: &Path) {
+    let word = shell_word(out);
+    say(
+        output,
+        &format!("ddfuzz min {word}  # minimizes its groups"),
+    );
+}
+
+/// Warns that a group crashes whatever its input is.
+pub fn warn_of_any_input(major: &str, output: &Output) {
+    let what = Warning::AnyInputFails;
+    output.say(&format!("warning: group {major} {what}"));
 }
 
 /// After a merge.

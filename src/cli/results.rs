@@ -197,7 +197,9 @@ pub fn input_file(path: PathBuf, output: &Output) -> Result<PathBuf, Failure> {
 pub fn read_input(path: &Path) -> Result<Vec<u8>, Failure> {
     if path.is_dir() {
         let message = format!("{} is a directory, not an input", path.display());
-        return Err(Failure::usage(message).path(path).hint("give a file"));
+        return Err(Failure::usage(message)
+            .path(path)
+            .hint("give a file, or an output directory of ddfuzz"));
     }
     std::fs::read(path).map_err(|error| Failure::file(path, "reading", &error))
 }

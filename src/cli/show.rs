@@ -1,16 +1,17 @@
 //! `ddfuzz show`: the groups of an output directory.
 
+use std::cmp::Reverse;
 use std::path::PathBuf;
 
 use serde::Serialize;
 
 use super::reports::{ReportArgs, target_name};
 use super::revisit::reports::{SheetArgs, Studied, StudyReportArgs};
-use super::{Exit, Failure, Output, ui};
+use super::{Exit, Failure, Output, next, ui};
 use crate::report::ci::Findings;
 use crate::report::study::{UtilityResult, table};
 use crate::report::{GroupView, RunGroup, block, groups_table, size};
-use crate::store::{Entry, Group, Kind, Reader, StoreError};
+use crate::store::{Entry, Group, Kind, Minimized, Reader, StoreError};
 
 /// Show the groups of an output directory
 #[derive(clap::Args)]
@@ -53,6 +54,10 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
             utilities: studied.rows.iter().map(UtilityResult::from).collect(),
         },
     );
+    let careless = |view: &&GroupView| (view.minimized.as_ref()).is_some_and(|it| it.any_input);
+    for view in views.iter().filter(careless) {
+        next::warn_of_any_input(&view.major.short(), output);
+    }
     Ok(Exit::Done)
 }
 
@@ -147,17 +152,16 @@ pub fn views(reader: &Reader, kind: Kind) -> Result<Vec<GroupView>, StoreError> 
     Ok(views)
 }
 
-/// The entry through which a group is shown: its minimized one, else that of its least reproducer.
+/// The entry through which a group is shown: of those that are minimized, else of all, the one with
+/// the least reproducer, one that is proved first; of several the one that was the largest before.
 pub fn best_entry(reader: &Reader, group: &Group) -> Result<Option<Entry>, StoreError> {
-    let mut best = None;
-    for id in group.representatives() {
-        if let Some(entry) = reader.entry(&id)? {
-            let size = entry.reproducer_bytes()?.len();
-            let rank = (entry.minimized.is_none(), size, id);
-            if best.as_ref().is_none_or(|(least, _)| rank < *least) {
-                best = Some((rank, entry));
-            }
-        }
-    }
-    Ok(best.map(|(_, entry)| entry))
+    let size = |path: PathBuf| path.metadata().map_or(u64::MAX, |facts| facts.len());
+    let rank = |entry: &Entry| {
+        let (before, after) = (size(entry.original()), size(entry.reproducer()));
+        let unproved = !(entry.minimized.as_ref()).is_some_and(Minimized::is_proved);
+        let open = entry.minimized.is_none();
+        (open, unproved, after, Reverse(before), entry.id.clone())
+    };
+    let entries = reader.entries(group.kind, &group.record.major.short())?;
+    Ok(entries.into_iter().min_by_key(rank))
 }

@@ -6,7 +6,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, ValueEnum};
 
 use super::amounts;
-use crate::campaign::{Minimizing, When};
+use crate::campaign::{Minimizing, Variants, When};
 use crate::exec::{Target, Way};
 use crate::minimize::{SEARCHES, search_summary};
 
@@ -28,6 +28,11 @@ pub struct ShrinkArgs {
     /// Maximum number of tests for one minimization
     #[arg(help_heading = HEADING, hide_short_help = true, long, value_name = "N")]
     budget_tests: Option<u64>,
+    /// Also minimize up to N further minor keys of each group of crashes after all groups are done:
+    /// bugs in several callers of one function may share a group [default: 3, but none where a
+    /// sanitizer reports the crash]
+    #[arg(help_heading = HEADING, hide_short_help = true, long, value_name = "N", value_parser = clap::value_parser!(u16))]
+    variants: Option<u16>,
     /// Write the bytes of each tested candidate into the logs
     #[arg(help_heading = HEADING, hide_short_help = true, long)]
     log_inputs: bool,
@@ -63,12 +68,19 @@ impl ShrinkArgs {
         }
     }
 
+    /// How many further minor keys of a group are minimized; `otherwise` where nobody says.
+    pub fn variants(&self, otherwise: Variants) -> Variants {
+        let asked = self.variants.map(usize::from);
+        asked.map_or(otherwise, Variants::Most)
+    }
+
     /// What is minimized, and how; `learn_limit` unless the user has set the limit on a run.
     pub fn minimizing(&self, target: Target, way: Way, learn_limit: bool) -> Minimizing {
         Minimizing {
             budget_time: Some(self.budget_time),
             budget_tests: self.budget_tests,
             log_inputs: self.log_inputs,
+            variants: self.variants(Variants::Plain),
             learn_limit,
             ..Minimizing::of_target(target, way, &self.search)
         }

@@ -8,7 +8,7 @@ use super::log::{Base64, ContentHash, Phase, ReduceLine, Source, TestLine, What}
 use super::question::Manner;
 use super::reply::Reply;
 use super::{Certificate, Counts, CutOff, Kind, Process, ProofRef};
-use crate::delta::{Cache, Caching, Candidate, Config, Edit, Hit, Outcome, Rule, Seen};
+use crate::delta::{Cache, Caching, Candidate, Config, Edit, Full, Hit, Outcome, Rule, Seen};
 
 /// Bytes hashed at most while looking for proofs among the tests of earlier bests; beyond it what
 /// is not known from the tests of the last best counts as not proven.
@@ -171,6 +171,7 @@ impl Course {
             cut_off: reply.cut_off,
             process: reply.process,
             slip: reply.slip,
+            minor: reply.minor,
             comparisons: reply.comparisons.clone(),
             input: reply.log_input.then(|| Base64(self.text.clone())),
         })
@@ -190,7 +191,11 @@ impl Course {
         };
         self.cache
             .record(asked.candidate.config, asked.hash.text_id(), seen);
-        if reply.cut_off == Some(CutOff::Time) || reply.process == Process::Shared {
+        // Where bytes are rewritten another minor key is UNRESOLVED, which by deleting is a FAIL.
+        let by_minor = reply.outcome == Outcome::Unresolved
+            && kind_of(&asked.candidate.edit) == Kind::Rewriting;
+        let cut_off = reply.cut_off == Some(CutOff::Time);
+        if cut_off || by_minor || reply.process == Process::Shared {
             self.unproven.insert(asked.hash);
         } else if reply.source == Source::Run {
             self.unproven.remove(&asked.hash);
@@ -293,6 +298,24 @@ impl Course {
             remove(at).write_into(&self.original, &self.best, &mut text);
             self.proof_of(&text)
         })
+    }
+
+    /// How many bytes of the best are not known to need the value that they have: that the search
+    /// `full` had no budget to write its least value there. None of a large best, where it does not.
+    pub fn untried_values(&self) -> u64 {
+        if self.best.len() > Full::SMALL {
+            return 0;
+        }
+        let mut text = self.best.clone();
+        let mut untried = 0;
+        for at in 0..text.len() {
+            let byte = std::mem::replace(&mut text[at], Full::LEAST);
+            let seen = self.cache.seen(ContentHash::of(&text).text_id());
+            let is_needed = seen.is_some_and(|seen| seen.outcome != Outcome::Fail);
+            untried += u64::from(byte != Full::LEAST && !is_needed);
+            text[at] = byte;
+        }
+        untried
     }
 
     /// The rule that made the last candidate.

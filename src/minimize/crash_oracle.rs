@@ -177,7 +177,7 @@ impl CrashOracle {
                 Outcome::Unresolved
             };
             return Ok(Answer {
-                minor: same.then_some(keys.minor),
+                minor: Some(keys.minor),
                 ..Answer::of(outcome)
             });
         }
@@ -201,7 +201,7 @@ impl Oracle for CrashOracle {
         };
         let answer = self.judge(run.ended, candidate, kind)?;
         // The keyer runs in a process of its own: what it has named does not rest on ours.
-        let named = answer.outcome == Outcome::Fail || answer.slip.is_some();
+        let named = answer.minor.is_some() || answer.slip.is_some();
         let process = match self.executor.freshness() {
             Freshness::Shared if !named => Process::Shared,
             _ => Process::Own,

@@ -120,6 +120,7 @@ impl Lines for Driver<'_, '_> {
             let Some((mut answer, hints)) = self.judge.answer(&self.progress, left)? else {
                 return Ok(None);
             };
+            self.progress.weigh(&mut answer);
             self.file(answer.slip.as_mut(), what)?;
             self.file_strays()?;
             return Ok(match what {
@@ -208,7 +209,9 @@ impl Driver<'_, '_> {
 
     fn test_line(&self, source: Source, answer: Answer, hints: &Hints) -> Option<Line> {
         let asked = self.progress.course().asked()?;
+        let minor = answer.minor.filter(|_| answer.outcome == Outcome::Fail);
         let reply = Reply {
+            minor: minor.filter(|minor| self.progress.minor() != Some(*minor)),
             comparisons: asked.is_observed().then(|| logged(hints)),
             ..Reply::from_answer(source, &answer, self.options.log_inputs)
         };

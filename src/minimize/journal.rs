@@ -95,6 +95,7 @@ fn check_same(log: &Log, start: &StartLine) -> Result<(), LogError> {
         (logged.search != start.search, "search"),
         (!logged.target.same_target(&start.target), "target"),
         (logged.key != start.key, "key"),
+        (logged.hold_minor != start.hold_minor, "minor key"),
         (logged.test != start.test, "test"),
         (!same_coverage(logged, start), "coverage"),
         (logged.call != start.call, "call"),

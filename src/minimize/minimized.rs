@@ -7,8 +7,11 @@ use crate::triage::Key;
 /// Something about a result that its user must know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Warning {
-    /// The empty input fails: the target fails whatever it is given.
+    /// The empty input fails.
     EmptyInputFails,
+    /// Not only the empty input fails, but whatever was tried: the target fails before it reads, or
+    /// reads nothing.
+    AnyInputFails,
     /// The input did not fail in every one of its first runs; no claim is made.
     FlakyInput {
         /// How often it did.
@@ -23,14 +26,25 @@ pub enum Warning {
     },
     /// A text failed in one run, and did not in another; no claim is made.
     Contradicted,
+    /// A budget ended before all values were tried; the claim stands.
+    Values {
+        /// Bytes of the result that may do as `0` as well.
+        untried: u64,
+    },
 }
 
 impl std::fmt::Display for Warning {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Warning::EmptyInputFails => f.write_str(
-                "the empty input fails already: the program crashes whatever its input is, or does not \
-                 read it",
+            Warning::EmptyInputFails => f.write_str("the empty input fails"),
+            Warning::AnyInputFails => f.write_str(
+                "crashes whatever the input is: the target crashes before it reads its input, or \
+                 does not read it (@@ in its arguments stands for a file that holds the input)",
+            ),
+            Warning::Values { untried } => write!(
+                f,
+                "the budget ended before each byte was tried as `0`: {untried} of those left may \
+                 not matter"
             ),
             Warning::FlakyInput { rate, votes } => write!(
                 f,

@@ -16,8 +16,8 @@ use crate::triage::{Class, Crash, Key};
 pub enum Kind {
     /// By deleting only: class and major key must stay.
     Deleting,
-    /// Bytes were replaced, inserted or repaired: the minor key must stay too, because rewriting
-    /// may turn one caller of a faulty function into another.
+    /// Bytes were replaced, inserted or repaired: the minor key of the best must stay too, because
+    /// rewriting may turn one caller of a faulty function into another.
     Rewriting,
 }
 
@@ -86,7 +86,8 @@ pub struct Answer {
     pub cpu: Option<Duration>,
     /// Bytes of the input that the target read, where that is known.
     pub read: Option<u64>,
-    /// The minor key, where the outcome is FAIL and a key was taken.
+    /// The minor key, where a key was taken and it is the held crash by class and major key: the
+    /// search decides by what its best has whether that is a FAIL.
     pub minor: Option<Key>,
     /// The limit that ended the run, if one did.
     pub cut_off: Option<CutOff>,

@@ -12,11 +12,12 @@ use std::time::Duration;
 
 use super::course::{Asked, Course, remove};
 use super::log::{EndLine, Line, Phase, ReduceLine, StartLine, TestLine, What};
+use super::question::Manner;
 use super::reply::Reply;
 use super::steadiness::{AGREEING, ESTIMATING, agreeing};
 use super::time_limit::learned;
-use super::{Rate, SlipKeys, UnknownSearch, search_by_name};
-use crate::delta::{Candidate, Outcome, Search};
+use super::{Answer, Kind, Rate, SlipKeys, UnknownSearch, search_by_name};
+use crate::delta::{Candidate, Full, Outcome, Search};
 use crate::exec::TimeLimit;
 use crate::triage::Key;
 
@@ -110,9 +111,15 @@ pub(super) struct Progress {
     confirmed: Rate,
     /// Of the empty input, where a script found it interesting.
     empty: Rate,
+    /// The minor key of the best.
+    minor: Option<Key>,
+    /// The minor key that has to stay, however a candidate is made.
+    held_minor: Option<Key>,
     minor_after: Option<Key>,
     slips: Vec<SlipKeys>,
     empty_fails: bool,
+    /// The search writes values, too.
+    rewrites: bool,
     end: Option<EndLine>,
 }
 
@@ -137,15 +144,54 @@ impl Progress {
             ceased: None,
             confirmed: Rate::default(),
             empty: Rate::default(),
+            minor: start.key.as_ref().map(|key| key.minor),
+            held_minor: (start.key.as_ref())
+                .filter(|_| start.hold_minor)
+                .map(|key| key.minor),
             minor_after: None,
             slips: Vec::new(),
             empty_fails: false,
+            rewrites: start.search == Full::NAME,
             end: None,
         })
     }
 
     pub fn course(&self) -> &Course {
         &self.course
+    }
+
+    /// The minor key of the best, where a crash is held.
+    pub fn minor(&self) -> Option<Key> {
+        self.minor
+    }
+
+    /// Decides by the minor key what the answer to the question that is due means: that of the best
+    /// has to stay where bytes were rewritten, and it may move where they were only deleted, unless
+    /// it is held.
+    pub fn weigh(&self, answer: &mut Answer) {
+        let Some(minor) = answer.minor else {
+            return;
+        };
+        let rewrites = matches!(
+            self.due(),
+            Some((
+                Manner::Test {
+                    kind: Kind::Rewriting,
+                    ..
+                },
+                _
+            ))
+        );
+        let wanted = if rewrites {
+            self.minor
+        } else {
+            self.held_minor
+        };
+        if wanted.is_none_or(|wanted| wanted == minor) {
+            answer.outcome = Outcome::Fail;
+        } else {
+            (answer.outcome, answer.minor) = (Outcome::Unresolved, None);
+        }
     }
 
     /// The keys of all slips so far.

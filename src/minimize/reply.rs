@@ -4,6 +4,7 @@ use super::driver::micros;
 use super::log::{Base64, Source, TestLine};
 use super::{Answer, CutOff, Process, SlipKeys};
 use crate::delta::Outcome;
+use crate::triage::Key;
 
 /// The answer to a test, as it is logged.
 #[derive(Clone, Debug)]
@@ -14,6 +15,8 @@ pub(super) struct Reply {
     pub cut_off: Option<CutOff>,
     pub process: Process,
     pub slip: Option<SlipKeys>,
+    /// The minor key, where it is not that of the best before.
+    pub minor: Option<Key>,
     /// What an observed run compared.
     pub comparisons: Option<Vec<(Base64, Base64)>>,
     pub log_input: bool,
@@ -29,6 +32,7 @@ impl Reply {
             cut_off: line.cut_off,
             process: line.process,
             slip: line.slip,
+            minor: line.minor,
             comparisons: line.comparisons.clone(),
             log_input: line.input.is_some(),
         }
@@ -44,6 +48,7 @@ impl Reply {
             cut_off: answer.cut_off,
             process: answer.process,
             slip: answer.slip.as_ref().map(|slip| slip.keys),
+            minor: None,
             comparisons: None,
         }
     }

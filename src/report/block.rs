@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::text::{cut, printable, shell_word};
-use super::{GroupView, hexdump, size};
+use super::{GroupView, VariantView, hexdump, size};
 use crate::store::Kind;
 use crate::triage::Severity;
 
@@ -16,6 +16,7 @@ const DEBUG: (usize, usize) = (16, 100);
 /// Eight lines on one group: what, where in the user's code, how far it was reduced, the claim,
 /// the reproducer, how to run it again, and where its file and log are. Where a harness with
 /// structured input has told what it makes of the reproducer, the first lines of that follow.
+/// Variants have a line each before them.
 pub fn block(view: &GroupView) -> String {
     let what = match view.kind {
         Kind::Crash => "crash",
@@ -53,8 +54,19 @@ pub fn block(view: &GroupView) -> String {
     for (name, value) in lines {
         text.push_str(&format!("  {name:<7} {}\n", printable(&value)));
     }
+    for variant in &view.variants {
+        text.push_str(&format!("  variant {}\n", printable(&line_of(variant))));
+    }
     let debug = (view.minimized.as_ref()).and_then(|minimized| minimized.debug.as_deref());
     text + &debug.map_or_else(String::new, debug_lines)
+}
+
+/// A variant in a line: its size, who called the function that crashed, and its file.
+fn line_of(variant: &VariantView) -> String {
+    let bytes = size::counted(variant.size_after, "byte");
+    let caller = variant.caller.as_ref();
+    let caller = caller.map_or_else(String::new, |caller| format!(", called by {caller}"));
+    format!("{bytes}{caller}: {}", shell_word(&variant.file))
 }
 
 /// The first lines of a text, indented alike, under the name `debug`.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use super::GroupView;
+use super::{GroupView, VariantView};
 use crate::exec::Way;
 use crate::store::{Kind, SettingsFile, Status, StoreError};
 use crate::triage::Severity;
@@ -100,6 +100,12 @@ pub struct RunGroup {
     /// Which utility crashed; present in a study of many.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub utility: Option<String>,
+    /// Whether the target crashes so whatever the input is; absent where it does not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub any_input: bool,
+    /// The reproducers of its other minor keys, by size; absent where there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub variants: Vec<VariantView>,
 }
 
 impl From<&GroupView> for RunGroup {
@@ -123,6 +129,8 @@ impl From<&GroupView> for RunGroup {
             frame: view.place.clone(),
             status: view.status,
             utility: view.utility.clone(),
+            any_input: minimized.is_some_and(|minimized| minimized.any_input),
+            variants: view.variants.clone(),
         }
     }
 }

@@ -35,4 +35,4 @@ pub use triage::{
     SameBy, TriageGroup, TriageInput, TriageResult, triage_doubts, triage_groups_table,
     triage_summary, triage_table,
 };
-pub use view::{GroupView, place};
+pub use view::{GroupView, VariantView, claim, place};

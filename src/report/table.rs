@@ -19,7 +19,7 @@ pub fn groups_table(groups: &[GroupView], width: Option<usize>) -> String {
         "UTILITY", "KIND", "GROUP", "CLASS", "SEVERITY", "SEEN", "SIZE", "CLAIM", "WHERE", "WHY",
     ];
     let rows = groups.iter().map(|group| {
-        let claim = (group.minimized.as_ref()).map_or("-", |minimized| &minimized.claim);
+        let claim = group.claim_word().unwrap_or("-");
         let claim = match group.status {
             None | Some(Status::Same) => claim.to_owned(),
             Some(status) => format!("{claim}, {}", status.name()),

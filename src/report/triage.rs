@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::block::severity;
-use super::json::lossy;
+use super::json::{RunGroup, lossy};
 use super::size;
 use super::table::render;
 use crate::exec::Way;
@@ -19,6 +19,10 @@ pub struct TriageResult {
     pub inputs: Vec<TriageInput>,
     /// The groups that they fall into.
     pub groups: Vec<TriageGroup>,
+    /// The groups of the output directory as they are minimized; absent where that was not asked
+    /// for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub minimized: Vec<RunGroup>,
     /// Different contents among the inputs; each was run once.
     pub contents: u64,
     /// Inputs that crashed in some of their tries only.
@@ -89,6 +93,9 @@ pub struct TriageGroup {
     pub new: Option<bool>,
     /// By what the directory to compare with has it; null where it has not.
     pub same_by: Option<SameBy>,
+    /// Whether the target crashes so whatever the input is; absent where it does not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub any_input: bool,
     /// The build id of the program, by which stable keys are compared or not.
     #[serde(skip)]
     pub build: Option<String>,

@@ -2,10 +2,46 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
 use serde_json::Value;
 
+use super::json::lossy;
 use crate::store::{Entry, EntryId, Group, Kind, Minimized, Reader, Status, StoreError};
-use crate::triage::{Class, Crash, Frame, Key, PanicRecord, Severity};
+use crate::triage::{Class, Crash, Found, Frame, Key, PanicRecord, Severity};
+
+/// The reproducer of another minor key than the one that a group is shown through.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct VariantView {
+    /// The first 12 hex digits of its minor key.
+    pub minor: String,
+    /// Size of the input as found, in bytes.
+    pub size_before: u64,
+    /// Size of the reproducer, in bytes.
+    pub size_after: u64,
+    /// What is claimed of it.
+    pub claim: String,
+    /// The user's code that called the function which crashed; null where it is not known.
+    pub caller: Option<String>,
+    /// The file of the reproducer, absolute.
+    #[serde(serialize_with = "lossy")]
+    pub file: PathBuf,
+}
+
+impl VariantView {
+    /// What there is to show of an entry with a result.
+    fn of(entry: &Entry) -> Option<VariantView> {
+        let minimized = entry.minimized.as_ref()?;
+        let mut own = entry.crash.frames.iter().filter(|frame| frame.own);
+        Some(VariantView {
+            minor: entry.id.minor().to_owned(),
+            size_before: minimized.size_before,
+            size_after: minimized.size_after,
+            claim: minimized.claim.clone(),
+            caller: own.nth(1).map(Frame::place),
+            file: absolute(&entry.reproducer()),
+        })
+    }
+}
 
 /// What reports show of one group, through one of its entries (its representative).
 #[derive(Clone, Debug, PartialEq)]
@@ -24,7 +60,8 @@ pub struct GroupView {
     pub severity_reason: String,
     /// Where in the user's code ([`place`]).
     pub place: Option<String>,
-    /// Runs of all campaigns that ended so.
+    /// Runs of all campaigns that ended so; where none did, inputs of minimizations that have met
+    /// it.
     pub runs_seen: u64,
     /// Size of the input as found, in bytes.
     pub size_before: u64,
@@ -42,6 +79,8 @@ pub struct GroupView {
     pub status: Option<Status>,
     /// Which utility crashed, in a study of many.
     pub utility: Option<String>,
+    /// The reproducers of its other minor keys, by size.
+    pub variants: Vec<VariantView>,
 }
 
 impl GroupView {
@@ -65,6 +104,7 @@ impl GroupView {
             Some(minimized) => minimized.size_before,
             None => entry.original_bytes()?.len() as u64,
         };
+        let entries = group.entries()?;
         let existing = |path: PathBuf| path.is_file().then(|| absolute(&path));
         Ok(GroupView {
             kind: group.kind,
@@ -74,7 +114,10 @@ impl GroupView {
             severity: group.record.severity,
             severity_reason: entry.crash.severity_reason.clone(),
             place: place(&entry.crash),
-            runs_seen: group.runs_seen(),
+            runs_seen: match group.runs_seen() {
+                0 => entries.iter().filter(|entry| is_slip(entry)).count() as u64,
+                runs => runs,
+            },
             size_before,
             reproducer: entry.reproducer_bytes()?,
             minimized: entry.minimized.clone(),
@@ -82,7 +125,8 @@ impl GroupView {
             log: existing(entry.log()),
             script: existing(entry.script()),
             status: None,
-            utility: entry.crash.of.as_ref().map(|of| of.utility.clone()),
+            utility: utility(entry).map(str::to_owned),
+            variants: variants(group, entry, &entries),
         })
     }
 
@@ -99,19 +143,64 @@ impl GroupView {
 
     /// The claim as a sentence with what it rests on.
     pub fn claim(&self) -> String {
-        match &self.minimized {
-            None => "not minimized yet".to_owned(),
-            Some(minimized) if minimized.is_proved() => {
-                let tests = super::size::counted(minimized.proved.of, "test");
-                format!("{}, proved by {tests}", minimized.claim)
-            }
-            Some(minimized) => {
-                let claim = minimized.claim.replace('-', " ");
-                let proved = minimized.proved;
-                format!("{claim}, {} of {} proved", proved.done, proved.of)
-            }
+        let minimized = self.minimized.as_ref();
+        minimized.map_or_else(|| "not minimized yet".to_owned(), claim)
+    }
+
+    /// The claim in a word or two, where the minimization has ended: no proof is needed that nothing
+    /// can be removed from an empty input.
+    pub fn claim_word(&self) -> Option<&str> {
+        let minimized = self.minimized.as_ref()?;
+        Some(match minimized.size_after {
+            _ if minimized.any_input => "any input",
+            0 => "empty input",
+            _ => &minimized.claim,
+        })
+    }
+}
+
+/// What is claimed of a result, as a sentence with what that rests on.
+pub fn claim(minimized: &Minimized) -> String {
+    let tests = super::size::counted(minimized.proved.of, "test");
+    let claim = &minimized.claim;
+    match minimized.is_proved() {
+        _ if minimized.any_input => "crashes whatever the input is".to_owned(),
+        true if minimized.size_after == 0 => "crashes on the empty input".to_owned(),
+        true if minimized.untried > 0 => {
+            let bytes = super::size::counted(minimized.untried, "byte");
+            format!("{claim}, proved by {tests}; the budget ended before {bytes} were tried as 0")
+        }
+        true => format!("{claim}, proved by {tests}"),
+        false => {
+            let proved = minimized.proved;
+            let claim = claim.replace('-', " ");
+            format!("{claim}, {} of {} proved", proved.done, proved.of)
         }
     }
+}
+
+/// The representatives of the minor keys that `shown` does not show, as far as they have results.
+fn variants(group: &Group, shown: &Entry, entries: &[Entry]) -> Vec<VariantView> {
+    let after = shown.minimized.as_ref().and_then(|it| it.minor_after);
+    let minor = after.unwrap_or(shown.crash.keys.minor).short();
+    let representatives: Vec<EntryId> = group.representatives().collect();
+    let others = entries.iter().filter(|entry| {
+        representatives.contains(&entry.id)
+            && entry.id.minor() != minor
+            && !entry.shows_another_minor()
+            && utility(entry) == utility(shown)
+    });
+    let mut variants: Vec<VariantView> = others.filter_map(VariantView::of).collect();
+    variants.sort_by(|a, b| (a.size_after, &a.minor).cmp(&(b.size_after, &b.minor)));
+    variants
+}
+
+fn utility(entry: &Entry) -> Option<&str> {
+    entry.crash.of.as_ref().map(|of| of.utility.as_str())
+}
+
+fn is_slip(entry: &Entry) -> bool {
+    matches!(entry.crash.found, Some(Found::Slip { .. }))
 }
 
 /// Where in the user's code a crash happened: the innermost own frame, by name and line where

@@ -37,6 +37,12 @@ impl Entry {
         }))
     }
 
+    /// Whether its minimization has moved to another minor key, which its reproducer shows.
+    pub fn shows_another_minor(&self) -> bool {
+        let after = self.minimized.as_ref().and_then(|it| it.minor_after);
+        after.is_some_and(|after| after.short() != self.id.minor())
+    }
+
     /// The file of the input as found.
     pub fn original(&self) -> PathBuf {
         self.folder.join(layout::ORIGINAL)

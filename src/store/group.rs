@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{EntryId, Kind};
+use super::{Entry, EntryId, Kind, StoreError, survey};
 use crate::triage::{Class, Key, Severity};
 
 /// The record of a group: a function of its entries, but for when and how often it was seen.
@@ -61,6 +61,20 @@ impl Group {
         let major = self.record.major.short();
         (self.record.representatives.iter())
             .filter_map(move |(minor, hash)| EntryId::from_names(self.kind, &major, minor, hash))
+    }
+
+    /// The complete entries, by minor key and HASH.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn entries(&self) -> Result<Vec<Entry>, StoreError> {
+        let root = self.folder.ancestors().nth(2);
+        let root = root.unwrap_or(&self.folder);
+        let mut entries = Vec::new();
+        for id in survey::entry_ids(root, self.kind, &self.record.major.short())? {
+            entries.extend(Entry::read(root, &id)?);
+        }
+        Ok(entries)
     }
 
     /// Runs of all campaigns that ended so.

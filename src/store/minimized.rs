@@ -33,9 +33,19 @@ pub struct Minimized {
     /// where it was not told. `debug.txt` holds the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub debug: Option<String>,
+    /// Whether the target crashes whatever the input is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub any_input: bool,
+    /// Bytes of the reproducer that were not tried as `0`, where a budget ended before.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub untried: u64,
     /// Why it was given up; `None` where it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given_up: Option<String>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Minimized {

@@ -10,6 +10,8 @@ use super::{EntryId, GroupRecord, Kind, StoreError, json, layout, listing, rfc33
 /// By how an entry is compared before its bytes; less is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank {
+    /// Reproducers that show the minor key first.
+    other_minor: bool,
     /// Proved ones first.
     unproved: bool,
     /// Size of the reproducer, in bytes.
@@ -21,6 +23,7 @@ impl Rank {
     pub(super) fn of(entry: &Entry) -> Rank {
         let size = |path: &Path| path.metadata().ok().map(|metadata| metadata.len());
         Rank {
+            other_minor: entry.shows_another_minor(),
             unproved: !entry.minimized.as_ref().is_some_and(|m| m.is_proved()),
             size: size(&entry.reproducer()).unwrap_or(u64::MAX),
         }
@@ -138,7 +141,8 @@ impl Survey {
     }
 
     /// Chooses the representative of `minor` again: the least entry by (proved, size, bytes),
-    /// and by HASH where two reproducers are the same.
+    /// and by HASH where two reproducers are the same. One whose reproducer shows another minor key
+    /// comes after all others.
     pub(super) fn choose(&mut self, group: &Path, minor: &str) -> Result<(), StoreError> {
         let Some(ranks) = self.minors.get(minor) else {
             return Ok(());

@@ -14,6 +14,13 @@ use crate::files::Base64;
 #[serde(transparent)]
 pub struct Class(pub String);
 
+impl Class {
+    /// Whether a sanitizer has reported it.
+    pub fn is_of_sanitizer(&self) -> bool {
+        (self.0.split_once(':')).is_some_and(|(tool, _)| tool.ends_with("san"))
+    }
+}
+
 impl std::fmt::Display for Class {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)

@@ -34,6 +34,8 @@ mod same_result;
 mod seeds;
 mod share;
 mod slips;
+mod smaller;
 mod stage;
 mod until;
+mod variants;
 mod watch;

@@ -38,6 +38,7 @@ fn test_line() -> TestLine {
         cut_off: None,
         process: Process::Own,
         slip: None,
+        minor: None,
         comparisons: None,
         input: None,
     }
@@ -60,6 +61,7 @@ fn a_test_line_may_say_more() {
         cut_off: Some(CutOff::Time),
         process: Process::Shared,
         slip: Some(keys("a", "b")),
+        minor: Some(crate::crashes::key("b")),
         input: Some(ddfuzz::minimize::log::Base64(b"abc".to_vec())),
         source: Source::Cache,
         ..test_line()

@@ -23,6 +23,7 @@ mod journal;
 mod larger_budget;
 mod lines;
 mod memory;
+mod minors;
 mod parallel;
 mod proof;
 mod record;

@@ -26,6 +26,8 @@ pub fn view() -> GroupView {
             proved: Proved { done: 6, of: 6 },
             minor_after: None,
             debug: None,
+            any_input: false,
+            untried: 0,
             given_up: None,
         }),
         file: "/out/minimized".into(),
@@ -33,5 +35,6 @@ pub fn view() -> GroupView {
         script: Some("/my out/reproduce.sh".into()),
         status: None,
         utility: None,
+        variants: Vec::new(),
     }
 }

@@ -63,6 +63,7 @@ fn group() -> TriageGroup {
         new: None,
         same_by: None,
         build: None,
+        any_input: false,
     }
 }
 
@@ -75,6 +76,7 @@ fn result() -> TriageResult {
         healthy: 1,
         unread: 1,
         interrupted: false,
+        minimized: Vec::new(),
     }
 }
 

@@ -80,6 +80,8 @@ pub fn outcome(size: u64, proved: bool) -> Minimized {
         },
         minor_after: Some(key("after")),
         debug: None,
+        any_input: false,
+        untried: 0,
         given_up: None,
     }
 }

@@ -7,12 +7,12 @@ use super::engine::Engine;
 use super::worker::Chunk;
 use crate::campaign::error::CampaignError;
 use crate::campaign::finding::{Finding, What};
-use crate::campaign::ledger::{Ledger, lock};
+use crate::campaign::ledger::{Ledger, Stored, lock};
 use crate::campaign::rebuild::Rebuild;
 use crate::campaign::room::Fullness;
 use crate::campaign::until::{Course, Until, reached};
 use crate::report::EndedBy;
-use crate::store::{EntryId, Kind};
+use crate::store::Kind;
 
 /// Why nothing more is committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ impl<'a> Engine<'a> {
     pub(super) fn commit_finding(
         &mut self,
         finding: &Finding,
-    ) -> Result<Option<EntryId>, CampaignError> {
+    ) -> Result<Option<Stored>, CampaignError> {
         let Engine {
             room,
             screen,
@@ -98,13 +98,13 @@ impl<'a> Engine<'a> {
             seen.map_or(0, BTreeMap::len)
         };
         let groups = seen(ledger);
-        let founded = room.made(&mut |text| screen.note(text), || ledger.commit(finding))?;
+        let stored = room.made(&mut |text| screen.note(text), || ledger.commit(finding))?;
         if seen(ledger) > groups {
             self.count_new();
             self.end_with(Some(finding.run + 1), Until::is_of_runs);
         }
         self.note_return(finding)?;
-        Ok(founded)
+        Ok(stored)
     }
 
     /// A group that was fixed may have come again.
@@ -189,7 +189,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Pauses where a minimization has failed for want of room. Whether it is to go on.
-    pub(super) fn waits_for_room(&mut self, result: &Result<(), CampaignError>) -> bool {
+    pub(super) fn waits_for_room<T>(&mut self, result: &Result<T, CampaignError>) -> bool {
         let Engine { room, screen, .. } = self;
         room.is_again(result, &mut |text: &str| screen.note(text))
     }
@@ -241,6 +241,7 @@ impl<'a> Engine<'a> {
         self.gone = self.rebuild().not_the_same();
         self.queue.clear();
         self.taken.clear();
+        self.more.clear();
         Ok(())
     }
 }

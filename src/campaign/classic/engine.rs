@@ -1,6 +1,6 @@
 //! Runs a campaign: starts the workers, commits what they report, and has groups minimized.
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -11,10 +11,11 @@ use super::ending::Over;
 use super::inputs::Inputs;
 use super::worker::Chunk;
 use crate::campaign::error::CampaignError;
-use crate::campaign::ledger::{Ledger, lock};
+use crate::campaign::ledger::{Ledger, Stored, lock};
 use crate::campaign::orders::{is_done, minimize_entry};
 use crate::campaign::rebuild::Watch;
 use crate::campaign::room::{Gate, Room};
+use crate::campaign::schedule::{self, Met};
 use crate::campaign::screen::{Progress, Screen};
 use crate::campaign::settings::{Settings, When};
 use crate::campaign::summary::Summary;
@@ -64,6 +65,7 @@ pub fn run(
         queue: VecDeque::new(),
         ordered: 0,
         taken: HashSet::new(),
+        more: BTreeSet::new(),
         spent: Duration::ZERO,
     };
     engine.campaign()
@@ -95,10 +97,13 @@ pub(super) struct Engine<'a> {
     pub(super) saved: Instant,
     /// Founders that are still to be minimized.
     pub(super) queue: VecDeque<EntryId>,
-    /// Founders that the minimizing worker has not answered for.
+    /// Entries that the minimizing worker has not answered for.
     pub(super) ordered: u64,
-    /// Founders that were queued in this call.
+    /// Entries that were queued in this call.
     pub(super) taken: HashSet<EntryId>,
+    /// Groups of which runs may have found a smaller input than the one that was minimized, by
+    /// the first 12 hex digits of their major keys.
+    pub(super) more: BTreeSet<String>,
     /// Time that was minimized.
     pub(super) spent: Duration,
 }
@@ -112,7 +117,7 @@ impl Engine<'_> {
         self.or_stopped(saved, ())?;
         if self.settings.when != When::Off {
             self.minimize_queue()?;
-            self.minimize_slips()?;
+            self.minimize_rest()?;
         }
         if !self.stopped() {
             self.end_call()?;
@@ -178,16 +183,18 @@ impl Engine<'_> {
             if self.over.is_some() {
                 break;
             }
-            let Some(id) = self.commit_finding(finding)? else {
+            let Some(Stored { id, founds }) = self.commit_finding(finding)? else {
                 continue;
             };
-            if let Some(view) = self.view(&id)? {
+            if founds && let Some(view) = self.view(&id)? {
                 self.screen.group(&view);
             }
             if self.settings.when == When::Off || self.muted(id.major()) {
                 continue;
             }
-            if self.taken.insert(id.clone()) {
+            if !founds {
+                self.more.insert(id.major().to_owned());
+            } else if self.taken.insert(id.clone()) {
                 self.queue.push_back(id);
                 self.give_out(order)?;
             }
@@ -200,11 +207,15 @@ impl Engine<'_> {
         match self.settings.when {
             When::Inline => {
                 let began = Instant::now();
-                let done = self.minimize_queue();
+                let done = self.minimize_smaller();
                 self.blocked += began.elapsed();
                 done
             }
             When::Worker => {
+                // A smaller input is one by what those before it came to.
+                if self.queue.is_empty() && self.ordered == 0 {
+                    self.enqueue_smaller()?;
+                }
                 for id in self.queue.drain(..) {
                     self.ordered += 1;
                     // Nobody listens only if the worker failed, which its word will say.
@@ -236,18 +247,50 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Minimizes the groups that were only slipped into, one by one, for each may slip into
-    /// further ones: which is next does not depend on what an earlier call had queued.
-    fn minimize_slips(&mut self) -> Result<(), CampaignError> {
-        while !self.stopped() {
-            let pending = self.ledger.pending(true)?;
-            let fresh = |id: &EntryId| !self.muted(id.major()) && !self.taken.contains(id);
-            let Some(id) = pending.into_iter().find(fresh) else {
-                return Ok(());
-            };
-            self.taken.insert(id.clone());
-            self.queue.push_back(id);
+    /// Minimizes the queue, and then what runs have found of the same groups that is smaller.
+    fn minimize_smaller(&mut self) -> Result<(), CampaignError> {
+        self.minimize_queue()?;
+        while !self.stopped() && self.enqueue_smaller()? {
             self.minimize_queue()?;
+        }
+        Ok(())
+    }
+
+    /// Queues the next smaller input that runs have found; whether there is one.
+    fn enqueue_smaller(&mut self) -> Result<bool, CampaignError> {
+        let reader = lock(self.store).reader().clone();
+        while let Some(major) = self.more.first() {
+            let smaller = schedule::smaller_of_runs(&reader, major)?;
+            if let Some(id) = smaller.filter(|id| !self.taken.contains(id)) {
+                self.taken.insert(id.clone());
+                self.queue.push_back(id);
+                return Ok(true);
+            }
+            self.more.pop_first();
+        }
+        Ok(false)
+    }
+
+    /// Minimizes all that is left to be, one by one, for each may slip into further groups: which
+    /// is next does not depend on what an earlier call had queued.
+    fn minimize_rest(&mut self) -> Result<(), CampaignError> {
+        let (store, minimizing) = (self.store, &self.settings.minimizing);
+        let mut met = Met::default();
+        while !self.stopped() {
+            let pending = self.ledger.pending(minimizing.variants, true)?;
+            let fresh = |id: &EntryId| !self.muted(id.major()) && !self.taken.contains(id);
+            if let Some(id) = pending.into_iter().find(fresh) {
+                self.taken.insert(id.clone());
+                self.queue.push_back(id);
+                self.minimize_queue()?;
+                continue;
+            }
+            let filed = met.file_next(store, minimizing, &|major| !self.muted(major));
+            if self.waits_for_room(&filed) {
+                met = Met::default();
+            } else if !self.or_stopped(filed, false)? {
+                return Ok(());
+            }
         }
         Ok(())
     }
@@ -277,8 +320,10 @@ impl Engine<'_> {
 
     /// Queues what an earlier call left to be minimized.
     pub(super) fn enqueue_founders(&mut self) -> Result<(), CampaignError> {
-        for id in self.ledger.pending(false)? {
+        let variants = self.settings.minimizing.variants;
+        for id in self.ledger.pending(variants, false)? {
             if !self.muted(id.major()) && self.taken.insert(id.clone()) {
+                self.more.insert(id.major().to_owned());
                 self.queue.push_back(id);
             }
         }

@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 
 use crate::campaign::ledger::{Ledger, lock};
+use crate::campaign::minimizing::Variants;
 use crate::campaign::stage::{LocalDesk, SharedStore};
 use crate::store::{Kind, KnownGroups, Store, StoreError};
 use crate::triage::Key;
@@ -15,6 +16,7 @@ pub(super) struct Books<'a> {
     pub(super) ledger: Ledger<'a>,
     pub(super) desk: SharedDesk<'a>,
     known: &'a KnownGroups,
+    variants: Variants,
 }
 
 impl<'a> Books<'a> {
@@ -24,8 +26,9 @@ impl<'a> Books<'a> {
         campaign: &str,
         mut ledger: Ledger<'a>,
         known: &'a KnownGroups,
+        variants: Variants,
     ) -> Result<Books<'a>, StoreError> {
-        let desk = open_desk(store, campaign, known)?;
+        let desk = open_desk(store, campaign, known, variants)?;
         // A killed call may have written the counts of groups after its last checkpoint.
         for kind in Kind::ALL {
             for group in lock(store).reader().groups(kind)? {
@@ -40,6 +43,7 @@ impl<'a> Books<'a> {
             ledger,
             desk,
             known,
+            variants,
         })
     }
 
@@ -47,7 +51,7 @@ impl<'a> Books<'a> {
     pub(super) fn reopen(&mut self) -> Result<(), StoreError> {
         let campaign = self.desk.campaign().to_owned();
         self.desk.flush()?;
-        self.desk = open_desk(self.store, &campaign, self.known)?;
+        self.desk = open_desk(self.store, &campaign, self.known, self.variants)?;
         Ok(())
     }
 
@@ -68,7 +72,8 @@ fn open_desk<'a>(
     store: &'a Mutex<Store>,
     campaign: &str,
     known: &KnownGroups,
+    variants: Variants,
 ) -> Result<SharedDesk<'a>, StoreError> {
     let desk = LocalDesk::new(SharedStore::new(store), campaign)?;
-    Ok(desk.muting(known.clone()))
+    Ok(desk.muting(known.clone()).varying(variants))
 }

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use super::session::Session;
 use crate::campaign::ledger::lock;
 use crate::campaign::orders::minimize_entry;
+use crate::campaign::schedule::Met;
 use crate::campaign::settings::When;
 use crate::campaign::{CampaignError, Fullness, Summary, Until};
 use crate::minimize::MinimizeError;
@@ -88,12 +89,21 @@ impl Session<'_> {
 
     /// Minimizes groups one by one, for each may slip into further ones.
     fn minimize_rest(&mut self) -> Result<(), CampaignError> {
-        let mut taken = HashSet::new();
+        let (mut taken, mut met) = (HashSet::new(), Met::default());
+        let (store, minimizing) = (self.store, &self.settings.minimizing);
         while !self.stopped() {
-            let pending = self.books.ledger.pending(true)?;
-            let fresh = |id: &EntryId| !self.books.is_muted(id.major()) && !taken.contains(id);
+            let pending = self.books.ledger.pending(minimizing.variants, true)?;
+            let wanted = |major: &str| !self.books.is_muted(major);
+            let fresh = |id: &EntryId| wanted(id.major()) && !taken.contains(id);
             let Some(id) = pending.into_iter().find(fresh) else {
-                return Ok(());
+                match met.file_next(store, minimizing, &wanted) {
+                    Ok(true) => {}
+                    Ok(false) => return Ok(()),
+                    Err(error) if self.waits_for_room(&error) => met = Met::default(),
+                    Err(_) if self.stopped() => {}
+                    Err(error) => return Err(error),
+                }
+                continue;
             };
             taken.insert(id.clone());
             self.screen.progress(&self.progress());

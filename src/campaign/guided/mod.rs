@@ -86,7 +86,8 @@ pub fn run(
     ledger.checkpoint.max_len = Some(max_len);
     ledger.checkpoint.begin_count(settings.runs);
     ledger.save()?;
-    let books = Books::open(store, campaign, ledger, &settings.known)?;
+    let variants = settings.minimizing.variants;
+    let books = Books::open(store, campaign, ledger, &settings.known, variants)?;
     let root = lock(store).reader().root().to_owned();
     let gate = Gate::default();
     let mut session = Session::new(store, settings, screen, stop, books, &gate)?;

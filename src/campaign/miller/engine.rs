@@ -17,6 +17,7 @@ use crate::campaign::error::CampaignError;
 use crate::campaign::ledger::{Ledger, lock};
 use crate::campaign::minimizing::Minimizing;
 use crate::campaign::room::{Gate, Room};
+use crate::campaign::schedule::Met;
 use crate::campaign::screen::{Progress, Screen};
 use crate::campaign::settings::When;
 use crate::exec::{ExecError, Way};
@@ -132,11 +133,10 @@ impl Engine<'_> {
             self.save()?;
         }
         if settings.when != When::Off {
-            let (mut read, budget) = (HashSet::new(), self.budget_of_all());
+            let (mut met, budget) = (Met::default(), self.budget_of_all());
             self.minimize_founders()?;
-            self.minimize_lesser(&mut read, budget)?;
             self.minimize_others()?;
-            self.minimize_lesser(&mut read, budget)?;
+            self.minimize_smaller(&mut met, budget)?;
             self.replay_rest()?;
         }
         if !self.stopped() {

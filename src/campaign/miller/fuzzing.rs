@@ -189,11 +189,11 @@ impl Engine<'_> {
             ledger,
             ..
         } = self;
-        let founded = room.made(&mut |text| screen.note(text), || ledger.commit(&finding))?;
+        let stored = room.made(&mut |text| screen.note(text), || ledger.commit(&finding))?;
         count(&mut self.state().utilities[at].groups, kind, major);
-        if let Some(id) = founded {
+        if let Some(stored) = stored.filter(|stored| stored.founds) {
             let reader = crate::campaign::ledger::lock(self.store).reader().clone();
-            if let Some(view) = GroupView::of(&reader, &id)? {
+            if let Some(view) = GroupView::of(&reader, &stored.id)? {
                 self.screen.group(&view);
             }
         }

@@ -10,7 +10,6 @@ mod baseline;
 mod engine;
 mod fuzzing;
 mod hangs;
-mod lesser;
 pub mod list;
 mod options;
 mod plan;

@@ -8,6 +8,7 @@ use super::options::minimize_options;
 use crate::campaign::error::CampaignError;
 use crate::campaign::ledger::lock;
 use crate::campaign::orders::{is_done, is_of_target, minimize_entry};
+use crate::campaign::schedule::{Met, file_met};
 use crate::minimize::MinimizeError;
 use crate::report::GroupView;
 use crate::store::{Entry, EntryId};
@@ -39,7 +40,8 @@ impl Engine<'_> {
         let mut taken = HashSet::new();
         let began = Instant::now();
         while !self.stopped() && budget.is_none_or(|budget| began.elapsed() < budget) {
-            let pending = self.ledger.pending(last)?;
+            let variants = self.settings.minimizing.variants;
+            let pending = self.ledger.pending(variants, last)?;
             let fresh = |id: &EntryId| {
                 !self.muted(id.major()) && !taken.contains(id) && !self.gone.contains(id)
             };
@@ -48,6 +50,31 @@ impl Engine<'_> {
             };
             taken.insert(id.clone());
             self.minimize(&id)?;
+        }
+        Ok(())
+    }
+
+    /// Minimizes what searches have met that is smaller than the reproducer of its group, as long
+    /// as `budget` lasts.
+    pub(super) fn minimize_smaller(
+        &mut self,
+        met: &mut Met,
+        budget: Option<Duration>,
+    ) -> Result<(), CampaignError> {
+        let began = Instant::now();
+        while !self.stopped() && budget.is_none_or(|budget| began.elapsed() < budget) {
+            let reader = lock(self.store).reader().clone();
+            let Some((entry, slip)) = met.next(&reader, &|major| !self.muted(major))? else {
+                return Ok(());
+            };
+            if entry.crash.of.is_none() || self.gone.contains(&entry.id) {
+                continue;
+            }
+            let filed = file_met(self.store, &self.settings.minimizing, &entry, &slip);
+            if self.unless_gone(&entry.id, filed)? == Some(true) {
+                let left = budget.map(|budget| budget.saturating_sub(began.elapsed()));
+                self.minimize_pending(true, left)?;
+            }
         }
         Ok(())
     }

@@ -26,6 +26,7 @@ use crate::campaign::desk::Desk;
 use crate::campaign::error::CampaignError;
 use crate::campaign::ledger::lock;
 use crate::campaign::minimizing::Minimizing;
+use crate::campaign::schedule::Met;
 use crate::exec::{Freshness, Program, Target, find_program, start};
 
 /// What could not be named is tried again after this time.
@@ -98,12 +99,15 @@ impl<I> DdminStage<LocalDesk, I> {
         let started = start(&target, settings.way, Freshness::Shared)?;
         let way = started.executor.way();
         drop(started);
-        let desk = LocalDesk::open(out.as_ref(), &target, way)?.muting(settings.muted.clone());
+        let desk = LocalDesk::open(out.as_ref(), &target, way)?
+            .muting(settings.muted.clone())
+            .varying(settings.variants);
         let minimizing = Minimizing {
             budget_time: settings.budget_time,
             budget_tests: settings.budget_tests,
             log_inputs: settings.log_inputs,
             learn_limit: settings.learn_limit,
+            variants: settings.variants,
             ..Minimizing::of_target(target, way, &settings.search)
         };
         DdminStage::new(
@@ -247,8 +251,15 @@ impl<D: Desk + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
     {
         self.account.take_all();
         self.works.expect();
-        while !stop.load(Ordering::Relaxed) && !self.works.is_idle() {
+        let mut met = Met::default();
+        while !stop.load(Ordering::Relaxed) {
             let mut done = self.walk(state)?;
+            if done.is_ok() && self.works.is_idle() {
+                match met.file_next(&*self.desk, &self.minimizing, &|_| true) {
+                    Ok(false) => break,
+                    filed => done = filed.map(drop),
+                }
+            }
             if done.is_ok() {
                 self.works.expect();
                 done = self.minimize(self.began.elapsed());

@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use super::counting::Counting;
 use super::tally::Tally;
-use super::waiting::{GroupName, Turn, Waiting};
+use super::waiting::{GroupName, Waiting};
 use crate::campaign::desk::{Desk, KnownKey, Report};
-use crate::campaign::ledger::{MINORS_KEPT, rank};
+use crate::campaign::ledger::MINORS_KEPT;
+use crate::campaign::minimizing::Variants;
+use crate::campaign::schedule::{Bug, Reached, Turn, is_slip, rank, size};
 use crate::campaign::shelf::Shelf;
 use crate::exec::Target;
 use crate::store::{
@@ -20,17 +22,47 @@ struct Group {
     major: Key,
     /// By minor key (12 hex digits): the key whole, and the size of the smallest input.
     minors: BTreeMap<String, (Key, u64)>,
+    /// What its minimizations came to.
+    reached: Reached,
+    /// Size of the smallest input that waits behind them.
+    open: Option<u64>,
+}
+
+impl Group {
+    fn of(major: Key) -> Group {
+        Group {
+            major,
+            minors: BTreeMap::new(),
+            reached: Reached::default(),
+            open: None,
+        }
+    }
+
+    /// Inputs of a minor key whose smallest stored one has `least` bytes are not stored where they
+    /// have so many: they are neither smaller, nor worth a minimization of their own.
+    fn enough(&self, least: u64) -> u64 {
+        let worth = self.reached.most().map_or(0, |most| most + 1);
+        least.max(self.open.map_or(worth, |open| open.min(worth)))
+    }
+
+    /// An input of this size is stored.
+    fn hold(&mut self, minor: &Key, size: u64) {
+        let (_, least) = (self.minors.entry(minor.short())).or_insert((*minor, size));
+        *least = size.min(*least);
+    }
 }
 
 /// A [`Desk`] in the process that owns the output directory.
 ///
 /// The first input of each way into a bug is filed (at most 16 ways a group), and each that is
-/// smaller than all that is stored of it. Runs are counted in memory, and written every few
+/// smaller than all that is stored of it, or than a tenth of the smallest input that was
+/// minimized. Runs are counted in memory, and written every few
 /// seconds, by [`LocalDesk::flush`], and when it is dropped: a process that is killed forgets the
 /// counts of some seconds, and nothing else.
 pub struct LocalDesk<S: Counting = Store> {
     shelf: S,
     muted: KnownGroups,
+    variants: Variants,
     groups: BTreeMap<GroupName, Group>,
     tally: Tally,
     waiting: Waiting,
@@ -39,7 +71,8 @@ pub struct LocalDesk<S: Counting = Store> {
 impl<S: Counting> LocalDesk<S> {
     /// The desk of the campaign of this id. What the directory holds is known from the beginning,
     /// and what has no outcome waits to be minimized: what was cut off first, then by the runs
-    /// that found it, what was only slipped into behind these, hangs and memory blow-ups last.
+    /// that found it, what was only slipped into behind these, then smaller inputs of groups that
+    /// have an outcome, hangs and memory blow-ups last.
     ///
     /// # Errors
     /// When the directory cannot be read.
@@ -47,6 +80,7 @@ impl<S: Counting> LocalDesk<S> {
         let mut desk = LocalDesk {
             shelf,
             muted: KnownGroups::default(),
+            variants: Variants::None,
             groups: BTreeMap::new(),
             tally: Tally::new(campaign),
             waiting: Waiting::default(),
@@ -63,17 +97,16 @@ impl<S: Counting> LocalDesk<S> {
                 for entry in &entries {
                     desk.know(kind, &entry.crash.keys, sizes(entry));
                 }
-                if let Some(founder) = founder(&reader, &entries) {
-                    let found = founder.crash.found.as_ref();
-                    let begun = founder.log().exists();
-                    pending.push((rank(found), (kind, major.short()), is_slip(found), begun));
+                let name = (kind, major.short());
+                desk.learn_reached(&name, &entries);
+                if let Some((turn, entry)) = desk.next_of(&name, &reader, &entries) {
+                    let found = entry.crash.found.as_ref();
+                    pending.push((turn, rank(found), name, entry.log().exists()));
                 }
             }
             pending.sort();
-            for (_, group, slipped, begun) in pending {
-                if let Some(turn) = Turn::of(kind, slipped) {
-                    desk.waiting.enqueue(group, turn, begun);
-                }
+            for (turn, _, group, begun) in pending {
+                desk.waiting.enqueue(group, turn, begun);
             }
         }
         Ok(desk)
@@ -83,6 +116,19 @@ impl<S: Counting> LocalDesk<S> {
     #[must_use]
     pub fn muting(mut self, muted: KnownGroups) -> LocalDesk<S> {
         self.muted = muted;
+        self
+    }
+
+    /// Gives inputs of further minor keys of a group to be minimized, when nothing else waits.
+    #[must_use]
+    pub fn varying(mut self, variants: Variants) -> LocalDesk<S> {
+        self.variants = variants;
+        let reader = self.shelf.reader().clone();
+        let names: Vec<GroupName> = self.groups.keys().cloned().collect();
+        for name in names {
+            // What cannot be read now waits for the next one that is filed.
+            let _ = self.wait_for_more(&name, &reader);
+        }
         self
     }
 
@@ -112,13 +158,19 @@ impl<S: Counting> LocalDesk<S> {
     /// Remembers that an input of this size is stored.
     fn know(&mut self, kind: Kind, keys: &Keys, size: u64) {
         let group = self.groups.entry((kind, keys.major.short()));
-        let group = group.or_insert_with(|| Group {
-            major: keys.major,
-            minors: BTreeMap::new(),
-        });
-        let minor = group.minors.entry(keys.minor.short());
-        let (_, least) = minor.or_insert((keys.minor, size));
-        *least = size.min(*least);
+        let group = group.or_insert_with(|| Group::of(keys.major));
+        group.hold(&keys.minor, size);
+    }
+
+    /// Remembers what the minimizations of a group came to, and what waits behind them.
+    fn learn_reached(&mut self, name: &GroupName, entries: &[Entry]) {
+        if let Some(group) = self.groups.get_mut(name)
+            && name.0 == Kind::Crash
+        {
+            group.reached = Reached::of(entries);
+            let open = entries.iter().filter(|entry| entry.minimized.is_none());
+            group.open = open.map(size).min();
+        }
     }
 
     /// Whether an input of this size is stored.
@@ -127,9 +179,41 @@ impl<S: Counting> LocalDesk<S> {
             return true;
         };
         match group.minors.get(&keys.minor.short()) {
-            Some((_, least)) => size < *least,
-            None => group.minors.len() < MINORS_KEPT,
+            Some((_, least)) => size < group.enough(*least),
+            None => group.minors.len() < MINORS_KEPT || size < group.enough(0),
         }
+    }
+
+    /// The entry of a group that is minimized next, and how soon.
+    fn next_of<'a>(
+        &self,
+        (kind, _): &GroupName,
+        reader: &'a Reader,
+        entries: &'a [Entry],
+    ) -> Option<(Turn, &'a Entry)> {
+        let bug = Bug::of(reader, entries);
+        if let Some(founder) = bug.founder_or_begun() {
+            let turn = Turn::of(*kind, is_slip(founder.crash.found.as_ref()))?;
+            return Some((turn, founder));
+        }
+        if *kind != Kind::Crash {
+            return None;
+        }
+        let class = entries.first().map(|entry| &entry.crash.class)?;
+        let smaller = bug.smaller().map(|entry| (Turn::Smaller, entry));
+        let variant = || bug.variant(self.variants.most(class));
+        smaller.or_else(|| variant().map(|entry| (Turn::Variant, entry)))
+    }
+
+    /// Lets a group wait that has an outcome, where there is more of it to minimize.
+    fn wait_for_more(&mut self, name: &GroupName, reader: &Reader) -> Result<(), StoreError> {
+        let entries = reader.entries(name.0, &name.1)?;
+        self.learn_reached(name, &entries);
+        if let Some((turn, entry)) = self.next_of(name, reader, &entries) {
+            self.waiting
+                .enqueue(name.clone(), turn, entry.log().exists());
+        }
+        Ok(())
     }
 
     fn file_and_know(
@@ -140,14 +224,17 @@ impl<S: Counting> LocalDesk<S> {
     ) -> Result<Filed, StoreError> {
         let filed = self.shelf.file(kind, crash, input)?;
         let name = (kind, crash.keys.major.short());
+        self.know(kind, &crash.keys, input.len() as u64);
         let slipped = is_slip(crash.found.as_ref());
-        // One that a run finds after a slip comes sooner.
-        if let Some(turn) = Turn::of(kind, slipped)
-            && (filed.new_major || !slipped && !self.is_ended(&name)?)
+        if self.is_ended(&name)? {
+            let reader = self.shelf.reader().clone();
+            self.wait_for_more(&name, &reader)?;
+        } else if let Some(turn) = Turn::of(kind, slipped)
+            && (filed.new_major || !slipped)
         {
+            // One that a run finds after a slip comes sooner.
             self.waiting.enqueue(name, turn, false);
         }
-        self.know(kind, &crash.keys, input.len() as u64);
         Ok(filed)
     }
 
@@ -204,7 +291,7 @@ impl<S: Counting> Desk for LocalDesk<S> {
                 kind: *kind,
                 major: group.major,
                 minor: *minor,
-                least: *least,
+                least: group.enough(*least),
             })
         });
         Ok(keys.collect())
@@ -241,8 +328,9 @@ impl<S: Counting> Desk for LocalDesk<S> {
         while let Some(group) = self.waiting.next() {
             let reader = self.shelf.reader();
             let entries = reader.entries(group.0, &group.1)?;
-            let founder = founder(reader, &entries).map(|entry| entry.id.clone());
-            match founder.filter(|_| !self.is_muted(&group)) {
+            let next = self.next_of(&group, reader, &entries);
+            let next = next.map(|(_, entry)| entry.id.clone());
+            match next.filter(|_| !self.is_muted(&group)) {
                 Some(id) => {
                     self.waiting.claim(&group);
                     return Ok(Some(id));
@@ -257,6 +345,8 @@ impl<S: Counting> Desk for LocalDesk<S> {
         let group = (id.kind(), id.major().to_owned());
         if ended {
             self.waiting.remove(&group);
+            let reader = self.shelf.reader().clone();
+            self.wait_for_more(&group, &reader)?;
         } else {
             self.waiting.give_back(&group, spent);
         }
@@ -268,22 +358,6 @@ impl<S: Counting> Drop for LocalDesk<S> {
     fn drop(&mut self) {
         let _ = self.flush();
     }
-}
-
-/// The entry to minimize of a group without an outcome: one that was begun, or the one that was
-/// found first.
-fn founder<'a>(reader: &Reader, entries: &'a [Entry]) -> Option<&'a Entry> {
-    if entries.iter().any(|entry| entry.minimized.is_some()) {
-        return None;
-    }
-    let begun = |entry: &Entry| entry.id.log(reader.root()).exists();
-    entries
-        .iter()
-        .min_by_key(|entry| (!begun(entry), rank(entry.crash.found.as_ref())))
-}
-
-fn is_slip(found: Option<&Found>) -> bool {
-    matches!(found, Some(Found::Slip { .. }))
 }
 
 /// The size of an entry's smallest input, in bytes; without one the largest there is, so that any

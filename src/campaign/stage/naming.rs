@@ -165,27 +165,26 @@ impl Naming {
         }
     }
 
-    /// Whether an input of this size is not kept; asks the desk now and then.
+    /// Whether an input of this size is not kept; asks the desk now and then. Larger ones are kept
+    /// again once a minimization has ended.
     fn is_known<D: Desk>(
         &mut self,
         desk: &Mutex<D>,
         key: (Kind, Key, Key),
         size: u64,
     ) -> Result<bool, CampaignError> {
-        let enough = |least: Option<&u64>| least.is_some_and(|least| size >= *least);
-        if enough(self.known.get(&key)) {
-            return Ok(true);
-        }
         if self
             .asked
             .is_none_or(|asked| asked.elapsed() >= ASKED_EVERY)
         {
             for known in lock(desk).known()? {
-                self.learn((known.kind, known.major, known.minor), known.least);
+                let key = (known.kind, known.major, known.minor);
+                self.known.insert(key, known.least);
             }
             self.asked = Some(Instant::now());
         }
-        Ok(enough(self.known.get(&key)))
+        let least = self.known.get(&key);
+        Ok(least.is_some_and(|least| size >= *least))
     }
 
     fn learn(&mut self, key: (Kind, Key, Key), size: u64) {

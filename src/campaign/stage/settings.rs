@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::campaign::minimizing::Variants;
 use crate::exec::Way;
 use crate::minimize::{UnknownSearch, search_by_name};
 use crate::store::KnownGroups;
@@ -18,6 +19,7 @@ pub struct StageSettings {
     pub(super) learn_limit: bool,
     pub(super) log_inputs: bool,
     pub(super) muted: KnownGroups,
+    pub(super) variants: Variants,
 }
 
 impl Default for StageSettings {
@@ -31,6 +33,7 @@ impl Default for StageSettings {
             learn_limit: true,
             log_inputs: false,
             muted: KnownGroups::default(),
+            variants: Variants::Plain,
         }
     }
 }
@@ -86,6 +89,13 @@ impl StageSettings {
     #[must_use]
     pub fn log_inputs(mut self, log: bool) -> StageSettings {
         self.log_inputs = log;
+        self
+    }
+
+    /// How many further minor keys of a group are minimized, when nothing else waits.
+    #[must_use]
+    pub fn variants(mut self, variants: Variants) -> StageSettings {
+        self.variants = variants;
         self
     }
 

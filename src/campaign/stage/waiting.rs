@@ -3,37 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::campaign::schedule::Turn;
 use crate::store::Kind;
 
 /// A group, by the first 12 hex digits of its major key.
 pub(super) type GroupName = (Kind, String);
-
-/// How soon a group is minimized.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Turn {
-    /// Crashes that a run has found.
-    Found,
-    /// Crashes that only a minimization slipped into.
-    Slipped,
-    /// Hangs, each run of which takes long.
-    Hang,
-    /// Memory blow-ups, likewise.
-    Oom,
-}
-
-impl Turn {
-    /// The turn of a group of this kind; `None`: never.
-    pub(super) fn of(kind: Kind, slipped: bool) -> Option<Turn> {
-        match kind {
-            Kind::Crash if slipped => Some(Turn::Slipped),
-            Kind::Crash => Some(Turn::Found),
-            Kind::Hang => Some(Turn::Hang),
-            Kind::Oom => Some(Turn::Oom),
-            // What does not come again cannot be held.
-            Kind::Flaky => None,
-        }
-    }
-}
 
 /// A group's place in the queue; the least is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,7 +76,7 @@ impl Waiting {
         }
     }
 
-    /// A group waits no more, and will not again.
+    /// A group waits no more, until it is let wait again.
     pub(super) fn remove(&mut self, group: &GroupName) {
         self.places.remove(group);
         self.claimed.remove(group);

@@ -1,6 +1,6 @@
 //! Threads that run the inputs.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossbeam::channel::{Receiver, Sender};
@@ -36,6 +36,8 @@ pub(super) struct Examiner<'a> {
     /// Major and minor keys of which a record is at hand. Tasks come in ascending order, so what
     /// this thread has reported is committed before what it reports behind it.
     pub(super) known: HashSet<(Key, Key)>,
+    /// Size of the smallest input that this thread has reported in full, by major key, of crashes.
+    pub(super) least: HashMap<Key, u64>,
     pub(super) tasks: Receiver<Task>,
     pub(super) answers: Sender<Result<Answer, ExecError>>,
 }
@@ -64,14 +66,22 @@ impl Examiner<'_> {
             none => none.insert(Triager::of_target(&minimizing.target, minimizing.way)?),
         };
         let leaks = self.settings.leaks || may_leak(&task.file);
-        let is_known = |major, minor| self.known.contains(&(major, minor));
+        let size = task.bytes.len() as u64;
+        // A smaller one than all before may have to be stored.
+        let is_smaller = |major| self.least.get(&major).is_some_and(|least| size < *least);
+        let is_known = |major, minor| self.known.contains(&(major, minor)) && !is_smaller(major);
         let any = !self.known.is_empty();
         let judged = judged(triager, &task.bytes, leaks, any, is_known)?;
         if let Judged::New(examined) = &judged
             && let Some(crash) = &examined.crash
             && kind_of(crash) != Kind::Flaky
         {
-            self.known.insert((crash.keys.major, crash.keys.minor));
+            let major = crash.keys.major;
+            self.known.insert((major, crash.keys.minor));
+            if kind_of(crash) == Kind::Crash {
+                let least = self.least.entry(major).or_insert(size);
+                *least = size.min(*least);
+            }
         }
         Ok(Answer { task, judged })
     }

@@ -19,6 +19,7 @@ mod shrinking;
 mod sources;
 mod watching;
 
+use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
@@ -80,6 +81,7 @@ fn watch_build(
                 settings,
                 stop,
                 known: engine.steady_keys(),
+                least: HashMap::new(),
                 tasks: tasks.clone(),
                 answers: answer.clone(),
             };

@@ -8,6 +8,7 @@ use crossbeam::channel::{Receiver, RecvTimeoutError, Sender};
 use super::engine::Engine;
 use crate::campaign::error::CampaignError;
 use crate::campaign::orders::{Word, is_done};
+use crate::campaign::schedule::Met;
 use crate::campaign::settings::When;
 use crate::store::EntryId;
 
@@ -26,6 +27,8 @@ pub(super) struct Shrinking {
     pub(super) spent: Duration,
     /// The store has no more of those that only wait until there is nothing else to do.
     exhausted: bool,
+    /// What minimizations have met.
+    met: Met,
 }
 
 impl Shrinking {
@@ -57,7 +60,8 @@ impl Shrinking {
 impl Engine<'_> {
     /// Queues what an earlier call left to be minimized.
     pub(super) fn enqueue_founders(&mut self) -> Result<(), CampaignError> {
-        for id in self.books.ledger.pending(false)? {
+        let variants = self.settings.minimizing.variants;
+        for id in self.books.ledger.pending(variants, false)? {
             if self.is_minimized(&id) {
                 self.shrinking.enqueue(id);
             }
@@ -79,13 +83,7 @@ impl Engine<'_> {
             return Ok(());
         }
         if self.shrinking.queue.is_empty() && idle && !self.shrinking.exhausted {
-            let pending = self.books.ledger.pending(true)?;
-            let fresh = |id: &EntryId| !self.shrinking.taken.contains(id) && self.is_minimized(id);
-            // One by one: each may slip into further groups.
-            match pending.into_iter().find(fresh) {
-                Some(id) => self.shrinking.enqueue(id),
-                None => self.shrinking.exhausted = true,
-            }
+            self.enqueue_rest()?;
         }
         if let Some(id) = self.shrinking.queue.pop_front() {
             self.shrinking.ordered = Some(id.clone());
@@ -93,6 +91,30 @@ impl Engine<'_> {
             let _ = order.send(id);
         }
         Ok(())
+    }
+
+    /// Queues what is minimized when there is nothing else to do, one by one: each may slip into
+    /// further groups.
+    fn enqueue_rest(&mut self) -> Result<(), CampaignError> {
+        let minimizing = &self.settings.minimizing;
+        loop {
+            let pending = self.books.ledger.pending(minimizing.variants, true)?;
+            let fresh = |id: &EntryId| !self.shrinking.taken.contains(id) && self.is_minimized(id);
+            if let Some(id) = pending.into_iter().find(fresh) {
+                self.shrinking.enqueue(id);
+                return Ok(());
+            }
+            let mut met = std::mem::take(&mut self.shrinking.met);
+            let filed = met.file_next(self.store, minimizing, &|major| !self.is_muted(major));
+            if self.waits_for_room(&filed) {
+                continue;
+            }
+            self.shrinking.met = met;
+            if !filed? {
+                self.shrinking.exhausted = true;
+                return Ok(());
+            }
+        }
     }
 
     /// Hears what has become of the group under way.
@@ -149,7 +171,7 @@ impl Engine<'_> {
     }
 
     /// Pauses where a minimization has failed for want of room. Whether it is to go on.
-    fn waits_for_room(&mut self, result: &Result<(), CampaignError>) -> bool {
+    fn waits_for_room<T>(&mut self, result: &Result<T, CampaignError>) -> bool {
         let Engine { room, screen, .. } = self;
         room.is_again(result, &mut |text: &str| screen.note(text))
     }

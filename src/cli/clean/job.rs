@@ -8,6 +8,7 @@ use std::time::Instant;
 use super::args::{Args, SkipArg, TrimArg};
 use super::screen::Screen;
 use super::{in_place, place};
+use crate::campaign::{Minimizing, Variants};
 use crate::cli::run::{campaign_of, processors};
 use crate::cli::target::install_bundled;
 use crate::cli::{Exit, Failure, Output, signals, ui};
@@ -102,7 +103,10 @@ impl Job {
             groups: (!skips(SkipArg::Groups)).then(|| Quarantining {
                 when: args.shrink.when(),
                 jobs,
-                minimizing: args.shrink.minimizing(filed_for.clone(), way, learn_limit),
+                minimizing: Minimizing {
+                    variants: args.shrink.variants(Variants::None),
+                    ..(args.shrink).minimizing(filed_for.clone(), way, learn_limit)
+                },
                 known: KnownGroups::default(),
             }),
             target,

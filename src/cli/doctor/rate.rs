@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::Args;
 use crate::campaign::{
     self, Generator, Minimizing, Monitoring, Network, Progress, Screen, Seeds, Settings, Share,
-    When, Words,
+    Variants, When, Words,
 };
 use crate::cli::run::{campaign_of, processors};
 use crate::cli::target::probe_by;
@@ -73,6 +73,7 @@ pub(super) fn measure(
             no_cache: false,
             seed: Some(SEED),
             learn_limit: false,
+            variants: Variants::None,
             jobs: 1,
         },
         known: KnownGroups::default(),

@@ -1,6 +1,7 @@
-//! `ddfuzz min`: minimizes one failing input.
+//! `ddfuzz min`: minimizes one failing input, or all groups of an output directory.
 
 mod call_files;
+pub(in crate::cli) mod directory;
 mod export;
 mod into_file;
 mod job;
@@ -22,20 +23,25 @@ use super::run::processors;
 use super::shrinking::searches;
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, next, signals, ui};
-use crate::campaign::{Finished, Minimizing};
+use crate::campaign::{Finished, Minimizing, Variants};
 use crate::exec::{Ended, Target, Way, inherited};
 use crate::minimize::MinRecord;
+use crate::report::place;
+use crate::report::text::{cut, printable};
 use crate::triage::{Class, Crash, Found, Triager, Verdict};
 
-/// Minimize one crashing input
+/// Minimize one failing input, or all groups of an output directory
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  ddfuzz min crash-1 -- ./program @@\n  \
+                        ddfuzz min ddfuzz-out\n  \
                         ddfuzz min crash-1 -o smaller --search ddmin --target ul\n  \
                         ddfuzz min crash-1 --args --env-vars -- ./program -v @@\n  \
                         ddfuzz min crash-1 --test ./is-interesting.sh")]
 pub struct Args {
-    /// The crashing input, or - for stdin; the file is only read. With --args or --env-vars it may
-    /// be omitted: stdin is then empty
+    /// The failing input, or - for stdin; the file is only read. With --args or --env-vars it may
+    /// be omitted: stdin is then empty. An output directory stands for all its groups that are not
+    /// minimized yet: within 60s each unless a budget is given, and with the recorded target unless
+    /// one is given
     #[arg(required_unless_present_any = ["args", "env_vars"])]
     input: Option<PathBuf>,
     #[command(flatten)]
@@ -68,6 +74,10 @@ pub struct Args {
     /// Search algorithm
     #[arg(long, value_name = "NAME", default_value = "full", value_parser = searches())]
     search: String,
+    /// Of an output directory, also minimize up to N further minor keys of each group of crashes
+    /// [default: 3, but none where a sanitizer reports the crash]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16))]
+    variants: Option<u16>,
     /// Number of workers; the result does not depend on it [default: the number of processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     jobs: Option<u32>,
@@ -79,6 +89,7 @@ pub fn run(mut args: Args, output: &Output) -> Result<Exit, Failure> {
     let input = args.input.take().map(|path| input_file(path, output));
     args.input = input.transpose()?;
     let input = match &args.input {
+        Some(path) if directory::is_one(path) => return directory::run(&args, path, output),
         Some(path) => read_input(path)?,
         None => Vec::new(),
     };
@@ -149,11 +160,7 @@ fn minimize_crash(
     let target = args.with_environment(target, call_files.as_ref());
     let way = args.target.probe(&target, output)?.executor.way();
     let crash = baseline(args.input.as_deref(), &input, &target, way)?;
-    output.detail(&format!(
-        "{} in group {}, executed by {way}",
-        crash.class,
-        crash.keys.major.short()
-    ));
+    output.say(&format!("{}, executed by {way}", holding(&crash)));
     if args.results.force {
         place.clear()?;
         call_files.as_ref().map_or(Ok(()), CallFiles::clear)?;
@@ -249,6 +256,7 @@ impl Args {
             seed: None,
             learn_limit: self.target.timeout.is_none(),
             jobs: self.jobs(),
+            variants: Variants::None,
         }
     }
 
@@ -256,6 +264,21 @@ impl Args {
     fn jobs(&self) -> usize {
         self.jobs.map_or_else(processors, |jobs| jobs as usize)
     }
+}
+
+/// Which crash is held: its class, what the program said, where, and its group.
+pub(in crate::cli) fn holding(crash: &Crash) -> String {
+    let details = &crash.details;
+    let panic = details.panic.as_ref().map(|panic| &panic.message);
+    let said = panic.or(details.abort_message.as_ref());
+    let said = said.or(details.exception.as_ref());
+    let said = said.map_or_else(String::new, |said| {
+        let line = said.lines().next().unwrap_or_default();
+        format!(": {}", cut(&printable(line), 100))
+    });
+    let at = place(crash).map_or_else(String::new, |place| format!(" in {}", printable(&place)));
+    let (class, major) = (&crash.class, crash.keys.major.short());
+    format!("holding the crash {class}{said}{at}, group {major}")
 }
 
 /// How often an input is examined, three runs each, until it crashes: it may do so now and then.

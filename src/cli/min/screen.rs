@@ -3,19 +3,20 @@
 use crate::campaign::Finished;
 use crate::cli::results::shown;
 use crate::minimize::{Claim, MinRecord};
-use crate::report::{hexdump, size};
+use crate::report::{claim, hexdump, size};
 
 /// What people see of a result.
 pub(super) fn text(record: &MinRecord, finished: &Finished) -> String {
     let claim = match record.claim {
+        _ if record.call.is_none() => claim(&finished.outcome()),
         Claim::BestSoFar => format!(
             "{}, {} of {} proved",
             record.claim,
             size::grouped(record.proved.done),
             size::grouped(record.proved.of)
         ),
-        claim => format!(
-            "{claim}, proved by {}",
+        of_all => format!(
+            "{of_all}, proved by {}",
             size::counted(record.proved.of, "test")
         ),
     };

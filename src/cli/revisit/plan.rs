@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::Args;
 use super::sandbox::Held;
-use crate::campaign::DEFAULT_MAX_LEN;
 use crate::campaign::miller::list::{List, installed};
 use crate::campaign::miller::{Asked, Circumstances, Selection, StudyPlan, StudySettings, Utility};
+use crate::campaign::{DEFAULT_MAX_LEN, Variants};
 use crate::cli::run::processors;
 use crate::cli::{Exit, Failure, Output};
 use crate::exec::{Limits, Program, Target, Way, targets_reach};
@@ -144,6 +144,7 @@ pub(super) fn settings(
     let mut minimizing = (args.shrink).minimizing(nothing, Way::Command, args.timeout.is_none());
     let jobs = args.jobs.map_or_else(processors, |jobs| jobs as usize);
     (minimizing.seed, minimizing.jobs) = (Some(seed), jobs);
+    minimizing.variants = args.shrink.variants(Variants::None);
     StudySettings {
         circumstances: Circumstances {
             limits,

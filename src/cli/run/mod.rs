@@ -16,7 +16,7 @@ use super::reports::ReportArgs;
 use super::seeds::SeedArgs;
 use super::shrinking::ShrinkArgs;
 use super::target::TargetArgs;
-use super::{Exit, Failure, Output, amounts, known, shrinking, signals};
+use super::{Exit, Failure, Output, amounts, known, recorded, shrinking, signals};
 use crate::campaign::{
     self, DEFAULT_MAX_LEN, Generator, Minimizing, Monitoring, Network, Seeds, Settings, Share,
     Until, Words,
@@ -108,11 +108,11 @@ pub(in crate::cli) const NETWORK: &str = "Several hosts and monitoring";
 
 /// Runs the command.
 pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
-    if !args.target.is_named() {
+    if !args.target.is_named() && !args.resume {
         list_targets(output);
         return Ok(Exit::Done);
     }
-    let target = args.target.target()?;
+    let target = args.target_to_run(output)?;
     let known = known::read_both(args.known.as_deref(), args.against.as_deref())?;
     let output = &args.reports.check(output)?;
     let stop = signals::stop_flag()?;
@@ -218,6 +218,30 @@ fn settings(
 }
 
 impl Args {
+    /// The target that is named; to go on with a campaign, the one that it has on record will do.
+    fn target_to_run(&self, output: &Output) -> Result<Target, Failure> {
+        let is_missing = !self.out.exists();
+        if self.target.is_named() {
+            if self.resume && is_missing {
+                let out = self.out.display();
+                output.say(&format!(
+                    "{out} does not exist: a new campaign begins there"
+                ));
+            }
+            return self.target.target();
+        }
+        if is_missing {
+            let message = format!(
+                "there is no campaign to go on with: {} does not exist",
+                self.out.display()
+            );
+            return Err(Failure::usage(message).path(&self.out).hint(
+                "name its output directory with -o, or a program behind `--` to begin a campaign",
+            ));
+        }
+        recorded::of_current(&self.out, &self.target)
+    }
+
     fn asked(&self) -> Asked<'_> {
         Asked {
             out: &self.out,

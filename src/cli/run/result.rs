@@ -57,6 +57,9 @@ pub fn report(
     // Before the result: where one of them cannot be written, the one answer is an error.
     told.write(&views, &text, store)?;
     output.result(&text, &result);
+    for group in result.groups.iter().filter(|group| group.any_input) {
+        next::warn_of_any_input(&group.major, output);
+    }
     told.say_next(&views, store, output);
     Ok(exit(summary))
 }

@@ -8,15 +8,15 @@ use super::archive::Archive;
 use super::crew::{Answer, Crew};
 use super::inputs::say_unread;
 use super::tally::{Fate, Outcome, Tally};
-use crate::campaign::{Examined, examined, identity, kind_of, may_leak};
+use crate::campaign::{Examined, examined, fails_on_anything, identity, kind_of, may_leak};
 use crate::cli::{Failure, Output, ui};
 use crate::exec::{Ended, Target, Way};
 use crate::files::regular;
 use crate::minimize::log::ContentHash;
-use crate::report::{TriageInput, TriageResult, size};
+use crate::report::{TriageGroup, TriageInput, TriageResult, size};
 use crate::store::Kind;
 use crate::store::foreign::{Input, Inputs, Promise};
-use crate::triage::Triager;
+use crate::triage::{Quick, Triager};
 
 /// What is to be done.
 pub struct Job<'a> {
@@ -67,7 +67,8 @@ impl Job<'_> {
         })?;
         drop(line);
         self.settle(&mut course)?;
-        let result = self.result(&course, output);
+        let mut result = self.result(&course, output);
+        self.find_careless(&mut result)?;
         if let Some(archive) = course.archive.take() {
             archive.close(&course.tally)?;
         }
@@ -126,6 +127,23 @@ impl Job<'_> {
             if same {
                 course.examined(at, input, &bytes, &examined, &self.found.inputs, true)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Notes the group that the target crashes in whatever the input is, if there is one.
+    fn find_careless(&self, result: &mut TriageResult) -> Result<(), Failure> {
+        let crashes = |group: &&mut TriageGroup| group.kind == Kind::Crash;
+        let mut groups = result.groups.iter_mut().filter(crashes).peekable();
+        if groups.peek().is_none() || self.stop.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let mut triager = Triager::of_target(&self.target, self.way)?;
+        let Quick::Crash { major, .. } = triager.key(b"")? else {
+            return Ok(());
+        };
+        if let Some(group) = groups.find(|group| group.major == major.short()) {
+            group.any_input = fails_on_anything(&mut triager, major)?;
         }
         Ok(())
     }

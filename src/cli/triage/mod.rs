@@ -7,18 +7,23 @@ mod inputs;
 mod job;
 mod tally;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
+use super::min::directory::{self, BUDGET, Minimized};
 use super::reports::{ReportArgs, target_name};
 use super::run::processors;
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, amounts, known, next, signals, ui};
+use crate::campaign::{Minimizing, Variants, left_to_minimize};
+use crate::exec::{Target, Way};
 use crate::report::ci::Findings;
 use crate::report::{
     SameBy, TriageGroup, TriageResult, triage_doubts, triage_groups_table, triage_summary,
     triage_table,
 };
-use crate::store::{HadGroups, KnownGroups};
+use crate::store::{HadGroups, KnownGroups, Reader};
 use job::Job;
 
 /// Longest input where nobody says, in bytes.
@@ -32,6 +37,7 @@ const MAX_LEN: u64 = 256 << 20;
 #[command(
     after_help = "Example:\n  ddfuzz triage crash-1 artifacts/ -- ./program @@\n  \
                   ddfuzz triage afl-out -o groups --resume -- ./program @@\n  \
+                  ddfuzz triage afl-out -o groups --minimize -- ./program @@\n  \
                   ddfuzz triage afl-out --against groups --known known.txt -- ./program @@"
 )]
 pub struct Args {
@@ -53,6 +59,12 @@ pub struct Args {
     /// Continue an earlier triage into --out: files that were run before are not run again
     #[arg(long, requires = "out")]
     resume: bool,
+    /// Also minimize the groups, as `ddfuzz min OUT` does
+    #[arg(long, requires = "out")]
+    minimize: bool,
+    /// Maximum time for one minimization [default: 60s]
+    #[arg(long, value_name = "TIME", value_parser = amounts::time, requires = "minimize")]
+    budget_time: Option<Duration>,
     /// Show which groups are not in this other output directory; exit with 4 if all are
     #[arg(long, value_name = "OUT")]
     against: Option<PathBuf>,
@@ -83,7 +95,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let job = Job {
         target: target.clone(),
         way,
-        jobs: args.jobs.map_or_else(processors, |jobs| jobs as usize),
+        jobs: args.jobs(),
         max_len: args.max_len.unwrap_or(MAX_LEN),
         leaks: args.leaks,
         out: args.out.clone(),
@@ -102,13 +114,35 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         groups: result.groups.iter().map(Into::into).collect(),
     };
     args.reports.write(&findings)?;
+    let minimized = match &args.out {
+        Some(out) if args.minimize && !result.interrupted => {
+            let done = args.minimize(out, target.clone(), way, &known, &stop, output);
+            Some(signals::unless_stopped(&stop, done)?)
+        }
+        _ => None,
+    };
+    if let Some(done) = &minimized {
+        result.interrupted = done.interrupted;
+        result.minimized.clone_from(&done.groups);
+    }
     let each = output.verbose || args.inputs.iter().all(|input| !input.is_dir());
-    output.result(&text(&result, each), &result);
+    let mut shown = text(&result, each);
+    if let (Some(done), Some(out)) = (&minimized, &args.out) {
+        shown.push_str(&format!("\n\n{}", done.text(out)));
+    }
+    output.result(&shown, &result);
     if let Some(doubts) = triage_doubts(&result) {
         output.say(&doubts);
     }
+    for group in result.groups.iter().filter(|group| group.any_input) {
+        next::warn_of_any_input(&group.major, output);
+    }
     match (&args.out, result.groups.first()) {
         (Some(out), Some(group)) => {
+            let reader = Reader::open(out)?;
+            if !left_to_minimize(&reader, Variants::Plain, &known)?.is_empty() {
+                next::before_minimizing(output, out);
+            }
             next::after_groups(output, out, &group.major, Some(&target));
         }
         (None, Some(_)) => next::after_triage(output),
@@ -122,6 +156,33 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         output.say(&format!("interrupted: {how}"));
     }
     Ok(exit(&result))
+}
+
+impl Args {
+    /// Minimizes what was filed.
+    fn minimize(
+        &self,
+        out: &Path,
+        target: Target,
+        way: Way,
+        known: &KnownGroups,
+        stop: &AtomicBool,
+        output: &Output,
+    ) -> Result<Minimized, Failure> {
+        let minimizing = Minimizing {
+            budget_time: Some(self.budget_time.unwrap_or(BUDGET)),
+            learn_limit: self.target.timeout.is_none(),
+            jobs: self.jobs(),
+            variants: Variants::Plain,
+            ..Minimizing::of_target(target, way, "full")
+        };
+        directory::minimize(out, &minimizing, known, stop, output)
+    }
+
+    /// Workers.
+    fn jobs(&self) -> usize {
+        self.jobs.map_or_else(processors, |jobs| jobs as usize)
+    }
 }
 
 /// Says whether the group is muted, and whether it is new.

@@ -269,6 +269,7 @@ fn group_of(line: &CrashLine, size: u64, representative: std::path::PathBuf) -> 
         known: false,
         new: None,
         same_by: None,
+        any_input: false,
         build: line.build.clone(),
     }
 }

@@ -27,6 +27,11 @@ impl Counting {
         }
     }
 
+    /// It is of so many things.
+    pub fn set_all(&mut self, all: u64) {
+        self.all = all;
+    }
+
     /// So many are done, and this is what they came to.
     pub fn show(&self, done: u64, found: &str) {
         let per_second = done as f64 / self.began.elapsed().as_secs_f64().max(0.001);

@@ -13,7 +13,7 @@
 //! | `repair` | what numbers protect, by the operands of the comparisons that found them wrong |
 //! | `lines` | lines |
 //! | `bytes`, `groups` | bytes, one by one, or two by two where their number counts |
-//! | `normalize`, `shortlex` | writes `0` |
+//! | `normalize`, `shortlex` | writes `0`; of small results as the last of all |
 //! | `runs` | neighbours that go only together, and what a length tells, in binary data |
 //! | `pairs` | two bytes that go only together |
 //! | `singles` | single bytes: its last round is the proof |

@@ -29,7 +29,7 @@ impl Unlike {
     }
 
     /// Writes `0` at some of them, which ascend.
-    fn zeros(&self, units: impl Iterator<Item = usize>) -> Edit {
+    pub fn zeros(&self, units: impl Iterator<Item = usize>) -> Edit {
         let mut runs: Vec<Range<usize>> = Vec::new();
         for at in units.map(|unit| self.at[unit]) {
             match runs.last_mut() {

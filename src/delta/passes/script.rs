@@ -6,7 +6,7 @@ use super::list::List;
 use super::normalize::normalize;
 use super::pairs::pairs;
 use super::runs::runs;
-use super::shortlex::shortlex;
+use super::shortlex::{self, last_form, shortlex};
 use super::singles::singles;
 use super::structure::structure;
 use super::units::{Bytes, Units};
@@ -47,7 +47,7 @@ pub(super) async fn script(mut work: Workpiece, plan: Plan) {
     // A text may lie in a binary frame.
     let structured = work.is_text() && structure(&mut work).await
         || plan == Plan::Rewrite && binary(&mut work).await;
-    let mut by_groups = structured;
+    let (mut by_groups, mut values) = (structured, shortlex::MOST);
     loop {
         bytes(&mut work, plan, structured).await;
         // Before single bytes are proved needed, which may be many that go by runs.
@@ -62,7 +62,8 @@ pub(super) async fn script(mut work: Workpiece, plan: Plan) {
             by_groups = true;
             grouped(&mut work).await;
         }
-        if work.reductions() == clean {
+        let done = work.reductions() == clean;
+        if done && !(plan == Plan::Rewrite && last_form(&mut work, &mut values).await) {
             return;
         }
     }

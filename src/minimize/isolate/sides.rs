@@ -194,6 +194,7 @@ impl Sides {
             process: reply.process,
             cut_off: reply.cut_off,
             slip: reply.slip,
+            minor: None,
             comparisons: None,
             pass: None,
             input: reply.log_input.then(|| Base64(self.text.clone())),

@@ -118,6 +118,9 @@ pub struct StartLine {
     /// agree then, instead of three.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub doubtful: bool,
+    /// Whether the minor key has to stay as well, also where bytes are only deleted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hold_minor: bool,
     /// The interestingness test that decides, where one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<TestRecord>,
@@ -159,6 +162,7 @@ impl StartLine {
             cache: Caching::default(),
             learn_limit: false,
             doubtful: false,
+            hold_minor: false,
             test: None,
             coverage: None,
             call: None,
@@ -223,6 +227,9 @@ pub struct TestLine {
     /// The other bug that the candidate ran into.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slip: Option<SlipKeys>,
+    /// The minor key of a candidate that failed, where it is not that of the best before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minor: Option<Key>,
     /// Where the run was observed: the operands of the last comparisons that differed, oldest
     /// first. The search goes on by them.
     #[serde(default, skip_serializing_if = "Option::is_none")]

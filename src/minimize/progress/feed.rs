@@ -167,6 +167,9 @@ impl Progress {
         };
         self.votes = Votes::none(self.votes.needed);
         self.reduction = self.course.commit(&whole);
+        if self.reduction.is_some() {
+            self.minor = line.minor.or(self.minor);
+        }
         self.note(line.slip);
         match self.stage {
             Stage::Search => {

@@ -39,6 +39,10 @@ impl Progress {
     /// The result, once the log is whole.
     pub fn minimized(&self) -> Option<Minimized> {
         let end = self.end()?;
+        let untried = match self.rewrites && end.claim != Claim::BestSoFar {
+            true => self.course.untried_values(),
+            false => 0,
+        };
         let warnings = [
             (self.empty_fails, Warning::EmptyInputFails),
             (
@@ -58,6 +62,7 @@ impl Progress {
                 !self.is_flaky() && self.course.is_contradicted(),
                 Warning::Contradicted,
             ),
+            (untried > 0, Warning::Values { untried }),
         ];
         Some(Minimized {
             text: self.course.best().to_vec(),

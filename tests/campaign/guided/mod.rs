@@ -10,4 +10,4 @@ mod odd_targets;
 mod options;
 mod processes;
 mod signals;
-mod targets;
+pub mod targets;

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ddfuzz::campaign::{Desk as Handing, LocalDesk, Report, SharedStore, Shelf};
-use ddfuzz::store::{EntryId, Kind, KnownGroups, Reader, Store};
+use ddfuzz::campaign::{Desk as Handing, LocalDesk, Report, SharedStore, Shelf, Variants};
+use ddfuzz::store::{EntryId, Kind, KnownGroups, Minimized, Reader, Store};
 use ddfuzz::triage::{Crash, Found};
 
 use super::sample::{campaign, crash, key, outcome};
@@ -125,6 +125,87 @@ fn each_group_is_claimed_once_and_what_has_an_outcome_never() {
     assert_eq!(middle, rest);
     assert_eq!(again[3].kind(), Kind::Hang);
     assert_eq!(again.len(), 4);
+}
+
+#[test]
+fn smaller_inputs_of_a_group_with_an_outcome_are_stored_and_claimed() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut desk = open(folder.path());
+    let hand = |desk: &mut LocalDesk, minor: &str, size: usize| {
+        hand_in(desk, Kind::Crash, ("a", minor), &vec![7; size])
+    };
+    let founder = hand(&mut desk, "one", 5000).unwrap();
+    assert_eq!(claims(&mut desk), [founder.clone()]);
+    // While it is minimized, what is smaller than all before is stored.
+    let waiting = hand(&mut desk, "one", 600).unwrap();
+    desk.write_minimized(&founder, &[7; 90]).unwrap();
+    assert!(hand(&mut desk, "one", 550).is_none());
+    let ended = Minimized {
+        size_before: 5000,
+        ..outcome(90, true)
+    };
+    desk.write_outcome(&founder, &ended).unwrap();
+    desk.give_back(&founder, true, Duration::from_secs(1))
+        .unwrap();
+    // Neither smaller than the result nor a tenth of its input.
+    assert!(claims(&mut desk).is_empty());
+    assert!(hand(&mut desk, "one", 501).is_none());
+    let tenth = hand(&mut desk, "one", 500).unwrap();
+    assert!(
+        hand(&mut desk, "one", 500).is_none(),
+        "one of this size waits"
+    );
+    let least = hand(&mut desk, "one", 80).unwrap();
+    assert_eq!(claims(&mut desk), [least.clone()], "the smallest, and once");
+    desk.write_minimized(&least, &[7; 40]).unwrap();
+    let ended = Minimized {
+        size_before: 80,
+        ..outcome(40, true)
+    };
+    desk.write_outcome(&least, &ended).unwrap();
+    desk.give_back(&least, true, Duration::from_secs(1))
+        .unwrap();
+    assert!(
+        claims(&mut desk).is_empty(),
+        "{tenth:?} and {waiting:?} stay"
+    );
+    // Sixteen minor keys are kept, and behind them what is smaller than all.
+    for minor in 2..17u8 {
+        assert!(hand(&mut desk, &minor.to_string(), 300).is_some());
+    }
+    assert!(hand(&mut desk, "another", 300).is_none());
+    let last = hand(&mut desk, "another", 39).unwrap();
+    drop(desk);
+    // It is known by the next process, too.
+    assert_eq!(claims(&mut open(folder.path())), [last]);
+}
+
+#[test]
+fn variants_are_claimed_when_nothing_else_waits() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut desk = open(folder.path()).varying(Variants::Most(1));
+    let ids = ["one", "two", "three"].map(|minor| {
+        let input = minor.repeat(10);
+        hand_in(&mut desk, Kind::Crash, ("a", minor), input.as_bytes()).unwrap()
+    });
+    hand_in(&mut desk, Kind::Hang, ("h", "m"), b"hang");
+    let mut claimed = claims(&mut desk);
+    let end = |desk: &mut LocalDesk, id: &EntryId| {
+        let ended = Minimized {
+            minor_after: None,
+            ..outcome(10, true)
+        };
+        desk.write_outcome(id, &ended).unwrap();
+        desk.give_back(id, true, Duration::from_secs(1)).unwrap();
+        claims(desk)
+    };
+    assert_eq!(claimed.len(), 2, "the hang waits for no variant");
+    let founder = claimed.remove(0);
+    let mut next = end(&mut desk, &founder);
+    assert_eq!(next.len(), 1);
+    let variant = next.remove(0);
+    assert!(ids.contains(&variant) && variant != founder);
+    assert_eq!(end(&mut desk, &variant), [], "one variant was asked for");
 }
 
 #[test]

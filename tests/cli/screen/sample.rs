@@ -36,6 +36,7 @@ pub fn view(class: &str, size: usize) -> GroupView {
         script: None,
         status: None,
         utility: None,
+        variants: Vec::new(),
     }
 }
 
@@ -49,6 +50,8 @@ pub fn minimized(class: &str, size: usize) -> GroupView {
         proved: Proved { done: 6, of: 6 },
         minor_after: None,
         debug: None,
+        any_input: false,
+        untried: 0,
         given_up: None,
     };
     GroupView {

@@ -63,7 +63,7 @@ impl Group {
             size: view.size_after(),
             shrinks: false,
             tests: view.tests_executed(),
-            claim: view.minimized.as_ref().map(|one| printable(&one.claim)),
+            claim: view.claim_word().map(printable),
             sentence: printable(&view.claim()),
             file: printable(&view.file.to_string_lossy()),
         }

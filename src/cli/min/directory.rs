@@ -1,0 +1,186 @@
+//! `ddfuzz min OUT`: the groups of an output directory that are not minimized yet.
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::Args;
+use crate::campaign::{Minimizing, Progress, Screen, Variants, minimize_left};
+use crate::cli::run::campaign_of;
+use crate::cli::target::install_bundled;
+use crate::cli::{Exit, Failure, Output, next, recorded, show, signals, ui};
+use crate::exec::{Target, Way};
+use crate::report::{GroupView, RunGroup, groups_table, size};
+use crate::store::{Kind, KnownGroups, Reader, Store};
+
+/// Longest time for one group where nobody says.
+pub(in crate::cli) const BUDGET: Duration = Duration::from_secs(60);
+
+/// What became of the groups.
+#[derive(Serialize)]
+pub(in crate::cli) struct Minimized {
+    /// All groups of crashes, hangs and memory blow-ups.
+    pub(in crate::cli) groups: Vec<RunGroup>,
+    /// Minimizations that this call has ended.
+    pub(in crate::cli) minimized: u64,
+    /// Whether the user stopped it.
+    pub(in crate::cli) interrupted: bool,
+    #[serde(skip)]
+    views: Vec<GroupView>,
+}
+
+/// Whether this is an output directory.
+pub(super) fn is_one(path: &Path) -> bool {
+    path.is_dir() && Reader::open(path).is_ok()
+}
+
+/// Runs the command on an output directory.
+pub(super) fn run(args: &Args, out: &Path, output: &Output) -> Result<Exit, Failure> {
+    check(args)?;
+    let target = match args.target.is_named() {
+        true => args.target.target()?,
+        false => recorded::of_current(out, &args.target)?,
+    };
+    let stop = signals::stop_flag()?;
+    let started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
+    let way = started.executor.way();
+    output.detail(&format!("running by {way}: {}", started.why));
+    let minimizing = Minimizing {
+        budget_time: Some(args.results.budget_time.unwrap_or(BUDGET)),
+        variants: args.variants(),
+        ..args.minimizing(target, way)
+    };
+    let known = KnownGroups::default();
+    let done = minimize(out, &minimizing, &known, &stop, output);
+    drop(started);
+    let done = signals::unless_stopped(&stop, done)?;
+    output.result(&done.text(out), &done);
+    for group in done.groups.iter().filter(|group| group.any_input) {
+        next::warn_of_any_input(&group.major, output);
+    }
+    if let Some(view) = done.views.iter().find(|view| view.kind == Kind::Crash) {
+        next::after_groups(output, out, &view.major.short(), Some(&minimizing.target));
+    }
+    Ok(match done.interrupted {
+        true => {
+            output.say("interrupted: the same command goes on");
+            Exit::Interrupted
+        }
+        false => Exit::Done,
+    })
+}
+
+/// Options that are of one input, and mean nothing of many.
+fn check(args: &Args) -> Result<(), Failure> {
+    let given = [
+        ("--args", args.args),
+        ("--env-vars", args.env_vars),
+        ("--test", args.test.is_some()),
+        ("--export-test", args.export_test.is_some()),
+        ("--out", args.results.out.is_some()),
+        ("--log", args.results.log.is_some()),
+        ("--force", args.results.force),
+    ];
+    match given.into_iter().find(|(_, is_given)| *is_given) {
+        Some((name, _)) => Err(Failure::usage(format!(
+            "{name} is for one input, and this is an output directory"
+        ))
+        .hint("its groups are minimized where they stand; name a file to minimize one input")),
+        None => Ok(()),
+    }
+}
+
+/// Minimizes what is left to be in an output directory.
+pub(in crate::cli) fn minimize(
+    out: &Path,
+    minimizing: &Minimizing,
+    known: &KnownGroups,
+    stop: &std::sync::atomic::AtomicBool,
+    output: &Output,
+) -> Result<Minimized, Failure> {
+    let Minimizing { target, way, .. } = minimizing;
+    let mut store = open(out, target, *way)?;
+    install_bundled(&mut store, target)?;
+    let store = Mutex::new(store);
+    let mut shown = Shown {
+        line: ui::Counting::new(output, "group", 0),
+        output,
+        done: 0,
+    };
+    let done = minimize_left(&store, minimizing, known, &mut shown, stop);
+    let minimized = shown.done;
+    drop(shown);
+    done?;
+    let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut views = Vec::new();
+    for kind in [Kind::Crash, Kind::Hang, Kind::Oom] {
+        views.extend(show::views(store.reader(), kind)?);
+    }
+    Ok(Minimized {
+        groups: views.iter().map(RunGroup::from).collect(),
+        minimized,
+        interrupted: stop.load(std::sync::atomic::Ordering::Relaxed),
+        views,
+    })
+}
+
+fn open(out: &Path, target: &Target, way: Way) -> Result<Store, Failure> {
+    Ok(Store::create_or_resume(
+        out,
+        campaign_of(target, way, None),
+    )?)
+}
+
+impl Minimized {
+    /// The groups as they are now, and how many minimizations there were.
+    pub(in crate::cli) fn text(&self, out: &Path) -> String {
+        let table = match self.views.is_empty() {
+            true => String::new(),
+            false => groups_table(&self.views, ui::stdout_width()) + "\n",
+        };
+        let count = match self.minimized {
+            0 => "nothing was left to minimize".to_owned(),
+            count => format!("{} minimized", size::counted(count, "input")),
+        };
+        let groups = size::counted(self.groups.len() as u64, "group");
+        format!("{table}{groups} in {}: {count}", out.display())
+    }
+}
+
+/// What is shown meanwhile: how many wait, and what has ended.
+struct Shown<'a> {
+    line: ui::Counting,
+    output: &'a Output,
+    done: u64,
+}
+
+impl Screen for Shown<'_> {
+    fn progress(&mut self, progress: &Progress) {
+        self.line.set_all(self.done + progress.minimizing);
+        self.line.show(self.done, "minimized");
+    }
+
+    fn minimized(&mut self, group: &GroupView) {
+        self.done += 1;
+        self.output.say(&format!(
+            "minimized {}, {}: {}",
+            group.major.short(),
+            size::reduction(group.size_before, group.size_after()),
+            group.claim()
+        ));
+    }
+
+    fn note(&mut self, text: &str) {
+        self.output.say(text);
+    }
+}
+
+impl Args {
+    /// How many further minor keys of a group are minimized.
+    fn variants(&self) -> Variants {
+        let asked = self.variants.map(usize::from);
+        asked.map_or(Variants::Plain, Variants::Most)
+    }
+}
