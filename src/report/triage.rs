@@ -29,6 +29,9 @@ pub struct TriageResult {
     pub unread: u64,
     /// Whether the user stopped it: inputs that were not run are left out.
     pub interrupted: bool,
+    /// What the program was compiled with that decides which crashes it can show: sanitizers, as
+    /// `-fsanitize=` names them, and `debug-assertions` of Rust; null where that is not known.
+    pub instrumentation: Option<Vec<String>>,
 }
 
 /// One input in the result of `triage`.

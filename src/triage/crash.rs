@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Details, Frame, Key};
-use crate::exec::{Ended, Limits, TargetRecord, Way};
+use crate::exec::{Ended, Limits, Sanitizer, TargetRecord, Way};
 use crate::files::Base64;
 
 /// What kind of death (crash-keys.md, "Class").
@@ -13,6 +13,13 @@ use crate::files::Base64;
 )]
 #[serde(transparent)]
 pub struct Class(pub String);
+
+impl Class {
+    /// The sanitizer whose reports make this class.
+    pub fn sanitizer(&self) -> Option<Sanitizer> {
+        Sanitizer::of_class(&self.0)
+    }
+}
 
 impl std::fmt::Display for Class {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

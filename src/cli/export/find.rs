@@ -135,6 +135,8 @@ impl Chosen {
             input: self.entry.reproducer_bytes()?,
             ended: crash.ended,
             limits: crash.limits,
+            sanitizers: crash.needed_sanitizers(),
+            debug_assertions: crash.needs_debug_assertions(),
         })
     }
 

@@ -125,6 +125,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
             Some(name) => Input::File(name),
             None => Input::Inline(&group.input),
         },
+        file: args.name(),
     };
     let text = asked.text(form, &group)?;
     if let Some(to) = &args.to {
@@ -191,6 +192,15 @@ impl Args {
         let is_large = form == Form::RustTest && group.input.len() > LITERAL_BYTES;
         let to = self.to.as_deref().filter(|_| is_large)?;
         Some(with_ending(to, ".bin"))
+    }
+
+    /// The name of the file that is written, where it can stand in a command as it is.
+    fn name(&self) -> &str {
+        let name = self.to.as_deref().and_then(Path::file_name);
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._+-".contains(&byte);
+        let name = name.and_then(|name| name.to_str());
+        name.filter(|name| name.bytes().all(plain) && !name.starts_with('-'))
+            .unwrap_or("THIS_FILE.c")
     }
 
     fn write(
