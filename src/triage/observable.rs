@@ -179,19 +179,25 @@ fn unreported(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     let title = sanitizer.title();
     let Some(now) = &now.instrumentation else {
         return Some(Unobservable {
-            why: format!("{title} reported it, and whether what is run has that is not known"),
+            why: format!("{title} reported it, and whether what is run has that cannot be seen"),
             hint: format!("name the program itself, compiled with -fsanitize={flag}"),
         });
     };
     if reports(crash, sanitizer, now) {
         return None;
     }
-    let lacks = match sanitizers(now).contains(&sanitizer) {
-        true => format!("has no check of {flag}"),
-        false => format!("is compiled without {title}"),
-    };
+    if sanitizers(now).contains(&sanitizer) {
+        let check = crash.class.0.split_once(':').map_or("", |(_, check)| check);
+        return Some(Unobservable {
+            why: format!(
+                "no code of the program is checked for {check}: it is compiled without that, or \
+                 the fix has left nothing to be checked"
+            ),
+            hint: format!("compile the program with -fsanitize={flag} and without optimization"),
+        });
+    }
     Some(Unobservable {
-        why: format!("{title} reported it, and this build {lacks}"),
+        why: format!("{title} reported it, and the program is compiled without that"),
         hint: format!("compile the program with -fsanitize={flag}"),
     })
 }
@@ -216,17 +222,19 @@ fn within(crash: &Crash, now: &Limits) -> Option<Unobservable> {
     match crash.class.0.as_str() {
         "hang" if now.cpu > then.cpu || now.wall > then.wall => Some(Unobservable {
             why: format!(
-                "it took more than {} ms, and more is allowed now",
+                "it went over a limit of {} ms, and the limit is larger now",
                 then.cpu.as_millis()
             ),
-            hint: "leave --timeout out, and it is run within the limit of then".to_owned(),
+            hint: "leave --timeout out: it is run within the limit that it was found with"
+                .to_owned(),
         }),
         "oom" if now.memory > then.memory => Some(Unobservable {
             why: format!(
-                "it took more than {} MiB of memory, and more is allowed now",
+                "it went over a limit of {} MiB, and the limit is larger now",
                 then.memory >> 20
             ),
-            hint: "leave --memory out, and it is run within the limit of then".to_owned(),
+            hint: "leave --memory out: it is run within the limit that it was found with"
+                .to_owned(),
         }),
         _ => None,
     }
@@ -259,12 +267,12 @@ fn laid_out_otherwise(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     let (gone, come) = (less(&before, &now), less(&now, &before));
     let (had, lacked) = (titles(&gone), titles(&come));
     let parts = match (gone.is_empty(), come.is_empty()) {
-        (false, true) => format!("with {had}, and this one is without"),
-        (true, _) => format!("without {lacked}, and this one is with it"),
-        (false, false) => format!("with {had}, and this one is with {lacked}"),
+        (false, true) => format!("with {had}, and this one has none"),
+        (true, _) => format!("without {lacked}, and this one has it"),
+        (false, false) => format!("with {had}, and this one has {lacked}"),
     };
     Some(Unobservable {
-        why: format!("it was found in a build {parts}: memory and time are used otherwise there"),
+        why: format!("it was found in a build {parts}: another layout of memory can hide it"),
         hint: format!("compile the program {}, as it was", build(&before)),
     })
 }
@@ -272,7 +280,7 @@ fn laid_out_otherwise(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
 /// How a build with these sanitizers is made.
 fn build(sanitizers: &[Sanitizer]) -> String {
     match flags(sanitizers).join(",") {
-        none if none.is_empty() => "without -fsanitize=…".to_owned(),
+        none if none.is_empty() => "without sanitizers".to_owned(),
         flags => format!("with -fsanitize={flags}"),
     }
 }

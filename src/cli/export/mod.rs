@@ -17,6 +17,7 @@ use super::{Exit, Failure, Output};
 use crate::files::{FileError, atomic};
 use crate::report::export::{Input, LITERAL_BYTES, Reproducer};
 use crate::store::Reader;
+use clap::ValueEnum;
 use form::{Asked, Form};
 
 /// Write a group's reproducer in another form: a test, an array, a dump, a script
@@ -38,13 +39,8 @@ pub struct Args {
     /// The output directory that has it
     #[arg(short, long, value_name = "DIR", default_value = "ddfuzz-out")]
     out: PathBuf,
-    /// The form
-    #[arg(
-        long = "as",
-        value_enum,
-        value_name = "FORM",
-        required_unless_present = "into"
-    )]
+    /// The form, unless --into names a folder
+    #[arg(long = "as", value_enum, value_name = "FORM")]
     form: Option<Form>,
     /// Write it into this file; an input over 4 KiB that a test of Rust includes stands beside it
     #[arg(long, value_name = "FILE")]
@@ -105,10 +101,16 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     if let Some(folder) = &args.into {
         return into_folder(&args, folder, output);
     }
-    let (Some(name), Some(form)) = (&args.group, args.form) else {
+    let Some(name) = &args.group else {
         return Err(Failure::usage("no group is named").hint("see --help"));
     };
     let (reader, chosen) = find::find(name, &args.out)?;
+    let Some(form) = args.form else {
+        let forms = Form::value_variants().iter().map(|form| form.name());
+        let forms: Vec<&str> = forms.collect();
+        return Err(Failure::usage("the form is missing")
+            .hint(format!("add --as and one of {}", forms.join(", "))));
+    };
     let group = chosen.reproducer()?;
     let base = args.to.as_deref().and_then(Path::parent);
     let package = relative::package(base.unwrap_or(Path::new("")));

@@ -13,12 +13,15 @@ use super::reports::{ReportArgs, target_name};
 use super::run::processors;
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, amounts, known, next, signals, ui};
+use crate::exec::Target;
 use crate::report::ci::Findings;
 use crate::report::{
-    SameBy, TriageGroup, TriageResult, triage_doubts, triage_groups_table, triage_summary,
+    TriageGroup, TriageResult, triage_doubts, triage_groups_table, triage_not_told, triage_summary,
     triage_table,
 };
-use crate::store::{HadGroups, KnownGroups};
+use crate::store::KnownGroups;
+use crate::triage::Conditions;
+use against::Against;
 use job::Job;
 
 /// Longest input where nobody says, in bytes.
@@ -70,7 +73,7 @@ pub struct Args {
 pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let target = args.target.target()?;
     let known = known::read(args.known.as_deref())?;
-    let against = args.against.as_deref().map(HadGroups::read).transpose()?;
+    let against = args.against.as_deref().map(Against::read).transpose()?;
     args.reports.check()?;
     let found = inputs::find(&args.inputs, args.out.as_deref(), output)?;
     let stop = signals::stop_flag()?;
@@ -91,8 +94,9 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     };
     let mut result = signals::unless_stopped(&stop, job.run(output))?;
     drop(started);
-    for group in &mut result.groups {
-        judge(group, &known, against.as_ref());
+    mute(&mut result, &known);
+    if let Some(against) = &against {
+        compare(&mut result, against, &job.target);
     }
     let findings = Findings {
         target: name,
@@ -102,9 +106,8 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     args.reports.write(&findings)?;
     let each = output.verbose || args.inputs.iter().all(|input| !input.is_dir());
     output.result(&text(&result, each), &result);
-    if let Some(doubts) = triage_doubts(&result) {
-        output.say(&doubts);
-    }
+    let doubts = [triage_doubts(&result), triage_not_told(&result)];
+    doubts.iter().flatten().for_each(|text| output.say(text));
     match (&args.out, result.groups.first()) {
         (Some(out), Some(group)) => next::after_groups(output, out, &group.major),
         (None, Some(_)) => next::after_triage(output),
@@ -120,13 +123,25 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     Ok(exit(&result))
 }
 
-/// Says whether the group is muted, and whether it is new.
-fn judge(group: &mut TriageGroup, known: &KnownGroups, against: Option<&HadGroups>) {
-    let stable = group.stable.as_deref().and_then(|text| text.parse().ok());
-    group.known = known.has_major(&group.major) || known.has_stable(stable);
-    let same: Option<Option<SameBy>> = against.map(|had| against::find(had, group));
-    group.new = same.map(|same| same.is_none());
-    group.same_by = same.flatten();
+/// Says which groups are muted.
+fn mute(result: &mut TriageResult, known: &KnownGroups) {
+    for group in &mut result.groups {
+        let stable = group.stable.as_deref().and_then(|text| text.parse().ok());
+        group.known = known.has_major(&group.major) || known.has_stable(stable);
+    }
+}
+
+/// Says which groups are new, and of which groups of the other directory nothing can be said.
+fn compare(result: &mut TriageResult, against: &Against, target: &Target) {
+    let conditions = Conditions {
+        instrumentation: result.instrumentation.clone(),
+        limits: target.limits,
+        crash_exit: target.crash_exit,
+    };
+    for group in &mut result.groups {
+        against.judge(group, &conditions);
+    }
+    result.not_told = against.not_told(&conditions);
 }
 
 fn text(result: &TriageResult, each: bool) -> String {

@@ -11,8 +11,9 @@ use super::super::Sanitizer;
 use super::super::elf::Elf;
 
 /// Handlers, by what their names begin with, and the checks (`-fsanitize=CHECK`) that call them.
-/// The first two stand for the whole group `undefined`, of which they are the most frequent.
-const HANDLERS: [(&str, &str); 24] = [
+/// The first two stand for the whole group `undefined`, of which they are the most frequent. Those of
+/// control flow integrity are called by the runtimes themselves.
+const HANDLERS: [(&str, &str); 23] = [
     ("type_mismatch", "undefined"),
     ("pointer_overflow", "undefined"),
     ("add_overflow", "signed-integer-overflow"),
@@ -36,11 +37,11 @@ const HANDLERS: [(&str, &str); 24] = [
     ("dynamic_type_cache_miss", "vptr"),
     ("invalid_builtin", "builtin"),
     ("implicit_conversion", "implicit-conversion"),
-    ("cfi_", "cfi"),
 ];
 
 /// The checks that a program makes, as `-fsanitize=` names them: `undefined` where it has those
-/// that all code has with that group, else each one. `alone`: no other runtime brings handlers.
+/// that nearly all code has with that group, or nothing to check, else each one. `alone`: no other
+/// runtime brings handlers along.
 pub(super) fn made(file: &Elf<'_>, alone: bool) -> BTreeSet<&'static str> {
     let (mut defined, mut called) = (HashMap::new(), BTreeSet::new());
     for symbol in file.symbols().chain(file.dynamic_symbols()) {
@@ -53,14 +54,14 @@ pub(super) fn made(file: &Elf<'_>, alone: bool) -> BTreeSet<&'static str> {
         }
     }
     called.extend(calls(file, &defined));
-    let is_linked = !defined.is_empty() || needs_library(file);
+    let is_linked = alone && !defined.is_empty() || needs_library(file);
     let mut checks = BTreeSet::new();
     for (start, check) in HANDLERS {
         if called.iter().any(|handler| handler.starts_with(start)) {
             checks.insert(check);
         }
     }
-    if checks.contains("undefined") || checks.is_empty() && alone && is_linked {
+    if checks.contains("undefined") || checks.is_empty() && is_linked {
         return BTreeSet::from(["undefined"]);
     }
     checks

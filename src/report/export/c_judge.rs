@@ -42,8 +42,8 @@ static void limit(int resource, unsigned long value) {
 
 static void limit_all(void) {
     struct rlimit none = {0, 0};
-    // SIGPROF ends what takes more processor time; the timer outlives execve.
-    struct itimerval most = {{0, 0}, {TIME_MS / 1000, TIME_MS % 1000 * 1000}};
+    // SIGPROF ends what takes much more processor time; the timer outlives execve.
+    struct itimerval most = {{0, 0}, {TIME_MS * 2 / 1000 + 1, 0}};
     limit(RLIMIT_DATA, DATA);
     limit(RLIMIT_STACK, STACK);
     setrlimit(RLIMIT_CORE, &none);
@@ -126,12 +126,12 @@ static int finish(pid_t pid, const char *scratch) {
 }
 ";
 
-/// What a test asks of the process besides.
+/// What is known of the sanitizers of the process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms {
-    /// A sanitizer may be in it.
+    /// It has one.
     pub(super) sanitized: bool,
-    /// One of those that need terabytes of address space is.
+    /// It has one of those that need terabytes of address space.
     pub(super) shadowed: bool,
 }
 
@@ -141,12 +141,8 @@ pub(super) fn judging(of: &Reproducer, terms: Terms) -> String {
     let each: String = statuses
         .map(|status| format!("(code) == {status} || "))
         .collect();
-    let sanitizers = match terms.sanitized {
-        true => Sanitizer::ALL
-            .map(|one| format!("{}, ", string(one.variable().as_bytes())))
-            .concat(),
-        false => String::new(),
-    };
+    let sanitizers = Sanitizer::ALL.map(|one| string(one.variable().as_bytes()));
+    let sanitizers = sanitizers.join(", ");
     let memory = of.memory().unwrap_or(0);
     let options = sanitizer_options(of.leaks(), of.memory().map(|bytes| bytes >> 20));
     // As a backstop twice the memory, as writable private memory.
@@ -166,7 +162,8 @@ pub(super) fn judging(of: &Reproducer, terms: Terms) -> String {
          #define DATA {data}UL\n#define STACK {stack}UL\n\
          // By 129 to 159 a shell says that a signal ended what it ran.\n\
          #define FAILED(code) ({each}((code) >= 129 && (code) <= 159))\n\
-         static const char *const sanitizers[] = {{{sanitizers}NULL}};\n\
+         // Also in a program that had none they are to abort.\n\
+         static const char *const sanitizers[] = {{{sanitizers}, NULL}};\n\
          static const char OPTIONS[] = {};\n{TEXT}",
         of.patience().as_secs().max(1),
         fails::time_limit(of, terms.sanitized).unwrap_or(0),

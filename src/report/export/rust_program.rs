@@ -107,9 +107,9 @@ pub fn rust_program_test(of: &Reproducer, input: Input<'_>, called: &Called<'_>)
         if needs.is_empty() { "" } else { LACKS },
         string(name.as_bytes()),
         start(of, called),
-        surroundings(of, called),
+        surroundings(called),
         if takes_file { TO_FILE } else { TO_STDIN },
-        judge(of, called),
+        judge(of),
         if takes_file { WITH_PATH } else { "" },
         sanitizers(of, called),
         lacking(&needs),
@@ -150,7 +150,7 @@ fn start(of: &Reproducer, called: &Called<'_>) -> String {
 }
 
 /// The statements on its directory and variables.
-fn surroundings(of: &Reproducer, called: &Called<'_>) -> String {
+fn surroundings(called: &Called<'_>) -> String {
     let text = |bytes: &OsStr| format!("OsStr::from_bytes({})", word(bytes.as_bytes()));
     let mut lines = match &called.target.cwd {
         Some(cwd) => format!("    command.current_dir({});\n", text(cwd.as_os_str())),
@@ -170,29 +170,23 @@ fn surroundings(of: &Reproducer, called: &Called<'_>) -> String {
             text(value)
         ));
     }
-    if called.is_sanitized(of) {
-        lines.push_str("    tell_sanitizers(&mut command, &scratch.0);\n");
-    }
+    // Also in a program that had none they are to abort.
+    lines.push_str("    tell_sanitizers(&mut command, &scratch.0);\n");
     lines
 }
 
 /// The statements that say whether it failed.
-fn judge(of: &Reproducer, called: &Called<'_>) -> String {
+fn judge(of: &Reproducer) -> String {
     let statuses = fails::statuses(of).into_iter();
     let mut all: Vec<String> = statuses.map(|status| status.to_string()).collect();
     // By these a shell says that a signal ended what it ran.
     all.push("129..=159".to_owned());
     let all = all.join(" | ");
-    let reports = match called.is_sanitized(of) {
-        true => {
-            "    let reports = reports(&scratch.0);\n    \
-             assert!(reports.is_empty(), \"it ends with {status}:\\n{reports}\\n{said}\");\n"
-        }
-        false => "",
-    };
     format!(
         "    let (ended, said) = run(&mut command);\n    \
-         let status = ended.unwrap_or_else(|over| panic!(\"{{over}}:\\n{{said}}\"));\n{reports}    \
+         let status = ended.unwrap_or_else(|over| panic!(\"{{over}}:\\n{{said}}\"));\n    \
+         let reports = reports(&scratch.0);\n    \
+         assert!(reports.is_empty(), \"it ends with {{status}}:\\n{{reports}}\\n{{said}}\");\n    \
          let failed = status.signal().is_some() || matches!(status.code(), Some({all}));\n    \
          assert!(!failed, \"it ends with {{status}}:\\n{{said}}\");\n}}\n"
     )
@@ -200,9 +194,6 @@ fn judge(of: &Reproducer, called: &Called<'_>) -> String {
 
 /// The functions by which sanitizers are told to fail as they did, and their reports are read.
 fn sanitizers(of: &Reproducer, called: &Called<'_>) -> String {
-    if !called.is_sanitized(of) {
-        return String::new();
-    }
     let names = Sanitizer::ALL.map(|one| format!("\"{}\"", one.variable()));
     let inherited = match called.target.env_only {
         true => "",
