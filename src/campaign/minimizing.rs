@@ -75,7 +75,7 @@ impl Variants {
     pub fn most(self, class: &Class) -> usize {
         match self {
             Variants::None => 0,
-            Variants::Plain if class.is_of_sanitizer() => 0,
+            Variants::Plain if class.sanitizer().is_some() => 0,
             Variants::Plain => Variants::MOST,
             Variants::Most(most) => most,
         }

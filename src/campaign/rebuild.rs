@@ -222,7 +222,14 @@ impl Rebuild<'_> {
         }
         let count = size::counted(groups.len() as u64, "group");
         screen.note(&format!("the program was rebuilt; checking {count}"));
-        let subject = |_: &Entry| Some((self.minimizing.target.clone(), self.minimizing.way));
+        let subject = |entry: &Entry| {
+            let mut target = self.minimizing.target.clone();
+            if matches!(entry.id.kind(), Kind::Hang | Kind::Oom) {
+                // A hang or a blow-up is fixed only within the limits that it went over.
+                target.limits = entry.crash.limits;
+            }
+            Some((target, self.minimizing.way))
+        };
         let recheck = Recheck {
             reader: &reader,
             subject: &subject,
@@ -238,9 +245,10 @@ impl Rebuild<'_> {
             seen: rfc3339(SystemTime::now()),
             groups: Default::default(),
         };
-        let mut fixed = 0;
+        let (mut fixed, mut doubtful) = (0, 0);
         for group in checked.into_iter().flatten() {
             fixed += u64::from(group.status == Status::Fixed);
+            doubtful += u64::from(group.status == Status::CannotTell);
             let of_kind = build.groups.entry(group.kind).or_default();
             of_kind.insert(group.major, group.status);
         }
@@ -250,8 +258,15 @@ impl Rebuild<'_> {
         store.record_build(build)?;
         drop(store);
         let fixed = size::grouped(fixed);
+        let doubtful = match doubtful {
+            0 => String::new(),
+            some => format!(
+                ", of {} it cannot be told (`ddfuzz check` says why)",
+                size::grouped(some)
+            ),
+        };
         screen.note(&format!(
-            "{count} checked with the new build: {fixed} fixed"
+            "{count} checked with the new build: {fixed} fixed{doubtful}"
         ));
         Ok(())
     }

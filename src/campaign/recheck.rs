@@ -10,7 +10,7 @@ use crate::exec::{Ended, ExecError, Target, Way};
 use crate::files::FileError;
 use crate::report::{CheckedGroup, Now, Status, place};
 use crate::store::{Entry, Group, Kind, Reader, StoreError};
-use crate::triage::{Crash, Triager, Verdict};
+use crate::triage::{Conditions, Crash, Triager, Unobservable, Verdict};
 
 /// How an input ended.
 pub struct Examined {
@@ -101,9 +101,12 @@ impl Recheck<'_> {
                     .map_err(FileError::at("read", &file))
                     .map_err(StoreError::from)?;
                 let leaks = entry.crash.class.0.starts_with("lsan:");
-                let now = examined(bench.triager(&target, way)?, &bytes, leaks)?;
+                let triager = bench.triager(&target, way)?;
+                let now = examined(triager, &bytes, leaks)?;
                 inputs += 1;
-                let status = status(&entry, &now);
+                let conditions = triager.conditions(&bytes, &entry.crash)?;
+                let (status, doubt) = status(&entry, &now, &conditions);
+                let (why, hint) = doubt.map(|doubt| (doubt.why, doubt.hint)).unzip();
                 if checked.as_ref().is_none_or(|held| status > held.status) {
                     checked = Some(CheckedGroup {
                         major: group.record.major.short(),
@@ -111,6 +114,8 @@ impl Recheck<'_> {
                         class: group.record.class.to_string(),
                         frame: place(&entry.crash),
                         status,
+                        why,
+                        hint,
                         now: now.crash.as_deref().map(shown),
                         file: std::path::absolute(&file).unwrap_or(file),
                         inputs: 0,
@@ -200,28 +205,42 @@ pub fn examined(triager: &mut Triager, input: &[u8], leaks: bool) -> Result<Exam
     })
 }
 
-/// What the runs of an entry's input say of its bug.
-fn status(entry: &Entry, now: &Examined) -> Status {
+/// What the runs of an entry's input under these conditions say of its bug; and where they say
+/// nothing, why.
+fn status(
+    entry: &Entry,
+    now: &Examined,
+    conditions: &Conditions,
+) -> (Status, Option<Unobservable>) {
+    let before = &entry.crash;
     let Some(crash) = now.crash.as_deref() else {
         // What came once by chance is not fixed because it does not come in three tries.
-        return match entry.id.kind() {
-            Kind::Flaky => Status::Flaky,
-            Kind::Crash | Kind::Hang | Kind::Oom => Status::Fixed,
+        if entry.id.kind() == Kind::Flaky {
+            return (Status::Flaky, None);
+        }
+        return match before.unobservable(conditions) {
+            None => (Status::Fixed, None),
+            doubt => (Status::CannotTell, doubt),
         };
     };
-    if !is_same(&entry.crash, crash) {
-        Status::Other
-    } else if crash.hits < crash.tries {
-        Status::Flaky
-    } else {
-        Status::Same
+    let comparable = before.is_comparable(conditions.instrumentation.as_deref());
+    if !is_same(before, crash, comparable) {
+        return match comparable {
+            true => (Status::Other, None),
+            false => (Status::CannotTell, Some(before.seen_otherwise())),
+        };
+    }
+    match crash.hits < crash.tries {
+        true => (Status::Flaky, None),
+        false => (Status::Same, None),
     }
 }
 
 /// Whether both are one bug: by the major key; where the program was built anew by the names of
 /// functions; or by class and line. Runs of which nothing but the class is known are the same if
-/// that is. Panics have words of their own to go by.
-fn is_same(before: &Crash, now: &Crash) -> bool {
+/// that is. Panics have words of their own to go by. Where the builds are not `comparable`, the line
+/// alone has to be the same: each sanitizer has classes of its own.
+fn is_same(before: &Crash, now: &Crash, comparable: bool) -> bool {
     if before.keys.major == now.keys.major {
         return true;
     }
@@ -234,7 +253,8 @@ fn is_same(before: &Crash, now: &Crash) -> bool {
     let by_line =
         line(before).is_some() && line(before) == line(now) && place(before) == place(now);
     let nameless = before.frames.is_empty() || now.frames.is_empty();
-    before.class == now.class && (rebuilt && by_names || by_line || nameless)
+    let same_class = before.class == now.class;
+    same_class && (rebuilt && by_names || by_line || nameless) || by_line && !comparable
 }
 
 fn shown(crash: &Crash) -> Now {

@@ -210,8 +210,13 @@ fn subject(args: &Args, one: Option<&(Target, Way)>, entry: &Entry) -> Option<(T
         target.limits = args.target.limits_over(target.limits);
         Some((target, args.target.asked_way().unwrap_or(way)))
     };
-    match args.target.is_named() {
+    let (mut target, way) = match args.target.is_named() {
         true => one.cloned(),
         false => own().or_else(|| one.cloned()),
+    }?;
+    if matches!(entry.id.kind(), Kind::Hang | Kind::Oom) {
+        // What went over a limit is to stay within the same.
+        target.limits = args.target.limits_over(entry.crash.limits);
     }
+    Some((target, way))
 }

@@ -1,7 +1,6 @@
 //! Runs an input once more, to hear what a plain run does not say.
 
-use super::{Again, ExecError, Said, Target, Traceable, Way};
-use crate::exec::Ended;
+use super::{Again, Ended, ExecError, Said, Sanitizer, Target, Traceable, Way};
 use crate::exec::facts::TargetFacts;
 
 /// Of one target, what runs the same inputs once more: started when it is first wanted, since
@@ -19,6 +18,12 @@ impl Twins {
             way,
             known: Vec::new(),
         }
+    }
+
+    /// What the program was compiled with; `None` where what runs is not known.
+    pub(super) fn instrumentation(&self) -> Option<Vec<String>> {
+        let facts = TargetFacts::of(&self.target).ok()?;
+        facts.instrumentation()
     }
 
     /// The one for this; a copy, so that it can be asked while its owner is.
@@ -50,6 +55,30 @@ fn is_libfuzzer(target: &Target) -> bool {
 }
 
 impl Traceable {
+    /// What the program was compiled with that decides which crashes it can show
+    /// ([`TargetFacts::instrumentation`]); `None` of a script.
+    pub fn instrumentation(&self) -> Option<Vec<String>> {
+        self.lock().twins.instrumentation()
+    }
+
+    /// Of a script, the sanitizers of the programs that a run on `input` starts, as `-fsanitize=`
+    /// names them. UndefinedBehaviorSanitizer is not among them: that its runtime is there says
+    /// nothing of the code.
+    ///
+    /// # Errors
+    /// When the target cannot be run.
+    pub fn sanitizers_of_run(&self, input: &[u8]) -> Result<Vec<String>, ExecError> {
+        // Servers that fork have said it already.
+        let (_, said) = self.run_again(input, true, Again::Introductions)?;
+        let text = String::from_utf8_lossy(&said.stderr);
+        let introduced = |it: &Sanitizer| {
+            let line = format!("Available flags for {}:", it.title());
+            *it != Sanitizer::Ubsan && text.contains(&line)
+        };
+        let found = Sanitizer::ALL.into_iter().filter(introduced);
+        Ok(found.map(|it| it.flag().to_owned()).collect())
+    }
+
     /// Runs an input once more, untraced, with or without address-space randomisation, and gives
     /// how that ended and what it said.
     ///

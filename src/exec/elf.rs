@@ -2,16 +2,10 @@
 
 use std::path::Path;
 
+use super::Sanitizer;
 use super::entry::{Entry, EntryFunctions};
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
 use object::{Endianness, Object, ObjectSection, ObjectSymbol, elf};
-
-/// What only programs with a sanitizer have whose shadow memory no limit on memory leaves room
-/// for, in their symbols or among those that they ask of a library.
-const SHADOWED: [&str; 4] = ["__asan_init", "__hwasan_init", "__msan_init", "__tsan_init"];
-
-/// UndefinedBehaviorSanitizer has no such memory.
-const UNSHADOWED: &str = "__ubsan_handle_";
 
 /// Functions of the C library that start processes.
 const FORKING: [&str; 11] = [
@@ -50,7 +44,7 @@ pub(crate) struct Facts {
     pub(crate) fuzzer_main: bool,
     /// It is a harness of libfuzzer-sys, which writes down what it makes of an input.
     pub(crate) debug_text: bool,
-    /// It was compiled with a sanitizer.
+    /// It has the runtime of a sanitizer.
     pub(crate) sanitized: bool,
     /// It was compiled with one that needs terabytes of address space.
     pub(crate) shadowed: bool,
@@ -81,11 +75,6 @@ pub(crate) fn facts(path: &Path) -> Option<Facts> {
     Some(Facts::of(&parse(&std::fs::read(path).ok()?)?))
 }
 
-/// Whether the file is a program that was compiled with a sanitizer.
-pub(crate) fn is_sanitized(path: &Path) -> bool {
-    facts(path).is_some_and(|facts| facts.sanitized)
-}
-
 impl Facts {
     /// The facts of a file of this machine.
     pub(crate) fn of(file: &Elf<'_>) -> Facts {
@@ -110,11 +99,13 @@ impl Facts {
                 name if FORKING.contains(&name) => self.may_fork = true,
                 name if name.starts_with("exec") => self.may_panic = true,
                 name if AFL.contains(&name) => self.afl |= symbol.address() != 0,
-                name if SHADOWED.contains(&name) => {
-                    (self.sanitized, self.shadowed) = (true, true);
-                }
-                name if name.starts_with(UNSHADOWED) => self.sanitized = true,
-                name => functions.meet(name, symbol.address()),
+                name => match Sanitizer::of_symbol(name) {
+                    Some(sanitizer) => {
+                        self.sanitized = true;
+                        self.shadowed |= sanitizer.shadows();
+                    }
+                    None => functions.meet(name, symbol.address()),
+                },
             }
         }
         self.entry = functions.entry(file);

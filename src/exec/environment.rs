@@ -7,24 +7,28 @@ use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use super::Sanitizer;
+
 /// Variables that would tell a target about ddfuzz; or, of another fuzzer that has started us,
 /// about memory that is not ours.
 const OWN_PREFIXES: [&[u8]; 2] = [b"DDFUZZ_", b"__AFL_"];
 const LOCALE: [&str; 3] = ["LC_ALL", "LC_CTYPE", "LANG"];
 
 /// crash-keys.md, "What a crash is". A runtime passes over the options that it does not know.
-pub(crate) const SANITIZER_OPTIONS: &str = "abort_on_error=1:halt_on_error=1:symbolize=0:\
+const SANITIZER_OPTIONS: &str = "abort_on_error=1:halt_on_error=1:symbolize=0:\
 print_stacktrace=1:verify_asan_link_order=0";
+/// What a program with a sanitizer is told where it is run without ddfuzz, to fail as it did:
+/// with names in its reports. `memory`: in MiB, of what fills the memory.
+pub(crate) fn sanitizer_options(leaks: bool, memory: Option<u64>) -> String {
+    let leaks = u8::from(leaks);
+    let memory = match memory {
+        Some(limit) => format!(":hard_rss_limit_mb={}", limit.max(1)),
+        None => String::new(),
+    };
+    format!("{SANITIZER_OPTIONS}:detect_leaks={leaks}{memory}:symbolize=1")
+}
+
 const UNHANDLED: &[u8] = b":handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_sigill=0";
-/// The variables that sanitizers read.
-pub(crate) const SANITIZERS: [&str; 6] = [
-    "ASAN_OPTIONS",
-    "HWASAN_OPTIONS",
-    "LSAN_OPTIONS",
-    "MSAN_OPTIONS",
-    "TSAN_OPTIONS",
-    "UBSAN_OPTIONS",
-];
 
 type Variables = Vec<(OsString, OsString)>;
 
@@ -71,6 +75,8 @@ pub(crate) struct Sanitizing {
     /// program dies of: at once, and not by an exit when the handler itself fails, as it often
     /// does behind wild calls.
     pub(crate) signals: bool,
+    /// Whether it lists its options when it starts, by which it is known to be there.
+    pub(crate) introduces: bool,
 }
 
 impl Sanitizing {
@@ -83,6 +89,9 @@ impl Sanitizing {
         if let Some(path) = &self.log_path {
             options.extend(b":log_path=");
             options.extend(path.as_os_str().as_bytes());
+        }
+        if self.introduces {
+            options.extend(b":help=1");
         }
         options
     }
@@ -125,7 +134,7 @@ pub(crate) fn path(extra: &[(OsString, OsString)], only: bool) -> Option<OsStrin
 
 /// Behind the user's own, so that of an option given twice ours holds.
 fn add_sanitizer_options(all: &mut Variables, options: &[u8]) {
-    for name in SANITIZERS {
+    for name in Sanitizer::ALL.map(Sanitizer::variable) {
         let at = all.iter().position(|(known, _)| known == name);
         let own = at.map(|at| all.remove(at).1).unwrap_or_default();
         let mut value = own.into_vec();
@@ -172,6 +181,7 @@ mod tests {
             log_path: Some("/reports/report".into()),
             leaks: true,
             signals: true,
+            introduces: false,
         }));
         assert!(told.ends_with(":detect_leaks=1:log_path=/reports/report"));
     }

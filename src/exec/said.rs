@@ -19,4 +19,6 @@ pub enum Again {
     Leaks,
     /// To let a sanitizer say where a deadly signal came, because nobody traces the run.
     Signals,
+    /// To let the sanitizers of its processes say that they are there.
+    Introductions,
 }

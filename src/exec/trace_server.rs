@@ -66,6 +66,7 @@ impl Inner {
                 told.log_path.clone_from(&log_path);
                 told.leaks = why == Some(Again::Leaks);
                 told.signals = why == Some(Again::Signals);
+                told.introduces = why == Some(Again::Introductions);
             }
         }
     }

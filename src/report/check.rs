@@ -1,5 +1,6 @@
 //! The result of `check`, for scripts and as a table.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -20,6 +21,8 @@ pub struct CheckResult {
     pub same: u64,
     /// How many fail otherwise.
     pub other: u64,
+    /// Of how many nothing can be said: what was run could not show them.
+    pub cannot_tell: u64,
     /// How many fail now and then, so that nothing can be said.
     pub flaky: u64,
     /// Groups of a study whose programs are gone; present where there are any.
@@ -45,6 +48,10 @@ pub struct CheckedGroup {
     pub frame: Option<String>,
     /// What became of it.
     pub status: Status,
+    /// Why nothing can be said; null where something can.
+    pub why: Option<String>,
+    /// What to do so that something can be said; null where something can.
+    pub hint: Option<String>,
     /// How it fails now; null where it does not.
     pub now: Option<Now>,
     /// The input that says so; of a fixed group, its least one.
@@ -75,12 +82,29 @@ impl CheckResult {
     pub fn add(&mut self, group: CheckedGroup) {
         match group.status {
             Status::Fixed => self.fixed += 1,
+            Status::CannotTell => self.cannot_tell += 1,
             Status::Flaky => self.flaky += 1,
             Status::Other => self.other += 1,
             Status::Same => self.same += 1,
         }
         self.groups.push(group);
     }
+}
+
+/// Why nothing can be said of some groups, and what to do: two lines for each reason.
+fn doubts(result: &CheckResult) -> String {
+    let mut reasons: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    for group in &result.groups {
+        if let (Some(why), Some(hint)) = (&group.why, &group.hint) {
+            let groups = reasons.entry((why, hint)).or_default();
+            groups.push(&group.major);
+        }
+    }
+    let each = reasons.into_iter().map(|((why, hint), groups)| {
+        let groups = groups.join(", ");
+        format!("cannot tell of {groups}: {why}\n  to tell: {hint}\n")
+    });
+    each.collect()
 }
 
 /// The groups, one line each, no line longer than `width` characters (`None`: as long as need be),
@@ -119,6 +143,10 @@ pub fn check_table(result: &CheckResult, width: Option<usize>) -> String {
         true => String::new(),
         false => render_columns(&header, rows, width, &["KIND"]),
     };
+    let cannot_tell = match result.cannot_tell {
+        0 => String::new(),
+        count => format!("; of {} it cannot be told", size::grouped(count)),
+    };
     let not_run = match result.not_run {
         0 => String::new(),
         count => format!(
@@ -127,7 +155,8 @@ pub fn check_table(result: &CheckResult, width: Option<usize>) -> String {
         ),
     };
     format!(
-        "{table}{}: {} fixed, {} still failing, {} failing in another way, {} flaky{not_run}",
+        "{table}{}{}: {} fixed, {} still failing, {} failing in another way, {} flaky{cannot_tell}{not_run}",
+        doubts(result),
         size::counted(result.groups.len() as u64, "group"),
         size::grouped(result.fixed),
         size::grouped(result.same),

@@ -164,7 +164,7 @@ impl From<&StoreError> for ErrorReport {
                 kind: error.kind().to_owned(),
                 message: error.to_string(),
                 path: Some(std::path::absolute(path).unwrap_or_else(|_| path.to_owned())),
-                hint: error.hint().map(str::to_owned),
+                hint: error.hint(),
             },
         }
     }

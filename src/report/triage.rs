@@ -1,5 +1,6 @@
 //! The result of `triage`, for scripts and as tables.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -33,6 +34,25 @@ pub struct TriageResult {
     pub unread: u64,
     /// Whether the user stopped it: inputs that were not run are left out.
     pub interrupted: bool,
+    /// What the program was compiled with that decides which crashes it can show: sanitizers, as
+    /// `-fsanitize=` names them, and `debug-assertions` of Rust; null where that is not known.
+    pub instrumentation: Option<Vec<String>>,
+    /// Groups of the directory to compare with that these runs cannot show: that no input crashes
+    /// does not mean that they are fixed.
+    pub not_told: Vec<NotTold>,
+}
+
+/// A group of another output directory of which runs say nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NotTold {
+    /// The first 12 hex digits of its major key.
+    pub major: String,
+    /// What kind of death it was.
+    pub class: String,
+    /// Why nothing can be said of it.
+    pub why: String,
+    /// What to do so that something can be said.
+    pub hint: String,
 }
 
 /// One input in the result of `triage`.
@@ -89,8 +109,11 @@ pub struct TriageGroup {
     pub size: u64,
     /// Whether the user has muted it.
     pub known: bool,
-    /// Whether the directory to compare with has no such group; null where there is none.
+    /// Whether the directory to compare with has no such group; null where there is none, and where
+    /// that cannot be told.
     pub new: Option<bool>,
+    /// Why it cannot be told; null where it can.
+    pub why: Option<String>,
     /// By what the directory to compare with has it; null where it has not.
     pub same_by: Option<SameBy>,
     /// Whether the target crashes so whatever the input is; absent where it does not.
@@ -119,6 +142,7 @@ impl TriageGroup {
             (_, Some(true), _) => "new",
             (_, _, Some(SameBy::Names)) => "same by names",
             (_, Some(false), _) => "known",
+            (_, None, _) if self.why.is_some() => "cannot tell",
             (_, None, _) => "",
         }
     }
@@ -187,6 +211,34 @@ pub fn triage_doubts(result: &TriageResult) -> Option<String> {
              bugs; if ptrace is refused, `ddfuzz doctor` shows how to allow it"
         )
     })
+}
+
+/// What cannot be told by the comparison with another directory, `None` where all can: of groups
+/// whether they are new, and of groups that were not met whether they are fixed.
+pub fn triage_not_told(result: &TriageResult) -> Option<String> {
+    let mut lines = Vec::new();
+    let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for group in &result.groups {
+        if let Some(why) = &group.why {
+            reasons.entry(why).or_default().push(&group.major);
+        }
+    }
+    for (why, groups) in reasons {
+        let groups = groups.join(", ");
+        lines.push(format!("cannot tell whether {groups} is new: {why}"));
+    }
+    let mut reasons: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    for group in result.not_told.iter().filter(|_| result.healthy > 0) {
+        let of_reason = reasons.entry((&group.why, &group.hint)).or_default();
+        of_reason.push(&group.major);
+    }
+    for ((why, hint), groups) in reasons {
+        let groups = groups.join(", ");
+        lines.push(format!(
+            "cannot tell whether {groups} is fixed: {why}\n  to tell: {hint}"
+        ));
+    }
+    (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
 /// What a triage came to, in a line.

@@ -12,6 +12,10 @@ use super::Kind;
 pub enum Status {
     /// None of its inputs fails any more.
     Fixed,
+    /// None fails, or one fails otherwise, in a build or within limits where the crash could not
+    /// show itself.
+    #[serde(rename = "cannot tell")]
+    CannotTell,
     /// It failed now and then, or does now.
     Flaky,
     /// An input fails, but otherwise.
@@ -25,6 +29,7 @@ impl Status {
     pub fn name(self) -> &'static str {
         match self {
             Status::Fixed => "fixed",
+            Status::CannotTell => "cannot tell",
             Status::Flaky => "flaky",
             Status::Other => "other",
             Status::Same => "same",

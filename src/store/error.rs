@@ -19,6 +19,14 @@ pub enum StoreError {
         /// The directory.
         path: PathBuf,
     },
+    /// What is to be read is no output directory.
+    #[error("there is no output directory in {}: it has no ddfuzz.json", path.display())]
+    NothingToRead {
+        /// What was named.
+        path: PathBuf,
+        /// The output directory that it lies in, or that lies in it under the usual name.
+        near: Option<PathBuf>,
+    },
     /// A directory of another contract version.
     #[error("{} is an output directory of version {found}; this ddfuzz knows version {known}", path.display())]
     OtherVersion {
@@ -99,7 +107,9 @@ impl StoreError {
     pub fn kind(&self) -> &'static str {
         match self {
             StoreError::Missing { .. } => "no-output-directory",
-            StoreError::NotOurs { .. } => "not-an-output-directory",
+            StoreError::NotOurs { .. } | StoreError::NothingToRead { .. } => {
+                "not-an-output-directory"
+            }
             StoreError::OtherVersion { .. } => "other-version",
             StoreError::InUse { .. } => "in-use",
             StoreError::Damaged { .. } => "damaged",
@@ -118,6 +128,7 @@ impl StoreError {
         match self {
             StoreError::Missing { path }
             | StoreError::NotOurs { path }
+            | StoreError::NothingToRead { path, .. }
             | StoreError::OtherVersion { path, .. }
             | StoreError::InUse { path, .. }
             | StoreError::Damaged { path, .. }
@@ -130,9 +141,22 @@ impl StoreError {
     }
 
     /// What to do about it, where that can be said.
-    pub fn hint(&self) -> Option<&'static str> {
+    pub fn hint(&self) -> Option<String> {
+        if let StoreError::NothingToRead {
+            near: Some(near), ..
+        } = self
+        {
+            return Some(format!("give {}, which is one", near.display()));
+        }
+        self.fixed_hint().map(str::to_owned)
+    }
+
+    fn fixed_hint(&self) -> Option<&'static str> {
         match self {
-            StoreError::Missing { .. } => Some("give a directory that `ddfuzz run -o` has written"),
+            StoreError::Missing { .. } | StoreError::NothingToRead { .. } => Some(
+                "give the directory that `ddfuzz run`, `triage -o` or `watch` wrote (ddfuzz-out \
+                 unless -o named another)",
+            ),
             StoreError::NotOurs { .. } => Some("give an empty or new directory with `-o DIR`"),
             StoreError::OtherVersion { .. } => Some(
                 "use the version of ddfuzz that wrote it, or give another directory with `-o DIR`",

@@ -8,6 +8,8 @@ use crate::triage::{Class, Keys};
 
 /// The campaign file, by which a directory is known to be ours.
 pub(super) const CAMPAIGN: &str = "ddfuzz.json";
+/// The usual name of an output directory.
+pub(super) const USUAL: &str = "ddfuzz-out";
 /// The lock file of the writer.
 pub(super) const LOCK: &str = ".lock";
 /// What keeps an output directory out of the repository that it lies in, and what it holds.

@@ -1,6 +1,6 @@
 //! Whether a directory may be opened, found out without changing anything in it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{CampaignFile, StoreError, layout, listing};
 use crate::files::atomic;
@@ -39,6 +39,18 @@ pub(super) fn examine(root: &Path) -> Result<Found, StoreError> {
             path: root.to_owned(),
         })
     }
+}
+
+/// The output directory that `path` lies in, or that lies in it under the usual name.
+pub(super) fn near(path: &Path) -> Option<PathBuf> {
+    let is_ours = |folder: &Path| folder.join(layout::CAMPAIGN).is_file();
+    let below = path.join(layout::USUAL);
+    if is_ours(&below) {
+        return Some(below);
+    }
+    let whole = std::fs::canonicalize(path).ok()?;
+    let above = whole.ancestors().skip(1).find(|folder| is_ours(folder))?;
+    Some(above.to_owned())
 }
 
 /// Whether anything, be it a dangling link, has this name.

@@ -34,11 +34,17 @@ impl Reader {
     /// [`StoreError::Missing`], [`StoreError::NotOurs`], [`StoreError::OtherVersion`], or a
     /// damaged campaign file.
     pub fn open(root: &Path) -> Result<Reader, StoreError> {
-        match open::examine(root)? {
+        let nothing = || StoreError::NothingToRead {
+            path: root.to_owned(),
+            near: open::near(root),
+        };
+        let found = open::examine(root).map_err(|error| match error {
+            StoreError::NotOurs { .. } => nothing(),
+            other => other,
+        });
+        match found? {
             Found::Ours(_) => Ok(Reader::at(root)),
-            Found::Nothing if root.is_dir() => Err(StoreError::NotOurs {
-                path: root.to_owned(),
-            }),
+            Found::Nothing if root.is_dir() => Err(nothing()),
             Found::Nothing => Err(StoreError::Missing {
                 path: root.to_owned(),
             }),

@@ -6,7 +6,7 @@ use std::path::Path;
 pub(crate) mod channel;
 
 use super::{EntryId, Kind};
-use crate::exec::{Channel, SANITIZER_OPTIONS, SANITIZERS, Target, is_sanitized};
+use crate::exec::{Channel, Sanitizer, Target, program_facts, sanitizer_options};
 use crate::files::shell::quoted;
 use crate::triage::Class;
 
@@ -62,7 +62,9 @@ pub fn script(
     program: &Path,
     root: &Path,
 ) -> Vec<u8> {
-    let sanitized = is_sanitized(&root.join(program)) || SANITIZED.contains(&tool(class));
+    let facts = program_facts(&root.join(program)).unwrap_or_default();
+    let sanitized = facts.sanitized || class.sanitizer().is_some();
+    let shadowed = facts.shadowed || class.sanitizer().is_some_and(Sanitizer::shadows);
     let mut text = format!(
         "#!/bin/sh\n\
          # Shows a crash without ddfuzz: group {}, variant {}, input {}.\n\
@@ -81,7 +83,7 @@ pub fn script(
     text.extend(quoted(program.as_os_str().as_bytes()));
     text.push(b'\n');
     text.extend_from_slice(SCRATCH.as_bytes());
-    text.extend_from_slice(limit(id.kind(), target, sanitized).as_bytes());
+    text.extend_from_slice(limit(id.kind(), target, shadowed).as_bytes());
     if sanitized {
         text.extend_from_slice(options(id.kind(), class, target).as_bytes());
     }
@@ -102,16 +104,10 @@ pub fn script(
     text
 }
 
-/// The tools of which reports make a class.
-const SANITIZED: [&str; 5] = ["asan", "lsan", "msan", "tsan", "ubsan"];
-
-fn tool(class: &Class) -> &str {
-    class.0.split(':').next().unwrap_or_default()
-}
-
 /// How the crash shows, where that is not by a signal.
 fn how_it_shows(kind: Kind, class: &Class) -> String {
-    match (kind, tool(class)) {
+    let tool = class.0.split(':').next().unwrap_or_default();
+    match (kind, tool) {
         (Kind::Hang, _) => "# It hangs: 152 (SIGXCPU) means that its CPU time was used up, 124 or \
                             137 that its time was up.\n"
             .to_owned(),
@@ -125,7 +121,7 @@ fn how_it_shows(kind: Kind, class: &Class) -> String {
             "# The crash is its status: {}.\n",
             class.0.strip_prefix("exit:").unwrap_or_default()
         ),
-        (_, tool) if SANITIZED.contains(&tool) => {
+        _ if class.sanitizer().is_some() => {
             "# A sanitizer reports it, and aborts: 134 (SIGABRT).\n".to_owned()
         }
         _ => String::new(),
@@ -133,7 +129,7 @@ fn how_it_shows(kind: Kind, class: &Class) -> String {
 }
 
 /// What keeps a finding that would use up the machine from doing so.
-fn limit(kind: Kind, target: &Target, sanitized: bool) -> String {
+fn limit(kind: Kind, target: &Target, shadowed: bool) -> String {
     match kind {
         Kind::Hang => {
             let seconds = target.limits.cpu.as_secs() + 1;
@@ -141,7 +137,7 @@ fn limit(kind: Kind, target: &Target, sanitized: bool) -> String {
             format!("ulimit -S -t {seconds}\nulimit -H -t {}\n", seconds + 5)
         }
         // The shadow of a sanitizer is larger than any limit: it has one of its own.
-        Kind::Oom if !sanitized => format!("ulimit -v {}\n", (target.limits.memory / 1024).max(1)),
+        Kind::Oom if !shadowed => format!("ulimit -v {}\n", (target.limits.memory / 1024).max(1)),
         Kind::Oom | Kind::Crash | Kind::Flaky => String::new(),
     }
 }
@@ -167,12 +163,9 @@ fn patience(target: &Target) -> String {
 
 /// The options that sanitizers get.
 fn options(kind: Kind, class: &Class, target: &Target) -> String {
-    let leaks = u8::from(tool(class) == "lsan");
-    let memory = match kind {
-        Kind::Oom => format!(":hard_rss_limit_mb={}", (target.limits.memory >> 20).max(1)),
-        _ => String::new(),
-    };
-    format!("options={SANITIZER_OPTIONS}:detect_leaks={leaks}{memory}:symbolize=1\n")
+    let leaks = class.sanitizer() == Some(Sanitizer::Lsan);
+    let memory = (kind == Kind::Oom).then_some(target.limits.memory >> 20);
+    format!("options={}\n", sanitizer_options(leaks, memory))
 }
 
 /// The words that run the program.
@@ -215,7 +208,7 @@ fn command(target: &Target, program: &Path, sanitized: bool) -> Vec<u8> {
 /// The variables of sanitizers, our options behind the user's own.
 fn sanitizer_variables(target: &Target) -> Vec<u8> {
     let mut words = Vec::new();
-    for name in SANITIZERS {
+    for name in Sanitizer::ALL.map(Sanitizer::variable) {
         words.extend(format!("{name}=").bytes());
         let set = target.env.iter().rev().find(|(known, _)| known == name);
         match set {

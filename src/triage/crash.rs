@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Details, Frame, Key};
-use crate::exec::{Ended, Limits, TargetRecord, Way};
+use crate::exec::{Ended, Limits, Sanitizer, TargetRecord, Way};
 use crate::files::Base64;
 
 /// What kind of death (crash-keys.md, "Class").
@@ -15,9 +15,9 @@ use crate::files::Base64;
 pub struct Class(pub String);
 
 impl Class {
-    /// Whether a sanitizer has reported it.
-    pub fn is_of_sanitizer(&self) -> bool {
-        (self.0.split_once(':')).is_some_and(|(tool, _)| tool.ends_with("san"))
+    /// The sanitizer whose reports make this class.
+    pub fn sanitizer(&self) -> Option<Sanitizer> {
+        Sanitizer::of_class(&self.0)
     }
 }
 

@@ -74,6 +74,10 @@ pub struct Details {
     /// The panic of Rust or Go.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub panic: Option<PanicRecord>,
+    /// What the program was compiled with that decides which crashes it can show: sanitizers, as
+    /// `-fsanitize=` names them, and `debug-assertions` of Rust. Absent where that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instrumentation: Option<Vec<String>>,
     /// The last 4 KiB written to stderr; what is no UTF-8 is replaced.
     pub stderr: String,
     /// When it was captured and how long that took.

@@ -31,6 +31,8 @@ pub(crate) struct Run<'a> {
     pub took: Duration,
     /// What it said.
     pub told: &'a Told,
+    /// What the program was compiled with.
+    pub instrumentation: Option<Vec<String>>,
 }
 
 /// The record of a crash.
@@ -141,6 +143,7 @@ fn details(snapshot: Option<&Snapshot>, via: Option<&str>, run: &Run<'_>) -> Det
         exception: abort.and_then(|abort| abort.exception.clone()),
         report: run.told.report().cloned(),
         via: via.map(str::to_owned),
+        instrumentation: run.instrumentation.clone(),
         times: Times {
             at_unix_ms: since_1970.as_millis().try_into().unwrap_or(u64::MAX),
             run_us: micros(run.took),

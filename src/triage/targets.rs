@@ -63,6 +63,14 @@ impl Start for Traceable {
         }))
     }
 
+    fn instrumentation(&self) -> Option<Vec<String>> {
+        Traceable::instrumentation(self)
+    }
+
+    fn sanitizers_of_run(&mut self, input: &[u8]) -> Result<Option<Vec<String>>, ExecError> {
+        Traceable::sanitizers_of_run(self, input).map(Some)
+    }
+
     fn program(&self) -> Option<PathBuf> {
         Some(Traceable::program(self))
     }

@@ -74,6 +74,21 @@ pub trait Start: Send {
         Ok(None)
     }
 
+    /// What the program was compiled with that decides which crashes it can show: sanitizers, as
+    /// `-fsanitize=` names them, and Rust's debug assertions; `None` where what runs is not known.
+    fn instrumentation(&self) -> Option<Vec<String>> {
+        None
+    }
+
+    /// The sanitizers of all programs that a run on `input` starts; `None` where that cannot be
+    /// asked.
+    ///
+    /// # Errors
+    /// When the target cannot be run.
+    fn sanitizers_of_run(&mut self, _input: &[u8]) -> Result<Option<Vec<String>>, ExecError> {
+        Ok(None)
+    }
+
     /// The program that runs, where that is known.
     fn program(&self) -> Option<PathBuf> {
         None

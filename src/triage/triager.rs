@@ -1,5 +1,6 @@
 //! Runs an input again to see how it crashes.
 
+use std::cell::OnceCell;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::capture::Trace;
@@ -16,8 +17,8 @@ use super::said::Tool;
 use super::snapshot::Snapshot;
 use super::told::{Told, Words};
 use super::tracee::Start;
-use super::{Class, Crash, Key, Symbolizer};
-use crate::exec::{Again, Copies, Ended, ExecError, Said, lives};
+use super::{Class, Conditions, Crash, Key, Symbolizer};
+use crate::exec::{Again, Copies, Ended, ExecError, Said, Sanitizer, lives};
 
 /// How often an input is run before it counts as flaky.
 const TRIES: u32 = 3;
@@ -84,6 +85,8 @@ pub struct Triager {
     reported: ReportFrames,
     /// The system has refused to trace once, so it is not asked again.
     refused: bool,
+    /// What the program was compiled with, once that was asked.
+    instrumentation: OnceCell<Option<Vec<String>>>,
 }
 
 /// One finished run.
@@ -113,7 +116,36 @@ impl Triager {
             symbolizer: Symbolizer::default(),
             reported,
             refused: false,
+            instrumentation: OnceCell::new(),
         }
+    }
+
+    /// Under which conditions runs on `input` are made, which is to show this crash. Where a
+    /// sanitizer is needed for that, the programs that a script starts are asked for theirs, by one
+    /// run more.
+    ///
+    /// # Errors
+    /// When the target cannot be run.
+    pub fn conditions(&mut self, input: &[u8], crash: &Crash) -> Result<Conditions, ExecError> {
+        let sanitizer = crash.class.sanitizer();
+        let is_asked = sanitizer.is_some_and(|it| it != Sanitizer::Ubsan);
+        let instrumentation = match self.instrumentation() {
+            None if is_asked => self.start.sanitizers_of_run(input)?,
+            known => known,
+        };
+        Ok(Conditions {
+            instrumentation,
+            limits: self.start.limits(),
+            crash_exit: self.start.crash_exit(),
+        })
+    }
+
+    /// What the program was compiled with; `None` where that is not known.
+    pub fn instrumentation(&self) -> Option<Vec<String>> {
+        let known = self
+            .instrumentation
+            .get_or_init(|| self.start.instrumentation());
+        known.clone()
     }
 
     /// Whether a run that ended so may be a crash, so that it is worth being asked.
@@ -209,6 +241,7 @@ impl Triager {
             at,
             took: run.took,
             told: &run.told,
+            instrumentation: self.instrumentation(),
         };
         Ok(record(
             named,
@@ -255,6 +288,7 @@ impl Triager {
             at: SystemTime::now(),
             took: Duration::ZERO,
             told,
+            instrumentation: self.instrumentation(),
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::ddfuzz::Desk;
+use crate::needs;
 
 /// All files below a directory with their contents.
 fn files(root: &Path) -> BTreeMap<PathBuf, (Vec<u8>, std::time::SystemTime)> {
@@ -103,4 +104,288 @@ fn hangs_are_checked_and_groups_of_several_targets_need_a_program() {
     let message = error["error"]["message"].as_str().unwrap();
     assert!(message.contains("several programs"), "{message}");
     desk.call("check nowhere").exits(2);
+}
+
+/// A program of C whose `BUG` is a condition on the first byte of its input.
+const FRAIL: &str = "#include <limits.h>\n#include <stdio.h>\n#include <stdlib.h>\n\
+    volatile int kept;\nchar *volatile held;\n\
+    int main(int argc, char **argv) {\n    \
+        int first = fgetc(stdin);\n    \
+        (void)argv;\n    \
+        BODY\n    \
+        return 0;\n}\n";
+
+/// Writes and compiles the program with its bug, or fixed; `None`, and said so, where the compiler
+/// has no such sanitizer.
+fn frail(desk: &Desk, name: &str, compiler: &str, (body, fixed): (&str, bool)) -> Option<()> {
+    let bug = if fixed {
+        "first == 1000"
+    } else {
+        "first == 'k'"
+    };
+    let body = body.replace("BUG", bug);
+    // Of one name, so that places are the same.
+    let source = desk.write("frail.c", FRAIL.replace("BODY", &body));
+    let mut words = compiler.split_whitespace();
+    let compiled = desk
+        .command(words.next().unwrap())
+        .args(["-g", "-O1", "-w", "-o", name])
+        .args(words)
+        .arg(source)
+        .output()
+        .ok()?;
+    if !compiled.status.success() {
+        needs::missing(compiler, &String::from_utf8_lossy(&compiled.stderr));
+        return None;
+    }
+    Some(())
+}
+
+/// The only group in the result of a check of `out` with this program, which ends with this code.
+#[track_caller]
+fn checked(desk: &Desk, words: &str, code: i32) -> serde_json::Value {
+    let result = desk
+        .call(&format!("check out --json {words}"))
+        .exits(code)
+        .json();
+    assert_eq!(result["groups"].as_array().unwrap().len(), 1, "{result}");
+    let told = result["groups"][0]["status"] == "cannot tell";
+    assert_eq!(result["cannot_tell"], u64::from(told), "{result}");
+    result["groups"][0].clone()
+}
+
+const OVERFLOW: &str = "held = malloc(4); if (BUG) held[3 + argc] = 1; free(held);";
+
+#[test]
+fn a_build_without_the_sanitizer_that_reported_it_is_no_fix() {
+    let desk = Desk::new();
+    let with = "cc -fsanitize=address";
+    if frail(&desk, "asan", with, (OVERFLOW, false)).is_none() {
+        return;
+    }
+    desk.write("crash", "k");
+    desk.call("triage crash -o out -- ./asan").exits(1);
+    frail(&desk, "plain", "cc", (OVERFLOW, false)).unwrap();
+    let group = checked(&desk, "-- ./plain", 1);
+    assert_eq!(group["status"], "cannot tell");
+    assert!(
+        group["why"].as_str().unwrap().contains("AddressSanitizer"),
+        "{group}"
+    );
+    assert!(
+        group["hint"]
+            .as_str()
+            .unwrap()
+            .contains("-fsanitize=address"),
+        "{group}"
+    );
+    let said = desk.call("check out -- ./plain").exits(1).out;
+    for part in [
+        "cannot tell of ",
+        "-fsanitize=address",
+        "of 1 it cannot be told",
+    ] {
+        assert!(said.contains(part), "{said}");
+    }
+    frail(&desk, "fixed", with, (OVERFLOW, true)).unwrap();
+    let group = checked(&desk, "-- ./fixed", 0);
+    assert_eq!(
+        (&group["status"], &group["why"]),
+        (&"fixed".into(), &serde_json::Value::Null)
+    );
+    // What a script starts is asked.
+    desk.script(
+        "runs-plain",
+        &format!("exec {}", desk.file("plain").display()),
+    );
+    assert_eq!(
+        checked(&desk, "-- ./runs-plain", 1)["status"],
+        "cannot tell"
+    );
+    desk.script(
+        "runs-fixed",
+        &format!("{}; true", desk.file("fixed").display()),
+    );
+    assert_eq!(checked(&desk, "-- ./runs-fixed", 0)["status"], "fixed");
+    desk.is_left_clean();
+}
+
+#[test]
+fn a_build_without_undefinedbehaviorsanitizer_is_no_fix_though_it_has_its_runtime() {
+    let desk = Desk::new();
+    let body = "kept = BUG ? INT_MAX : argc; kept = kept + argc;";
+    let with = "cc -fsanitize=undefined";
+    if frail(&desk, "ubsan", with, (body, false)).is_none() {
+        return;
+    }
+    desk.write("crash", "k");
+    desk.call("triage crash -o out -- ./ubsan").exits(1);
+    for (name, compiler) in [("plain", "cc"), ("asan", "clang -fsanitize=address")] {
+        if frail(&desk, name, compiler, (body, false)).is_some() {
+            let group = checked(&desk, &format!("-- ./{name}"), 1);
+            assert_eq!(group["status"], "cannot tell", "{name}");
+            let hint = group["hint"].as_str().unwrap();
+            assert!(hint.contains("-fsanitize=undefined"), "{hint}");
+        }
+    }
+    // The same in gcc's build, and in one in which clang links the runtime into the program.
+    for (name, compiler) in [("gcc", with), ("clang", "clang -fsanitize=undefined")] {
+        if frail(&desk, name, compiler, (body, true)).is_some() {
+            assert_eq!(
+                checked(&desk, &format!("-- ./{name}"), 0)["status"],
+                "fixed"
+            );
+        }
+    }
+    // Of another check nothing is known.
+    let bounds = "clang -fsanitize=bounds";
+    let table = "int table[4]; table[argc & 3] = 1; kept = table[first & 7];";
+    if frail(&desk, "bounds", bounds, (table, true)).is_some() {
+        let group = checked(&desk, "-- ./bounds", 1);
+        let why = group["why"].as_str().unwrap();
+        assert!(why.contains("signed-integer-overflow"), "{group}");
+    }
+}
+
+#[test]
+fn another_layout_of_memory_is_no_fix_but_may_show_the_same_line() {
+    let desk = Desk::new();
+    let wild = "if (BUG) *(volatile char *)(long)(first * 1000) = 1;";
+    let twice = "held = malloc(4); if (BUG) free(held); free(held);";
+    let own = "if (BUG) abort();";
+    let asan = "cc -fsanitize=address";
+    desk.write("crash", "k");
+    for (body, fixed, buggy) in [
+        (wild, "cannot tell", "same"),
+        (twice, "cannot tell", "same"),
+        (own, "fixed", "same"),
+    ] {
+        let _ = std::fs::remove_dir_all(desk.file("out"));
+        frail(&desk, "plain", "cc", (body, false)).unwrap();
+        desk.call("triage crash -o out -- ./plain").exits(1);
+        if frail(&desk, "asan", asan, (body, false)).is_none() {
+            return;
+        }
+        assert_eq!(checked(&desk, "-- ./asan", 1)["status"], buggy, "{body}");
+        frail(&desk, "fixed", asan, (body, true)).unwrap();
+        let code = i32::from(fixed != "fixed");
+        let group = checked(&desk, "-- ./fixed", code);
+        assert_eq!(group["status"], fixed, "{body}");
+        frail(&desk, "plain-fixed", "cc", (body, true)).unwrap();
+        assert_eq!(
+            checked(&desk, "-- ./plain-fixed", 0)["status"],
+            "fixed",
+            "{body}"
+        );
+    }
+    // The other way round, and where something else fails.
+    let _ = std::fs::remove_dir_all(desk.file("out"));
+    frail(&desk, "asan", asan, (wild, false)).unwrap();
+    desk.call("triage crash -o out -- ./asan").exits(1);
+    let group = checked(&desk, "-- ./plain-fixed", 1);
+    assert_eq!(group["status"], "cannot tell");
+    assert!(
+        group["hint"]
+            .as_str()
+            .unwrap()
+            .contains("-fsanitize=address"),
+        "{group}"
+    );
+    frail(
+        &desk,
+        "other",
+        "cc",
+        ("if (BUG)\n\n\n__builtin_trap();", false),
+    )
+    .unwrap();
+    let group = checked(&desk, "-- ./other", 1);
+    assert_eq!(
+        (&group["status"], &group["now"]["class"]),
+        (&"cannot tell".into(), &"ill".into())
+    );
+}
+
+#[test]
+fn larger_limits_and_a_status_that_does_not_count_are_no_fix() {
+    let desk = Desk::new();
+    desk.write("crash", "k");
+    // It takes three times its limit, and a third of the larger one.
+    desk.script("slow", "i=0; case $(cat) in k) sleep 3 ;; esac");
+    desk.call("triage crash --timeout 100ms -o out -- ./slow")
+        .exits(1);
+    assert_eq!(checked(&desk, "--timeout 20s", 1)["status"], "cannot tell");
+    desk.script("slow", "cat >/dev/null");
+    assert_eq!(checked(&desk, "", 0)["status"], "fixed");
+    let _ = std::fs::remove_dir_all(desk.file("out"));
+    desk.script("seven", "case $(cat) in k) exit 7 ;; esac");
+    desk.call("triage crash --crash-exit 7 -o out -- ./seven")
+        .exits(1);
+    let group = checked(&desk, "-- ./seven", 1);
+    assert_eq!(group["status"], "cannot tell");
+    assert!(
+        group["hint"].as_str().unwrap().contains("--crash-exit 7"),
+        "{group}"
+    );
+    assert_eq!(
+        checked(&desk, "--crash-exit 7 -- ./seven", 1)["status"],
+        "same"
+    );
+    desk.script("seven", "cat >/dev/null");
+    assert_eq!(
+        checked(&desk, "--crash-exit 7 -- ./seven", 0)["status"],
+        "fixed"
+    );
+}
+
+#[test]
+fn a_build_without_overflow_checks_is_no_fix() {
+    let desk = Desk::new();
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let build = |name: &str, add: &str, words: &[&str]| {
+        let source = format!(
+            "use std::io::Read;\nfn main() {{\n    let mut input = Vec::new();\n    \
+             std::io::stdin().read_to_end(&mut input).unwrap();\n    \
+             println!(\"{{}}\", input.iter().fold(0u8, |sum, byte| {add}));\n}}\n"
+        );
+        desk.write("frail.rs", source);
+        let mut command = desk.command(&rustc);
+        command.args(["--edition", "2021", "-o", name, "frail.rs"]);
+        assert!(command.args(words).status().unwrap().success());
+    };
+    build("frail", "sum + *byte", &[]);
+    desk.write("crash", "\u{ff}\u{ff}");
+    desk.call("triage crash -o out -- ./frail").exits(1);
+    build("released", "sum + *byte", &["-O"]);
+    let group = checked(&desk, "-- ./released", 1);
+    assert_eq!(group["status"], "cannot tell");
+    assert!(
+        group["hint"].as_str().unwrap().contains("debug-assertions"),
+        "{group}"
+    );
+    build("fixed", "sum.wrapping_add(*byte)", &[]);
+    assert_eq!(checked(&desk, "-- ./fixed", 0)["status"], "fixed");
+}
+
+#[test]
+fn where_there_is_no_output_directory_that_is_said() {
+    let desk = Desk::new();
+    for command in ["show", "check"] {
+        let error = desk.call(&format!("{command} . --json")).exits(2).json();
+        let error = &error["error"];
+        assert_eq!(error["kind"], "not-an-output-directory", "{error}");
+        let message = error["message"].as_str().unwrap();
+        assert!(
+            message.starts_with("there is no output directory in ."),
+            "{message}"
+        );
+    }
+    desk.write("crash", "a t");
+    desk.call("triage crash -o ddfuzz-out --target crtplot")
+        .exits(1);
+    // Above it and in it, it is named.
+    for place in [".", "ddfuzz-out/crashes"] {
+        let error = desk.call(&format!("show {place} --json")).exits(2).json();
+        let hint = error["error"]["hint"].as_str().unwrap();
+        assert!(hint.contains("ddfuzz-out, which is one"), "{hint}");
+    }
 }

@@ -1,6 +1,9 @@
 //! `ddfuzz triage --against` and `--known`.
 
+use serde_json::Value;
+
 use crate::ddfuzz::Desk;
+use crate::needs;
 
 /// A desk with a program of two bugs, and inputs of both: `odd` and `even`.
 fn desk() -> Desk {
@@ -90,4 +93,74 @@ fn muted_groups_are_shown_and_do_not_count() {
         message.contains("known, line 2: \"stable:nonsense\""),
         "{message}"
     );
+}
+
+#[test]
+fn what_a_build_with_other_sanitizers_shows_is_neither_new_nor_fixed() {
+    let desk = Desk::new();
+    let source = desk.write(
+        "frail.c",
+        "#include <stdio.h>\n#include <stdlib.h>\nint main(int argc, char **argv) {\n    \
+         char *held = malloc(4);\n    int first = getchar();\n    (void)argv;\n    \
+         if (first == 'k') held[3 + argc] = 1;\n    \
+         if (first == 'w') *(volatile char *)8 = 1;\n    \
+         free(held);\n    return 0;\n}\n",
+    );
+    for (name, flag) in [("plain", "-O1"), ("asan", "-fsanitize=address")] {
+        let mut compiler = desk.command("cc");
+        compiler
+            .args(["-g", "-O1", "-w", flag, "-o", name])
+            .arg(&source);
+        if !compiler.status().unwrap().success() {
+            return needs::missing("ASan", "the compiler has no -fsanitize=address");
+        }
+    }
+    for (name, first) in [("overflow", "k"), ("wild", "w"), ("healthy", "x")] {
+        desk.write(name, first);
+    }
+    desk.call("triage wild -o of-plain -- ./plain").exits(1);
+    desk.call("triage overflow -o of-asan -- ./asan").exits(1);
+    // An overflow that the other build could not show may be in its directory under another class.
+    let result = desk.call("triage overflow --against of-plain --json -- ./asan");
+    let result = result.exits(1).json();
+    let group = &result["groups"][0];
+    assert_eq!(
+        (&group["new"], &group["same_by"]),
+        (&Value::Null, &Value::Null)
+    );
+    assert!(
+        group["why"].as_str().unwrap().contains("other sanitizers"),
+        "{group}"
+    );
+    assert_eq!(result["instrumentation"], serde_json::json!(["address"]));
+    let said = desk
+        .call("triage overflow --against of-plain -- ./asan")
+        .exits(1);
+    assert!(said.out.contains("cannot tell"), "{said:?}");
+    assert!(
+        said.err
+            .contains("is new: the other directory is of builds"),
+        "{said:?}"
+    );
+    // That nothing crashes in a build without the sanitizer does not mean that it is fixed.
+    let words = "triage overflow --against of-asan";
+    let result = desk
+        .call(&format!("{words} --json -- ./plain"))
+        .exits(0)
+        .json();
+    let told = &result["not_told"][0];
+    assert_eq!(told["class"], "asan:heap-buffer-overflow", "{result}");
+    assert!(
+        told["hint"]
+            .as_str()
+            .unwrap()
+            .contains("-fsanitize=address"),
+        "{told}"
+    );
+    let said = desk.call(&format!("{words} -- ./plain")).exits(0).err;
+    assert!(said.contains("cannot tell whether"), "{said}");
+    assert!(said.contains("-fsanitize=address"), "{said}");
+    // Of the same build all can be told.
+    let result = desk.call("triage healthy --against of-asan --json -- ./asan");
+    assert_eq!(result.exits(0).json()["not_told"], serde_json::json!([]));
 }

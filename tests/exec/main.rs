@@ -6,6 +6,7 @@ mod conformance;
 mod constructors;
 mod descendants;
 mod endurance;
+mod facts;
 mod faults;
 mod filters;
 mod forkserver;

@@ -11,6 +11,8 @@ fn fixed() -> CheckedGroup {
         class: "segv".to_owned(),
         frame: Some("parse at a.c:1".to_owned()),
         status: Status::Fixed,
+        why: None,
+        hint: None,
         now: None,
         file: "/out/minimized".into(),
         inputs: 2,
@@ -46,6 +48,7 @@ fn a_check_has_the_keys_of_its_groups_and_counts_them() {
         value["groups"][1],
         json!({"major": "0123456789ab", "kind": "crash", "class": "segv",
                "frame": "parse at a.c:1", "status": "other", "inputs": 2,
+               "why": null, "hint": null,
                "now": {"class": "abrt", "major": "ffffffffffff", "minor": "eeeeeeeeeeee",
                        "frame": null},
                "file": "/out/minimized"})
@@ -66,4 +69,33 @@ fn a_group_that_fails_otherwise_is_shown_as_it_was_and_as_it_is() {
          /out/minimized\n\
          2 groups: 1 fixed, 0 the same, 1 otherwise, 0 flaky"
     );
+}
+
+#[test]
+fn of_what_cannot_be_told_the_reason_stands_below_once() {
+    let mut result = result();
+    for major in ["aaaaaaaaaaaa", "bbbbbbbbbbbb"] {
+        result.add(CheckedGroup {
+            major: major.to_owned(),
+            status: Status::CannotTell,
+            why: Some("there is no AddressSanitizer".to_owned()),
+            hint: Some("compile with -fsanitize=address".to_owned()),
+            ..fixed()
+        });
+    }
+    let value = serde_json::to_value(&result).unwrap();
+    assert_eq!(
+        (&value["fixed"], &value["cannot_tell"]),
+        (&1.into(), &2.into())
+    );
+    assert_eq!(value["groups"][2]["status"], "cannot tell");
+    let table = check_table(&result, None);
+    assert!(
+        table.contains("\ncannot tell  crashes  bbbbbbbbbbbb  "),
+        "{table}"
+    );
+    let below = "\ncannot tell of aaaaaaaaaaaa, bbbbbbbbbbbb: there is no AddressSanitizer\n  \
+                 to tell: compile with -fsanitize=address\n\
+                 4 groups: 1 fixed, 0 the same, 1 otherwise, 0 flaky; of 2 it cannot be told";
+    assert!(table.ends_with(below), "{table}");
 }

@@ -14,6 +14,8 @@ fn group(input: &[u8]) -> Reproducer {
         input: input.to_vec(),
         ended: Ended::Exit(1),
         limits: Limits::default(),
+        sanitizers: vec!["address".to_owned()],
+        debug_assertions: false,
     }
 }
 

@@ -61,6 +61,7 @@ fn group() -> TriageGroup {
         size: 7,
         known: false,
         new: None,
+        why: None,
         same_by: None,
         build: None,
         any_input: false,
@@ -77,6 +78,8 @@ fn result() -> TriageResult {
         unread: 1,
         interrupted: false,
         minimized: Vec::new(),
+        instrumentation: Some(vec!["address".to_owned()]),
+        not_told: Vec::new(),
     }
 }
 
@@ -97,8 +100,9 @@ fn a_triage_has_exactly_the_keys_of_the_contract() {
                     "severity": "high", "severity_reason": "a write to a wild address",
                     "count": 1234, "minors": ["ba9876543210"], "stable": null,
                     "frame": "parse at a.c:1", "representative": "/in/a", "size": 7,
-                    "known": false, "new": null, "same_by": null}],
+                    "known": false, "new": null, "why": null, "same_by": null}],
         "contents": 2, "flaky": 1, "healthy": 1, "unread": 1, "interrupted": false,
+        "instrumentation": ["address"], "not_told": [],
     });
     assert_eq!(serde_json::to_value(result()).unwrap(), expected);
 }

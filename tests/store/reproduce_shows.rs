@@ -59,6 +59,40 @@ fn memory_is_refused_to_what_eats_it() {
     assert!(text(&script).contains("# It runs out of memory: "));
 }
 
+#[test]
+fn memory_is_refused_to_what_only_undefinedbehaviorsanitizer_checks() {
+    let source = "#include <stdlib.h>\n#include <string.h>\nint main(int argc, char **argv) { \
+                  for (;;) { char *block = malloc(argc << 20); if (!block) abort(); \
+                  memset(block, argv[0][0], argc << 20); } }";
+    let folder = tempfile::tempdir().unwrap();
+    let mut target = compiled(folder.path(), source, &["-fsanitize=undefined"]);
+    target.limits.memory = 64 << 20;
+    let script = filed_as(Kind::Oom, "oom").script_kept(&target);
+    assert!(text(&script.1).contains("ulimit -v 65536\n"));
+    assert_eq!(run(&script.1).status.code(), Some(128 + libc::SIGABRT));
+}
+
+#[test]
+fn each_sanitizer_that_reports_is_told_to_abort() {
+    for class in ["asan", "hwasan", "lsan", "msan", "tsan", "ubsan"] {
+        let fixture = filed_as(Kind::Crash, &format!("{class}:kind"));
+        let text = text(&fixture.script(&sh("exit 0")));
+        assert!(
+            text.contains("# A sanitizer reports it, and aborts: 134 "),
+            "{text}"
+        );
+        let leaks = u8::from(class == "lsan");
+        let options = format!(
+            "abort_on_error=1:halt_on_error=1:symbolize=0:print_stacktrace=1:\
+                               verify_asan_link_order=0:detect_leaks={leaks}:"
+        );
+        assert!(text.contains(&options), "{text}");
+        for name in ["ASAN", "HWASAN", "LSAN", "MSAN", "TSAN", "UBSAN"] {
+            assert!(text.contains(&format!(" {name}_OPTIONS=")), "{text}");
+        }
+    }
+}
+
 const SANITIZED: &str = "#include <stdlib.h>\n#include <unistd.h>\nstatic char *volatile last;\n\
     int main(void) { char c = 0; read(0, &c, 1); last = malloc(7); last[c == 'o' ? 7 : 0] = 1; \
     last = NULL; return 0; }";

@@ -17,6 +17,7 @@ mod module;
 #[path = "../needs/mod.rs"]
 mod needs;
 mod normalise;
+mod observable;
 mod oom;
 mod overflow;
 mod parsers;

@@ -8,6 +8,7 @@ use crate::cli::{Exit, Failure};
 use crate::exec::Target;
 use crate::report::export::Reproducer;
 use crate::report::place;
+use crate::report::text::printable;
 use crate::store::{Entry, EntryId, Group, Kind, Reader};
 use crate::triage::Found;
 
@@ -25,24 +26,60 @@ pub(super) struct Chosen {
 pub(super) fn find(name: &Path, out: &Path) -> Result<(Reader, Chosen), Failure> {
     let text = name.to_string_lossy().to_ascii_lowercase();
     let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if is_hex && !name.exists() {
-        let reader = Reader::open(out)?;
-        let chosen = by_digits(&reader, &text)?;
-        return Ok((reader, chosen));
+    if name.exists() || text.contains('/') {
+        return by_path(name);
     }
-    by_path(name)
+    let reader = Reader::open(out)?;
+    if !is_hex {
+        let message = format!("{} is neither a group nor a file", name.display());
+        return Err(unnamed(&reader, &message));
+    }
+    let chosen = by_digits(&reader, &text)?;
+    Ok((reader, chosen))
+}
+
+/// Groups that are listed where none is named.
+const LISTED: usize = 20;
+
+/// The error where no group is named, with the groups that there are.
+fn unnamed(reader: &Reader, message: &str) -> Failure {
+    let mut lines = Vec::new();
+    for kind in Kind::ALL {
+        for group in reader.groups(kind).unwrap_or_default() {
+            let entry = best_entry(reader, &group).ok().flatten();
+            let place = entry.and_then(|entry| place(&entry.crash));
+            let place = place.map(|place| format!("  {place}")).unwrap_or_default();
+            let line = format!(
+                "{}  {}{place}",
+                group.record.major.short(),
+                group.record.class
+            );
+            lines.push(printable(&line));
+        }
+    }
+    let more = lines.len().saturating_sub(LISTED);
+    lines.truncate(LISTED);
+    if more > 0 {
+        lines.push(format!("and {more} more, which `ddfuzz show` lists"));
+    }
+    let out = reader.root();
+    let list = match lines.is_empty() {
+        true => format!("{} has no groups", out.display()),
+        false => format!(
+            "the groups of {} are\n  {}",
+            out.display(),
+            lines.join("\n  ")
+        ),
+    };
+    Failure::usage(format!("{message}; {list}"))
+        .path(out)
+        .hint("name a group by 4 or more hex digits of its major key, or by its folder")
 }
 
 fn by_digits(reader: &Reader, digits: &str) -> Result<Chosen, Failure> {
-    let out = reader.root();
-    let refuse = |message: String, hint: &str| Failure::usage(message).path(out).hint(hint);
-    let list = format!("`ddfuzz show {}` lists them", out.display());
     if digits.len() < DIGITS {
-        let message = format!("{digits:?} is too short for a group of {}", out.display());
-        return Err(refuse(
-            message,
-            "give 4 or more hex digits of its major key",
-        ));
+        let message = format!("{digits} is too short to name a group");
+        return Err(unnamed(reader, &message));
     }
     let mut groups = reader.groups_named(digits)?;
     let mut majors: Vec<String> = groups
@@ -51,19 +88,13 @@ fn by_digits(reader: &Reader, digits: &str) -> Result<Chosen, Failure> {
         .collect();
     majors.dedup();
     match majors.len() {
-        0 => {
-            let message = format!("no group of {} begins with {digits}", out.display());
-            Err(refuse(message, &list))
-        }
+        0 => Err(unnamed(reader, &format!("no group begins with {digits}"))),
         // Of two kinds with one key the first in the order of reports, crashes before all.
         1 => chosen(reader, groups.remove(0)),
         count => {
-            let message = format!(
-                "{count} groups of {} begin with {digits}: {}",
-                out.display(),
-                majors.join(", ")
-            );
-            Err(refuse(message, "give more digits"))
+            let message = format!("{count} groups begin with {digits}: {}", majors.join(", "));
+            let out = reader.root();
+            Err(Failure::usage(message).path(out).hint("give more digits"))
         }
     }
 }
@@ -81,20 +112,20 @@ fn chosen(reader: &Reader, group: Group) -> Result<Chosen, Failure> {
 /// The names below the output directory that a path leads through say which group it is, and
 /// which entry, if they go as deep.
 fn by_path(path: &Path) -> Result<(Reader, Chosen), Failure> {
-    let no_group = || {
-        let message = format!("{} is in no group of an output directory", path.display());
-        Failure::usage(message).path(path).hint(
-            "name a group by 4 or more hex digits of its major key, or by its folder \
-             (ddfuzz-out/crashes/MAJOR)",
-        )
-    };
+    let message = format!("{} is in no group of an output directory", path.display());
     let whole = std::fs::canonicalize(path)
         .map_err(|error| Failure::file(path, "finding", &error).hint("see `ddfuzz show`"))?;
     let root: PathBuf = (whole.ancestors())
         .find(|folder| folder.join("ddfuzz.json").is_file())
-        .ok_or_else(no_group)?
+        .ok_or_else(|| {
+            Failure::usage(&message).path(path).hint(
+                "name a group by 4 or more hex digits of its major key, or by its folder \
+                 (ddfuzz-out/crashes/MAJOR)",
+            )
+        })?
         .to_owned();
     let reader = Reader::open(&root)?;
+    let no_group = || unnamed(&reader, &message);
     let below = whole.strip_prefix(&root).unwrap_or(Path::new(""));
     let names: Vec<String> = (below.iter())
         .map(|name| name.to_string_lossy().into_owned())
@@ -135,6 +166,8 @@ impl Chosen {
             input: self.entry.reproducer_bytes()?,
             ended: crash.ended,
             limits: crash.limits,
+            sanitizers: crash.needed_sanitizers(),
+            debug_assertions: crash.needs_debug_assertions(),
         })
     }
 

@@ -9,11 +9,11 @@ use super::find::Chosen;
 use super::fuzz_project::{self, Harness};
 use super::relative::from_package;
 use crate::cli::Failure;
-use crate::exec::facts::TargetFacts;
+use crate::exec::facts::{DEBUG_ASSERTIONS, TargetFacts};
 use crate::exec::{Channel, Program, Target, bundled};
 use crate::report::export::{
-    Called, EntryFunction, FuzzProject, Input, Reproducer, Taking, base64, c_array, c_entry_test,
-    c_program_test, hexdump, interestingness_test, rust_call_test, rust_fuzz_test,
+    Called, EntryFunction, FuzzProject, Input, Linked, Reproducer, Taking, base64, c_array,
+    c_entry_test, c_program_test, hexdump, interestingness_test, rust_call_test, rust_fuzz_test,
     rust_program_test,
 };
 use crate::store::{Reader, hash_of};
@@ -71,6 +71,8 @@ pub(super) struct Asked<'a> {
     pub(super) package: Option<&'a Path>,
     /// The input of a test of Rust.
     pub(super) input: Input<'a>,
+    /// The name of the file that a test of C goes to.
+    pub(super) file: &'a str,
 }
 
 impl Asked<'_> {
@@ -82,8 +84,8 @@ impl Asked<'_> {
             Form::CArray => c_array(group),
             Form::Hexdump => hexdump(&group.input),
             Form::Base64 => base64(&group.input),
-            Form::Script => return self.script(group, Taking::Anywhere),
-            Form::Creduce => return self.script(group, Taking::File),
+            Form::Script => return self.script(Taking::Anywhere),
+            Form::Creduce => return self.script(Taking::File),
         };
         Ok(text.into_bytes())
     }
@@ -103,11 +105,11 @@ impl Asked<'_> {
             };
             return Ok(rust_fuzz_test(group, self.input, project));
         }
-        let (program, sanitized) = self.program(&target)?;
+        let (program, facts) = self.program(&target)?;
         let called = Called {
             program: &from_package(&program, self.package),
             target: &target.by_main(),
-            sanitized,
+            sanitizers: &self.sanitizers(&facts),
         };
         Ok(rust_program_test(group, self.input, &called))
     }
@@ -120,23 +122,30 @@ impl Asked<'_> {
         let is_rust = self.harness(&target)?.is_some();
         let facts = TargetFacts::of(&target).unwrap_or_default();
         if !is_rust && facts.bundled.is_none() && !target.takes_file() {
-            if facts.libfuzzer {
-                return Ok(c_entry_test(group, EntryFunction::LibFuzzer));
-            }
-            if facts.target_main {
-                return Ok(c_entry_test(group, EntryFunction::TargetMain));
+            let function = match (facts.libfuzzer, facts.target_main) {
+                (true, _) => Some(EntryFunction::LibFuzzer),
+                (false, true) => Some(EntryFunction::TargetMain),
+                (false, false) => None,
+            };
+            if let Some(function) = function {
+                let linked = Linked {
+                    function,
+                    sanitizers: &self.sanitizers(&facts),
+                    file: self.file,
+                };
+                return Ok(c_entry_test(group, linked));
             }
         }
-        let (program, sanitized) = self.program(&target)?;
+        let (program, facts) = self.program(&target)?;
         let called = Called {
             program: &program,
             target: &target.by_main(),
-            sanitized,
+            sanitizers: &self.sanitizers(&facts),
         };
-        Ok(c_program_test(group, &called))
+        Ok(c_program_test(group, &called, self.file))
     }
 
-    fn script(&self, group: &Reproducer, taking: Taking) -> Result<Vec<u8>, Failure> {
+    fn script(&self, taking: Taking) -> Result<Vec<u8>, Failure> {
         let target = self.chosen.target(self.reader)?;
         let file = self.chosen.entry().reproducer();
         let name = file.file_name().unwrap_or(OsStr::new("input"));
@@ -145,8 +154,7 @@ impl Asked<'_> {
         Ok(interestingness_test(
             taking,
             name,
-            &group.class,
-            &group.major,
+            &self.chosen.entry().crash,
             (&target, way),
             &ddfuzz,
         ))
@@ -168,8 +176,18 @@ impl Asked<'_> {
         }
     }
 
-    /// The program's file, which must be there, and whether it has a sanitizer.
-    fn program(&self, target: &Target) -> Result<(PathBuf, bool), Failure> {
+    /// The sanitizers of the program that crashed, as far as the record tells; else those of the
+    /// program as it is now.
+    fn sanitizers(&self, now: &TargetFacts) -> Vec<String> {
+        let known = &self.chosen.entry().crash.details.instrumentation;
+        let known = known.clone().or_else(|| now.instrumentation());
+        let mut sanitizers = known.unwrap_or_default();
+        sanitizers.retain(|name| name != DEBUG_ASSERTIONS);
+        sanitizers
+    }
+
+    /// The program's file, which must be there, and its facts.
+    fn program(&self, target: &Target) -> Result<(PathBuf, TargetFacts), Failure> {
         let path = match &target.program {
             Program::Path(path) => path.clone(),
             Program::Bundled(name) => {
@@ -185,8 +203,7 @@ impl Asked<'_> {
                 .path(&path)
                 .hint("build it again where it was; other forms (c-array, base64) do without it"));
         }
-        let facts = TargetFacts::of(target).unwrap_or_default();
-        Ok((path, !facts.sanitizers.is_empty()))
+        Ok((path, TargetFacts::of(target).unwrap_or_default()))
     }
 }
 

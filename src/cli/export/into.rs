@@ -113,6 +113,7 @@ fn of_group(
             true => Input::File(&beside),
             false => Input::Inline(&group.input),
         },
+        file: "",
     };
     let mut text = asked.rust_test(&group)?;
     if is_large {

@@ -17,6 +17,7 @@ use super::{Exit, Failure, Output};
 use crate::files::{FileError, atomic};
 use crate::report::export::{Input, LITERAL_BYTES, Reproducer};
 use crate::store::Reader;
+use clap::ValueEnum;
 use form::{Asked, Form};
 
 /// Write a group's reproducer in another form: a test, an array, a dump, a script
@@ -38,13 +39,8 @@ pub struct Args {
     /// The output directory that has it
     #[arg(short, long, value_name = "DIR", default_value = "ddfuzz-out")]
     out: PathBuf,
-    /// The form
-    #[arg(
-        long = "as",
-        value_enum,
-        value_name = "FORM",
-        required_unless_present = "into"
-    )]
+    /// The form, unless --into names a folder
+    #[arg(long = "as", value_enum, value_name = "FORM")]
     form: Option<Form>,
     /// Write it to FILE; - is stdout. A Rust test with an input over 4 KiB includes it from a second
     /// file beside this one
@@ -107,10 +103,16 @@ pub fn run(mut args: Args, output: &Output) -> Result<Exit, Failure> {
     if let Some(folder) = &args.into {
         return into_folder(&args, folder, output);
     }
-    let (Some(name), Some(form)) = (&args.group, args.form) else {
+    let Some(name) = &args.group else {
         return Err(Failure::usage("no group is named").hint("see --help"));
     };
     let (reader, chosen) = find::find(name, &args.out)?;
+    let Some(form) = args.form else {
+        let forms = Form::value_variants().iter().map(|form| form.name());
+        let forms: Vec<&str> = forms.collect();
+        return Err(Failure::usage("the form is missing")
+            .hint(format!("add --as and one of {}", forms.join(", "))));
+    };
     let group = chosen.reproducer()?;
     let base = args.to.as_deref().and_then(Path::parent);
     let package = relative::package(base.unwrap_or(Path::new("")));
@@ -127,6 +129,7 @@ pub fn run(mut args: Args, output: &Output) -> Result<Exit, Failure> {
             Some(name) => Input::File(name),
             None => Input::Inline(&group.input),
         },
+        file: args.name(),
     };
     let text = asked.text(form, &group)?;
     if let Some(to) = &args.to {
@@ -194,6 +197,15 @@ impl Args {
         let is_large = form == Form::RustTest && group.input.len() > LITERAL_BYTES;
         let to = self.to.as_deref().filter(|_| is_large)?;
         Some(with_ending(to, ".bin"))
+    }
+
+    /// The name of the file that is written, where it can stand in a command as it is.
+    fn name(&self) -> &str {
+        let name = self.to.as_deref().and_then(Path::file_name);
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._+-".contains(&byte);
+        let name = name.and_then(|name| name.to_str());
+        name.filter(|name| name.bytes().all(plain) && !name.starts_with('-'))
+            .unwrap_or("THIS_FILE.c")
     }
 
     fn write(

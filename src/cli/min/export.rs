@@ -42,9 +42,8 @@ pub(super) fn write(args: &Args, crash: &Crash, target: &Target, way: Way) -> Re
     };
     let name = args.input.as_deref().and_then(Path::file_name);
     let name = name.unwrap_or(OsStr::new("input"));
-    let (class, major) = (&crash.class, crash.keys.major.short());
     let built = std::env::current_exe().unwrap_or_else(|_| "ddfuzz".into());
-    let text = interestingness_test(Taking::Anywhere, name, class, &major, (target, way), &built);
+    let text = interestingness_test(Taking::Anywhere, name, crash, (target, way), &built);
     let written = match args.results.force {
         true => atomic::write_program(file, &text),
         false => match atomic::create_new_program(file, &text) {

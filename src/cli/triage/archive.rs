@@ -42,7 +42,8 @@ impl Archive {
         }
         lines.into_iter().for_each(|line| tally.recall(line));
         install_bundled(&mut store, target)?;
-        let target = target.clone();
+        // What the script runs without ddfuzz is its `main`.
+        let target = target.by_main();
         Ok(Archive {
             store,
             journal,

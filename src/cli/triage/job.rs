@@ -10,6 +10,7 @@ use super::inputs::say_unread;
 use super::tally::{Fate, Outcome, Tally};
 use crate::campaign::{Examined, examined, fails_on_anything, identity, kind_of, may_leak};
 use crate::cli::{Failure, Output, ui};
+use crate::exec::facts::TargetFacts;
 use crate::exec::{Ended, Target, Way};
 use crate::files::regular;
 use crate::minimize::log::ContentHash;
@@ -173,6 +174,8 @@ impl Job<'_> {
         let unread = result.inputs.iter().filter(|input| input.error.is_some());
         result.unread = unread.count() as u64;
         result.contents = contents.len() as u64;
+        let facts = TargetFacts::of(&self.target);
+        result.instrumentation = facts.ok().and_then(|facts| facts.instrumentation());
         result.groups = course.tally.groups(&self.found.inputs, &course.fates);
         result
     }

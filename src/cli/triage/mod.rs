@@ -20,10 +20,12 @@ use crate::campaign::{Minimizing, Variants, left_to_minimize};
 use crate::exec::{Target, Way};
 use crate::report::ci::Findings;
 use crate::report::{
-    SameBy, TriageGroup, TriageResult, triage_doubts, triage_groups_table, triage_summary,
+    TriageGroup, TriageResult, triage_doubts, triage_groups_table, triage_not_told, triage_summary,
     triage_table,
 };
-use crate::store::{HadGroups, KnownGroups, Reader};
+use crate::store::{KnownGroups, Reader};
+use crate::triage::Conditions;
+use against::Against;
 use job::Job;
 
 /// Longest input where nobody says, in bytes.
@@ -84,7 +86,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     args.target.check_given("triage", &args.inputs)?;
     let target = args.target.target()?;
     let known = known::read(args.known.as_deref())?;
-    let against = args.against.as_deref().map(HadGroups::read).transpose()?;
+    let against = args.against.as_deref().map(Against::read).transpose()?;
     let output = &args.reports.check(output)?;
     let found = inputs::find(&args.inputs, args.out.as_deref(), output)?;
     let stop = signals::stop_flag()?;
@@ -105,8 +107,9 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     };
     let mut result = signals::unless_stopped(&stop, job.run(output))?;
     drop(started);
-    for group in &mut result.groups {
-        judge(group, &known, against.as_ref());
+    mute(&mut result, &known);
+    if let Some(against) = &against {
+        compare(&mut result, against, &job.target);
     }
     let findings = Findings {
         target: name,
@@ -131,9 +134,8 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         shown.push_str(&format!("\n\n{}", done.text(out)));
     }
     output.result(&shown, &result);
-    if let Some(doubts) = triage_doubts(&result) {
-        output.say(&doubts);
-    }
+    let doubts = [triage_doubts(&result), triage_not_told(&result)];
+    doubts.iter().flatten().for_each(|text| output.say(text));
     for group in result.groups.iter().filter(|group| group.any_input) {
         next::warn_of_any_input(&group.major, output);
     }
@@ -185,13 +187,25 @@ impl Args {
     }
 }
 
-/// Says whether the group is muted, and whether it is new.
-fn judge(group: &mut TriageGroup, known: &KnownGroups, against: Option<&HadGroups>) {
-    let stable = group.stable.as_deref().and_then(|text| text.parse().ok());
-    group.known = known.has_major(&group.major) || known.has_stable(stable);
-    let same: Option<Option<SameBy>> = against.map(|had| against::find(had, group));
-    group.new = same.map(|same| same.is_none());
-    group.same_by = same.flatten();
+/// Says which groups are muted.
+fn mute(result: &mut TriageResult, known: &KnownGroups) {
+    for group in &mut result.groups {
+        let stable = group.stable.as_deref().and_then(|text| text.parse().ok());
+        group.known = known.has_major(&group.major) || known.has_stable(stable);
+    }
+}
+
+/// Says which groups are new, and of which groups of the other directory nothing can be said.
+fn compare(result: &mut TriageResult, against: &Against, target: &Target) {
+    let conditions = Conditions {
+        instrumentation: result.instrumentation.clone(),
+        limits: target.limits,
+        crash_exit: target.crash_exit,
+    };
+    for group in &mut result.groups {
+        against.judge(group, &conditions);
+    }
+    result.not_told = against.not_told(&conditions);
 }
 
 fn text(result: &TriageResult, each: bool) -> String {

@@ -268,6 +268,7 @@ fn group_of(line: &CrashLine, size: u64, representative: std::path::PathBuf) -> 
         size,
         known: false,
         new: None,
+        why: None,
         same_by: None,
         any_input: false,
         build: line.build.clone(),

@@ -1,6 +1,7 @@
 //! What can be read off a target's program without running it: more than running it needs, for
 //! those who want to know why it is run as it is.
 
+mod checks;
 mod program;
 mod symbols;
 mod words;
@@ -12,7 +13,11 @@ use serde::Serialize;
 use super::private_dir::PrivateDir;
 use super::{ExecError, Program, Target, elf, identity, resolve, script};
 
+pub use program::ASSERTIONS;
 pub use words::program_words;
+
+/// Among what a program was compiled with: Rust's overflow checks and debug assertions.
+pub const DEBUG_ASSERTIONS: &str = "debug-assertions";
 
 /// The facts of a target.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -41,8 +46,11 @@ pub struct TargetFacts {
     pub go: bool,
     /// The Rust compiler made it, or a part of it.
     pub rust: bool,
-    /// The sanitizers that are linked into it or that it asks for.
+    /// The sanitizers that it was compiled with, as `-fsanitize=` names them: `undefined`, or of
+    /// that group single checks.
     pub sanitizers: Vec<&'static str>,
+    /// It is Rust that was compiled with overflow checks or debug assertions.
+    pub debug_assertions: bool,
     /// Its `main` is libFuzzer's.
     pub libfuzzer: bool,
     /// It is instrumented by AFL++.
@@ -113,7 +121,9 @@ impl TargetFacts {
             facts.script_of = Some(interpreter);
         } else if let Some(file) = elf::parse(&bytes) {
             facts.kind = Kind::Elf;
-            facts.take(elf::Facts::of(&file));
+            let known = elf::Facts::of(&file);
+            facts.debug_assertions = known.rust && program::asserts(&file);
+            facts.take(known);
             program::read(&file, &mut facts);
             symbols::read(&file, &mut facts);
         }
@@ -127,6 +137,18 @@ impl TargetFacts {
         self.libfuzzer = known.is_fuzzer;
         self.target_main = known.entry.is_some_and(|entry| !entry.is_fuzzer());
         self.counters = known.entry.is_some_and(|entry| entry.counter_count() > 0);
+    }
+
+    /// What it was compiled with that decides which crashes it can show: sanitizers, as
+    /// `-fsanitize=` names them, and [`DEBUG_ASSERTIONS`]. `None` where what runs is not known: of
+    /// a script that starts others.
+    pub fn instrumentation(&self) -> Option<Vec<String>> {
+        if self.kind != Kind::Elf {
+            return None;
+        }
+        let assertions = self.debug_assertions.then_some(DEBUG_ASSERTIONS);
+        let all = self.sanitizers.iter().copied().chain(assertions);
+        Some(all.map(str::to_owned).collect())
     }
 
     /// Whether it is an ELF program without a dynamic linker.

@@ -3,7 +3,7 @@
 use object::read::elf::FileHeader;
 use object::{Object, ObjectSection, elf};
 
-use super::super::elf::Elf;
+use super::super::elf::{Elf, holds};
 use super::TargetFacts;
 
 /// Sections that each hold one fact.
@@ -12,6 +12,26 @@ const DEBUG: &str = ".debug_info";
 const COMMENT: &str = ".comment";
 const RUSTC: &[u8] = b"rustc version";
 const GO: [&str; 2] = [".go.buildinfo", ".note.go.buildid"];
+
+/// What Rust programs say where overflow checks or debug assertions fail, by its beginning. None has
+/// it without them: the standard library is compiled without.
+pub const ASSERTIONS: [&str; 7] = [
+    "unsafe precondition(s) violated",
+    "attempt to add with overflow",
+    "attempt to subtract with overflow",
+    "attempt to multiply with overflow",
+    "attempt to negate with overflow",
+    "attempt to shift left with overflow",
+    "attempt to shift right with overflow",
+];
+
+/// Whether a Rust program was compiled with overflow checks or debug assertions.
+pub(super) fn asserts(file: &Elf<'_>) -> bool {
+    let texts = file.section_by_name(".rodata");
+    let texts = texts.and_then(|section| section.data().ok());
+    let says = |text: &&str| holds(texts.unwrap_or_default(), text.as_bytes());
+    ASSERTIONS.iter().any(says)
+}
 
 /// Reads what headers and sections tell.
 pub(super) fn read(file: &Elf<'_>, facts: &mut TargetFacts) {

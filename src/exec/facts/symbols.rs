@@ -2,18 +2,10 @@
 
 use object::{Object, ObjectSymbol};
 
+use super::super::Sanitizer;
 use super::super::elf::Elf;
-use super::{Libc, TargetFacts};
+use super::{Libc, TargetFacts, checks};
 
-/// A name, or the beginning of names, that only programs with this sanitizer have.
-const SANITIZERS: [(&str, &str); 6] = [
-    ("__asan_init", "address"),
-    ("__hwasan_init", "hwaddress"),
-    ("__msan_init", "memory"),
-    ("__tsan_init", "thread"),
-    ("__ubsan_handle_", "undefined"),
-    ("__ubsan_default_options", "undefined"),
-];
 /// Functions by which programs speak to terminals and to nothing else.
 const TERMINAL: [&str; 8] = [
     "isatty",
@@ -55,6 +47,8 @@ pub(super) fn read(file: &Elf<'_>, facts: &mut TargetFacts) {
             one(name, facts);
         }
     }
+    let alone = facts.sanitizers.is_empty() && !facts.libfuzzer;
+    facts.sanitizers.extend(checks::made(file, alone));
     if facts.is_static() {
         // The C library that is linked in has them all, used or not.
         for calls in [
@@ -81,8 +75,8 @@ fn one(name: &str, facts: &mut TargetFacts) {
         "__libc_start_main" if facts.libc != Libc::Musl => facts.libc = Libc::Glibc,
         _ => {}
     }
-    let found = SANITIZERS.iter().find(|(start, _)| name.starts_with(start));
-    facts.sanitizers.extend(found.map(|(_, kind)| *kind));
+    let found = Sanitizer::of_symbol(name).filter(|found| *found != Sanitizer::Ubsan);
+    facts.sanitizers.extend(found.map(Sanitizer::flag));
     for (known, calls) in [
         (&TERMINAL[..], &mut facts.terminal_calls),
         (&PROCESSES[..], &mut facts.process_calls),

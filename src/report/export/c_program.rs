@@ -2,22 +2,10 @@
 
 use std::os::unix::ffi::OsStrExt;
 
+use super::c_judge::{INCLUDES, Terms, judging};
 use super::c_literal::{elements, string};
-use super::fails::Fails;
+use super::fails::{self, Need};
 use super::{Called, Reproducer};
-
-const INCLUDES: &str = "#define _GNU_SOURCE
-#include <fcntl.h>
-#include <limits.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-";
 
 const WITH_PATH: &str = "
 // The argument with the input's path in place of each @@.
@@ -37,16 +25,49 @@ static char *with_path(const char *argument, const char *path) {
 }
 ";
 
-const MAIN: &str = "
-// What cannot be started says so there; closed when it is.
-static int refusal[2];
-
-static void refuse(const char *what) {
-    perror(what);
-    if (write(refusal[1], what, 1) == 1) _exit(2);
-    _exit(3);
+const NEEDS: &str = "
+static int has(const char *bytes, size_t size, const char *text) {
+    return memmem(bytes, size, text, strlen(text)) != NULL;
 }
 
+// Whether the name of a type stands there as UndefinedBehaviorSanitizer is told it, 'int'. Two of
+// them are of its runtime, which other sanitizers have, too.
+static int has_type(const char *bytes, size_t size) {
+    for (size_t at = 1; at + 2 < size; at++) {
+        size_t end = at + 1;
+        if (bytes[at] != '\\'' || bytes[at - 1]) continue;
+        while (end + 1 < size && (isalnum((unsigned char)bytes[end]) ||
+                                  bytes[end] == '_' || bytes[end] == ' ' || bytes[end] == '*'))
+            end++;
+        if (end > at + 1 && bytes[end] == '\\'' && !bytes[end + 1] &&
+            strcmp(bytes + at, \"'bool'\") && strcmp(bytes + at, \"'BOOL'\"))
+            return 1;
+    }
+    return 0;
+}
+
+// What the program was to be compiled with to show this crash, and was not; NULL where there is
+// nothing, and of a script.
+static const char *lacking(const char *program) {
+    struct stat facts;
+    const char *flag = NULL;
+    int file = open(program, O_RDONLY | O_CLOEXEC);
+    if (file < 0 || fstat(file, &facts)) return NULL;
+    size_t size = facts.st_size;
+    char *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, file, 0);
+    close(file);
+    if (bytes == MAP_FAILED || size < 4 || memcmp(bytes, \"\\177ELF\", 4)) return NULL;
+    for (int i = 0; !flag && needs[i].flag; i++) {
+        int found = 0;
+        for (int j = 0; needs[i].texts[j]; j++) found |= has(bytes, size, needs[i].texts[j]);
+        if (!found || (needs[i].checked && !has_type(bytes, size))) flag = needs[i].flag;
+    }
+    munmap(bytes, size);
+    return flag;
+}
+";
+
+const MAIN: &str = "
 static void start(const char *program, const char *path, const char *scratch) {
     enum { COUNT = sizeof arguments / sizeof *arguments };
     char *argv[COUNT + 1] = {(char *)program};
@@ -57,30 +78,18 @@ static void start(const char *program, const char *path, const char *scratch) {
     if (sandboxed && setenv(\"HOME\", scratch, 1)) refuse(\"HOME\"); // as it had there
     for (int i = 0; variables[i][0] && variables[i][1]; i++)
         setenv(variables[i][0], variables[i][1], 1);
+    tell_sanitizers(scratch);
     if (chdir(*directory ? directory : scratch)) refuse(directory);
-    struct rlimit limit = {memory, memory};
-    if (memory) setrlimit(RLIMIT_AS, &limit);
-    setpgid(0, 0);
+    limit_all();
     execv(program, argv);
     refuse(program);
 }
 
-// The program's status; of one that goes on, that of SIGKILL.
-static int ending(pid_t pid) {
-    int status;
-    for (long left = SECONDS * 100L; left > 0; left--) {
-        if (waitpid(pid, &status, WNOHANG) == pid) return status;
-        nanosleep(&(struct timespec){0, 10000000}, NULL);
-    }
-    kill(-pid, SIGKILL);
-    kill(pid, SIGKILL);
-    waitpid(pid, &status, 0);
-    return status;
-}
-
 int main(int argc, char **argv) {
-    char program[PATH_MAX], byte;
+    char program[PATH_MAX];
     if (!realpath(argc > 1 ? argv[1] : PROGRAM, program)) return perror(program), 2;
+    const char *lacks = lacking(program);
+    if (lacks) return fprintf(stderr, \"cannot tell: compile %s with %s\\n\", program, lacks), 2;
     char scratch[] = \"/tmp/ddfuzz-XXXXXX\", path[sizeof scratch + 8];
     if (pipe2(refusal, O_CLOEXEC)) return perror(\"pipe\"), 2;
     if (!mkdtemp(scratch)) return perror(scratch), 2;
@@ -90,78 +99,77 @@ int main(int argc, char **argv) {
         return perror(path), 2;
     pid_t pid = fork();
     if (pid == 0) start(program, path, scratch);
-    close(refusal[1]);
-    int status = pid < 0 ? 0 : ending(pid);
-    unlink(path);
-    if (rmdir(scratch)) fprintf(stderr, \"what it wrote is left in %s\\n\", scratch);
-    if (pid < 0 || read(refusal[0], &byte, 1) > 0) return 2;
-    return judge(status);
+    return finish(pid, scratch);
 }
 ";
 
 /// A program that runs the target on the input and ends with 0 where that is fixed, with 1 where
-/// it still fails, with 2 where it could not be run. Its first argument names another program.
-pub fn c_program_test(of: &Reproducer, called: &Called<'_>) -> String {
+/// it still fails, with 2 where that cannot be told. Its first argument names another program.
+/// `file` is the name of its own file.
+pub fn c_program_test(of: &Reproducer, called: &Called<'_>, file: &str) -> String {
     let target = called.target;
     let mut arguments = String::new();
     for argument in &target.args {
         arguments.push_str(&format!("    {},\n", string(argument.as_bytes())));
     }
     let mut variables = String::new();
-    for (name, value) in called.variables(of) {
+    for (name, value) in &target.env {
         let (name, value) = (string(name.as_bytes()), string(value.as_bytes()));
         variables.push_str(&format!("    {{{name}, {value}}},\n"));
     }
     let directory = target.cwd.as_ref().map(|cwd| cwd.as_os_str().as_bytes());
+    let terms = Terms {
+        sanitized: called.is_sanitized(of),
+        shadowed: called.is_shadowed(of),
+    };
     format!(
         "// {}\n\
-         // Ends with 0 where that is fixed, with 1 where it still fails.\n\
-         //   cc -g -o test THIS_FILE.c && ./test [PROGRAM]\n\
-         {INCLUDES}\n\
+         // Compiled and run like this it ends with 0 where that is fixed, with 1 where it still\n\
+         // fails, with 2 where that cannot be told.\n\
+         //   cc -g -o test {file} && ./test [PROGRAM]\n\
+         {INCLUDES}#include <ctype.h>\n#include <sys/mman.h>\n#include <sys/stat.h>\n\n\
          static const unsigned char input[] = {{\n{}}};\n\
-         enum {{ INPUT_SIZE = {}, SECONDS = {} }};\n\
+         enum {{ INPUT_SIZE = {} }};\n\
          static const char PROGRAM[] = {};\n\
          // @@ stands for a file with the input; without it, it is on stdin.\n\
          static const char *const arguments[] = {{\n{arguments}    NULL,\n}};\n\
          static const char *const variables[][2] = {{\n{variables}    {{NULL, NULL}},\n}};\n\
          static const char directory[] = {}; // none: one of its own\n\
-         static const int takes_file = {}, env_only = {}, sandboxed = {};\n\
-         static const unsigned long memory = {}; // bytes, 0 for no limit\n\n\
-         {}{WITH_PATH}{MAIN}",
+         static const int takes_file = {}, env_only = {}, sandboxed = {};\n{}{}{NEEDS}{WITH_PATH}{MAIN}",
         of.title(),
         elements(&of.input),
         of.input.len(),
-        of.patience().as_secs().max(1),
         string(called.program.as_os_str().as_bytes()),
         string(directory.unwrap_or_default()),
         i32::from(target.takes_file()),
         i32::from(target.env_only),
         i32::from(!target.sandbox.is_off()),
-        called.memory(of).unwrap_or(0).saturating_mul(1024),
-        judge(&Fails::of(of)),
+        judging(of, terms),
+        needs(of),
     )
 }
 
-/// The function `judge`, from the status of a process to the test's own.
-pub(super) fn judge(fails: &Fails) -> String {
-    let fails = match fails {
-        Fails::Unless0 => "code != 0".to_owned(),
-        Fails::With(statuses) => {
-            let each = statuses
-                .iter()
-                .map(|status| format!("code == {status} || "));
-            // By these a shell says that a signal ended what it ran.
-            each.collect::<String>() + "(code >= 129 && code <= 159)"
-        }
-    };
-    format!(
-        "static int judge(int status) {{\n    \
-             int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;\n    \
-             int failed = WIFSIGNALED(status) || {fails};\n    \
-             if (WIFSIGNALED(status))\n        \
-                 fprintf(stderr, \"it still fails: signal %d ends it\\n\", WTERMSIG(status));\n    \
-             else if (failed)\n        \
-                 fprintf(stderr, \"it still fails: it ends with status %d\\n\", code);\n    \
-             return failed;\n}}\n"
-    )
+/// The table of what a program needs to show the crash.
+fn needs(of: &Reproducer) -> String {
+    let mut table = String::from(
+        "\n// One of these texts stands in programs that were compiled so.\n\
+         static const struct {\n    const char *texts[8];\n    int checked;\n    const char *flag;\n\
+         } needs[] = {\n",
+    );
+    for Need {
+        texts,
+        checked,
+        flag,
+    } in fails::needs(of)
+    {
+        let texts = texts.iter().map(|text| string(text.as_bytes()));
+        let texts: Vec<String> = texts.collect();
+        table.push_str(&format!(
+            "    {{{{{}, NULL}}, {}, {}}},\n",
+            texts.join(", "),
+            i32::from(checked),
+            string(flag.as_bytes()),
+        ));
+    }
+    table + "    {{NULL}, 0, NULL},\n};\n"
 }

@@ -4,6 +4,7 @@
 mod base64_lines;
 mod c_array;
 mod c_entry;
+mod c_judge;
 mod c_literal;
 mod c_program;
 mod fails;
@@ -17,7 +18,7 @@ mod script;
 
 pub use base64_lines::base64;
 pub use c_array::c_array;
-pub use c_entry::{EntryFunction, c_entry_test};
+pub use c_entry::{EntryFunction, Linked, c_entry_test};
 pub use c_program::c_program_test;
 pub use hexdump::hexdump;
 pub use rust_call::rust_call_test;
@@ -29,7 +30,7 @@ pub use script::{Taking, interestingness_test};
 use std::time::Duration;
 
 use super::text::printable;
-use crate::exec::{Ended, Limits};
+use crate::exec::{Ended, Limits, Sanitizer};
 use crate::store::Kind;
 use crate::triage::Class;
 
@@ -53,6 +54,10 @@ pub struct Reproducer {
     pub ended: Ended,
     /// Limits of that run.
     pub limits: Limits,
+    /// What a program has to be compiled with to show it, as `-fsanitize=` names it.
+    pub sanitizers: Vec<String>,
+    /// Whether it takes Rust's overflow checks or debug assertions to show it.
+    pub debug_assertions: bool,
 }
 
 impl Reproducer {
@@ -103,8 +108,13 @@ impl Reproducer {
         }
     }
 
-    /// The limit on memory in KiB, of a group that runs over one.
+    /// The limit on memory in bytes, of a group that runs over one.
     fn memory(&self) -> Option<u64> {
-        (self.kind == Kind::Oom).then(|| (self.limits.memory / 1024).max(1))
+        (self.kind == Kind::Oom).then(|| self.limits.memory.max(1))
+    }
+
+    /// Whether it is a leak, which sanitizers look for only when they are told to.
+    fn leaks(&self) -> bool {
+        self.class.sanitizer() == Some(Sanitizer::Lsan)
     }
 }

@@ -4,11 +4,11 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::fails::{Fails, SANITIZERS as REPORTERS};
+use super::fails::{self, Need};
 use super::rust_literal::{string, word};
-use super::rust_run::RUN;
+use super::rust_run::{RUN, limits};
 use super::{Input, Reproducer};
-use crate::exec::{SANITIZER_OPTIONS, SANITIZERS, Target};
+use crate::exec::{Sanitizer, Target, sanitizer_options};
 
 /// A program with all that an exported test gives it.
 #[derive(Clone, Copy, Debug)]
@@ -17,41 +17,23 @@ pub struct Called<'a> {
     pub program: &'a Path,
     /// Arguments (with `@@` for the input), variables and directory, as its `main` takes them.
     pub target: &'a Target,
-    /// Whether it was compiled with a sanitizer.
-    pub sanitized: bool,
+    /// Its sanitizers, as `-fsanitize=` names them.
+    pub sanitizers: &'a [String],
 }
 
 impl Called<'_> {
-    /// The variables that it gets, those of sanitizers included.
-    pub(super) fn variables(&self, of: &Reproducer) -> Vec<(OsString, OsString)> {
-        let mut all = self.target.env.clone();
-        let tool = of.class.0.split(':').next().unwrap_or_default();
-        if !self.sanitized && !REPORTERS.contains(&tool) {
-            return all;
-        }
-        let leaks = u8::from(tool == "lsan");
-        let limit = match of.memory() {
-            Some(kib) => format!(":hard_rss_limit_mb={}", (kib >> 10).max(1)),
-            None => String::new(),
-        };
-        let options = format!("{SANITIZER_OPTIONS}:detect_leaks={leaks}{limit}:symbolize=1");
-        for name in SANITIZERS {
-            let at = all.iter().position(|(known, _)| known == name);
-            let mut value = at.map(|at| all.remove(at).1).unwrap_or_default();
-            if !value.is_empty() {
-                value.push(":");
-            }
-            // Of an option given twice the later one holds.
-            value.push(&options);
-            all.push((name.into(), value));
-        }
-        all
+    /// Whether it may have a sanitizer.
+    pub(super) fn is_sanitized(&self, of: &Reproducer) -> bool {
+        !self.sanitizers.is_empty() || of.class.sanitizer().is_some()
     }
 
-    /// The limit on memory in KiB, where a shell may set it: the shadow of a sanitizer is larger
-    /// than any.
-    pub(super) fn memory(&self, of: &Reproducer) -> Option<u64> {
-        of.memory().filter(|_| !self.sanitized)
+    /// Whether it may have one that needs terabytes of address space.
+    pub(super) fn is_shadowed(&self, of: &Reproducer) -> bool {
+        let known = self.sanitizers.iter();
+        let mut all = known
+            .filter_map(|flag| Sanitizer::of_flag(flag))
+            .chain(of.class.sanitizer());
+        all.any(Sanitizer::shadows)
     }
 }
 
@@ -96,18 +78,18 @@ fn with_path(argument: &[u8], path: &[u8]) -> OsString {
 pub fn rust_program_test(of: &Reproducer, input: Input<'_>, called: &Called<'_>) -> String {
     let name = of.identifier();
     let takes_file = called.target.takes_file();
-    let uses = uses(takes_file, &Fails::of(of));
+    let uses = uses(takes_file);
     let arguments: Vec<String> = called.target.args.iter().map(quoted).collect();
+    let needs = fails::needs(of);
     format!(
         "// {}\n\n{uses}\n\
          /// The input that made it fail.\n{}\n\
          /// The program, from the manifest of this test on.\nconst PROGRAM: &[u8] = {};\n\
-         /// Its arguments{}.\nconst ARGUMENTS: &[&[u8]] = &[{}];\n\
-         /// No run takes longer.\nconst LIMIT: Duration = Duration::from_millis({});\n\n\
+         /// Its arguments{}.\nconst ARGUMENTS: &[&[u8]] = &[{}];\n{}\n\
          #[test]\nfn {name}() {{\n    \
              let program = Path::new(env!(\"CARGO_MANIFEST_DIR\")).join(OsStr::from_bytes(PROGRAM));\n    \
-             assert!(program.is_file(), \"{{}} is missing: build it first\", program.display());\n    \
-             let scratch = Scratch::new({});\n{}{}{}{}{RUN}{}",
+             assert!(program.is_file(), \"{{}} is missing: build it first\", program.display());\n{}    \
+             let scratch = Scratch::new({});\n{}{}{}{}{RUN}{}{}{}",
         of.title(),
         input.constant(),
         word(called.program.as_os_str().as_bytes()),
@@ -117,25 +99,29 @@ pub fn rust_program_test(of: &Reproducer, input: Input<'_>, called: &Called<'_>)
             ""
         },
         arguments.join(", "),
-        of.patience().as_millis(),
+        limits(
+            of,
+            fails::time_limit(of, called.is_sanitized(of)),
+            of.memory()
+        ),
+        if needs.is_empty() { "" } else { LACKS },
         string(name.as_bytes()),
         start(of, called),
-        surroundings(of, called),
+        surroundings(called),
         if takes_file { TO_FILE } else { TO_STDIN },
         judge(of),
         if takes_file { WITH_PATH } else { "" },
+        sanitizers(of, called),
+        lacking(&needs),
     )
 }
 
 /// What it imports: no more than it uses.
-fn uses(takes_file: bool, fails: &Fails) -> String {
+fn uses(takes_file: bool) -> String {
     let mut uses = USES.to_owned();
     if !takes_file {
         uses = uses.replace("{OsStr, OsString}", "OsStr");
         uses = uses.replace("{OsStrExt, OsStringExt}", "OsStrExt");
-    }
-    if *fails == Fails::Unless0 {
-        uses = uses.replace("{CommandExt, ExitStatusExt}", "CommandExt");
     }
     uses
 }
@@ -144,19 +130,27 @@ fn quoted(bytes: &OsString) -> String {
     word(bytes.as_bytes())
 }
 
-/// The statement that makes the command. Only a shell can set a limit on memory.
+/// The statement that makes the command. Only a shell can set limits.
 fn start(of: &Reproducer, called: &Called<'_>) -> String {
-    match called.memory(of) {
-        None => "    let mut command = Command::new(program);\n".to_owned(),
-        Some(kib) => format!(
+    let mut limits = String::new();
+    if let Some(bytes) = of.memory().filter(|_| !called.is_shadowed(of)) {
+        // As a backstop twice the memory, as writable private memory.
+        limits.push_str(&format!("ulimit -d {}; ", (bytes / 512).max(1)));
+    }
+    if of.class.0 == "stackoverflow" {
+        limits.push_str("ulimit -S -s 8192 2>/dev/null; ");
+    }
+    match limits.is_empty() {
+        true => "    let mut command = Command::new(program);\n".to_owned(),
+        false => format!(
             "    let mut command = Command::new(\"sh\");\n    \
-             command.args([\"-c\", \"ulimit -v {kib}; exec \\\"$0\\\" \\\"$@\\\"\"]).arg(program);\n"
+             command.args([\"-c\", \"{limits}exec \\\"$0\\\" \\\"$@\\\"\"]).arg(program);\n"
         ),
     }
 }
 
 /// The statements on its directory and variables.
-fn surroundings(of: &Reproducer, called: &Called<'_>) -> String {
+fn surroundings(called: &Called<'_>) -> String {
     let text = |bytes: &OsStr| format!("OsStr::from_bytes({})", word(bytes.as_bytes()));
     let mut lines = match &called.target.cwd {
         Some(cwd) => format!("    command.current_dir({});\n", text(cwd.as_os_str())),
@@ -169,33 +163,133 @@ fn surroundings(of: &Reproducer, called: &Called<'_>) -> String {
         // As it had there.
         lines.push_str("    command.env(\"HOME\", &scratch.0);\n");
     }
-    for (name, value) in called.variables(of) {
+    for (name, value) in &called.target.env {
         lines.push_str(&format!(
             "    command.env({}, {});\n",
-            text(&name),
-            text(&value)
+            text(name),
+            text(value)
         ));
     }
+    // Also in a program that had none they are to abort.
+    lines.push_str("    tell_sanitizers(&mut command, &scratch.0);\n");
     lines
 }
 
 /// The statements that say whether it failed.
 fn judge(of: &Reproducer) -> String {
-    let fails = match Fails::of(of) {
-        Fails::Unless0 => "!status.success()".to_owned(),
-        Fails::With(statuses) => {
-            let mut all: Vec<String> = statuses.iter().map(i32::to_string).collect();
-            // By these a shell says that a signal ended what it ran.
-            all.push("129..=159".to_owned());
-            let all = all.join(" | ");
-            format!("status.signal().is_some() || matches!(status.code(), Some({all}))")
-        }
-    };
+    let statuses = fails::statuses(of).into_iter();
+    let mut all: Vec<String> = statuses.map(|status| status.to_string()).collect();
+    // By these a shell says that a signal ended what it ran.
+    all.push("129..=159".to_owned());
+    let all = all.join(" | ");
     format!(
-        "    let (ended, said) = run(&mut command, LIMIT);\n    \
-         let Some(status) = ended else {{\n        \
-             panic!(\"it does not end within {{LIMIT:?}}:\\n{{said}}\");\n    \
-         }};\n    \
-         assert!(!({fails}), \"it ends with {{status}}:\\n{{said}}\");\n}}\n"
+        "    let (ended, said) = run(&mut command);\n    \
+         let status = ended.unwrap_or_else(|over| panic!(\"{{over}}:\\n{{said}}\"));\n    \
+         let reports = reports(&scratch.0);\n    \
+         assert!(reports.is_empty(), \"it ends with {{status}}:\\n{{reports}}\\n{{said}}\");\n    \
+         let failed = status.signal().is_some() || matches!(status.code(), Some({all}));\n    \
+         assert!(!failed, \"it ends with {{status}}:\\n{{said}}\");\n}}\n"
     )
 }
+
+/// The functions by which sanitizers are told to fail as they did, and their reports are read.
+fn sanitizers(of: &Reproducer, called: &Called<'_>) -> String {
+    let names = Sanitizer::ALL.map(|one| format!("\"{}\"", one.variable()));
+    let inherited = match called.target.env_only {
+        true => "",
+        false => ".or_else(|| std::env::var_os(name))",
+    };
+    let options = sanitizer_options(of.leaks(), of.memory().map(|bytes| bytes >> 20));
+    format!(
+        r#"
+/// What sanitizers are told.
+const OPTIONS: &str = {};
+
+/// Tells them, behind the user's own options: of one given twice the later one holds.
+fn tell_sanitizers(command: &mut Command, scratch: &Path) {{
+    for name in [
+        {},
+    ] {{
+        let own = command.get_envs().find(|(known, _)| *known == name);
+        let own = own.and_then(|(_, value)| value).map(OsStr::to_owned);
+        let mut value = own{inherited}.unwrap_or_default();
+        if !value.is_empty() {{
+            value.push(":");
+        }}
+        value.push(OPTIONS);
+        value.push(":log_path=");
+        value.push(scratch.join("report"));
+        command.env(name, value);
+    }}
+}}
+
+/// What they have reported.
+fn reports(scratch: &Path) -> String {{
+    let mut all = String::new();
+    for entry in std::fs::read_dir(scratch).into_iter().flatten().flatten() {{
+        if entry.file_name().as_bytes().starts_with(b"report.") {{
+            let report = std::fs::read(entry.path()).unwrap_or_default();
+            all.push_str(&String::from_utf8_lossy(&report));
+        }}
+    }}
+    all
+}}
+"#,
+        string(options.as_bytes()),
+        names.join(",\n        "),
+    )
+}
+
+/// The statements that ask whether the program can show the crash.
+const LACKS: &str = r#"    let lacks = lacking(&program);
+    let path = program.display();
+    assert!(lacks.is_none(), "cannot tell: compile {path} with {}", lacks.unwrap_or_default());
+"#;
+
+/// The functions that say what the program is to be compiled with, and is not.
+fn lacking(needs: &[Need]) -> String {
+    if needs.is_empty() {
+        return String::new();
+    }
+    let lines = needs.iter().map(|need| {
+        let texts = need.texts.iter().map(|text| string(text.as_bytes()));
+        let texts: Vec<String> = texts.collect();
+        format!(
+            "    (&[{}], {}, {}),\n",
+            texts.join(", "),
+            need.checked,
+            string(need.flag.as_bytes())
+        )
+    });
+    let lines: String = lines.collect();
+    format!(
+        "\n/// One of these texts stands in programs that were compiled so.\n\
+         const NEEDS: &[(&[&str], bool, &str)] = &[\n{lines}];\n{LACKING}"
+    )
+}
+
+const LACKING: &str = r#"
+/// What the program was to be compiled with to show this crash, and was not. Of a script that is
+/// not known.
+fn lacking(program: &Path) -> Option<&'static str> {
+    let bytes = std::fs::read(program).expect("it can be read");
+    let has = |text: &&str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
+    let is_there = |(texts, checked, _): &(&[&str], bool, &str)| {
+        texts.iter().any(has) && (!checked || has_type(&bytes))
+    };
+    let missing = NEEDS.iter().find(|need| !is_there(need));
+    missing.filter(|_| bytes.starts_with(b"\x7fELF")).map(|(_, _, flag)| *flag)
+}
+
+/// Whether the name of a type stands there as UndefinedBehaviorSanitizer is told it, `'int'`. Two of
+/// them are of its runtime, which other sanitizers have, too.
+fn has_type(bytes: &[u8]) -> bool {
+    let letter = |byte: &u8| byte.is_ascii_alphanumeric() || b"_ *".contains(byte);
+    bytes.split(|byte| *byte == 0).any(|text| match text {
+        [b'\'', name @ .., b'\''] => {
+            !name.is_empty() && name.iter().all(letter) && name != b"bool" && name != b"BOOL"
+        }
+        _ => false,
+    })
+}
+"#;

@@ -4,9 +4,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::exec::{Program, Target, Way};
+use crate::exec::{Program, Sanitizer, Target, Way};
 use crate::files::shell::quoted;
-use crate::triage::Class;
+use crate::triage::Crash;
 
 /// Finds ddfuzz. `$built` is set before.
 const FIND: &str = r#"
@@ -53,10 +53,28 @@ esac
 case $said in
 *'"major":"'"$major"'"'*) exit 0 ;;
 *'"ended":"timeout"'* | *'"ended":"out of memory"'*) exit 125 ;;
-*'"class":null'*) exit 1 ;;
+*'"class":null'*) ;;
+*) exit 125 ;;
 esac
-exit 125
 "#;
+
+/// The lines that read the answer. That an input causes no crash says something only of a program
+/// that could show this one.
+fn judge(needed: &[String]) -> String {
+    let lines = needed.iter().map(|flag| {
+        format!(
+            "case $said in\n\
+             *'\"instrumentation\":null'* | *'\"instrumentation\":['*'\"{flag}\"'*) ;;\n\
+             *)\n    \
+                 echo \"$0: compile the program with -fsanitize={flag}\" >&2\n    \
+                 exit 125\n    \
+                 ;;\n\
+             esac\n"
+        )
+    });
+    let lines: String = lines.collect();
+    format!("{JUDGE}{lines}exit 1\n")
+}
 
 /// Where an interestingness test takes its input from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,21 +86,20 @@ pub enum Taking {
     File,
 }
 
-/// A POSIX shell script that exits with 0 where an input causes the crash `class` of group `major`
-/// (12 hex digits), with 1 where it causes none, with 125 where it causes another or cannot be
-/// told. `name` is the basename that the input has where it is a file in the current directory.
+/// A POSIX shell script that exits with 0 where an input causes this crash, by its group, with 1 where
+/// it causes none, with 125 where it causes another or cannot be told. `name` is the basename that the input has where it is a file in the current directory.
 ///
 /// It asks `ddfuzz triage`, and so names crashes as the minimization does; `ddfuzz` is the program
 /// to ask where no other is named in the environment.
 pub fn interestingness_test(
     taking: Taking,
     name: &OsStr,
-    class: &Class,
-    major: &str,
+    crash: &Crash,
     (target, way): (&Target, Way),
     ddfuzz: &Path,
 ) -> Vec<u8> {
-    let class = super::printable(&class.0);
+    let class = super::printable(&crash.class.0);
+    let major = crash.keys.major.short();
     let source = match taking {
         Taking::Anywhere => {
             "The input is the first argument; without one, the file named below in the\n\
@@ -114,6 +131,9 @@ pub fn interestingness_test(
     text.extend(THERE.as_bytes());
     text.extend(b"said=$(\"$ddfuzz\" triage --no-config --json --quiet ");
     text.extend(options(target, way));
+    if crash.class.sanitizer() == Some(Sanitizer::Lsan) {
+        text.extend(b" --leaks");
+    }
     text.extend(b" \"$input\"");
     if let Program::Path(program) = &target.program {
         text.extend(b" -- ");
@@ -124,7 +144,7 @@ pub fn interestingness_test(
         }
     }
     text.extend(b")\n");
-    text.extend(JUDGE.as_bytes());
+    text.extend(judge(&crash.needed_sanitizers()).bytes());
     text
 }
 

@@ -65,12 +65,19 @@ fn a_group_is_named_by_digits_or_by_a_path_to_it() {
             .unwrap()
             .contains("too short")
     );
-    assert!(
-        error("0000")["hint"]
-            .as_str()
-            .unwrap()
-            .contains("ddfuzz show")
-    );
+    // Where none is named, there is a list to choose from.
+    for name in ["0000", "zz", &major[..3]] {
+        let error = error(name);
+        let message = error["message"].as_str().unwrap();
+        let line = format!("\n  {major}  ");
+        assert!(message.contains(&line), "{message}");
+        assert!(
+            error["hint"].as_str().unwrap().contains("4 or more hex"),
+            "{error}"
+        );
+    }
+    let said = desk.call("export zz").exits(2);
+    assert!(said.err.contains(&major), "{}", said.err);
     assert_eq!(error("crash")["kind"], "usage");
     assert_eq!(error("no/such/file")["kind"], "file");
     assert_eq!(error("ddfuzz-out")["kind"], "usage");

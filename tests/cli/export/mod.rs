@@ -1,6 +1,7 @@
 //! `ddfuzz export`.
 
 mod c_tests;
+mod classes;
 mod forms;
 mod fuzz_projects;
 mod into;

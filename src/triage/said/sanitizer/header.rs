@@ -15,16 +15,6 @@ pub(super) struct Header {
     pub(super) guessed: bool,
 }
 
-/// As tools name themselves. Longer names stand before those that they end with.
-const TOOLS: [(&str, Tool); 6] = [
-    ("HWAddressSanitizer: ", Tool::Hwasan),
-    ("AddressSanitizer: ", Tool::Asan),
-    ("UndefinedBehaviorSanitizer: ", Tool::Ubsan),
-    ("MemorySanitizer: ", Tool::Msan),
-    ("ThreadSanitizer: ", Tool::Tsan),
-    ("LeakSanitizer: ", Tool::Lsan),
-];
-
 /// The longest `FILE:LINE:COLUMN` that is kept, in bytes.
 const LONGEST_LOCATION: usize = 1024;
 
@@ -49,9 +39,10 @@ pub(super) fn header(line: &str) -> Option<Header> {
         .iter()
         .find_map(|level| rest.strip_prefix(level))
         .or_else(|| rest.contains("CHECK failed").then_some(rest))?;
-    let (tool, rest) = TOOLS
-        .iter()
-        .find_map(|(name, tool)| Some((*tool, rest.strip_prefix(name)?)))?;
+    let (tool, rest) = Tool::ALL.into_iter().find_map(|tool| {
+        let rest = rest.strip_prefix(tool.title())?.strip_prefix(": ")?;
+        Some((tool, rest))
+    })?;
     let (kind, guessed) = kinds::of(tool, rest);
     let size = rest
         .strip_prefix("requested allocation size ")

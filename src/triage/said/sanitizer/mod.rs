@@ -8,40 +8,9 @@ mod kinds;
 use serde::{Deserialize, Serialize};
 
 use super::lines::lines;
+pub use crate::exec::Sanitizer as Tool;
 pub use frame::ReportFrame;
 use header::{Header, header};
-
-/// Which sanitizer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Tool {
-    /// AddressSanitizer.
-    Asan,
-    /// HWAddressSanitizer.
-    Hwasan,
-    /// UndefinedBehaviorSanitizer.
-    Ubsan,
-    /// MemorySanitizer.
-    Msan,
-    /// ThreadSanitizer.
-    Tsan,
-    /// LeakSanitizer.
-    Lsan,
-}
-
-impl Tool {
-    /// Its short name, as it stands in classes.
-    pub fn name(self) -> &'static str {
-        match self {
-            Tool::Asan => "asan",
-            Tool::Hwasan => "hwasan",
-            Tool::Ubsan => "ubsan",
-            Tool::Msan => "msan",
-            Tool::Tsan => "tsan",
-            Tool::Lsan => "lsan",
-        }
-    }
-}
 
 /// The access that a report is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
