@@ -286,6 +286,7 @@ impl Minimizing {
             proved: store::Proved { done: 0, of: 0 },
             minor_after: None,
             debug: None,
+            flaky: None,
             given_up: Some(why.to_owned()),
         };
         store.write_outcome(id, &unchanged)?;
@@ -330,6 +331,7 @@ fn outcome(minimized: &Minimized, debug: Option<String>) -> store::Minimized {
         },
         minor_after: minimized.minor_after,
         debug,
+        flaky: minimized.flaky(),
         given_up: None,
     }
 }

@@ -1,12 +1,14 @@
 //! `--markdown`, `--sarif`, `--junit`: the groups in files for CI servers.
 
+use std::cmp::Reverse;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::{Exit, Failure};
 use crate::exec::{Program, Target};
 use crate::files::atomic;
-use crate::report::ci::{Findings, junit, markdown, sarif};
+use crate::report::cause;
+use crate::report::ci::{Finding, Findings, junit, markdown, sarif};
 
 /// Files for CI servers.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -91,6 +93,19 @@ impl ReportArgs {
         }
         Ok(())
     }
+}
+
+/// Groups of which a result says more than a line.
+const TOLD: usize = 3;
+
+/// What the worst of these groups crash of, each with its message, its stacks and the source, for
+/// the beginning of a result; empty where there are none.
+pub fn causes<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
+    let mut worst: Vec<&Finding> = findings.collect();
+    worst.sort_by_key(|finding| (finding.kind, Reverse(finding.severity)));
+    worst.truncate(TOLD);
+    let blocks = worst.iter().map(|finding| cause(&finding.cause()) + "\n");
+    blocks.collect()
 }
 
 /// Makes sure that a file may be written: it is not there yet, is empty, or is `made` by ddfuzz.

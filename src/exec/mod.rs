@@ -96,6 +96,7 @@ pub use resolve::find_program;
 pub use run::Run;
 pub use said::{Again, Said};
 pub use sandbox::Sandbox;
+pub(crate) use script::is_script;
 pub(crate) use starved::Starved;
 pub use target::{Program, Target};
 pub use target_record::TargetRecord;

@@ -197,6 +197,7 @@ impl Triager {
         at: SystemTime,
     ) -> Result<Crash, ExecError> {
         let named = self.name(&run, input)?;
+        let report = run.told.report();
         let facts = Run {
             ended: run.ended,
             capture: match run.capture {
@@ -209,6 +210,7 @@ impl Triager {
             at,
             took: run.took,
             told: &run.told,
+            sites: report.map_or_else(Default::default, |report| self.reported.sites(report)),
         };
         Ok(record(
             named,
@@ -255,6 +257,7 @@ impl Triager {
             at: SystemTime::now(),
             took: Duration::ZERO,
             told,
+            sites: Default::default(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! A group to show.
 
-use ddfuzz::report::GroupView;
+use ddfuzz::report::{GroupView, Trace};
 use ddfuzz::store::{Kind, Minimized, Proved};
 use ddfuzz::triage::{Class, Key, Severity};
 use serde_json::json;
@@ -15,6 +15,8 @@ pub fn view() -> GroupView {
         severity: Severity::High,
         severity_reason: "write to a wild address".to_owned(),
         place: Some("parse_line at ul.c:40".to_owned()),
+        trace: Trace::default(),
+        flaky: None,
         runs_seen: 1234,
         size_before: 40,
         reproducer: b"A\x1b[2J\n".to_vec(),
@@ -26,11 +28,13 @@ pub fn view() -> GroupView {
             proved: Proved { done: 6, of: 6 },
             minor_after: None,
             debug: None,
+            flaky: None,
             given_up: None,
         }),
         file: "/out/minimized".into(),
         log: Some("/out/log.jsonl".into()),
         script: Some("/my out/reproduce.sh".into()),
+        has_gdb: false,
         status: None,
         utility: None,
     }

@@ -80,6 +80,7 @@ pub fn outcome(size: u64, proved: bool) -> Minimized {
         },
         minor_after: Some(key("after")),
         debug: None,
+        flaky: None,
         given_up: None,
     }
 }

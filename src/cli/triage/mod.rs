@@ -9,11 +9,11 @@ mod tally;
 
 use std::path::PathBuf;
 
-use super::reports::{ReportArgs, target_name};
+use super::reports::{ReportArgs, causes, target_name};
 use super::run::processors;
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, amounts, known, next, signals, ui};
-use crate::report::ci::Findings;
+use crate::report::ci::{Finding, Findings};
 use crate::report::{
     SameBy, TriageGroup, TriageResult, triage_doubts, triage_groups_table, triage_summary,
     triage_table,
@@ -137,6 +137,10 @@ fn text(result: &TriageResult, each: bool) -> String {
         text.push('\n');
     }
     if !result.groups.is_empty() {
+        let findings: Vec<Finding> = result.groups.iter().map(Finding::from).collect();
+        text.push_str(&causes(
+            findings.iter().filter(|one| one.is_new != Some(false)),
+        ));
         text.push_str(&triage_groups_table(&result.groups, width));
     }
     text.push_str(&triage_summary(result));

@@ -11,6 +11,8 @@ pub(super) struct Header {
     pub(super) kind: String,
     pub(super) size: Option<u64>,
     pub(super) location: Option<String>,
+    /// The line, without what differs from run to run.
+    pub(super) headline: String,
     /// The words are not known: the last line may name it better.
     pub(super) guessed: bool,
 }
@@ -25,8 +27,8 @@ const TOOLS: [(&str, Tool); 6] = [
     ("LeakSanitizer: ", Tool::Lsan),
 ];
 
-/// The longest `FILE:LINE:COLUMN` that is kept, in bytes.
-const LONGEST_LOCATION: usize = 1024;
+/// The longest `FILE:LINE:COLUMN` or line that is kept, in bytes.
+const LONGEST: usize = 1024;
 
 /// Reads a line by which a report begins; `None` where it is another.
 pub(super) fn header(line: &str) -> Option<Header> {
@@ -38,6 +40,7 @@ pub(super) fn header(line: &str) -> Option<Header> {
         let kind = kinds::word(check)?;
         return Some(Header {
             tool: Tool::Ubsan,
+            headline: format!("ubsan: {kind}"),
             kind,
             size: None,
             location: None,
@@ -49,9 +52,9 @@ pub(super) fn header(line: &str) -> Option<Header> {
         .iter()
         .find_map(|level| rest.strip_prefix(level))
         .or_else(|| rest.contains("CHECK failed").then_some(rest))?;
-    let (tool, rest) = TOOLS
+    let (name, tool, rest) = TOOLS
         .iter()
-        .find_map(|(name, tool)| Some((*tool, rest.strip_prefix(name)?)))?;
+        .find_map(|(name, tool)| Some((*name, *tool, rest.strip_prefix(name)?)))?;
     let (kind, guessed) = kinds::of(tool, rest);
     let size = rest
         .strip_prefix("requested allocation size ")
@@ -61,6 +64,7 @@ pub(super) fn header(line: &str) -> Option<Header> {
         kind,
         size,
         location: None,
+        headline: cut(&format!("{name}{}", steady(rest)), LONGEST).to_owned(),
         guessed,
     })
 }
@@ -71,10 +75,36 @@ fn undefined(location: &str, message: &str) -> Header {
         tool: Tool::Ubsan,
         kind: kinds::check(message),
         size: None,
+        headline: cut(&format!("runtime error: {message}"), LONGEST).to_owned(),
         location: (!location.is_empty() && location != "<unknown>")
-            .then(|| cut(location, LONGEST_LOCATION).to_owned()),
+            .then(|| cut(location, LONGEST).to_owned()),
         guessed: false,
     }
+}
+
+/// What a report says behind its tool's name, without registers, threads and ids at its end, and
+/// without the address there unless it is what faulted.
+fn steady(said: &str) -> &str {
+    const ENDS: [&str; 7] = [
+        " at pc 0x",
+        " (pc 0x",
+        " bp 0x",
+        " in thread T",
+        " (thread T",
+        " (T",
+        " (pid=",
+    ];
+    let ends = ENDS.iter().filter_map(|end| said.find(end));
+    let said = said[..ends.min().unwrap_or(said.len())].trim_end_matches([' ', ':']);
+    let (before, last) = said.rsplit_once(' ').unwrap_or(("", said));
+    let is_address = (last.strip_prefix("0x"))
+        .is_some_and(|hex| hex.len() > 2 && hex.bytes().all(|digit| digit.is_ascii_hexdigit()));
+    if !is_address || before.ends_with(" unknown address") {
+        return said;
+    }
+    let before = before.trim_end_matches(':');
+    let before = before.strip_suffix(" on").unwrap_or(before);
+    before.strip_suffix(" on address").unwrap_or(before)
 }
 
 /// The line without its `==1234==`.
