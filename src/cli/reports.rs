@@ -101,7 +101,8 @@ const TOLD: usize = 3;
 /// What the worst of these groups crash of, each with its message, its stacks and the source, for
 /// the beginning of a result; empty where there are none.
 pub fn causes<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
-    let mut worst: Vec<&Finding> = findings.collect();
+    let told = findings.filter(|finding| !finding.trace.is_empty());
+    let mut worst: Vec<&Finding> = told.collect();
     worst.sort_by_key(|finding| (finding.kind, Reverse(finding.severity)));
     worst.truncate(TOLD);
     let blocks = worst.iter().map(|finding| cause(&finding.cause()) + "\n");

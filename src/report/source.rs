@@ -87,8 +87,8 @@ pub struct Excerpt {
     pub first: u64,
     /// The lines, cleaned for a terminal.
     pub text: Vec<String>,
-    /// Whether the file was changed after the crash was seen, so that its lines may be others.
-    pub changed: bool,
+    /// Whether the file was written after the crash was seen, so that its lines may be others.
+    pub is_newer: bool,
 }
 
 impl Excerpt {
@@ -114,18 +114,18 @@ impl Excerpt {
             line: place.line,
             first,
             text,
-            changed: seen.zip(modified).is_some_and(|(seen, then)| then > seen),
+            is_newer: seen.zip(modified).is_some_and(|(seen, then)| then > seen),
         })
     }
 
     /// Where it is, and what is to be known of it.
     pub(super) fn title(&self) -> String {
-        let changed = match self.changed {
-            true => ", changed since the crash was seen",
+        let newer = match self.is_newer {
+            true => ", written after the crash was seen",
             false => "",
         };
         let file = self.file.to_string_lossy();
-        printable(&format!("{file}:{}{changed}", self.line))
+        printable(&format!("{file}:{}{newer}", self.line))
     }
 
     /// Its lines with their numbers, and whether each is the one that it is about.

@@ -8,6 +8,7 @@ use super::size;
 use super::source::{Excerpt, Place};
 use super::text::{cut, printable};
 use crate::triage::said::{Tool, is_std_file};
+use crate::triage::snapshot::End;
 use crate::triage::{Crash, Frame};
 
 /// Most frames of a recursion's cycle that are recognised.
@@ -19,6 +20,9 @@ const WIDEST: usize = 240;
 /// Own frames, from the innermost on, in whose files the place of a crash is looked for.
 const NEAR: usize = 4;
 
+/// The title of the stack of the crash itself.
+const STACK: &str = "stack";
+
 /// What a crash said and where it happened.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Trace {
@@ -26,8 +30,9 @@ pub struct Trace {
     pub message: Option<String>,
     /// The stack of the crash; behind it, where the memory that it is about was allocated and freed.
     pub stacks: Vec<Stack>,
-    /// Where it happened in the source, the likeliest first.
-    places: Vec<Place>,
+    /// Where it happened in the source, the likeliest first; of what is not the innermost frame of
+    /// the user's code, which frame it is.
+    places: Vec<(Place, Option<usize>)>,
     /// Folders in which relative paths of the source may lie.
     folders: Vec<PathBuf>,
     /// When it was seen.
@@ -41,6 +46,8 @@ pub struct Stack {
     pub title: &'static str,
     /// Its frames, innermost first.
     pub frames: Vec<Frame>,
+    /// Whether there were more, which were not read.
+    pub is_cut: bool,
 }
 
 /// A line of a trace.
@@ -84,7 +91,7 @@ impl Trace {
         let of_msan = (details.report.as_ref()).is_some_and(|report| report.tool == Tool::Msan);
         let allocated = if of_msan { "origin" } else { "alloc" };
         let stacks = [
-            ("stack", &crash.frames),
+            (STACK, &crash.frames),
             (allocated, &details.allocated),
             ("freed", &details.freed),
         ];
@@ -100,6 +107,7 @@ impl Trace {
                 .map(|(title, frames)| Stack {
                     title,
                     frames: frames.clone(),
+                    is_cut: title == STACK && details.end == End::Cap,
                 })
                 .collect(),
             places: places(crash),
@@ -116,6 +124,11 @@ impl Trace {
         }
     }
 
+    /// Whether nothing is known.
+    pub fn is_empty(&self) -> bool {
+        self.message.is_none() && self.stacks.is_empty() && self.places.is_empty()
+    }
+
     /// The message in one line: its first one.
     pub fn headline(&self) -> Option<&str> {
         self.message.as_deref()?.lines().next()
@@ -123,18 +136,28 @@ impl Trace {
 
     /// The source around the place, read now; `None` where its file is not found.
     pub fn excerpt(&self, around: u64) -> Option<Excerpt> {
+        Some(self.excerpt_of(around)?.0)
+    }
+
+    /// The same, with the number of its frame, where that is not the innermost one of the user's
+    /// code.
+    fn excerpt_of(&self, around: u64) -> Option<(Excerpt, Option<usize>)> {
         let mut places = self.places.iter();
-        places.find_map(|place| Excerpt::read(place, &self.folders, around, self.seen))
+        places.find_map(|(place, frame)| {
+            let excerpt = Excerpt::read(place, &self.folders, around, self.seen)?;
+            Some((excerpt, *frame))
+        })
     }
 
     /// The stacks and the source, line by line. The source is read now.
     pub fn lines(&self, extent: Extent) -> Vec<TraceLine> {
         let stacks = self.stacks.iter();
         let mut lines: Vec<TraceLine> = stacks.flat_map(|one| one.lines(extent.stack)).collect();
-        if let Some(excerpt) = self.excerpt(extent.around) {
+        if let Some((excerpt, frame)) = self.excerpt_of(extent.around) {
+            let of = frame.map_or_else(String::new, |frame| format!(" (#{frame})"));
             lines.push(TraceLine {
                 title: "source",
-                text: excerpt.title(),
+                text: excerpt.title() + &of,
                 own: false,
             });
             lines.extend(excerpt.lines().map(|(text, own)| TraceLine {
@@ -157,28 +180,41 @@ impl Trace {
     }
 }
 
-/// Where a crash happened in the source, the likeliest first: where it panicked, then the innermost
-/// frames of the user's code that have lines, then the line that a report begins with.
-fn places(crash: &Crash) -> Vec<Place> {
-    let own = crash.frames.iter().filter(|frame| frame.own);
-    let mut places: Vec<Place> = own
-        .filter_map(|frame| Place::parse(frame.line.as_deref()?))
+/// Where a crash happened in the source, the likeliest first: where it says so itself, then the
+/// innermost frames of the user's code that have lines, then the line that a report begins with.
+fn places(crash: &Crash) -> Vec<(Place, Option<usize>)> {
+    let own = crash.frames.iter().enumerate();
+    let mut own = own.filter(|(_, frame)| frame.own).peekable();
+    let innermost = own.peek().map(|(index, _)| *index);
+    let mut places: Vec<(Place, Option<usize>)> = own
+        .filter_map(|(index, frame)| {
+            let place = Place::parse(frame.line.as_deref()?)?;
+            Some((place, (Some(index) != innermost).then_some(index)))
+        })
         .take(NEAR)
         .collect();
-    let panic = crash.details.panic.as_ref();
-    let panicked = panic
-        .and_then(|panic| panic.location.as_deref())
-        .filter(|location| !is_std_file(location))
-        .and_then(Place::parse);
-    if let Some(panicked) = panicked {
+    if let Some(said) = said_place(crash) {
         // A frame there knows the whole path.
-        let known = places.iter().position(|place| place.is_at(&panicked));
-        let first = known.map_or(panicked, |at| places.remove(at));
-        places.insert(0, first);
+        let known = places.iter().position(|(place, _)| place.is_at(&said));
+        let first = known.map_or(said, |at| places.remove(at).0);
+        places.insert(0, (first, None));
     }
     let report = crash.details.report.as_ref();
-    places.extend(report.and_then(|report| Place::parse(report.location.as_deref()?)));
+    let reported = report.and_then(|report| Place::parse(report.location.as_deref()?));
+    places.extend(reported.map(|place| (place, None)));
     places
+}
+
+/// Where a panic of Rust, outside of its library, or a failed assertion of C says that it is.
+fn said_place(crash: &Crash) -> Option<Place> {
+    if let Some(panic) = &crash.details.panic {
+        let location = panic.location.as_deref().filter(|it| !is_std_file(it))?;
+        return Place::parse(location);
+    }
+    // PROGRAM: FILE:LINE: FUNCTION: Assertion `...' failed.
+    let said = crash.details.abort_message.as_deref()?;
+    let (before, _) = said.split_once(": Assertion `")?;
+    Place::parse(before.split(": ").nth(1)?)
 }
 
 /// What stands in a line of a stack: frames by their index.
@@ -192,17 +228,37 @@ enum Shown<'a> {
 }
 
 impl Stack {
-    /// The frames, innermost first and at most so many lines: own ones each in a line, runs of the
+    /// The frames in at most so many lines: the user's own first, each in a line, runs of the
     /// runtimes' folded to one line, and cycles of a recursion shown once.
     fn lines(&self, most: usize) -> Vec<TraceLine> {
-        let shown = self.without_cycles(self.folded());
-        let all = shown.len();
-        let kept = if all > most { most.max(2) - 1 } else { all };
+        let mut shown = self.without_cycles(self.folded());
+        // Own frames come first: what a runtime did on top of them stands behind them.
+        let above = match shown.first() {
+            Some(Shown::Folded(..)) => Some(shown.remove(0)),
+            _ => None,
+        };
+        let most = most.saturating_sub(usize::from(above.is_some())).max(2);
+        let kept = if shown.len() > most {
+            most - 1
+        } else {
+            shown.len()
+        };
         let hidden: usize = shown[kept..].iter().map(frames_in).sum();
         let mut lines: Vec<TraceLine> = shown[..kept].iter().map(|one| self.line(one)).collect();
         if hidden > 0 {
             let more = size::counted(hidden as u64, "more frame");
             lines.push(faint(format!("… {more}")));
+        }
+        if self.is_cut {
+            lines.push(faint("… the rest of the stack was not read".to_owned()));
+        }
+        if let Some(above) = above {
+            let numbers = match frames_in(&above) {
+                1 => " (#0)".to_owned(),
+                count => format!(" (#0 to #{})", count - 1),
+            };
+            let line = self.line(&above);
+            lines.push(faint(line.text + &numbers));
         }
         if let Some(first) = lines.first_mut() {
             first.title = self.title;
@@ -247,20 +303,13 @@ impl Stack {
                 (true, _) => shown.push(Shown::Frame(index)),
                 (false, Some(Shown::Folded(count, runtimes))) => {
                     *count += 1;
-                    runtimes.push(runtime_of(frame));
+                    let named = runtime_of(frame).filter(|name| !runtimes.contains(name));
+                    runtimes.extend(named);
                 }
-                (false, _) => shown.push(Shown::Folded(1, vec![runtime_of(frame)])),
-            }
-        }
-        for one in &mut shown {
-            if let Shown::Folded(_, runtimes) = one {
-                let mut seen = Vec::new();
-                runtimes.retain(|name| {
-                    !seen.contains(name) && {
-                        seen.push(*name);
-                        true
-                    }
-                });
+                (false, _) => {
+                    let runtime = runtime_of(frame).into_iter().collect();
+                    shown.push(Shown::Folded(1, runtime));
+                }
             }
         }
         shown
@@ -337,15 +386,15 @@ fn described(frame: &Frame) -> String {
 /// `a`, `a and b`, `a, b and c`.
 fn listed(names: &[&str]) -> String {
     match names {
-        [] => String::new(),
+        [] => "a runtime in the program".to_owned(),
         [one] => (*one).to_owned(),
         [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
 }
 
 /// Whose code a frame of a runtime is, by its module and, of one that is linked into the program,
-/// by its function.
-fn runtime_of(frame: &Frame) -> &str {
+/// by its function; `None` where that does not tell.
+fn runtime_of(frame: &Frame) -> Option<&str> {
     const LINKED: [(&str, &[&str]); 3] = [
         ("libFuzzer", &["fuzzer::"]),
         (
@@ -356,18 +405,27 @@ fn runtime_of(frame: &Frame) -> &str {
         ),
         (
             "the sanitizer",
-            &["__", "___interceptor", "operator new", "operator delete"],
+            &[
+                "__asan",
+                "__hwasan",
+                "__lsan",
+                "__msan",
+                "__sanitizer",
+                "__tsan",
+                "__ubsan",
+                "__interceptor",
+                "___interceptor",
+                "__interception",
+                "__sancov",
+            ],
         ),
     ];
     let module = frame.module.split(".so").next().unwrap_or_default();
     let name = frame.name.as_deref().unwrap_or_default();
-    match module {
-        "exe" if name == "_start" => "the start of the program",
+    Some(match module {
         "exe" => {
-            let linked = LINKED
-                .iter()
-                .find(|(_, begins)| begins.iter().any(|begin| name.starts_with(begin)));
-            linked.map_or("a runtime in the program", |(runtime, _)| runtime)
+            let begins = |names: &&[&str]| names.iter().any(|begin| name.starts_with(begin));
+            LINKED.iter().find(|(_, names)| begins(names))?.0
         }
         "ddfuzz-runtime" | "ddfuzz-copy" => "ddfuzz",
         module if module.starts_with("ld-") => "the loader",
@@ -375,5 +433,5 @@ fn runtime_of(frame: &Frame) -> &str {
         module if module.starts_with("libc-") => "libc",
         module if module.starts_with("libstd-") => "Rust's library",
         module => module,
-    }
+    })
 }

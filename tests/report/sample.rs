@@ -2,7 +2,7 @@
 
 use ddfuzz::report::{GroupView, Trace};
 use ddfuzz::store::{Kind, Minimized, Proved};
-use ddfuzz::triage::{Class, Key, Severity};
+use ddfuzz::triage::{Class, Crash, Key, Severity};
 use serde_json::json;
 
 /// A crash, minimized from 40 to 6 bytes, as a campaign shows it.
@@ -38,4 +38,24 @@ pub fn view() -> GroupView {
         status: None,
         utility: None,
     }
+}
+
+/// The record of a crash with these frames.
+pub fn crash(frames: serde_json::Value) -> Crash {
+    let key = Key::of([b"key".as_slice()]);
+    serde_json::from_value(json!({
+        "v": 1, "keys": {"major": key, "minor": key, "stable": null, "version": 1},
+        "class": "segv", "ended": {"signal": 11}, "confidence": "high", "severity": "low",
+        "severity_reason": "null dereference", "way": "inject", "capture": "ptrace", "hits": 3,
+        "tries": 3, "frames": frames,
+        "limits": {"cpu_ms": 1, "wall_ms": 1, "memory": 1, "file_size": 1, "processes": 1},
+        "found": null,
+    }))
+    .unwrap()
+}
+
+/// A frame of the program, of the user's own or of a runtime.
+pub fn frame(own: bool, name: Option<&str>, line: Option<&str>) -> serde_json::Value {
+    json!({"module": "exe", "offset": 255, "function_start": null, "name": name, "line": line,
+           "own": own})
 }

@@ -17,6 +17,7 @@ pub struct Archive {
     store: Store,
     journal: TriageJournal,
     campaign: String,
+    /// As its `main` takes one input, for scripts.
     target: Target,
 }
 
@@ -43,7 +44,7 @@ impl Archive {
         }
         lines.into_iter().for_each(|line| tally.recall(line));
         install_bundled(&mut store, target)?;
-        let target = target.clone();
+        let target = target.by_main();
         Ok(Archive {
             store,
             journal,

@@ -1,6 +1,7 @@
 //! Names and bytes that a target chose.
 
 use ddfuzz::cli::ui::campaign::Key;
+use ddfuzz::report::Trace;
 use ddfuzz::report::text::printable;
 
 use super::sample::{course, progress, shown, view};
@@ -14,6 +15,7 @@ fn hostile_names_never_reach_the_terminal_raw() {
     course.progress(&progress(1, false));
     let mut group = view(EVIL, 40);
     group.place = Some(EVIL.to_owned());
+    group.trace = Trace::of_message(Some(EVIL.to_owned()));
     group.severity_reason = EVIL.to_owned();
     group.file = format!("/{EVIL}/minimized").into();
     course.group(&group);

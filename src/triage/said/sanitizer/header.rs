@@ -99,12 +99,14 @@ fn steady(said: &str) -> &str {
     let (before, last) = said.rsplit_once(' ').unwrap_or(("", said));
     let is_address = (last.strip_prefix("0x"))
         .is_some_and(|hex| hex.len() > 2 && hex.bytes().all(|digit| digit.is_ascii_hexdigit()));
-    if !is_address || before.ends_with(" unknown address") {
-        return said;
+    let leads_to_it = [" on address", " on", ":"];
+    let mut without = leads_to_it
+        .iter()
+        .filter_map(|words| before.strip_suffix(words));
+    match without.next() {
+        Some(without) if is_address => without,
+        _ => said,
     }
-    let before = before.trim_end_matches(':');
-    let before = before.strip_suffix(" on").unwrap_or(before);
-    before.strip_suffix(" on address").unwrap_or(before)
 }
 
 /// The line without its `==1234==`.
