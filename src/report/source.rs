@@ -130,7 +130,7 @@ impl Excerpt {
 
     /// Its lines with their numbers, and whether each is the one that it is about.
     pub(super) fn lines(&self) -> impl Iterator<Item = (String, bool)> {
-        let last = self.first + self.text.len() as u64;
+        let last = self.first + self.text.len().saturating_sub(1) as u64;
         let wide = last.to_string().len();
         (self.first..).zip(&self.text).map(move |(number, text)| {
             let is_it = number == self.line;

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::size;
 use super::source::{Excerpt, Place};
 use super::text::{cut, printable};
-use crate::triage::said::{Tool, is_std_file};
+use crate::triage::said::{Tool, is_std_file, message};
 use crate::triage::snapshot::End;
 use crate::triage::{Crash, Frame};
 
@@ -102,7 +102,8 @@ impl Trace {
         });
         let seen = Duration::from_millis(details.times.at_unix_ms);
         Trace {
-            message: details.message.clone(),
+            // Cleaned again: a record may come from elsewhere.
+            message: details.message.as_deref().and_then(message),
             stacks: stacks
                 .map(|(title, frames)| Stack {
                     title,

@@ -1,5 +1,7 @@
 //! `ddfuzz show`.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::ddfuzz::Desk;
@@ -115,7 +117,7 @@ fn a_group_says_what_the_crash_said_where_and_from_where() {
             "main at ".to_owned(),
             " of libc".to_owned(),
             format!("  source  {}:{line}\n", source.display()),
-            format!("          > {line}"),
+            format!("          > {line:>2} | "),
             "/reproduce.sh gdb\n".to_owned(),
         ] {
             assert!(shown.contains(&part), "{part} in {shown}");
@@ -208,4 +210,47 @@ fn files(folder: &Path) -> Vec<PathBuf> {
             }
         })
         .collect()
+}
+
+#[test]
+fn a_group_that_does_not_come_each_time_is_marked() {
+    const COUNTING: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+int main(void)
+{
+    FILE *file = fopen(getenv("RUNS"), "r+");
+    int runs = 0;
+    fscanf(file, "%d", &runs);
+    rewind(file);
+    fprintf(file, "%d", runs + 1);
+    fclose(file);
+    if (getchar() == 'x' && runs % 3)
+        abort();
+    return 0;
+}
+"#;
+    let desk = Desk::new();
+    desk.write("counting.c", COUNTING);
+    desk.compile(desk.file("counting.c").to_str().unwrap(), "counting");
+    desk.write("input", "xy");
+    let runs = desk.write("runs", "0      ");
+    std::fs::set_permissions(&runs, Permissions::from_mode(0o666)).unwrap();
+    let words = format!(
+        "min input -o out/ --jobs 1 --exec command --env RUNS={} -- ./counting",
+        runs.display()
+    );
+    desk.call(&words).exits(0);
+    let json = desk.call("show --json out").exits(0).json();
+    let rate = &json["groups"][0]["flaky"];
+    let count = |name: &str| rate[name].as_u64().unwrap();
+    assert_eq!(count("tries"), 20, "{json}");
+    assert!((1..20).contains(&count("hits")), "{json}");
+    let text = desk.call("show out").exits(0).out;
+    let mark = format!("best-so-far, flaky {}/20", count("hits"));
+    assert!(text.contains(&mark), "{text}");
+    let major = json["groups"][0]["major"].as_str().unwrap();
+    let text = desk.call(&format!("show out {major}")).exits(0).out;
+    let sentence = format!("; it fails in {} of 20 runs\n", count("hits"));
+    assert!(text.contains(&sentence), "{text}");
 }

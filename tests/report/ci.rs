@@ -150,6 +150,7 @@ fn the_message_and_the_stacks_stand_in_every_format() {
         "  stack   #1   parse_line at /src/ul.c:40\n",
         "  alloc   #0   make at /src/ul.c:7\n",
         "in gdb: `sh '/my out/reproduce.sh' gdb`",
+        "<summary>9d9ee0b40cf3 crash segv in parse_line at ul.c:40</summary>",
     ] {
         assert!(text.contains(part), "{part} in {text}");
     }
@@ -223,7 +224,11 @@ fn hostile_messages_and_names_stay_in_their_block() {
         .lines()
         .filter(|line| line.starts_with("```"))
         .collect();
-    assert_eq!(fences, ["`````text", "`````", "```text", "```"], "{text}");
+    assert_eq!(
+        fences,
+        ["`````text", "````b", "`````", "```text", "```"],
+        "{text}"
+    );
     assert!(!text.contains('\u{202e}'), "{text}");
     let xml = junit(&hostile);
     assert!(

@@ -262,3 +262,15 @@ proptest! {
         prop_assert!(text.lines().count() <= 60);
     }
 }
+
+#[test]
+fn a_message_in_a_record_of_somebody_else_is_cleaned_again() {
+    let mut foreign = crash(json!([]));
+    foreign.details.message = Some("a\x1b[2J\u{202e}\nb".to_owned());
+    let trace = Trace::of(&foreign, None);
+    let cleaned = "a\\u{1b}[2J\\u{202e}\nb";
+    assert_eq!(trace.message.as_deref(), Some(cleaned));
+    assert_eq!(trace.headline(), cleaned.lines().next());
+    foreign.details.message = trace.message.clone();
+    assert_eq!(Trace::of(&foreign, None), trace);
+}

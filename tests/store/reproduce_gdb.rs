@@ -26,7 +26,7 @@ __attribute__((noinline)) void planted_bug(const char *text, size_t size)
         return;
     if (getenv("LINES") || getenv("COLUMNS"))
         exit(9);
-    char *heap = malloc(4);
+    volatile char *heap = malloc(4);
     heap[4 + zero] = 1;
     if (text[5] == 's')
         for (;;)

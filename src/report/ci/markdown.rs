@@ -3,7 +3,7 @@
 use super::{Finding, Findings};
 use crate::report::block::severity;
 use crate::report::text::{escaped_markdown as escaped, markdown_code as code, shell_word};
-use crate::report::{Extent, size};
+use crate::report::{Extent, html, size};
 
 /// Groups of which all is said; servers refuse a summary of more than a megabyte.
 const IN_FULL: usize = 50;
@@ -39,7 +39,8 @@ pub fn markdown(findings: &Findings) -> String {
 
 /// What a group said, its stacks with the source, and how to reproduce it, folded under its title.
 fn in_full(group: &Finding) -> String {
-    let title = escaped(&format!("{} {}", group.major, group.title()));
+    // Markdown means nothing in a line of HTML.
+    let title = html::escaped(&format!("{} {}", group.major, group.title()));
     let message = group
         .trace
         .message
