@@ -81,27 +81,30 @@ fn talking(desk: &Desk, compiler: &str, flags: &[&str]) -> Option<()> {
     Some(())
 }
 
+/// What a letter brings about: what is said, in which function and line.
+const SAID: [(&str, &str, &str, u64); 3] = [
+    (
+        "a",
+        "talk: talk.c:8: check: Assertion `letter != 'a' && \"no a, please\"' failed.",
+        "check",
+        8,
+    ),
+    ("f", "free(): invalid pointer", "give_back", 12),
+    ("o", "talk: fatal: \\u{1b}[2Jodd text", "talk", 28),
+];
+
 #[test]
 fn a_group_says_what_the_crash_said_where_and_from_where() {
     let desk = Desk::new();
     talking(&desk, "gcc", &[]).expect("gcc");
-    for letter in ["a", "f", "o"] {
+    for (letter, ..) in SAID {
         desk.write(letter, letter);
     }
     let triage = "triage a f o --json -o out -- ./talk";
     let result = desk.call(triage).exits(1).json();
     let groups = result["groups"].as_array().unwrap();
     assert_eq!(groups.len(), 3, "{result}");
-    for (letter, message, function, line) in [
-        (
-            "a",
-            "talk: talk.c:8: check: Assertion `letter != 'a' && \"no a, please\"' failed.",
-            "check",
-            8,
-        ),
-        ("f", "free(): invalid pointer", "give_back", 12),
-        ("o", "talk: fatal: \\u{1b}[2Jodd text", "talk", 28),
-    ] {
+    for (letter, message, function, line) in SAID {
         let is_it = |group: &&serde_json::Value| {
             let file = group["representative"].as_str().unwrap();
             file.ends_with(&format!("/{letter}"))
@@ -109,6 +112,8 @@ fn a_group_says_what_the_crash_said_where_and_from_where() {
         let group = groups.iter().find(is_it).unwrap();
         assert_eq!(group["message"], message);
         let major = group["major"].as_str().unwrap();
+        let json = desk.call(&format!("show --json out {major}"));
+        assert_eq!(json.exits(0).json()["groups"][0]["message"], message);
         let shown = desk.call(&format!("show out {major}")).exits(0).out;
         let source = desk.file("talk.c");
         for part in [
@@ -122,20 +127,22 @@ fn a_group_says_what_the_crash_said_where_and_from_where() {
         ] {
             assert!(shown.contains(&part), "{part} in {shown}");
         }
-        let first = shown
-            .lines()
-            .find(|line| line.starts_with("  stack"))
-            .unwrap();
+        let mut lines = shown.lines();
+        let first = lines.find(|line| line.starts_with("  stack")).unwrap();
         assert!(first.contains(&format!("   {function} at ")), "{shown}");
-        let json = desk
-            .call(&format!("show --json out {major}"))
-            .exits(0)
-            .json();
-        assert_eq!(json["groups"][0]["message"], message);
     }
-    // What is said of a call without a directory is the same, and so is that of a later one.
+}
+
+#[test]
+fn triage_tells_the_same_without_a_directory_and_when_it_goes_on() {
+    let desk = Desk::new();
+    talking(&desk, "gcc", &[]).expect("gcc");
+    for (letter, ..) in SAID {
+        desk.write(letter, letter);
+    }
     for words in [
         "triage f -- ./talk",
+        "triage a f o -o out -- ./talk",
         "triage a f o -o out --resume -- ./talk",
     ] {
         let text = desk.call(words).exits(1).out;
