@@ -19,7 +19,7 @@ const LONGEST: usize = 128;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DictionaryError {
     /// The file cannot be read.
-    #[error("reading the dictionary {}: {why}", path.display())]
+    #[error("the dictionary {} cannot be read: {why}", path.display())]
     Unread {
         /// Which.
         path: PathBuf,
@@ -48,19 +48,19 @@ pub enum Malformed {
     #[error("the value has no closing quote")]
     Open,
     /// Something stands behind it.
-    #[error("something stands behind the value; a quote inside of it is written \\\"")]
+    #[error("there is text after the value; write a quote inside of it as \\\"")]
     Behind,
     /// Something stands before it that is no name.
-    #[error("what stands before the value is not a name and `=`")]
+    #[error("the text before the value is not a name and `=`")]
     Name,
     /// An escape that there is not.
-    #[error("a backslash that begins none of \\\\, \\\", \\n, \\r, \\t and \\xHH")]
+    #[error("an unknown escape; known are \\\\, \\\", \\n, \\r, \\t and \\xHH")]
     Escape,
     /// Nothing in the quotes.
     #[error("the value is empty")]
     Empty,
     /// A word that is too long.
-    #[error("the value is longer than {LONGEST} bytes; what is so long is a seed (--seeds)")]
+    #[error("the value is longer than {LONGEST} bytes; use it as a seed instead (--seeds)")]
     TooLong,
 }
 

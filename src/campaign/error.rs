@@ -16,7 +16,7 @@ pub enum CampaignError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The campaign is resumed with inputs of other lengths.
-    #[error("the campaign has inputs of up to {was} bytes and cannot be resumed with {now}")]
+    #[error("the campaign was started with --max-len {was} and cannot be resumed with {now}")]
     OtherLengths {
         /// Its greatest length, in bytes.
         was: u64,
@@ -32,7 +32,7 @@ pub enum CampaignError {
         source: std::io::Error,
     },
     /// The campaign of another host cannot be joined.
-    #[error("no campaign can be joined at {address}: {why}")]
+    #[error("no campaign answers at {address}: {why}")]
     NotJoined {
         /// Where its broker should be.
         address: std::net::SocketAddr,
@@ -47,7 +47,7 @@ pub enum CampaignError {
     Worker(String),
     /// The output directory is that of a campaign on another target.
     #[error(
-        "{} holds the findings of another target; give each target a directory of its own",
+        "{} contains the results of another target; use one output directory for each target",
         path.display()
     )]
     OtherTarget {
@@ -55,24 +55,24 @@ pub enum CampaignError {
         path: PathBuf,
     },
     /// The system gives no thread for a minimization.
-    #[error("no thread for a minimization could be started: {source}; it is tried again later")]
+    #[error("no thread for a minimization could be started: {source}; ddfuzz tries again later")]
     NoThread {
         /// Why not.
         source: std::io::Error,
     },
     /// A minimization has panicked, as was told on standard error.
-    #[error("a minimization has broken off by an error of ddfuzz, which stands on standard error")]
+    #[error("a minimization ended with an internal error of ddfuzz, which is printed on stderr")]
     Broken,
     /// The campaign is resumed with other seeds.
-    #[error("the campaign was begun with other seeds and cannot be resumed with these")]
+    #[error("the campaign was started with other seeds and cannot be resumed with these")]
     OtherSeeds,
     /// A watch is to go on with a campaign that makes its inputs itself.
     #[error(
-        "the campaign of the output directory makes its own inputs, and a watch cannot go on with it"
+        "the output directory belongs to a campaign of `ddfuzz run`, which `ddfuzz watch` cannot continue"
     )]
     NoWatch,
     /// The campaign is resumed with other words.
-    #[error("the campaign was begun with other dictionaries and cannot be resumed with these")]
+    #[error("the campaign was started with other dictionaries and cannot be resumed with these")]
     OtherDictionary,
     /// A minimization failed for another reason than its target.
     #[error(transparent)]

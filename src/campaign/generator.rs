@@ -41,7 +41,7 @@ impl fmt::Display for InputName {
 /// A text that names no generated input.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is not the name of a generated input; one looks like all+nul+lines:00000000000000ff:1000"
+    "{0:?} is not the name of a generated input; write it like all+nul+lines:00000000000000ff:1000"
 )]
 pub struct NotAName(String);
 

@@ -275,8 +275,8 @@ impl Minimizing {
         let campaign = store.reader().campaigns()?.current;
         let rebuilt = campaign.is_some_and(|campaign| campaign.builds.len() > 1);
         let why = match rebuilt {
-            true => "the crash is not seen again since the program was built anew",
-            false => "the crash is not seen again",
+            true => "the crash does not come again since the program was rebuilt",
+            false => "the crash does not come again",
         };
         let unchanged = store::Minimized {
             claim: Claim::BestSoFar.to_string(),

@@ -221,7 +221,7 @@ impl Rebuild<'_> {
             groups.extend(reader.groups(kind)?);
         }
         let count = size::counted(groups.len() as u64, "group");
-        screen.note(&format!("the program was built anew; checking {count}"));
+        screen.note(&format!("the program was rebuilt; checking {count}"));
         let subject = |_: &Entry| Some((self.minimizing.target.clone(), self.minimizing.way));
         let recheck = Recheck {
             reader: &reader,

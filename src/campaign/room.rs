@@ -207,11 +207,11 @@ impl<'a> Room<'a> {
 fn message(path: &Path) -> String {
     let free = match space::free(path) {
         Some(free) => format!("{} free", size::bytes(free)),
-        None => "how much is free is not known".to_owned(),
+        None => "free space unknown".to_owned(),
     };
     format!(
-        "the disk is full: {} cannot be written ({free}); this goes on by itself when there is \
-         room, Ctrl-C ends it with what is stored",
+        "the disk is full: {} cannot be written ({free}); the campaign continues when there is \
+         space, Ctrl-C ends it with what is stored",
         path.display()
     )
 }

@@ -45,7 +45,7 @@ pub struct LeftOut {
 
 /// A path that gives no seeds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("reading seeds from {}: {why}", path.display())]
+#[error("the seeds in {} cannot be read: {why}", path.display())]
 pub struct SeedError {
     /// Which.
     pub path: PathBuf,

@@ -36,7 +36,7 @@ impl Display for Share {
 
 /// A text that says no share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a share is more than 0% and at most 100%, like 20% or 0.2")]
+#[error("write a share above 0% and up to 100%, like 20% or 0.2")]
 pub struct NoShare;
 
 impl FromStr for Share {

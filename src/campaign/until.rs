@@ -66,13 +66,13 @@ impl Display for Until {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoEnd {
     /// It is none of the forms.
-    #[error("say `first`, `3 groups` or `no new for 10m`")]
+    #[error("write `first`, `3 groups` or `no new for 10m`")]
     Unknown,
     /// A number of groups that is none.
-    #[error("at least 1 group is waited for")]
+    #[error("write at least 1 group")]
     NoGroups,
     /// A time that is none.
-    #[error("a time is a number with ms, s, m or h, and more than nothing")]
+    #[error("write a time above 0 as a number with ms, s, m or h")]
     NoTime,
 }
 

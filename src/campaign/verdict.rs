@@ -74,7 +74,7 @@ fn came_once(triager: &Triager, keys: Keys, class: Class, tried: Examined) -> Ex
             hits: 1,
             tries,
             severity: Severity::Low,
-            severity_reason: "it came once, and not again".to_owned(),
+            severity_reason: "it came once and did not come again".to_owned(),
             ..triager.unwatched(tried.ended)
         })),
         ..tried

@@ -6,12 +6,12 @@ use std::time::Duration;
 /// An address, whose host may be a name: the first that it stands for.
 pub fn address(text: &str) -> Result<SocketAddr, String> {
     let found = text.to_socket_addrs().map_err(|error| {
-        format!("{error}; an address looks like localhost:1337 or 127.0.0.1:1337")
+        format!("{error}; write an address like localhost:1337 or 127.0.0.1:1337")
     })?;
     // Brokers listen at addresses of version 4 only.
     let (first, others): (Vec<_>, Vec<_>) = found.partition(SocketAddr::is_ipv4);
     let all = first.into_iter().chain(others).next();
-    all.ok_or_else(|| format!("{text} stands for no address"))
+    all.ok_or_else(|| format!("{text} has no address"))
 }
 
 /// Reads a time: a number with `ms`, `s`, `m` or `h`; seconds without.
@@ -22,11 +22,11 @@ pub fn time(text: &str) -> Result<Duration, String> {
         "" | "s" => 1.0,
         "m" => 60.0,
         "h" => 3600.0,
-        _ => return Err("a time ends with ms, s, m or h".to_owned()),
+        _ => return Err("write a time with ms, s, m or h, like 90s".to_owned()),
     };
     let number: f64 = number
         .parse()
-        .map_err(|_| "a time begins with a number".to_owned())?;
+        .map_err(|_| "write a time as a number with ms, s, m or h, like 90s".to_owned())?;
     Duration::try_from_secs_f64(number * seconds).map_err(|error| error.to_string())
 }
 
@@ -38,28 +38,34 @@ pub fn size(text: &str) -> Result<u64, String> {
         "K" | "k" => 1 << 10,
         "M" => 1 << 20,
         "G" => 1 << 30,
-        _ => return Err("a size ends with K, M or G, or with nothing for bytes".to_owned()),
+        _ => return Err("write a size in bytes, or with K, M or G, like 2G".to_owned()),
     };
     let number: u64 = number
         .parse()
-        .map_err(|_| "a size begins with a number".to_owned())?;
+        .map_err(|_| "write a size as a whole number, or with K, M or G, like 2G".to_owned())?;
     number
         .checked_mul(factor)
-        .ok_or_else(|| "that is too much".to_owned())
+        .ok_or_else(|| "the size is too large".to_owned())
 }
 
 /// Reads a time of at least a millisecond: a limit.
 pub fn time_limit(text: &str) -> Result<Duration, String> {
     match time(text)? {
-        limit if limit < Duration::from_millis(1) => Err("it is less than 1ms".to_owned()),
+        limit if limit < Duration::from_millis(1) => Err("the shortest limit is 1ms".to_owned()),
         limit => Ok(limit),
     }
 }
 
-/// Reads a size of at least a byte: a limit.
-pub fn size_limit(text: &str) -> Result<u64, String> {
+/// The least limit on memory: no program starts with less.
+const LEAST_MEMORY: u64 = 1 << 20;
+
+/// Reads a limit on memory.
+pub fn memory_limit(text: &str) -> Result<u64, String> {
     match size(text)? {
-        0 => Err("it is nothing".to_owned()),
+        limit if limit < LEAST_MEMORY => Err(format!(
+            "{limit} bytes are too few for any program, the least is 1M; write 512M or 2G for \
+             megabytes or gigabytes"
+        )),
         limit => Ok(limit),
     }
 }
@@ -91,6 +97,7 @@ mod tests {
         }
         assert!(size("99999999999G").is_err());
         assert!(time_limit("0").is_err() && time_limit("0.1ms").is_err());
-        assert!(size_limit("0K").is_err());
+        assert!(memory_limit("0K").is_err() && memory_limit("1").is_err());
+        assert_eq!(memory_limit("1M").unwrap(), 1 << 20);
     }
 }

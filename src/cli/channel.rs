@@ -9,28 +9,28 @@ use super::{Failure, keys};
 use crate::exec::{Channel, Target, Terminal, Way};
 use crate::files::Base64;
 
-/// Where the help shows these options.
-const TARGET: &str = "The target";
+/// The heading of these options in the help.
+pub const HEADING: &str = "Programs that read a terminal, a certain file, or two files";
 /// The largest terminal, in lines or characters.
 const LARGEST: u16 = 500;
 
 /// How the input gets to the program.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ChannelArgs {
-    /// Run the program at a terminal of its own, of this size [24x80 where none is given]: the
-    /// input is typed there, key by key, each when the program waits for it. @@ stands for a text
-    /// to work on
-    #[arg(help_heading = TARGET, long, value_name = "ROWSxCOLUMNS", num_args = 0..=1, require_equals = true, default_missing_value = "24x80", value_parser = size, conflicts_with_all = ["file_name", "two_files"])]
+    /// Run the program on a pseudo-terminal of this size [24x80 if no size is given]. The input is
+    /// typed, one key whenever the program waits for one. @@ is replaced by the path of a sample
+    /// text file, for editors and the like
+    #[arg(help_heading = HEADING, hide_short_help = true, long, value_name = "ROWSxCOLUMNS", num_args = 0..=1, require_equals = true, default_missing_value = "24x80", value_parser = size, conflicts_with_all = ["file_name", "two_files"])]
     pub terminal: Option<(u16, u16)>,
-    /// Keys that end the program, typed behind the input; with the escapes of C (\r, \e, \x03)
-    #[arg(help_heading = TARGET, long, value_name = "KEYS", value_parser = |text: &str| keys::unescaped(text).map(Base64), requires = "terminal", allow_hyphen_values = true)]
+    /// Keys that make the program exit, typed after the input; with the escapes of C (\r, \e, \x03)
+    #[arg(help_heading = HEADING, hide_short_help = true, long, value_name = "KEYS", value_parser = |text: &str| keys::unescaped(text).map(Base64), requires = "terminal", allow_hyphen_values = true)]
     pub ending: Option<Base64>,
-    /// Give the file that @@ stands for this name, for programs that look at it
-    #[arg(help_heading = TARGET, long, value_name = "NAME", conflicts_with = "two_files")]
+    /// Name of the file that @@ is replaced by, for programs that look at file names
+    #[arg(help_heading = HEADING, hide_short_help = true, long, value_name = "NAME", conflicts_with = "two_files")]
     pub file_name: Option<OsString>,
-    /// Give the program two files: the first @@ stands for what is before the input's first byte
-    /// 0x1c, the second for what is behind it
-    #[arg(help_heading = TARGET, long)]
+    /// Split the input into two files at its first byte 0x1c: the first @@ is replaced by the path
+    /// of what stands before that byte, the second by that of what follows
+    #[arg(help_heading = HEADING, hide_short_help = true, long)]
     pub two_files: bool,
 }
 
@@ -43,7 +43,9 @@ fn size(text: &str) -> Result<(u16, u16), String> {
         };
         Some((side(rows)?, side(columns)?))
     });
-    sides.ok_or_else(|| format!("a size is ROWSxCOLUMNS, each from 1 to {LARGEST}, as 24x80"))
+    sides.ok_or_else(|| {
+        format!("write a size as ROWSxCOLUMNS, each from 1 to {LARGEST}, like 24x80")
+    })
 }
 
 impl ChannelArgs {
@@ -60,14 +62,14 @@ impl ChannelArgs {
                 ending,
             });
             if let Some(way @ (Way::Forkserver | Way::Harness)) = way {
-                let message = format!("--exec {way} gives the target no terminal");
-                let hint = "take --exec command, --exec inject, or none";
+                let message = format!("--terminal does not work with --exec {way}");
+                let hint = "use --exec command or --exec inject, or omit --exec";
                 return Err(Failure::usage(message).hint(hint));
             }
         } else if let Some(name) = &self.file_name {
             if Path::new(name).file_name() != Some(name) {
-                let message = format!("--file-name {} is not the name of a file", name.display());
-                return Err(Failure::usage(message).hint("name it without a directory"));
+                let message = format!("--file-name {} is not a plain file name", name.display());
+                return Err(Failure::usage(message).hint("give the name without a directory"));
             }
             target.channel = Channel::Named(crate::files::OsText(name.clone()));
             names(target, 1, "--file-name")?;
@@ -88,8 +90,8 @@ fn names(target: &Target, wanted: usize, option: &str) -> Result<(), Failure> {
     }
     let message = format!("{option} needs @@ in the arguments of the program");
     let hint = match wanted {
-        1 => "write @@ where the file is to be named",
-        _ => "write @@ where each of the files is to be named",
+        1 => "write @@ where the program expects the path of the file",
+        _ => "write @@ twice, where the program expects the paths of the two files",
     };
     Err(Failure::usage(message).hint(hint))
 }

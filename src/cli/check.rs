@@ -10,23 +10,23 @@ use crate::exec::{ExecError, Program, Target, Way};
 use crate::report::{CheckResult, check_table};
 use crate::store::{Campaign, Entry, Group, Kind, KnownGroups, Reader};
 
-/// Run the inputs of an output directory again: is each group fixed?
+/// After a fix, run the reproducers of an output directory again and show which groups are fixed
 ///
-/// The reproducers of each group are run, and the inputs as found where those do not fail any
+/// Of each group the reproducers are run, and the original inputs if no reproducer fails any
 /// more. The directory is only read.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  ddfuzz check ddfuzz-out\n  \
                         ddfuzz check ddfuzz-out -- ./program-rebuilt @@")]
 pub struct Args {
-    /// The output directory
+    /// Output directory
     out: PathBuf,
     #[command(flatten)]
     target: TargetArgs,
-    /// Workers [default: the number of processors]
+    /// Number of workers [default: the number of processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     jobs: Option<u32>,
-    /// A file of groups to pass over: 12 or more hex digits of a major key, or stable:HEX, a line
-    #[arg(long, value_name = "FILE")]
+    /// File of groups to skip, one a line: 12 or more hex digits of a major key, or stable:HEX
+    #[arg(hide_short_help = true, long, value_name = "FILE")]
     known: Option<PathBuf>,
 }
 
@@ -46,7 +46,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     };
     if let Some(started) = &started {
         let way = started.executor.way();
-        output.detail(&format!("running by {way}: {}", started.why));
+        output.detail(&format!("executed by {way}: {}", started.why));
     }
     let one = one.zip(started.as_ref().map(|started| started.executor.way()));
     let subject = |entry: &Entry| subject(&args, one.as_ref(), entry);
@@ -54,7 +54,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     for (group, path) in &missing {
         let (major, path) = (group.record.major.short(), path.display());
         output.say(&format!(
-            "warning: the group {major} is not checked: there is no {path}"
+            "warning: the group {major} is not checked: its program {path} does not exist"
         ));
     }
     // In a group of several utilities some may be gone.
@@ -178,7 +178,7 @@ fn runnable(
     }
     match missing.pop() {
         Some((_, path)) if there.is_empty() => {
-            let hint = "name the program as it is now behind `--`";
+            let hint = "give the program after `--`";
             Err(Failure::from(ExecError::Missing { path }).hint(hint))
         }
         last => {
@@ -221,21 +221,21 @@ fn recorded(campaigns: &[&Campaign], out: &Path) -> Result<Target, Failure> {
     let unclear = |message: &str| {
         Err(Failure::usage(format!("{} {message}", out.display()))
             .path(out)
-            .hint("name the program behind `--`"))
+            .hint("give the program after `--`"))
     };
     let Some((first, others)) = campaigns.split_first() else {
-        return unclear("does not say what was run");
+        return unclear("does not record which program was run");
     };
     let (Some(record), Some(limits)) = (&first.target, first.limits) else {
-        return unclear("does not say what was run");
+        return unclear("does not record which program was run");
     };
     let same =
         |other: &&Campaign| (other.target.as_ref()).is_some_and(|other| record.same_target(other));
     if !others.iter().all(same) {
-        return unclear("holds the findings of several targets");
+        return unclear("contains groups of several programs");
     }
     match record.target(limits) {
         Some(target) => Ok(target),
-        None => unclear("does not say what was run"),
+        None => unclear("does not record which program was run"),
     }
 }

@@ -114,31 +114,35 @@ impl From<ExecError> for Failure {
             ExecError::Missing { .. } => (
                 Exit::Baseline,
                 "program-missing",
-                "check the name behind `--`",
+                "check the name after `--`",
             ),
             ExecError::NotExecutable { .. } => (
                 Exit::Baseline,
                 "program-not-executable",
-                "name a program that can be executed",
+                "give an executable program",
             ),
             ExecError::UnknownBundled { .. } => (
                 Exit::Usage,
                 "unknown-target",
-                "`ddfuzz run` without a target lists them",
+                "`ddfuzz run` without a program lists them",
             ),
             ExecError::RootOnly { .. } => (
                 Exit::Baseline,
                 "root-only",
-                "let everybody pass (chmod o+x; o+rx the program), copy the program to a place \
-                 like /usr/local/bin, or run ddfuzz as another user than root",
+                "give everybody access (chmod o+rx for the program, o+x for its directories), copy it \
+                 to a place like /usr/local/bin, or do not run ddfuzz as root",
             ),
             ExecError::WayUnfit { .. } => (
                 Exit::Baseline,
                 "way-unfit",
-                "leave --exec away, or try --exec command",
+                "omit --exec, or use --exec command",
             ),
-            ExecError::Server { .. } => (Exit::Baseline, "server", "try --exec command"),
-            ExecError::System { .. } => (Exit::Internal, "system", "see what the system refused"),
+            ExecError::Server { .. } => (Exit::Baseline, "server", "use --exec command"),
+            ExecError::System { .. } => (
+                Exit::Internal,
+                "system",
+                "check the permissions and limits that the system error names",
+            ),
         };
         let failure = Failure::new(exit, kind, &error).hint(hint);
         if let ExecError::Missing { path } = &error
@@ -146,9 +150,9 @@ impl From<ExecError> for Failure {
             && path.is_file()
         {
             let name = path.display();
-            return failure
-                .path(path)
-                .hint(format!("a program of this directory is named ./{name}"));
+            return failure.path(path).hint(format!(
+                "to run the program in this directory, write ./{name}"
+            ));
         }
         match program_of(&error) {
             Some(path) => failure.path(&path),
@@ -179,14 +183,15 @@ impl From<LogError> for Failure {
             LogError::Disagrees { .. } => Failure::new(Exit::Found, "log", &error),
             LogError::Io { path, source, .. } => match source.kind() {
                 io::ErrorKind::StorageFull => Failure::new(Exit::Usage, "disk-full", &error)
-                    .hint("free some space; `--resume` goes on with what is stored"),
-                io::ErrorKind::ReadOnlyFilesystem => Failure::new(Exit::Usage, "read-only", &error)
-                    .hint("choose a place that can be written"),
+                    .hint("free some space, and continue with --resume"),
+                io::ErrorKind::ReadOnlyFilesystem => {
+                    Failure::new(Exit::Usage, "read-only", &error).hint("give a writable place")
+                }
                 _ => Failure::new(Exit::Usage, "log", &error),
             }
             .path(path),
             _ => Failure::new(Exit::Usage, "log", &error).hint(
-                "name a log.jsonl of an output directory, or the INPUT.min.log.jsonl of ddfuzz min",
+                "give a log.jsonl of an output directory, or the INPUT.min.log.jsonl of ddfuzz min",
             ),
         }
     }
@@ -196,21 +201,21 @@ impl From<MinimizeError> for Failure {
     fn from(error: MinimizeError) -> Failure {
         match error {
             MinimizeError::NotFailing { .. } => Failure::new(Exit::Baseline, "not-failing", &error)
-                .hint("minimize an input that crashes the target every time"),
+                .hint("give an input that crashes the target every time"),
             MinimizeError::Alternating { .. } => {
                 Failure::new(Exit::Baseline, "not-reproducible", &error).hint(
-                    "make the test say the same of the same input, whatever it was asked before",
+                    "make the test give the same outcome for the same input, independent of earlier calls",
                 )
             }
             MinimizeError::NotPassing { .. } => {
                 Failure::new(Exit::Baseline, "not-passing", &error).hint(
-                    "`ddfuzz diff PASSING FAILING` begins with a passing input of your own; --invert \
-                     asks what prevents the failure",
+                    "`ddfuzz diff PASSING FAILING` starts from a passing input that you give; --invert \
+                     searches for what prevents the failure",
                 )
             }
             MinimizeError::Interrupted { .. } => {
                 Failure::new(Exit::Interrupted, "interrupted", &error)
-                    .hint("the same command with --resume goes on")
+                    .hint("continue with the same command and --resume")
             }
             MinimizeError::UnknownSearch(_) => Failure::usage(&error),
             MinimizeError::Log(error) => error.into(),
@@ -227,7 +232,7 @@ impl From<TrimError> for Failure {
             TrimError::Minimize(error) => Failure::from(error),
             TrimError::File(error) => Failure::from(error),
             TrimError::NoCoverage { .. } => Failure::new(Exit::Baseline, "coverage", &error)
-                .hint("build it with coverage, or take another --exec"),
+                .hint("build it with coverage, or use another --exec"),
             TrimError::Interrupted => Failure::new(Exit::Interrupted, "interrupted", &error),
             TrimError::Callback(source) => not_kept("a trimmed file", source),
         }
@@ -243,7 +248,7 @@ impl From<OracleError> for Failure {
             OracleError::TestChanged { path } | OracleError::TestGone { path } => {
                 Failure::new(Exit::Baseline, "test-changed", message)
                     .path(&path)
-                    .hint("put it back as it was; the same command with --resume goes on")
+                    .hint("restore it, and continue with the same command and --resume")
             }
         }
     }
@@ -260,9 +265,9 @@ fn not_kept(what: &str, source: CallbackError) -> Failure {
         Err(source) => Failure::new(
             Exit::Usage,
             "output",
-            format!("{what} could not be kept: {source}"),
+            format!("{what} could not be stored: {source}"),
         )
-        .hint("make room or choose another output, then go on with --resume"),
+        .hint("free some space, or give another output directory, and continue with --resume"),
     }
 }
 
@@ -300,32 +305,31 @@ impl From<CampaignError> for Failure {
             CampaignError::NoThread { .. } | CampaignError::Broken => {
                 Failure::new(Exit::Internal, "minimization", &error)
             }
-            CampaignError::OtherSeeds => Failure::usage(&error).hint(
-                "name the files it was begun with by --seeds, or leave --resume away to begin a new campaign",
+            CampaignError::OtherSeeds => Failure::usage(&error)
+                .hint("give the same --seeds, or omit --resume to start a new campaign"),
+            CampaignError::NoWatch => Failure::usage(&error).hint(
+                "omit --resume to start a new campaign there, or give another directory with -o",
             ),
-            CampaignError::NoWatch => Failure::usage(&error)
-                .hint("leave --resume away to begin a new campaign there, or choose another --out"),
-            CampaignError::OtherDictionary => Failure::usage(&error).hint(
-                "name the files it was begun with by --dict, or leave --resume away to begin a new campaign",
-            ),
+            CampaignError::OtherDictionary => Failure::usage(&error)
+                .hint("give the same --dict, or omit --resume to start a new campaign"),
             CampaignError::OtherLengths { was, .. } => {
                 Failure::usage(&error).hint(format!("resume it with --max-len {was}"))
             }
             CampaignError::NotJoined { .. } => Failure::new(Exit::Usage, "network", error).hint(
-                "start one there with --broker; the address is that of this end of the tunnel \
+                "start a campaign there with --broker; give the address of this end of the tunnel \
                  (ssh -L PORT:127.0.0.1:PORT HOST)",
             ),
             CampaignError::System { ref source, .. }
                 if source.kind() == io::ErrorKind::AddrInUse =>
             {
                 Failure::new(Exit::Usage, "network", error)
-                    .hint("choose another port, or end what listens there")
+                    .hint("give another port, or stop the program that listens there")
             }
             CampaignError::System { .. } | CampaignError::Network(_) => {
                 Failure::new(Exit::Internal, "system", error)
             }
             CampaignError::Worker(_) => Failure::new(Exit::Baseline, "worker", error)
-                .hint("`ddfuzz doctor -- PROGRAM` says what this machine and target allow"),
+                .hint("`ddfuzz doctor -- PROGRAM` checks the machine and the program"),
         }
     }
 }

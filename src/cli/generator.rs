@@ -9,11 +9,11 @@ use crate::exec::Started;
 /// What makes the inputs, on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum GeneratorArg {
-    /// What fits the target
+    /// Coverage-guided where the target reports coverage, else classic
     Auto,
-    /// The random characters of the fuzz studies
+    /// Random characters, as in the fuzz studies, and mutations of the seeds
     Classic,
-    /// Mutations of inputs that have reached something new, by the target's coverage
+    /// Mutations of inputs that reached new coverage
     Guided,
 }
 
@@ -26,12 +26,12 @@ impl GeneratorArg {
             (GeneratorArg::Auto | GeneratorArg::Guided, Some(_)) => Ok(Generator::Guided),
             (GeneratorArg::Guided, None) => {
                 let message = format!(
-                    "by {} the target tells no coverage, which --generator guided needs",
+                    "--generator guided needs coverage, but run by {} the target reports none",
                     started.executor.way()
                 );
                 Err(Failure::new(Exit::Baseline, "no-coverage", message).hint(
                     "build it with afl-clang-fast, or as a libFuzzer harness with clang \
-                     -fsanitize=fuzzer, or take --generator classic",
+                     -fsanitize=fuzzer, or use --generator classic",
                 ))
             }
         }

@@ -17,8 +17,7 @@ pub fn unescaped(text: &str) -> Result<Vec<u8>, String> {
         let Some((byte, length)) = escape(behind) else {
             let at = text.len() - rest.len();
             return Err(format!(
-                "character {at} begins no escape that is known: write \\r, \\n, \\t, \\e, \\\\ or \
-                 \\xHH"
+                "unknown escape at character {at}: write \\r, \\n, \\t, \\e, \\\\ or \\xHH"
             ));
         };
         bytes.push(byte);
@@ -86,7 +85,7 @@ mod tests {
         ] {
             let said = unescaped(text).unwrap_err();
             assert!(
-                said.starts_with(&format!("character {at} ")),
+                said.starts_with(&format!("unknown escape at character {at}:")),
                 "{text}: {said}"
             );
         }

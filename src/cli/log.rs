@@ -9,14 +9,17 @@ use serde::Serialize;
 
 use super::min::show_call;
 use super::oracles;
+use super::output::print_bytes;
+use super::results::is_standard;
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, difference, log_show};
+use crate::delta::Outcome;
 use crate::files::atomic;
 use crate::minimize::log::{ContentHash, Log, LogError, Part, StartLine, schema};
 use crate::minimize::{Claim, Counts, Proved, Replayed, replay, verify};
 use crate::report::size;
 
-/// Read, rebuild or prove a minimization from its log
+/// Show, rebuild or verify a minimization from its log
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  ddfuzz log verify crash-1.min.log.jsonl")]
 pub struct Args {
@@ -26,30 +29,30 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show how the input shrank
+    /// Show how the input was reduced, step by step
     #[command(after_help = "Example:\n  ddfuzz log show crash-1.min.log.jsonl --svg crash-1.svg")]
     Show(log_show::Args),
-    /// Rebuild the result from the input and the log, without the target; of a call, the
-    /// arguments or variables, each with a NUL behind it
+    /// Rebuild the result from the input and the log, without running the target. Of a log of
+    /// --args or --env-vars these are the arguments or variables, each followed by a NUL
     #[command(after_help = "Example:\n  ddfuzz log replay crash-1.min.log.jsonl -o rebuilt")]
     Replay {
         #[command(flatten)]
         log: LogArgs,
-        /// Write the result here
+        /// Write the result to FILE; - is stdout
         #[arg(short, long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
     /// Print the JSON schema of a log's lines
     #[command(after_help = "Example:\n  ddfuzz log schema > log.schema.json")]
     Schema,
-    /// Run again what the claim rests on
+    /// Run the tests again that the claim of minimality rests on
     #[command(after_help = "Example:\n  ddfuzz log verify crash-1.min.log.jsonl")]
     Verify {
         #[command(flatten)]
         log: LogArgs,
         #[command(flatten)]
         target: TargetArgs,
-        /// The interestingness test, where it is another file than the log's
+        /// The interestingness test, if its file is not the one that the log names
         #[arg(long, value_name = "SCRIPT", conflicts_with_all = ["program", "target"])]
         test: Option<PathBuf>,
     },
@@ -57,7 +60,7 @@ enum Command {
 
 #[derive(clap::Args)]
 struct LogArgs {
-    /// The log
+    /// The log file
     log: PathBuf,
     /// The input that was minimized [default: `original` beside the log, else the path in the log]
     #[arg(long, value_name = "FILE")]
@@ -76,7 +79,13 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
             Ok(Exit::Done)
         }
         Command::Show(args) => log_show::run(&args, output),
-        Command::Replay { log, out } => rebuild(&log, out.as_deref(), output),
+        Command::Replay { log, out } => {
+            let output = match out.as_deref().is_some_and(is_standard) {
+                true => &output.beside_bytes()?,
+                false => output,
+            };
+            rebuild(&log, out.as_deref(), output)
+        }
         Command::Verify { log, target, test } => prove(&log, &target, test.as_deref(), output),
     }
 }
@@ -94,10 +103,7 @@ pub(super) fn read(path: &Path, damaged: Exit) -> Result<(Log, StartLine), Failu
     match log.start.clone() {
         Some(start) => Ok((log, start)),
         None => {
-            let message = format!(
-                "{} is not a minimization log, or an empty one",
-                path.display()
-            );
+            let message = format!("{} is not a minimization log, or is empty", path.display());
             Err(Failure::new(Exit::Usage, "log", message).path(path))
         }
     }
@@ -127,19 +133,19 @@ impl LogArgs {
             (None, _) if beside.is_file() && !difference::is_inverted(start) => beside,
             (None, Some(path)) => path,
             (None, None) => {
-                return Err(Failure::usage("the log does not say where its input is")
+                return Err(Failure::usage("the log does not record where its input is")
                     .path(&self.log)
-                    .hint("name it with --input FILE"));
+                    .hint("give the input with --input FILE"));
             }
         };
         let input = std::fs::read(&path).map_err(|e| {
-            Failure::file(&path, "reading", &e).hint("name the input with --input FILE")
+            Failure::file(&path, "reading", &e).hint("give the input with --input FILE")
         })?;
         if ContentHash::of(&input) != start.input_blake3 {
             let message = format!("{} is not the input of this log", path.display());
             return Err(Failure::new(Exit::Found, "input", message)
                 .path(&path)
-                .hint("name it with --input FILE"));
+                .hint("give the input with --input FILE"));
         }
         Ok(input)
     }
@@ -178,11 +184,7 @@ fn rebuild(args: &LogArgs, out: Option<&Path>, output: &Output) -> Result<Exit, 
             (Some(target), Some(call)) => show_call::list(target, call.part),
             _ => replayed.text.clone(),
         };
-        atomic::create_new(out, &bytes).map_err(|error| {
-            Failure::new(Exit::Usage, "output", &error)
-                .path(out)
-                .hint("choose another file")
-        })?;
+        write_rebuilt(out, &bytes)?;
     }
     let minimized = replayed.minimized.as_ref();
     let rebuilt = Rebuilt {
@@ -195,7 +197,7 @@ fn rebuild(args: &LogArgs, out: Option<&Path>, output: &Output) -> Result<Exit, 
     };
     let claim = rebuilt
         .claim
-        .map_or("not ended".to_owned(), |claim| claim.to_string());
+        .map_or("unfinished".to_owned(), |claim| claim.to_string());
     let mut text = format!(
         "the log holds: {} to {}, {claim}",
         size::counted(rebuilt.tests.executed, "test"),
@@ -212,11 +214,24 @@ fn rebuild(args: &LogArgs, out: Option<&Path>, output: &Output) -> Result<Exit, 
     Ok(Exit::Done)
 }
 
+/// Writes a rebuilt input into a file that is not there yet, or to stdout.
+pub(super) fn write_rebuilt(out: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    if is_standard(out) {
+        print_bytes(bytes);
+        return Ok(());
+    }
+    atomic::create_new(out, bytes).map_err(|error| {
+        Failure::new(Exit::Usage, "output", &error)
+            .path(out)
+            .hint("give another file")
+    })
+}
+
 #[derive(Serialize)]
 struct Proven {
     holds: bool,
     claim: Claim,
-    result: crate::delta::Outcome,
+    result: Outcome,
     proved: Proved,
     cut_off: u64,
 }
@@ -257,10 +272,10 @@ fn prove(
     );
     let text = match (proven.holds, &verified.counterexample) {
         (true, _) if proven.proved.of == 0 && proven.claim == Claim::BestSoFar => {
-            "the result fails; best-so-far claims no more".to_owned()
+            "best-so-far holds: the result fails, which is all that it claims".to_owned()
         }
         (true, _) => format!(
-            "{} holds: the result fails, and no longer after any removal ({of})",
+            "{} holds: the result fails, and after each single removal it no longer does ({of})",
             proven.claim
         ),
         (false, Some(found)) => format!(
@@ -269,10 +284,20 @@ fn prove(
             if start.call.is_some() { "unit" } else { "byte" },
             found.at.start
         ),
-        (false, None) => format!(
-            "{} does not hold: the result gave {}, {of} were proved",
-            proven.claim, proven.result
-        ),
+        (false, None) => match proven.result {
+            Outcome::Fail => format!(
+                "{} is not proved: the result fails, but only {of} are proved",
+                proven.claim
+            ),
+            Outcome::Pass => format!(
+                "{} does not hold: the result no longer fails (is the bug fixed in this program?)",
+                proven.claim
+            ),
+            Outcome::Unresolved => format!(
+                "{} does not hold: the result fails in another way now, or was cut off by a limit",
+                proven.claim
+            ),
+        },
     };
     output.result(&text, &proven);
     Ok(if proven.holds {

@@ -18,9 +18,9 @@ const LISTED: usize = 20;
 /// What is shown, and where it is drawn.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The log
+    /// The log file
     log: PathBuf,
-    /// Draw the curve into this SVG file
+    /// Also draw the curve of sizes into this SVG file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// Overwrite the SVG file
@@ -68,7 +68,7 @@ fn title(name: &str, shrinking: &Shrinking) -> String {
     let sizes = shrinking.sizes();
     let claim = match shrinking.claim {
         Some(claim) => claim.to_string(),
-        None => "not ended".to_owned(),
+        None => "unfinished".to_owned(),
     };
     format!("{name}: {}, {sizes}, {claim}", shrinking.search)
 }
@@ -78,7 +78,7 @@ fn draw(shrinking: &Shrinking, log: &Path, file: &Path, force: bool) -> Result<(
         let message = format!("{} is the log, which is only read", file.display());
         return Err(Failure::usage(message)
             .path(file)
-            .hint("name another file with --svg"));
+            .hint("give another file with --svg"));
     }
     let name = log.file_name().unwrap_or(log.as_os_str());
     let drawing = svg(shrinking, &title(&name.to_string_lossy(), shrinking));
@@ -90,10 +90,10 @@ fn draw(shrinking: &Shrinking, log: &Path, file: &Path, force: bool) -> Result<(
     written.map_err(|error| match exists {
         true => Failure::new(Exit::Usage, "exists", "it exists already")
             .path(file)
-            .hint("--force overwrites it"),
+            .hint("overwrite it with --force"),
         false => Failure::new(Exit::Usage, "output", &error)
             .path(file)
-            .hint("choose another file"),
+            .hint("give another file"),
     })
 }
 
@@ -118,7 +118,7 @@ fn text(name: &str, shrinking: &Shrinking, output: &Output) -> String {
     );
     text.push_str(&match shrinking.claim {
         Some(claim) => format!("{tests}: {claim}"),
-        None => format!("{tests} so far: not ended"),
+        None => format!("{tests} so far: unfinished"),
     });
     text
 }

@@ -9,14 +9,14 @@ use super::{Exit, Failure, Output, next};
 use crate::report::size;
 use crate::store::{Kind, Reader, merge};
 
-/// Merge output directories into one: the union of their findings
+/// Merge output directories into one
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  ddfuzz merge host1-out host2-out -o all-out")]
 pub struct Args {
-    /// The directories to merge; they are only read
+    /// Output directories to merge; they are only read
     #[arg(required = true)]
     outs: Vec<PathBuf>,
-    /// The directory to merge them into
+    /// Output directory to merge them into
     #[arg(short, long, value_name = "DIR")]
     out: PathBuf,
 }
@@ -45,8 +45,8 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     };
     let path = std::path::absolute(&args.out).unwrap_or_else(|_| args.out.clone());
     let text = format!(
-        "{} of crashes{study} in {}",
-        size::counted(groups, "group"),
+        "{}{study} in {}",
+        size::counted(groups, "crash group"),
         path.display()
     );
     output.result(

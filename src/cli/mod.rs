@@ -10,6 +10,7 @@ mod check;
 mod clean;
 mod completions;
 mod config;
+mod dashes;
 mod difference;
 mod doctor;
 mod exit;
@@ -50,15 +51,15 @@ mod watched;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{ArgMatches, ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Arg, ArgMatches, ColorChoice, CommandFactory, FromArgMatches, Id, Parser, Subcommand};
 
 pub use exit::Exit;
 use failure::Failure;
 use output::Output;
 pub use programs::Program;
 
-/// A fuzzing harness plug-in that turns every crash into its shortest reproducer while the
-/// campaign runs.
+/// Fuzz programs, group their crashes by bug, and minimize each to its shortest reproducer while
+/// the campaign runs
 #[derive(Parser)]
 #[command(name = "ddfuzz", version, max_term_width = 100, after_help = EXAMPLE)]
 struct Cli {
@@ -71,9 +72,9 @@ struct Cli {
 }
 
 const EXAMPLE: &str = "Example:\n  ddfuzz run --target ul --time 10s\n\n\
-    Exit codes: 0 nothing found, or the job done; 1 crashes found, or what was checked does not \
-    hold; 2 usage; 3 the baseline failed; 4 only groups known before; 70 internal error; 130 \
-    interrupted, state saved";
+    Exit codes: 0 success, or no crash found; 1 crashes found, or a check failed; 2 wrong usage; \
+    3 the target does not start, or the input does not crash it; 4 only crashes of known groups; \
+    70 internal error; 130 interrupted, the state is saved";
 
 #[derive(Subcommand)]
 enum Command {
@@ -98,7 +99,31 @@ enum Command {
 
 /// The command line of `ddfuzz`.
 fn command() -> clap::Command {
-    Cli::command()
+    with_rare_options_last(Cli::command())
+}
+
+/// Headings of the help whose options few users need.
+const RARE: [&str; 2] = [channel::HEADING, run::NETWORK];
+
+/// The command line with rare options at the end of each help: clap shows headings in the order of
+/// their first options, and puts an option that is changed behind all others.
+fn with_rare_options_last(mut root: clap::Command) -> clap::Command {
+    let is_rare = |arg: &&Arg| {
+        arg.get_help_heading()
+            .is_some_and(|one| RARE.contains(&one))
+    };
+    let names: Vec<String> = (root.get_subcommands())
+        .map(|command| command.get_name().to_owned())
+        .collect();
+    for name in names {
+        root = root.mut_subcommand(name, |command| {
+            let rare = command.get_arguments().filter(is_rare);
+            let rare: Vec<Id> = rare.map(|arg| arg.get_id().clone()).collect();
+            rare.into_iter()
+                .fold(command, |command, id| command.mut_arg(id, |arg| arg))
+        });
+    }
+    root
 }
 
 /// Parses the command line with the settings of a file, runs the command, and gives its exit code.
@@ -119,6 +144,7 @@ fn called<Job: FnOnce(&Output) -> Result<Exit, Failure>>(
     understand: impl FnOnce(&ArgMatches) -> Result<(Output, Job), clap::Error>,
 ) -> ExitCode {
     let asks_json = wants_json(&typed);
+    let dashes::Words { words: typed, hint } = dashes::complete(typed, &root);
     let call = match config::complete(typed, root.clone(), whole) {
         Ok(call) => call,
         Err(failure) => {
@@ -130,7 +156,7 @@ fn called<Job: FnOnce(&Output) -> Result<Exit, Failure>>(
     let matches = root.try_get_matches_from(&call.words);
     let (output, job) = match matches.and_then(|matches| understand(&matches)) {
         Ok(job) => job,
-        Err(error) => return usage(&error, &call),
+        Err(error) => return usage(&error, &call, hint.as_deref()),
     };
     if let Some(settings) = &call.settings {
         output.detail(&settings.to_string());
@@ -191,7 +217,7 @@ fn color(words: &[OsString]) -> ColorChoice {
 }
 
 /// Help and version are no errors; anything else is a wrong command line.
-fn usage(error: &clap::Error, call: &config::Call) -> ExitCode {
+fn usage(error: &clap::Error, call: &config::Call, hint: Option<&str>) -> ExitCode {
     if !error.use_stderr() {
         // Nothing can be done about a closed stdout.
         let _ = error.print();
@@ -206,15 +232,19 @@ fn usage(error: &clap::Error, call: &config::Call) -> ExitCode {
         let sentence = message.lines().take_while(|line| !line.is_empty());
         let sentence = sentence.map(str::trim).collect::<Vec<_>>().join(" ");
         let sentence = sentence.trim_start_matches("error: ");
+        let hint = hint.unwrap_or("see --help");
         let hint = match settings {
-            Some(settings) => format!("see --help; {settings}"),
-            None => "see --help".to_owned(),
+            Some(settings) => format!("{hint}; {settings}"),
+            None => hint.to_owned(),
         };
         Output::early(true).failure(&Failure::usage(sentence).hint(hint));
     } else {
         let _ = error.print();
+        if let Some(hint) = hint {
+            output::tell(&format!("hint: {hint}"));
+        }
         if let Some(settings) = settings {
-            output::tell(&format!("hint: {settings}; --no-config leaves them away"));
+            output::tell(&format!("hint: {settings}; --no-config ignores that file"));
         }
     }
     Exit::Usage.into()

@@ -1,46 +1,63 @@
-//! What to type next, in a line behind a result.
+//! What the user may type next, in lines after a result.
 
 use std::path::Path;
 
 use super::Output;
+use crate::exec::facts::{Kind, TargetFacts};
+use crate::exec::{Channel, Target};
 use crate::report::text::shell_word;
 
-/// The output directory where nobody names one.
+/// The output directory unless the user gives one.
 const DEFAULT_OUT: &str = "ddfuzz-out";
 
 /// Digits of a major key that name a group in a command.
 const DIGITS: usize = 6;
 
-/// Behind groups that stand in `out`: how to make a test of the group `major`, and how to ask
-/// whether a change has fixed it.
-pub fn after_groups(output: &Output, out: &Path, major: &str) {
+/// After a result with groups in `out`: how to look at the group `major`, how to make a test of it
+/// that fits the `target`, and how to find out whether a change has fixed it.
+pub fn after_groups(output: &Output, out: &Path, major: &str, target: Option<&Target>) {
     let word = shell_word(out);
     let option = match out == Path::new(DEFAULT_OUT) {
         true => String::new(),
         false => format!(" -o {word}"),
     };
     let digits = &major[..DIGITS.min(major.len())];
-    say(
-        output,
-        &format!("ddfuzz export {digits}{option} --as rust-test"),
-    );
+    say(output, &format!("ddfuzz show {word} {digits}"));
+    if let Some(form) = target.and_then(test_form) {
+        let command = format!("ddfuzz export {digits}{option} --as {form}");
+        say(output, &format!("{command}  # a regression test"));
+    }
     say(output, &format!("ddfuzz check {word}  # after a fix"));
 }
 
-/// Behind a directory that others were merged into.
+/// The form of a regression test in the language of the target; `None` where no test of either
+/// language fits: it is written in another one, or gets its input at a terminal and the like.
+fn test_form(target: &Target) -> Option<&'static str> {
+    if target.channel != Channel::Plain {
+        return None;
+    }
+    let facts = TargetFacts::of(target).ok()?;
+    match facts.kind {
+        Kind::Elf if facts.rust => Some("rust-test"),
+        Kind::Elf if !facts.go => Some("c-test"),
+        _ => None,
+    }
+}
+
+/// After a merge.
 pub fn after_merging(output: &Output, out: &Path) {
     say(output, &format!("ddfuzz show {}", shell_word(out)));
 }
 
-/// Behind groups that stand nowhere yet.
+/// After a triage that stored nothing.
 pub fn after_triage(output: &Output) {
     say(
         output,
-        "the same with -o DIR keeps the groups, for ddfuzz export and check",
+        "add -o DIR to store the groups, for ddfuzz export and ddfuzz check",
     );
 }
 
-/// Behind a result file with its log.
+/// After a minimization into a file with its log.
 pub fn after_minimizing(output: &Output, log: &Path) {
     say(output, &format!("ddfuzz log verify {}", shell_word(log)));
 }

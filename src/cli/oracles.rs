@@ -30,15 +30,15 @@ pub fn of_log(
             of_test(log, start, record, (asked, test), output)
         }
         (Some(_), _) => Err(Failure::usage(
-            "the log is of an interestingness test, and a program is named",
+            "the log is of an interestingness test, but a program is given",
         )
         .path(log)
-        .hint("name another test with --test")),
+        .hint("give another test with --test")),
         (None, _) if test.is_some() => Err(Failure::usage(
-            "the log is of a crash, and an interestingness test is named",
+            "the log is of a crash, but an interestingness test is given",
         )
         .path(log)
-        .hint("name another program behind `--`")),
+        .hint("give another program after `--`")),
         (None, Some(key)) if start.call.is_some() => of_call(log, start, key, asked, input),
         (None, Some(key)) => {
             let target = asked_or_logged(log, start, asked)?;
@@ -61,9 +61,11 @@ fn asked_or_logged(log: &Path, start: &StartLine, asked: &TargetArgs) -> Result<
     match (asked.is_named(), logged) {
         (true, _) => asked.target(),
         (false, Some(target)) => Ok(target),
-        (false, None) => Err(Failure::usage("the log names no program")
-            .path(log)
-            .hint("name it behind `--`")),
+        (false, None) => Err(
+            Failure::usage("the log does not record which program was run")
+                .path(log)
+                .hint("give the program after `--`"),
+        ),
     }
 }
 
@@ -75,10 +77,10 @@ fn of_coverage(
     (asked, test): (&TargetArgs, Option<&Path>),
 ) -> Result<Box<dyn Oracle>, Failure> {
     if test.is_some() {
-        let message = "the log is of coverage, and an interestingness test is named";
+        let message = "the log is of trimming by coverage, but an interestingness test is given";
         return Err(Failure::usage(message)
             .path(log)
-            .hint("name a program that tells coverage behind `--`"));
+            .hint("give a program that reports coverage after `--`"));
     }
     let target = asked_or_logged(log, start, asked)?;
     let way = asked.asked_way().unwrap_or(start.target.way);
@@ -92,7 +94,7 @@ fn of_coverage(
         );
         return Err(Failure::new(Exit::Found, "target", message)
             .path(log)
-            .hint("name the build that was trimmed with behind `--`"));
+            .hint("give the build that the log was written with after `--`"));
     }
     oracle.hold(coverage.into());
     Ok(Box::new(oracle))
@@ -114,7 +116,7 @@ fn of_call(
 ) -> Result<Box<dyn Oracle>, Failure> {
     let logged = start.target.target(asked.limits_over(start.limits));
     let (Some(record), Some(mut target)) = (&start.call, logged) else {
-        return Err(Failure::usage("the log names no program").path(log));
+        return Err(Failure::usage("the log does not record which program was run").path(log));
     };
     if asked.is_named() {
         // Its arguments are those of the log: one of them may be what the log is about.
@@ -124,7 +126,7 @@ fn of_call(
     let path = named.or_else(|| start.input.as_ref().map(|path| PathBuf::from(&path.0)));
     let bytes = match &path {
         Some(path) => std::fs::read(path).map_err(|error| {
-            Failure::file(path, "reading", &error).hint("name the input with --input FILE")
+            Failure::file(path, "reading", &error).hint("give the input with --input FILE")
         })?,
         None => Vec::new(),
     };
@@ -133,7 +135,7 @@ fn of_call(
         let message = format!("{} is not the input of this log", path.display());
         return Err(Failure::new(Exit::Found, "input", message)
             .path(path)
-            .hint("name it with --input FILE"));
+            .hint("give the input with --input FILE"));
     }
     let call = Call::of_record(target, record);
     let learn_limit = asked.timeout.is_none();
@@ -157,20 +159,20 @@ fn of_test(
         (Some(path), _) => path.to_owned(),
         (None, Some(path)) => PathBuf::from(&path.0),
         (None, None) => {
-            return Err(Failure::usage("the log does not say where its test is")
+            return Err(Failure::usage("the log does not record where its test is")
                 .path(log)
-                .hint("name it with --test SCRIPT"));
+                .hint("give it with --test SCRIPT"));
         }
     };
     let (found, script) = script::read(&path)?;
     if script.hash() != record.blake3 {
         output.say(&format!(
-            "warning: {} is not what it was when the log was written",
+            "warning: {} has changed since the log was written",
             found.display()
         ));
     }
     let Some(mut target) = start.target.target(asked.limits_over(start.limits)) else {
-        return Err(Failure::usage("the log does not say where its test is").path(log));
+        return Err(Failure::usage("the log does not record where its test is").path(log));
     };
     target.program = crate::exec::Program::Path(found);
     let oracle = TestOracle::new(script, target, record.name.0.clone());

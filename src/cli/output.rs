@@ -9,30 +9,33 @@ use super::failure::Failure;
 
 /// Options of every command.
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "What is said")]
+#[command(next_help_heading = "Output")]
 pub struct Output {
-    /// Print one JSON object on stdout and nothing else there
+    /// Print the result as one JSON object on stdout
     #[arg(long, global = true)]
     pub json: bool,
-    /// Say less
+    /// Print fewer messages
     #[arg(short, long, global = true)]
     pub quiet: bool,
-    /// Say more
+    /// Print more messages
     #[arg(short, long, global = true)]
     pub verbose: bool,
-    /// When to use colour
-    #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
+    /// When to use colours
+    #[arg(long, global = true, hide_short_help = true, value_enum, default_value_t = Color::Auto)]
     pub color: Color,
+    /// Whether bytes that the user asked for are the whole of stdout: texts go to stderr then.
+    #[arg(skip)]
+    pub stdout_taken: bool,
 }
 
 /// When to use colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Color {
-    /// On a terminal, unless NO_COLOR is set.
+    /// On a terminal, unless NO_COLOR is set
     Auto,
-    /// Always.
+    /// Always
     Always,
-    /// Never.
+    /// Never
     Never,
 }
 
@@ -43,6 +46,7 @@ impl Output {
             json,
             quiet: false,
             verbose: false,
+            stdout_taken: false,
             color: match json {
                 true => Color::Never,
                 false => Color::Auto,
@@ -72,7 +76,32 @@ impl Output {
             }),
             false => text.trim_end().to_owned(),
         };
-        print(&line);
+        self.print(&line);
+    }
+
+    /// A text on stdout, or on stderr where the user has asked for bytes on stdout.
+    pub fn print(&self, text: &str) {
+        match self.stdout_taken {
+            true => tell(text),
+            false => print(text),
+        }
+    }
+
+    /// The same output for a command that writes bytes to stdout: texts go to stderr.
+    ///
+    /// # Errors
+    /// Where the result is to be JSON, which goes there, too.
+    pub fn beside_bytes(&self) -> Result<Output, Failure> {
+        if self.json {
+            return Err(
+                Failure::usage("--json and a file named - cannot both go to stdout")
+                    .hint("write the file elsewhere, or omit --json"),
+            );
+        }
+        Ok(Output {
+            stdout_taken: true,
+            ..self.clone()
+        })
     }
 
     /// Why there is no result.
@@ -104,6 +133,18 @@ impl Output {
 pub fn print(line: &str) {
     let mut stdout = std::io::stdout();
     let printed = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
+    match printed {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            tell(&format!("error: writing the result to stdout: {error}"));
+        }
+        _ => {}
+    }
+}
+
+/// Bytes on stdout as they are.
+pub fn print_bytes(bytes: &[u8]) {
+    let mut stdout = std::io::stdout();
+    let printed = stdout.write_all(bytes).and_then(|()| stdout.flush());
     match printed {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             tell(&format!("error: writing the result to stdout: {error}"));

@@ -4,7 +4,9 @@ use std::cmp::Reverse;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::{Exit, Failure};
+use super::output::print_bytes;
+use super::results::is_standard;
+use super::{Exit, Failure, Output};
 use crate::exec::{Program, Target};
 use crate::files::atomic;
 use crate::report::cause;
@@ -12,17 +14,17 @@ use crate::report::ci::{Finding, Findings, junit, markdown, sarif};
 
 /// Files for CI servers.
 #[derive(clap::Args, Clone, Debug, Default)]
-#[command(next_help_heading = "Files for CI")]
+#[command(next_help_heading = "Reports for CI")]
 pub struct ReportArgs {
-    /// Write a summary of the groups in Markdown here; a file of ddfuzz's is replaced, as are those
-    /// of --sarif and --junit
-    #[arg(long, value_name = "FILE")]
+    /// Write a summary of the groups as Markdown to FILE. A file that ddfuzz has written is
+    /// overwritten, any other is not; the same holds for --sarif and --junit
+    #[arg(hide_short_help = true, long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
-    /// Write the groups in SARIF 2.1.0 here, for code scanning
-    #[arg(long, value_name = "FILE")]
+    /// Write the groups as SARIF 2.1.0 to FILE, for code scanning
+    #[arg(hide_short_help = true, long, value_name = "FILE")]
     pub sarif: Option<PathBuf>,
-    /// Write the groups as a JUnit report here: a failure each, those known before skipped
-    #[arg(long, value_name = "FILE")]
+    /// Write the groups as a JUnit report to FILE: each is a failed test, known ones are skipped
+    #[arg(hide_short_help = true, long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
 }
 
@@ -77,19 +79,22 @@ impl ReportArgs {
 
     /// Makes sure, before anything is run, that each file may be written: it is not there yet, is
     /// empty, or is ddfuzz's own.
-    pub fn check(&self) -> Result<(), Failure> {
-        for (file, format) in self.files() {
+    ///
+    /// The output for everything else: where a report goes to stdout, texts go to stderr.
+    ///
+    /// # Errors
+    /// When one may not, or two of them would go to stdout.
+    pub fn check(&self, output: &Output) -> Result<Output, Failure> {
+        for (file, format) in self.files().filter(|(file, _)| !is_standard(file)) {
             may_be_written(file, |bytes| format.made(bytes))?;
         }
-        Ok(())
+        output_beside(self.files().map(|(file, _)| file), output)
     }
 
     /// Writes the files.
     pub fn write(&self, findings: &Findings) -> Result<(), Failure> {
         for (file, format) in self.files() {
-            let text = (format.text)(findings);
-            atomic::write(file, text.as_bytes())
-                .map_err(|error| Failure::new(Exit::Usage, "output", error).path(file))?;
+            write_report(file, &(format.text)(findings))?;
         }
         Ok(())
     }
@@ -109,15 +114,45 @@ pub fn causes<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
     blocks.collect()
 }
 
+/// Writes a report to its file, or to stdout.
+///
+/// # Errors
+/// When it cannot be written; it then stands as it was.
+pub fn write_report(file: &Path, text: &str) -> Result<(), Failure> {
+    if is_standard(file) {
+        print_bytes(text.as_bytes());
+        return Ok(());
+    }
+    atomic::write(file, text.as_bytes())
+        .map_err(|error| Failure::new(Exit::Usage, "output", error).path(file))
+}
+
+/// The output for everything but these reports: where one of them goes to stdout, texts go to
+/// stderr.
+///
+/// # Errors
+/// When two of them would go to stdout, or the result as JSON as well.
+pub fn output_beside<'a>(
+    reports: impl Iterator<Item = &'a Path>,
+    output: &Output,
+) -> Result<Output, Failure> {
+    match reports.filter(|file| is_standard(file)).count() {
+        0 => Ok(output.clone()),
+        1 => output.beside_bytes(),
+        _ => Err(Failure::usage("more than one report would go to stdout")
+            .hint("write all but one of them to files")),
+    }
+}
+
 /// Makes sure that a file may be written: it is not there yet, is empty, or is `made` by ddfuzz.
 pub fn may_be_written(file: &Path, made: impl Fn(&[u8]) -> bool) -> Result<(), Failure> {
     match std::fs::read(file) {
         Ok(bytes) if bytes.is_empty() || made(&bytes) => Ok(()),
         Ok(_) => {
-            let message = format!("{} exists, and is no result of ddfuzz", file.display());
+            let message = format!("{} exists, and was not written by ddfuzz", file.display());
             Err(Failure::new(Exit::Usage, "exists", message)
                 .path(file)
-                .hint("name another file, or remove it"))
+                .hint("give another file, or remove this one"))
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let folder = file.parent().filter(|folder| *folder != Path::new(""));
@@ -125,7 +160,7 @@ pub fn may_be_written(file: &Path, made: impl Fn(&[u8]) -> bool) -> Result<(), F
                 None => Ok(()),
                 Some(folder) => {
                     let message = format!("there is no directory {}", folder.display());
-                    Err(Failure::usage(message).path(folder).hint("make it first"))
+                    Err(Failure::usage(message).path(folder).hint("create it first"))
                 }
             }
         }

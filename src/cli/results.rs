@@ -1,39 +1,43 @@
 //! Options that `min`, `max` and `diff` share: where results go, budgets, going on.
 
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{Exit, Failure, amounts};
+use super::output::print_bytes;
+use super::{Exit, Failure, Output, amounts};
+use crate::files::atomic;
 use crate::minimize::MinimizeError;
 use crate::minimize::log::{Line, Log, OsText};
+use crate::store::hash_of;
 
 /// Where results go, budgets, going on.
 #[derive(clap::Args, Clone)]
 pub struct ResultArgs {
-    /// The result file [default: the input's name with .min, .max or .diff]; an output directory,
-    /// if it exists or ends with /
+    /// Result file, or - for stdout [default: the input's name with .min, .max or .diff]. An
+    /// existing directory, or a name that ends with /, is an output directory
     #[arg(short, long, value_name = "PATH")]
     pub out: Option<PathBuf>,
-    /// The log [default: the result file's name with .log.jsonl]
+    /// Log file [default: the result file's name with .log.jsonl]
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
-    /// Longest time for tests, those before a --resume included
+    /// Maximum time for the search, including that before a --resume
     #[arg(long, value_name = "TIME", value_parser = amounts::time)]
     pub budget_time: Option<Duration>,
-    /// Most tests, those before a --resume included
+    /// Maximum number of tests, including those before a --resume
     #[arg(long, value_name = "N")]
     pub budget_tests: Option<u64>,
-    /// Write the candidates into the log
-    #[arg(long)]
+    /// Write the bytes of each tested candidate into the log
+    #[arg(hide_short_help = true, long)]
     pub log_inputs: bool,
-    /// Test a text again that another configuration gave before, as the papers count
-    #[arg(long)]
+    /// Run candidates again whose bytes were tested before, as the published algorithms do
+    #[arg(hide_short_help = true, long)]
     pub no_cache: bool,
-    /// Go on with a search that was cut off, or whose budget was too small
+    /// Continue a search that was interrupted, or whose budget was used up
     #[arg(long, conflicts_with = "force")]
     pub resume: bool,
-    /// Overwrite the result and the log
+    /// Overwrite the result file and the log
     #[arg(long)]
     pub force: bool,
 }
@@ -65,8 +69,8 @@ impl Place {
             Some(out) if out.is_dir() || out.as_os_str().to_string_lossy().ends_with('/') => {
                 return Ok(Place::Directory(out.clone()));
             }
-            Some(out) => out.clone(),
-            None => with_ending(named, endings[0]),
+            Some(out) if !is_standard(out) => out.clone(),
+            _ => with_ending(named, endings[0]),
         };
         let log = args
             .log
@@ -82,21 +86,24 @@ impl Place {
                 let message = format!("{} is the input, which is only read", file.display());
                 return Err(Failure::usage(message)
                     .path(file)
-                    .hint("name another file with -o or --log"));
+                    .hint("give another file with -o or --log"));
             }
             if file.exists() && !args.resume && !args.force {
                 let message = format!("{} exists already", file.display());
                 return Err(Failure::new(Exit::Usage, "exists", message)
                     .path(file)
-                    .hint("--resume goes on with it, --force overwrites it, -o names another"));
+                    .hint(
+                        "continue it with --resume, overwrite it with --force, or give another file \
+                         with -o",
+                    ));
             }
         }
         let twice = |result: &PathBuf| *result == log || is_same_file(result, &log);
         if results.iter().any(twice) {
-            let message = format!("{} would be result and log in one", log.display());
+            let message = format!("{} is both the result file and the log", log.display());
             return Err(Failure::usage(message)
                 .path(&log)
-                .hint("name another file with --log"));
+                .hint("give another file with --log"));
         }
         Ok(Place::File { results, log })
     }
@@ -115,11 +122,82 @@ impl Place {
     }
 }
 
+/// What stands for stdin or stdout in the place of a file.
+const STANDARD: &str = "-";
+/// Hex digits of its hash in the name of an input from stdin.
+const DIGITS: usize = 8;
+
+/// Whether a path stands for stdin or stdout.
+pub fn is_standard(path: &Path) -> bool {
+    path == Path::new(STANDARD)
+}
+
+impl ResultArgs {
+    /// The output of a command whose result goes to stdout where `-o -` asks for that.
+    ///
+    /// # Errors
+    /// Those of [`Output::beside_bytes`].
+    pub fn output(&self, output: &Output) -> Result<Output, Failure> {
+        match self.to_stdout() {
+            true => output.beside_bytes(),
+            false => Ok(output.clone()),
+        }
+    }
+
+    /// Whether `-o -` asks for the result on stdout.
+    pub fn to_stdout(&self) -> bool {
+        self.out.as_deref().is_some_and(is_standard)
+    }
+
+    /// Takes the file out of a record whose content goes to stdout.
+    pub fn taken(&self, output: &mut Option<OsText>) -> Option<OsText> {
+        match self.to_stdout() {
+            true => output.take(),
+            false => None,
+        }
+    }
+
+    /// Moves a finished result from its file to stdout.
+    ///
+    /// # Errors
+    /// When the file cannot be read or removed.
+    pub fn print(&self, result: Option<OsText>) -> Result<(), Failure> {
+        if let Some(OsText(file)) = &result {
+            let file = Path::new(file);
+            print_bytes(&std::fs::read(file).map_err(|e| Failure::file(file, "reading", &e))?);
+            std::fs::remove_file(file).map_err(|e| Failure::file(file, "removing", &e))?;
+        }
+        Ok(())
+    }
+}
+
+/// The file of an input: what stdin holds is written into a file of this directory that is named
+/// after its content, because logs refer to their inputs.
+///
+/// # Errors
+/// When stdin cannot be read, or the file not be written.
+pub fn input_file(path: PathBuf, output: &Output) -> Result<PathBuf, Failure> {
+    if !is_standard(&path) {
+        return Ok(path);
+    }
+    let mut bytes = Vec::new();
+    let read = std::io::stdin().lock().read_to_end(&mut bytes);
+    read.map_err(|error| Failure::file(Path::new("stdin"), "reading", &error))?;
+    let file = PathBuf::from(format!("stdin-{}", &hash_of(&bytes)[..DIGITS]));
+    if std::fs::read(&file).is_ok_and(|there| there == bytes) {
+        return Ok(file);
+    }
+    atomic::create_new(&file, &bytes)
+        .map_err(|error| Failure::new(Exit::Usage, "output", error).path(&file))?;
+    output.say(&format!("the input from stdin is in {}", file.display()));
+    Ok(file)
+}
+
 /// The bytes of an input that is only read.
 pub fn read_input(path: &Path) -> Result<Vec<u8>, Failure> {
     if path.is_dir() {
         let message = format!("{} is a directory, not an input", path.display());
-        return Err(Failure::usage(message).path(path).hint("name a file"));
+        return Err(Failure::usage(message).path(path).hint("give a file"));
     }
     std::fs::read(path).map_err(|error| Failure::file(path, "reading", &error))
 }

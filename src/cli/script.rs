@@ -123,12 +123,12 @@ impl Interestingness {
                 format!(
                     "{test} does not end on {input_name} within {cpu:?} of CPU time, {wall:?} in all"
                 ),
-                "give it more with --timeout, or see what it waits for",
+                "raise --timeout, or see what the test waits for",
             ),
             Some(Ended::OutOfMemory) => (
                 "not-failing",
-                format!("{test} uses more memory on {input_name} than it may"),
-                "give it more with --memory",
+                format!("{test} exceeds the memory limit on {input_name}"),
+                "raise --memory",
             ),
             last => (
                 "not-failing",
@@ -151,7 +151,7 @@ impl Interestingness {
 pub fn no_group() -> Failure {
     let message = "an interestingness test names no crash, and so there is no group of an output \
                    directory to file it in";
-    Failure::usage(message).hint("name a file with -o")
+    Failure::usage(message).hint("give a result file with -o")
 }
 
 /// The test at this path, absolute, and its content.
@@ -166,7 +166,7 @@ pub fn read(path: &Path) -> Result<(PathBuf, Script), Failure> {
             format!("reading the test: {error}"),
         )
         .path(path)
-        .hint("allow it to be read: it must not change while it is asked")
+        .hint("make it readable: ddfuzz checks that it does not change during the search")
     })?;
     Ok((found, script))
 }
@@ -182,7 +182,7 @@ pub fn explain(error: OracleError, script: &Path) -> Failure {
         OracleError::Exec(ExecError::Missing { path }) => failure(
             "test-missing",
             format!("there is no interestingness test {}", path.display()),
-            "check the name behind --test",
+            "check the name after --test",
         ),
         OracleError::Exec(error @ ExecError::NotExecutable { .. }) => failure(
             "test-not-executable",
@@ -203,6 +203,6 @@ fn hint_to_execute(script: &Path) -> &'static str {
         }
         Ok(_) if begin == *b"\x7fELF" => "make it executable with chmod +x, for this machine",
         Ok(_) => "make it executable with chmod +x, and begin it with a line like #!/bin/sh",
-        Err(_) => "name an executable file",
+        Err(_) => "give an executable file",
     }
 }

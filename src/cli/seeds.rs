@@ -10,23 +10,24 @@ use crate::exec::facts::program_words;
 use crate::exec::{Program, Target, bundled};
 use crate::report::size;
 
-/// Where the help shows these options.
-const INPUTS: &str = "Its inputs";
+/// The heading of these options in the help.
+const INPUTS: &str = "Inputs";
 
 /// What inputs are made of, beside chance.
 #[derive(Args, Clone, Debug)]
 pub struct SeedArgs {
-    /// Inputs to mutate: a file, or all files below a directory; may be given again
+    /// Seed inputs: a file, or all files below a directory; may be repeated
     #[arg(help_heading = INPUTS, long, value_name = "PATH")]
     seeds: Vec<PathBuf>,
-    /// Mutate the seeds that come with a bundled target, with the words of its dictionary
-    #[arg(help_heading = INPUTS, long)]
+    /// With --target, also use the seeds and the dictionary that come with that target
+    #[arg(help_heading = INPUTS, hide_short_help = true, long)]
     bundled_seeds: bool,
-    /// Words to write into seeds, in AFL's format (a line: name="value"); may be given again
+    /// Dictionary in AFL's format (lines like name="value"); may be repeated
     #[arg(help_heading = INPUTS, long, value_name = "FILE")]
     dict: Vec<PathBuf>,
-    /// Do not take words from the program: its texts, and what it compares with
-    #[arg(help_heading = INPUTS, long)]
+    /// Do not extract a dictionary from the program (its strings and the constants it compares
+    /// with)
+    #[arg(help_heading = INPUTS, hide_short_help = true, long)]
     no_auto_dict: bool,
 }
 
@@ -110,14 +111,14 @@ impl SeedArgs {
     fn bundled<'a>(&self, target: &'a Target) -> Result<&'a str, Failure> {
         match &target.program {
             Program::Bundled(name) => Ok(name),
-            Program::Path(_) => Err(Failure::usage("--bundled-seeds is for bundled targets")
-                .hint("name your own seeds by --seeds")),
+            Program::Path(_) => Err(Failure::usage("--bundled-seeds works only with --target")
+                .hint("give your own seeds with --seeds")),
         }
     }
 
     fn none(&self, left_out: LeftOut, max_len: u64) -> Failure {
         let message = match left_out.too_long {
-            0 => "--seeds names no file".to_owned(),
+            0 => "there is no file in what --seeds names".to_owned(),
             1.. => format!(
                 "all seeds ({}) are longer than {}",
                 size::grouped(left_out.too_long),
@@ -125,8 +126,8 @@ impl SeedArgs {
             ),
         };
         let hint = match left_out.too_long {
-            0 => "name a file, or a directory with files in it",
-            _ => "allow longer ones with --max-len",
+            0 => "give a file, or a directory with files in it",
+            _ => "raise --max-len",
         };
         let failure = Failure::usage(message).hint(hint);
         match &self.seeds[..] {
@@ -142,11 +143,11 @@ fn told(count: u64, left_out: LeftOut) -> String {
     for (files, why) in [
         (left_out.too_long, "longer than --max-len"),
         (left_out.too_many, "more than 256 MiB or 2^18 files"),
-        (left_out.again, "of the same content as another"),
-        (left_out.no_files, "no files"),
+        (left_out.again, "duplicates"),
+        (left_out.no_files, "not regular files"),
     ] {
         if files > 0 {
-            text.push_str(&format!("; left out: {} ({why})", size::grouped(files)));
+            text.push_str(&format!("; skipped: {} ({why})", size::grouped(files)));
         }
     }
     text

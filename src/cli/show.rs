@@ -16,9 +16,9 @@ use crate::store::{Entry, Group, Kind, Reader, StoreError};
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  ddfuzz show ddfuzz-out\n  ddfuzz show ddfuzz-out 3fa4")]
 pub struct Args {
-    /// The output directory
+    /// Output directory
     out: PathBuf,
-    /// Only the groups whose major key begins so, each in full
+    /// Show only the groups whose major key begins with these hex digits, each in full
     group: Option<String>,
     #[command(flatten)]
     reports: ReportArgs,
@@ -35,9 +35,9 @@ struct Shown {
 
 /// Runs the command.
 pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
-    args.reports.check()?;
+    let output = &args.reports.check(output)?;
     let study_files = args.study_files();
-    study_files.check()?;
+    let output = &study_files.check(output)?;
     let reader = Reader::open(&args.out)?;
     let studied = Studied::read(&reader)?;
     if studied.is_empty() && !args.sheets.is_empty() {

@@ -2,55 +2,57 @@
 
 use std::time::Duration;
 
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, ValueEnum};
 
-use super::{Failure, amounts};
+use super::amounts;
 use crate::campaign::{Minimizing, When};
 use crate::exec::{Target, Way};
+use crate::minimize::{SEARCHES, search_summary};
+
+/// The heading of these options in the help.
+pub const HEADING: &str = "Minimization of new groups";
 
 /// When and how new groups are minimized.
 #[derive(Args, Clone, Debug)]
 pub struct ShrinkArgs {
     /// When new groups are minimized
-    #[arg(long, value_enum, default_value_t = WhenArg::Inline)]
+    #[arg(help_heading = HEADING, hide_short_help = true, long, value_enum, default_value_t = WhenArg::Inline)]
     minimize: WhenArg,
-    /// How they are minimized
-    #[arg(long, value_name = "NAME", default_value = "full")]
+    /// Search algorithm of minimizations
+    #[arg(help_heading = HEADING, hide_short_help = true, long, value_name = "NAME", default_value = "full", value_parser = searches())]
     search: String,
-    /// Longest time for one minimization
-    #[arg(long, value_name = "TIME", value_parser = amounts::time, default_value = "60s")]
+    /// Maximum time for one minimization
+    #[arg(help_heading = HEADING, hide_short_help = true, long, value_name = "TIME", value_parser = amounts::time, default_value = "60s")]
     budget_time: Duration,
-    /// Most tests for one minimization
-    #[arg(long, value_name = "N")]
+    /// Maximum number of tests for one minimization
+    #[arg(help_heading = HEADING, hide_short_help = true, long, value_name = "N")]
     budget_tests: Option<u64>,
-    /// Write the candidates into the logs
-    #[arg(long)]
+    /// Write the bytes of each tested candidate into the logs
+    #[arg(help_heading = HEADING, hide_short_help = true, long)]
     log_inputs: bool,
 }
 
 /// When new groups are minimized, on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum WhenArg {
-    /// As soon as they are found
+    /// As soon as they are found, in between fuzzing
     Inline,
-    /// When the fuzzing has ended
+    /// After fuzzing has ended
     After,
-    /// By a worker of its own
+    /// By one worker that does nothing else
     Worker,
     /// Not at all
     Off,
 }
 
-impl ShrinkArgs {
-    /// Makes sure that there is a search of this name.
-    ///
-    /// # Errors
-    /// When there is none.
-    pub fn check(&self) -> Result<(), Failure> {
-        let search = crate::minimize::search_by_name(&self.search, b"x");
-        search.map(drop).map_err(Failure::usage)
-    }
+/// The names of searches, each with what it does, for `--search`.
+pub fn searches() -> PossibleValuesParser {
+    let value = |name: &&'static str| PossibleValue::new(*name).help(search_summary(name));
+    PossibleValuesParser::new(SEARCHES.iter().map(value))
+}
 
+impl ShrinkArgs {
     /// When new groups are minimized.
     pub fn when(&self) -> When {
         match self.minimize {

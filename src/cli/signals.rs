@@ -43,7 +43,7 @@ pub fn unless_stopped<T>(stop: &AtomicBool, result: Result<T, Failure>) -> Resul
     result.map_err(|failure| match stop.load(Ordering::Relaxed) {
         true if of_target(failure.exit) => {
             Failure::new(Exit::Interrupted, "interrupted", "interrupted")
-                .hint("the same command with --resume goes on")
+                .hint("continue with the same command and --resume")
         }
         _ => failure,
     })

@@ -1,4 +1,4 @@
-//! The target of a command: a program behind `--`, or a bundled one by name.
+//! The target of a command: a program after `--`, or a bundled one by name.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -14,43 +14,44 @@ use crate::exec::{
     ExecError, Freshness, Limits, Program, Sandbox, Started, Target, TimeLimit, Way, bundled,
     find_program, start,
 };
+use crate::report::text::shell_word;
 use crate::store::{Store, StoreError};
 
-/// Where the help shows the options of targets.
-const TARGET: &str = "The target";
+/// The heading of these options in the help.
+const TARGET: &str = "Target";
 
 /// What is run, and within which limits.
 #[derive(Args, Clone, Debug)]
 pub struct TargetArgs {
-    /// A bundled target by name, instead of a program
+    /// Fuzz a target that comes with ddfuzz, by name, instead of a program
     #[arg(help_heading = TARGET, long, value_name = "NAME")]
     pub target: Option<String>,
-    /// The program and its arguments; @@ stands for a file holding the input, without it the
-    /// input goes to stdin
+    /// The program and its arguments, after `--`. @@ in an argument is replaced by the path of a
+    /// file with the input; without @@ the program reads the input from stdin
     #[arg(last = true, value_name = "PROGRAM")]
     pub program: Vec<OsString>,
-    /// How to run it
+    /// How the program is executed
     #[arg(help_heading = TARGET, long = "exec", value_name = "WAY", value_enum, default_value_t = WayArg::Auto)]
     pub way: WayArg,
-    /// CPU time of one run [default: 1s, and learned by minimizations and guided campaigns]; a
-    /// wall limit of twice that, at least 2s, stands behind
+    /// Limit on the CPU time of one run [default: 1s; minimizations and coverage-guided campaigns
+    /// adapt it to the target]. The limit on elapsed time is twice as long, at least 2s
     #[arg(help_heading = TARGET, long, value_name = "TIME", value_parser = amounts::time_limit)]
     pub timeout: Option<Duration>,
-    /// Memory of one run [default: 1G]
-    #[arg(help_heading = TARGET, long, value_name = "SIZE", value_parser = amounts::size_limit)]
+    /// Limit on the memory of one run, at least 1M [default: 1G]
+    #[arg(help_heading = TARGET, long, value_name = "SIZE", value_parser = amounts::memory_limit)]
     pub memory: Option<u64>,
-    /// Set a variable of the target's environment
-    #[arg(help_heading = TARGET, long, value_name = "K=V", value_parser = OsStringValueParser::new().try_map(assignment))]
+    /// Set an environment variable for the target; may be repeated
+    #[arg(help_heading = TARGET, hide_short_help = true, long, value_name = "K=V", value_parser = OsStringValueParser::new().try_map(assignment))]
     pub env: Vec<(OsString, OsString)>,
-    /// The target's directory [default: a scratch directory, emptied after each run]
-    #[arg(help_heading = TARGET, long, value_name = "DIR")]
+    /// Working directory of the target [default: a temporary directory, emptied after each run]
+    #[arg(help_heading = TARGET, hide_short_help = true, long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
-    /// Run it where it can write to its scratch directory only, and reach no network; what keeps
-    /// it there `ddfuzz doctor` tells
-    #[arg(help_heading = TARGET, long)]
+    /// Run the target in a sandbox: it can write to its temporary directory only, and has no
+    /// network. `ddfuzz doctor` shows which protections this machine supports
+    #[arg(help_heading = TARGET, hide_short_help = true, long)]
     pub sandbox: bool,
-    /// An exit status that counts as a crash
-    #[arg(help_heading = TARGET, long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=255))]
+    /// Treat this exit status of the target as a crash
+    #[arg(help_heading = TARGET, hide_short_help = true, long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=255))]
     pub crash_exit: Option<i32>,
     /// How the input gets there
     #[command(flatten)]
@@ -60,15 +61,15 @@ pub struct TargetArgs {
 /// Ways of execution on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum WayArg {
-    /// The fastest that works.
+    /// The fastest of the others that works for this program
     Auto,
-    /// A new process for each run.
+    /// Start a new process for each run
     Command,
-    /// A fork server injected into the program.
+    /// Inject a fork server into the program (LD_PRELOAD); it need not be recompiled
     Inject,
-    /// The fork server that AFL++'s compilers put into the program.
+    /// Use the fork server that AFL++'s compilers put into the program
     Forkserver,
-    /// The entry function in-process: `target_main`, or that of a libFuzzer binary.
+    /// Call the program's entry function in-process: LLVMFuzzerTestOneInput or target_main
     Harness,
 }
 
@@ -91,7 +92,7 @@ fn assignment(text: OsString) -> Result<(OsString, OsString), String> {
             OsStr::from_bytes(&bytes[..at]).to_owned(),
             OsStr::from_bytes(&bytes[at + 1..]).to_owned(),
         )),
-        _ => Err("a variable is set as NAME=VALUE".to_owned()),
+        _ => Err("write a variable as NAME=VALUE".to_owned()),
     }
 }
 
@@ -116,6 +117,30 @@ impl TargetArgs {
         self.target.is_some() || !self.program.is_empty()
     }
 
+    /// Makes sure that a target is given; `paths` are the files that the command takes before it,
+    /// among which the program stands where its `--` is missing.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn check_given(&self, command: &str, paths: &[PathBuf]) -> Result<(), Failure> {
+        let is_program = |path: &PathBuf| match path.exists() {
+            true => std::path::absolute(path).is_ok_and(|path| find_program(&path).is_ok()),
+            false => find_program(path).is_ok(),
+        };
+        let at = paths.iter().skip(1).position(is_program);
+        let (Some(at), false) = (at, self.is_named()) else {
+            return Ok(());
+        };
+        let words = |paths: &[PathBuf]| {
+            let words = paths.iter().map(|path| shell_word(path));
+            words.collect::<Vec<_>>().join(" ")
+        };
+        let (before, after) = paths.split_at(at + 1);
+        let command = format!("ddfuzz {command} {} -- {}", words(before), words(after));
+        Err(Failure::usage("no program to run is given")
+            .hint(format!("put `--` before the program: {command}")))
+    }
+
     /// The target, its program found.
     pub fn target(&self) -> Result<Target, Failure> {
         let mut target = Target::new(self.program()?);
@@ -131,7 +156,7 @@ impl TargetArgs {
         self.channel.apply(&mut target, self.way.way())?;
         if let Some(cwd) = &self.cwd {
             if !cwd.is_dir() {
-                let message = format!("--cwd {} is no directory", cwd.display());
+                let message = format!("--cwd {} is not a directory", cwd.display());
                 return Err(Failure::usage(message).path(cwd));
             }
             let absolute = std::path::absolute(cwd);
@@ -161,10 +186,10 @@ impl TargetArgs {
 
     fn program(&self) -> Result<Program, Failure> {
         match (&self.target, self.program.first()) {
-            (Some(_), Some(_)) => Err(Failure::usage(
-                "both --target and a program behind `--` are named",
-            )
-            .hint("name one of them")),
+            (Some(_), Some(_)) => {
+                Err(Failure::usage("a program is given, and --target as well")
+                    .hint("give one of them"))
+            }
             (Some(name), None) if bundled::program(name).is_some() => {
                 Ok(Program::Bundled(name.clone()))
             }
@@ -173,8 +198,9 @@ impl TargetArgs {
                 known: bundled::names().join(", "),
             })),
             (None, Some(program)) => Ok(Program::Path(find_program(program.as_ref())?)),
-            (None, None) => Err(Failure::usage("no target is named")
-                .hint("name a program behind `--`, or a bundled target with --target NAME")),
+            (None, None) => Err(Failure::usage("no program to run is given").hint(
+                "give a program after `--`, or a target that comes with ddfuzz by --target NAME",
+            )),
         }
     }
 
@@ -193,8 +219,8 @@ impl TargetArgs {
         for name in target.args.iter().map(Path::new) {
             if name.is_relative() && name.is_file() {
                 output.say(&format!(
-                    "warning: the argument {} is a file here, but the target runs in a scratch \
-                     directory: give its absolute path, or a --cwd",
+                    "warning: the argument {} is a file in this directory, but the target runs in a \
+                     temporary directory and will not find it: give its absolute path, or --cwd .",
                     name.display()
                 ));
             }

@@ -17,60 +17,60 @@ use crate::report::text::printable;
 /// Longest input where nobody says, in bytes.
 const MAX_LEN: u64 = 256 << 20;
 
-/// Triage and minimize what another fuzzer drops, while it runs
+/// Group and minimize the crash files of another fuzzer while it runs
 ///
 /// Directories of libFuzzer, cargo-fuzz, AFL++, honggfuzz and ddfuzz are recognised, and only
-/// their crashes are taken; of any other directory every file is. What is watched is only read.
+/// their crash files are run; of any other directory all files are. The files are only read.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  ddfuzz watch afl-out -- ./program @@\n  \
                   ddfuzz watch fuzz/artifacts/parse --until 'no new for 1h' -- ./parse\n  \
                   ddfuzz watch honggfuzz-workspace --once -o groups -- ./program @@")]
 pub struct Args {
-    /// Directories that crash files are dropped into, or files; those that are not there yet are
-    /// waited for
+    /// Directories into which the fuzzer writes crash files, or single files; they may appear later
     #[arg(required = true, value_name = "DIR")]
     dirs: Vec<PathBuf>,
     #[command(flatten)]
     target: TargetArgs,
-    /// The output directory
+    /// Output directory
     #[arg(short, long, value_name = "DIR", default_value = "ddfuzz-out")]
     out: PathBuf,
     /// Watch for this long [default: until Ctrl-C]
     #[arg(long, value_parser = amounts::time)]
     time: Option<Duration>,
-    /// End with the `first` new group, with `3 groups`, or with `no new for 10m`; of several,
-    /// whichever comes first
+    /// Stop at the `first` new group, at `3 groups`, or after `no new for 10m`. May be repeated;
+    /// the first condition that is met stops the watch
     #[arg(long, value_name = "END", value_parser = Until::from_str)]
     until: Vec<Until>,
-    /// Take what is there now, and end
+    /// Process the files that are there now, and stop
     #[arg(long)]
     once: bool,
-    /// Workers that run inputs, beside the one that minimizes [default: 1, as the fuzzer needs
+    /// Number of workers that run inputs; one more minimizes [default: 1, because the fuzzer needs
     /// processors, too]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     jobs: Option<u32>,
-    /// Longest input; larger files are not run [default: 256M]
+    /// Maximum length of an input; longer files are not run [default: 256M]
     #[arg(long, value_name = "SIZE", value_parser = amounts::size)]
     max_len: Option<u64>,
-    /// Look for leaks in inputs that do not crash, where the program has LeakSanitizer; of files
-    /// named leak-* it is always done
+    /// Also look for memory leaks in inputs that do not crash, if the program has LeakSanitizer.
+    /// Files named leak-* are always checked for leaks
     #[arg(long)]
     leaks: bool,
     // There is always a worker of its own for it, so that inline and worker are the same.
     #[command(flatten)]
     shrink: ShrinkArgs,
-    /// Go on with the campaign of the output directory: what is done is not run again
+    /// Continue an earlier watch in the output directory: files that were run are not run again
     #[arg(long)]
     resume: bool,
-    /// Show lines instead of the whole screen
-    #[arg(long)]
+    /// Print lines instead of showing the full screen
+    #[arg(hide_short_help = true, long)]
     plain: bool,
-    /// A file of groups to mute: 12 or more hex digits of a major key, or stable:HEX, a line
-    #[arg(long, value_name = "FILE")]
+    /// File of known groups, one a line: 12 or more hex digits of a major key, or stable:HEX. Their
+    /// crashes are stored but not minimized, and do not count for the exit code
+    #[arg(hide_short_help = true, long, value_name = "FILE")]
     known: Option<PathBuf>,
-    /// Take the groups that this other output directory has for known ones: they are filed and not
-    /// minimized, and the exit code is 4 where there are no others
-    #[arg(long, value_name = "OUT")]
+    /// Treat all groups of this other output directory as known, too. If no other group is found,
+    /// the exit code is 4
+    #[arg(hide_short_help = true, long, value_name = "OUT")]
     against: Option<PathBuf>,
     #[command(flatten)]
     reports: ReportArgs,
@@ -78,14 +78,14 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
-    args.shrink.check()?;
     check_places(&args)?;
-    args.reports.check()?;
+    let output = &args.reports.check(output)?;
+    args.target.check_given("watch", &args.dirs)?;
     let target = args.target.target()?;
     let stop = signals::stop_flag()?;
     let started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
     let way = started.executor.way();
-    output.detail(&format!("running by {way}: {}", started.why));
+    output.detail(&format!("executed by {way}: {}", started.why));
     let settings = settings(&args, target, way)?;
     let dirs: Vec<_> = args.dirs.iter().map(|dir| dir.to_string_lossy()).collect();
     let watched = Watched {
@@ -115,11 +115,11 @@ fn check_places(args: &Args) -> Result<(), Failure> {
                 let message = format!("{} is in the output directory", dir.display());
                 return Err(Failure::usage(message)
                     .path(dir)
-                    .hint("what is watched is only read: choose another directory with --out"));
+                    .hint("choose another output directory with -o"));
             }
             Err(error) if args.once => {
                 return Err(Failure::file(dir, "reading", &error)
-                    .hint("without --once it would be waited for"));
+                    .hint("without --once, ddfuzz waits until it exists"));
             }
             _ => {}
         }

@@ -16,7 +16,7 @@ impl fmt::Display for NotFailing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "the whole input does not fail: its test is {}",
+            "the whole input does not fail: its outcome is {}",
             self.outcome
         )
     }
@@ -31,7 +31,7 @@ pub struct NotPassing;
 
 impl fmt::Display for NotPassing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the empty input fails: there is no passing side to begin with")
+        f.write_str("the empty input fails, but a passing input is needed to start with")
     }
 }
 

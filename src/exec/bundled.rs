@@ -28,27 +28,27 @@ pub struct Bundled {
 const SUMMARIES: [(&str, &str); 6] = [
     (
         "crtplot",
-        "draws plot commands on a screen; dies of the letter t",
+        "draws plot commands on a screen; crashes on the letter t",
     ),
     (
         "flex",
-        "generates scanners; dies of 2121 characters without a newline or NUL",
+        "generates scanners; crashes on 2121 characters without a newline or NUL",
     ),
     (
         "nroff",
-        "formats text for a typewriter; dies of malformed numbers, lone 8-bit characters, stray arguments",
+        "formats text for a typewriter; crashes on malformed numbers, lone 8-bit characters, stray arguments",
     ),
     (
         "troff",
-        "formats text for a typesetter; dies of open arguments, unknown fonts, lone 8-bit characters",
+        "formats text for a typesetter; crashes on open arguments, unknown fonts, lone 8-bit characters",
     ),
     (
         "ul",
-        "turns overstrikes into terminal codes; dies of 516 printable characters before a newline",
+        "turns overstrikes into terminal codes; crashes on 516 printable characters before a newline",
     ),
     (
         "units",
-        "converts between units; dies of 77 8-bit characters in a line",
+        "converts between units; crashes on 77 8-bit characters in a line",
     ),
 ];
 

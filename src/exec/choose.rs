@@ -33,10 +33,10 @@ pub fn start(
 ) -> Result<Started, ExecError> {
     let fresh = freshness == Freshness::Fresh;
     match way {
-        Some(Way::Command) => by_main(command::start(target), target, "asked for"),
-        Some(Way::Inject) => by_main(inject::start(target), target, "asked for"),
-        Some(Way::Harness) => by_entry(harness::start(target, fresh), "asked for"),
-        Some(Way::Forkserver) => by_own_server(target, freshness, "asked for"),
+        Some(Way::Command) => by_main(command::start(target), target, "chosen by --exec"),
+        Some(Way::Inject) => by_main(inject::start(target), target, "chosen by --exec"),
+        Some(Way::Harness) => by_entry(harness::start(target, fresh), "chosen by --exec"),
+        Some(Way::Forkserver) => by_own_server(target, freshness, "chosen by --exec"),
         Some(Way::Mock) => Err(ExecError::WayUnfit {
             way: Way::Mock.name(),
             path: "tests".into(),
@@ -71,8 +71,8 @@ fn by_choice(target: &Target, freshness: Freshness) -> Result<Started, ExecError
             other => return by_entry(other, &why),
         },
         Wanted::Lost => {
-            but = "a libFuzzer binary without symbols (stripped?): its entry function is not \
-                   found, and its coverage not told; "
+            but = "a libFuzzer binary without symbols (stripped?), so its entry function is not found \
+                   and its coverage unknown; "
                 .to_owned();
         }
         Wanted::OwnServer => {

@@ -124,8 +124,8 @@ impl Entry {
     /// Its coverage, in a few words for people.
     pub(crate) fn coverage(&self) -> String {
         match self.counter_count() {
-            0 => "without counters of its coverage".to_owned(),
-            count => format!("with {count} counters of its coverage"),
+            0 => "without coverage counters".to_owned(),
+            count => format!("with {count} coverage counters"),
         }
     }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum ExecError {
     /// The program does not exist.
-    #[error("no program {}", path.display())]
+    #[error("there is no program {}", path.display())]
     Missing {
         /// The path, or the name looked for in PATH.
         path: PathBuf,
@@ -21,7 +21,7 @@ pub enum ExecError {
         why: String,
     },
     /// No bundled target has this name.
-    #[error("no bundled target {name:?}; there are: {known}")]
+    #[error("no target named {name:?} comes with ddfuzz; there are: {known}")]
     UnknownBundled {
         /// The name asked for.
         name: String,
@@ -30,13 +30,13 @@ pub enum ExecError {
     },
     /// The user whom root gives targets to cannot reach the program or its directory, and a target
     /// in a sandbox never runs as root.
-    #[error("{} is closed to the user nobody, and root runs nothing in a sandbox as root", path.display())]
+    #[error("the user nobody cannot access {}, and as root ddfuzz runs sandboxed programs as nobody only", path.display())]
     RootOnly {
         /// The first path on the way that is closed.
         path: PathBuf,
     },
     /// This way of execution does not work for this target.
-    #[error("the way {way} does not work for {}: {why}", path.display())]
+    #[error("--exec {way} does not work for {}: {why}", path.display())]
     WayUnfit {
         /// The way's name.
         way: &'static str,
@@ -46,7 +46,7 @@ pub enum ExecError {
         why: String,
     },
     /// A server stopped answering, or answered something that is not of the protocol.
-    #[error("the server of {} failed: {why}", path.display())]
+    #[error("the fork server of {} failed: {why}", path.display())]
     Server {
         /// The program served.
         path: PathBuf,

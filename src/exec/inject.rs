@@ -30,22 +30,22 @@ pub(crate) fn start(target: &Target) -> Result<Served, ExecError> {
 pub(crate) fn unfit(place: &Place) -> Option<&'static str> {
     use std::os::unix::fs::PermissionsExt;
     let Some(facts) = &place.facts else {
-        return Some("it is not an ELF program of this machine, nor a script that one runs");
+        return Some("it is neither an ELF program for this machine nor a script run by one");
     };
     let Some(interpreter) = &facts.interpreter else {
         return Some("it is statically linked");
     };
     if interpreter.contains("musl") {
-        return Some("it is linked with musl, whose start-up is another");
+        return Some("it is linked with musl, not with glibc");
     }
     if !facts.starts_by_libc {
-        return Some("it is not started by the C library");
+        return Some("it does not start through glibc");
     }
     let mode = std::fs::metadata(&place.program)
         .map(|facts| facts.permissions().mode())
         .unwrap_or(0);
     if mode & 0o6000 != 0 {
-        return Some("it is setuid or setgid, so the linker would ignore the runtime");
+        return Some("it is setuid or setgid, so nothing can be preloaded");
     }
     None
 }

@@ -64,7 +64,9 @@ impl Place {
         let private = PrivateDir::get()?;
         let program = resolve::locate(&target.program, &private)?;
         if matches!(target.channel, Channel::Terminal(_)) && !by_main(way) {
-            let why = "it gives runs no terminal (the ways command and inject do)".to_owned();
+            let why =
+                "it cannot give the program a terminal (--exec command and --exec inject can)"
+                    .to_owned();
             return Err(ExecError::WayUnfit {
                 way: way.name(),
                 path: program,
@@ -103,7 +105,10 @@ impl Place {
         identity: Option<identity::Identity>,
     ) -> Result<Place, ExecError> {
         let failed = |source| ExecError::System {
-            what: format!("making the input and directory of {}", program.display()),
+            what: format!(
+                "creating the input and the temporary directory of {}",
+                program.display()
+            ),
             source,
         };
         let scratch = Scratch::create(&private.fresh("scratch"), identity).map_err(failed)?;
@@ -172,7 +177,7 @@ impl Place {
         self.open.push(path.clone());
         Reports::create(&path, self.identity).map_err(|source| ExecError::System {
             what: format!(
-                "making a directory for reports of {}",
+                "creating a directory for the sanitizer reports of {}",
                 self.program.display()
             ),
             source,

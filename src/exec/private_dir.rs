@@ -42,15 +42,15 @@ impl PrivateDir {
         let places = places();
         let root = root(&places).ok_or_else(|| ExecError::System {
             what: format!(
-                "looking for a directory to execute programs from, among {places:?} (set TMPDIR \
-                 to one)"
+                "finding a directory from which programs can be executed, among {places:?} (set \
+                 TMPDIR to one)"
             ),
             source: io::ErrorKind::PermissionDenied.into(),
         })?;
         let dir = PrivateDir::create(root)
             .map(Arc::new)
             .map_err(|source| ExecError::System {
-                what: format!("making a private directory in {}", root.display()),
+                what: format!("creating a private directory in {}", root.display()),
                 source,
             })?;
         *current = Arc::downgrade(&dir);

@@ -74,7 +74,7 @@ impl Served {
             Some(Inject::Loop(entry)) => {
                 let counters = entry.counter_count();
                 let inputs = Inputs::create().map_err(|source| ExecError::System {
-                    what: "making a memory file for inputs".to_owned(),
+                    what: "creating a memory file for inputs".to_owned(),
                     source,
                 })?;
                 copies = Some(launch.be_copied()?);
@@ -198,7 +198,7 @@ impl Served {
     fn renew_feed(&mut self) -> Result<(), ExecError> {
         self.server = None;
         self.feed.renew().map_err(|source| ExecError::System {
-            what: "making a new input".to_owned(),
+            what: "creating a new input".to_owned(),
             source,
         })
     }
@@ -213,7 +213,7 @@ fn passes(errno: Errno) -> bool {
 }
 
 fn lost_terminal(error: &io::Error) -> String {
-    format!("its terminal is not to be used again: {error}")
+    format!("its terminal cannot be used again: {error}")
 }
 
 impl Attempts for Served {
@@ -282,7 +282,7 @@ impl Executor for Served {
         let runs = self.run_some(&[input])?;
         runs.last().copied().ok_or_else(|| ExecError::Server {
             path: self.launch.program.clone(),
-            why: "it has made no run".to_owned(),
+            why: "no run was made".to_owned(),
         })
     }
 

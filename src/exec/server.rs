@@ -219,7 +219,7 @@ impl Server {
             Waited::Ready => Ok(None),
             Waited::Killed(killed) => Ok(Some(killed)),
             Waited::Silent(why) => Err(Broken::Silent(why)),
-            Waited::Untaken => Err(Broken::Nonsense("it takes no requests".to_owned())),
+            Waited::Untaken => Err(Broken::Nonsense("it does not accept requests".to_owned())),
         }
     }
 
@@ -243,13 +243,17 @@ impl Server {
         match read_within(&mut self.ends.reply, &mut bytes, REST) {
             Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Err(Broken::Died),
-            Err(error) => return Err(Broken::Nonsense(format!("reading its answer: {error}"))),
+            Err(error) => {
+                return Err(Broken::Nonsense(format!(
+                    "its reply cannot be read: {error}"
+                )));
+            }
         }
         let reply = Reply::from_bytes(&bytes);
         if reply.seq > self.seq {
             let (given, asked) = (reply.seq, self.seq);
             return Err(Broken::Nonsense(format!(
-                "it answered run {given}, not {asked}"
+                "it replied to run {given} instead of {asked}"
             )));
         }
         Ok((reply.seq >= self.first).then_some(reply))
@@ -257,7 +261,7 @@ impl Server {
 }
 
 fn not_shared(error: std::io::Error) -> Broken {
-    Broken::Nonsense(format!("sharing memory with it: {error}"))
+    Broken::Nonsense(format!("memory cannot be shared with it: {error}"))
 }
 
 /// Waits for a server's first words, and gives its process id.
@@ -269,7 +273,7 @@ pub(super) fn await_hello(launch: &Launch, reply: &mut File) -> Result<Pid, Exec
             let why = format!("it did not start within {} s", STARTUP.as_secs());
             return Err(server_error(launch, &why));
         }
-        Err(_) => return Err(server_error(launch, "it ended before its main function")),
+        Err(_) => return Err(server_error(launch, "it exited before its main function")),
     }
     let pid = read_hello(&hello).map_err(|trouble| startup_error(launch, trouble))?;
     Ok(Pid::from_raw(pid))
@@ -285,8 +289,11 @@ pub(super) fn hidden_scratch(
     }
     match keeper.receive() {
         Ok(Some(directory)) => Ok(Some(directory)),
-        Ok(None) => Err(server_error(launch, "its keeper gave no scratch directory")),
-        Err(errno) => Err(system(launch, "taking the scratch directory", errno)),
+        Ok(None) => Err(server_error(
+            launch,
+            "its supervisor created no temporary directory",
+        )),
+        Err(errno) => Err(system(launch, "opening the temporary directory", errno)),
     }
 }
 
@@ -296,7 +303,7 @@ pub(super) fn check_descent(launch: &Launch, keeper: &Keeper, pid: Pid) -> Resul
         // Nothing could be told from it of the run, nor of what to kill.
         return Err(ExecError::Server {
             path: launch.program.clone(),
-            why: "it is not in /proc (is that of another PID namespace?)".to_owned(),
+            why: "it is not in /proc (is /proc mounted for another PID namespace?)".to_owned(),
         });
     }
     Ok(())
@@ -329,7 +336,7 @@ pub(super) fn system(launch: &Launch, what: &str, errno: Errno) -> ExecError {
     let hint = match errno {
         // What these mean where a server's high descriptors are asked for.
         Errno::EMFILE | Errno::EINVAL | Errno::EBADF => {
-            " (are there too few file descriptors? raise `ulimit -n`)"
+            " (too few file descriptors? raise `ulimit -n`)"
         }
         _ => "",
     };
@@ -379,7 +386,7 @@ pub(super) fn startup_error(launch: &Launch, trouble: Trouble) -> ExecError {
         Trouble::Children => server_error(launch, "it starts processes before its main function"),
         Trouble::Descriptors => server_error(
             launch,
-            "it closes descriptors that it did not open, before its main function",
+            "it closes file descriptors that it did not open before its main function",
         ),
         Trouble::Nonsense => server_error(launch, "it does not speak the protocol"),
     }

@@ -9,7 +9,7 @@ use std::path::Path;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unread {
     /// There is none of this name.
-    #[error("it is not there")]
+    #[error("it does not exist")]
     Missing,
     /// It is no regular file.
     #[error("it is {0}, not a file")]

@@ -8,7 +8,7 @@ use crate::delta::Outcome;
 #[derive(Debug, thiserror::Error)]
 pub enum MinimizeError {
     /// The input does not fail: half of the axiom does not hold.
-    #[error("the input does not fail: {tries} runs, the last of them {last}")]
+    #[error("the input does not fail: of {tries} runs the last gave {last}")]
     NotFailing {
         /// The outcome of the last run.
         last: Outcome,
@@ -18,7 +18,7 @@ pub enum MinimizeError {
     /// The input or the empty input fails now and then, and both do: the test does not depend on
     /// what it is given.
     #[error(
-        "not reproducible: the test alternates whatever it is given: the input failed in {rate}, \
+        "not reproducible: the outcome does not depend on the input: the input failed in {rate}, \
          the empty input in {empty}"
     )]
     Alternating {
@@ -29,13 +29,13 @@ pub enum MinimizeError {
     },
     /// What should pass fails: the other half of the axiom does not hold, which maximizing and
     /// isolating need.
-    #[error("{what} fails: there is no passing side to begin with")]
+    #[error("{what} fails, but a passing input is needed to start with")]
     NotPassing {
         /// What should pass: the empty input, or the passing one.
         what: &'static str,
     },
     /// The caller asked to stop. The state is in the log: resuming goes on from there.
-    #[error("interrupted at {size} bytes after {executed} tests; the log holds the state")]
+    #[error("interrupted at {size} bytes after {executed} tests; the state is in the log")]
     Interrupted {
         /// Size of the best so far, in bytes.
         size: u64,
@@ -52,7 +52,7 @@ pub enum MinimizeError {
     #[error(transparent)]
     Oracle(#[from] OracleError),
     /// A reproducer or a slip could not be kept.
-    #[error("{what} could not be kept: {source}")]
+    #[error("{what} could not be stored: {source}")]
     Callback {
         /// What was to be kept.
         what: &'static str,

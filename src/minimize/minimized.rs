@@ -28,19 +28,24 @@ pub enum Warning {
 impl std::fmt::Display for Warning {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Warning::EmptyInputFails => f.write_str("empty input fails"),
+            Warning::EmptyInputFails => f.write_str(
+                "the empty input fails already: the program crashes whatever its input is, or does not \
+                 read it",
+            ),
             Warning::FlakyInput { rate, votes } => write!(
                 f,
-                "the input does not fail every time, but in {rate}: each candidate was run up to \
-                 {votes} times, which misses one in {:.0} that fail as often; nothing is claimed",
+                "the failure is flaky: the input failed in {rate}. Each candidate was run up to {votes} \
+                 times, which finds all but one in {:.0} of those that fail as often; the result \
+                 is not claimed to be minimal",
                 odds(*rate, *votes)
             ),
             Warning::FlakyResult { rate } => write!(
                 f,
-                "the result does not fail every time, but in {rate}; nothing is claimed"
+                "the result is flaky: it failed in {rate}, so it is not claimed to be minimal"
             ),
             Warning::Contradicted => f.write_str(
-                "the same text failed in one run and not in another; nothing is claimed",
+                "the same bytes failed in one run and not in another, so the result is not claimed to \
+                 be minimal",
             ),
         }
     }

@@ -62,7 +62,7 @@ pub use parallel::{BoxedOracle, MakeOracle, Workers, minimize_by_workers};
 pub use record::{CallResult, MinRecord, OutcomeRecord, PhaseRecord, SlipRecord};
 pub use replay::{LeastSlip, Replayed, least_slips, replay};
 pub use script::{Script, ScriptState};
-pub use searches::{SEARCHES, UnknownSearch, search_by_name};
+pub use searches::{SEARCHES, UnknownSearch, search_by_name, search_summary};
 pub use slips::Slips;
 pub use standing::{Doing, Standing};
 pub use test_oracle::TestOracle;

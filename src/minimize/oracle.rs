@@ -119,19 +119,19 @@ pub enum OracleError {
     #[error(transparent)]
     Exec(#[from] ExecError),
     /// Another kind of oracle failed.
-    #[error("the test cannot be made: {why}")]
+    #[error("the test cannot be run: {why}")]
     Failed {
         /// What happened.
         why: String,
     },
     /// The interestingness test is another one than it was.
-    #[error("{} has changed while it was asked", path.display())]
+    #[error("{} has changed during the search", path.display())]
     TestChanged {
         /// The test.
         path: PathBuf,
     },
     /// The interestingness test was removed.
-    #[error("{} is not there any more", path.display())]
+    #[error("{} no longer exists", path.display())]
     TestGone {
         /// The test.
         path: PathBuf,

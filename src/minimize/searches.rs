@@ -13,9 +13,23 @@ pub const SEARCHES: &[&str] = &[
     DdPlus::NAME,
 ];
 
+/// What the search of this name does, in one line for the help of `--search`.
+pub fn search_summary(name: &str) -> &'static str {
+    match name {
+        Full::NAME => "Delete and replace bytes, by the structure of the input and what runs show",
+        Subset::NAME => "The same, but only delete bytes",
+        Ddmin::NAME => "ddmin as published in 2000: subsets, then complements",
+        Ddmin2002::NAME => "ddmin of The Debugging Book: complements only",
+        Dd::NAME => "General delta debugging (dd), minimizing",
+        Dd1999::NAME => "The first delta debugging (1999), for monotone failures",
+        DdPlus::NAME => "The same with unresolved outcomes (dd+)",
+        _ => "",
+    }
+}
+
 /// No search has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no search {name:?}; there are: {}", SEARCHES.join(", "))]
+#[error("there is no search {name:?}; there are: {}", SEARCHES.join(", "))]
 pub struct UnknownSearch {
     /// The name asked for.
     pub name: String,

@@ -15,7 +15,9 @@ pub enum VerifyError {
     #[error(transparent)]
     Replay(#[from] MinimizeError),
     /// The log has no end: no claim was made.
-    #[error("the log has no end yet: no claim was made; resume the minimization first")]
+    #[error(
+        "the log has no end, so nothing is claimed yet: finish the minimization with --resume first"
+    )]
     Unfinished,
     /// The target cannot be run.
     #[error(transparent)]

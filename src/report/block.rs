@@ -71,7 +71,7 @@ fn head(cause: &Cause<'_>) -> String {
         Kind::Crash => "crash",
         Kind::Flaky => "flaky crash",
         Kind::Hang => "hang",
-        Kind::Oom => "memory that runs away",
+        Kind::Oom => "out-of-memory failure",
     };
     let of = cause.utility;
     let of = of.map_or_else(String::new, |utility| format!(" of {}", printable(utility)));

@@ -122,12 +122,12 @@ pub fn check_table(result: &CheckResult, width: Option<usize>) -> String {
     let not_run = match result.not_run {
         0 => String::new(),
         count => format!(
-            "; {} not run, for their programs are gone",
+            "; {} not run, because their programs no longer exist",
             size::grouped(count)
         ),
     };
     format!(
-        "{table}{}: {} fixed, {} the same, {} otherwise, {} flaky{not_run}",
+        "{table}{}: {} fixed, {} still failing, {} failing in another way, {} flaky{not_run}",
         size::counted(result.groups.len() as u64, "group"),
         size::grouped(result.fixed),
         size::grouped(result.same),

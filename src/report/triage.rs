@@ -182,9 +182,8 @@ pub fn triage_doubts(result: &TriageResult) -> Option<String> {
     (count > 0).then(|| {
         let groups = size::counted(count, "group");
         format!(
-            "note: {groups} without a place (WHERE -): nothing is known but the class, and there \
-             may be several bugs in one; where ptrace is refused, `ddfuzz doctor` says how to \
-             allow it"
+            "note: of {groups} only the class is known (WHERE is -), so that one may contain several \
+             bugs; if ptrace is refused, `ddfuzz doctor` shows how to allow it"
         )
     })
 }
@@ -193,13 +192,13 @@ pub fn triage_doubts(result: &TriageResult) -> Option<String> {
 pub fn triage_summary(result: &TriageResult) -> String {
     let files = result.inputs.len() as u64;
     let mut parts = vec![format!(
-        "{} crashing in {}",
+        "{} failing in {}",
         size::grouped(files - result.healthy - result.unread),
         size::counted(result.groups.len() as u64, "group"),
     )];
     for (count, what) in [
         (result.flaky, "flaky"),
-        (result.healthy, "without a crash"),
+        (result.healthy, "not failing"),
         (result.unread, "not read"),
     ] {
         if count > 0 {

@@ -50,7 +50,7 @@ impl std::fmt::Display for SettingsFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let file = self.file.0.to_string_lossy();
         if self.arguments.is_empty() {
-            return write!(f, "{file} adds nothing to this call");
+            return write!(f, "{file} adds nothing to this command");
         }
         write!(f, "{file} adds")?;
         let all = self.arguments.iter();

@@ -57,7 +57,7 @@ pub enum StoreError {
         why: String,
     },
     /// Merging would change a directory that is merged.
-    #[error("{} cannot be merged into {}, which is, or stands in, the same directory", input.display(), into.display())]
+    #[error("{} cannot be merged into {}, which is the same directory or one inside it", input.display(), into.display())]
     MergeIntoInput {
         /// The directory to be merged.
         input: PathBuf,
@@ -132,24 +132,24 @@ impl StoreError {
     /// What to do about it, where that can be said.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            StoreError::Missing { .. } => Some("give the directory that `ddfuzz run -o` wrote"),
-            StoreError::NotOurs { .. } => Some("choose an empty or new directory with `-o DIR`"),
-            StoreError::OtherVersion { .. } => {
-                Some("use the ddfuzz that wrote it, or choose another directory with `-o DIR`")
-            }
+            StoreError::Missing { .. } => Some("give a directory that `ddfuzz run -o` has written"),
+            StoreError::NotOurs { .. } => Some("give an empty or new directory with `-o DIR`"),
+            StoreError::OtherVersion { .. } => Some(
+                "use the version of ddfuzz that wrote it, or give another directory with `-o DIR`",
+            ),
             StoreError::InUse { .. } => {
-                Some("wait until it has ended, or choose another directory with `-o DIR`")
+                Some("wait until it has ended, or give another directory with `-o DIR`")
             }
             StoreError::Damaged { .. } => {
-                Some("restore the file, or choose another directory with `-o DIR`")
+                Some("restore the file, or give another directory with `-o DIR`")
             }
-            StoreError::MergeIntoInput { .. } => Some("choose another directory with `-o DIR`"),
+            StoreError::MergeIntoInput { .. } => Some("give another directory with `-o DIR`"),
             StoreError::NoSuch { .. } => Some("`ddfuzz show OUT` lists the groups"),
             StoreError::File(error) if error.is_full() => {
-                Some("free some space; `--resume` goes on with what is stored")
+                Some("free some space, and continue with --resume")
             }
             StoreError::File(error) if error.is_read_only() => {
-                Some("choose a directory that can be written with `-o DIR`")
+                Some("give a writable directory with `-o DIR`")
             }
             StoreError::Unwritable { .. }
             | StoreError::NotInstalled { .. }

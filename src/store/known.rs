@@ -21,7 +21,7 @@ pub struct KnownGroups {
 
 /// A line that names no key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {text:?} is no key")]
+#[error("line {line}: {text:?} is not a key")]
 pub struct NoKey {
     /// Its number, from 1.
     pub line: usize,

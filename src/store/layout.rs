@@ -10,6 +10,8 @@ use crate::triage::{Class, Keys};
 pub(super) const CAMPAIGN: &str = "ddfuzz.json";
 /// The lock file of the writer.
 pub(super) const LOCK: &str = ".lock";
+/// What keeps an output directory out of the repository that it lies in, and what it holds.
+pub(super) const IGNORE: (&str, &[u8]) = (".gitignore", b"*\n");
 /// The campaign's checkpoint.
 pub(super) const STATE: &str = "state.json";
 /// The campaign's course.

@@ -25,8 +25,12 @@ pub(super) fn examine(root: &Path) -> Result<Found, StoreError> {
     if let Some(file) = CampaignFile::read(root)? {
         return Ok(Found::Ours(Box::new(file)));
     }
-    // A lock and temporary files are what a writer leaves that was killed before all else.
-    let foreign = |name: &str| name != layout::LOCK && !atomic::is_temporary(name.as_ref());
+    // A lock and temporary files are what a writer leaves that was killed before all else; what
+    // git is to ignore a user may have said before.
+    let foreign = |name: &str| {
+        let ours = [layout::LOCK, layout::IGNORE.0].contains(&name);
+        !ours && !atomic::is_temporary(name.as_ref())
+    };
     let empty = listing::names(root, foreign)?.is_empty() && !has_undecodable(root);
     if empty && (root.is_dir() || !exists(root)) {
         Ok(Found::Nothing)

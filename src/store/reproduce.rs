@@ -20,7 +20,7 @@ here=$(CDPATH= cd -- "$here" && pwd) || exit 70
 input=$here/minimized
 [ -f "$input" ] || input=$here/original
 [ -f "$input" ] || {
-    echo "$0: the input is not beside it" >&2
+    echo "$0: the input is not beside this script" >&2
     exit 70
 }
 "#;
@@ -119,8 +119,8 @@ pub fn script(
 fn head(id: &EntryId, class: &Class, with_gdb: bool) -> String {
     format!(
         "#!/bin/sh\n\
-         # Shows a crash without ddfuzz: group {}, way {}, input {}.\n\
-         # Ends with the program's status; 128 + N says that signal N ended it.\n{}{}",
+         # Shows a crash without ddfuzz: group {}, variant {}, input {}.\n\
+         # Exits with the program's status; 128 + N means that signal N ended it.\n{}{}",
         id.major(),
         id.minor(),
         id.hash(),
@@ -139,14 +139,14 @@ fn tool(class: &Class) -> &str {
 /// How the crash shows, where that is not by a signal.
 fn how_it_shows(kind: Kind, class: &Class) -> String {
     match (kind, tool(class)) {
-        (Kind::Hang, _) => "# It hangs: 152 (SIGXCPU) says that its processor time was up, 124 or \
+        (Kind::Hang, _) => "# It hangs: 152 (SIGXCPU) means that its CPU time was used up, 124 or \
                             137 that its time was up.\n"
             .to_owned(),
-        (Kind::Oom, _) => "# It fills the memory: it gets no more than its limit, and ends as it \
-                           does then.\n"
+        (Kind::Oom, _) => "# It runs out of memory: its memory is limited, and it ends as it does \
+                           then.\n"
             .to_owned(),
-        (_, "rustpanic") => "# It panics: 101 is the status of a Rust program that panics; 134 \
-                             (SIGABRT) where panics abort.\n"
+        (_, "rustpanic") => "# It panics: 101 is the status of a Rust program that panics, 134 \
+                             (SIGABRT) if panics abort.\n"
             .to_owned(),
         (_, "exit") => format!(
             "# The crash is its status: {}.\n",
@@ -203,7 +203,7 @@ fn options(kind: Kind, class: &Class, target: &Target) -> String {
 }
 
 /// The line of the head that says how to come into gdb.
-const IN_GDB: &str = "# In gdb, up to the crash: sh reproduce.sh gdb. What follows is for gdb: sh \
+const IN_GDB: &str = "# To stop at the crash in gdb: sh reproduce.sh gdb. More arguments are for gdb: sh \
                       reproduce.sh gdb -batch -ex bt\n";
 
 /// Whether gdb can show a crash of this class: a leak is looked for by a tracer of its own, which

@@ -60,6 +60,7 @@ impl Store {
             Found::Ours(file) => (*file, false),
             Found::Nothing => (CampaignFile::of(None), true),
         };
+        let is_new = unwritten;
         let resumed = file.current.is_some();
         if !resumed && campaign.is_some() {
             file.current = campaign;
@@ -67,6 +68,10 @@ impl Store {
         }
         if unwritten {
             file.write(root)?;
+        }
+        if is_new {
+            let (name, content) = layout::IGNORE;
+            create_once(&root.join(name), content)?;
         }
         sweep::sweep(root);
         let mut store = Store {

@@ -31,21 +31,26 @@ pub fn severity(
 ) -> (Severity, String) {
     let (severity, reason) = match class.0.as_str() {
         name if let Some(report) = report.filter(|_| name.contains(':')) => of_report(report),
-        "wildcall" => (Severity::High, "control went to something that is no code"),
-        "smash" => (Severity::High, "the stack was overwritten"),
+        "wildcall" => (Severity::High, "a jump to an address without code"),
+        "smash" => (Severity::High, "a corrupted stack"),
         "segv" | "bus" => of_access(fault),
-        "abrt" if is_heap_abort(via, said) => (Severity::Medium, "the heap was found damaged"),
-        "abrt" => (Severity::Low, "the program aborts itself"),
-        "stackoverflow" => (Severity::Low, "the stack is used up"),
+        "abrt" if is_heap_abort(via, said) => {
+            (Severity::Medium, "a corrupted heap, found by the allocator")
+        }
+        "abrt" => (Severity::Low, "the program calls abort"),
+        "stackoverflow" => (Severity::Low, "a stack overflow"),
         "fpe" => (Severity::Low, "an arithmetic exception"),
         "ill" => (Severity::Low, "an illegal instruction"),
-        "trap" => (Severity::Low, "a trap"),
-        "rustpanic" | "gopanic" => (Severity::Low, "the program panics"),
+        "trap" => (Severity::Low, "a trap instruction"),
+        "rustpanic" | "gopanic" => (Severity::Low, "a panic"),
         "sys" => (Severity::Low, "a forbidden system call"),
-        "hang" => (Severity::Low, "the run does not end"),
-        "oom" => (Severity::Low, "memory runs away"),
-        class if class.starts_with("exit:") => (Severity::Low, "an exit that counts as a crash"),
-        _ => (Severity::Low, "nothing known makes it worse"),
+        "hang" => (Severity::Low, "the program does not end"),
+        "oom" => (Severity::Low, "the program exceeds its memory limit"),
+        class if class.starts_with("exit:") => (
+            Severity::Low,
+            "an exit status that counts as a crash (--crash-exit)",
+        ),
+        _ => (Severity::Low, "no sign of anything worse"),
     };
     (severity, reason.to_owned())
 }
@@ -53,11 +58,14 @@ pub fn severity(
 fn of_access(fault: &Fault) -> (Severity, &'static str) {
     match (fault.class, fault.access) {
         (Some(AddressClass::Null), _) => (Severity::Low, "a null dereference"),
-        (_, Some(Access::Write)) => (Severity::High, "a write to a wild address"),
-        (_, Some(Access::Execute)) => (Severity::High, "an execution of a wild address"),
-        (_, Some(Access::Read)) => (Severity::Medium, "a read of a wild address"),
-        (Some(_), None) => (Severity::Medium, "an access to a wild address"),
-        (None, None) => (Severity::Low, "the signal was sent, no access is known"),
+        (_, Some(Access::Write)) => (Severity::High, "a write to an invalid address"),
+        (_, Some(Access::Execute)) => (Severity::High, "an execution of an invalid address"),
+        (_, Some(Access::Read)) => (Severity::Medium, "a read of an invalid address"),
+        (Some(_), None) => (Severity::Medium, "an access to an invalid address"),
+        (None, None) => (
+            Severity::Low,
+            "a signal that was sent; no memory access is known",
+        ),
     }
 }
 
@@ -66,26 +74,26 @@ fn of_report(report: &Report) -> (Severity, &'static str) {
     let kind = report.kind.as_str();
     match report.tool {
         Tool::Asan | Tool::Hwasan => match report.access {
-            _ if kind.contains("use-after") => (Severity::High, "memory is used that is freed"),
-            _ if kind == "double-free" => (Severity::High, "memory is freed twice"),
+            _ if kind.contains("use-after") => (Severity::High, "a use of freed memory"),
+            _ if kind == "double-free" => (Severity::High, "memory freed twice"),
             Some(ReportAccess::Write) => (Severity::High, "a write out of bounds"),
             Some(ReportAccess::Read) => (Severity::Medium, "a read out of bounds"),
             None if kind.contains("alloc") && kind != "alloc-dealloc-mismatch"
                 || kind == "out-of-memory"
                 || kind.ends_with("-overflow") =>
             {
-                (Severity::Low, "an allocation that cannot be made")
+                (Severity::Low, "an impossible allocation")
             }
-            None => (Severity::Medium, "the heap or memory is used wrongly"),
+            None => (Severity::Medium, "a wrong use of memory"),
         },
-        Tool::Msan => (Severity::Medium, "what was never written decides"),
-        Tool::Tsan => (Severity::Medium, "threads get in each other's way"),
+        Tool::Msan => (Severity::Medium, "a use of uninitialized memory"),
+        Tool::Tsan => (Severity::Medium, "a data race or another threading error"),
         Tool::Ubsan if matches!(kind, "bounds" | "object-size" | "vptr" | "function") => (
             Severity::Medium,
-            "an access out of bounds, or by a wrong type",
+            "an access out of bounds, or through a wrong type",
         ),
-        Tool::Ubsan => (Severity::Low, "behaviour that is not defined"),
-        Tool::Lsan => (Severity::Low, "memory is leaked"),
+        Tool::Ubsan => (Severity::Low, "undefined behaviour"),
+        Tool::Lsan => (Severity::Low, "a memory leak"),
     }
 }
 

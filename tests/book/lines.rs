@@ -1,5 +1,7 @@
 //! All command lines of ddfuzz in the documents parse, those of blocks that are not run, too.
 
+use std::path::Path;
+
 use clap::error::ErrorKind;
 use ddfuzz::cli::Program;
 
@@ -203,4 +205,43 @@ fn wrong_options_are_found_out() {
         ["watch", "a", "--until", "no new for 1h", "--", "./b", "@@"]
     );
     assert!(refused(&right[0]).is_none());
+}
+
+/// The lines of all blocks of a section of README that a shell runs.
+fn commands_of(section: &str) -> Vec<String> {
+    let readme = documents()
+        .into_iter()
+        .find(|(file, _)| file == Path::new("README.md"));
+    let (_, text) = readme.expect("there is a README");
+    let heading = format!("\n## {section}\n");
+    let (_, from) = text.split_once(&heading).expect("a heading");
+    let section = from.split("\n## ").next().unwrap_or(from);
+    let shell = blocks(section);
+    let shell = shell.iter().filter(|block| block.language == "sh");
+    shell.flat_map(|block| block.lines.clone()).collect()
+}
+
+#[test]
+fn readme_sets_everything_up_by_two_commands_and_installs_by_one() {
+    assert_eq!(
+        commands_of("Set-up"),
+        [
+            "cargo run --release -- run --target nroff --time 10s",
+            "./test"
+        ]
+    );
+    assert_eq!(commands_of("Install"), ["cargo install --path ."]);
+    // That installs all programs that README calls.
+    let manifest = std::fs::read_to_string(crate::tree::root().join("Cargo.toml")).unwrap();
+    for program in Program::ALL {
+        let file = crate::tree::root().join(match program {
+            Program::Ddfuzz => "src/main.rs".to_owned(),
+            other => format!("src/bin/{}.rs", other.name()),
+        });
+        assert!(file.is_file(), "{}", program.name());
+    }
+    assert!(
+        manifest.contains("default = ["),
+        "all features are there by default"
+    );
 }

@@ -137,7 +137,7 @@ impl Stage {
             .unwrap()
             .display()
             .to_string();
-        text.replace("GROUP/WAY/INPUT", &below)
+        text.replace("GROUP/VARIANT/INPUT", &below)
             .replace("3fa4…/…/…", &below)
             .replace("3fa4", &below[..6])
     }

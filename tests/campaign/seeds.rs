@@ -260,10 +260,16 @@ fn what_gives_no_seed_is_an_error_that_says_why() {
     desk.write("long", [b'x'; 300]);
     let base = "run --target ul --runs 20 --max-len 100 -o out";
     for (words, expected) in [
-        ("--seeds none", "names no file"),
+        ("--seeds none", "no file in what --seeds names"),
         ("--seeds long", "longer than 100 bytes"),
-        ("--seeds missing", "missing: it is not there"),
-        ("--dict missing", "missing: it is not there"),
+        (
+            "--seeds missing",
+            "missing cannot be read: it does not exist",
+        ),
+        (
+            "--dict missing",
+            "missing cannot be read: it does not exist",
+        ),
         ("--dict long", "long, line 1: there is no value"),
     ] {
         let said = desk.call(&format!("{base} {words}")).exits(2);

@@ -55,7 +55,7 @@ fn a_harness_that_ignores_its_input_is_fuzzed_with_a_warning() {
         return;
     };
     let said = checkout.call(RUN).exits(0);
-    assert!(said.err.contains("does the same with"), "{said:?}");
+    assert!(said.err.contains("does the same on"), "{said:?}");
     assert!(said.err.contains("fuzz_targets/parse.rs"), "{said:?}");
     assert_eq!(said.json()["runs"], 200);
 }

@@ -39,7 +39,7 @@ fn the_runner_is_put_in_and_taken_out_and_all_else_stays() {
 }
 
 #[test]
-fn an_empty_file_is_left_where_only_the_runner_was() {
+fn no_empty_file_is_left_where_only_the_runner_was() {
     let desk = Desk::new();
     call(&desk, &format!("{WORDS} --yes")).exits(0);
     let now = String::from_utf8(desk.read(FILE)).unwrap();
@@ -48,7 +48,12 @@ fn an_empty_file_is_left_where_only_the_runner_was() {
         "[target.x86_64-unknown-linux-gnu]\nrunner = \"ddfuzz-runner\"\n"
     );
     call(&desk, &format!("{WORDS} --yes --remove")).exits(0);
-    assert_eq!(desk.read(FILE), b"");
+    assert!(!desk.file(".cargo").exists());
+    // What others have put into the directory stays.
+    call(&desk, &format!("{WORDS} --yes")).exits(0);
+    desk.write(".cargo/other", "ours");
+    call(&desk, &format!("{WORDS} --yes --remove")).exits(0);
+    assert!(!desk.file(FILE).exists() && desk.file(".cargo/other").exists());
 }
 
 #[test]

@@ -63,6 +63,14 @@ fn a_plain_cargo_fuzz_run_ends_with_a_group_and_its_reproducer() {
     assert_eq!(said.code, Some(1), "{said:?}");
     assert!(said.err.contains("exited with exit status: 77"), "{said:?}");
     assert!(said.err.contains("1-minimal"), "{said:?}");
+    // The result is below all that cargo-fuzz prints, its error included.
+    let (_, last) = said.err.split_once("Error: Fuzz target exited").unwrap();
+    assert!(last.contains("1-minimal"), "{said:?}");
+    assert!(
+        last.contains("ddfuzz: 1 new crash group; next: ddfuzz show"),
+        "{said:?}"
+    );
+    assert_eq!(said.err.matches("1-minimal").count(), 1, "{said:?}");
     let artifacts = || {
         let entries = std::fs::read_dir(checkout.dir.join("fuzz/artifacts/parse")).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());

@@ -52,7 +52,11 @@ fn a_fixed_group_a_remaining_one_and_one_that_fails_otherwise_are_told_apart() {
         .unwrap();
     assert_eq!(now["now"]["class"], "ill");
     let said = desk.call("check out -- ./other").exits(1);
-    assert!(said.out.contains("1 otherwise"), "{}", said.out);
+    assert!(
+        said.out.contains("1 failing in another way"),
+        "{}",
+        said.out
+    );
     desk.call("check out -- ./no-such-program").exits(3);
     desk.call("check out -- true").exits(0);
     assert_eq!(files(&desk.file("out")), before);
@@ -97,6 +101,6 @@ fn hangs_are_checked_and_groups_of_several_targets_need_a_program() {
     desk.call("merge out other -o both").exits(0);
     let error = desk.call("check both --json").exits(2).json();
     let message = error["error"]["message"].as_str().unwrap();
-    assert!(message.contains("several targets"), "{message}");
+    assert!(message.contains("several programs"), "{message}");
     desk.call("check nowhere").exits(2);
 }

@@ -176,15 +176,18 @@ fn mistakes_are_told_with_their_line_and_the_nearest_name() {
         ),
         (
             "[run]\ntime = \"9 parsecs\"\n",
-            "a time ends with ms, s, m or h",
+            "write a time with ms, s, m or h",
         ),
         ("[run]\nexec = \"fast\"\n", "possible values"),
         (
             "[log.verify]\nsvg = \"x\"\n",
             "line 2: svg is no key of [log.verify]",
         ),
-        ("[run]\nconfig = \"x\"\n", "config cannot be set in a file"),
-        ("[run\n", "line 1: it is no TOML"),
+        (
+            "[run]\nconfig = \"x\"\n",
+            "config cannot be set in a settings file",
+        ),
+        ("[run\n", "line 1: it is not valid TOML"),
         // Also of a command that is not called.
         (
             "[triage]\nleaks = 3\n",
@@ -212,10 +215,10 @@ fn hostile_files_are_refused() {
     desk.call("run --config none.toml").exits(2);
     let path = desk.file("ddfuzz.toml");
     std::fs::create_dir(&path).unwrap();
-    assert!(refused(&desk, "run").contains("a directory, not a file"));
+    assert!(refused(&desk, "run").contains("a directory, not a settings file"));
     std::fs::remove_dir(&path).unwrap();
     desk.write("ddfuzz.toml", b"[run]\n\xff\xfe\x00");
-    assert!(refused(&desk, "run").contains("line 2: it is no text in UTF-8"));
+    assert!(refused(&desk, "run").contains("line 2: it is not UTF-8 text"));
     desk.write("ddfuzz.toml", "\0\0\0");
     assert!(refused(&desk, "run").contains("no TOML"));
     let large = std::fs::File::create(&path).unwrap();
@@ -243,11 +246,11 @@ fn a_file_that_others_may_write_is_refused_with_the_reason() {
     let desk = desk(RUN);
     mode(&desk.file("ddfuzz.toml"), 0o666);
     let message = refused(&desk, "run");
-    assert!(message.contains("may be written by everybody"), "{message}");
+    assert!(message.contains("can be written by everybody"), "{message}");
     assert!(message.contains("--no-config"), "{message}");
     mode(&desk.file("ddfuzz.toml"), 0o644);
     mode(desk.path(), 0o777);
-    assert!(refused(&desk, "run").contains("its directory may be written by everybody"));
+    assert!(refused(&desk, "run").contains("its directory can be written by everybody"));
     // Where only owners may replace files, it is as safe as its own mode.
     mode(desk.path(), 0o1777);
     desk.call("run -q").exits(1);
@@ -257,11 +260,11 @@ fn a_file_that_others_may_write_is_refused_with_the_reason() {
         needs::missing("chown", &error.to_string());
         return;
     }
-    assert!(refused(&desk, "run").contains("belongs to nobody"));
+    assert!(refused(&desk, "run").contains("belongs to the user nobody"));
     std::os::unix::fs::chown(&path, Some(4321), None).unwrap();
     mode(desk.path(), 0o1777);
     let message = refused(&desk, "run");
-    assert!(message.contains("may be written by everybody"), "{message}");
+    assert!(message.contains("can be written by everybody"), "{message}");
 }
 
 #[test]

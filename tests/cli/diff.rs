@@ -61,7 +61,7 @@ fn of_the_edits_between_two_inputs_one_makes_the_difference() {
         .call("log replay --json bad.diff.log.jsonl")
         .exits(2)
         .json();
-    assert_eq!(error["error"]["hint"], "name it with --passing FILE");
+    assert_eq!(error["error"]["hint"], "give it with --passing FILE");
     desk.write("moved", "One line\nand a word\nand no more\n");
     desk.call("log replay bad.diff.log.jsonl --passing moved")
         .exits(0);
@@ -180,7 +180,7 @@ fn unresolved_outcomes_are_told_of_in_a_warning() {
         .exits(0);
     assert!(
         said.err
-            .contains("warning: the difference is not one delta but 2"),
+            .contains("warning: the difference is not a single delta but 2"),
         "{said:?}"
     );
     assert_eq!(said.json()["deltas"], 2);

@@ -209,7 +209,7 @@ fn json_is_one_object() {
 fn wrong_calls_say_what_to_write() {
     let desk = Desk::new();
     for (words, says) in [
-        ("gen --name all:1", "looks like"),
+        ("gen --name all:1", "write it like"),
         ("gen -s one", "whole number"),
         ("gen -l 0 5", "0"),
         ("gen -m 0 5", "0"),

@@ -138,7 +138,7 @@ fn a_torn_last_line_is_no_error() {
     log.truncate(log.len() - 20);
     desk.write("torn", log);
     let said = desk.call("log show torn").exits(0);
-    assert!(said.out.contains("not ended"));
+    assert!(said.out.contains("unfinished"));
     desk.call("log replay torn -o rebuilt").exits(0);
     assert_eq!(desk.read("rebuilt"), desk.read("crash.min"));
     let error = desk.call("log verify torn --json").exits(1).json();

@@ -54,4 +54,5 @@ mod triage;
 mod triage_directories;
 mod triage_known;
 mod triage_resume;
+mod usage;
 mod watch;

@@ -53,14 +53,17 @@ fn one_is_not_spoken_of_in_the_plural() {
         .call("run --target crtplot --runs 60 --max-len 500 --seed 1 -o out")
         .exits(1);
     assert!(
-        said.out.contains(": 1 group of crashes, 1 new; all in"),
+        said.out.contains(": 1 crash group (1 new); results in"),
         "{}",
         said.out
     );
-    assert!(said.out.contains("→ 1 byte in "));
+    assert!(said.out.contains("→ 1 byte  1-minimal"), "{}", said.out);
+    // Nothing is told twice: the minimization in a line, the group in the table.
+    assert_eq!(said.err.matches("minimized t=").count(), 1, "{}", said.err);
+    assert_eq!(said.out.matches("1-minimal").count(), 1, "{}", said.out);
     assert!(!said.err.contains("error"), "{}", said.err);
     let merged = desk.call("merge out -o all").exits(0);
-    assert!(merged.out.starts_with("1 group of crashes in "));
+    assert!(merged.out.starts_with("1 crash group in "));
     let nothing = desk
         .call("run --target crtplot --runs 1 --max-len 0 -o empty")
         .exits(0);
@@ -101,9 +104,9 @@ fn quiet_and_json_keep_the_progress_away() {
     assert!(!quiet.out.contains("reproduce.sh"), "{}", quiet.out);
     let json = desk.call(&format!("{words} --json -o json")).exits(1);
     json.json();
-    assert!(json.err.contains("reproduce.sh"));
+    assert!(json.err.contains("minimized t="));
     let verbose = desk.call(&format!("{words} -v -o verbose")).exits(1);
-    assert!(verbose.err.contains("seed 1") && verbose.err.contains("running by harness"));
+    assert!(verbose.err.contains("seed 1") && verbose.err.contains("executed by harness"));
 }
 
 #[test]

@@ -205,7 +205,7 @@ fn groups_whose_program_is_gone_are_named_and_the_others_are_checked() {
     std::fs::remove_file(desk.file("bugs")).unwrap();
     let said = desk.call("check out --json").exits(1);
     assert!(
-        said.err.contains("is not checked: there is no"),
+        said.err.contains("is not checked: its program"),
         "{}",
         said.err
     );

@@ -130,11 +130,14 @@ fn channels_that_do_not_fit_are_usage_errors() {
     desk.write("input", b"a");
     for (words, said) in [
         ("--terminal --two-files -- cat @@ @@", "--two-files"),
-        ("--terminal --exec harness -- cat", "no terminal"),
+        (
+            "--terminal --exec harness -- cat",
+            "--terminal does not work",
+        ),
         ("--terminal=0x80 -- cat", "ROWSxCOLUMNS"),
         (r"--terminal --ending \q -- cat", "escape"),
         (r"--ending \r -- cat", "--terminal"),
-        ("--file-name a/b -- cat @@", "name of a file"),
+        ("--file-name a/b -- cat @@", "plain file name"),
         ("--file-name a -- cat", "@@"),
         ("--two-files -- cat @@", "@@"),
     ] {

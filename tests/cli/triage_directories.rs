@@ -70,10 +70,10 @@ fn crashes_of_all_fuzzers_fall_into_the_same_groups() {
         desk.file("plain/t").to_str().unwrap()
     );
     for line in [
-        "afl/default/crashes: AFL++, 1 input, 1 passed over",
+        "afl/default/crashes: AFL++, 1 input, 1 skipped",
         "README.txt: not a name of AFL++",
         "queue: neither crashes nor hangs",
-        "hongg: honggfuzz, 1 input, 1 passed over",
+        "hongg: honggfuzz, 1 input, 1 skipped",
         "ul: libFuzzer, 2 inputs",
         "plain: files, 1 input",
         "named SIGABRT, ended SIGSEGV",

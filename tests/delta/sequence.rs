@@ -107,8 +107,8 @@ fn dd_says_which_half_of_the_axiom_does_not_hold() {
     assert_eq!(
         messages,
         [
-            "the whole input does not fail: its test is PASS",
-            "the empty input fails: there is no passing side to begin with"
+            "the whole input does not fail: its outcome is PASS",
+            "the empty input fails, but a passing input is needed to start with"
         ]
     );
 }

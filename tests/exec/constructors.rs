@@ -53,8 +53,8 @@ fn what_a_fork_server_survives_is_served_by_one() {
 fn what_no_fork_server_survives_runs_by_command_and_says_why() {
     let program = compile("constructor", &[]);
     for (word, why) in [
-        ("closes-all", "ended before"),
-        ("closes-input", "closes descriptors"),
+        ("closes-all", "exited before"),
+        ("closes-input", "closes file descriptors"),
         ("leaves-child", "starts processes"),
         ("nonsense", "does not speak"),
     ] {
@@ -85,8 +85,8 @@ fn a_program_that_never_comes_to_its_main_function_is_a_named_error_in_time() {
         for (word, why) in [
             ("is-silent", "did not start"),
             ("half-a-hello", "did not start"),
-            ("daemonizes", "ended before"),
-            ("kills-group", "ended before"),
+            ("daemonizes", "exited before"),
+            ("kills-group", "exited before"),
         ] {
             let assert_named = &assert_named;
             scope.spawn(move || assert_named(word, why));
@@ -100,8 +100,8 @@ fn one_that_never_comes_there_is_run_by_command_which_says_why() {
     let program = compile("constructor", &[]);
     for (word, why) in [
         ("is-silent", "did not start within"),
-        ("daemonizes", "ended before"),
-        ("dies", "ended before"),
+        ("daemonizes", "exited before"),
+        ("dies", "exited before"),
     ] {
         let mut started = start(&with(&program, word), None, Freshness::Shared).unwrap();
         assert_eq!(started.executor.way(), Way::Command, "{word}");

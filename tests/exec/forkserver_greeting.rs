@@ -51,9 +51,9 @@ fn every_trouble_in_a_greeting_is_a_named_error() {
         ("late error", "mapped"),
         ("newer", "version 7"),
         ("options", "options 0x00000040"),
-        ("chatter", "nonsense"),
-        ("half", "ended before its fork server"),
-        ("nothing", "ended before its fork server"),
+        ("chatter", "invalid handshake"),
+        ("half", "exited before its fork server"),
+        ("nothing", "exited before its fork server"),
     ] {
         let error = speaking(&program, how).err().unwrap();
         assert!(matches!(error, ExecError::WayUnfit { .. }), "{error:?}");

@@ -309,7 +309,7 @@ fn a_program_that_nobody_reaches_is_run_as_nobody_all_the_same() {
     for way in WAYS {
         let refused = start(&target, Some(way), Freshness::Shared);
         let why = refused.err().expect("it is refused").to_string();
-        assert!(why.contains("closed to the user nobody"), "{why}");
+        assert!(why.contains("the user nobody cannot access"), "{why}");
         assert!(why.contains(closed.to_str().unwrap()), "{why}");
     }
 }

@@ -94,7 +94,7 @@ fn what_is_not_started_by_glibc_falls_back_to_command_and_says_why() {
             &[&bare[..], &["-static"]].concat(),
             "statically linked",
         ),
-        ("no_libc", &bare, "not started by the C library"),
+        ("no_libc", &bare, "does not start through glibc"),
         // Only its linker is asked for; there need be none of that name.
         ("hostile", &[linker], "musl"),
     ];

@@ -68,7 +68,7 @@ fn an_error_has_kind_message_path_and_hint() {
         "kind": "not-an-output-directory",
         "message": "/x is not an output directory of ddfuzz",
         "path": "/x",
-        "hint": "choose an empty or new directory with `-o DIR`",
+        "hint": "give an empty or new directory with `-o DIR`",
     }});
     assert_eq!(value(&report), expected);
 }

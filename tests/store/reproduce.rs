@@ -358,7 +358,9 @@ fn an_entry_folder_without_inputs_says_so() {
     fs::remove_file(script.with_file_name("original")).unwrap();
     let output = run(&script);
     assert_eq!(output.status.code(), Some(70));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("the input is not beside it"));
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("the input is not beside this script")
+    );
 }
 
 #[test]

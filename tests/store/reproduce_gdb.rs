@@ -113,7 +113,7 @@ fn a_program_that_reads_stdin_or_a_file_stops_at_its_crash() {
         stops(&in_gdb(&script), FAULT);
         let text = std::fs::read_to_string(&script).unwrap();
         assert!(
-            text.contains("# In gdb, up to the crash: sh reproduce.sh gdb."),
+            text.contains("# To stop at the crash in gdb: sh reproduce.sh gdb."),
             "{text}"
         );
     }

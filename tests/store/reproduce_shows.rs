@@ -56,7 +56,7 @@ fn memory_is_refused_to_what_eats_it() {
     target.limits.memory = 64 << 20;
     let script = fixture.script(&target);
     assert_eq!(run(&script).status.code(), Some(128 + libc::SIGABRT));
-    assert!(text(&script).contains("# It fills the memory: "));
+    assert!(text(&script).contains("# It runs out of memory: "));
 }
 
 const SANITIZED: &str = "#include <stdlib.h>\n#include <unistd.h>\nstatic char *volatile last;\n\

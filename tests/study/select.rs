@@ -42,7 +42,7 @@ fn a_list_that_is_none_is_refused() {
     let lab = Lab::with(&[]);
     lab.desk.write("empty", "");
     let said = lab.revisit("--list empty").exits(2);
-    assert!(said.err.contains("names no utilities"), "{said:?}");
+    assert!(said.err.contains("contains no utilities"), "{said:?}");
     lab.revisit("--list missing").exits(2);
     lab.revisit("zap --shard 6/5").exits(2);
 }

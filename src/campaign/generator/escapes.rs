@@ -2,7 +2,7 @@
 
 /// A text with an escape that C does not have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0} is no escape of C; write \\\\ for a backslash")]
+#[error("{0} is not an escape of C; write \\\\ for a backslash")]
 pub struct WrongEscape(String);
 
 /// The bytes that a text with C's escapes stands for: `\a \b \e \f \n \r \t \v \\ \' \" \?`, one

@@ -69,7 +69,9 @@ pub(super) fn join(other: SocketAddr, port: u16, notes: Sender<String>) -> Resul
             if !is_still(&now, State::Lost) {
                 return;
             }
-            drop(notes.send(format!("the link to {other} is lost; trying again")));
+            drop(notes.send(format!(
+                "the connection to {other} is lost; trying to reconnect"
+            )));
             ends = loop {
                 std::thread::sleep(PAUSE);
                 if matches!(*lock(&now), State::Ended) {
@@ -83,7 +85,7 @@ pub(super) fn join(other: SocketAddr, port: u16, notes: Sender<String>) -> Resul
             if !joined {
                 return close(&ends);
             }
-            drop(notes.send(format!("joined {other} again")));
+            drop(notes.send(format!("connected to {other} again")));
         }
     });
     Ok(link)
@@ -115,7 +117,7 @@ fn call(broker: SocketAddr) -> Result<TcpStream, Error> {
     stream.set_read_timeout(Some(PATIENCE))?;
     let greeting = receive(&stream, LONGEST_GREETING)?.split_off(LENGTH);
     let TcpResponse::BrokerConnectHello { .. } = greeting.try_into()? else {
-        return Err(Error::illegal_state("it is no broker of LibAFL"));
+        return Err(Error::illegal_state("there is no LibAFL broker"));
     };
     let hostname = "ddfuzz".to_owned();
     send_tcp_msg(&mut stream, &TcpRequest::RemoteBrokerHello { hostname })?;

@@ -118,7 +118,7 @@ fn launch(
     let (workers, links) = (brief.workers(), &brief.settings.network);
     let (listener, port) = listen(links.port.unwrap_or(0))?;
     let closer = listener.try_clone().map_err(system("opening a port"))?;
-    let parent = Parent::this().map_err(system("looking at this process"))?;
+    let parent = Parent::this().map_err(system("reading the state of this process"))?;
     let cores = cores(workers)?;
     let before = Cell::new(0);
     let launcher = Launcher::builder()
@@ -146,7 +146,8 @@ fn launch(
             Ok((None, manager))
         }
         None => {
-            let monitor = monitor.ok_or_else(|| Error::illegal_state("it has begun already"))?;
+            let monitor =
+                monitor.ok_or_else(|| Error::illegal_state("the campaign has started already"))?;
             let hook = StdLlmpEventHook::<BytesInput, _>::new(monitor)?;
             let mut broker = LlmpBroker::new(Vanishing::new()?, tuple_list!(hook))?;
             let inner = broker.inner_mut();

@@ -156,7 +156,7 @@ impl Answer for Session<'_> {
             Request::Hello { worker } => {
                 peer.role = Role::Worker(worker);
                 if self.workers.is_another(worker) {
-                    self.tell(format!("worker {worker} is started again"));
+                    self.tell(format!("worker {worker} is restarted"));
                 }
                 return None;
             }
@@ -201,7 +201,9 @@ impl Answer for Session<'_> {
                 let left = self.workers.count();
                 let are = if left == 1 { "is" } else { "are" };
                 let left = size::counted(left as u64, "worker");
-                self.tell(format!("worker {worker} is given up; {left} {are} left"));
+                self.tell(format!(
+                    "worker {worker} died too often and is not restarted; {left} {are} left"
+                ));
             }
             Role::Unknown => {}
         }

@@ -179,8 +179,7 @@ impl<'a> Session<'a> {
 
     /// Hears no more of workers that do not end. The launcher kills them.
     fn give_up(&mut self, hub: &mut Hub) {
-        let text =
-            "a worker does not end, and is killed; runs that it has not told of do not count";
+        let text = "a worker did not stop and was killed; its last runs are not counted";
         self.screen.note(text);
         for peer in hub.peers.drain(..) {
             self.lost(peer);

@@ -87,7 +87,7 @@ impl Engine<'_> {
             Err(error) if is_of_target(&error) => {
                 if self.gone.insert(id.clone()) && !self.stopped() {
                     let major = id.major();
-                    let text = format!("group {major} is left as it is: {error}");
+                    let text = format!("group {major} is not minimized: {error}");
                     self.screen.note(&text);
                 }
                 Ok(None)

@@ -277,7 +277,8 @@ impl<D: Desk + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
         let Err(error) = done else {
             return Ok(());
         };
-        let trouble = format!("ddfuzz: {error}; it is tried again, and fuzzing goes on");
+        let trouble =
+            format!("ddfuzz: {error}; the minimization is tried again, and fuzzing continues");
         if self.trouble.as_ref() != Some(&trouble) {
             manager.log(state, LogSeverity::Warn, trouble.clone())?;
             self.trouble = Some(trouble);

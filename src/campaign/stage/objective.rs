@@ -116,7 +116,8 @@ impl<D: Desk> GroupObjective<D> {
                 Ok(false)
             }
             Err(error) => {
-                let trouble = format!("a crash could not be named: {error}; it stays a solution");
+                let trouble =
+                    format!("a crash could not be classified: {error}; it is kept as a solution");
                 if self.trouble.as_ref() != Some(&trouble) {
                     manager.log(state, LogSeverity::Warn, trouble.clone())?;
                     self.trouble = Some(trouble);

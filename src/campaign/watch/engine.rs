@@ -369,7 +369,7 @@ impl<'a> Engine<'a> {
         if left > 0 {
             let files = size::counted(left, "file");
             self.screen.note(&format!(
-                "{files} not examined; `ddfuzz triage` takes what is left, and --resume goes on with it"
+                "{files} not examined; continue with --resume, or run `ddfuzz triage`"
             ));
         }
     }

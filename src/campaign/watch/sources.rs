@@ -120,7 +120,7 @@ impl Sources {
         for path in &self.paths {
             if !path.exists() {
                 if self.said.insert(path.clone()) {
-                    let note = format!("{} is not there yet, and is waited for", path.display());
+                    let note = format!("{} does not exist yet; waiting for it", path.display());
                     look.notes.push(note);
                 }
                 continue;

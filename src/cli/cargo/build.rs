@@ -10,68 +10,68 @@ use super::project::Project;
 use super::toolchain::{self, Toolchain, cargo};
 use crate::cli::{Exit, Failure, Output};
 
-/// Where the help shows these options.
-const BUILD: &str = "The build, as for cargo fuzz";
+/// The heading of these options in the help.
+pub(super) const BUILD: &str = "Build (the options of cargo fuzz)";
 
 /// How the fuzz target is built: the options of cargo-fuzz, by their names there.
 #[derive(Args, Clone, Debug)]
 pub struct BuildArgs {
-    /// The directory of the cargo-fuzz project [default: fuzz of this directory, or of the nearest
-    /// one above it]
+    /// Directory of the cargo-fuzz project [default: fuzz/ in this directory, or in the nearest one
+    /// above it that has one]
     #[arg(help_heading = BUILD, long, value_name = "DIR")]
     pub fuzz_dir: Option<PathBuf>,
-    /// Without optimizations
+    /// Build without optimizations
     #[arg(help_heading = BUILD, short = 'D', long, conflicts_with = "release")]
     dev: bool,
-    /// With optimizations [default]
+    /// Build with optimizations [default]
     #[arg(help_heading = BUILD, short = 'O', long)]
     release: bool,
-    /// With debug assertions and overflow checks [default, unless -O]
+    /// Build with debug assertions and overflow checks [default, unless -O]
     #[arg(help_heading = BUILD, short = 'a', long)]
     debug_assertions: bool,
-    /// The sanitizer
+    /// Sanitizer to build with
     #[arg(help_heading = BUILD, short, long, value_enum, default_value_t = Sanitizer::Address)]
     sanitizer: Sanitizer,
-    /// Without the default features
+    /// Build without the default features
     #[arg(help_heading = BUILD, long)]
     no_default_features: bool,
-    /// With all features
+    /// Build with all features
     #[arg(help_heading = BUILD, long, conflicts_with_all = ["no_default_features", "features"])]
     all_features: bool,
-    /// With these features
+    /// Build with these features
     #[arg(help_heading = BUILD, long)]
     features: Option<String>,
-    /// Build the standard library, too
+    /// Also build the standard library
     #[arg(help_heading = BUILD, long)]
     build_std: bool,
-    /// With more checks of undefined behaviour
+    /// Build with additional checks for undefined behaviour
     #[arg(help_heading = BUILD, short, long)]
     careful: bool,
-    /// Unstable flags of cargo
+    /// Unstable flags for cargo
     #[arg(help_heading = BUILD, short = 'Z', value_name = "FLAG")]
     unstable: Vec<String>,
-    /// Where cargo builds
+    /// Directory for build artifacts
     #[arg(help_heading = BUILD, long, value_name = "DIR")]
     target_dir: Option<PathBuf>,
-    /// How many parts are compiled for themselves
+    /// Number of codegen units
     #[arg(help_heading = BUILD, long, value_name = "N")]
     codegen_units: Option<u32>,
-    /// Whether code that nothing calls is left away
+    /// Whether the linker removes dead code
     #[arg(help_heading = BUILD, long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     strip_dead_code: Option<bool>,
     /// Do not set `cfg(fuzzing)`
     #[arg(help_heading = BUILD, long)]
     no_cfg_fuzzing: bool,
-    /// Do not tell comparisons
+    /// Do not instrument comparisons
     #[arg(help_heading = BUILD, long)]
     no_trace_compares: bool,
-    /// Tell divisions
+    /// Instrument divisions
     #[arg(help_heading = BUILD, long)]
     trace_div: bool,
-    /// Tell indices
+    /// Instrument array indices
     #[arg(help_heading = BUILD, long)]
     trace_gep: bool,
-    /// Whether branches stay branches
+    /// Whether to disable branch folding
     #[arg(help_heading = BUILD, long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     disable_branch_folding: Option<bool>,
 }
@@ -88,15 +88,15 @@ pub struct Built {
 /// Sanitizers that cargo-fuzz builds with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Sanitizer {
-    /// AddressSanitizer.
+    /// AddressSanitizer
     Address,
-    /// LeakSanitizer.
+    /// LeakSanitizer
     Leak,
-    /// MemorySanitizer.
+    /// MemorySanitizer
     Memory,
-    /// ThreadSanitizer.
+    /// ThreadSanitizer
     Thread,
-    /// No sanitizer, which stable Rust can build.
+    /// None; stable Rust suffices to build
     None,
 }
 
@@ -135,10 +135,9 @@ impl BuildArgs {
         let status = command.status();
         let status = status.map_err(|error| toolchain::no_cargo(&error))?;
         if !status.success() {
-            let message = format!("cargo fuzz cannot build {target} ({status})");
+            let message = format!("cargo fuzz could not build {target} ({status})");
             return Err(Failure::new(Exit::Baseline, "build", message).hint(format!(
-                "mend what the compiler says above; the build alone is: cargo {}fuzz build{} \
-                 {target}",
+                "fix the errors shown above; to build only: cargo {}fuzz build{} {target}",
                 toolchain::word(toolchain),
                 self.shown(triple)
             )));
@@ -231,8 +230,8 @@ fn found(program: &Path) -> Result<(), Failure> {
     if program.is_file() {
         return Ok(());
     }
-    let message = "cargo fuzz has built it, but the program is not where it is expected";
+    let message = "cargo fuzz has built the target, but the program is not where it is expected";
     Err(Failure::new(Exit::Baseline, "build", message)
         .path(program)
-        .hint("name the directory that cargo builds in: --target-dir DIR"))
+        .hint("give the directory that cargo builds in: --target-dir DIR"))
 }

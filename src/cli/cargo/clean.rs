@@ -41,7 +41,7 @@ pub fn run(mut args: Args, output: &Output) -> Result<Exit, Failure> {
     if args.clean.corpus.is_empty() {
         let corpus = project.corpus(&args.name);
         if !corpus.is_dir() {
-            return Err(Failure::usage("there is no corpus")
+            return Err(Failure::usage("the fuzz target has no corpus")
                 .path(&corpus)
                 .hint(format!("fuzz first: cargo ddfuzz run {}", args.name)));
         }

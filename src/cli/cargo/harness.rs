@@ -38,21 +38,21 @@ pub fn check(
     executor.tell_coverage(Telling::Nothing);
     if let (Some(first), true) = (deaths.first(), deaths.len() == tried) {
         let message = format!(
-            "the harness {name} fails on every input ({first} on an empty one): it would find \
-             nothing but that"
+            "the harness {name} fails on every input ({first} on an empty one), so no other failure \
+             could be found"
         );
         return Err(
             Failure::new(Exit::Baseline, "harness", message).hint(format!(
-                "see what it says, and mend it: cargo fuzz run {name} -- -runs=1"
+                "look at its message, and fix it: cargo fuzz run {name} -- -runs=1"
             )),
         );
     }
     let same = reached.windows(2).all(|pair| pair[0] == pair[1]);
     if deaths.is_empty() && reached.len() == tried && same {
         output.say(&format!(
-            "warning: the harness {name} does the same with {tried} different inputs; does it use \
-             its input? (cargo fuzz fmt {name} INPUT shows what it takes an input for; its source \
-             is fuzz_targets/{name}.rs)"
+            "warning: the harness {name} does the same on {tried} different inputs; does it use its \
+             input? (`cargo fuzz fmt {name} INPUT` shows what it makes of an input; its source is \
+             fuzz_targets/{name}.rs)"
         ));
     }
     Ok(())

@@ -4,11 +4,11 @@ use super::project::Project;
 use super::toolchain::{self, cargo};
 use crate::cli::{Exit, Failure, Output};
 
-/// Make a cargo-fuzz project of this crate, through cargo-fuzz
+/// Create a cargo-fuzz project for this crate (cargo fuzz init)
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  cargo ddfuzz init --fuzz-target parse")]
 pub struct Args {
-    /// The name of the first fuzz target
+    /// Name of the first fuzz target
     #[arg(long, value_name = "NAME", default_value = "fuzz_target_1")]
     fuzz_target: String,
 }
@@ -17,10 +17,11 @@ pub struct Args {
 pub fn run(args: &Args, output: &Output) -> Result<Exit, Failure> {
     if let Ok(project) = Project::find(None) {
         let targets = project.targets.join(", ");
-        let message = format!("there is a cargo-fuzz project already, with {targets}");
-        return Err(Failure::usage(message).path(&project.fuzz_dir).hint(
-            "fuzz a target of it: cargo ddfuzz run NAME; make another: cargo fuzz add NAME",
-        ));
+        let message =
+            format!("there is a cargo-fuzz project already, with the fuzz targets {targets}");
+        return Err(Failure::usage(message)
+            .path(&project.fuzz_dir)
+            .hint("fuzz one of them: cargo ddfuzz run NAME; add another: cargo fuzz add NAME"));
     }
     let toolchain = toolchain::choose(false, output)?;
     let status = cargo(toolchain)
@@ -30,13 +31,13 @@ pub fn run(args: &Args, output: &Output) -> Result<Exit, Failure> {
         .map_err(|error| toolchain::no_cargo(&error))?;
     if !status.success() {
         return Err(Failure::usage(format!("cargo fuzz init failed ({status})"))
-            .hint("mend what it says above; it makes fuzz/ beside the Cargo.toml of a package"));
+            .hint("fix the error shown above; the command creates fuzz/ beside the Cargo.toml of a package"));
     }
     let project = Project::find(None)?;
     let name = &args.fuzz_target;
     output.result(
         &format!(
-            "made {}\nnext: write what is fuzzed into {}, then: cargo ddfuzz run {name}",
+            "created {}\nnext: write the code to be fuzzed into {}, then: cargo ddfuzz run {name}",
             project.fuzz_dir.display(),
             project
                 .fuzz_dir

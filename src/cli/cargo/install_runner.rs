@@ -11,22 +11,22 @@ use super::toolchain;
 use crate::cli::{Exit, Failure, Output};
 use crate::files::{atomic, folder};
 
-/// Let a plain `cargo fuzz run` shrink what it finds, by a Cargo runner
+/// Make a plain `cargo fuzz run` group and minimize the crashes that it finds
 ///
-/// Writes `runner = "ddfuzz-runner"` for the machine's triple into .cargo/config.toml of this
-/// directory, after showing the change.
+/// Sets `runner = "ddfuzz-runner"` for this machine's target triple in .cargo/config.toml of this
+/// directory. Shows the change and asks first.
 #[derive(clap::Args)]
 #[command(
     after_help = "Example:\n  cargo ddfuzz install-runner\n  cargo ddfuzz install-runner --remove"
 )]
 pub struct Args {
-    /// For programs of this triple [default: that of this machine]
+    /// Target triple of the programs [default: that of this machine]
     #[arg(long, value_name = "TRIPLE")]
     target: Option<String>,
-    /// Do not ask
+    /// Make the change without asking
     #[arg(short, long)]
     yes: bool,
-    /// Take it out again
+    /// Remove the setting again
     #[arg(long)]
     remove: bool,
 }
@@ -48,16 +48,19 @@ pub fn run(args: &Args, output: &Output) -> Result<Exit, Failure> {
     };
     let after = changed(&before, &triple, args.remove).map_err(|failure| failure.path(&path))?;
     if after == before {
-        let state = if args.remove { "is not" } else { "is already" };
+        let state = if args.remove { "not" } else { "already" };
         output.result(
-            &format!("{RUNNER} {state} in {}", path.display()),
+            &format!(
+                "nothing to do: {RUNNER} is {state} set in {}",
+                path.display()
+            ),
             &serde_json::json!({ "file": path, "changed": false }),
         );
         return Ok(Exit::Done);
     }
     output.say(&format!("{}:\n{}", path.display(), shown(&before, &after)));
     if !args.yes && !agreed()? {
-        output.say("nothing is changed");
+        output.say("nothing was changed");
         return Ok(Exit::Done);
     }
     if let Some(parent) = path.parent() {
@@ -65,20 +68,36 @@ pub fn run(args: &Args, output: &Output) -> Result<Exit, Failure> {
     }
     // Nobody else's change between is lost.
     if std::fs::read_to_string(&path).unwrap_or_default() != before {
-        return Err(Failure::usage("it has changed meanwhile")
-            .path(&path)
-            .hint("call the command again"));
+        return Err(
+            Failure::usage("another program has changed the file meanwhile")
+                .path(&path)
+                .hint("run the command again"),
+        );
     }
-    atomic::write(&path, after.as_bytes())?;
+    match after.trim().is_empty() {
+        true => remove(&path)?,
+        false => atomic::write(&path, after.as_bytes())?,
+    }
     let how = match args.remove {
-        true => "cargo runs programs itself again",
+        true => "`cargo fuzz run` no longer uses ddfuzz",
         false => {
-            "cargo fuzz run ends with groups and reproducers now; DDFUZZ_RUNNER=off does without, \
-             and `cargo ddfuzz install-runner --remove` takes it out"
+            "`cargo fuzz run` now groups and minimizes the crashes that it finds; to run it without \
+             ddfuzz once, set DDFUZZ_RUNNER=off; to undo the change: cargo ddfuzz install-runner \
+             --remove"
         }
     };
     output.result(how, &serde_json::json!({ "file": path, "changed": true }));
     Ok(Exit::Done)
+}
+
+/// Removes the file, which would be empty, and its directory, if that is empty then.
+fn remove(path: &Path) -> Result<(), Failure> {
+    std::fs::remove_file(path).map_err(|error| Failure::file(path, "removing", &error))?;
+    if let Some(parent) = path.parent() {
+        // Other files in it keep it.
+        let _ = std::fs::remove_dir(parent);
+    }
+    Ok(())
 }
 
 /// The file in this directory: the older name, where it is in use.
@@ -93,8 +112,8 @@ fn config_file() -> PathBuf {
 /// The file with the runner in it, or without.
 fn changed(before: &str, triple: &str, remove: bool) -> Result<String, Failure> {
     let mut file: DocumentMut = before.parse().map_err(|error: toml_edit::TomlError| {
-        Failure::usage(format!("it is no TOML: {}", error.message()))
-            .hint("mend it, or call this in another directory")
+        Failure::usage(format!("it is not valid TOML: {}", error.message()))
+            .hint("fix the file, or run the command in another directory")
     })?;
     let tables = file.entry("target").or_insert_with(|| {
         let mut table = Table::new();
@@ -109,8 +128,8 @@ fn changed(before: &str, triple: &str, remove: bool) -> Result<String, Failure> 
     let ours = |item: &Item| item.as_str() == Some(RUNNER);
     match (own.get("runner"), remove) {
         (Some(runner), false) if !ours(runner) => {
-            return Err(Failure::usage("another runner is set there")
-                .hint(format!("take it out, or set it to {RUNNER:?} yourself")));
+            return Err(Failure::usage("another runner is set there already")
+                .hint(format!("remove it, or set it to {RUNNER:?} yourself")));
         }
         (Some(runner), true) if ours(runner) => {
             own.remove("runner");
@@ -130,7 +149,7 @@ fn changed(before: &str, triple: &str, remove: bool) -> Result<String, Failure> 
 }
 
 fn odd(what: &str) -> Failure {
-    Failure::usage(format!("{what} is no table there")).hint("mend it by hand")
+    Failure::usage(format!("`{what}` is not a table there")).hint("fix the file by hand")
 }
 
 /// The lines that change.
@@ -151,8 +170,10 @@ fn shown(before: &str, after: &str) -> String {
 fn agreed() -> Result<bool, Failure> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
-        return Err(Failure::usage("nobody is there to agree to the change")
-            .hint("look at it above, and add --yes"));
+        return Err(
+            Failure::usage("the change is not confirmed: stdin is not a terminal")
+                .hint("the change is shown above; add --yes to make it without a question"),
+        );
     }
     crate::cli::output::tell("make this change? [y/N]");
     let mut answer = String::new();

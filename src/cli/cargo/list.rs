@@ -14,8 +14,8 @@ use crate::store::{Kind, Reader};
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  cargo ddfuzz list")]
 pub struct Args {
-    /// The directory of the cargo-fuzz project [default: fuzz of this directory, or of the nearest
-    /// one above it]
+    /// Directory of the cargo-fuzz project [default: fuzz/ in this directory, or in the nearest one
+    /// above it that has one]
     #[arg(long, value_name = "DIR")]
     fuzz_dir: Option<PathBuf>,
 }
@@ -70,7 +70,7 @@ pub fn run(args: &Args, output: &Output) -> Result<Exit, Failure> {
     });
     let text: Vec<String> = lines.collect();
     let text = match text.is_empty() {
-        true => "no fuzz targets; make one: cargo fuzz add NAME".to_owned(),
+        true => "no fuzz targets; add one: cargo fuzz add NAME".to_owned(),
         false => text.join("\n"),
     };
     output.result(&text, &listed);

@@ -4,14 +4,14 @@ use super::build::BuildArgs;
 use super::project::Project;
 use crate::cli::{Exit, Failure, Output, min};
 
-/// Minimize one failing input of a fuzz target
+/// Minimize one crashing input of a fuzz target
 #[derive(clap::Args)]
 #[group(skip)]
 #[command(
     after_help = "Example:\n  cargo ddfuzz min parse fuzz/artifacts/parse/crash-0eb8e4ed029b774d80f2b66408203801cb982a60"
 )]
 pub struct Args {
-    /// The fuzz target; `cargo ddfuzz list` lists them
+    /// Fuzz target; `cargo ddfuzz list` lists them
     #[arg(value_name = "FUZZ_TARGET")]
     name: String,
     #[command(flatten)]

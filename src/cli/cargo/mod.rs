@@ -25,8 +25,8 @@ use super::{Exit, Output};
 pub use artifacts::{Written, reproducers};
 pub use out::choose as choose_out;
 
-/// ddfuzz on a cargo-fuzz project: every crash becomes its shortest reproducer while the campaign
-/// runs.
+/// Run ddfuzz on a cargo-fuzz project: find crashes, group them by bug, and minimize each to its
+/// shortest reproducer
 #[derive(Parser)]
 #[command(
     name = "cargo ddfuzz",
@@ -45,9 +45,10 @@ struct Cli {
 }
 
 const EXAMPLE: &str = "Example:\n  cargo ddfuzz run parse --time 60s\n\n\
-    Options of builds are those of cargo fuzz. Exit codes are those of ddfuzz: 0 nothing found, \
-    or the job done; 1 crashes found; 2 usage; 3 the build or the baseline failed; 4 only groups \
-    known before; 70 internal error; 130 interrupted, state saved";
+    Build options are those of cargo fuzz.\n\n\
+    Exit codes: 0 success, or no crash found; 1 crashes found; 2 wrong usage; 3 the build failed, \
+    the target does not start, or the input does not crash it; 4 only crashes of known groups; 70 \
+    internal error; 130 interrupted, the state is saved";
 
 #[derive(Subcommand)]
 enum Subcommands {
@@ -76,12 +77,12 @@ pub fn main() -> ExitCode {
 
 /// The command line: where the options of ddfuzz mean something else here, their help says so.
 pub fn command() -> Command {
-    let mut command = Cli::command();
+    let mut command = super::with_rare_options_last(Cli::command());
     for name in ["run", "min", "triage", "clean"] {
         command = command.mut_subcommand(name, |command| {
             let command = command.mut_arg("target", |arg| {
-                arg.help("Build for this triple [default: that of this machine]")
-                    .help_heading("The build, as for cargo fuzz")
+                arg.help("Target triple to build for [default: that of this machine]")
+                    .help_heading(build::BUILD)
                     .value_name("TRIPLE")
             });
             let command = match name {
@@ -93,7 +94,7 @@ pub fn command() -> Command {
             command.mut_arg("program", |arg| match name {
                 "run" => arg
                     .value_name("FLAG")
-                    .help("Flags for libFuzzer; they choose --engine libfuzzer"),
+                    .help("Flags for libFuzzer, after `--`; they select --engine libfuzzer"),
                 _ => arg.hide(true),
             })
         });

@@ -75,10 +75,10 @@ impl Project {
             let message = format!("cargo cannot read the project: {}", said.trim());
             return Err(Failure::usage(message)
                 .path(&manifest)
-                .hint("mend what cargo says of the manifest"));
+                .hint("fix the manifest"));
         }
         let unread = |why: &dyn std::fmt::Display| {
-            let message = format!("what `cargo metadata` says is not understood: {why}");
+            let message = format!("the output of `cargo metadata` is not understood: {why}");
             Failure::new(Exit::Internal, "system", message).path(&manifest)
         };
         let metadata: Metadata =
@@ -110,9 +110,9 @@ impl Project {
         }
         let message = format!("there is no fuzz target {target}");
         let hint = match self.targets.is_empty() {
-            true => format!("make it: cargo fuzz add {target}"),
+            true => format!("add it: cargo fuzz add {target}"),
             false => format!(
-                "there are {}; a new one is made by: cargo fuzz add {target}",
+                "there are {}; add it: cargo fuzz add {target}",
                 self.targets.join(", ")
             ),
         };
@@ -132,19 +132,18 @@ impl Project {
 
 fn no_fuzz_crate(dir: &Path) -> Failure {
     let hint = match dir.file_name() == Some(OsStr::new("fuzz")) {
-        true => "make one: cargo fuzz init",
+        true => "create one: cargo fuzz init",
         false => {
-            "name the directory that has `cargo-fuzz = true` under [package.metadata] of its \
-                  Cargo.toml"
+            "give the directory whose Cargo.toml has `cargo-fuzz = true` under [package.metadata]"
         }
     };
-    Failure::usage("it is no crate of cargo-fuzz")
+    Failure::usage("this is not a cargo-fuzz project")
         .path(dir)
         .hint(hint)
 }
 
 fn none_above(here: &Path) -> Failure {
-    Failure::usage("neither here nor above is a cargo-fuzz project")
+    Failure::usage("there is no cargo-fuzz project in this directory or above it")
         .path(here)
-        .hint("make one: cargo fuzz init; or name it: --fuzz-dir DIR")
+        .hint("create one: cargo fuzz init; or give its directory: --fuzz-dir DIR")
 }

@@ -12,17 +12,17 @@ use crate::report::{size, text};
 
 /// Fuzz a target of the project: find crashes, group them, and minimize each new group
 ///
-/// Builds through cargo-fuzz. The corpus begins with fuzz/corpus/FUZZ_TARGET; what is new goes
-/// there in the end, and failing inputs to fuzz/artifacts/FUZZ_TARGET.
+/// Builds with cargo-fuzz. Seeds are the files in fuzz/corpus/FUZZ_TARGET. At the end new inputs
+/// are copied there, and crashing inputs to fuzz/artifacts/FUZZ_TARGET.
 #[derive(clap::Args)]
 #[group(skip)]
 #[command(after_help = "Example:\n  cargo ddfuzz run parse --time 60s\n  \
                         cargo ddfuzz run parse --engine libfuzzer --time 10m -- -use_value_profile=1")]
 pub struct Args {
-    /// The fuzz target; `cargo ddfuzz list` lists them
+    /// Fuzz target; `cargo ddfuzz list` lists them
     #[arg(value_name = "FUZZ_TARGET")]
     name: String,
-    /// What fuzzes it [default: libafl; libfuzzer where flags for it are given]
+    /// Fuzzing engine [default: libafl; libfuzzer if flags for it are given]
     #[arg(long, value_enum)]
     engine: Option<Engine>,
     #[command(flatten)]
@@ -37,9 +37,9 @@ const TESTS: &str = "fuzz_regressions";
 /// What fuzzes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Engine {
-    /// The campaign of ddfuzz on LibAFL.
+    /// ddfuzz's own, on LibAFL
     Libafl,
-    /// The libFuzzer that is built into the program, started again after each crash.
+    /// The libFuzzer in the program, restarted after each crash
     Libfuzzer,
 }
 
@@ -54,10 +54,8 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let flags = std::mem::take(&mut run.target.program);
     let engine = match (engine, flags.is_empty()) {
         (Some(Engine::Libafl), false) => {
-            return Err(
-                Failure::usage("flags behind `--` are for --engine libfuzzer")
-                    .hint("leave them away, or choose --engine libfuzzer"),
-            );
+            return Err(Failure::usage("flags after `--` need --engine libfuzzer")
+                .hint("omit the flags, or use --engine libfuzzer"));
         }
         (Some(engine), _) => engine,
         (None, true) => Engine::Libafl,
@@ -106,7 +104,7 @@ impl Commands<'_> {
         let here = std::env::current_dir().unwrap_or_default();
         let near = |path: &Path| text::shell_word(path.strip_prefix(&here).unwrap_or(path));
         output.say(&format!(
-            "wrote {} to {}; to keep them: cp -r {} tests/",
+            "wrote {} to {}; to keep them as regression tests: cp -r {} tests/",
             size::counted(count, "test"),
             near(tests),
             near(tests),

@@ -19,8 +19,9 @@ const NIGHTLY: &str = "nightly";
 pub fn choose(needs_nightly: bool, output: &Output) -> Result<Toolchain, Failure> {
     let toolchain = match needs_nightly && !is_unstable(None)? {
         true if is_unstable(Some(NIGHTLY)).unwrap_or(false) => {
-            output
-                .say("building with nightly Rust: sanitizers are no part of the active toolchain");
+            output.say(
+                "building with nightly Rust: the active toolchain does not support sanitizers",
+            );
             Some(NIGHTLY)
         }
         true => {
@@ -43,8 +44,8 @@ pub fn choose(needs_nightly: bool, output: &Output) -> Result<Toolchain, Failure
 }
 
 const NEEDS: &str =
-    "cargo-fuzz builds with a sanitizer, which needs nightly Rust, and there is none";
-const INSTALLS: &str = "install it: rustup toolchain install nightly; or do without the \
+    "cargo-fuzz builds with a sanitizer, which needs nightly Rust, and none is installed";
+const INSTALLS: &str = "install it: rustup toolchain install nightly; or build without the \
                         sanitizer: --sanitizer none";
 
 /// The word that names the toolchain behind `cargo`, with a space; empty for the active one.
@@ -75,7 +76,7 @@ pub fn no_cargo(error: &io::Error) -> Failure {
         "cargo-missing",
         format!("cargo cannot be run: {error}"),
     )
-    .hint("put it into PATH: rustup and its toolchains bring it")
+    .hint("install Rust with rustup, and add ~/.cargo/bin to PATH")
 }
 
 /// Whether the compiler takes unstable options.
@@ -110,7 +111,7 @@ pub fn host(toolchain: Toolchain) -> Result<String, Failure> {
     let said = String::from_utf8_lossy(&output.stdout);
     let host = said.lines().find_map(|line| line.strip_prefix("host: "));
     host.map(str::to_owned).ok_or_else(|| {
-        let message = "rustc -vV does not say which machine it builds for";
+        let message = "`rustc -vV` does not name its host";
         Failure::new(Exit::Baseline, "cargo-missing", message)
     })
 }

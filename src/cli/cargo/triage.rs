@@ -4,14 +4,14 @@ use super::build::BuildArgs;
 use super::project::Project;
 use crate::cli::{Exit, Failure, Output, triage};
 
-/// Run, key and group failing inputs of a fuzz target
+/// Run crash files of a fuzz target and group them by bug
 ///
-/// Without inputs, those in fuzz/artifacts/FUZZ_TARGET.
+/// Without inputs, runs those in fuzz/artifacts/FUZZ_TARGET.
 #[derive(clap::Args)]
 #[group(skip)]
 #[command(after_help = "Example:\n  cargo ddfuzz triage parse")]
 pub struct Args {
-    /// The fuzz target; `cargo ddfuzz list` lists them
+    /// Fuzz target; `cargo ddfuzz list` lists them
     #[arg(value_name = "FUZZ_TARGET")]
     name: String,
     #[command(flatten)]
@@ -27,9 +27,9 @@ pub fn run(mut args: Args, output: &Output) -> Result<Exit, Failure> {
     if args.triage.inputs.is_empty() {
         let artifacts = project.artifacts(&args.name);
         if !artifacts.is_dir() {
-            return Err(Failure::usage("no failing inputs are there")
+            return Err(Failure::usage("there are no crash files")
                 .path(&artifacts)
-                .hint(format!("find some: cargo ddfuzz run {}", args.name)));
+                .hint(format!("fuzz first: cargo ddfuzz run {}", args.name)));
         }
         args.triage.inputs.push(artifacts);
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 use crate::cli::amounts;
-use crate::cli::shrinking::ShrinkArgs;
+use crate::cli::shrinking::{ShrinkArgs, searches};
 use crate::cli::target::TargetArgs;
 
 /// The output directory where nobody says.
@@ -63,7 +63,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME", value_parser = amounts::time)]
     pub(in crate::cli) trim_time: Option<Duration>,
     /// How files are trimmed
-    #[arg(long, value_name = "NAME", default_value = "subset")]
+    #[arg(long, value_name = "NAME", default_value = "subset", value_parser = searches())]
     pub(in crate::cli) trim_search: String,
     /// How often a file that is to be kept is run in all, to see what it reaches each time
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]

@@ -37,8 +37,6 @@ impl Job {
     /// When the corpus cannot be cleaned; it stands as it was then.
     pub fn run(self, output: &Output) -> Result<Exit, Failure> {
         let began = Instant::now();
-        self.args.shrink.check()?;
-        check_search(&self.args.trim_search)?;
         let in_place = match self.args.in_place {
             true => Some(in_place::Old::of(&self.args)?),
             false => None,
@@ -195,9 +193,4 @@ fn counting(target: &Target) -> Target {
         target.program = Program::Bundled(counted);
     }
     target
-}
-
-fn check_search(name: &str) -> Result<(), Failure> {
-    let search = crate::minimize::search_by_name(name, b"x");
-    search.map(drop).map_err(Failure::usage)
 }

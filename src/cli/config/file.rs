@@ -86,7 +86,7 @@ fn value(value: &Spanned<DeValue<'_>>, line: &dyn Fn(usize) -> usize) -> Result<
             let read = i128::from_str_radix(number.as_str(), number.radix());
             let number = read.map_err(|_| NotToml {
                 line: line(value.span().start),
-                why: format!("{} is no number that can be used", number.as_str()),
+                why: format!("{} is not a number that can be used", number.as_str()),
             })?;
             Value::Number(number.to_string())
         }

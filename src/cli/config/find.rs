@@ -34,7 +34,7 @@ pub fn text_of(path: &Path) -> Result<String, Failure> {
             .iter()
             .take(error.utf8_error().valid_up_to());
         let line = 1 + read.filter(|byte| **byte == b'\n').count();
-        refused(path, line, "it is no text in UTF-8")
+        refused(path, line, "it is not UTF-8 text")
     })
 }
 
@@ -42,9 +42,9 @@ fn unread(path: &Path, error: &Unread) -> Failure {
     let why = match error {
         Unread::Missing => "there is no such file".to_owned(),
         Unread::TooLarge { limit } => {
-            format!("it is larger than the {limit} bytes that settings may have")
+            format!("it is larger than {limit} bytes, the limit for a settings file")
         }
-        Unread::NotAFile(kind) => format!("it is {kind}, not a file of settings"),
+        Unread::NotAFile(kind) => format!("it is {kind}, not a settings file"),
         Unread::Refused(why) => format!("it cannot be read: {why}"),
     };
     untrusted(path, &why)
@@ -87,19 +87,19 @@ fn who_else(facts: &Metadata, file: &Metadata) -> Option<&'static str> {
     let kept = facts.is_dir() && mode & 0o1000 != 0 && own(facts) && own(file);
     if mode & 0o002 != 0 && !kept {
         return Some(match own(facts) {
-            true => "may be written by everybody, a fuzzed target included",
-            false => "belongs to another user and may be written by everybody",
+            true => "can be written by everybody, including a fuzzed program",
+            false => "belongs to another user and can be written by everybody",
         });
     }
     let nobody = User::from_name("nobody").ok().flatten();
     let nobody = nobody.map_or(65534, |user| user.uid.as_raw());
     let foreign = facts.uid() == nobody && us != nobody;
-    foreign.then_some("belongs to nobody, whom fuzzed targets run as")
+    foreign.then_some("belongs to the user nobody, as whom fuzzed programs run")
 }
 
 fn untrusted(path: &Path, why: &str) -> Failure {
     refused(path, 0, why).hint(
-        "settings stand in a file that you alone may write, in a directory of the same kind; \
-         --config FILE names another one, --no-config does without",
+        "only you may be able to write to the settings file and its directory; --config FILE \
+         reads another file, --no-config none",
     )
 }

@@ -61,7 +61,7 @@ impl Merge<'_> {
     }
 
     fn outside_of_tables(&self, setting: &Setting) -> Failure {
-        let message = format!("{} stands in no table", setting.key);
+        let message = format!("{} is in no table", setting.key);
         refused(self.path, setting.line, &message).hint(format!(
             "put it under [{COMMON}], or under the command that it is for, like [run]"
         ))
@@ -82,7 +82,7 @@ impl Merge<'_> {
             }
             let takers = with_option(command, key);
             if OF_THE_CALL.contains(&key) {
-                let message = format!("{key} cannot be set in a file");
+                let message = format!("{key} cannot be set in a settings file");
                 return Err(refused(self.path, line, &message).hint("give it on the command line"));
             }
             if takers.is_empty() {
@@ -91,7 +91,7 @@ impl Merge<'_> {
                 return Err(self.unknown(setting, &format!("key of [{table}]"), known));
             }
             if table == COMMON && OF_ONE_COMMAND.contains(&key) {
-                let message = format!("{key} is not common to all commands");
+                let message = format!("{key} cannot be set for all commands at once");
                 return Err(refused(self.path, line, &message).hint(format!(
                     "put it under the command that it is for, like [{}]",
                     takers[0].0

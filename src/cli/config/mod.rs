@@ -7,7 +7,7 @@ mod file;
 mod find;
 mod merge;
 mod nearest;
-mod option;
+pub mod option;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -24,14 +24,14 @@ use option::{Words, is_flag};
 
 /// Which file of settings is read.
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Settings")]
+#[command(next_help_heading = "Settings file")]
 pub struct ConfigArgs {
-    /// Take settings from this file [default: ddfuzz.toml of this directory, or of the nearest one
-    /// above it]; --no-FLAG takes back a flag of it
-    #[arg(long, global = true, value_name = "FILE")]
+    /// Read settings from this file [default: ddfuzz.toml in this directory, or in the nearest one
+    /// above it]. --no-FLAG switches a flag off that the file switches on
+    #[arg(long, global = true, hide_short_help = true, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Take settings from no file
-    #[arg(long, global = true)]
+    /// Read no settings file
+    #[arg(long, global = true, hide_short_help = true)]
     no_config: bool,
 }
 
@@ -126,7 +126,7 @@ impl Typed {
         };
         let text = find::text_of(&path)?;
         let settings = file::parse(&text).map_err(|error| {
-            let message = format!("it is no TOML: {}", error.why);
+            let message = format!("it is not valid TOML: {}", error.why);
             refused(&path, error.line, &message)
         })?;
         let folder = path.parent().unwrap_or(Path::new("/"));
@@ -253,7 +253,8 @@ fn path(matches: &ArgMatches) -> Result<Option<PathBuf>, Failure> {
     }
     let here = || {
         std::env::current_dir().map_err(|error| {
-            Failure::file(Path::new("."), "finding", &error).hint("--no-config does without")
+            Failure::file(Path::new("."), "finding", &error)
+                .hint("--no-config reads no settings file")
         })
     };
     match named {

@@ -24,7 +24,7 @@ pub(super) fn crash(
     let shown = path.unwrap_or(Path::new("the empty input"));
     let crash = min::baseline(Some(shown), sought.passing_bytes(), target, way);
     let crash = crash.map_err(|failure| match failure.exit {
-        Exit::Baseline => has_to(("does not crash", "to"), shown),
+        Exit::Baseline => has_to("does not crash", "must crash", shown),
         _ => failure,
     })?;
     Ok(match path {
@@ -52,19 +52,16 @@ pub(super) fn test(
     let shown = path.unwrap_or(Path::new("the empty input"));
     let tried = test.baseline(&mut oracle, sought.passing_bytes(), shown);
     tried.map_err(|failure| match failure.kind() {
-        "not-failing" => has_to(("is not interesting", "to be"), shown),
+        "not-failing" => has_to("is not interesting", "must be interesting", shown),
         _ => failure,
     })
 }
 
 /// What the passing input has to do where the test is inverted.
-fn has_to((what, verb): (&str, &str), shown: &Path) -> Failure {
-    let message = format!(
-        "{} {what}, but with --invert it has {verb}",
-        shown.display()
-    );
+fn has_to(what: &str, must: &str, shown: &Path) -> Failure {
+    let message = format!("{} {what}; with --invert it {must}", shown.display());
     Failure::new(Exit::Baseline, "not-passing", message)
-        .hint("--invert is for a failure that something in the other input prevents")
+        .hint("use --invert for a failure that something in the other input prevents")
 }
 
 /// What to say where half of the axiom does not hold.
@@ -74,12 +71,12 @@ pub(super) fn axiom(error: MinimizeError, sought: &Sought, invert: bool) -> Fail
     match (&error, invert) {
         (MinimizeError::NotFailing { .. }, true) => {
             let message = format!(
-                "{} fails too, or is unresolved: with --invert it has to end without that failure",
+                "{} fails, too, or its outcome is unresolved; with --invert it must not fail",
                 failing.display()
             );
             Failure::new(Exit::Baseline, "not-failing", message)
                 .path(failing)
-                .hint("name an input that prevents the failure")
+                .hint("give an input that prevents the failure")
         }
         (MinimizeError::NotFailing { .. }, false) => Failure::from(error).path(failing),
         (MinimizeError::NotPassing { .. }, _) => {

@@ -62,7 +62,9 @@ impl Job<'_> {
         let result = id.folder(store.reader().root()).join(self.name(other));
         let place = self.files(&result)?;
         let Place::File { results, log } = &place else {
-            return Err(Failure::usage("a folder is in the way").path(&result));
+            return Err(
+                Failure::usage("a directory has the name of the result file").path(&result),
+            );
         };
         let store = Mutex::new(store);
         let done = self.search(results, log, Minimizing::file_slips(&store, &id, None));
@@ -141,7 +143,7 @@ impl Job<'_> {
         let mut journal = journal.map_err(|error| {
             Failure::from(error)
                 .path(log)
-                .hint("--force begins anew, --log names another log")
+                .hint("start again with --force, or give another log with --log")
         })?;
         let start = journal.start().clone();
         let oracle = self.judge.oracle()?;

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use crate::cli::log::write_rebuilt;
 use crate::cli::results::with_ending;
 use crate::cli::{Exit, Failure, Output};
 use crate::delta::Outcome;
-use crate::files::atomic;
 use crate::minimize::isolate::{Side, replay_sides, verify_sides};
 use crate::minimize::log::{ContentHash, DifferenceRecord, Goal, Log, StartLine};
 use crate::minimize::{Claim, Counts, Inverted, Oracle, Proved};
@@ -31,11 +31,11 @@ impl PassingArgs {
             return Err(
                 Failure::usage("the log does not say where its passing input is")
                     .path(log)
-                    .hint("name it with --passing FILE"),
+                    .hint("give it with --passing FILE"),
             );
         };
         let bytes = std::fs::read(&path).map_err(|error| {
-            Failure::file(&path, "reading", &error).hint("name it with --passing FILE")
+            Failure::file(&path, "reading", &error).hint("give it with --passing FILE")
         })?;
         match ContentHash::of(&bytes) == logged.blake3 {
             true => Ok(bytes),
@@ -43,7 +43,7 @@ impl PassingArgs {
                 let message = format!("{} is not the passing input of this log", path.display());
                 Err(Failure::new(Exit::Found, "input", message)
                     .path(&path)
-                    .hint("name it with --passing FILE"))
+                    .hint("give it with --passing FILE"))
             }
         }
     }
@@ -113,11 +113,7 @@ pub fn rebuild(
             Goal::Isolate => vec![(out, &replayed.failing), (&*behind, &replayed.passing)],
         };
         for (file, text) in files {
-            atomic::create_new(file, text).map_err(|error| {
-                Failure::new(Exit::Usage, "output", &error)
-                    .path(file)
-                    .hint("choose another file")
-            })?;
+            write_rebuilt(file, text)?;
         }
     }
     let isolated = replayed.isolated.as_ref();
@@ -135,7 +131,7 @@ pub fn rebuild(
         size::counted(rebuilt.tests.executed, "test"),
         size::bytes(rebuilt.size_passing),
         size::bytes(rebuilt.size_failing),
-        claim.as_deref().unwrap_or("not ended"),
+        claim.as_deref().unwrap_or("unfinished"),
     );
     output.result(&text, &rebuilt);
     Ok(Exit::Done)

@@ -10,15 +10,15 @@ use crate::minimize::log::{Goal, Units};
 #[derive(clap::Args)]
 #[command(
     override_usage = "ddfuzz max [OPTIONS] <INPUT> [-- <PROGRAM>...]",
-    after_help = "The result goes to INPUT.max. With any one byte more of the input, it no longer \
-                  passes (1-maximal). The limit on the time of a run is as given: nothing is \
-                  learned here.\n\n\
+    after_help = "The result is written to INPUT.max. Adding any one more byte of the input to it \
+                  makes it no longer pass (1-maximal). The time limit of a run is that of \
+                  --timeout; it is not adapted.\n\n\
                   Examples:\n  ddfuzz max crash-1 -- ./program @@\n  \
                   ddfuzz max crash-1 -o passes --target ul\n  \
                   ddfuzz max bad --test ./is-bad.sh"
 )]
 pub struct Args {
-    /// The failing input; it is only read
+    /// The failing input, or - for stdin; the file is only read
     input: PathBuf,
     #[command(flatten)]
     search: SearchArgs,
@@ -30,7 +30,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         goal: Goal::Maximize,
         units: Units::Bytes,
         passing: None,
-        failing: Input::read(args.input)?,
+        failing: Input::read(args.input, output)?,
     };
     search(sought, args.search, output)
 }

@@ -14,16 +14,16 @@ use std::path::{Path, PathBuf};
 use self::judge::Judge;
 pub use self::log::{PassingArgs, Subcommand, is_inverted, prove, rebuild};
 
-use super::results::{Place, ResultArgs, read_input};
+use super::results::{Place, ResultArgs, input_file, read_input};
 use super::script::{Interestingness, no_group};
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, signals};
 use crate::campaign::Minimizing;
 use crate::delta::Dd;
-use crate::minimize::log::{Goal, Units};
+use crate::minimize::log::{Goal, OsText, Units};
 
-/// Where the help shows what is asked for otherwise.
-const TEST: &str = "The test";
+/// The heading of the options about tests in the help.
+const TEST: &str = "Tests";
 
 /// Options of both commands.
 #[derive(clap::Args)]
@@ -32,21 +32,22 @@ struct SearchArgs {
     target: TargetArgs,
     #[command(flatten)]
     results: ResultArgs,
-    /// An interestingness test, instead of a program: it gets each candidate as its first argument,
-    /// on stdin, and under FAILING's name in its fresh directory, and exits with 0 where it fails,
-    /// with 125 where it cannot tell. CPU time of one run [default: 10s]
+    /// Decide by an interestingness test instead of a crash. SCRIPT gets each candidate as its
+    /// first argument (a path), on stdin, and under FAILING's name in its working directory; it
+    /// exits with 0 if the candidate fails and with 125 if it cannot tell. --timeout limits the
+    /// CPU time of one test [default: 10s]
     #[arg(help_heading = TEST, long, value_name = "SCRIPT", conflicts_with_all = ["program", "target", "way", "cwd", "crash_exit", "terminal", "file_name", "two_files"])]
     test: Option<PathBuf>,
-    /// Swap PASS and FAIL: the empty (or the first) input crashes and the other one does not; what
-    /// in it prevents that crash?
+    /// Swap PASS and FAIL: the empty (or first) input crashes and the other one does not. The
+    /// result is what in the other input prevents the crash
     #[arg(help_heading = TEST, long)]
     invert: bool,
-    /// Take each part of what passes for passing, without a run; wrong where less can crash what
-    /// more does not
+    /// Assume that each part of a passing input passes, and do not run it. Wrong if a smaller input
+    /// can crash where a larger one does not
     #[arg(help_heading = TEST, long)]
     monotone: bool,
-    /// Each byte or edit implies all earlier ones: what is not a beginning is unresolved, without a
-    /// run
+    /// Keep only prefixes: each byte or edit needs all earlier ones, any other candidate counts as
+    /// unresolved and is not run
     #[arg(help_heading = TEST, long)]
     order: bool,
 }
@@ -58,7 +59,8 @@ struct Input {
 }
 
 impl Input {
-    fn read(path: PathBuf) -> Result<Input, Failure> {
+    fn read(path: PathBuf, output: &Output) -> Result<Input, Failure> {
+        let path = input_file(path, output)?;
         let bytes = read_input(&path)?;
         Ok(Input { path, bytes })
     }
@@ -95,6 +97,7 @@ impl Sought {
 }
 
 fn search(sought: Sought, args: SearchArgs, output: &Output) -> Result<Exit, Failure> {
+    let output = &args.results.output(output)?;
     let (inputs, named) = (sought.paths(), &sought.failing.path);
     let place = Place::choose(&args.results, &inputs, named, sought.endings())?;
     let stop = signals::stop_flag()?;
@@ -113,11 +116,18 @@ fn search(sought: Sought, args: SearchArgs, output: &Output) -> Result<Exit, Fai
         Place::File { results, log } => job.to_files(results, log),
         Place::Directory(out) => job.to_directory(out),
     };
-    let (isolated, record) = signals::unless_stopped(&stop, done)?;
+    let (isolated, mut record) = signals::unless_stopped(&stop, done)?;
     for warning in &isolated.warnings {
         output.say(&format!("warning: {warning}"));
     }
+    let printed = args.results.taken(&mut record.output);
+    for side in [&mut record.passing, &mut record.failing] {
+        if printed.is_some() && *side == printed {
+            *side = Some(OsText("stdout".into()));
+        }
+    }
     output.result(&text::text(&record, &isolated), &record);
+    args.results.print(printed)?;
     Ok(Exit::Done)
 }
 
@@ -140,7 +150,10 @@ fn judge(
     let way = args.target.probe(&target, output)?.executor.way();
     let crash = baseline::crash(sought, args.invert, &target, way)?;
     let group = crash.keys.major.short();
-    output.detail(&format!("{} in group {group}, by {way}", crash.class));
+    output.detail(&format!(
+        "{} in group {group}, executed by {way}",
+        crash.class
+    ));
     let minimizing = Minimizing {
         no_cache: args.results.no_cache,
         learn_limit: false,

@@ -4,14 +4,14 @@ use crate::exec::Way;
 use crate::exec::facts::{Kind, Libc, TargetFacts};
 
 /// What makes a function callable in-process.
-const ENTRY: &str = "give it a function `target_main`: in Rust by `ddfuzz::target!`, in C as the \
-                     book's page on writing targets shows";
+const ENTRY: &str = "define a function `target_main` in it: in Rust with `ddfuzz::target!`, in C as the \
+                     page on writing targets in the book shows";
 /// What puts a fork server into a program.
-const AFL: &str = "compile it with afl-clang-fast, of AFL++, which also gives its coverage";
+const AFL: &str = "compile it with afl-clang-fast of AFL++; ddfuzz then also sees its coverage";
 /// What makes the entry of a libFuzzer binary known.
 const SYMBOLS: &str = "keep its symbols: build it without `strip` and `-s`";
 /// Where a program cannot be changed, nor need be.
-const ENOUGH: &str = "nothing need be done: `command` runs it";
+const ENOUGH: &str = "none needed: `command` runs it";
 
 /// The advice; `None` where nothing is known that would help.
 pub(super) fn of(way: Way, facts: &TargetFacts) -> Option<String> {
@@ -19,7 +19,9 @@ pub(super) fn of(way: Way, facts: &TargetFacts) -> Option<String> {
         Way::Command | Way::Mock => machine_of(facts),
         Way::Inject => Some(inject(facts)),
         Way::Forkserver => Some(match facts.afl {
-            true => "let it come to its own fork server: nothing before that may end it".to_owned(),
+            true => {
+                "make sure that the program does not exit before its fork server starts".to_owned()
+            }
             false => AFL.to_owned(),
         }),
         Way::Harness if facts.libfuzzer && facts.stripped => Some(SYMBOLS.to_owned()),
@@ -30,9 +32,9 @@ pub(super) fn of(way: Way, facts: &TargetFacts) -> Option<String> {
 
 fn machine_of(facts: &TargetFacts) -> Option<String> {
     let advice = match facts.kind {
-        Kind::Script => "see that the interpreter in its first line is there, and may be executed",
+        Kind::Script => "make sure that the interpreter in its first line exists and is executable",
         Kind::Other => {
-            "name a program of this machine, or a script with an interpreter (#!) in its first line"
+            "give a program for this machine, or a script whose first line names an interpreter (#!)"
         }
         Kind::Elf => return None,
     };
@@ -44,21 +46,19 @@ fn inject(facts: &TargetFacts) -> String {
     match facts {
         TargetFacts {
             kind: Kind::Script, ..
-        } => format!(
-            "{ENOUGH}; to go faster, name the program whose bug it is instead of the script"
-        ),
+        } => format!("{ENOUGH}; for more speed, fuzz the program that the script calls"),
         TargetFacts {
             kind: Kind::Other, ..
         } => ENOUGH.to_owned(),
         TargetFacts { setuid: true, .. } => {
-            format!("fuzz a copy, which has no such bit: cp {program} .")
+            format!("fuzz a copy, which is not set-user-id: cp {program} .")
         }
         TargetFacts { go: true, .. } => format!(
-            "{ENOUGH}; a Go program has a start-up of its own, also where it is linked dynamically"
+            "{ENOUGH}; Go programs do not start through the C library, even if they are linked dynamically"
         ),
         TargetFacts { linker: None, .. } => {
             format!(
-                "link it dynamically: without -static (of Rust: a target that ends with -gnu); else {ENOUGH}"
+                "link it dynamically: without -static (Rust: for a target that ends with -gnu); else {ENOUGH}"
             )
         }
         TargetFacts {
@@ -70,8 +70,8 @@ fn inject(facts: &TargetFacts) -> String {
         TargetFacts {
             libc: Libc::Glibc, ..
         } => format!(
-            "let it start threads and processes, and close descriptors, in or behind its main \
-             function; else {ENOUGH}"
+            "do not start threads or processes, or close file descriptors, before the main function; \
+             else {ENOUGH}"
         ),
     }
 }

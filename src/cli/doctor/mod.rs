@@ -18,27 +18,27 @@ use crate::exec::machine::{self, Check};
 use crate::exec::{Freshness, Target, Way, start};
 use behaviour::Behaviour;
 
-/// Say what this machine and a target allow, which way of execution is chosen, and how fast each is
+/// Check this machine and a program: how the program can be executed, and how fast
 ///
-/// Without a target only the machine is checked. With one, each way runs it for a moment, as a
-/// campaign of `run` would; nothing is kept.
+/// Without a program only the machine is checked. With one, a short campaign measures each way of
+/// execution; nothing of it is kept.
 #[derive(clap::Args)]
 #[command(
     after_help = "Example:\n  ddfuzz doctor\n  ddfuzz doctor --target ul\n  \
                         ddfuzz doctor --json -- /usr/bin/file @@\n\n\
-                        Exit codes: 0 the target can be run (or none was named); 2 usage; 3 no \
-                        way runs the target"
+                        Exit codes: 0 the program can be run (or none was given); 2 wrong \
+                        usage; 3 the program cannot be run in any way"
 )]
 pub struct Args {
     #[command(flatten)]
     target: TargetArgs,
-    /// Measure each way for this long
+    /// Measure each way of execution for this long
     #[arg(long, value_name = "TIME", value_parser = amounts::time_limit, default_value = "2s")]
     time: Duration,
-    /// Workers that are measured [default: the number of processors]
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    /// Number of workers [default: the number of processors]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     jobs: Option<u32>,
-    /// Longest input [default: 1M]
+    /// Maximum length of an input [default: 1M]
     #[arg(long, value_name = "SIZE", value_parser = amounts::size)]
     max_len: Option<u64>,
 }

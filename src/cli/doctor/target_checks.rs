@@ -34,35 +34,34 @@ fn bad(name: &'static str, detail: impl Into<String>, fix: impl Into<String>) ->
 
 fn kind(facts: &TargetFacts) -> Check {
     let pie = match facts.position_independent {
-        true => "loaded anywhere",
-        false => "loaded at a fixed address",
+        true => "position-independent",
+        false => "at a fixed address",
     };
     let go = if facts.go { " Go" } else { "" };
     match (facts.kind, &facts.linker) {
         (Kind::Script, _) => {
             let interpreter = facts.script_of.as_deref().unwrap_or_default();
-            good(
-                "program",
-                format!("a script of {interpreter}, which is what runs it"),
-            )
+            good("program", format!("a script, run by {interpreter}"))
         }
         (Kind::Other, _) => bad(
             "program",
             "neither a 64-bit ELF program of this machine nor a script",
-            "name a program of this machine, or a script with an interpreter (#!) in its first line",
+            "give a program for this machine, or a script whose first line names an interpreter (#!)",
         ),
         (Kind::Elf, None) => bad(
             "program",
-            format!("a static{go} program, {pie}: nothing can be preloaded into it"),
+            format!("a statically linked{go} program, {pie}: nothing can be preloaded into it"),
             "link it dynamically for `inject`, or let it run by `command`, which takes longer",
         ),
         (Kind::Elf, Some(linker)) if facts.libc == Libc::Glibc => good(
             "program",
-            format!("a dynamic{go} program (glibc), {pie}, by {linker}"),
+            format!("a dynamically linked{go} program (glibc), {pie}, loaded by {linker}"),
         ),
         (Kind::Elf, Some(linker)) => bad(
             "program",
-            format!("a dynamic{go} program, {pie}, by {linker}, but not started by glibc"),
+            format!(
+                "a dynamically linked{go} program, {pie}, loaded by {linker}, but not started by glibc"
+            ),
             "link it with glibc for `inject`, or let it run by `command`, which takes longer",
         ),
     }
@@ -72,9 +71,9 @@ fn privileges(facts: &TargetFacts) -> Check {
     match facts.setuid {
         true => bad(
             "setuid",
-            "set-user-id or set-group-id: the linker ignores what is preloaded, and its rights are not those of a test",
+            "set-user-id or set-group-id: nothing can be preloaded into it, and it runs with the rights of another user",
             format!(
-                "fuzz a copy, which has no such bit: cp {} .",
+                "fuzz a copy, which is not set-user-id: cp {} .",
                 facts.program.display()
             ),
         ),
@@ -86,49 +85,55 @@ fn user(facts: &TargetFacts) -> Check {
     match facts.as_root {
         true => bad(
             "runs-as",
-            "it runs as root, for the user nobody cannot reach it or its directory",
-            "put it where everybody may read and execute it, all folders above included (/usr/local/bin, /tmp)",
+            "as root, because the user nobody cannot access it or its directory",
+            "put it where everybody may read and execute it, including all directories above (/usr/local/bin, /tmp)",
         ),
-        false => good("runs-as", "without the rights of root"),
+        false => good("runs-as", "a user without the rights of root"),
     }
 }
 
 fn input(target: &Target, facts: &TargetFacts, seen: &Behaviour) -> Check {
     let name = "input";
     if matches!(target.channel, Channel::Terminal(_)) {
-        return good(name, "keys, typed at a terminal");
+        return good(name, "keys, typed on a pseudo-terminal");
     }
     if target.takes_file() {
-        return good(name, "a file, where @@ stands");
+        return good(name, "a file, whose path replaces @@");
     }
     match seen.read {
         Some(0) => bad(
             name,
-            "on stdin, but it read nothing of a short text",
-            "if it takes a file, put @@ in its place; else see which options make it read stdin",
+            "on stdin, but the program read nothing of a short text",
+            "if it reads a file, write @@ where its path goes; else find the options that make it read stdin",
         ),
         Some(read) => good(
             name,
-            format!("on stdin; it read {read} bytes of a short text"),
+            format!("on stdin; the program read {read} bytes of a short text"),
         ),
         None if facts.libfuzzer => good(
             name,
             "as an argument of `LLVMFuzzerTestOneInput`; as a file by libFuzzer's main",
         ),
         None if facts.target_main => good(name, "as an argument of `target_main`"),
-        None => good(name, "on stdin; whether it reads that cannot be told here"),
+        None => good(
+            name,
+            "on stdin; this machine cannot tell whether the program reads it",
+        ),
     }
 }
 
 fn symbols(facts: &TargetFacts) -> Check {
     let name = "symbols";
     match (facts.stripped, facts.debug_info) {
-        (false, true) => good(name, "there, with lines"),
-        (false, false) => good(name, "there, without lines (-g would give them)"),
+        (false, true) => good(name, "present, with line numbers"),
+        (false, false) => good(
+            name,
+            "present, without line numbers (compile with -g to have them)",
+        ),
         (true, _) => bad(
             name,
-            "stripped: crashes are told apart all the same, but their functions have no names",
-            "build it without `strip` and `-s`, and with -g",
+            "stripped: crashes are grouped all the same, but shown without names of functions",
+            "build it with -g, and without `strip` and `-s`",
         ),
     }
 }
@@ -140,17 +145,19 @@ fn instrumentation(target: &Target, facts: &TargetFacts) -> Check {
         .map(|kind| format!("sanitizer {kind}"))
         .collect();
     for (is_there, what) in [
-        (facts.target_main, "the entry target_main"),
+        (facts.target_main, "the entry function target_main"),
         (facts.libfuzzer, "libFuzzer"),
         (facts.afl, "AFL++"),
-        (facts.counters, "counters of coverage"),
+        (facts.counters, "coverage counters"),
     ] {
         if is_there {
             found.push(what.to_owned());
         }
     }
     let hint = match &target.program {
-        Program::Path(_) if facts.target_main => "; --exec harness calls the entry in-process",
+        Program::Path(_) if facts.target_main => {
+            "; --exec harness calls the entry function in-process"
+        }
         _ => "",
     };
     match found.is_empty() {
@@ -163,7 +170,7 @@ fn instrumentation(target: &Target, facts: &TargetFacts) -> Check {
 fn terminal(target: &Target, facts: &TargetFacts, seen: &Behaviour) -> Check {
     let name = "terminal";
     if let Channel::Terminal(Terminal { rows, columns, .. }) = target.channel {
-        return good(name, format!("one of its own, of {rows} x {columns}"));
+        return good(name, format!("a pseudo-terminal of {rows} x {columns}"));
     }
     let needs: Vec<&str> = facts
         .terminal_calls
@@ -185,14 +192,12 @@ fn terminal(target: &Target, facts: &TargetFacts, seen: &Behaviour) -> Check {
             name,
             format!("it calls {}, but runs without one", needs.join(", ")),
         ),
-        true if facts.is_static() => good(
-            name,
-            "whether it asks for one cannot be told of a static program",
-        ),
-        true if facts.terminal_calls.is_empty() => good(
-            name,
-            "it does not ask for one itself (libraries of its may)",
-        ),
+        true if facts.is_static() => {
+            good(name, "unknown, because the program is statically linked")
+        }
+        true if facts.terminal_calls.is_empty() => {
+            good(name, "it does not ask for one itself (its libraries may)")
+        }
         true => good(name, "it asks whether there is one (isatty)"),
     }
 }
@@ -202,16 +207,16 @@ fn processes(facts: &TargetFacts) -> Check {
     match calls.is_empty() {
         true if facts.is_static() => good(
             "starts",
-            "whether it starts processes cannot be told of a static program",
+            "unknown, because the program is statically linked",
         ),
         true => good(
             "starts",
-            "no processes or threads by itself (libraries of its may)",
+            "no processes or threads itself (its libraries may)",
         ),
         false => good(
             "starts",
             format!(
-                "it may start processes or threads ({}); all are ended with its run",
+                "it may start processes or threads ({}); they are killed at the end of each run",
                 calls.join(", ")
             ),
         ),

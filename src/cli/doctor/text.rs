@@ -19,7 +19,8 @@ pub(super) fn text(report: &Report) -> String {
     of(About::Machine).for_each(|check| text.push_str(&line(check, width)));
     let Some(facts) = &report.target else {
         text.push_str(
-            "\nName a program behind `--`, or a bundled one by --target, to have it tried.\n",
+            "\nTo check a program, too, give it after `--`, or a target that comes with ddfuzz by \
+             --target.\n",
         );
         return text;
     };
@@ -29,13 +30,13 @@ pub(super) fn text(report: &Report) -> String {
     };
     text.push_str(&format!("\n{program}\n"));
     of(About::Target).for_each(|check| text.push_str(&line(check, width)));
-    text.push_str("\nWays of execution, by `ddfuzz run`\n");
+    text.push_str("\nWays of execution (--exec), by a short campaign\n");
     for way in &report.ways {
         text.push_str(&way_line(way));
     }
     match (&report.chosen, &report.why) {
         (Some(way), Some(why)) => text.push_str(&format!("\nchosen: {way} ({})\n", printable(why))),
-        _ => text.push_str("\nno way runs it\n"),
+        _ => text.push_str("\nno way of execution works\n"),
     }
     text
 }

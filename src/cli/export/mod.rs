@@ -7,12 +7,12 @@ mod into;
 mod relative;
 mod sealed;
 
-use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::results::with_ending;
+use super::output::print_bytes;
+use super::results::{is_standard, with_ending};
 use super::{Exit, Failure, Output};
 use crate::files::{FileError, atomic};
 use crate::report::export::{Input, LITERAL_BYTES, Reproducer};
@@ -46,7 +46,8 @@ pub struct Args {
         required_unless_present = "into"
     )]
     form: Option<Form>,
-    /// Write it into this file; an input over 4 KiB that a test of Rust includes stands beside it
+    /// Write it to FILE; - is stdout. A Rust test with an input over 4 KiB includes it from a second
+    /// file beside this one
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
     /// Overwrite the file
@@ -100,7 +101,8 @@ pub fn regressions(out: &Path, folder: &Path, fuzz_dir: &Path) -> Result<u64, Fa
 }
 
 /// Runs the command.
-pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
+pub fn run(mut args: Args, output: &Output) -> Result<Exit, Failure> {
+    args.to = args.to.filter(|to| !is_standard(to));
     args.check()?;
     if let Some(folder) = &args.into {
         return into_folder(&args, folder, output);
@@ -144,7 +146,8 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     };
     match &args.to {
         Some(to) if !output.json => output.say(&format!("wrote {}", to.display())),
-        None if !output.json => print(&text),
+        // As it is: a script may name paths that are not UTF-8.
+        None if !output.json => print_bytes(&text),
         _ => output.result("", &exported),
     }
     Ok(Exit::Done)
@@ -242,16 +245,4 @@ fn not_written(error: &FileError, file: &Path) -> Failure {
 
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
-}
-
-/// Bytes on stdout, as they are: a script may name paths that are not UTF-8.
-fn print(bytes: &[u8]) {
-    let mut stdout = std::io::stdout();
-    let printed = stdout.write_all(bytes).and_then(|()| stdout.flush());
-    match printed {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            super::output::tell(&format!("error: writing the result to stdout: {error}"));
-        }
-        _ => {}
-    }
 }

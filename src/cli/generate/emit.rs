@@ -110,7 +110,7 @@ fn record(
 pub fn exists(path: &Path) -> Failure {
     Failure::usage(format!("{} exists already", path.display()))
         .path(path)
-        .hint("name another file, or move this one away")
+        .hint("give another file, or move this one away")
 }
 
 fn send(
@@ -177,5 +177,5 @@ fn to_stdout(error: &io::Error) -> Failure {
 
 fn interrupted() -> Failure {
     Failure::new(Exit::Interrupted, "interrupted", "interrupted")
-        .hint("the file that was being written is gone; the same command makes it anew")
+        .hint("the unfinished file was removed; run the same command again")
 }

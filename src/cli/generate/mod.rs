@@ -8,82 +8,85 @@ mod preset;
 mod seed;
 
 use std::ffi::OsString;
-use std::io::Read;
+use std::io::{IsTerminal, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
 
+use super::results::is_standard;
 use super::{Exit, Failure, Output, amounts};
 use crate::campaign::generator::escapes::unescape;
 use crate::campaign::generator::{Characters, InputName, Kind, Lines, Preset};
 use emit::{Parts, Sinks};
 use seed::Seed;
 
-/// Make the random characters of the fuzz studies
+/// Generate random characters, like the `fuzz` program of the fuzz studies
 #[derive(clap::Args)]
 #[command(
     args_override_self = true,
-    after_help = "The options of the published `fuzz`, with the same meaning. The bytes differ \
-                  from its bytes: they come from blake3 instead of rand(3), and are the same on \
+    after_help = "The options are those of the published `fuzz` and mean the same. The bytes are \
+                  others: they come from blake3 instead of rand(3), so that they are the same on \
                   every machine.\n\nExample:\n  ddfuzz gen -p -l 80 -s 1 20\n  \
                   ddfuzz gen -0 -s 7 --print-name 100000\n  \
                   ddfuzz gen --name bytes+nul:0000000000000007:100000 | wc -c\n  \
                   ddfuzz gen --preset issta -o inputs/"
 )]
 pub struct Args {
-    /// The length in bytes, or with -l in lines [default: random, below 100000]
+    /// Length in bytes, or with -l in lines [default: random, below 100000]
     #[arg(value_name = "LENGTH", value_parser = amounts::size)]
     length: Option<u64>,
-    /// NUL among the characters
+    /// Include NUL characters
     #[arg(short = '0', long)]
     nul: bool,
-    /// All 8-bit characters, newlines as likely as others (the default)
+    /// All 8-bit characters, newline as likely as any other [default]
     #[arg(short, long, overrides_with = "printable")]
     all: bool,
     /// Printable ASCII characters only
     #[arg(short, long, overrides_with = "all")]
     printable: bool,
-    /// Lines of random lengths, each of less than N characters
+    /// Lines of random length, each shorter than N characters [255 if no N is given]
     #[arg(short, long, value_name = "N", num_args = 0..=1, default_missing_value = "255",
           value_parser = clap::value_parser!(u32).range(1..))]
     lines: Option<u32>,
-    /// The random seed, a whole number [default: the time in seconds; of a preset 0]
+    /// Random seed, a whole number [default: the time in seconds; with --preset 0]
     #[arg(short, long, value_name = "N", allow_negative_numbers = true)]
     seed: Option<Seed>,
-    /// Take the remainder of the seed by N
+    /// Use the seed modulo N
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..))]
     modulus: Option<i64>,
-    /// Send this behind the random characters; it may hold the escapes of C
+    /// Append this text to the random characters; it may contain the escapes of C
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
     epilog: Option<OsString>,
     /// Print the seed as the first line
     #[arg(short = 'x', long)]
     show_seed: bool,
-    /// Record the characters in this file, too, which must not exist; of a preset, the directory
+    /// Also write the characters to FILE, which must not exist; - writes them to stdout even if it
+    /// is a terminal. With --preset, the directory to write to
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Replay the characters of this file instead of random ones
+    /// Send the characters of FILE instead of random ones; - is stdin
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["name", "preset", "print_name"])]
     replay: Option<PathBuf>,
-    /// Wait so long after each character: seconds, or with ms, s, m or h
+    /// Wait this long after each character: seconds, or with ms, s, m or h
     #[arg(short, long, value_name = "TIME", value_parser = amounts::time)]
     delay: Option<Duration>,
-    /// Rebuild the input of this name
+    /// Generate the input with this name again
     #[arg(long, value_name = "KIND:SEED:LENGTH",
           conflicts_with_all = ["length", "nul", "all", "printable", "lines", "seed", "modulus"])]
     name: Option<InputName>,
-    /// Print the name of the random characters instead of them
+    /// Print the name of the random characters instead of the characters
     #[arg(long, conflicts_with_all = ["epilog", "show_seed", "out", "delay", "preset"])]
     print_name: bool,
-    /// Write the inputs of a study into the directory --out, under their names: issta, or a data
-    /// set of 2020: small1 to small3, medium1 to 3, large1 to 3, huge1 to 3
+    /// Write the inputs of a study into the directory --out, each under its name: issta, or a data
+    /// set of the study of 2020: small1 to small3, medium1 to medium3, large1 to large3, huge1 to
+    /// huge3
     #[arg(long, value_name = "NAME", requires = "out",
           conflicts_with_all = ["length", "nul", "all", "printable", "lines", "modulus", "epilog",
                                 "show_seed", "delay", "name"])]
     preset: Option<Preset>,
-    /// Only N inputs of the preset, spread evenly over its kinds
+    /// Write only N inputs of the preset, spread evenly over its kinds
     #[arg(long, value_name = "N", requires = "preset")]
     count: Option<u64>,
 }
@@ -112,7 +115,11 @@ struct WrittenFile {
 }
 
 /// Runs the command.
-pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
+pub fn run(mut args: Args, output: &Output) -> Result<Exit, Failure> {
+    let asked = args.out.as_deref().is_some_and(is_standard);
+    if asked {
+        args.out = None;
+    }
     if let (Some(preset), Some(folder)) = (args.preset, &args.out) {
         let seed = args.seed.map_or(0, Seed::bits);
         return preset::write(preset, seed, args.count, folder, output);
@@ -128,8 +135,17 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     }
     if output.json && args.out.is_none() {
         return Err(
-            Failure::usage("stdout cannot have both the input and a JSON object")
-                .hint("write the input to a file (-o FILE), or ask for its name (--print-name)"),
+            Failure::usage("--json and the characters cannot both go to stdout").hint(
+                "write the characters to a file (-o FILE), or print their name (--print-name)",
+            ),
+        );
+    }
+    if !asked && !output.json && !args.is_printable() && std::io::stdout().is_terminal() {
+        return Err(
+            Failure::usage("the characters would change the settings of the terminal").hint(
+                "redirect stdout, or write to a file with -o FILE; -p makes printable characters \
+                 only, -o - writes to the terminal all the same",
+            ),
         );
     }
     if args.replay.is_none() {
@@ -139,6 +155,12 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
 }
 
 impl Args {
+    /// Whether only printable characters are sent.
+    fn is_printable(&self) -> bool {
+        let random = self.name.is_none() && self.replay.is_none();
+        self.printable && random && !self.nul && self.epilog.is_none()
+    }
+
     /// What is asked for, and its seed as it was typed.
     fn input(&self) -> (InputName, Seed) {
         if let Some(name) = self.name {
@@ -196,6 +218,7 @@ impl Args {
             None => Vec::new(),
         };
         let body: Box<dyn Read> = match &self.replay {
+            Some(file) if is_standard(file) => Box::new(std::io::stdin()),
             Some(file) => Box::new(replayed(file)?),
             None => Box::new(name.stream()),
         };

@@ -96,12 +96,12 @@ impl CallFiles {
                 .any(|file| file == other || is_same_file(file, other))
             {
                 let message = format!(
-                    "{} has the name of a file that minimizing the call writes",
+                    "{} has the name of a file that --args or --env-vars writes",
                     other.display()
                 );
                 return Err(Failure::usage(message)
                     .path(other)
-                    .hint("name another result with -o, or log with --log"));
+                    .hint("give another result file with -o, or another log with --log"));
             }
         }
         Ok(())
@@ -121,7 +121,7 @@ impl CallFiles {
         let message = format!("{} exists already", file.display());
         Err(Failure::new(Exit::Usage, "exists", message)
             .path(&file)
-            .hint("--resume goes on with it, --force overwrites it, -o names another"))
+            .hint("continue it with --resume, overwrite it with --force, or give another file with -o"))
     }
 
     /// Removes what an earlier minimization has left.

@@ -27,7 +27,7 @@ pub(super) fn check(args: &Args, place: &Place) -> Result<(), Failure> {
         let message = format!("{} is the input, the result or the log", file.display());
         return Err(Failure::usage(message)
             .path(file)
-            .hint("name another file with --export-test"));
+            .hint("give another file with --export-test"));
     }
     if file.is_dir() || (file.exists() && !args.results.force && !args.results.resume) {
         return Err(exists(file));
@@ -60,5 +60,5 @@ fn exists(file: &Path) -> Failure {
     let message = format!("{} exists already", file.display());
     Failure::new(Exit::Usage, "exists", message)
         .path(file)
-        .hint("--force overwrites it, --export-test names another")
+        .hint("overwrite it with --force, or give another file with --export-test")
 }

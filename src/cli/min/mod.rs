@@ -17,8 +17,9 @@ use std::time::Instant;
 use self::call_files::CallFiles;
 use self::job::Job;
 use self::turns::Turns;
-use super::results::{Place, ResultArgs, read_input};
+use super::results::{Place, ResultArgs, input_file, read_input};
 use super::run::processors;
+use super::shrinking::searches;
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, next, signals, ui};
 use crate::campaign::{Finished, Minimizing};
@@ -26,56 +27,61 @@ use crate::exec::{Ended, Target, Way, inherited};
 use crate::minimize::MinRecord;
 use crate::triage::{Class, Crash, Found, Triager, Verdict};
 
-/// Minimize one failing input
+/// Minimize one crashing input
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  ddfuzz min crash-1 -- ./program @@\n  \
                         ddfuzz min crash-1 -o smaller --search ddmin --target ul\n  \
                         ddfuzz min crash-1 --args --env-vars -- ./program -v @@\n  \
                         ddfuzz min crash-1 --test ./is-interesting.sh")]
 pub struct Args {
-    /// The failing input; it is only read. With --args or --env-vars it may be left away: nothing
-    /// is on stdin then
+    /// The crashing input, or - for stdin; the file is only read. With --args or --env-vars it may
+    /// be omitted: stdin is then empty
     #[arg(required_unless_present_any = ["args", "env_vars"])]
     input: Option<PathBuf>,
     #[command(flatten)]
     pub(in crate::cli) target: TargetArgs,
-    /// Minimize the arguments of the program, too: whole ones, then their characters; those with @@
-    /// stay
+    /// Minimize the program's arguments, too: first whole arguments, then their characters.
+    /// Arguments with @@ are kept
     #[arg(long, conflicts_with = "test")]
     args: bool,
-    /// Minimize the environment of the program, too: whole variables, of the inherited ones and
-    /// those of --env. The logs hold them all
+    /// Minimize the program's environment, too: inherited variables and those of --env are removed
+    /// one by one. The logs contain all of them
     #[arg(long, conflicts_with = "test")]
     env_vars: bool,
-    /// An interestingness test, instead of a program: a program that gets each candidate as its
-    /// first argument, on stdin, and under the input's name in its fresh directory, and exits with
-    /// 0 where it is interesting, with 125 where it cannot tell. CPU time of one run [default: 10s,
-    /// and learned while minimizing]
+    /// Minimize by an interestingness test instead of a crash. SCRIPT gets each candidate as its
+    /// first argument (a path), on stdin, and under the input's name in its working directory; it
+    /// exits with 0 if the candidate is interesting and with 125 if it cannot tell. --timeout
+    /// limits the CPU time of one test [default: 10s, adapted while minimizing]
     #[arg(long, value_name = "SCRIPT", conflicts_with_all = ["program", "target", "way", "cwd", "crash_exit", "terminal", "file_name", "two_files"])]
     test: Option<PathBuf>,
-    /// Write an interestingness test for this crash here, an executable script that other reducers
-    /// can use; it asks ddfuzz
-    #[arg(long, value_name = "FILE", conflicts_with = "test")]
+    /// Write an interestingness test for this crash to FILE, an executable script for other
+    /// reducers; it calls ddfuzz
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "FILE",
+        conflicts_with = "test"
+    )]
     export_test: Option<PathBuf>,
     #[command(flatten)]
     results: ResultArgs,
-    /// How to minimize
-    #[arg(long, value_name = "NAME", default_value = "full")]
+    /// Search algorithm
+    #[arg(long, value_name = "NAME", default_value = "full", value_parser = searches())]
     search: String,
-    /// Workers, which run tests ahead; no result depends on their number [default: the number of
-    /// processors]
+    /// Number of workers; the result does not depend on it [default: the number of processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     jobs: Option<u32>,
 }
 
 /// Runs the command.
-pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
+pub fn run(mut args: Args, output: &Output) -> Result<Exit, Failure> {
+    let output = &args.results.output(output)?;
+    let input = args.input.take().map(|path| input_file(path, output));
+    args.input = input.transpose()?;
     let input = match &args.input {
         Some(path) => read_input(path)?,
         None => Vec::new(),
     };
-    let search = crate::minimize::search_by_name(&args.search, &input);
-    search.map_err(Failure::usage)?;
     let stop = signals::stop_flag()?;
     let began = Instant::now();
     let shown = Shown {
@@ -92,19 +98,25 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     for warning in &finished.minimized.warnings {
         output.say(&format!("warning: {warning}"));
     }
+    let printed = args.results.taken(&mut record.output);
     output.result(&screen::text(&record, &finished), &record);
-    say_next(&args, &record, output);
+    args.results.print(printed)?;
+    say_next(&args, &record, output)?;
     Ok(Exit::Done)
 }
 
 /// Says what to do with the result: a test of a group that is kept, or a look at the proof.
-fn say_next(args: &Args, record: &MinRecord, output: &Output) {
+fn say_next(args: &Args, record: &MinRecord, output: &Output) -> Result<(), Failure> {
     let out = args.results.out.as_deref().filter(|out| out.is_dir());
     match (out, &record.outcome.major, &record.log) {
-        (Some(out), Some(major), _) => next::after_groups(output, out, major),
+        (Some(out), Some(major), _) => {
+            let target = args.target.target()?;
+            next::after_groups(output, out, major, Some(&target));
+        }
         (_, _, Some(log)) => next::after_minimizing(output, Path::new(&log.0)),
         _ => {}
     }
+    Ok(())
 }
 
 /// How a minimization is watched, and stopped.
@@ -118,7 +130,7 @@ impl Shown<'_> {
     fn tell_of_stray(&self, path: &Path) {
         let path = path.display();
         self.screen
-            .say(&format!("kept {path}: another crash, by a test run ahead"));
+            .say(&format!("kept {path}: another crash, met while minimizing"));
     }
 }
 
@@ -138,7 +150,7 @@ fn minimize_crash(
     let way = args.target.probe(&target, output)?.executor.way();
     let crash = baseline(args.input.as_deref(), &input, &target, way)?;
     output.detail(&format!(
-        "{} in group {}, by {way}",
+        "{} in group {}, executed by {way}",
         crash.class,
         crash.keys.major.short()
     ));
@@ -196,8 +208,8 @@ impl Args {
             return Ok(None);
         }
         let Place::File { log, .. } = place else {
-            let message = "a group of an output directory is of one call, and cannot hold another";
-            return Err(Failure::usage(message).hint("name a file with -o"));
+            let message = "--args and --env-vars cannot store their result in an output directory";
+            return Err(Failure::usage(message).hint("give a result file with -o FILE"));
         };
         let files = CallFiles::beside(log);
         let own = [&self.input, &self.results.out, &self.export_test];
@@ -276,8 +288,8 @@ pub(in crate::cli) fn baseline(
                     let failure = not_failing(path, runs, ended);
                     return Err(match leak(&mut triager, input, ended)? {
                         Some(class) => failure.hint(format!(
-                            "it leaks memory ({class}), and leaks are not minimized: `ddfuzz \
-                             triage --leaks` groups them"
+                            "it leaks memory ({class}), and leaks are not minimized; `ddfuzz triage \
+                             --leaks` groups them"
                         )),
                         None => failure,
                     });
@@ -300,9 +312,9 @@ fn leak(triager: &mut Triager, input: &[u8], ended: Ended) -> Result<Option<Clas
 }
 
 fn not_failing(path: Option<&Path>, runs: u32, ended: Ended) -> Failure {
-    let what = path.unwrap_or(Path::new("the call without an input"));
+    let what = path.unwrap_or(Path::new("the program without an input"));
     let message = format!(
-        "{} does not fail: {runs} runs, the last of them ended with {ended}",
+        "{} does not crash the program: the last of {runs} runs ended with {ended}",
         what.display()
     );
     let failure = Failure::new(Exit::Baseline, "not-failing", message);
@@ -311,6 +323,7 @@ fn not_failing(path: Option<&Path>, runs: u32, ended: Ended) -> Failure {
         None => failure,
     };
     failure.hint(
-        "give an input that crashes the target; --crash-exit N takes an exit status for a crash",
+        "give an input that crashes the program; if it reports a failure by its exit status, add \
+         --crash-exit N",
     )
 }

@@ -47,7 +47,7 @@ pub(in crate::cli) fn line(target: &Target, input: Option<&Path>) -> String {
         Channel::Plain => words.push(format!("< {}", shell_word(input))),
     }
     match bundled {
-        true => format!("{} (a bundled target)", words.join(" ")),
+        true => format!("{} (comes with ddfuzz)", words.join(" ")),
         false => words.join(" "),
     }
 }
@@ -63,8 +63,8 @@ pub(super) fn script(target: &Target, input: Option<&Path>, crash: &Crash) -> Op
     let input = input.as_path();
     let mut text = format!(
         "#!/bin/sh\n\
-         # Shows the crash {} of group {}: the call that ddfuzz has minimized.\n\
-         # Ends with the program's status; 128 + N says that signal N ended it.\n\
+         # Shows the crash {} of group {} by the command line that ddfuzz has minimized.\n\
+         # Exits with the program's status; 128 + N means that signal N ended it.\n\
          scratch=$(mktemp -d) || exit 70\n\
          trap 'cd / && rm -rf -- \"$scratch\"' EXIT\n\
          trap 'exit 130' HUP INT TERM\n\

@@ -204,9 +204,9 @@ impl Turns<'_> {
     /// Joins all turns into one result. What it claims, the last turn of each subject has proved.
     fn conclude(&self, before: &Target, settled: bool) -> Result<(Finished, MinRecord), Failure> {
         let Some(last) = self.done.last() else {
-            let message = "there is nothing to minimize: the call has neither an input, nor \
-                           arguments or variables that may go";
-            return Err(Failure::usage(message).hint("name an input"));
+            let message = "there is nothing to minimize: no input is given, and there are no \
+                           arguments or variables to remove";
+            return Err(Failure::usage(message).hint("give an input"));
         };
         let finals: Vec<&Done> = (self.done.iter().enumerate())
             .filter(|(at, done)| {

@@ -10,92 +10,94 @@ use crate::campaign::generator::Preset;
 use crate::cli::amounts;
 use crate::cli::shrinking::ShrinkArgs;
 
-/// Where the help shows what is run.
-const WHICH: &str = "What is run";
+/// The heading in the help of the options that select what is run.
+const WHICH: &str = "Selection of utilities";
 
 /// Repeat the fuzz studies of 1990 to 2020 on the utilities of this machine
 ///
-/// Each utility is run on random inputs, by stdin, as a file or at a terminal, in a sandbox. Every
-/// failure is grouped, minimized, and shown by one command; what comes out is the papers' table.
+/// Runs each utility in a sandbox on random inputs: on stdin, as a file, or typed at a terminal.
+/// Failures are grouped and minimized; the result is a table like those of the papers.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  ddfuzz revisit boxes nvi --time 60s\n  \
                         ddfuzz revisit --installed --runs 200000 --seed 1 -o study\n  \
                         ddfuzz revisit --list run_test/test_Linux/regular --time 2h --shard 2/5\n  \
                         ddfuzz revisit --compare bookworm trixie")]
 pub struct Args {
-    /// Utilities, by name or path [default: all of the list]
+    /// Utilities, by name or path [default: all of --list]
     #[arg(value_name = "UTILITY")]
     pub(super) utilities: Vec<String>,
-    /// A list of utilities, as `run.py` of the 2020 study has them [default: one for Debian 12]
+    /// List of utilities, in the format of `run.py` of the study of 2020 [default: a list for
+    /// Debian 12]
     #[arg(help_heading = WHICH, long, value_name = "FILE")]
     pub(super) list: Option<PathBuf>,
-    /// All programs of this Debian package
+    /// Run all programs of this Debian package; may be repeated
     #[arg(help_heading = WHICH, long, value_name = "NAME")]
     pub(super) package: Vec<String>,
-    /// Leave out what is missing on this machine
+    /// Skip utilities that are not installed on this machine
     #[arg(help_heading = WHICH, long)]
     pub(super) installed: bool,
-    /// All programs of installed packages besides, also those in no list
+    /// Also run all other programs of installed packages, even if they are in no list
     #[arg(help_heading = WHICH, long)]
     pub(super) unlisted: bool,
-    /// Leave out this utility
+    /// Skip this utility; may be repeated
     #[arg(help_heading = WHICH, long, value_name = "UTILITY")]
     pub(super) skip: Vec<String>,
-    /// Run this utility although it is denied, as one that could do harm
+    /// Run this utility although it is on the list of those that could do harm; may be repeated
     #[arg(help_heading = WHICH, long, value_name = "UTILITY")]
     pub(super) allow: Vec<String>,
-    /// By this channel only: stdin, file, cp, two_files or pty
+    /// Run only utilities that get their input this way; may be repeated
     #[arg(help_heading = WHICH, long, value_name = "CHANNEL", value_parser = ["stdin", "file", "cp", "two_files", "pty"])]
     pub(super) channel: Vec<String>,
-    /// This part of so many of the list; `ddfuzz merge` joins the parts
+    /// Run part K of N equal parts of the list; `ddfuzz merge` joins their results
     #[arg(help_heading = WHICH, long, value_name = "K/N", value_parser = Shard::from_str)]
     pub(super) shard: Option<Shard>,
-    /// The inputs of a data set of the studies instead of a mixture: issta, or small1 to huge3
+    /// Use the inputs of a data set of the studies instead of a mixture: issta, or small1 to huge3
     #[arg(help_heading = WHICH, long, value_name = "NAME", value_parser = Preset::from_str)]
     pub(super) preset: Option<Preset>,
-    /// List what would be run, and what not, and end
+    /// Only list what would be run and what would not
     #[arg(help_heading = WHICH, long)]
     pub(super) dry_run: bool,
-    /// The output directory
+    /// Output directory
     #[arg(short, long, value_name = "DIR", default_value = "ddfuzz-out")]
     pub(super) out: PathBuf,
-    /// Run utilities for this long, shared by them
+    /// Fuzz for this long, shared by all utilities
     #[arg(long, value_parser = amounts::time)]
     pub(super) time: Option<Duration>,
-    /// Make this many runs, shared by the utilities [default: 1200 of each, as the small sets of
-    /// the 2020 study, unless there is a --time]
-    #[arg(long)]
+    /// Make this many runs, shared by all utilities [default: 1200 of each, as the small data sets
+    /// of the study of 2020, unless --time is given]
+    #[arg(long, value_name = "N")]
     pub(super) runs: Option<u64>,
-    /// Workers [default: the number of processors]
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    /// Number of workers [default: the number of processors]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(super) jobs: Option<u32>,
-    /// The seed of all inputs [default: from the clock]
-    #[arg(long)]
+    /// Random seed [default: from the clock]
+    #[arg(long, value_name = "N")]
     pub(super) seed: Option<u64>,
-    /// Longest input that is drawn [default: 1M]; the inputs of a --preset have lengths of their
-    /// own, and what is typed at a terminal has 300 keys at most
+    /// Maximum length of a random input [default: 1M]. Does not hold for the inputs of a --preset;
+    /// at a terminal at most 300 keys are typed
     #[arg(long, value_name = "SIZE", value_parser = amounts::size)]
     pub(super) max_len: Option<u64>,
-    /// CPU time of one run and all that it starts [default: 1s]
+    /// Limit on the CPU time of one run and of all processes that it starts [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = amounts::time_limit)]
     pub(super) timeout: Option<Duration>,
-    /// Memory of one run [default: 1G]
-    #[arg(long, value_name = "SIZE", value_parser = amounts::size_limit)]
+    /// Limit on the memory of one run, at least 1M [default: 1G]
+    #[arg(long, value_name = "SIZE", value_parser = amounts::memory_limit)]
     pub(super) memory: Option<u64>,
     #[command(flatten)]
     pub(super) shrink: ShrinkArgs,
-    /// How often a reproducer is run again, for its rate
+    /// How often each reproducer is run again, to see how often it fails
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(super) replays: u32,
-    /// A file of groups to mute: 12 or more hex digits of a major key, or stable:HEX, a line
-    #[arg(long, value_name = "FILE")]
+    /// File of known groups, one a line: 12 or more hex digits of a major key, or stable:HEX. Their
+    /// crashes are stored but not minimized, and do not count for the exit code
+    #[arg(hide_short_help = true, long, value_name = "FILE")]
     pub(super) known: Option<PathBuf>,
-    /// Go on with the study of the output directory: with its seed, --list, --preset, --shard,
+    /// Continue the study in the output directory, with its --seed, --list, --preset, --shard,
     /// --channel and --max-len, which need not be given again
     #[arg(long)]
     pub(super) resume: bool,
-    /// Run utilities without the sandbox; to be given twice
-    #[arg(long, action = clap::ArgAction::Count)]
+    /// Run utilities without the sandbox; has to be given twice
+    #[arg(hide_short_help = true, long, action = clap::ArgAction::Count)]
     pub(super) no_sandbox: u8,
     #[command(flatten)]
     pub(super) compare: CompareArgs,
@@ -128,7 +130,7 @@ impl FromStr for Shard {
             .and_then(|(part, of)| Some((part.parse().ok()?, of.parse().ok()?)));
         match numbers {
             Some((part, of)) if (1..=of).contains(&part) => Ok(Shard { part, of }),
-            _ => Err("a part is written as 2/5: the second of five".to_owned()),
+            _ => Err("write a part like 2/5, for the second of five".to_owned()),
         }
     }
 }

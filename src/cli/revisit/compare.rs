@@ -10,8 +10,8 @@ use crate::store::Reader;
 /// What is compared.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct CompareArgs {
-    /// Run nothing; show the studies of two or more output directories side by side, earlier ones
-    /// first: what is new, what is gone, and whether the rates differ
+    /// Run nothing, but compare the studies in two or more output directories, the earliest first:
+    /// which groups are new or gone, and whether the failure rates differ
     #[arg(long, value_name = "OUT", num_args = 2..)]
     pub compare: Vec<PathBuf>,
 }
@@ -39,7 +39,7 @@ impl CompareArgs {
     /// Those of [`CompareArgs::run`].
     pub fn compared(&self) -> Result<Comparison, Failure> {
         if let [only] = &self.compare[..] {
-            let message = format!("there is nothing to compare {} with", only.display());
+            let message = format!("only {} is given to compare", only.display());
             return Err(Failure::usage(message)
                 .path(only)
                 .hint("--compare takes two or more output directories"));

@@ -33,13 +33,13 @@ fn check_same(args: &Args, campaign: &Campaign) -> Result<(), Failure> {
         let message = format!("{} cannot be resumed: {what}", args.out.display());
         Err(Failure::usage(message)
             .path(&args.out)
-            .hint("leave --resume away to begin a new study there, or choose another --out"))
+            .hint("omit --resume to start a new study there, or choose another directory with -o"))
     };
     if campaign.target.is_some() {
-        return unlike("its campaign is on one target, and no study");
+        return unlike("it contains a campaign on one program, not a study");
     }
     if args.seed.is_some_and(|seed| campaign.seed != Some(seed)) {
-        return unlike("its study has another seed");
+        return unlike("its study has another --seed");
     }
     Ok(())
 }

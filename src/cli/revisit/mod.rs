@@ -20,8 +20,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     if args.compare.is_asked() {
         return args.compare.run(output);
     }
-    args.shrink.check()?;
-    args.reports.check()?;
+    let output = &args.reports.check(output)?;
     let args = args.resumed()?;
     let planned = plan::plan(&args, output)?;
     if args.dry_run {

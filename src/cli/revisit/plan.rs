@@ -53,8 +53,8 @@ pub(super) fn plan(args: &Args, output: &Output) -> Result<Planned, Failure> {
     };
     let mut utilities = selection.utilities();
     if utilities.is_empty() {
-        return Err(Failure::usage("there is no utility to be run")
-            .hint("name some, or a --list, or a --package that is installed"));
+        return Err(Failure::usage("there is no utility to run")
+            .hint("name utilities, or give a --list, or a --package that is installed"));
     }
     share_runs(args, &mut utilities);
     if let Some(shard) = args.shard {
@@ -74,7 +74,7 @@ fn read_list(args: &Args) -> Result<List, Failure> {
     let text = String::from_utf8_lossy(&bytes);
     let list = List::parse(&path.display().to_string(), &text);
     if list.entries.is_empty() && list.skipped.is_empty() {
-        let message = format!("{} names no utilities", path.display());
+        let message = format!("{} contains no utilities", path.display());
         let hint = "a line is `stdin|file|cp NAME|two_files|pty UTILITY [OPTIONS] ARGUMENTS`";
         return Err(Failure::usage(message).path(path).hint(hint));
     }

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::cli::reports::may_be_written;
-use crate::cli::{Exit, Failure};
-use crate::files::atomic;
+use crate::cli::reports::{may_be_written, output_beside, write_report};
+use crate::cli::results::is_standard;
+use crate::cli::{Failure, Output};
 use crate::report::study::{CSV_HEADER, Row, StudyGroup, csv, html, markdown, rows, study_groups};
 use crate::store::{Reader, StoreError};
 
@@ -41,33 +41,34 @@ impl Studied {
 
     /// The failure that stands for none.
     pub fn none(out: &Path) -> Failure {
-        let message = format!("{} holds no study of utilities", out.display());
+        let message = format!("{} contains no study of utilities", out.display());
         Failure::usage(message)
             .path(out)
-            .hint("`ddfuzz revisit -o DIR` makes one")
+            .hint("`ddfuzz revisit -o DIR` writes one")
     }
 }
 
 /// Files of a study, Markdown aside.
 #[derive(clap::Args, Clone, Debug, Default)]
-#[command(next_help_heading = "Files of a study")]
+#[command(next_help_heading = "Reports of a study (ddfuzz revisit)")]
 pub struct SheetArgs {
-    /// Write the table of a study's utilities here as comma-separated values; a file of ddfuzz's is
-    /// replaced, as is that of --html
-    #[arg(long, value_name = "FILE")]
+    /// Write the table of utilities of a study as CSV to FILE. A file that ddfuzz has written is
+    /// overwritten, any other is not; the same holds for --html
+    #[arg(hide_short_help = true, long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
-    /// Write the table of a study's utilities here, with its groups, as one page that needs nothing
-    /// else; its links hold as long as it is moved together with the output directory
-    #[arg(long, value_name = "FILE")]
+    /// Write the table of utilities of a study and its groups as one HTML page to FILE. Its links
+    /// lead into the output directory: move them together
+    #[arg(hide_short_help = true, long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 }
 
 /// Files of a study.
 #[derive(clap::Args, Clone, Debug, Default)]
-#[command(next_help_heading = "Files of a study")]
+#[command(next_help_heading = "Reports of a study (ddfuzz revisit)")]
 pub struct StudyReportArgs {
-    /// Write the table of the utilities in Markdown here; a file of ddfuzz's is replaced
-    #[arg(long, value_name = "FILE")]
+    /// Write the table of utilities as Markdown to FILE. A file that ddfuzz has written is
+    /// overwritten, any other is not
+    #[arg(hide_short_help = true, long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
     /// The other ones.
     #[command(flatten)]
@@ -88,25 +89,25 @@ impl SheetArgs {
 
 impl StudyReportArgs {
     /// Makes sure, before anything is run, that each file may be written: it is not there yet, is
-    /// empty, or is ddfuzz's own.
+    /// empty, or is ddfuzz's own. Gives the output for everything else.
     ///
     /// # Errors
-    /// When one may not.
-    pub fn check(&self) -> Result<(), Failure> {
+    /// When one may not, or two of them would go to stdout.
+    pub fn check(&self, output: &Output) -> Result<Output, Failure> {
         let all = [
             (&self.markdown, MARKDOWN),
             (&self.sheets.csv, CSV),
             (&self.sheets.html, HTML),
         ];
         for (file, (mark, within)) in all {
-            if let Some(file) = file {
+            if let Some(file) = file.as_deref().filter(|file| !is_standard(file)) {
                 may_be_written(file, |bytes| {
                     let begin = &bytes[..bytes.len().min(within)];
                     String::from_utf8_lossy(begin).contains(mark)
                 })?;
             }
         }
-        Ok(())
+        output_beside(all.iter().filter_map(|(file, _)| file.as_deref()), output)
     }
 
     /// Writes the files.
@@ -114,21 +115,17 @@ impl StudyReportArgs {
     /// # Errors
     /// When one cannot be written; it then stands as it was.
     pub fn write(&self, rows: &[Row]) -> Result<(), Failure> {
-        let write = |file: &Path, text: &str| {
-            atomic::write(file, text.as_bytes())
-                .map_err(|error| Failure::new(Exit::Usage, "output", error).path(file))
-        };
         if let Some(file) = &self.markdown {
-            write(file, &markdown(rows))?;
+            write_report(file, &markdown(rows))?;
         }
         if let Some(file) = &self.sheets.csv {
-            write(file, &csv(rows))?;
+            write_report(file, &csv(rows))?;
         }
         if let Some(file) = &self.sheets.html {
             let whole = std::path::absolute(file)
                 .map_err(|error| Failure::file(file, "finding", &error))?;
             let folder = whole.parent().unwrap_or(Path::new("/"));
-            write(file, &html(rows, folder))?;
+            write_report(file, &html(rows, folder))?;
         }
         Ok(())
     }

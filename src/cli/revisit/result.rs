@@ -34,19 +34,19 @@ pub(super) fn report(
     // Before the result: where one of them cannot be written, the one answer is an error.
     args.reports.write(&studied.rows)?;
     let text = format!(
-        "{}\n{} in {:.1} s ({}/s): {} of crashes new; all in {}",
+        "{}\n{} in {:.1} s ({}/s): {}; results in {}",
         table(&studied.rows, ui::stdout_width()),
         size::counted(summary.runs, "run"),
         summary.fuzzed.as_secs_f64(),
         ui::rate(summary.runs_per_s()),
-        size::counted(summary.new_groups, "group"),
+        size::counted(summary.new_groups, "new crash group"),
         store.reader().root().display(),
     );
     let result = StudyResult::new(call, &studied.rows, &studied.groups);
     output.result(&text, &result);
     let of_crash = |group: &&crate::report::study::StudyGroup| group.view.kind == Kind::Crash;
     if let Some(group) = studied.groups.iter().find(of_crash) {
-        next::after_groups(output, &args.out, &group.view.major.short());
+        next::after_groups(output, &args.out, &group.view.major.short(), None);
     }
     Ok(exit(summary))
 }

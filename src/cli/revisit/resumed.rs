@@ -66,7 +66,7 @@ impl Args {
             self.out.display()
         );
         Err(Failure::usage(message).path(&self.out).hint(format!(
-            "leave {option} away to go on with it, or --resume to begin a new study there"
+            "omit {option} to continue the study, or omit --resume to start a new one there"
         )))
     }
 }

@@ -25,9 +25,9 @@ pub(super) fn settle(args: &Args, output: &Output) -> Result<Held, Failure> {
             "--no-sandbox would let random input loose on programs that can write to this \
              machine and reach its network",
         )
-        .hint("leave it away, or give it twice if that is what you want")),
+        .hint("omit it, or give it twice if that is what you want")),
         _ => {
-            output.say("warning: no sandbox: utilities may write wherever their user may");
+            output.say("warning: without the sandbox utilities can write to every file that their user may write to");
             Ok(Held {
                 sandbox: Sandbox::Off,
                 parts: Vec::new(),

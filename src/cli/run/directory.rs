@@ -58,12 +58,12 @@ pub fn campaign_of(target: &Target, way: Way, seed: Option<u64>) -> Campaign {
 fn check_same(asked: &Asked<'_>, target: &Target, campaign: &Campaign) -> Result<(), Failure> {
     let unlike = |what: &str| {
         let message = format!(
-            "the campaign of {} cannot be resumed with another {what}",
+            "the campaign in {} cannot be resumed with another {what}",
             asked.out.display()
         );
-        Err(Failure::usage(message)
-            .path(asked.out)
-            .hint("leave --resume away to begin a new campaign there, or choose another --out"))
+        Err(Failure::usage(message).path(asked.out).hint(
+            "omit --resume to start a new campaign there, or choose another directory with -o",
+        ))
     };
     // Keys are equal by every way of execution, so the way may be another.
     let now = TargetRecord::new(target, Way::Command);

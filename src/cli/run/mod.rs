@@ -16,7 +16,7 @@ use super::reports::ReportArgs;
 use super::seeds::SeedArgs;
 use super::shrinking::ShrinkArgs;
 use super::target::TargetArgs;
-use super::{Exit, Failure, Output, amounts, known, signals};
+use super::{Exit, Failure, Output, amounts, known, shrinking, signals};
 use crate::campaign::{
     self, DEFAULT_MAX_LEN, Generator, Minimizing, Monitoring, Network, Seeds, Settings, Share,
     Until, Words,
@@ -31,7 +31,7 @@ use targets::list_targets;
 
 /// Fuzz a program: find crashes, group them, and minimize each new group
 ///
-/// Without a target, lists the bundled ones.
+/// Without a program, lists the targets that come with ddfuzz.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  ddfuzz run --target ul --time 10s\n  \
                         ddfuzz run --time 60s -o boxes-out -- boxes\n  \
@@ -41,67 +41,70 @@ pub struct Args {
     pub(in crate::cli) target: TargetArgs,
     #[command(flatten)]
     pub(in crate::cli) seeds: SeedArgs,
-    /// The output directory
+    /// Output directory
     #[arg(short, long, value_name = "DIR", default_value = "ddfuzz-out")]
     pub(in crate::cli) out: PathBuf,
-    /// Fuzz for this long [default: until Ctrl-C]
+    /// Fuzz for this long, like 90s, 10m or 2h [default: until Ctrl-C]
     #[arg(long, value_parser = amounts::time)]
     pub(in crate::cli) time: Option<Duration>,
-    /// Make this many runs
-    #[arg(long)]
+    /// Stop after this many runs
+    #[arg(long, value_name = "N")]
     pub(in crate::cli) runs: Option<u64>,
-    /// End with the `first` new group, with `3 groups`, or with `no new for 10m`; of several,
-    /// whichever comes first
+    /// Stop at the `first` new group, at `3 groups`, or after `no new for 10m`. May be repeated;
+    /// the first condition that is met stops the campaign
     #[arg(long, value_name = "END", value_parser = Until::from_str)]
     pub(in crate::cli) until: Vec<Until>,
-    /// Workers [default: the number of processors]
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    /// Number of workers [default: the number of processors]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(in crate::cli) jobs: Option<u32>,
-    /// The seed of all inputs [default: from the clock]
-    #[arg(long)]
+    /// Random seed [default: from the clock]
+    #[arg(long, value_name = "N")]
     pub(in crate::cli) seed: Option<u64>,
-    /// Longest input [default: 1M]
-    #[arg(long, value_name = "SIZE", value_parser = amounts::size)]
+    /// Maximum length of an input [default: 1M]
+    #[arg(long, hide_short_help = true, value_name = "SIZE", value_parser = amounts::size)]
     pub(in crate::cli) max_len: Option<u64>,
-    /// What makes the inputs
-    #[arg(long, value_enum, default_value_t = GeneratorArg::Auto)]
+    /// How inputs are generated
+    #[arg(long, hide_short_help = true, value_enum, default_value_t = GeneratorArg::Auto)]
     generator: GeneratorArg,
     #[command(flatten)]
     pub(in crate::cli) shrink: ShrinkArgs,
-    /// The most that minimizing takes of the time of workers which also fuzz; in classic campaigns
-    /// none does both
-    #[arg(long, value_name = "SHARE", value_parser = Share::from_str, default_value_t = Share::DEFAULT)]
+    /// Maximum share of the workers' time that minimization may take in a coverage-guided campaign
+    #[arg(help_heading = shrinking::HEADING, hide_short_help = true, long, value_name = "SHARE", value_parser = Share::from_str, default_value_t = Share::DEFAULT)]
     minimize_share: Share,
-    /// Go on with the campaign of the output directory
+    /// Continue the campaign in the output directory
     #[arg(long)]
     pub(in crate::cli) resume: bool,
-    /// Let campaigns on other hosts join this one at 127.0.0.1:PORT, and exchange what is new.
-    /// They reach it through a tunnel (ssh -L PORT:127.0.0.1:PORT HOST): the link has neither
-    /// authentication nor encryption
-    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "1337")]
+    /// Let campaigns on other hosts connect to this one at 127.0.0.1:PORT and exchange new inputs.
+    /// The connection has no authentication and no encryption: reach it through a tunnel
+    /// (ssh -L PORT:127.0.0.1:PORT HOST)
+    #[arg(help_heading = NETWORK, hide_short_help = true, long, value_name = "PORT", num_args = 0..=1, default_missing_value = "1337")]
     broker: Option<u16>,
-    /// Join the campaign whose broker is there, as a tunnel brings it to this host
-    #[arg(long, value_name = "HOST:PORT", value_parser = amounts::address)]
+    /// Join the campaign whose broker listens at this address (the local end of the tunnel)
+    #[arg(help_heading = NETWORK, hide_short_help = true, long, value_name = "HOST:PORT", value_parser = amounts::address)]
     join: Option<SocketAddr>,
-    /// Send statistics to a StatsD server, by UDP
-    #[arg(long, value_name = "HOST:PORT", value_parser = amounts::address)]
+    /// Send statistics to this StatsD server by UDP
+    #[arg(help_heading = NETWORK, hide_short_help = true, long, value_name = "HOST:PORT", value_parser = amounts::address)]
     statsd: Option<SocketAddr>,
-    /// Answer Prometheus there, by HTTP
-    #[arg(long, value_name = "HOST:PORT", value_parser = amounts::address)]
+    /// Serve statistics for Prometheus at this address by HTTP
+    #[arg(help_heading = NETWORK, hide_short_help = true, long, value_name = "HOST:PORT", value_parser = amounts::address)]
     prometheus: Option<SocketAddr>,
-    /// Show lines instead of the whole screen
-    #[arg(long)]
+    /// Print lines instead of showing the full screen
+    #[arg(hide_short_help = true, long)]
     pub(in crate::cli) plain: bool,
-    /// A file of groups to mute: 12 or more hex digits of a major key, or stable:HEX, a line
-    #[arg(long, value_name = "FILE")]
+    /// File of known groups, one a line: 12 or more hex digits of a major key, or stable:HEX. Their
+    /// crashes are stored but not minimized, and do not count for the exit code
+    #[arg(hide_short_help = true, long, value_name = "FILE")]
     pub(in crate::cli) known: Option<PathBuf>,
-    /// Take the groups that this other output directory has for known ones: they are filed and not
-    /// minimized, and the exit code is 4 where there are no others
-    #[arg(long, value_name = "OUT")]
+    /// Treat all groups of this other output directory as known, too. If no other group is found,
+    /// the exit code is 4
+    #[arg(hide_short_help = true, long, value_name = "OUT")]
     pub(in crate::cli) against: Option<PathBuf>,
     #[command(flatten)]
     pub(in crate::cli) reports: ReportArgs,
 }
+
+/// The heading in the help of the options for several hosts and monitoring.
+pub(in crate::cli) const NETWORK: &str = "Several hosts and monitoring";
 
 /// Runs the command.
 pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
@@ -109,14 +112,13 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         list_targets(output);
         return Ok(Exit::Done);
     }
-    args.shrink.check()?;
     let target = args.target.target()?;
     let known = known::read_both(args.known.as_deref(), args.against.as_deref())?;
-    args.reports.check()?;
+    let output = &args.reports.check(output)?;
     let stop = signals::stop_flag()?;
     let started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
     let way = started.executor.way();
-    output.detail(&format!("running by {way}: {}", started.why));
+    output.detail(&format!("executed by {way}: {}", started.why));
     let generator = args.generator.settle(&started)?;
     needs_coverage(&args, generator, way)?;
     // What cannot be read must not begin a campaign in the place of an earlier one.
@@ -168,11 +170,11 @@ fn needs_coverage(args: &Args, generator: Generator, way: Way) -> Result<(), Fai
     match args.only_guided() {
         Some(name) if generator == Generator::Classic => {
             let message = format!(
-                "{name} is for campaigns guided by coverage, and this one, by {way}, is not"
+                "{name} needs a coverage-guided campaign, but run by {way} this target reports no coverage"
             );
             Err(Failure::usage(message).hint(
-                "build the target with afl-clang-fast, or as a libFuzzer harness; campaigns of \
-                 several hosts meet by `ddfuzz merge`, too",
+                "build the target with afl-clang-fast or as a libFuzzer harness; to combine the \
+                 results of several hosts afterwards, use `ddfuzz merge`",
             ))
         }
         _ => Ok(()),

@@ -8,7 +8,7 @@ use crate::cli::reports::{ReportArgs, causes, target_name};
 use crate::cli::{Exit, Failure, Output, config, next, show, ui};
 use crate::report::ci::{Finding, Findings};
 use crate::report::{EndedBy, GroupView, RunGroup, RunResult, groups_table, size};
-use crate::store::{Kind, KnownGroups, Store};
+use crate::store::{Kind, KnownGroups, Status, Store};
 
 /// Shows the result, and gives the exit code that it stands for.
 pub fn report(
@@ -48,13 +48,11 @@ pub fn report(
     };
     let causes = told.causes(&views, store);
     let text = format!(
-        "{causes}{table}{} in {seconds:.1} s ({}/s by {way}){}: {} of crashes, {} new{}; all in {}",
+        "{causes}{table}{} in {seconds:.1} s ({}/s, executed by {way}){}: {}; results in {}",
         size::counted(summary.runs, told.unit),
         ui::rate(result.runs_per_s),
         ended(summary),
-        size::counted(counts[0], "group"),
-        size::grouped(summary.new_groups),
-        besides(&counts[1..]),
+        found(&counts, summary.new_groups),
         store.reader().root().display(),
     );
     // Before the result: where one of them cannot be written, the one answer is an error.
@@ -114,12 +112,15 @@ pub struct Told<'a> {
 }
 
 impl Told<'_> {
-    /// What to do with a group of crashes, rather a new one.
+    /// What to do with a group of crashes that is not fixed, if possible a new one.
     fn say_next(&self, views: &[GroupView], store: &Store, output: &Output) {
-        let crashes = views.iter().filter(|view| view.kind == Kind::Crash);
-        let next = crashes.min_by_key(|view| self.is_new(view, store) == Some(false));
+        let is_left =
+            |view: &&GroupView| view.kind == Kind::Crash && view.status != Some(Status::Fixed);
+        let left = views.iter().filter(is_left);
+        let next = left.min_by_key(|view| self.is_new(view, store) == Some(false));
         if let Some(view) = next {
-            next::after_groups(output, self.out, &view.major.short());
+            let target = Some(&self.minimizing.target);
+            next::after_groups(output, self.out, &view.major.short(), target);
         }
     }
 
@@ -161,24 +162,36 @@ impl Told<'_> {
     }
 }
 
-/// What else was found: `counts` of groups of hangs, blow-ups, and of what does not come again.
-fn besides(counts: &[u64]) -> String {
-    let kinds = ["hangs", "memory blow-ups", "flaky crashes"];
-    (counts.iter().zip(kinds))
-        .filter(|(count, _)| **count > 0)
-        .map(|(count, kind)| format!(", {} of {kind}", size::grouped(*count)))
-        .collect()
+/// What was found: `counts` of groups of crashes, hangs, out-of-memory failures and flaky crashes,
+/// of the crashes also how many are new.
+fn found(counts: &[u64], new: u64) -> String {
+    let crashes = match counts[0] {
+        0 => "no crashes".to_owned(),
+        count => {
+            let groups = size::counted(count, "crash group");
+            match new {
+                0 => format!("{groups} (none new)"),
+                new => format!("{groups} ({} new)", size::grouped(new)),
+            }
+        }
+    };
+    let kinds = ["hang group", "out-of-memory group", "flaky group"];
+    let others = counts[1..].iter().zip(kinds);
+    let others = others.filter(|(count, _)| **count > 0);
+    others.fold(crashes, |text, (count, kind)| {
+        format!("{text}, {}", size::counted(*count, kind))
+    })
 }
 
 /// What ended the campaign, where that is not just what was asked for.
 fn ended(summary: &Summary) -> String {
     let by = match (summary.ended_by, summary.until) {
-        (EndedBy::Until, Some(until)) => format!(", ended by --until '{until}'"),
+        (EndedBy::Until, Some(until)) => format!(", stopped by --until '{until}'"),
         (EndedBy::Interrupted, _) => ", interrupted".to_owned(),
         _ => String::new(),
     };
     match summary.rebuilt {
-        true => format!("{by}, on more than one build"),
+        true => format!("{by}, of more than one build of the program"),
         false => by,
     }
 }

@@ -26,7 +26,7 @@ pub(super) fn list_targets(output: &Output) {
         })
         .collect();
     let mut text =
-        "Bundled targets, to be named with --target (or name any program behind `--`):\n"
+        "Targets that come with ddfuzz, for --target NAME (or give any program after `--`):\n"
             .to_owned();
     for target in &targets {
         text.push_str(&format!("  {:<15} {}\n", target.name, target.summary));

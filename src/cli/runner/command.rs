@@ -3,16 +3,18 @@
 use clap::{Arg, Command};
 
 const ABOUT: &str =
-    "Runs what cargo runs, and shrinks what a libFuzzer program finds that is called to fuzz";
+    "A Cargo runner that groups and minimizes the crashes that libFuzzer programs find";
 
 const MORE: &str = "\
-`cargo ddfuzz install-runner` has cargo call it. `cargo fuzz run` then ends with groups and \
-reproducers in ddfuzz-out; with -max_total_time or -runs, libFuzzer is started again after each \
-crash until these are used up. Exit status, messages and artifacts are those of the program.
+`cargo ddfuzz install-runner` makes cargo start programs through it. A program that is not a \
+libFuzzer program called to fuzz is run as it is. After `cargo fuzz run`, ddfuzz-out contains the \
+groups of crashes and their reproducers. With -max_total_time or -runs, libFuzzer is restarted \
+after each crash until these are used up. Exit status, messages and artifacts are those of the \
+program.
 
 Environment:
-  DDFUZZ_RUNNER=off   run the program alone
-  DDFUZZ_OUT=DIR      the output directory [default: ddfuzz-out]";
+  DDFUZZ_RUNNER=off   run the program without ddfuzz
+  DDFUZZ_OUT=DIR      output directory [default: ddfuzz-out]";
 
 /// The command line. It is not parsed by this: what stands behind the program is the program's.
 pub fn command() -> Command {
@@ -24,7 +26,7 @@ pub fn command() -> Command {
         .arg(
             Arg::new("program")
                 .value_name("PROGRAM")
-                .help("What cargo runs")
+                .help("Program to run")
                 .required(true),
         )
         .arg(

@@ -3,6 +3,7 @@
 
 mod called;
 mod command;
+mod last;
 mod screen;
 
 use std::ffi::OsString;
@@ -35,7 +36,7 @@ pub fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
     let Some((program, words)) = words.split_first() else {
         tell(
-            "error: ddfuzz-runner is called by cargo, with a program\nhint: see ddfuzz-runner --help",
+            "error: no program is given: ddfuzz-runner is started by cargo\nhint: see ddfuzz-runner --help",
         );
         return Exit::Usage.into();
     };
@@ -44,6 +45,7 @@ pub fn main() -> ExitCode {
             super::output::print(command().render_help().to_string().trim_end());
             return Exit::Done.into();
         }
+        Some(last::AFTER) => return last::main(words),
         Some("--version" | "-V") => {
             super::output::print(&format!("ddfuzz-runner {}", env!("CARGO_PKG_VERSION")));
             return Exit::Done.into();
@@ -58,7 +60,9 @@ pub fn main() -> ExitCode {
         Ok(status) => end_as(status),
         Err(failure) => {
             // The user wants to fuzz above all.
-            tell(&format!("ddfuzz: {failure}\nddfuzz: going on without"));
+            tell(&format!(
+                "ddfuzz: {failure}\nddfuzz: running the program without ddfuzz"
+            ));
             replace(program, words)
         }
     }
@@ -109,21 +113,27 @@ fn shrink(program: &Path, words: &[OsString]) -> Result<ExitStatus, Failure> {
     let (store, campaign) = open_store(&asked, &target, way)?;
     let stop = signals::stop_flag()?;
     let (plan, corpus) = plan(program, words)?;
+    let held = (!plan.again).then(Vec::new);
     let artifacts = folder_of(&plan.artifact_prefix);
     let settings = watching(target, way);
     let store = Mutex::new(store);
     let mut fuzzers = LibFuzzers::start(plan, corpus.path.clone(), stop.clone())
         .map_err(|error| Failure::file(program, "starting", &error))?;
-    let shown = &mut screen::Blocks;
+    let mut blocks = screen::Blocks { held };
+    let shown = &mut blocks;
     let summary = watch(&store, &campaign.id, &settings, &mut fuzzers, shown, &stop);
     fuzzers.wait();
     let status = fuzzers.failed().unwrap_or_default();
     drop(fuzzers);
     drop(started);
     let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut texts = blocks.held.unwrap_or_default();
     match summary {
-        Ok(summary) => close(&summary, &store, artifacts.as_deref()),
-        Err(error) => tell(&format!("ddfuzz: {}", Failure::from(error))),
+        Ok(summary) => texts.extend(close(&summary, &store, artifacts.as_deref())),
+        Err(error) => texts.push(format!("ddfuzz: {}", Failure::from(error))),
+    }
+    if !texts.is_empty() {
+        last::print(&texts.join("\n"), !status.success());
     }
     Ok(status)
 }
@@ -189,25 +199,31 @@ fn folder_of(prefix: &std::ffi::OsStr) -> Option<PathBuf> {
     is_folder.then(|| PathBuf::from(prefix))
 }
 
-/// Says what was found, and writes reproducers where libFuzzer writes its findings.
-fn close(summary: &Summary, store: &Store, artifacts: Option<&Path>) {
+/// Writes reproducers where libFuzzer writes its findings; gives what to print about what was
+/// found.
+fn close(summary: &Summary, store: &Store, artifacts: Option<&Path>) -> Vec<String> {
     let reader = store.reader();
+    let mut lines = Vec::new();
     if let Some(artifacts) = artifacts {
         match reproducers(reader, artifacts) {
             Ok(Written { count: 0, .. }) => {}
-            Ok(Written { count, .. }) => tell(&format!(
+            Ok(Written { count, .. }) => lines.push(format!(
                 "ddfuzz: wrote {} to {}",
                 size::counted(count, "reproducer"),
                 text::shell_word(artifacts)
             )),
-            Err(failure) => tell(&format!("ddfuzz: {failure}")),
+            Err(failure) => lines.push(format!("ddfuzz: {failure}")),
         }
     }
     if summary.new_groups + summary.known_crashes > 0 {
-        tell(&format!(
-            "ddfuzz: {} of crashes, new; next: ddfuzz show {}",
-            size::counted(summary.new_groups, "group"),
+        let groups = match summary.new_groups {
+            0 => "no new crash group".to_owned(),
+            new => size::counted(new, "new crash group"),
+        };
+        lines.push(format!(
+            "ddfuzz: {groups}; next: ddfuzz show {}",
             text::shell_word(reader.root())
         ));
     }
+    lines
 }

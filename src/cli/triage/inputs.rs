@@ -25,13 +25,13 @@ pub fn find(paths: &[PathBuf], out: Option<&Path>, output: &Output) -> Result<In
             let message = format!("{} is in the output directory", path.display());
             return Err(Failure::usage(message)
                 .path(path)
-                .hint("what is triaged is only read: choose another directory with --out"));
+                .hint("give another output directory with -o"));
         }
         foreign::find(path, &mut found)?;
     }
     for own in out.map_or_else(Vec::new, |out| found.pass_over(out)) {
         let own = own.display();
-        output.detail(&format!("passed over {own}: the output directory"));
+        output.detail(&format!("skipped {own}: the output directory"));
     }
     for directory in &found.directories {
         let idle = directory.inputs == 0 && directory.passed_over.is_empty();
@@ -42,13 +42,13 @@ pub fn find(paths: &[PathBuf], out: Option<&Path>, output: &Output) -> Result<In
         let inputs = size::counted(directory.inputs, "input");
         let passed = match directory.passed_over.len() as u64 {
             0 => String::new(),
-            count => format!(", {} passed over", size::grouped(count)),
+            count => format!(", {} skipped", size::grouped(count)),
         };
         let layout = directory.layout.name();
         output.say(&format!("{path}: {layout}, {inputs}{passed}"));
         for (path, why) in &directory.passed_over {
             let path = printable(&path.to_string_lossy());
-            output.detail(&format!("passed over {path}: {why}"));
+            output.detail(&format!("skipped {path}: {why}"));
         }
     }
     Ok(found)

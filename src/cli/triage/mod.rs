@@ -24,10 +24,10 @@ use job::Job;
 /// Longest input where nobody says, in bytes.
 const MAX_LEN: u64 = 256 << 20;
 
-/// Run, key and group crash files
+/// Run crash files and group them by bug
 ///
 /// Directories of libFuzzer, cargo-fuzz, AFL++, honggfuzz and ddfuzz are recognised, and only
-/// their crashes are taken; of any other directory every file is. What is given is only read.
+/// their crash files are run; of any other directory all files are. The files are only read.
 #[derive(clap::Args)]
 #[command(
     after_help = "Example:\n  ddfuzz triage crash-1 artifacts/ -- ./program @@\n  \
@@ -35,31 +35,32 @@ const MAX_LEN: u64 = 256 << 20;
                   ddfuzz triage afl-out --against groups --known known.txt -- ./program @@"
 )]
 pub struct Args {
-    /// Crash files, or directories of them; they are only read
+    /// Crash files, or directories of them
     #[arg(required = true, value_name = "INPUT_OR_DIR")]
     pub(in crate::cli) inputs: Vec<PathBuf>,
     #[command(flatten)]
     pub(in crate::cli) target: TargetArgs,
-    /// Workers [default: the number of processors]
+    /// Number of workers [default: the number of processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     jobs: Option<u32>,
-    /// Look for leaks in inputs that do not crash, where the program has LeakSanitizer; of files
-    /// named leak-* it is always done
+    /// Also look for memory leaks in inputs that do not crash, if the program has LeakSanitizer.
+    /// Files named leak-* are always checked for leaks
     #[arg(long)]
     leaks: bool,
-    /// File the crashes in this output directory, too: the least input of each minor key
+    /// Also store the groups in this output directory: the smallest input of each minor key
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Go on with what was triaged into --out before: what is done is not run again
+    /// Continue an earlier triage into --out: files that were run before are not run again
     #[arg(long, requires = "out")]
     resume: bool,
-    /// Say which groups this other output directory does not have; exit with 4 if it has all
+    /// Show which groups are not in this other output directory; exit with 4 if all are
     #[arg(long, value_name = "OUT")]
     against: Option<PathBuf>,
-    /// A file of groups to mute: 12 or more hex digits of a major key, or stable:HEX, a line
+    /// File of known groups, one a line: 12 or more hex digits of a major key, or stable:HEX. They
+    /// do not count for the exit code
     #[arg(long, value_name = "FILE")]
     known: Option<PathBuf>,
-    /// Longest input; larger files are not run [default: 256M]
+    /// Maximum length of an input; longer files are not run [default: 256M]
     #[arg(long, value_name = "SIZE", value_parser = amounts::size)]
     max_len: Option<u64>,
     #[command(flatten)]
@@ -68,18 +69,19 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
+    args.target.check_given("triage", &args.inputs)?;
     let target = args.target.target()?;
     let known = known::read(args.known.as_deref())?;
     let against = args.against.as_deref().map(HadGroups::read).transpose()?;
-    args.reports.check()?;
+    let output = &args.reports.check(output)?;
     let found = inputs::find(&args.inputs, args.out.as_deref(), output)?;
     let stop = signals::stop_flag()?;
     let started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
     let way = started.executor.way();
-    output.detail(&format!("running by {way}: {}", started.why));
+    output.detail(&format!("executed by {way}: {}", started.why));
     let name = target_name(&target);
     let job = Job {
-        target,
+        target: target.clone(),
         way,
         jobs: args.jobs.map_or_else(processors, |jobs| jobs as usize),
         max_len: args.max_len.unwrap_or(MAX_LEN),
@@ -106,14 +108,16 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         output.say(&doubts);
     }
     match (&args.out, result.groups.first()) {
-        (Some(out), Some(group)) => next::after_groups(output, out, &group.major),
+        (Some(out), Some(group)) => {
+            next::after_groups(output, out, &group.major, Some(&target));
+        }
         (None, Some(_)) => next::after_triage(output),
         _ => {}
     }
     if result.interrupted {
         let how = match args.out {
-            Some(_) => "the same command with --resume goes on",
-            None => "with -o DIR it could be gone on with",
+            Some(_) => "continue with the same command and --resume",
+            None => "with -o DIR a triage can be continued by --resume",
         };
         output.say(&format!("interrupted: {how}"));
     }

@@ -39,7 +39,7 @@ impl Line {
         }
         self.bar.suspend(|| match self.output.json {
             true => output::tell(text),
-            false => output::print(text),
+            false => self.output.print(text),
         });
     }
 
@@ -79,8 +79,11 @@ impl Screen for Line {
 
     fn minimized(&mut self, group: &GroupView) {
         let line = self.statuses.minimized(group);
-        self.say(Some(line));
-        self.above(&block(group));
+        // Where lines are written, one is enough: the result and `ddfuzz show` tell more.
+        match self.bar.is_hidden() {
+            true => self.say(Some(line)),
+            false => self.above(&block(group)),
+        }
     }
 
     fn note(&mut self, text: &str) {

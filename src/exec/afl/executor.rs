@@ -237,7 +237,7 @@ impl Attempts for Forkserver {
             false => self.input.rewind(),
         });
         rewound.map_err(|source| {
-            let what = "putting the input in its place".to_owned();
+            let what = "writing the input".to_owned();
             Failure::Start(ExecError::System { what, source })
         })?;
         self.coverage.clear();

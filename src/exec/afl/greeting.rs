@@ -50,21 +50,23 @@ pub(super) struct Greeting {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Refused {
     #[error(
-        "it ended before its fork server came up (is it compiled by afl-clang-fast or its like?)"
+        "it exited before its fork server started (was it compiled by afl-clang-fast or another AFL++ compiler?)"
     )]
     Ended,
-    #[error("its fork server did not come up within {} s", .0.as_secs())]
+    #[error("its fork server did not start within {} s", .0.as_secs())]
     Late(Duration),
     /// The launcher's own trouble.
     #[error("it cannot be started")]
     Launch(Trouble),
-    #[error("its fork server says: {}", meaning(*.0))]
+    #[error("its fork server reports: {}", meaning(*.0))]
     Error(u32),
-    #[error("its fork server speaks version {0}; only version 1, and what was before, is known")]
+    #[error(
+        "its fork server speaks protocol version {0}; ddfuzz knows version 1 and the older one without a version"
+    )]
     Version(u32),
-    #[error("its fork server wants inputs in shared memory, which it was not offered")]
+    #[error("its fork server needs inputs in shared memory, which was not offered")]
     Unoffered,
-    #[error("its fork server talks nonsense in its greeting: {what} {word:#010x}")]
+    #[error("its fork server sent an invalid handshake: {what} {word:#010x}")]
     Nonsense { what: &'static str, word: u32 },
 }
 
@@ -116,7 +118,7 @@ impl Dialogue<'_> {
             return Err(Refused::Error((word & 0x00ff_ff00) >> 8));
         }
         if word & old::ENABLED != old::ENABLED {
-            let what = "an old greeting without its mark:";
+            let what = "an old handshake without its mark:";
             return match word {
                 0 => Ok(Greeting {
                     map_size: None,
@@ -165,7 +167,7 @@ impl Dialogue<'_> {
         }
         let word = self.told()?;
         if word != version {
-            let what = "instead of its version once more:";
+            let what = "instead of the version again:";
             return Err(Refused::Nonsense { what, word });
         }
         Ok(Greeting {
@@ -186,7 +188,7 @@ impl Dialogue<'_> {
         let length = self.told()?;
         if !new::DICTIONARIES.contains(&length) {
             return Err(Refused::Nonsense {
-                what: "a dictionary of bytes",
+                what: "a dictionary of so many bytes",
                 word: length,
             });
         }

@@ -146,16 +146,16 @@ impl AflServer {
         let mut length = self.receive(&mut words)?;
         if length == 0 {
             if !readable(&self.ends.reply, GRACE) {
-                return Err(nonsense("takes no requests"));
+                return Err(nonsense("does not accept requests"));
             }
             length = self.receive(&mut words)?;
         }
         if !matches!(length, 4 | 8) {
-            return Err(nonsense("tells half a word"));
+            return Err(nonsense("sent an incomplete reply"));
         }
         let (pid, status) = (first(&words), first(&words[4..]));
         if pid <= 0 {
-            let what = format!("tells of a run by {pid:#x} instead of a process id");
+            let what = format!("sent {pid:#x} instead of a process id");
             return Err(nonsense(&what));
         }
         Ok((Pid::from_raw(pid), (length == 8).then_some(status)))
@@ -174,7 +174,7 @@ impl AflServer {
         let mut word = [0; 4];
         match self.receive(&mut word)? {
             4 => Ok((killed, first(&word), cpu)),
-            _ => Err(nonsense("tells half a word")),
+            _ => Err(nonsense("sent an incomplete reply")),
         }
     }
 

@@ -39,6 +39,8 @@ pub struct TargetFacts {
     pub debug_info: bool,
     /// It is a program of Go.
     pub go: bool,
+    /// The Rust compiler made it, or a part of it.
+    pub rust: bool,
     /// The sanitizers that are linked into it or that it asks for.
     pub sanitizers: Vec<&'static str>,
     /// Its `main` is libFuzzer's.

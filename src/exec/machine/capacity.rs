@@ -20,7 +20,7 @@ pub(super) fn shared_memory() -> Check {
         Err(errno) => {
             return bad(
                 name,
-                format!("there is none ({errno}): files of targets go to a disk"),
+                format!("not mounted ({errno}), so temporary files of targets are written to disk"),
                 "mount -t tmpfs tmpfs /dev/shm (as root)",
             );
         }
@@ -33,14 +33,16 @@ pub(super) fn shared_memory() -> Check {
     if free.saturating_mul(unit) < ROOM {
         return bad(
             name,
-            format!("{says}: too little for some workers"),
-            "remove old files there, or mount -o remount,size=1G /dev/shm (as root); of a Docker container: --shm-size=1g",
+            format!("{says}: too small for several workers"),
+            "remove old files there, or mount -o remount,size=1G /dev/shm (as root); for a Docker container: --shm-size=1g",
         );
     }
     if facts.flags().contains(FsFlags::ST_NOEXEC) {
         return good(
             name,
-            format!("{says}; nothing can be executed there, so programs are unpacked elsewhere"),
+            format!(
+                "{says}; programs there cannot be executed (noexec), so ddfuzz unpacks them elsewhere"
+            ),
         );
     }
     good(name, says)
@@ -57,11 +59,14 @@ pub(super) fn descriptors() -> Check {
     match limit(Resource::RLIMIT_NOFILE) {
         Some(few) if few < DESCRIPTORS => bad(
             "descriptors",
-            format!("{few} may be open: too few for a server"),
+            format!("only {few} file descriptors may be open, too few for a fork server"),
             "ulimit -n 1024",
         ),
-        Some(many) => good("descriptors", format!("{many} may be open")),
-        None => good("descriptors", "as many as wanted may be open"),
+        Some(many) => good(
+            "descriptors",
+            format!("{many} file descriptors may be open"),
+        ),
+        None => good("descriptors", "no limit on open file descriptors"),
     }
 }
 
@@ -70,11 +75,13 @@ pub(super) fn processes() -> Check {
     match limit(Resource::RLIMIT_NPROC) {
         Some(few) if few < PROCESSES => bad(
             "processes",
-            format!("the user may have {few}: a server and its target may find no room"),
+            format!(
+                "the user may have only {few} processes, which may be too few for a fork server and its target"
+            ),
             "ulimit -u 4096",
         ),
-        Some(many) => good("processes", format!("the user may have {many}")),
-        None => good("processes", "the user may have as many as wanted"),
+        Some(many) => good("processes", format!("the user may have {many} processes")),
+        None => good("processes", "no limit on the processes of the user"),
     }
 }
 
@@ -84,7 +91,7 @@ pub(super) fn processors() -> Check {
     let workers = if count == 1 { "worker" } else { "workers" };
     good(
         "processors",
-        format!("{count}, so a campaign has {count} {workers} unless --jobs says otherwise"),
+        format!("{count}, so a campaign starts {count} {workers} unless --jobs is given"),
     )
 }
 
@@ -92,14 +99,11 @@ pub(super) fn processors() -> Check {
 pub(super) fn governor() -> Check {
     let name = "governor";
     match kernel_text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").as_deref() {
-        None => good(
-            name,
-            "not visible here (a virtual machine or container?), so nothing can be changed",
-        ),
+        None => good(name, "not visible (in a virtual machine or container?)"),
         Some("performance") => good(name, "performance"),
         Some(other) => bad(
             name,
-            format!("{other}: the processor may run below its speed"),
+            format!("{other}: the processor may run below its full speed"),
             "cpupower frequency-set -g performance (as root)",
         ),
     }

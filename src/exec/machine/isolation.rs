@@ -14,12 +14,12 @@ pub(super) fn cgroup() -> Check {
     match Cgroup::create(PROCESSES) {
         Some(_) => good(
             "cgroup",
-            "a control group can bound the processes of a target",
+            "a control group limits the number of processes of a target",
         ),
         None => bad(
             "cgroup",
-            "no control group can be made; RLIMIT_NPROC bounds processes instead, and together with those that the user has already",
-            "nothing need be done; as root with a writable /sys/fs/cgroup the bound is a target's own",
+            "no control group can be created; RLIMIT_NPROC limits processes instead, and counts all processes of the user",
+            "not needed; run as root with a writable /sys/fs/cgroup for a limit that counts the target's processes only",
         ),
     }
 }
@@ -31,12 +31,12 @@ pub(super) fn sandbox() -> Vec<Check> {
         Some(match offered.why_not {
             None if *name == "landlock" => {
                 let version = landlock_version().unwrap_or_default();
-                good(name, format!("there (version {version}): {holds}"))
+                good(name, format!("supported (version {version}): {holds}"))
             }
             None => good(name, format!("there: {holds}")),
             Some(why) => bad(
                 name,
-                format!("not there ({why}); without it not: {holds}"),
+                format!("not supported ({why}), so this does not hold: {holds}"),
                 *fix,
             ),
         })
@@ -52,55 +52,55 @@ const PARTS: [(&str, &str, &str, &str); 9] = [
     (
         "landlock",
         "landlock",
-        "with --sandbox files are written in the scratch directory only",
+        "with --sandbox a target can write files in its temporary directory only",
         "Linux 5.13 with landlock among the kernel's `lsm=`, and a seccomp profile that allows it",
     ),
     (
         "seccomp",
         "seccomp",
-        "with --sandbox there are no sockets but local ones, and no calls for administrators",
-        "a kernel with CONFIG_SECCOMP_FILTER, and a container that lets filters be loaded",
+        "with --sandbox a target can open local sockets only, and cannot make system calls for administrators",
+        "a kernel with CONFIG_SECCOMP_FILTER, and a container that allows loading filters",
     ),
     (
         "user namespace",
         "ns-user",
-        "with --sandbox an unprivileged user can have the other namespaces",
+        "with --sandbox an unprivileged user can use the other namespaces",
         NAMESPACES,
     ),
     (
         "mount namespace",
         "ns-mount",
-        "with --sandbox the scratch directory holds 64 MiB and 10,000 files at most",
+        "with --sandbox the temporary directory holds at most 64 MiB and 10,000 files",
         NAMESPACES,
     ),
     (
         "read-only files",
         "read-only",
-        "with --sandbox modes, owners and times of files outside the scratch directory stay, too",
+        "with --sandbox a target cannot change modes, owners and times of files outside its temporary directory",
         "Linux 5.12, mount namespaces, and a seccomp profile that allows mount_setattr",
     ),
     (
         "pid namespace",
         "ns-pid",
-        "with --sandbox other processes are not seen, and none outlives the first",
+        "with --sandbox a target sees no other processes, and its processes end with its first one",
         NAMESPACES,
     ),
     (
         "network namespace",
         "ns-net",
-        "with --sandbox no packet leaves",
+        "with --sandbox a target cannot send packets",
         NAMESPACES,
     ),
     (
         "ipc namespace",
         "ns-ipc",
-        "with --sandbox no shared memory or queue outlives a server",
+        "with --sandbox no System V shared memory or queue of a target is left behind",
         NAMESPACES,
     ),
     (
         "uts namespace",
         "ns-uts",
-        "with --sandbox the host's name is out of reach",
+        "with --sandbox a target cannot change the host name",
         NAMESPACES,
     ),
 ];
@@ -111,17 +111,17 @@ pub(super) fn user() -> Check {
     if !user.is_root() {
         return good(
             "user",
-            format!("targets run as user {user}, with all its rights on files"),
+            format!("targets run as the user {user} and can write wherever it can"),
         );
     }
     match User::from_name("nobody") {
         Ok(Some(nobody)) => good(
             "user",
             format!(
-                "ddfuzz is root, targets run as nobody (user {})",
+                "ddfuzz runs as root, targets run as nobody (user {})",
                 nobody.uid
             ),
         ),
-        _ => good("user", "ddfuzz is root, targets run as user 65534"),
+        _ => good("user", "ddfuzz runs as root, targets run as user 65534"),
     }
 }

@@ -10,7 +10,7 @@ pub(super) fn ptrace() -> Check {
     let name = "ptrace";
     let scope = kernel_text("/proc/sys/kernel/yama/ptrace_scope");
     let scope_says = match scope.as_deref() {
-        None => "no ptrace_scope here".to_owned(),
+        None => "ptrace is not restricted".to_owned(),
         Some(scope) => format!("ptrace_scope is {scope}"),
     };
     let child = match Sleeper::start() {
@@ -18,11 +18,11 @@ pub(super) fn ptrace() -> Check {
         Err(errno) => return not_tried(name, errno),
     };
     match seize(child.pid, Options::empty()) {
-        Ok(()) => good(name, format!("a child can be traced ({scope_says})")),
+        Ok(()) => good(name, format!("ddfuzz can trace targets ({scope_says})")),
         Err(errno) => bad(
             name,
             format!(
-                "a child cannot be traced: {errno} ({scope_says}); crashes are named by what the dying process copies of itself, those of static programs by their signal only; hangs and memory blow-ups are one group each"
+                "ddfuzz cannot trace targets: {errno} ({scope_says}); crashes are grouped by a snapshot that the crashing process takes of itself, those of static programs by their signal only; all hangs are one group, and so are all out-of-memory failures"
             ),
             match scope.as_deref() {
                 Some("3") => {
@@ -42,12 +42,15 @@ pub(super) fn ptrace() -> Check {
 pub(super) fn core_pattern() -> Check {
     let name = "core-pattern";
     match kernel_text("/proc/sys/kernel/core_pattern") {
-        None => good(name, "not visible here; ddfuzz lets no core be written"),
+        None => good(name, "not visible; ddfuzz disables core dumps"),
         Some(pattern) if pattern.starts_with('|') => good(
             name,
-            "cores go to a program, which ddfuzz's limits keep from being started",
+            "core dumps are piped to a program; ddfuzz's limits prevent that",
         ),
-        Some(_) => good(name, "cores go to files, which ddfuzz's limits forbid"),
+        Some(_) => good(
+            name,
+            "core dumps are written to files; ddfuzz's limits prevent that",
+        ),
     }
 }
 
@@ -70,15 +73,15 @@ pub(super) fn addresses() -> Check {
     let name = "addresses";
     let random = kernel_text("/proc/sys/kernel/randomize_va_space");
     if random.as_deref() == Some("0") {
-        return good(name, "fixed for the whole machine");
+        return good(name, "not randomized on this machine");
     }
     // SAFETY: two system calls.
     match unsafe { succeeds(fix_addresses) } {
         Err(errno) => not_tried(name, errno),
-        Ok(true) => good(name, "random, and can be fixed for targets"),
+        Ok(true) => good(name, "randomized; ddfuzz can switch that off for targets"),
         Ok(false) => bad(
             name,
-            "random, and `personality` may not fix them: a crash may not come again",
+            "randomized, and ddfuzz cannot switch that off (`personality` is refused): some crashes may not be reproducible",
             "in a container: a seccomp profile that allows personality(ADDR_NO_RANDOMIZE); else sysctl -w kernel.randomize_va_space=0 (as root, on the host)",
         ),
     }
@@ -88,11 +91,11 @@ pub(super) fn addresses() -> Check {
 pub(super) fn memory_files() -> Check {
     let name = "memfd";
     match super::super::input::memory_file(c"ddfuzz-doctor") {
-        Ok(_) => good(name, "files in memory can be made"),
+        Ok(_) => good(name, "memory files can be created"),
         Err(errno) => bad(
             name,
-            format!("files in memory cannot be made: {errno}"),
-            "inputs need memfd_create (Linux 3.17): allow it in the container's seccomp profile",
+            format!("memory files cannot be created: {errno}"),
+            "inputs need memfd_create (Linux 3.17): allow it in the seccomp profile of the container",
         ),
     }
 }
@@ -100,7 +103,7 @@ pub(super) fn memory_files() -> Check {
 fn not_tried(name: &'static str, errno: nix::Error) -> Check {
     bad(
         name,
-        format!("not tried, for no process can be started: {errno}"),
+        format!("unknown, because no process can be started: {errno}"),
         "raise `ulimit -u`, or end other processes of this user",
     )
 }

@@ -25,20 +25,20 @@ impl std::fmt::Display for IsolationWarning {
         match self {
             IsolationWarning::FlakyInput => f.write_str("the input does not fail every time"),
             IsolationWarning::FlakyFailing => {
-                f.write_str("the failing end does not fail every time")
+                f.write_str("the failing result does not fail every time")
             }
             IsolationWarning::NotPassing => f.write_str(
-                "the passing end does not pass every time; it may be unresolved from the start",
+                "the passing result does not pass every time; perhaps its outcome was unresolved from the start",
             ),
             IsolationWarning::Contradicted => {
-                f.write_str("the same text failed in one run and not in another")
+                f.write_str("the same bytes failed in one run and not in another")
             }
             IsolationWarning::Unresolved(deltas) => write!(
                 f,
-                "the difference is not one delta but {deltas}: what lies between is unresolved"
+                "the difference is not a single delta but {deltas}: the outcomes of what lies between are unresolved"
             ),
             IsolationWarning::Unproved(tests) => {
-                write!(f, "{tests} tests that the claim needs prove nothing")
+                write!(f, "{tests} of the tests that the claim needs have no usable outcome")
             }
         }
     }

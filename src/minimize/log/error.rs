@@ -38,7 +38,7 @@ pub enum LogError {
     Empty,
     /// The log belongs to another minimization.
     #[error(
-        "the log is of another {what}; without --resume, or with another --log, it is left alone"
+        "the log was written for another {what}; give another --log, or start again without --resume"
     )]
     Mismatch {
         /// What differs: `input`, `search`, `target`, `key`, `test`, `call`, `cache` or `difference`.

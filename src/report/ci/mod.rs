@@ -136,7 +136,7 @@ impl Finding {
             Kind::Crash => "crash",
             Kind::Flaky => "flaky crash",
             Kind::Hang => "hang",
-            Kind::Oom => "memory that runs away",
+            Kind::Oom => "out-of-memory failure",
         }
     }
 

@@ -75,9 +75,9 @@ impl Reproducer {
     fn title(&self) -> String {
         let what = match self.kind {
             Kind::Crash => "crash",
-            Kind::Flaky => "crash that comes now and then",
+            Kind::Flaky => "flaky crash",
             Kind::Hang => "hang",
-            Kind::Oom => "memory that runs away",
+            Kind::Oom => "out-of-memory failure",
         };
         let place = match &self.place {
             Some(place) => format!(" in {}", printable(place)),

@@ -139,7 +139,7 @@ fn block(row: &Row, group: &RowGroup, found: &StudyGroup, folder: &Path) -> Stri
             Some(format!("<a href=\"{to}\">{name}</a>"))
         })
         .collect();
-    let place = view.place.as_deref().unwrap_or("nobody knows where");
+    let place = view.place.as_deref().unwrap_or("unknown place");
     let command = group.command();
     let command = command.map_or_else(String::new, |command| {
         format!("<pre>{}</pre>\n", escaped(&command))

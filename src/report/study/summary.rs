@@ -72,7 +72,7 @@ impl Summary {
         let mut text = match self.failing.of {
             0 => run,
             _ => format!(
-                "{run}, {} crash ({}), {} hang ({}), {} blow up memory; {} crash or hang ({})",
+                "{run}, {} crash ({}), {} hang ({}), {} run out of memory; {} crash or hang ({})",
                 size::grouped(self.crash.hits),
                 self.crash.text(),
                 size::grouped(self.hang.hits),

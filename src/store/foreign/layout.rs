@@ -78,11 +78,11 @@ impl Layout {
         match self {
             Layout::Plain => None,
             Layout::AflCrashes if of(Fuzzer::Afl) => None,
-            Layout::AflCrashes => Some("not a name of AFL++"),
+            Layout::AflCrashes => Some("not named like a crash file of AFL++"),
             Layout::Honggfuzz if of(Fuzzer::Honggfuzz) => None,
-            Layout::Honggfuzz => Some("not a name of honggfuzz"),
+            Layout::Honggfuzz => Some("not named like a crash file of honggfuzz"),
             Layout::LibFuzzer if of(Fuzzer::LibFuzzer) => None,
-            Layout::LibFuzzer => Some("not a name of libFuzzer"),
+            Layout::LibFuzzer => Some("not named like a crash file of libFuzzer"),
             Layout::Ddfuzz | Layout::AflInstance | Layout::CargoFuzz => Some("not an input"),
         }
     }

@@ -50,7 +50,7 @@ fn instances_of_afl_are_found_when_they_come_and_their_queues_are_left() {
     dropped.sort();
     assert_eq!(ran, dropped);
     let note = format!(
-        "{} is not there yet, and is waited for",
+        "{} does not exist yet; waiting for it",
         room.path("in").display()
     );
     assert!(
@@ -74,7 +74,7 @@ fn a_directory_that_is_not_there_is_waited_for_and_that_is_said_once() {
         panic!("{:?}", told.notes);
     };
     assert!(
-        note.ends_with("in is not there yet, and is waited for"),
+        note.ends_with("in does not exist yet; waiting for it"),
         "{note}"
     );
 }

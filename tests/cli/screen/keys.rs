@@ -80,6 +80,17 @@ fn a_page_scrolls_to_its_last_line_and_no_further() {
 }
 
 #[test]
+fn q_on_a_page_goes_back_and_does_not_end_the_campaign() {
+    let mut course = busy(false);
+    press_all(&mut course, &[Key::Enter]);
+    assert!(course.opened().is_some());
+    assert_eq!(course.press(Key::Quit), Action::None);
+    assert!(course.opened().is_none());
+    assert!(!shown(&course, 80, 24).contains("stopping"));
+    assert_eq!(course.press(Key::Quit), Action::Stop);
+}
+
+#[test]
 fn quitting_asks_for_an_end_and_says_so() {
     let mut course = busy(false);
     assert_eq!(course.press(Key::Quit), Action::Stop);

@@ -42,7 +42,7 @@ fn a_target_without_coverage_has_no_section_of_it() {
 #[test]
 fn what_is_unknown_is_a_dash() {
     let mut course = course();
-    assert!(shown(&course, 80, 24).contains("the target is being started"));
+    assert!(shown(&course, 80, 24).contains("starting the target"));
     let mut begins = progress(0, true);
     begins.edges_of = None;
     begins.stability = None;
@@ -63,13 +63,13 @@ fn a_group_shrinks_before_the_eyes() {
     course.group(&view("segv", 40));
     let after = shown(&course, 80, 24);
     assert!(after.contains("39.1 KiB → 40 bytes  ██▊"), "{after}");
-    assert!(after.contains("shrinking"), "{after}");
+    assert!(after.contains("minimizing"), "{after}");
     assert_eq!(course.groups().len(), 1);
     // One that is told again as it is does not shrink.
     let mut still = super::sample::course();
     still.group(&view("segv", 40));
     still.group(&view("segv", 40));
-    assert!(!shown(&still, 80, 24).contains("shrinking"));
+    assert!(!shown(&still, 80, 24).contains("minimizing"));
 }
 
 /// The page of the second group, with what its files say.

@@ -1,23 +1,24 @@
 //! The table of what is not run: utilities by the harm that they could do.
 
-const MAIL: &str = "it sends mail, with the input in it";
-const PRINTS: &str = "it has the input printed";
-pub(super) const NETWORK: &str = "it talks to other machines";
+const MAIL: &str = "it sends the input by mail";
+const PRINTS: &str = "it prints the input on a printer";
+pub(super) const NETWORK: &str = "it connects to other machines";
 const REMOTE: &str = "it runs commands on other machines";
-const POWER: &str = "it turns the machine off, or changes what runs on it";
+const POWER: &str = "it shuts the machine down, or changes which services run";
 const SIGNALS: &str = "it sends signals to other processes";
 pub(super) const DISKS: &str = "it writes to disks and file systems below files";
 pub(super) const DELETES: &str = "it deletes or overwrites files";
 const MOUNTS: &str = "it changes what is mounted";
 const RIGHTS: &str = "it acts as another user, or changes what users may do";
 const ACCOUNTS: &str = "it changes accounts and passwords";
-const LATER: &str = "it has commands run later, when nobody watches";
-const PACKAGES: &str = "it changes what is installed";
+const LATER: &str = "it schedules commands for later";
+const PACKAGES: &str = "it installs or removes software";
 const SYSTEM: &str = "it changes settings of the machine";
 const TALKS: &str = "it writes to terminals and logs of other users";
-const TRACES: &str = "it looks into other processes, or runs programs out of sight of the campaign";
-const SERVES: &str = "it is a server: it waits for others, and does not end";
-const FOREVER: &str = "it fills whatever it writes to, and does not end";
+const TRACES: &str =
+    "it inspects other processes, or starts programs outside of the campaign's control";
+const SERVES: &str = "it is a server, which does not end";
+const FOREVER: &str = "it writes without end";
 
 /// Utilities by why they are not run.
 pub(super) const DENIED: &[(&str, &[&str])] = &[

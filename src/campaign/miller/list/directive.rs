@@ -36,7 +36,7 @@ impl FromStr for Directive {
             },
             "option" => match words(rest)? {
                 words if words.is_empty() => {
-                    Err("it names no option; write //: option -w 40".to_owned())
+                    Err("the option is missing; write //: option -w 40".to_owned())
                 }
                 words => Ok(Directive::Option(
                     words.into_iter().map(OsString::from).collect(),
@@ -46,7 +46,7 @@ impl FromStr for Directive {
                 .map(Directive::End)
                 .map_err(|error| error.to_string()),
             _ => Err(format!(
-                "{word:?} is no directive; there are package, option and end, and comments begin \
+                "{word:?} is not a directive; there are package, option and end, and comments begin \
                  with // and a blank"
             )),
         }

@@ -24,7 +24,7 @@ pub fn parse(line: &str) -> Result<Listed, String> {
     let (utility, rest) = first(rest);
     if !["stdin", "file", "cp", "two_files", "pty"].contains(&channel) {
         return Err(format!(
-            "it begins with {channel:?}, which is no channel; write {FORM}"
+            "it begins with {channel:?}, which is not a channel; write {FORM}"
         ));
     }
     if channel == "cp" && (name.is_empty() || name.contains('/') || name == "." || name == "..") {
@@ -34,7 +34,7 @@ pub fn parse(line: &str) -> Result<Listed, String> {
     }
     let utility = match &words(utility)?[..] {
         [word] if !word.starts_with('[') => word.clone(),
-        _ => return Err(format!("it names no utility; write {FORM}")),
+        _ => return Err(format!("the utility is missing; write {FORM}")),
     };
     let (before, pool, behind) = around_pool(rest)?;
     let reads_stdin = matches!(channel, "stdin" | "file");
@@ -87,8 +87,8 @@ fn place_files(listed: &mut Listed) -> Result<(), String> {
         placed if placed == wanted => {}
         placed => {
             return Err(format!(
-                "{FILE} stands {placed} times; write it {wanted} times, or leave it away and the \
-                 file comes last"
+                "{FILE} occurs {placed} times; write it {wanted} times, or omit it to have the file \
+             as the last argument"
             ));
         }
     }
@@ -114,6 +114,8 @@ fn around_pool(text: &str) -> Result<(&str, &str, &str), String> {
         .and_then(|(before, rest)| Some((before, rest.split_once(']')?)));
     match (counts, split) {
         ((1, 1), Some((before, (pool, behind)))) => Ok((before, pool, behind)),
-        _ => Err("the pool of options stands in one pair of square brackets: [-a -b]".to_owned()),
+        _ => Err(
+            "write the options to choose from in one pair of square brackets: [-a -b]".to_owned(),
+        ),
     }
 }

@@ -47,12 +47,12 @@ fn quoted(rest: &mut std::str::Chars, mark: char, word: &mut String) -> Result<(
             other => word.push(other),
         }
     }
-    Err(format!("a quote is left open; end it with {mark}"))
+    Err(format!("a quote is not closed; close it with {mark}"))
 }
 
 fn does_more(character: char) -> String {
     format!(
-        "{character:?} is for a shell, and none is asked; put it between single quotes where the \
-         utility shall see it"
+        "{character:?} is special for a shell, but no shell is used; quote it with single \
+             quotes to pass it to the utility"
     )
 }

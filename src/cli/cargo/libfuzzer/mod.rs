@@ -41,10 +41,10 @@ pub fn run(
     output: &Output,
 ) -> Result<Exit, Failure> {
     if let Some(option) = args.only_guided() {
-        let message = format!("{option} is for --engine libafl, not for libfuzzer");
-        return Err(Failure::usage(message).hint("leave it away, or choose --engine libafl"));
+        let message = format!("{option} does not work with --engine libfuzzer");
+        return Err(Failure::usage(message).hint("omit it, or use --engine libafl"));
     }
-    args.reports.check()?;
+    let output = &args.reports.check(output)?;
     args.target.program = vec![program.into()];
     let target = args.target.target()?;
     let stop = signals::stop_flag()?;

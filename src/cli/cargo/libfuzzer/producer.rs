@@ -171,7 +171,7 @@ impl LibFuzzers {
         let Some(written) = end.said.written.last() else {
             return match end.status.success() || !self.plan.again || self.is_stopped() {
                 true => Ok(None),
-                false => Err(gone("libFuzzer has ended without a finding", end)),
+                false => Err(gone("libFuzzer ended without a finding", end)),
             };
         };
         let mut futile = !end.said.is_initialized;
@@ -182,7 +182,7 @@ impl LibFuzzers {
         self.futile = if futile { self.futile + 1 } else { 0 };
         if self.futile >= HOPELESS {
             return Err(gone(
-                "libFuzzer does not get beyond the beginning of its corpus",
+                "libFuzzer fails on the first inputs of its corpus again and again",
                 end,
             ));
         }

@@ -206,7 +206,7 @@ impl Course {
     /// Takes a key, and says what is to be done.
     pub fn press(&mut self, key: Key) -> Action {
         match (key, self.page) {
-            (Key::Quit, _) => {
+            (Key::Quit, Page::Overview) => {
                 self.stop();
                 return Action::Stop;
             }
@@ -232,7 +232,7 @@ impl Course {
         let at = Tab::ALL.iter().position(|one| *one == tab).unwrap_or(0);
         let all = Tab::ALL.len();
         match key {
-            Key::Back => self.page = Page::Overview,
+            Key::Back | Key::Quit => self.page = Page::Overview,
             Key::Next => self.open(Tab::ALL[(at + 1) % all]),
             Key::Previous => self.open(Tab::ALL[(at + all - 1) % all]),
             _ => {
@@ -276,6 +276,6 @@ pub fn kind(kind: Kind) -> &'static str {
         Kind::Crash => "crash",
         Kind::Flaky => "flaky crash",
         Kind::Hang => "hang",
-        Kind::Oom => "memory blow-up",
+        Kind::Oom => "out-of-memory failure",
     }
 }

@@ -54,7 +54,7 @@ impl Detail {
     ) -> Result<(), Box<dyn std::error::Error>> {
         // While the campaign runs, a file may be replaced at any moment, and none is torn.
         let Some(entry) = reader.entry(id)? else {
-            return Err("the entry is not there any more".into());
+            return Err("the entry no longer exists".into());
         };
         if self.trace.is_none() {
             self.crash(&entry.crash, Some(&entry.folder));

@@ -88,7 +88,7 @@ impl Group {
     pub fn standing(&self) -> &str {
         match &self.claim {
             Some(claim) => claim,
-            None if self.shrinks => "shrinking",
+            None if self.shrinks => "minimizing",
             None => "-",
         }
     }

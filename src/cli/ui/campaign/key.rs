@@ -26,7 +26,7 @@ pub enum Key {
     Next,
     /// The part before.
     Previous,
-    /// The campaign shall end.
+    /// Back to the campaign from a group's page; on the campaign, its end.
     Quit,
     /// Back to the shell for a while.
     Suspend,

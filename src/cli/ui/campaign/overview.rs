@@ -71,14 +71,14 @@ fn title(course: &Course, width: usize) -> Line<'static> {
 
 fn footer(course: &Course, width: usize) -> Line<'static> {
     if course.stopping {
-        let text = "stopping, the state is being saved; Ctrl-C again ends at once";
+        let text = "stopping, the state is being saved; Ctrl-C again stops at once";
         return Line::from(span(text, course.palette.pending()));
     }
     let all = [
         ("q", "quit"),
         ("↑↓", "select"),
-        ("enter", "look at the group"),
-        ("ctrl-z", "to the shell"),
+        ("enter", "open the group"),
+        ("ctrl-z", "suspend"),
     ];
     keys(course, &all, width)
 }
@@ -112,7 +112,7 @@ fn figure(
 
 fn figures(course: &Course, width: usize, sparks: bool) -> Vec<Line<'static>> {
     let Some(progress) = &course.progress else {
-        return vec![Line::from("the target is being started")];
+        return vec![Line::from("starting the target")];
     };
     let history = &course.history;
     let line = |name: &str, said: String, spark: Spark<'_>| {

@@ -36,10 +36,10 @@ pub(super) fn lines(
     lines.extend(content);
     lines.truncate(height.saturating_sub(1));
     let all = [
-        ("esc", "back"),
+        ("q", "back"),
         ("tab", "next part"),
         ("↑↓", "scroll"),
-        ("q", "quit"),
+        ("ctrl-c", "quit"),
     ];
     lines.push(keys(course, &all, width));
     lines
@@ -112,8 +112,8 @@ fn content(
     let nothing = |text: &str| vec![Line::from(span(text.to_owned(), course.palette.faint()))];
     match tab {
         Tab::Stack => match &detail.trace {
-            None => nothing("being read"),
-            Some(trace) if trace.is_empty() => nothing("no frame is known"),
+            None => nothing("reading"),
+            Some(trace) if trace.is_empty() => nothing("no stack frame is known"),
             Some(_) => trace(course, scroll, width, room),
         },
         Tab::Input => dump(detail, scroll, width, room),
@@ -124,7 +124,7 @@ fn content(
                     .map(|line| Line::from(line.to_owned()))
                     .collect()
             }
-            _ => nothing("no test has been made yet"),
+            _ => nothing("no test has been run yet"),
         },
         Tab::Log if detail.log.lines.is_empty() => nothing("there is no log yet"),
         Tab::Log => log(detail, scroll, width, room),
