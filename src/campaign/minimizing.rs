@@ -417,6 +417,7 @@ impl Minimizing {
             debug: None,
             any_input: false,
             untried: 0,
+            flaky: None,
             given_up: Some(why.to_owned()),
         };
         store.write_outcome(id, &unchanged)?;
@@ -474,6 +475,7 @@ fn outcome(minimized: &Minimized, debug: Option<String>) -> store::Minimized {
         },
         minor_after: minimized.minor_after,
         debug,
+        flaky: minimized.flaky(),
         given_up: None,
     }
 }

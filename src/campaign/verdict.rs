@@ -118,6 +118,7 @@ pub fn line_of(crash: &Crash) -> CrashLine {
         severity_reason: crash.severity_reason.clone(),
         way: crash.way,
         place: place(crash),
+        message: crash.details.message.clone(),
         build: crash.build().map(str::to_owned),
     }
 }

@@ -1,5 +1,6 @@
 //! `--markdown`, `--sarif`, `--junit`: the groups in files for CI servers.
 
+use std::cmp::Reverse;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,8 @@ use super::results::is_standard;
 use super::{Exit, Failure, Output};
 use crate::exec::{Program, Target};
 use crate::files::atomic;
-use crate::report::ci::{Findings, junit, markdown, sarif};
+use crate::report::cause;
+use crate::report::ci::{Finding, Findings, junit, markdown, sarif};
 
 /// Files for CI servers.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -96,6 +98,20 @@ impl ReportArgs {
         }
         Ok(())
     }
+}
+
+/// Groups of which a result says more than a line.
+const TOLD: usize = 3;
+
+/// What the worst of these groups crash of, each with its message, its stacks and the source, for
+/// the beginning of a result; empty where there are none.
+pub fn causes<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
+    let told = findings.filter(|finding| !finding.trace.is_empty());
+    let mut worst: Vec<&Finding> = told.collect();
+    worst.sort_by_key(|finding| (finding.kind, Reverse(finding.severity)));
+    worst.truncate(TOLD);
+    let blocks = worst.iter().map(|finding| cause(&finding.cause()) + "\n");
+    blocks.collect()
 }
 
 /// Writes a report to its file, or to stdout.

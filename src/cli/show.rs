@@ -10,7 +10,7 @@ use super::revisit::reports::{SheetArgs, Studied, StudyReportArgs};
 use super::{Exit, Failure, Output, next, ui};
 use crate::report::ci::Findings;
 use crate::report::study::{UtilityResult, table};
-use crate::report::{GroupView, RunGroup, block, groups_table, size};
+use crate::report::{GroupView, RunGroup, block_in_full, groups_table, size};
 use crate::store::{Entry, Group, Kind, Minimized, Reader, StoreError};
 
 /// Show the groups of an output directory
@@ -91,7 +91,11 @@ impl Args {
                 .path(&self.out)
                 .hint("list them without GROUP"));
         }
-        Ok(views.iter().map(block).collect::<Vec<_>>().join("\n"))
+        Ok(views
+            .iter()
+            .map(block_in_full)
+            .collect::<Vec<_>>()
+            .join("\n"))
     }
 
     fn write(

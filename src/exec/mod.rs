@@ -98,6 +98,7 @@ pub use run::Run;
 pub use said::{Again, Said};
 pub use sandbox::Sandbox;
 pub use sanitizer::Sanitizer;
+pub(crate) use script::is_script;
 pub(crate) use starved::Starved;
 pub use target::{Program, Target};
 pub use target_record::TargetRecord;

@@ -56,6 +56,11 @@ pub(crate) fn interpreter(
     None
 }
 
+/// Whether executing the program means to execute an interpreter.
+pub(crate) fn is_script(program: &Path) -> bool {
+    first_line(program).is_some()
+}
+
 /// The interpreter that a `#!` line names, and its one argument.
 fn first_line(program: &Path) -> Option<(PathBuf, Option<OsString>)> {
     use std::io::Read;

@@ -1,6 +1,7 @@
 //! A leaf: whole or not at all ([`atomic`]), one writer at a time ([`Lock`]), append-only
 //! ([`Appender`]), folders that survive a power cut ([`folder`]), and what JSON has no form for:
-//! bytes ([`Base64`]) and names that need not be UTF-8 ([`OsText`]).
+//! bytes ([`Base64`]) and names that need not be UTF-8 ([`OsText`]); text of others without what
+//! moves a cursor ([`printable()`]).
 //!
 //! Localized here: `tempfile` (atomic writes), `base64`, and what [`swap`] needs of `nix`.
 //!
@@ -13,6 +14,7 @@ mod error;
 pub mod folder;
 mod lock;
 mod os_text;
+mod printable;
 pub mod regular;
 pub mod shell;
 pub mod space;
@@ -23,3 +25,4 @@ pub use appender::Appender;
 pub use error::FileError;
 pub use lock::{Lock, LockError};
 pub use os_text::OsText;
+pub use printable::printable;

@@ -89,3 +89,22 @@ pub struct Minimized {
     /// What the user must know.
     pub warnings: Vec<Warning>,
 }
+
+impl Minimized {
+    /// How often the result failed, or else the input, where it did not each time; all of all where
+    /// one text failed once and not again. `None` where all failed each time.
+    pub fn flaky(&self) -> Option<Rate> {
+        let of_result = self.warnings.iter().find_map(|warning| match warning {
+            Warning::FlakyResult { rate } => Some(*rate),
+            _ => None,
+        });
+        let of_others = || {
+            self.warnings.iter().find_map(|warning| match warning {
+                Warning::FlakyInput { rate, .. } => Some(*rate),
+                Warning::Contradicted => Some(self.confirmed),
+                _ => None,
+            })
+        };
+        of_result.or_else(of_others)
+    }
+}

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::{GroupView, VariantView};
 use crate::exec::Way;
+use crate::minimize::Rate;
 use crate::store::{Kind, SettingsFile, Status, StoreError};
 use crate::triage::Severity;
 
@@ -95,6 +96,10 @@ pub struct RunGroup {
     pub severity_reason: String,
     /// The first frame of the user's code; null where none is known.
     pub frame: Option<String>,
+    /// What the crash said, as `message` in `crash.json`; null where nothing did.
+    pub message: Option<String>,
+    /// How often it fails, where it does not each time; null where it does.
+    pub flaky: Option<Rate>,
     /// What became of it when the program was built anew; null where it was not.
     pub status: Option<Status>,
     /// Which utility crashed; present in a study of many.
@@ -127,6 +132,8 @@ impl From<&GroupView> for RunGroup {
             severity: view.severity,
             severity_reason: view.severity_reason.clone(),
             frame: view.place.clone(),
+            message: view.trace.message.clone(),
+            flaky: view.flaky,
             status: view.status,
             utility: view.utility.clone(),
             any_input: minimized.is_some_and(|minimized| minimized.any_input),

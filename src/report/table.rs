@@ -3,7 +3,6 @@
 use super::block::severity;
 use super::text::{cut, printable};
 use super::{GroupView, Shrinking, size};
-use crate::store::Status;
 
 /// Characters between two columns.
 const GAP: &str = "  ";
@@ -19,11 +18,6 @@ pub fn groups_table(groups: &[GroupView], width: Option<usize>) -> String {
         "UTILITY", "KIND", "GROUP", "CLASS", "SEVERITY", "SEEN", "SIZE", "CLAIM", "WHERE", "WHY",
     ];
     let rows = groups.iter().map(|group| {
-        let claim = group.claim_word().unwrap_or("-");
-        let claim = match group.status {
-            None | Some(Status::Same) => claim.to_owned(),
-            Some(status) => format!("{claim}, {}", status.name()),
-        };
         vec![
             group.utility.clone().unwrap_or_else(|| "-".to_owned()),
             group.kind.folder().to_owned(),
@@ -32,7 +26,7 @@ pub fn groups_table(groups: &[GroupView], width: Option<usize>) -> String {
             severity(group.severity).to_owned(),
             size::grouped(group.runs_seen),
             size::reduction(group.size_before, group.size_after()),
-            claim,
+            group.standing(),
             group.place.clone().unwrap_or_else(|| "-".to_owned()),
             group.severity_reason.clone(),
         ]

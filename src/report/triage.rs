@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use super::Trace;
 use super::block::severity;
 use super::json::{RunGroup, lossy};
 use super::size;
@@ -102,6 +103,11 @@ pub struct TriageGroup {
     pub stable: Option<String>,
     /// The first frame of the user's code, of the least input.
     pub frame: Option<String>,
+    /// What the crash of the least input said; null where nothing did.
+    pub message: Option<String>,
+    /// The same, and its stacks, where they are at hand.
+    #[serde(skip)]
+    pub trace: Trace,
     /// The file of the least input.
     #[serde(serialize_with = "lossy")]
     pub representative: PathBuf,

@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::Trace;
 use super::json::lossy;
+use super::text::shell_word;
+use crate::minimize::Rate;
 use crate::store::{Entry, EntryId, Group, Kind, Minimized, Reader, Status, StoreError};
 use crate::triage::{Class, Crash, Found, Frame, Key, PanicRecord, Severity};
 
@@ -60,6 +63,10 @@ pub struct GroupView {
     pub severity_reason: String,
     /// Where in the user's code ([`place`]).
     pub place: Option<String>,
+    /// What the entry's crash said, and its stacks.
+    pub trace: Trace,
+    /// How often it fails, where it does not each time; all of all where only that is known.
+    pub flaky: Option<Rate>,
     /// Runs of all campaigns that ended so; where none did, inputs of minimizations that have met
     /// it.
     pub runs_seen: u64,
@@ -75,6 +82,8 @@ pub struct GroupView {
     pub log: Option<PathBuf>,
     /// The script that shows the crash, absolute; `None` where there is none.
     pub script: Option<PathBuf>,
+    /// Whether that script shows it in gdb, too.
+    pub has_gdb: bool,
     /// What became of the group when the program was last built anew, where that is on record.
     pub status: Option<Status>,
     /// Which utility crashed, in a study of many.
@@ -114,6 +123,8 @@ impl GroupView {
             severity: group.record.severity,
             severity_reason: entry.crash.severity_reason.clone(),
             place: place(&entry.crash),
+            trace: Trace::of(&entry.crash, Some(&entry.folder)),
+            flaky: flaky(group.kind, entry),
             runs_seen: match group.runs_seen() {
                 0 => entries.iter().filter(|entry| is_slip(entry)).count() as u64,
                 runs => runs,
@@ -124,6 +135,7 @@ impl GroupView {
             file: absolute(&entry.reproducer()),
             log: existing(entry.log()),
             script: existing(entry.script()),
+            has_gdb: entry.script_has_gdb(),
             status: None,
             utility: utility(entry).map(str::to_owned),
             variants: variants(group, entry, &entries),
@@ -141,8 +153,40 @@ impl GroupView {
         tests.get("executed").and_then(Value::as_u64)
     }
 
+    /// The command that shows the crash in gdb, where the script can.
+    pub fn gdb(&self) -> Option<String> {
+        let script = self.script.as_deref().filter(|_| self.has_gdb)?;
+        Some(format!("{} gdb", shell_word(script)))
+    }
+
+    /// The claim by name, and what is to be known of the group beside it: that it does not come
+    /// each time, what became of it. `-` where nothing is.
+    pub fn standing(&self) -> String {
+        let claim = self.claim_word().map(str::to_owned);
+        let flaky = self.flaky.map(|rate| match rate.hits < rate.tries {
+            true => format!("flaky {}/{}", rate.hits, rate.tries),
+            false => "flaky".to_owned(),
+        });
+        let status = self.status.filter(|status| *status != Status::Same);
+        let status = status.map(|status| status.name().to_owned());
+        let known: Vec<String> = claim.into_iter().chain(flaky).chain(status).collect();
+        match known.is_empty() {
+            true => "-".to_owned(),
+            false => known.join(", "),
+        }
+    }
+
     /// The claim as a sentence with what it rests on.
     pub fn claim(&self) -> String {
+        let claim = self.claim_alone();
+        match self.flaky {
+            Some(rate) if rate.hits < rate.tries => format!("{claim}; it fails in {rate}"),
+            Some(_) => format!("{claim}; it does not fail in every run"),
+            None => claim,
+        }
+    }
+
+    fn claim_alone(&self) -> String {
         let minimized = self.minimized.as_ref();
         minimized.map_or_else(|| "not minimized yet".to_owned(), claim)
     }
@@ -201,6 +245,16 @@ fn utility(entry: &Entry) -> Option<&str> {
 
 fn is_slip(entry: &Entry) -> bool {
     matches!(entry.crash.found, Some(Found::Slip { .. }))
+}
+
+/// How often the crash of an entry comes, where that is not each time.
+fn flaky(kind: Kind, entry: &Entry) -> Option<Rate> {
+    let minimized = entry.minimized.as_ref().and_then(|one| one.flaky);
+    let crash = Rate {
+        hits: entry.crash.hits.into(),
+        tries: entry.crash.tries.into(),
+    };
+    minimized.or((kind == Kind::Flaky || crash.hits < crash.tries).then_some(crash))
 }
 
 /// Where in the user's code a crash happened: the innermost own frame, by name and line where

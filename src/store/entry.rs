@@ -69,6 +69,12 @@ impl Entry {
         self.folder.join(layout::REPRODUCE)
     }
 
+    /// Whether that script is there, and shows the crash in gdb, too.
+    pub fn script_has_gdb(&self) -> bool {
+        let text = std::fs::read(self.script()).unwrap_or_default();
+        super::reproduce::has_gdb(&text)
+    }
+
     /// The bytes of the input as found.
     ///
     /// # Errors

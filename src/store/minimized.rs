@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::minimize::Rate;
 use crate::triage::Key;
 
 /// How many of the proof's single-unit removals have an outcome that is not FAIL.
@@ -39,6 +40,10 @@ pub struct Minimized {
     /// Bytes of the reproducer that were not tried as `0`, where a budget ended before.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub untried: u64,
+    /// How often the reproducer failed, or else the input, where it did not each time; all of all
+    /// where one text failed once and not again. `None` where all failed each time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flaky: Option<Rate>,
     /// Why it was given up; `None` where it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given_up: Option<String>,

@@ -6,7 +6,7 @@ use std::path::Path;
 pub(crate) mod channel;
 
 use super::{EntryId, Kind};
-use crate::exec::{Channel, Sanitizer, Target, program_facts, sanitizer_options};
+use crate::exec::{Channel, Sanitizer, Target, is_script, program_facts, sanitizer_options};
 use crate::files::shell::quoted;
 use crate::triage::Class;
 
@@ -40,6 +40,15 @@ ulimit -c 0
 /// The copy of the input.
 const COPY: &[u8] = b"\"$scratch/input\"";
 
+/// How the part begins that shows the crash in gdb.
+const GDB: &str = "if [ \"${1-}\" = gdb ]; then\n    shift\n";
+
+/// Whether a script has that part.
+pub(super) fn has_gdb(script: &[u8]) -> bool {
+    let part = GDB.as_bytes();
+    script.windows(part.len()).any(|window| window == part)
+}
+
 /// Ends with the program's status.
 const END: &str = r#"status=$?
 echo "ended with status $status" >&2
@@ -55,6 +64,9 @@ exit "$status"
 /// ended by its CPU limit or, where it sleeps, by `timeout`; memory that runs away by a limit on
 /// it. A sanitizer is told what it was told in the run, except that it says names. `class` is
 /// what the entry's record says; `root` is the output directory.
+///
+/// With `gdb` as its first argument it runs the program in gdb up to the crash; the arguments
+/// behind that are gdb's.
 pub fn script(
     id: &EntryId,
     class: &Class,
@@ -62,19 +74,11 @@ pub fn script(
     program: &Path,
     root: &Path,
 ) -> Vec<u8> {
+    let with_gdb = runs_in_gdb(class, target, &root.join(program));
     let facts = program_facts(&root.join(program)).unwrap_or_default();
     let sanitized = facts.sanitized || class.sanitizer().is_some();
     let shadowed = facts.shadowed || class.sanitizer().is_some_and(Sanitizer::shadows);
-    let mut text = format!(
-        "#!/bin/sh\n\
-         # Shows a crash without ddfuzz: group {}, variant {}, input {}.\n\
-         # Exits with the program's status; 128 + N means that signal N ended it.\n{}",
-        id.major(),
-        id.minor(),
-        id.hash(),
-        how_it_shows(id.kind(), class),
-    )
-    .into_bytes();
+    let mut text = head(id, class, with_gdb).into_bytes();
     text.extend_from_slice(FIND.as_bytes());
     text.extend_from_slice(b"program=");
     if program.is_relative() {
@@ -94,20 +98,48 @@ pub fn script(
     }
     text.extend(b" || exit 70\n");
     text.extend(channel::place_input(target));
+    let variables = variables(target, sanitized);
+    if with_gdb {
+        text.extend(gdb(id.kind(), class, target, sanitized, &variables));
+    }
+    text.extend_from_slice(limit(id.kind(), target, sanitized).as_bytes());
     let mut line = Vec::new();
     if id.kind() == Kind::Hang {
         line.extend(patience(target).bytes());
     }
-    line.extend(command(target, program, sanitized));
+    line.extend(&variables);
+    if !variables.is_empty() && holds_equals(program) {
+        // `env` would take such a path for one more variable.
+        line.extend(b"sh -c 'exec \"$@\"' sh ");
+    }
+    line.extend(command(target));
     text.extend(channel::run(target, &line, COPY));
     text.extend_from_slice(END.as_bytes());
     text
 }
 
+/// The comment at the beginning: what the script shows, and how.
+fn head(id: &EntryId, class: &Class, with_gdb: bool) -> String {
+    format!(
+        "#!/bin/sh\n\
+         # Shows a crash without ddfuzz: group {}, variant {}, input {}.\n\
+         # Exits with the program's status; 128 + N means that signal N ended it.\n{}{}",
+        id.major(),
+        id.minor(),
+        id.hash(),
+        how_it_shows(id.kind(), class),
+        if with_gdb { IN_GDB } else { "" },
+    )
+}
+
+/// The tool that a class names, or the class.
+fn tool(class: &Class) -> &str {
+    class.0.split(':').next().unwrap_or_default()
+}
+
 /// How the crash shows, where that is not by a signal.
 fn how_it_shows(kind: Kind, class: &Class) -> String {
-    let tool = class.0.split(':').next().unwrap_or_default();
-    match (kind, tool) {
+    match (kind, tool(class)) {
         (Kind::Hang, _) => "# It hangs: 152 (SIGXCPU) means that its CPU time was used up, 124 or \
                             137 that its time was up.\n"
             .to_owned(),
@@ -168,8 +200,63 @@ fn options(kind: Kind, class: &Class, target: &Target) -> String {
     format!("options={}\n", sanitizer_options(leaks, memory))
 }
 
-/// The words that run the program.
-fn command(target: &Target, program: &Path, sanitized: bool) -> Vec<u8> {
+/// The line of the head that says how to come into gdb.
+const IN_GDB: &str = "# To stop at the crash in gdb: sh reproduce.sh gdb. More arguments are for gdb: sh \
+                      reproduce.sh gdb -batch -ex bt\n";
+
+/// Whether gdb can show a crash of this class: a leak is looked for by a tracer of its own, which
+/// gdb keeps out; keys are typed at a terminal, which gdb needs; and scripts are no programs to it.
+fn runs_in_gdb(class: &Class, target: &Target, program: &Path) -> bool {
+    let at_terminal = matches!(target.channel, Channel::Terminal(_));
+    tool(class) != "lsan" && !at_terminal && !is_script(program)
+}
+
+/// The lines that run the program in gdb, where that is asked for, and then end. The input, a limit
+/// that must not be gdb's own, and the status of the program behind them, go to what gdb's shell
+/// puts in front of the program.
+fn gdb(kind: Kind, class: &Class, target: &Target, sanitized: bool, variables: &[u8]) -> Vec<u8> {
+    let mut text = GDB.as_bytes().to_vec();
+    let wrapper = match kind {
+        Kind::Hang => {
+            let seconds = target.limits.cpu.as_secs() + 1;
+            format!("prlimit --cpu={seconds}:{}", seconds + 5)
+        }
+        Kind::Oom if !sanitized => format!("prlimit --as={}", target.limits.memory),
+        // It does nothing; one program there must be.
+        Kind::Oom | Kind::Crash | Kind::Flaky => "nice -n 0".to_owned(),
+    };
+    let stdin = match target.takes_file() {
+        true => "/dev/null",
+        false => "'$stdin'",
+    };
+    // In double quotes of the script, in single quotes of gdb's shell.
+    text.extend(b"    stdin=$(printf %s \"$scratch/input\" | sed \"s/'/'\\\\\\\\''/g\")\n");
+    text.extend(b"    ");
+    if variables.is_empty() {
+        text.extend(b"env -- ");
+    }
+    text.extend(variables);
+    text.extend(b"SHELL=/bin/sh gdb -q -ex 'unset environment LINES' \\\n");
+    text.extend(b"        -ex 'unset environment COLUMNS' ");
+    text.extend(format!("-ex \"set exec-wrapper <{stdin} {wrapper}\" ").bytes());
+    text.extend(stops_at(class));
+    text.extend(b"-ex run \\\n        \"$@\" --args ");
+    text.extend(command(target));
+    text.extend(b"\n    exit\nfi\n");
+    text
+}
+
+/// What gdb is told to stop at, where no signal ends the program.
+fn stops_at(class: &Class) -> &'static [u8] {
+    match tool(class) {
+        "rustpanic" => b"-ex 'set breakpoint pending on' -ex 'break rust_panic' ",
+        "exit" => b"-ex 'catch syscall exit_group' ",
+        _ => b"",
+    }
+}
+
+/// The words in front of the program that set its variables; none where it has none of its own.
+fn variables(target: &Target, sanitized: bool) -> Vec<u8> {
     let mut line = Vec::new();
     let own = channel::variables(target);
     let sandboxed = !target.sandbox.is_off();
@@ -191,12 +278,17 @@ fn command(target: &Target, program: &Path, sanitized: bool) -> Vec<u8> {
         if sanitized {
             line.extend(sanitizer_variables(target));
         }
-        if program.as_os_str().as_bytes().contains(&b'=') {
-            // `env` would take such a path for one more variable.
-            line.extend(b"sh -c 'exec \"$@\"' sh ");
-        }
     }
-    line.extend(b"\"$program\"");
+    line
+}
+
+fn holds_equals(program: &Path) -> bool {
+    program.as_os_str().as_bytes().contains(&b'=')
+}
+
+/// The words of the program and its arguments.
+fn command(target: &Target) -> Vec<u8> {
+    let mut line = b"\"$program\"".to_vec();
     let mut named = 0;
     for arg in &target.args {
         line.push(b' ');

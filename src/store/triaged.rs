@@ -64,6 +64,9 @@ pub struct CrashLine {
     pub way: Way,
     /// Where in the user's code.
     pub place: Option<String>,
+    /// What it said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
     /// The GNU build id of the main program.
     pub build: Option<String>,
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::Frame;
 use super::abort_text::without_numbers;
 use super::address::Address;
 use super::fault::Fault;
@@ -48,6 +49,10 @@ impl PanicRecord {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Details {
+    /// What the program, its runtime or a sanitizer said of the crash, made harmless and of bounded
+    /// length: the message of a panic, the first line of a report, a failed assertion, why it aborts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
     /// The signal at which the process was read; it may have died of another one that its
     /// handler raised.
     pub signal: Option<i32>,
@@ -71,6 +76,13 @@ pub struct Details {
     /// The report of a sanitizer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report: Option<Report>,
+    /// Where the memory that the report is about was allocated (or, of an uninitialized value,
+    /// created), innermost first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allocated: Vec<Frame>,
+    /// Where it was freed, innermost first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub freed: Vec<Frame>,
     /// The panic of Rust or Go.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub panic: Option<PanicRecord>,

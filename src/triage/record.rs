@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::capture_way::CaptureWay;
 use super::quick::Named;
 use super::severity::severity;
-use super::snapshot::{Event, Snapshot};
+use super::snapshot::{Event, RawFrame, Snapshot};
 use super::told::{Told, Words};
 use super::{Crash, Details, Frame, PanicRecord, Place, Symbolizer, Times, stable_key};
 use crate::exec::{Ended, Limits, Way};
@@ -33,6 +33,8 @@ pub(crate) struct Run<'a> {
     pub told: &'a Told,
     /// What the program was compiled with.
     pub instrumentation: Option<Vec<String>>,
+    /// Where the memory that it was told of was allocated, and where it was freed.
+    pub sites: (Vec<RawFrame>, Vec<RawFrame>),
 }
 
 /// The record of a crash.
@@ -50,7 +52,7 @@ pub(crate) fn record(
         place,
     } = named;
     let frames = snapshot
-        .map(|snapshot| frames(snapshot, symbolizer))
+        .map(|snapshot| symbolized(&snapshot.frames, symbolizer))
         .unwrap_or_default();
     let own = normalised
         .own
@@ -60,6 +62,10 @@ pub(crate) fn record(
     let via = normalised.via.as_deref();
     let mut details = details(snapshot, via, run);
     details.panic = place.map(|place| panic_record(place, run.told));
+    details.allocated = symbolized(&run.sites.0, symbolizer);
+    details.freed = symbolized(&run.sites.1, symbolizer);
+    let aborts = details.abort_message.as_deref();
+    details.message = run.told.message(run.ended, &class, aborts);
     let said = details.abort_message.as_deref();
     let report = details.report.as_ref();
     let (severity, severity_reason) = severity(&class, &details.fault, via, said, report);
@@ -84,8 +90,9 @@ pub(crate) fn record(
     }
 }
 
-fn frames(snapshot: &Snapshot, symbolizer: &mut Symbolizer) -> Vec<Frame> {
-    let frame = |raw: &super::snapshot::RawFrame| {
+/// Frames with their names and lines.
+fn symbolized(raw: &[RawFrame], symbolizer: &mut Symbolizer) -> Vec<Frame> {
+    let frame = |raw: &RawFrame| {
         let path = raw.path.as_ref();
         let place = path
             .map(|path| match raw.runtime {
@@ -110,7 +117,7 @@ fn frames(snapshot: &Snapshot, symbolizer: &mut Symbolizer) -> Vec<Frame> {
             trust: raw.trust,
         }
     };
-    snapshot.frames.iter().map(frame).collect()
+    raw.iter().map(frame).collect()
 }
 
 /// How much of stderr a record keeps, in bytes.

@@ -12,6 +12,9 @@ use super::said::{Report, ReportFrame};
 use super::snapshot::{Control, End, Event, RawFrame, Snapshot, Trust};
 use crate::exec::Ended;
 
+/// Frames of the stacks of an allocation and of a free that are kept.
+const SITE: usize = 32;
+
 /// The largest file that is read for its facts, in bytes.
 const LARGEST: u64 = 1 << 30;
 
@@ -84,6 +87,15 @@ impl ReportFrames {
         snapshot.control = Control::Sound;
         snapshot.end = End::Clean;
         (Some(snapshot), true)
+    }
+
+    /// Where the memory that a report is about was allocated, and where it was freed.
+    pub(crate) fn sites(&mut self, report: &Report) -> (Vec<RawFrame>, Vec<RawFrame>) {
+        let mut site = |told: &[ReportFrame]| {
+            let told = told.iter().take(SITE);
+            told.map(|it| self.frame(it)).collect()
+        };
+        (site(&report.allocated), site(&report.freed))
     }
 
     /// Only those on top were named when they were read, and this one did not seem to be among

@@ -1,7 +1,10 @@
 //! What a run said of its end, as far as its name depends on that.
 
-use super::said::Tool;
-use super::said::{Abort, GoPanic, Report, RustPanic, abort, go_panic, report, rust_panic};
+use super::Class;
+use super::said::{
+    Abort, GoPanic, Report, RustPanic, Tool, abort, go_panic, last_words, message, of_report,
+    report, rust_panic,
+};
 use crate::exec::{Ended, RUST_PANIC, Said};
 
 /// Who said why the program dies.
@@ -62,6 +65,32 @@ impl Told {
             _ => false,
         };
         said || ended.is_crash(crash_exit)
+    }
+
+    /// What a run of this class says of its end, for people: the message of a panic, the first line
+    /// of a sanitizer's report, a failed assertion, why a library or the program aborts. `aborts` is
+    /// what the C library itself keeps of that. `None` where nobody said anything.
+    pub fn message(&self, ended: Ended, class: &Class, aborts: Option<&str>) -> Option<String> {
+        let gives_up = ended == Ended::Signal(libc::SIGABRT)
+            || matches!(class.0.as_str(), "trap" | "ill")
+            || class.0.starts_with("exit:");
+        let text = match &self.words {
+            Some(Words::RustPanic(panic)) => panic.message.clone(),
+            Some(Words::GoPanic(panic)) => panic.message.clone(),
+            Some(Words::Report(report)) if report.signal_class() != Some("abrt") => {
+                of_report(report)
+            }
+            _ => {
+                let what = self.abort.as_ref().and_then(|abort| abort.what.as_deref());
+                match (aborts, what) {
+                    (Some(aborts), Some(what)) => format!("{}: {what}", aborts.trim()),
+                    (Some(aborts), None) => aborts.to_owned(),
+                    (None, _) if gives_up => last_words(&self.stderr)?,
+                    (None, _) => return None,
+                }
+            }
+        };
+        message(&text)
     }
 
     /// The sanitizer's report, if there is one.

@@ -229,6 +229,7 @@ impl Triager {
         at: SystemTime,
     ) -> Result<Crash, ExecError> {
         let named = self.name(&run, input)?;
+        let report = run.told.report();
         let facts = Run {
             ended: run.ended,
             capture: match run.capture {
@@ -242,6 +243,7 @@ impl Triager {
             took: run.took,
             told: &run.told,
             instrumentation: self.instrumentation(),
+            sites: report.map_or_else(Default::default, |report| self.reported.sites(report)),
         };
         Ok(record(
             named,
@@ -289,6 +291,7 @@ impl Triager {
             took: Duration::ZERO,
             told,
             instrumentation: self.instrumentation(),
+            sites: Default::default(),
         }
     }
 

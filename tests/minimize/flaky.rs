@@ -68,6 +68,7 @@ fn every_second_run_is_enough_for_the_smallest_result() {
         tries: 20,
     };
     assert_eq!((result.baseline, result.confirmed), (half, half));
+    assert_eq!(result.flaky(), Some(half));
     // What did not fail in fourteen runs is likely, and not proven.
     assert_eq!(result.claim, Claim::BestSoFar);
     assert_eq!((result.proved.done, result.proved.of), (0, 2));

@@ -1,9 +1,11 @@
 //! The block of a new group.
 
-use ddfuzz::report::{GroupView, block};
+use ddfuzz::minimize::Rate;
+use ddfuzz::report::{GroupView, Trace, block, block_in_full};
 use ddfuzz::store::{Kind, Minimized};
+use serde_json::json;
 
-use crate::sample::view;
+use crate::sample::{crash, frame, view};
 
 #[test]
 fn a_group_is_shown_in_eight_lines() {
@@ -96,6 +98,67 @@ fn the_first_lines_of_a_structured_input_follow_and_cannot_move_the_cursor() {
     assert!(text.contains("\n  debug   Plan {\n              name: \\u{1b}[2J,\n"));
     assert!(
         text.ends_with("… 7 more lines in debug.txt beside the file\n"),
+        "{text}"
+    );
+}
+
+/// The sample, with what its crash said and a frame.
+fn told(message: &str) -> GroupView {
+    let mut crash = crash(json!([frame(true, Some("parse"), Some("ul.c:40"))]));
+    crash.details.message = Some(message.to_owned());
+    GroupView {
+        trace: Trace::of(&crash, None),
+        has_gdb: true,
+        ..view()
+    }
+}
+
+#[test]
+fn what_the_crash_said_stands_above_its_place() {
+    let said = told("assertion `left == right` failed\n  left: 1");
+    let text = block(&said);
+    let expected =
+        "  message assertion `left == right` failed\n            left: 1\n  where   parse_line";
+    assert!(text.contains(expected), "{text}");
+    assert_eq!(text.lines().count(), 10);
+    assert!(
+        !text.contains("  stack") && !text.contains("  gdb"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_group_in_full_has_its_stack_and_the_way_into_gdb() {
+    let text = block_in_full(&told("too many"));
+    for line in [
+        "  message too many\n",
+        "  stack   #0   parse at ul.c:40\n",
+        "  replay  '/my out/reproduce.sh'\n",
+        "  gdb     '/my out/reproduce.sh' gdb\n",
+    ] {
+        assert!(text.contains(line), "{line} in {text}");
+    }
+    let older = GroupView {
+        has_gdb: false,
+        ..told("too many")
+    };
+    assert!(!block_in_full(&older).contains("  gdb"));
+}
+
+#[test]
+fn a_claim_of_what_does_not_come_each_time_says_so() {
+    let flaky = |hits, tries| {
+        let flaky = Some(Rate { hits, tries });
+        block(&GroupView { flaky, ..view() })
+    };
+    let text = flaky(14, 20);
+    assert!(
+        text.contains("tests; it fails in 14 of 20 runs\n"),
+        "{text}"
+    );
+    let text = flaky(6, 6);
+    assert!(
+        text.contains("tests; it does not fail in every run\n"),
         "{text}"
     );
 }

@@ -1,10 +1,11 @@
 //! Results for CI servers.
 
+use ddfuzz::report::Trace;
 use ddfuzz::report::ci::{Finding, Findings, junit, markdown, sarif};
 use ddfuzz::store::Kind;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::sample::view;
+use crate::sample::{crash, frame, view};
 
 fn findings(change: impl FnOnce(&mut Finding)) -> Findings {
     let mut group = Finding::from(&view());
@@ -123,4 +124,117 @@ fn a_known_group_is_skipped_and_nothing_found_passes() {
     assert!(markdown(&Findings::default()).contains("Nothing was found"));
     let value: Value = serde_json::from_str(&sarif(&Findings::default())).unwrap();
     assert_eq!(value["runs"][0]["results"], Value::Array(Vec::new()));
+}
+
+/// The sample, with what its crash said and its stacks.
+fn told(message: &str, function: &str) -> Findings {
+    let mut record = crash(json!([
+        frame(false, Some("abort"), None),
+        frame(true, Some(function), Some("/src/ul.c:40")),
+    ]));
+    record.details.message = Some(message.to_owned());
+    let site = json!([frame(true, Some("make"), Some("/src/ul.c:7"))]);
+    record.details.allocated = serde_json::from_value(site).unwrap();
+    findings(|group| {
+        group.trace = Trace::of(&record, None);
+        group.has_gdb = true;
+    })
+}
+
+#[test]
+fn the_message_and_the_stacks_stand_in_every_format() {
+    let told = told("too many\nitems", "parse_line");
+    let text = markdown(&told);
+    for part in [
+        "```text\ntoo many\nitems\n```",
+        "  stack   #1   parse_line at /src/ul.c:40\n",
+        "  alloc   #0   make at /src/ul.c:7\n",
+        "in gdb: `sh '/my out/reproduce.sh' gdb`",
+        "<summary>9d9ee0b40cf3 crash segv in parse_line at ul.c:40</summary>",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    let xml = junit(&told);
+    assert!(
+        xml.contains("message=\"crash segv in parse_line at ul.c:40: too many\""),
+        "{xml}"
+    );
+    assert!(
+        xml.contains("  stack   #1   parse_line at /src/ul.c:40"),
+        "{xml}"
+    );
+    let value: Value = serde_json::from_str(&sarif(&told)).unwrap();
+    let result = &value["runs"][0]["results"][0];
+    let text = result["message"]["text"].as_str().unwrap();
+    assert!(
+        text.starts_with("crash segv in parse_line at ul.c:40: too many\nitems ("),
+        "{text}"
+    );
+    let stacks = result["stacks"].as_array().unwrap();
+    let titles: Vec<&Value> = stacks.iter().map(|one| &one["message"]["text"]).collect();
+    assert_eq!(titles, ["stack", "alloc"]);
+    let location = &stacks[0]["frames"][1]["location"];
+    assert_eq!(
+        location["logicalLocations"][0]["fullyQualifiedName"],
+        "parse_line"
+    );
+    assert_eq!(location["physicalLocation"]["region"]["startLine"], 40);
+    assert_eq!(
+        location["physicalLocation"]["artifactLocation"]["uri"],
+        "file:///src/ul.c"
+    );
+}
+
+#[test]
+fn sarif_quotes_the_source_around_the_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("ul.c");
+    let text: String = (1..=9).map(|line| format!("line {line}\n")).collect();
+    std::fs::write(&file, text).unwrap();
+    let line = format!("{}:5", file.display());
+    let record = crash(json!([frame(true, Some("f"), Some(&line))]));
+    let findings = findings(|group| {
+        group.place = Some(format!("f at {line}"));
+        group.trace = Trace::of(&record, None);
+    });
+    let value: Value = serde_json::from_str(&sarif(&findings)).unwrap();
+    let physical = &value["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
+    assert_eq!(physical["region"]["startLine"], 5);
+    let around = &physical["contextRegion"];
+    assert_eq!(
+        (&around["startLine"], &around["endLine"]),
+        (&json!(2), &json!(8))
+    );
+    assert!(
+        around["snippet"]["text"]
+            .as_str()
+            .unwrap()
+            .starts_with("line 2\nline 3\n")
+    );
+}
+
+#[test]
+fn hostile_messages_and_names_stay_in_their_block() {
+    let hostile = told(
+        "a```\n</details>\n````b",
+        "f`x`\n</details>\u{202e}<script>",
+    );
+    let text = markdown(&hostile);
+    let fences: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("```"))
+        .collect();
+    assert_eq!(
+        fences,
+        ["`````text", "````b", "`````", "```text", "```"],
+        "{text}"
+    );
+    assert!(!text.contains('\u{202e}'), "{text}");
+    let xml = junit(&hostile);
+    assert!(
+        !xml.contains("<script>") && !xml.contains('\u{202e}'),
+        "{xml}"
+    );
+    let sarif = sarif(&hostile);
+    assert!(!sarif.contains('\u{202e}'), "{sarif}");
 }

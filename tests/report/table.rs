@@ -1,5 +1,6 @@
 //! Tables.
 
+use ddfuzz::minimize::Rate;
 use ddfuzz::report::{GroupView, groups_table};
 use ddfuzz::store::Kind;
 
@@ -50,4 +51,34 @@ fn a_name_with_a_line_end_stays_in_its_line() {
         ..view()
     };
     assert_eq!(groups_table(&[view], None).lines().count(), 2);
+}
+
+#[test]
+fn what_does_not_come_each_time_is_marked_beside_its_claim() {
+    let marked = |kind, minimized, flaky| {
+        let view = GroupView {
+            kind,
+            minimized,
+            flaky,
+            ..view()
+        };
+        groups_table(&[view], None)
+    };
+    let rate = |hits, tries| Some(Rate { hits, tries });
+    let text = marked(Kind::Crash, view().minimized, rate(14, 20));
+    assert!(text.contains("  1-minimal, flaky 14/20  "), "{text}");
+    let text = marked(Kind::Flaky, None, rate(1, 1));
+    assert!(text.contains("bytes  flaky  "), "{text}");
+    // On a terminal that has no room for KIND, too.
+    let narrow = GroupView {
+        kind: Kind::Flaky,
+        minimized: None,
+        flaky: rate(1, 3),
+        ..view()
+    };
+    let text = groups_table(&[narrow], Some(72));
+    assert!(
+        !text.contains("KIND") && text.contains("flaky 1/3"),
+        "{text}"
+    );
 }

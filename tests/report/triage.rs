@@ -2,7 +2,7 @@
 
 use ddfuzz::exec::Way;
 use ddfuzz::report::{
-    SameBy, TriageGroup, TriageInput, TriageResult, triage_doubts, triage_groups_table,
+    SameBy, Trace, TriageGroup, TriageInput, TriageResult, triage_doubts, triage_groups_table,
     triage_summary, triage_table,
 };
 use ddfuzz::store::Kind;
@@ -57,6 +57,8 @@ fn group() -> TriageGroup {
         minors: vec!["ba9876543210".to_owned()],
         stable: None,
         frame: Some("parse at a.c:1".to_owned()),
+        message: None,
+        trace: Trace::default(),
         representative: "/in/a".into(),
         size: 7,
         known: false,
@@ -99,7 +101,7 @@ fn a_triage_has_exactly_the_keys_of_the_contract() {
         "groups": [{"major": "0123456789ab", "kind": "crash", "class": "segv",
                     "severity": "high", "severity_reason": "a write to a wild address",
                     "count": 1234, "minors": ["ba9876543210"], "stable": null,
-                    "frame": "parse at a.c:1", "representative": "/in/a", "size": 7,
+                    "frame": "parse at a.c:1", "message": null, "representative": "/in/a", "size": 7,
                     "known": false, "new": null, "why": null, "same_by": null}],
         "contents": 2, "flaky": 1, "healthy": 1, "unread": 1, "interrupted": false,
         "instrumentation": ["address"], "not_told": [],

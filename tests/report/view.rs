@@ -2,26 +2,10 @@
 
 use ddfuzz::report::{GroupView, place};
 use ddfuzz::store::{Campaign, Kind, Store};
-use ddfuzz::triage::{Crash, Key, PanicRecord};
+use ddfuzz::triage::{Crash, PanicRecord};
 use serde_json::json;
 
-fn crash(frames: serde_json::Value) -> Crash {
-    let key = Key::of([b"key".as_slice()]);
-    serde_json::from_value(json!({
-        "v": 1, "keys": {"major": key, "minor": key, "stable": null, "version": 1},
-        "class": "segv", "ended": {"signal": 11}, "confidence": "high", "severity": "low",
-        "severity_reason": "null dereference", "way": "inject", "capture": "ptrace", "hits": 3,
-        "tries": 3, "frames": frames,
-        "limits": {"cpu_ms": 1, "wall_ms": 1, "memory": 1, "file_size": 1, "processes": 1},
-        "found": null,
-    }))
-    .unwrap()
-}
-
-fn frame(own: bool, name: Option<&str>, line: Option<&str>) -> serde_json::Value {
-    json!({"module": "exe", "offset": 255, "function_start": null, "name": name, "line": line,
-           "own": own})
-}
+use crate::sample::{crash, frame};
 
 fn loaded(crash: &Crash) -> GroupView {
     let root = tempfile::tempdir().unwrap();

@@ -17,6 +17,7 @@ mod open;
 mod read_only;
 mod reproduce;
 mod reproduce_channels;
+mod reproduce_gdb;
 mod reproduce_shows;
 mod sample;
 mod study;

@@ -82,6 +82,7 @@ pub fn outcome(size: u64, proved: bool) -> Minimized {
         debug: None,
         any_input: false,
         untried: 0,
+        flaky: None,
         given_up: None,
     }
 }

@@ -93,6 +93,7 @@ fn a_failed_assertion_is_quoted() {
             said.contains("Assertion `n < 3 && \"too many\"' failed."),
             "{said}"
         );
+        assert_eq!(crash.details.message.as_deref(), Some(said.trim()));
         assert!(
             crash.details.stderr.contains("Assertion `"),
             "{}",
@@ -106,6 +107,11 @@ fn a_damaged_heap_is_of_medium_severity() {
     let crash = crash(&PLAIN, b"twice");
     assert_eq!(crash.severity, Severity::Medium);
     assert_eq!(own_names(&crash)[0], "frees_twice");
+    let message = crash.details.message.unwrap();
+    assert!(
+        message.starts_with("free(): double free detected"),
+        "{message}"
+    );
 }
 
 #[test]

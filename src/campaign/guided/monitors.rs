@@ -238,7 +238,10 @@ fn answer(mut stream: TcpStream, page: &Mutex<String>) -> io::Result<()> {
         let page = page.lock().unwrap_or_else(PoisonError::into_inner);
         ("200 OK", page.clone())
     } else {
-        ("404 Not Found", "the statistics are at /metrics\n".to_owned())
+        (
+            "404 Not Found",
+            "the statistics are at /metrics\n".to_owned(),
+        )
     };
     let length = body.len();
     write!(

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::campaign::{Minimizing, Summary};
-use crate::cli::reports::{ReportArgs, target_name};
+use crate::cli::reports::{ReportArgs, causes, target_name};
 use crate::cli::{Exit, Failure, Output, config, next, show, ui};
 use crate::report::ci::{Finding, Findings};
 use crate::report::{EndedBy, GroupView, RunGroup, RunResult, groups_table, size};
@@ -46,8 +46,9 @@ pub fn report(
         true => String::new(),
         false => groups_table(&views, ui::stdout_width()) + "\n",
     };
+    let causes = told.causes(&views, store);
     let text = format!(
-        "{table}{} in {seconds:.1} s ({}/s, executed by {way}){}: {}; results in {}",
+        "{causes}{table}{} in {seconds:.1} s ({}/s, executed by {way}){}: {}; results in {}",
         size::counted(summary.runs, told.unit),
         ui::rate(result.runs_per_s),
         ended(summary),
@@ -124,6 +125,15 @@ impl Told<'_> {
             let target = Some(&self.minimizing.target);
             next::after_groups(output, self.out, &view.major.short(), target);
         }
+    }
+
+    /// What the new groups crash of.
+    fn causes(&self, views: &[GroupView], store: &Store) -> String {
+        let new = views
+            .iter()
+            .filter(|view| self.is_new(view, store) != Some(false));
+        let new: Vec<Finding> = new.map(Finding::from).collect();
+        causes(new.iter())
     }
 
     /// Whether a group is neither known nor was there before.

@@ -8,7 +8,8 @@ use crate::cli::run::campaign_of;
 use crate::cli::target::install_bundled;
 use crate::exec::{Target, Way};
 use crate::minimize::log::ContentHash;
-use crate::store::{CrashLine, EntryId, Kind, Store, StoreError, TriageJournal, Triaged};
+use crate::report::Trace;
+use crate::store::{CrashLine, Entry, EntryId, Kind, Store, StoreError, TriageJournal, Triaged};
 use crate::triage::{Crash, Found};
 
 /// An output directory that is written while inputs are run.
@@ -16,6 +17,7 @@ pub struct Archive {
     store: Store,
     journal: TriageJournal,
     campaign: String,
+    /// As its `main` takes one input, for scripts.
     target: Target,
 }
 
@@ -74,10 +76,20 @@ impl Archive {
 
     /// Whether this content is filed in the place of this line.
     pub fn has(&self, line: &CrashLine, input: ContentHash) -> bool {
+        self.entry(line, input).is_some()
+    }
+
+    /// The trace of the crash that is filed in the place of this line.
+    pub fn trace(&self, line: &CrashLine, input: ContentHash) -> Option<Trace> {
+        let entry = self.entry(line, input)?;
+        Some(Trace::of(&entry.crash, Some(&entry.folder)))
+    }
+
+    fn entry(&self, line: &CrashLine, input: ContentHash) -> Option<Entry> {
         let (major, minor) = (line.major.short(), line.minor.short());
         let hash = input.short().to_string();
-        EntryId::from_names(line.kind, &major, &minor, &hash)
-            .is_some_and(|id| matches!(self.store.reader().entry(&id), Ok(Some(_))))
+        let id = EntryId::from_names(line.kind, &major, &minor, &hash)?;
+        self.store.reader().entry(&id).ok().flatten()
     }
 
     /// Notes what is done.

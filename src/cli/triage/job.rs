@@ -105,6 +105,13 @@ impl Job<'_> {
             let filed = |archive: &Archive| archive.has(&known.line, input);
             let is_filed = course.archive.as_ref().is_none_or(filed);
             let settled = known.examined == input && is_filed;
+            // An earlier call has examined it.
+            if settled && known.trace.is_none() {
+                let archive = course.archive.as_ref();
+                let trace = archive.and_then(|archive| archive.trace(&known.line, input));
+                course.tally.routes[route].trace = trace;
+            }
+            let known = &course.tally.routes[route];
             if settled || known.line.kind == Kind::Flaky || self.stop.load(Ordering::Relaxed) {
                 continue;
             }

@@ -12,13 +12,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::min::directory::{self, BUDGET, Minimized};
-use super::reports::{ReportArgs, target_name};
+use super::reports::{ReportArgs, causes, target_name};
 use super::run::processors;
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, amounts, known, next, signals, ui};
 use crate::campaign::{Minimizing, Variants, left_to_minimize};
 use crate::exec::{Target, Way};
-use crate::report::ci::Findings;
+use crate::report::ci::{Finding, Findings};
 use crate::report::{
     TriageGroup, TriageResult, triage_doubts, triage_groups_table, triage_not_told, triage_summary,
     triage_table,
@@ -216,6 +216,10 @@ fn text(result: &TriageResult, each: bool) -> String {
         text.push('\n');
     }
     if !result.groups.is_empty() {
+        let findings: Vec<Finding> = result.groups.iter().map(Finding::from).collect();
+        text.push_str(&causes(
+            findings.iter().filter(|one| one.is_new != Some(false)),
+        ));
         text.push_str(&triage_groups_table(&result.groups, width));
     }
     text.push_str(&triage_summary(result));

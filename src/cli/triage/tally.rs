@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use crate::campaign::{Examined, line_of};
 use crate::exec::Ended;
 use crate::minimize::log::ContentHash;
-use crate::report::TriageGroup;
+use crate::report::{Trace, TriageGroup};
 use crate::store::foreign::Input;
 use crate::store::{CrashLine, Kind, Triaged};
 use crate::triage::Key;
@@ -21,6 +21,9 @@ pub struct Outcome {
     pub route: Option<usize>,
 }
 
+/// Routes of which the traces are held in memory.
+const TRACED: usize = 1000;
+
 /// One way into one bug: what has one major and one minor key.
 pub struct Route {
     /// What is known of it.
@@ -29,6 +32,8 @@ pub struct Route {
     ended: Ended,
     /// The input that it is known of.
     pub examined: ContentHash,
+    /// The trace of that input's crash, where it is at hand.
+    pub trace: Option<Trace>,
 }
 
 /// What became of one file.
@@ -75,7 +80,7 @@ impl Tally {
     pub fn recall(&mut self, line: Triaged) {
         let route = line
             .crash
-            .map(|crash| self.route(crash, line.ended, line.input, line.examined));
+            .map(|crash| self.route((crash, None), line.ended, line.input, line.examined));
         let outcome = Outcome {
             size: line.size,
             ended: line.ended,
@@ -126,7 +131,10 @@ impl Tally {
     pub fn take(&mut self, input: ContentHash, size: u64, examined: &Examined) -> (Triaged, bool) {
         let before = self.routes.len();
         let crash = examined.crash.as_deref();
-        let route = crash.map(|crash| self.route(line_of(crash), crash.ended, input, true));
+        let route = crash.map(|crash| {
+            let trace = (before < TRACED).then(|| Trace::of(crash, None));
+            self.route((line_of(crash), trace), crash.ended, input, true)
+        });
         let outcome = Outcome {
             size,
             ended: examined.ended,
@@ -171,9 +179,9 @@ impl Tally {
         }
         let mut groups: BTreeMap<(Kind, Key), (TriageGroup, (u64, usize))> = BTreeMap::new();
         for (route, least) in self.least(fates) {
-            let line = &self.routes[route].line;
+            let Route { line, trace, .. } = &self.routes[route];
             let file = &files[least.1].path;
-            let own = (group_of(line, least.0, file.clone()), least);
+            let own = (group_of(line, trace, least.0, file.clone()), least);
             let place = (line.kind, line.major);
             let (group, held) = groups.entry(place).or_insert_with(|| own.clone());
             if least < *held {
@@ -213,7 +221,7 @@ impl Tally {
 
     fn route(
         &mut self,
-        line: CrashLine,
+        (line, trace): (CrashLine, Option<Trace>),
         ended: Ended,
         input: ContentHash,
         examined: bool,
@@ -223,6 +231,7 @@ impl Tally {
             // What a later call settled on stands behind what the first sight gave.
             if examined {
                 self.routes[at].line = line;
+                self.routes[at].trace = trace;
                 self.routes[at].examined = input;
             }
             return at;
@@ -233,6 +242,7 @@ impl Tally {
             line,
             ended,
             examined: input,
+            trace,
         });
         self.routes.len() - 1
     }
@@ -253,7 +263,14 @@ impl Tally {
     }
 }
 
-fn group_of(line: &CrashLine, size: u64, representative: std::path::PathBuf) -> TriageGroup {
+fn group_of(
+    line: &CrashLine,
+    trace: &Option<Trace>,
+    size: u64,
+    representative: std::path::PathBuf,
+) -> TriageGroup {
+    let message = line.message.clone();
+    let said = || Trace::of_message(message.clone());
     TriageGroup {
         major: line.major.short(),
         kind: line.kind,
@@ -264,6 +281,8 @@ fn group_of(line: &CrashLine, size: u64, representative: std::path::PathBuf) -> 
         minors: Vec::new(),
         stable: line.stable.map(|stable| stable.to_string()),
         frame: line.place.clone(),
+        trace: trace.clone().unwrap_or_else(said),
+        message: message.clone(),
         representative,
         size,
         known: false,

@@ -3,6 +3,7 @@
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use super::{Finding, Findings};
+use crate::report::Extent;
 
 /// One suite with a test case a group: a failure, or skipped where the group is known; and one that
 /// passes where nothing was found.
@@ -36,12 +37,17 @@ fn case(group: &Finding) -> TestCase {
         Some(script) => format!("reproduce: sh {}\n", script.display()),
         None => String::new(),
     };
+    let message = match &group.trace.message {
+        Some(message) => format!("{message}\n"),
+        None => String::new(),
+    };
     status
-        .set_message(format!("{known}{}", group.title()))
+        .set_message(format!("{known}{}", group.titled_message()))
         .set_type(group.class.as_str())
         .set_description(format!(
-            "{}\ninput: {}, {}\n{script}",
+            "{message}{}\n{}input: {}, {}\n{script}",
             group.severity_reason,
+            group.trace.text(Extent::WHOLE),
             group.file.display(),
             group.reduction(),
         ));

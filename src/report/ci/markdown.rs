@@ -2,11 +2,15 @@
 
 use super::{Finding, Findings};
 use crate::report::block::severity;
-use crate::report::size;
 use crate::report::text::{escaped_markdown as escaped, markdown_code as code, shell_word};
+use crate::report::{Extent, html, size};
 
-/// A heading, what was found in a line, a table of the groups, and how to reproduce each. The first
-/// line is a comment by which a later call knows the file for one of ddfuzz's.
+/// Groups of which all is said; servers refuse a summary of more than a megabyte.
+const IN_FULL: usize = 50;
+
+/// A heading, what was found in a line, a table of the groups, and of each what it said, its stacks
+/// with the source, and how to reproduce it. The first line is a comment by which a later call
+/// knows the file for one of ddfuzz's.
 pub fn markdown(findings: &Findings) -> String {
     let mut text = format!(
         "<!-- ddfuzz -->\n## ddfuzz: {}\n\n{}\n",
@@ -23,16 +27,53 @@ pub fn markdown(findings: &Findings) -> String {
     for group in &findings.groups {
         text.push_str(&row(group));
     }
-    text.push_str("\n<details><summary>How to reproduce</summary>\n\n");
-    for group in &findings.groups {
-        let how = match &group.script {
-            Some(script) => format!("sh {}", shell_word(script)),
-            None => shell_word(&group.file),
-        };
-        text.push_str(&format!("- {}: {}\n", group.major, code(&how)));
+    for group in findings.groups.iter().take(IN_FULL) {
+        text.push_str(&in_full(group));
     }
-    text.push_str("\n</details>\n");
+    if findings.groups.len() > IN_FULL {
+        let more = size::counted((findings.groups.len() - IN_FULL) as u64, "more group");
+        text.push_str(&format!("\nAnd {more}, in the table alone.\n"));
+    }
     text
+}
+
+/// What a group said, its stacks with the source, and how to reproduce it, folded under its title.
+fn in_full(group: &Finding) -> String {
+    // Markdown means nothing in a line of HTML.
+    let title = html::escaped(&format!("{} {}", group.major, group.title()));
+    let message = group
+        .trace
+        .message
+        .as_deref()
+        .map(block)
+        .unwrap_or_default();
+    let trace = block(&group.trace.text(Extent::WHOLE));
+    let how = match &group.script {
+        Some(script) => format!("sh {}", shell_word(script)),
+        None => shell_word(&group.file),
+    };
+    let in_gdb = match group.has_gdb {
+        true => format!(", in gdb: {}", code(&format!("{how} gdb"))),
+        false => String::new(),
+    };
+    format!(
+        "\n<details><summary>{title}</summary>\n\n{message}{trace}To reproduce: {}{in_gdb}\n\n\
+         </details>\n",
+        code(&how),
+    )
+}
+
+/// Lines of code; empty where there is none. Its fence is longer than any in it.
+fn block(lines: &str) -> String {
+    if lines.trim().is_empty() {
+        return String::new();
+    }
+    let longest = lines
+        .split(|character| character != '`')
+        .map(str::len)
+        .max();
+    let fence = "`".repeat(longest.unwrap_or(0).max(2) + 1);
+    format!("{fence}text\n{}\n{fence}\n\n", lines.trim_end())
 }
 
 fn row(group: &Finding) -> String {

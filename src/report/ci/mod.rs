@@ -13,7 +13,7 @@ pub use sarif::sarif;
 
 use std::path::PathBuf;
 
-use super::{GroupView, TriageGroup};
+use super::{Cause, GroupView, Trace, TriageGroup};
 use crate::store::Kind;
 use crate::triage::Severity;
 
@@ -45,6 +45,8 @@ pub struct Finding {
     pub severity_reason: String,
     /// Where in the user's code.
     pub place: Option<String>,
+    /// What it said, and its stacks.
+    pub trace: Trace,
     /// Runs or inputs that ended so.
     pub count: u64,
     /// Size of the input as found, in bytes, where it was reduced.
@@ -57,6 +59,8 @@ pub struct Finding {
     pub file: PathBuf,
     /// The script that shows it.
     pub script: Option<PathBuf>,
+    /// Whether that script shows it in gdb, too.
+    pub has_gdb: bool,
     /// Whether it is new; `None` where that cannot be said.
     pub is_new: Option<bool>,
 }
@@ -72,12 +76,14 @@ impl From<&GroupView> for Finding {
             severity: view.severity,
             severity_reason: view.severity_reason.clone(),
             place: view.place.clone(),
+            trace: view.trace.clone(),
             count: view.runs_seen,
             size_before: (view.size_before != view.size_after()).then_some(view.size_before),
             size: view.size_after(),
             claim,
             file: view.file.clone(),
             script: view.script.clone(),
+            has_gdb: view.has_gdb,
             is_new: None,
         }
     }
@@ -93,12 +99,14 @@ impl From<&TriageGroup> for Finding {
             severity: group.severity,
             severity_reason: group.severity_reason.clone(),
             place: group.frame.clone(),
+            trace: group.trace.clone(),
             count: group.count,
             size_before: None,
             size: group.size,
             claim: None,
             file: group.representative.clone(),
             script: None,
+            has_gdb: false,
             is_new: match (group.known, group.new) {
                 (true, _) => Some(false),
                 (false, new) => new,
@@ -108,6 +116,20 @@ impl From<&TriageGroup> for Finding {
 }
 
 impl Finding {
+    /// What it crashes of.
+    pub fn cause(&self) -> Cause<'_> {
+        Cause {
+            kind: self.kind,
+            major: &self.major,
+            class: &self.class,
+            utility: self.utility.as_deref(),
+            severity: self.severity,
+            severity_reason: &self.severity_reason,
+            place: self.place.as_deref(),
+            trace: &self.trace,
+        }
+    }
+
     /// What it is, without where.
     fn what(&self) -> &'static str {
         match self.kind {
@@ -129,6 +151,14 @@ impl Finding {
             None => String::new(),
         };
         super::text::printable(&format!("{} {}{of}{place}", self.what(), self.class))
+    }
+
+    /// The same with the first line of what it said.
+    fn titled_message(&self) -> String {
+        match self.trace.headline() {
+            Some(headline) => format!("{}: {headline}", self.title()),
+            None => self.title(),
+        }
     }
 
     /// Its size, and how it came to that.

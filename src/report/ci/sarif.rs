@@ -4,14 +4,22 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 use serde_sarif::sarif::{
-    ArtifactLocation, Location, LogicalLocation, Message, MultiformatMessageString,
-    PhysicalLocation, Region, ReportingDescriptor, Result as SarifResult, ResultLevel, Run,
-    SCHEMA_URL, Sarif, Tool, ToolComponent, Version,
+    ArtifactContent, ArtifactLocation, Location, LogicalLocation, Message,
+    MultiformatMessageString, PhysicalLocation, Region, ReportingDescriptor, Result as SarifResult,
+    ResultLevel, Run, SCHEMA_URL, Sarif, Stack, StackFrame, Tool, ToolComponent, Version,
 };
 
 use super::{Finding, Findings};
+use crate::report;
+use crate::report::source::{Excerpt, Place};
+use crate::report::text::printable;
 use crate::store::Kind;
 use crate::triage::Severity;
+
+/// Lines of the source before and behind the place.
+const AROUND: u64 = 3;
+/// Frames of a stack.
+const FRAMES: usize = 64;
 
 /// One run of ddfuzz with a result a group; its rules are the classes. A result is the same as an
 /// earlier one by its major key, and is said to be new or unchanged where that is known.
@@ -52,8 +60,12 @@ fn result(group: &Finding) -> SarifResult {
         (Kind::Crash, Severity::Medium | Severity::High) => ResultLevel::Error,
         _ => ResultLevel::Warning,
     };
+    let message = match &group.trace.message {
+        Some(message) => format!(": {message}"),
+        None => String::new(),
+    };
     let text = format!(
-        "{}: {}. Reproducer: {}, {}. Group {}.",
+        "{}{message} ({}). Reproducer: {}, {}. Group {}.",
         group.title(),
         group.severity_reason,
         group.file.display(),
@@ -68,6 +80,8 @@ fn result(group: &Finding) -> SarifResult {
         .locations(vec![location(group)])
         .partial_fingerprints(key)
         .build();
+    let stacks: Vec<Stack> = group.trace.stacks.iter().map(stack).collect();
+    result.stacks = (!stacks.is_empty()).then_some(stacks);
     result.baseline_state = group.is_new.map(|is_new| match is_new {
         true => json!("new"),
         false => json!("unchanged"),
@@ -82,35 +96,63 @@ fn location(group: &Finding) -> Location {
         Some((function, line)) => (Some(function), line),
         None => (None, place),
     };
-    let physical = match source(line) {
-        Some((file, line)) => PhysicalLocation::builder()
-            .artifact_location(artifact(&file))
-            .region(Region::builder().start_line(line).build())
-            .build(),
+    let mut physical = match Place::parse(line) {
+        Some(place) => in_source(&place),
         None => PhysicalLocation::builder()
             .artifact_location(artifact(&group.file.to_string_lossy()))
             .build(),
     };
+    if physical.region.is_some() {
+        physical.context_region = group.trace.excerpt(AROUND).map(region);
+    }
     let mut location = Location::builder().physical_location(physical).build();
-    location.logical_locations = function.map(|name| {
-        let function = LogicalLocation::builder().fully_qualified_name(name);
-        vec![function.kind("function").build()]
-    });
+    location.logical_locations = function.map(logical);
     location
 }
 
-/// The file and the line of `FILE:LINE` or `FILE:LINE:COLUMN`.
-fn source(text: &str) -> Option<(String, i64)> {
-    let (rest, last) = text.rsplit_once(':')?;
-    let last: i64 = last.parse().ok()?;
-    let (file, line) = match rest.rsplit_once(':') {
-        Some((file, line)) => match line.parse() {
-            Ok(line) => (file, line),
-            Err(_) => (rest, last),
-        },
-        None => (rest, last),
-    };
-    (!file.is_empty() && line > 0).then(|| (file.to_owned(), line))
+fn in_source(place: &Place) -> PhysicalLocation {
+    let line = i64::try_from(place.line).unwrap_or(i64::MAX);
+    PhysicalLocation::builder()
+        .artifact_location(artifact(&place.file))
+        .region(Region::builder().start_line(line).build())
+        .build()
+}
+
+fn logical(function: &str) -> Vec<LogicalLocation> {
+    let function = LogicalLocation::builder().fully_qualified_name(function);
+    vec![function.kind("function").build()]
+}
+
+/// The lines around a place, with their text.
+fn region(excerpt: Excerpt) -> Region {
+    let last = excerpt.first + excerpt.text.len().saturating_sub(1) as u64;
+    let text = excerpt.text.join("\n");
+    Region::builder()
+        .start_line(i64::try_from(excerpt.first).unwrap_or(i64::MAX))
+        .end_line(i64::try_from(last).unwrap_or(i64::MAX))
+        .snippet(ArtifactContent::builder().text(text).build())
+        .build()
+}
+
+/// A stack with all its frames, as viewers fold them themselves.
+fn stack(stack: &report::Stack) -> Stack {
+    let frames = stack.frames.iter().take(FRAMES).map(|frame| {
+        let mut location = Location::builder().build();
+        location.physical_location = (frame.line.as_deref())
+            .and_then(Place::parse)
+            .map(|place| in_source(&place));
+        let place = printable(&frame.place());
+        location.logical_locations = frame.name.as_deref().map(|name| logical(&printable(name)));
+        location.message = Some(Message::builder().text(place).build());
+        StackFrame::builder()
+            .location(location)
+            .module(printable(&frame.module))
+            .build()
+    });
+    Stack::builder()
+        .message(Message::builder().text(stack.title).build())
+        .frames(frames.collect::<Vec<_>>())
+        .build()
 }
 
 /// A file as a URI, relative to the root of the sources where it is relative.

@@ -9,6 +9,8 @@ pub struct Abort {
     pub message: String,
     /// The type of the C++ exception that nobody caught.
     pub exception: Option<String>,
+    /// What that exception says of itself (`what()`).
+    pub what: Option<String>,
 }
 
 /// Beginnings of glibc's messages about a damaged heap.
@@ -39,10 +41,22 @@ const LONGEST: usize = 1024;
 /// The last abort message in what a program wrote to stderr; `None` where there is none. The
 /// last, because the program ends with it.
 pub fn abort(stderr: &[u8]) -> Option<Abort> {
-    let mut found = None;
+    let mut found: Option<Abort> = None;
     for line in lines(stderr) {
         let line = line.trim();
-        found = read(line).or(found);
+        match (line.strip_prefix("what():"), &mut found) {
+            (
+                Some(what),
+                Some(Abort {
+                    exception,
+                    what: none,
+                    ..
+                }),
+            ) if exception.is_some() && none.is_none() => {
+                *none = Some(cut(what.trim(), LONGEST).to_owned());
+            }
+            _ => found = read(line).or(found),
+        }
     }
     found
 }
@@ -50,7 +64,7 @@ pub fn abort(stderr: &[u8]) -> Option<Abort> {
 fn read(line: &str) -> Option<Abort> {
     let plain = |message: &str| Abort {
         message: cut(message, LONGEST).to_owned(),
-        exception: None,
+        ..Abort::default()
     };
     // *** stack smashing detected ***: terminated, *** buffer overflow detected ***: …
     if line.starts_with("*** ") && line.contains(" ***") {

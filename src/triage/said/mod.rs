@@ -7,11 +7,14 @@
 mod glibc;
 mod go_panic;
 mod lines;
+mod message;
 mod rust_panic;
 mod sanitizer;
 
 pub(crate) use glibc::HEAP;
 pub use glibc::{Abort, abort};
 pub use go_panic::{GoPanic, go_panic};
+pub(crate) use message::of_report;
+pub use message::{last_words, message};
 pub use rust_panic::{RustPanic, backtrace_place, is_std_file, rust_panic, short_location};
 pub use sanitizer::{Report, ReportAccess, ReportFrame, Tool, report};

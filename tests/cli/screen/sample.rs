@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ddfuzz::campaign::Progress;
 use ddfuzz::cli::ui::campaign::{Course, Heading, Palette, draw};
-use ddfuzz::report::GroupView;
+use ddfuzz::report::{GroupView, Trace};
 use ddfuzz::store::{Kind, Minimized, Proved};
 use ddfuzz::triage::{Class, Key, Severity};
 use ratatui::Terminal;
@@ -27,6 +27,8 @@ pub fn view(class: &str, size: usize) -> GroupView {
         severity: Severity::High,
         severity_reason: "a write to a wild address".to_owned(),
         place: Some("parse_line at ul.c:40".to_owned()),
+        trace: Trace::of_message(Some("free(): invalid pointer".to_owned())),
+        flaky: None,
         runs_seen: 1234,
         size_before: 40_000,
         reproducer: (0..size).map(|at| (at % 251) as u8).collect(),
@@ -34,6 +36,7 @@ pub fn view(class: &str, size: usize) -> GroupView {
         file: format!("/{folder}/minimized").into(),
         log: Some(format!("/{folder}/log.jsonl").into()),
         script: None,
+        has_gdb: false,
         status: None,
         utility: None,
         variants: Vec::new(),
@@ -52,6 +55,7 @@ pub fn minimized(class: &str, size: usize) -> GroupView {
         debug: None,
         any_input: false,
         untried: 0,
+        flaky: None,
         given_up: None,
     };
     GroupView {

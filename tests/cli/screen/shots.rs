@@ -78,7 +78,7 @@ fn page() -> Course {
     course.press(Key::Down);
     course.press(Key::Enter);
     let detail = course.detail();
-    detail.crash(&crash());
+    detail.crash(&crash(), None);
     let bytes: Vec<u8> = (0..317_u32).map(|at| (at % 251) as u8).collect();
     detail.reproducer(&bytes, 70_000);
     for line in LOG.lines() {
@@ -103,6 +103,7 @@ fn crash() -> Crash {
             ..Frame::default()
         },
     ];
+    crash.details.message = Some("p: words.c:12: copy_word: Assertion `n < 8' failed.".to_owned());
     crash
 }
 

@@ -38,6 +38,8 @@ fn the_type_of_an_uncaught_exception_is_told() {
         ),
         ("terminate called without an active exception\n", None),
     ];
+    let what = abort(known[0].0.as_bytes()).unwrap().what;
+    assert_eq!(what.as_deref(), Some("vector"));
     for (text, exception) in known {
         assert_eq!(
             abort(text.as_bytes()).unwrap().exception.as_deref(),

@@ -3,6 +3,7 @@
 mod go_panics;
 mod hostile;
 mod libraries;
+mod messages;
 mod rust_panics;
 mod rust_programs;
 mod sanitized_programs;

@@ -68,6 +68,15 @@ fn a_panic_is_named_by_its_place_whether_it_unwinds_or_aborts() {
         assert_eq!(other.ended, Ended::Signal(libc::SIGABRT));
     }
     let index = crash(&unwinding, "index");
+    let message = index.details.message.as_deref().unwrap();
+    assert!(
+        message.starts_with("index out of bounds: the len is "),
+        "{message}"
+    );
+    assert_eq!(
+        crash(&aborting, "index").details.message.as_deref(),
+        Some(message)
+    );
     assert_eq!(
         (index.ended, index.severity),
         (Ended::Exit(101), Severity::Low)

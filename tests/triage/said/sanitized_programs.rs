@@ -5,7 +5,7 @@ use std::process::Command;
 
 use ddfuzz::exec::{Ended, Limits, Program, Target, Way};
 use ddfuzz::triage::said::Tool;
-use ddfuzz::triage::{Crash, Settings, Severity, Triager, Verdict};
+use ddfuzz::triage::{Crash, Frame, Settings, Severity, Triager, Verdict};
 
 use crate::needs;
 
@@ -100,6 +100,80 @@ fn address_sanitizer_of_gcc_is_understood() {
     assert_eq!(report.tool, Tool::Asan);
     assert!(!report.stack.is_empty() && !report.freed.is_empty() && !report.allocated.is_empty());
     assert_eq!(freed.severity, Severity::High);
+}
+
+/// Names and lines of the frames of the user's own code.
+fn own_lines(frames: &[Frame]) -> Vec<(&str, bool)> {
+    let own = frames.iter().filter(|frame| frame.own);
+    own.map(|frame| {
+        let has_line = (frame.line.as_deref()).is_some_and(|line| line.contains("bugs.c:"));
+        (frame.name.as_deref().unwrap_or("?"), has_line)
+    })
+    .collect()
+}
+
+#[test]
+fn where_memory_was_allocated_and_freed_has_names_and_lines() {
+    for compiler in ["gcc", "clang"] {
+        let flags = ["-fsanitize=address", "-g", "-fno-omit-frame-pointer"];
+        let Some(program) = build(compiler, &flags) else {
+            continue;
+        };
+        for way in [Way::Command, Way::Inject] {
+            let used = crash(&program, way, "u").details;
+            for frames in [&used.allocated, &used.freed] {
+                assert!(!frames[0].own, "{compiler}: {frames:?}");
+                assert_eq!(
+                    own_lines(frames)[0],
+                    ("run", true),
+                    "{compiler}: {frames:?}"
+                );
+            }
+            let over = crash(&program, way, "w").details;
+            assert_eq!(own_lines(&over.allocated)[0], ("run", true), "{compiler}");
+            assert!(over.freed.is_empty());
+        }
+    }
+}
+
+#[test]
+fn the_first_line_of_the_report_is_the_message() {
+    let told = |compiler: &str, flag: &str, input: &str| {
+        let program = build(compiler, &[flag])?;
+        crash(&program, Way::Inject, input).details.message
+    };
+    for compiler in ["gcc", "clang"] {
+        for (flag, input, expected) in [
+            (
+                "-fsanitize=address",
+                "w",
+                "AddressSanitizer: heap-buffer-overflow, WRITE of size 1",
+            ),
+            (
+                "-fsanitize=address",
+                "u",
+                "AddressSanitizer: heap-use-after-free, READ of size 1",
+            ),
+            (
+                "-fsanitize=address",
+                "d",
+                "AddressSanitizer: attempting double-free",
+            ),
+            (
+                "-fsanitize=undefined",
+                "a",
+                "runtime error: signed integer overflow: 2147483647 + 1 cannot be represented in \
+                 type 'int'",
+            ),
+        ] {
+            if let Some(message) = told(compiler, flag, input) {
+                assert_eq!(message, expected, "{compiler}");
+            }
+        }
+    }
+    if let Some(message) = told("clang", "-fsanitize=memory", "i") {
+        assert_eq!(message, "MemorySanitizer: use-of-uninitialized-value");
+    }
 }
 
 #[test]
@@ -206,6 +280,11 @@ fn leaks_are_found_only_where_they_are_looked_for() {
     assert_eq!(leak.capture, "report");
     assert_eq!(leak.details.report.as_ref().unwrap().size, Some(77));
     assert_eq!(innermost(&leak), "lose");
+    let message = leak.details.message.as_deref().unwrap();
+    assert_eq!(
+        message,
+        "LeakSanitizer: detected memory leaks, direct leak of 77 bytes"
+    );
     assert!(matches!(
         triager.examine(b"x").unwrap(),
         Verdict::Flaky { .. }

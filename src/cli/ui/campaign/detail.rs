@@ -2,33 +2,26 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::path::Path;
 
 use super::course::Tab;
 use super::log::Log;
 use crate::report::text::printable;
+use crate::report::{Extent, Trace, TraceLine};
 use crate::store::{EntryId, Reader};
-use crate::triage::{Crash, Frame};
+use crate::triage::Crash;
 
 /// Bytes of a reproducer that can be looked at.
 const SHOWN: usize = 64 << 10;
 /// Bytes in a row of the dump where there is room, and where there is not.
 pub(super) const ROW: (usize, usize) = (16, 8);
 
-/// A frame of the stack, cleaned for a terminal.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StackLine {
-    /// What it says.
-    pub text: String,
-    /// Whether it is the user's code.
-    pub own: bool,
-}
-
 /// What was read of one group's files.
 #[derive(Clone, Debug, Default)]
 pub struct Detail {
     entry: Option<EntryId>,
-    /// The frames, innermost first; `None` before they were read.
-    pub(super) stack: Option<Vec<StackLine>>,
+    /// What the crash said, its stacks and the source; `None` before they were read.
+    pub(super) trace: Option<Vec<TraceLine>>,
     /// The first bytes of the reproducer as it is now.
     pub(super) bytes: Vec<u8>,
     /// All its bytes.
@@ -63,8 +56,8 @@ impl Detail {
         let Some(entry) = reader.entry(id)? else {
             return Err("the entry no longer exists".into());
         };
-        if self.stack.is_none() {
-            self.crash(&entry.crash);
+        if self.trace.is_none() {
+            self.crash(&entry.crash, Some(&entry.folder));
         }
         let mut file = File::open(entry.reproducer())?;
         let size = file.metadata()?.len();
@@ -73,9 +66,21 @@ impl Detail {
         Ok(())
     }
 
-    /// Takes the record of the crash.
-    pub fn crash(&mut self, crash: &Crash) {
-        self.stack = Some(crash.frames.iter().enumerate().map(stack_line).collect());
+    /// Takes the record of the crash, which lies in `folder`, and reads the source.
+    pub fn crash(&mut self, crash: &Crash, folder: Option<&Path>) {
+        let trace = Trace::of(crash, folder);
+        let mut lines: Vec<TraceLine> = Vec::new();
+        // One of a single line stands above.
+        if let Some(message) = trace.message.as_deref().filter(|it| it.contains('\n')) {
+            lines.extend(message.lines().map(|line| TraceLine {
+                title: "",
+                text: line.to_owned(),
+                own: true,
+            }));
+            lines[0].title = "message";
+        }
+        lines.extend(trace.lines(Extent::WHOLE));
+        self.trace = Some(lines);
     }
 
     /// Takes the first bytes of the reproducer, which has `size` of them.
@@ -92,7 +97,7 @@ impl Detail {
     /// The number of the last line of a part of the page, from 0, at least.
     pub(super) fn last_line(&self, tab: Tab) -> usize {
         let lines = match tab {
-            Tab::Stack => self.stack.as_ref().map_or(0, Vec::len),
+            Tab::Stack => self.trace.as_ref().map_or(0, Vec::len),
             Tab::Input => self.bytes.len().div_ceil(ROW.1),
             Tab::Curve => 0,
             Tab::Log => self.log.lines.len(),
@@ -105,15 +110,4 @@ fn first(file: &mut File) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(SHOWN as u64).read_to_end(&mut bytes)?;
     Ok(bytes)
-}
-
-fn stack_line((index, frame): (usize, &Frame)) -> StackLine {
-    let mut text = format!("#{index:<3} {}", frame.place());
-    if frame.name.is_some() || !frame.inlined.is_empty() {
-        text.push_str(&format!(" in {}+{:#x}", frame.module, frame.offset));
-    }
-    StackLine {
-        text: printable(&text),
-        own: frame.own,
-    }
 }

@@ -20,6 +20,8 @@ pub struct Group {
     pub severity: String,
     /// Where in the user's code; `-` where nothing is known.
     pub place: String,
+    /// The first line of what the crash said.
+    pub message: Option<String>,
     /// Runs that ended so.
     pub seen: u64,
     /// Size of the input as found, in bytes.
@@ -58,12 +60,13 @@ impl Group {
             class: printable(&view.class.to_string()),
             severity: printable(&format!("{severity} ({})", view.severity_reason)),
             place: printable(view.place.as_deref().unwrap_or("-")),
+            message: view.trace.headline().map(printable),
             seen: view.runs_seen,
             size_before: view.size_before,
             size: view.size_after(),
             shrinks: false,
             tests: view.tests_executed(),
-            claim: view.claim_word().map(printable),
+            claim: (view.minimized.as_ref()).map(|_| printable(&view.standing())),
             sentence: printable(&view.claim()),
             file: printable(&view.file.to_string_lossy()),
         }

@@ -23,7 +23,7 @@ mod table;
 mod terminal;
 
 pub use course::{Course, Event, Heading, Page, Tab};
-pub use detail::{Detail, StackLine};
+pub use detail::Detail;
 pub use draw::draw;
 pub use group::Group;
 pub use history::{History, Sample};

@@ -8,10 +8,12 @@ use super::draw::{clock, keys, plain, rule, span, spread};
 use super::group::Group;
 use super::plot;
 use crate::report::text::cut;
-use crate::report::{curve, hexdump, size};
+use crate::report::{TraceLine, curve, hexdump, size};
 
 /// Width from which a row of the dump has sixteen bytes.
 const WIDE: usize = 78;
+/// Width of the names of facts.
+const NAMES: usize = 8;
 /// Width of the bar of what is left.
 const BAR: usize = 12;
 
@@ -72,19 +74,20 @@ fn facts(course: &Course, group: &Group, width: usize) -> Vec<Line<'static>> {
         }
     );
     let facts = [
-        ("where", group.place.clone()),
-        ("size", sizes),
-        ("claim", group.sentence.clone()),
-        ("seen", size::counted(group.seen, "run")),
-        ("file", group.file.clone()),
+        ("message", group.message.clone()),
+        ("where", Some(group.place.clone())),
+        ("size", Some(sizes)),
+        ("claim", Some(group.sentence.clone())),
+        ("seen", Some(size::counted(group.seen, "run"))),
+        ("file", Some(group.file.clone())),
     ];
-    let line = |(name, value): (&str, String)| {
-        Line::from(vec![
-            span(format!("{name:<7}"), course.palette.faint()),
-            plain(cut(&value, width.saturating_sub(7))),
-        ])
+    let line = |(name, value): (&str, Option<String>)| {
+        Some(Line::from(vec![
+            span(format!("{name:<NAMES$}"), course.palette.faint()),
+            plain(cut(&value?, width.saturating_sub(NAMES))),
+        ]))
     };
-    facts.into_iter().map(line).collect()
+    facts.into_iter().filter_map(line).collect()
 }
 
 fn tabs(course: &Course, shown: Tab) -> Line<'static> {
@@ -108,10 +111,10 @@ fn content(
     }
     let nothing = |text: &str| vec![Line::from(span(text.to_owned(), course.palette.faint()))];
     match tab {
-        Tab::Stack => match &detail.stack {
+        Tab::Stack => match &detail.trace {
             None => nothing("reading"),
-            Some(stack) if stack.is_empty() => nothing("no stack frame is known"),
-            Some(_) => stack(course, scroll, width, room),
+            Some(trace) if trace.is_empty() => nothing("no stack frame is known"),
+            Some(_) => trace(course, scroll, width, room),
         },
         Tab::Input => dump(detail, scroll, width, room),
         Tab::Curve => match &detail.log.shrinking {
@@ -128,18 +131,20 @@ fn content(
     }
 }
 
-fn stack(course: &Course, scroll: usize, width: usize, room: usize) -> Vec<Line<'static>> {
-    let all = course.detail.stack.iter().flatten();
-    all.skip(scroll)
-        .take(room)
-        .map(|frame| {
-            let text = cut(&frame.text, width);
-            Line::from(match frame.own {
+/// The lines of the stacks and of the source, what is not the user's code faintly.
+fn trace(course: &Course, scroll: usize, width: usize, room: usize) -> Vec<Line<'static>> {
+    let all = course.detail.trace.iter().flatten();
+    let line = |line: &TraceLine| {
+        let text = cut(&line.text, width.saturating_sub(NAMES));
+        Line::from(vec![
+            span(format!("{:<NAMES$}", line.title), course.palette.faint()),
+            match line.own {
                 true => plain(text),
                 false => span(text, course.palette.faint()),
-            })
-        })
-        .collect()
+            },
+        ])
+    };
+    all.skip(scroll).take(room).map(line).collect()
 }
 
 /// The bytes from the scrolled line on: where, hex, text.

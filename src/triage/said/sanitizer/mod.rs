@@ -33,6 +33,10 @@ pub struct Report {
     /// The access, where it is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<ReportAccess>,
+    /// Its first line without process id, addresses and registers: `AddressSanitizer:
+    /// heap-buffer-overflow`, `runtime error: signed integer overflow: …`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub headline: String,
     /// Bytes accessed, asked for, or leaked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
@@ -112,6 +116,7 @@ impl Reading {
             report: Report {
                 tool: header.tool,
                 kind: header.kind,
+                headline: header.headline,
                 access: None,
                 size: header.size,
                 location: header.location,
