@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #define DDFUZZ_MAGIC 0x44446675u
-#define DDFUZZ_VERSION 3u
+#define DDFUZZ_VERSION 4u
 
 /* File descriptors that a server is born with. They are high, so that a target that counts its
  * descriptors from 3 sees what it sees elsewhere. */
@@ -88,7 +88,7 @@ struct entry {
     uint64_t offset, length; /* where in FD_INPUT the input stands, in bytes */
     int32_t status;          /* as wait(2) gives it, of a run that came back */
     uint32_t slot;           /* where its counters are kept, from 1; 0: nowhere */
-    uint64_t reserved;
+    uint64_t cpu_us;         /* its CPU time where REQUEST_COUNTERS is set, else 0 */
 };
 
 #endif

@@ -73,6 +73,14 @@ pub fn after_triage(output: &Output) {
     );
 }
 
+/// After the cleanup of a corpus whose kept files were not trimmed.
+pub fn after_cleaning(output: &Output) {
+    say(
+        output,
+        "the same with --trim worth shortens each kept file, which may take minutes",
+    );
+}
+
 /// After a minimization into a file with its log.
 pub fn after_minimizing(output: &Output, log: &Path) {
     say(output, &format!("ddfuzz log verify {}", shell_word(log)));

@@ -40,7 +40,7 @@ pub fn explain(place: &Place, result: &CleanResult, file: &Path) -> Result<Fate,
     if let Some(kept) = written_as(result, file) {
         return Ok(Fate {
             kept: true,
-            why: format!("it was made of {}: {}", shown(&kept.from), said(kept)),
+            why: format!("it is the kept copy of {}: {}", shown(&kept.from), said(kept)),
         });
     }
     if let Some(kept) = result.kept.iter().find(|kept| kept.content == content) {
@@ -50,7 +50,7 @@ pub fn explain(place: &Place, result: &CleanResult, file: &Path) -> Result<Fate,
                 why: said(kept),
             }),
             false => out(format!(
-                "it holds the same as {}, which is kept",
+                "it is a duplicate of {}, which is kept",
                 shown(&kept.from)
             )),
         };
@@ -63,17 +63,17 @@ pub fn explain(place: &Place, result: &CleanResult, file: &Path) -> Result<Fate,
         false => place.journal(),
     };
     let Some(look) = Look::into(&journal)? else {
-        return out("there is no journal of the cleanup any more".to_owned());
+        return out("the journal of the cleanup is gone: clean the corpus again".to_owned());
     };
     out(match look.seen(&id)? {
-        None => "the cleanup has not run it: it was not in the corpus".to_owned(),
+        None => "it was not in the corpus, and so was not run".to_owned(),
         Some(seen) if seen.suspicious => format!("it ended by {}", seen.ended),
         Some(seen) => match seen.features {
             None if result.edges_before.is_some() => {
                 let ended = seen.ended;
-                format!("its run told no coverage, and so reached nothing: it ended by {ended}")
+                format!("its run reported no coverage: it ended by {ended}")
             }
-            None => "a smaller input is treated alike by the target".to_owned(),
+            None => "the target treats a smaller input alike".to_owned(),
             Some(features) => covered(&look, result, &features)?,
         },
     })
@@ -103,7 +103,7 @@ fn is_same(one: &OsText, other: &Path) -> bool {
 
 fn said(kept: &Kept) -> String {
     let trimmed = match kept.size < kept.size_before {
-        true => format!("; {} of its {} bytes are left", kept.size, kept.size_before),
+        true => format!("; trimmed from {} to {} bytes", kept.size_before, kept.size),
         false => String::new(),
     };
     format!("{}{trimmed}", kept.why)
@@ -146,21 +146,20 @@ fn covered(look: &Look, result: &CleanResult, features: &Features) -> Result<Str
     Ok(reached(features.len(), left.len(), &by, onto.as_deref()))
 }
 
-/// `all` pairs are reached by the kept files `by`, but for `left` of them; `onto` was added to.
+/// `all` features are reached by the kept files `by`, but for `left` of them; `onto` was added to.
 fn reached(all: usize, left: usize, by: &str, onto: Option<&str>) -> String {
     if all == 0 {
-        return "it reaches nothing".to_owned();
+        return "it reaches no coverage".to_owned();
     }
-    let pairs = format!("{all} pairs of edge and count that it reaches");
-    let chosen = format!("all {pairs} are reached by {by}");
-    match onto {
-        _ if left == 0 => chosen,
-        None if left == all => format!("of the {pairs} none came each time"),
-        None => format!("{chosen}; {left} did not come each time, and did not count"),
-        Some(onto) if left == all => {
-            format!("the {pairs} are reached by {onto}, or did not come each time")
-        }
-        Some(onto) => format!("{chosen}; {left} by {onto}, or they did not come each time"),
+    let features = crate::report::size::counted(all as u64, "feature");
+    let rest = match onto {
+        Some(onto) => format!("by {onto}, or not in every run"),
+        None => "not in every run".to_owned(),
+    };
+    match left {
+        0 => format!("redundant: its {features} are reached by {by}"),
+        left if left == all => format!("redundant: its {features} are reached {rest}"),
+        left => format!("redundant: its {features} are reached by {by}; {left} of them {rest}"),
     }
 }
 
@@ -171,7 +170,7 @@ fn group_of(place: &Place, bytes: &[u8]) -> Result<Option<String>, CleanError> {
     let found = reader.originals()?.into_iter().find(|id| id.hash() == hash);
     if let Some(id) = found {
         let (folder, major, minor) = (id.kind().folder(), id.major(), id.minor());
-        let why = format!("it does not end well: {folder}/{major}/{minor}/{hash}");
+        let why = format!("it crashes, hangs or fails otherwise: {folder}/{major}/{minor}/{hash}");
         return Ok(Some(why));
     }
     // Of inputs that fail alike one is filed.
@@ -180,7 +179,7 @@ fn group_of(place: &Place, bytes: &[u8]) -> Result<Option<String>, CleanError> {
     let crash = (lines.filter(|line| line.input == content)).find_map(|line| line.crash);
     Ok(crash.map(|crash| {
         let (folder, major) = (crash.kind.folder(), crash.major.short());
-        format!("it does not end well, as others in {folder}/{major}")
+        format!("it crashes, hangs or fails otherwise, as others in {folder}/{major}")
     }))
 }
 

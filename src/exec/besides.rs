@@ -18,6 +18,8 @@ pub(crate) struct Besides {
     comparing: Option<InLoop>,
     /// Each run has a process of its own.
     pub(crate) fresh: bool,
+    /// The process ends after the runs of the next call.
+    pub(crate) last: bool,
     covered: Vec<Covered>,
     reached: Reached,
     pub(crate) recent: Recent,
@@ -57,7 +59,7 @@ impl Besides {
             Telling::Every => flag::COUNTERS,
             Telling::Novel => flag::NOVEL,
         };
-        let counters = match self.fresh {
+        let counters = match self.fresh || self.last {
             true => counters | flag::LAST,
             false => counters,
         };

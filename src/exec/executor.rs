@@ -36,6 +36,11 @@ pub trait Executor: Send {
         }
     }
 
+    /// Ends the process after the runs of the next call, so that those after them have a new one:
+    /// what a run reaches then depends on the runs since, and on no earlier ones. Nothing changes
+    /// where each run has a process of its own.
+    fn end_process(&mut self) {}
+
     /// How many places of the target its compiler counts; `None` where runs tell no coverage.
     fn places(&self) -> Option<usize> {
         None

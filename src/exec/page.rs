@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use super::mapping::{Mapping, keep_length};
 
@@ -112,15 +113,20 @@ impl Page {
         self.file.write_all_at(&bytes, ENTRIES as u64)
     }
 
-    /// How the first `count` inputs of a request have ended, as wait(2) gives it, and where their
-    /// counters were kept.
-    pub(crate) fn outcomes(&self, count: usize) -> io::Result<Vec<(i32, Slot)>> {
+    /// What the first `count` inputs of a request came to.
+    pub(crate) fn outcomes(&self, count: usize) -> io::Result<Vec<Outcome>> {
         let mut bytes = vec![0; count.min(MOST_INPUTS) * ENTRY];
         self.file.read_exact_at(&mut bytes, ENTRIES as u64)?;
         let word = |entry: &[u8], at: usize| {
             u32::from_ne_bytes([entry[at], entry[at + 1], entry[at + 2], entry[at + 3]])
         };
-        let outcome = |entry: &[u8]| (word(entry, 16).cast_signed(), Slot(word(entry, 20)));
+        let outcome = |entry: &[u8]| Outcome {
+            status: word(entry, 16).cast_signed(),
+            slot: Slot(word(entry, 20)),
+            cpu: Duration::from_micros(
+                u64::from(word(entry, 24)) | u64::from(word(entry, 28)) << 32,
+            ),
+        };
         Ok(bytes.chunks_exact(ENTRY).map(outcome).collect())
     }
 
@@ -144,6 +150,17 @@ impl Page {
         let known = &reached[..reached.len().min(self.shape.counters())];
         self.file.write_all_at(known, COUNTERS as u64)
     }
+}
+
+/// What one run of a loop came to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outcome {
+    /// Its status as wait(2) gives it.
+    pub(crate) status: i32,
+    /// Where its counters are kept.
+    pub(crate) slot: Slot,
+    /// Its CPU time; zero where it was not measured.
+    pub(crate) cpu: Duration,
 }
 
 /// Where the counters of a run are kept.

@@ -14,15 +14,17 @@ pub(crate) struct Recent {
     inputs: VecDeque<Vec<u8>>,
     /// The process has died of its last input, which is not among them.
     died: bool,
+    /// The process has ended by itself; its last input is among them.
+    ended: bool,
 }
 
 impl Recent {
     /// These were run, and the process lives, or has died of the last one.
     pub(crate) fn ran(&mut self, inputs: &[&[u8]], lives: bool) {
-        if self.died {
+        if self.died || self.ended {
             self.inputs.clear();
         }
-        self.died = !lives;
+        (self.died, self.ended) = (!lives, false);
         let kept = inputs.len().saturating_sub(usize::from(self.died));
         for input in &inputs[kept.saturating_sub(MOST)..kept] {
             self.push(input);
@@ -43,10 +45,17 @@ impl Recent {
         self.inputs.push_back(oldest);
     }
 
+    /// The process has ended with its last input, which it survived.
+    pub(crate) fn end(&mut self) {
+        if !self.died {
+            self.ended = true;
+        }
+    }
+
     /// A new process has run nothing.
     pub(crate) fn clear(&mut self) {
         self.inputs.clear();
-        self.died = false;
+        (self.died, self.ended) = (false, false);
     }
 
     /// Those before the last one that was run.
@@ -77,6 +86,16 @@ mod tests {
     fn a_process_that_died_is_forgotten_with_the_next_run() {
         let mut recent = Recent::default();
         recent.ran(&[b"one", b"deadly"], false);
+        assert_eq!(recent.before_the_last(), [b"one"]);
+        recent.ran(&[b"other", b"last"], true);
+        assert_eq!(recent.before_the_last(), [b"other"]);
+    }
+
+    #[test]
+    fn a_process_that_ended_is_forgotten_with_the_next_run() {
+        let mut recent = Recent::default();
+        recent.ran(&[b"one", b"two"], true);
+        recent.end();
         assert_eq!(recent.before_the_last(), [b"one"]);
         recent.ran(&[b"other", b"last"], true);
         assert_eq!(recent.before_the_last(), [b"other"]);

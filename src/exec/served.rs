@@ -133,6 +133,11 @@ impl Served {
         self.is_loop() && !self.besides.fresh
     }
 
+    /// The process of the call that is under way ends with it.
+    fn ends_process(&self) -> bool {
+        !self.is_shared() || self.besides.last
+    }
+
     fn server(&mut self) -> Result<&mut Server, ExecError> {
         if self.runs >= RUNS_PER_SERVER {
             self.server = None;
@@ -166,26 +171,31 @@ impl Served {
     /// the page tells.
     fn finish(&mut self, answer: Answer) -> Result<Vec<Run>, ExecError> {
         let mut runs = Vec::with_capacity(answer.number + 1);
+        let mut last = answer.cpu;
         let has_page =
             self.is_loop() && (answer.number > 0 || self.besides.telling != Telling::Nothing);
         if let (true, Some(server)) = (has_page, &self.server) {
             let outcomes = server.page().outcomes(answer.number + 1);
             let outcomes = outcomes.map_err(|source| self.launch.not_sharing(source))?;
             let came_back = answer.number + usize::from(answer.ended.is_exit());
-            for (number, (status, slot)) in outcomes.into_iter().enumerate().take(came_back) {
-                self.besides.take(number, server.page(), slot);
-                // Of the last one the answer itself tells, and more.
-                if number < answer.number {
-                    runs.push(Run::ended(Ended::from_wait_status(status)));
+            for (number, outcome) in outcomes.into_iter().enumerate().take(came_back) {
+                self.besides.take(number, server.page(), outcome.slot);
+                match number < answer.number {
+                    true => runs.push(Run {
+                        cpu: outcome.cpu,
+                        ..Run::ended(Ended::from_wait_status(outcome.status))
+                    }),
+                    // Of the last one the answer itself tells, and more.
+                    false => last = answer.cpu.max(outcome.cpu),
                 }
             }
         }
-        if !self.is_shared() || !answer.ended.is_exit() {
+        if self.ends_process() || !answer.ended.is_exit() {
             self.clean()?;
         }
         runs.push(Run {
             ended: answer.ended,
-            cpu: answer.cpu,
+            cpu: last,
             read: self.feed.read_so_far(),
         });
         if matches!(answer.ended, Ended::Timeout | Ended::OutOfMemory) {
@@ -245,7 +255,7 @@ impl Attempts for Served {
             answer.ended = console.judge(answer.ended);
         }
         // What a server may leak, it leaks with a fork. In a loop a run that comes back needs none.
-        let forked = !self.is_shared() || !answer.ended.is_exit();
+        let forked = self.ends_process() || !answer.ended.is_exit();
         self.runs += u64::from(forked);
         self.died = !matches!(answer.ended, Ended::Exit(_));
         Ok(answer)
@@ -303,7 +313,14 @@ impl Executor for Served {
             let lives = answer.ended.is_exit();
             self.besides.recent.ran(&inputs[..runs.len()], lives);
         }
+        if std::mem::take(&mut self.besides.last) {
+            self.besides.recent.end();
+        }
         Ok(runs)
+    }
+
+    fn end_process(&mut self) {
+        self.besides.last = true;
     }
 
     fn places(&self) -> Option<usize> {

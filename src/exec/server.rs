@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 use super::keeper::Keeper;
 use super::launch::{Ends, Inject, Launch, Role};
 use super::outer_pid::outer_pid;
-use super::page::{Page, Shape};
+use super::page::{Outcome, Page, Shape};
 use super::protocol::{HELLO_SIZE, REPLY_SIZE, Reply, Request, Trouble, read_hello};
 use super::watch::{self, Killed, Waited, Watch};
 use super::{Ended, ExecError, Limits, Way, proc_tree};
@@ -155,11 +155,11 @@ impl Server {
     /// The answer about a run that the page tells of.
     fn came_back(&self, number: usize) -> Result<Answer, Broken> {
         let outcomes = self.page.outcomes(number + 1).map_err(not_shared)?;
-        let (status, _) = outcomes[number];
+        let Outcome { status, cpu, .. } = outcomes[number];
         Ok(Answer {
             number,
             ended: Ended::from_wait_status(status),
-            cpu: Duration::ZERO,
+            cpu,
             forked: false,
         })
     }

@@ -113,7 +113,7 @@ fn a_file_is_explained_wherever_it_was_put() {
         format!("in/{}", first("in")),
     ] {
         let said = explain("out", &file);
-        assert!(said.contains(": kept: it was made of "), "{said}");
+        assert!(said.contains(": kept: it is the kept copy of "), "{said}");
     }
     // As it was called, from elsewhere, and where the files are now.
     let said = explain("out", "out/../in.old/f3");

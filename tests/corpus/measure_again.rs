@@ -28,7 +28,7 @@ fn what_a_steady_target_reaches_it_reaches_each_time() {
     for (number, repeated) in numbers.iter().zip(&repeated) {
         let features = contents.seen(*number).unwrap().features.unwrap();
         assert_eq!(
-            (&repeated.each_time, &repeated.ever),
+            (&repeated.each_time, &repeated.ever()),
             (&features, &features)
         );
         assert_eq!(repeated.ended.len(), 3);
@@ -52,7 +52,7 @@ fn flaky_coverage_is_found_out_once_and_noted() {
     let mut contents = seats.measure(&target, 1);
     let numbers: Vec<usize> = (0..contents.len()).collect();
     let repeated = contents.repeat(&settings, &numbers, 5).unwrap().unwrap();
-    let flaky = |one: &ddfuzz::corpus::measure::Repeated| one.each_time != one.ever;
+    let flaky = |one: &ddfuzz::corpus::measure::Repeated| one.each_time != one.ever();
     assert!(repeated.iter().filter(|one| flaky(one)).count() > 90);
     assert!(repeated.iter().all(|one| !one.each_time.is_empty()));
     drop(contents);

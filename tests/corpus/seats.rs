@@ -67,6 +67,7 @@ pub fn settings<'a>(target: &'a Target, jobs: usize, stop: &'a AtomicBool) -> Se
         max_len: 1 << 20,
         learn_limit: true,
         freshness: ddfuzz::exec::Freshness::Shared,
+        runners: None,
         stop,
     }
 }

@@ -41,9 +41,9 @@ fn the_table_has_a_line_for_each_step_and_what_is_reached() {
         "{text}"
     );
     assert!(lines.contains(&vec!["kept", "2", "30"]), "{text}");
-    assert!(text.contains("edges: 100 before, 100 after"), "{text}");
-    assert!(text.contains("at most 10.0 % heavier"), "{text}");
-    assert!(text.contains("only here: "), "{text}");
+    assert!(text.contains("coverage: 100 edges before, 100 after"), "{text}");
+    assert!(text.contains("at most 10.0 % larger than a minimal subset"), "{text}");
+    assert!(text.contains("unique: "), "{text}");
     assert!(!text.contains('\u{1b}'), "{text}");
 }
 
@@ -55,9 +55,9 @@ fn what_is_missing_is_said_first_of_all() {
         }),
         None,
     );
-    assert!(text.contains("NOT EQUAL"), "{text}");
+    assert!(text.contains("COVERAGE LOST"), "{text}");
     assert!(
-        text.contains("edge 4 passed 8 to 15 times, held by /out/a"),
+        text.contains("edge 4 with 8 to 15 hits, which /out/a reached before"),
         "{text}"
     );
 }
@@ -67,7 +67,7 @@ fn what_was_not_there_before_is_said() {
     let more = |value: &mut Value| value["gained"] = json!([{"edge": 4, "counts": [8, 15]}]);
     let text = clean_table(&result(more), None);
     assert!(text.contains("more than before"), "{text}");
-    assert!(text.contains(" reaches 1 pair "), "{text}");
+    assert!(text.contains(" reach 1 feature "), "{text}");
     let text = clean_table(&result(|_| {}), None);
     assert!(!text.contains("more than before"), "{text}");
 }
@@ -86,7 +86,7 @@ fn a_target_without_coverage_has_no_edges() {
     };
     let text = clean_table(&result(none), None);
     assert!(
-        text.contains("tells no coverage") && !text.contains("edges:"),
+        text.contains("not reported by the target") && !text.contains("edges"),
         "{text}"
     );
 }

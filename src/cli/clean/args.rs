@@ -12,12 +12,12 @@ use crate::cli::target::TargetArgs;
 /// The output directory where nobody says.
 const DEFAULT_OUT: &str = "ddfuzz-out";
 
-/// Make a corpus smaller without losing what it reaches
+/// Minimize a corpus: keep a minimal subset with the same coverage
 ///
-/// Duplicates, what cannot be read, crashes, hangs, and what reaches nothing of its own go; what
-/// stays is trimmed by delta debugging. The corpus is only read: what is kept goes to corpus/ of
-/// the output directory, and crashes to their groups there. The same command goes on with one that
-/// was killed.
+/// Leaves out duplicates, unreadable files, crashes, hangs, and files whose coverage others have as
+/// well. The corpus is only read: the kept files are written to corpus/ of the output directory,
+/// crashes and hangs to their groups there. With --trim each kept file is shortened by delta
+/// debugging. The same command continues one that was killed.
 #[derive(clap::Args)]
 #[command(
     after_help = "Example:\n  ddfuzz clean corpus -o cleaned -- ./program @@\n  \
@@ -36,39 +36,38 @@ pub struct Args {
     /// The output directory [default: ddfuzz-out]
     #[arg(short, long, value_name = "DIR")]
     pub(in crate::cli) out: Option<PathBuf>,
-    /// Put the kept files in the place of the corpus, too; the old one stays beside it, as
-    /// CORPUS.old
+    /// Replace the corpus by the kept files; the old one stays beside it, as CORPUS.old
     #[arg(long, conflicts_with_all = ["onto", "explain"])]
     pub(in crate::cli) in_place: bool,
-    /// With --in-place, remove the old corpus when the new one is in its place
+    /// With --in-place, remove the old corpus once it is replaced
     #[arg(long)]
     pub(in crate::cli) delete_old: bool,
-    /// Add to this corpus what it does not reach itself; nothing in it is changed
+    /// Add to this corpus the files that increase its coverage; nothing in it is changed
     #[arg(long, value_name = "DIR", conflicts_with = "explain")]
     pub(in crate::cli) onto: Option<PathBuf>,
     /// Keep the names of files, instead of naming them by their content
     #[arg(long)]
     pub(in crate::cli) keep_names: bool,
-    /// Leave out a step
+    /// Skip a step
     #[arg(long, value_enum, value_delimiter = ',', value_name = "STEP")]
     pub(in crate::cli) skip: Vec<SkipArg>,
-    /// What a kept file may lose
-    #[arg(long, value_enum, default_value_t = TrimArg::Worth)]
+    /// Shorten each kept file by delta debugging, which may take minutes; what it must keep
+    #[arg(long, value_enum, default_value_t = TrimArg::Off)]
     pub(in crate::cli) trim: TrimArg,
-    /// Most tests for the trimming of one file
+    /// Maximum number of runs to trim one file
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub(in crate::cli) trim_tests: u64,
-    /// Longest time for the trimming of one file; what it comes to then depends on the machine
+    /// Maximum time to trim one file; the result then depends on the speed of the machine
     /// [default: none]
     #[arg(long, value_name = "TIME", value_parser = amounts::time)]
     pub(in crate::cli) trim_time: Option<Duration>,
-    /// How files are trimmed
+    /// Search algorithm of trimming
     #[arg(long, value_name = "NAME", default_value = "subset", value_parser = searches())]
     pub(in crate::cli) trim_search: String,
-    /// How often a file that is to be kept is run in all, to see what it reaches each time
+    /// How often each kept file is run, to find out which of its coverage is not flaky
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(in crate::cli) repeats: u32,
-    /// Longest file; longer ones are left out [default: 1M]
+    /// Maximum size of a file; larger ones are left out [default: 1M]
     #[arg(long, value_name = "SIZE", value_parser = amounts::size)]
     pub(in crate::cli) max_len: Option<u64>,
     /// Workers [default: the number of processors]
@@ -76,11 +75,11 @@ pub struct Args {
     pub(in crate::cli) jobs: Option<u32>,
     #[command(flatten)]
     pub(in crate::cli) shrink: ShrinkArgs,
-    /// Say of a file why it was kept or left out by the cleanup that the output directory holds;
-    /// nothing is run
+    /// Say why a file was kept or left out by the last cleanup in the output directory; nothing is
+    /// run
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub(in crate::cli) explain: Vec<PathBuf>,
-    /// Accepted, as a cleanup always goes on with what the output directory holds
+    /// Accepted and not needed: a cleanup always continues the one in the output directory
     #[arg(long)]
     pub(in crate::cli) resume: bool,
 }
@@ -92,24 +91,24 @@ impl Args {
     }
 }
 
-/// A step that can be left out.
+/// A step that can be skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SkipArg {
-    /// Leave out the groups: crashes and hangs are taken out, and not triaged
+    /// Skip triage: crashes and hangs are left out, and not filed in groups
     Groups,
-    /// Leave out the repeats: each file counts for what it has reached once
+    /// Skip the repeated runs: the coverage of one run counts, flaky or not
     Flaky,
-    /// Leave out the choice: every different content that ends well is kept
+    /// Skip the choice of a subset: every different file that neither crashes nor hangs is kept
     Subset,
 }
 
-/// What a kept file may lose.
+/// What a trimmed file must keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TrimArg {
-    /// What the other kept files reach, too
+    /// The coverage that it alone, or it as the smallest file, contributes to the kept files
     Worth,
-    /// Bytes, but nothing of what it reaches
+    /// Exactly its own coverage
     Signature,
-    /// Nothing
+    /// Files are not trimmed
     Off,
 }

@@ -6,14 +6,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use super::args::{Args, SkipArg, TrimArg};
+use super::libfuzzer::LibFuzzer;
 use super::screen::Screen;
 use super::{in_place, place};
 use crate::campaign::{Minimizing, Variants};
 use crate::cli::run::{campaign_of, processors};
 use crate::cli::target::install_bundled;
-use crate::cli::{Exit, Failure, Output, signals, ui};
+use crate::cli::{Exit, Failure, Output, next, signals, ui};
 use crate::corpus::health::Quarantining;
-use crate::corpus::{Cleaning, Place, Trim, TrimBy, clean};
+use crate::corpus::{Cleaning, Place, Ruler, Trim, TrimBy, clean};
 use crate::exec::{Program, Started, Target, TargetRecord, Way, bundled};
 use crate::files::{OsText, atomic};
 use crate::report::clean::{CleanResult, clean_html, clean_table};
@@ -91,6 +92,7 @@ impl Job {
 
     fn cleaning(&self, target: Target, filed_for: Target, way: Way) -> Cleaning {
         let args = &self.args;
+        let ruler = LibFuzzer::of(&target, way).map(|own| Arc::new(own) as Arc<dyn Ruler>);
         let jobs = args.jobs.map_or_else(processors, |jobs| jobs as usize);
         let learn_limit = args.target.timeout.is_none();
         let skips = |step| args.skip.contains(&step);
@@ -129,6 +131,7 @@ impl Job {
                 time: args.trim_time,
             }),
             keep_names: args.keep_names,
+            ruler,
         }
     }
 
@@ -146,6 +149,9 @@ impl Job {
         let mut text = clean_table(result, ui::stdout_width());
         text.push_str(&self.where_it_is(result));
         output.result(&text, result);
+        if result.missing.is_empty() && self.args.trim == TrimArg::Off {
+            next::after_cleaning(output);
+        }
         Ok(())
     }
 

@@ -6,6 +6,7 @@ mod explain;
 mod failure;
 mod in_place;
 mod job;
+mod libfuzzer;
 mod place;
 mod screen;
 

@@ -26,31 +26,33 @@ impl Watcher for Screen {
     fn doing(&mut self, doing: Doing) {
         let text = match doing {
             Doing::Reading { files, runs } => format!(
-                "reading: {}, {}",
+                "reading and running: {}, {}",
                 size::counted(files, "file"),
                 size::counted(runs, "run")
             ),
             Doing::Filing { inputs } => format!(
-                "triage and minimization of {} that did not end well",
+                "triaging and minimizing {} that crash, hang or run out of memory",
                 size::counted(inputs, "input")
             ),
             Doing::Choosing { contents } => {
-                format!("choosing of {}", size::counted(contents, "content"))
+                format!("choosing a subset of {}", size::counted(contents, "file"))
             }
             Doing::Repeating { contents } => {
-                format!("running {} again", size::counted(contents, "content"))
+                format!("running {} again", size::counted(contents, "file"))
             }
             Doing::Trimming { round, done, of } => format!(
                 "trimming, round {round}: {} of {}",
                 size::grouped(done),
                 size::counted(of, "file")
             ),
-            Doing::Checking { files } => {
-                format!(
-                    "running what was kept again: {}",
-                    size::counted(files, "file")
-                )
-            }
+            Doing::Checking { files } => format!(
+                "checking the coverage of {}",
+                size::counted(files, "file")
+            ),
+            Doing::Counting { files } => format!(
+                "comparing by libFuzzer's own count: {}",
+                size::counted(files, "file")
+            ),
         };
         self.bar.set_message(text);
     }

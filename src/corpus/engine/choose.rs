@@ -1,12 +1,28 @@
-//! Which contents are kept: the cover of all that the corpus reaches each time.
+//! Which contents are kept: the cover of all that the corpus reaches each time, and for each
+//! feature that no content reaches each time the contents that reach it most often.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::time::Duration;
 
 use super::CleanError;
 use crate::corpus::cover::{Cover, Effort, FAST, Held, Sets, Slowness, cover, held};
 use crate::corpus::{Feature, Features};
+
+/// Where more than one in so many features comes each time in a process of its own, and not in one
+/// that has run other inputs, what a run reaches is not to be told from what ran before it.
+const REMEMBERED: usize = 20;
+/// So many contents are run alone to find those features.
+const ALONE: usize = 8;
+/// For a feature that no content reaches each time, contents are kept until it is as unlikely as
+/// this that none of them reaches it, by how often each of them has;
+const MISSED: f64 = 0.05;
+/// but no fewer than this, where there are as many,
+const LEAST: usize = 2;
+/// and no more than this.
+const MOST: usize = 8;
+/// So many contents are known of each such feature.
+const KNOWN: usize = 64;
 
 /// Contents to choose from, in their canonical order.
 pub(super) trait Source {
@@ -21,6 +37,13 @@ pub(super) trait Source {
 
     /// Runs these again, and gives for each what it reached in each run, the first one too.
     fn again(&mut self, items: &[usize]) -> Result<Vec<Again>, CleanError>;
+
+    /// Runs each of these several times, each time in a process of its own, and gives what it
+    /// reached in all of them; `None` where each run has a process of its own in any case.
+    fn alone(&mut self, items: &[usize]) -> Result<Option<Vec<Features>>, CleanError>;
+
+    /// Whether contents are run more than once at all.
+    fn repeats(&self) -> bool;
 }
 
 /// What more runs of a content came to.
@@ -28,10 +51,20 @@ pub(super) trait Source {
 pub(super) struct Again {
     /// What each of its runs reached; nothing where one of them did not end well.
     pub steady: Features,
-    /// What any of them reached.
-    pub ever: Features,
+    /// What some of them reached, and in how many.
+    pub sometimes: BTreeMap<Feature, u32>,
+    /// How many runs that is of.
+    pub runs: u32,
     /// The least CPU time of its runs.
     pub time: Duration,
+}
+
+impl Again {
+    /// What any of its runs reached.
+    pub fn ever(&self) -> Features {
+        let sometimes = self.sometimes.keys().copied().collect();
+        self.steady.or(&Features::from_unsorted(sometimes))
+    }
 }
 
 /// What is chosen.
@@ -39,6 +72,9 @@ pub(super) struct Again {
 pub(super) struct Choice {
     /// The cover, of contents by their number.
     pub cover: Cover,
+    /// The contents by which features are kept that none reaches each time, and how many features
+    /// each is kept for. Some of them are in the cover, too.
+    pub sometimes: BTreeMap<usize, u64>,
     /// What the chosen ones reach each time, and how fast, with that of all that were run again.
     pub again: BTreeMap<usize, Again>,
     /// All that the corpus reaches each time.
@@ -52,34 +88,53 @@ pub(super) struct Choice {
     pub times: Vec<Duration>,
 }
 
-/// Chooses the contents that reach all that the corpus does, and `covered` does not. Those that
+/// What the kept contents reach in any case.
+#[derive(Clone, Copy)]
+pub(super) struct Elsewhere<'a> {
+    /// Each time.
+    pub covered: &'a Features,
+    /// Now and then.
+    pub seen: &'a Features,
+}
+
+/// Chooses the contents that reach all that the corpus does and `elsewhere` does not. Those that
 /// are chosen are run again: what they do not reach each time does not count for them, until the
-/// choice rests on nothing but what comes each time.
+/// choice rests on nothing but what comes each time. For a feature that no content reaches each
+/// time, those are kept as well that reach it most often.
+///
+/// `None` where too much of what a run reaches depends on the runs before it in the same process.
 pub(super) fn choose(
     source: &mut dyn Source,
-    covered: &Features,
+    elsewhere: Elsewhere<'_>,
     effort: &Effort,
-) -> Result<Choice, CleanError> {
+) -> Result<Option<Choice>, CleanError> {
     let mut chooser = Chooser::new(source)?;
     chooser.look_at_slow()?;
+    let mut looked_alone = !chooser.source.repeats();
     loop {
-        let universe = chooser.universe();
-        let cover = cover(&mut chooser, &universe, covered, effort).map_err(CleanError::journal)?;
-        let fresh: Vec<usize> = (cover.chosen.iter().copied())
-            .filter(|item| !chooser.again.contains_key(item))
-            .collect();
-        if fresh.is_empty() {
-            let held = held(&mut chooser, &cover.chosen, &universe, covered);
-            return Ok(Choice {
-                held: held.map_err(CleanError::journal)?,
-                seen: chooser.seen,
-                times: chooser.times,
-                again: chooser.again,
-                cover,
-                universe,
-            });
+        let (cover, universe) = chooser.settle(elsewhere.covered, effort)?;
+        let unsteady = chooser.seen.less(&universe);
+        let unsteady = unsteady.less(elsewhere.covered).less(elsewhere.seen);
+        if !unsteady.is_empty() && !std::mem::replace(&mut looked_alone, true) {
+            match chooser.look_alone(&unsteady, &cover.chosen)? {
+                found if found * REMEMBERED > chooser.seen.len() => return Ok(None),
+                0 => {}
+                _ => continue,
+            }
         }
-        chooser.run_again(&fresh)?;
+        if chooser.look_at_holders(&unsteady)? {
+            continue;
+        }
+        let held = held(&mut chooser, &cover.chosen, &universe, elsewhere.covered);
+        return Ok(Some(Choice {
+            held: held.map_err(CleanError::journal)?,
+            sometimes: chooser.most_often(&unsteady, &cover.chosen),
+            seen: chooser.seen,
+            times: chooser.times,
+            again: chooser.again,
+            cover,
+            universe,
+        }));
     }
 }
 
@@ -102,11 +157,8 @@ impl<'a> Chooser<'a> {
         let (mut holders, mut features) = (Vec::new(), Vec::new());
         let mut times = Vec::with_capacity(source.len());
         for item in 0..source.len() {
-            times.push(
-                source
-                    .first(item, &mut features)
-                    .map_err(CleanError::journal)?,
-            );
+            let first = source.first(item, &mut features);
+            times.push(first.map_err(CleanError::journal)?);
             let most = features.last().map_or(0, |last| last.0 as usize + 1);
             if holders.len() < most {
                 holders.resize(most, 0);
@@ -129,6 +181,25 @@ impl<'a> Chooser<'a> {
         let reached = self.holders.iter().enumerate();
         let reached = reached.filter(|(_, count)| **count > 0);
         Features::from_unsorted(reached.map(|(at, _)| Feature(at as u32)).collect())
+    }
+
+    /// The cover, which rests on nothing but what comes each time, and all that it covers.
+    fn settle(
+        &mut self,
+        covered: &Features,
+        effort: &Effort,
+    ) -> Result<(Cover, Features), CleanError> {
+        loop {
+            let universe = self.universe();
+            let cover = cover(self, &universe, covered, effort).map_err(CleanError::journal)?;
+            let fresh: Vec<usize> = (cover.chosen.iter().copied())
+                .filter(|item| !self.again.contains_key(item))
+                .collect();
+            if fresh.is_empty() {
+                return Ok((cover, universe));
+            }
+            self.run_again(&fresh)?;
+        }
     }
 
     /// Runs again what seems slow: the noise of the machine must not decide.
@@ -158,13 +229,165 @@ impl<'a> Chooser<'a> {
             for feature in first.iter().filter(|one| !again.steady.contains(**one)) {
                 self.holders[feature.0 as usize] -= 1;
             }
-            if !self.seen.has_all(&again.ever) {
-                self.seen = self.seen.or(&again.ever);
+            let ever = again.ever();
+            if !self.seen.has_all(&ever) {
+                self.seen = self.seen.or(&ever);
             }
             self.again.insert(*item, again);
         }
         Ok(())
     }
+
+    /// What happens once in a process, such as a table that the first run builds, comes with the
+    /// first content of the process that needs it, and with none of the others. Alone each of them
+    /// reaches it each time: one is enough to keep it. Says how many features it was.
+    fn look_alone(&mut self, unsteady: &Features, chosen: &[usize]) -> Result<usize, CleanError> {
+        let holders = self.holders_of(unsteady)?;
+        // What any content makes happen, the smallest one that is kept does.
+        let mut items: Vec<usize> = chosen.first().copied().into_iter().collect();
+        let mut left: BTreeSet<usize> = (0..unsteady.len()).collect();
+        while items.len() < ALONE && !left.is_empty() {
+            let mut reached: BTreeMap<usize, usize> = BTreeMap::new();
+            for item in left.iter().flat_map(|at| &holders[*at]) {
+                *reached.entry(*item).or_insert(0) += 1;
+            }
+            let most = reached.iter().max_by_key(|(item, count)| {
+                let is_chosen = chosen.binary_search(item).is_ok();
+                (**count, is_chosen, std::cmp::Reverse(**item))
+            });
+            let Some((item, _)) = most else { break };
+            left.retain(|at| !holders[*at].contains(item));
+            if !items.contains(item) {
+                items.push(*item);
+            }
+        }
+        let new = items.iter().filter(|item| !self.again.contains_key(item));
+        let new: Vec<usize> = new.copied().collect();
+        self.run_again(&new)?;
+        let Some(alone) = self.source.alone(&items)? else {
+            return Ok(0);
+        };
+        let before = self.universe();
+        for (item, alone) in items.iter().zip(alone) {
+            self.take_alone(*item, &alone.less(&before));
+        }
+        Ok(self.universe().len() - before.len())
+    }
+
+    /// Alone, this content reaches these, too, each time.
+    fn take_alone(&mut self, item: usize, features: &Features) {
+        let Some(again) = self.again.get_mut(&item) else {
+            return;
+        };
+        // What does not end well each time counts for nothing.
+        if again.runs == 0 || features.is_empty() {
+            return;
+        }
+        let new = features.less(&again.steady);
+        again.steady = again.steady.or(&new);
+        for feature in new.as_slice() {
+            again.sometimes.remove(feature);
+            let at = feature.0 as usize;
+            if self.holders.len() <= at {
+                self.holders.resize(at + 1, 0);
+            }
+            self.holders[at] += 1;
+        }
+        self.seen = self.seen.or(&new);
+    }
+
+    /// For each of these features the contents that have reached it in any run, the smallest ones,
+    /// and no more than [`KNOWN`].
+    fn holders_of(&mut self, features: &Features) -> Result<Vec<Vec<usize>>, CleanError> {
+        let mut holders = vec![Vec::new(); features.len()];
+        let mut first = Vec::new();
+        for item in 0..self.source.len() {
+            match self.again.get(&item) {
+                Some(again) => first = again.ever().as_slice().to_vec(),
+                None => {
+                    let read = self.source.first(item, &mut first);
+                    read.map_err(CleanError::journal)?;
+                }
+            }
+            for feature in &first {
+                if let Ok(at) = features.as_slice().binary_search(feature)
+                    && holders[at].len() < KNOWN
+                {
+                    holders[at].push(item);
+                }
+            }
+        }
+        Ok(holders)
+    }
+
+    /// Runs contents again that reach one of these features, where it is not known of enough of
+    /// them how often they do. Says whether there were any.
+    fn look_at_holders(&mut self, unsteady: &Features) -> Result<bool, CleanError> {
+        if unsteady.is_empty() || !self.source.repeats() {
+            return Ok(false);
+        }
+        let known = self.how_often(unsteady);
+        let holders = self.holders_of(unsteady)?;
+        let mut items = BTreeSet::new();
+        for (holders, known) in holders.iter().zip(&known) {
+            let rates = known.iter().map(|(_, rate)| *rate);
+            if known.len() >= LEAST && is_enough(rates) {
+                continue;
+            }
+            let new = holders.iter().filter(|item| !self.again.contains_key(item));
+            items.extend(new.take(MOST.saturating_sub(known.len())));
+        }
+        let items: Vec<usize> = items.into_iter().collect();
+        match items.is_empty() {
+            true => Ok(false),
+            false => self.run_again(&items).map(|()| true),
+        }
+    }
+
+    /// For each of these features, the contents that reach it and have been run again, and the
+    /// share of their runs that did.
+    fn how_often(&self, features: &Features) -> Vec<Vec<(usize, f64)>> {
+        let mut known = vec![Vec::new(); features.len()];
+        for (item, again) in &self.again {
+            for (feature, runs) in &again.sometimes {
+                if let Ok(at) = features.as_slice().binary_search(feature) {
+                    let rate = f64::from(*runs) / f64::from(again.runs.max(1));
+                    known[at].push((*item, rate));
+                }
+            }
+        }
+        known
+    }
+
+    /// The contents that reach these features most often, and for how many features each is kept;
+    /// of those that do so alike the chosen ones, then the smaller ones.
+    fn most_often(&self, unsteady: &Features, chosen: &[usize]) -> BTreeMap<usize, u64> {
+        let mut kept: BTreeMap<usize, u64> = BTreeMap::new();
+        let mut known = self.how_often(unsteady);
+        // Where there is no choice, it is made first.
+        known.sort_by_key(Vec::len);
+        for mut items in known {
+            items.sort_by(|(one, one_rate), (other, other_rate)| {
+                let is_kept = |item: &usize| chosen.binary_search(item).is_ok() || kept.contains_key(item);
+                let order = |item: &usize| (!is_kept(item), self.source.bytes(*item), *item);
+                (other_rate.total_cmp(one_rate)).then_with(|| order(one).cmp(&order(other)))
+            });
+            let mut taken = Vec::new();
+            for (item, rate) in items.into_iter().take(MOST) {
+                if taken.len() >= LEAST && is_enough(taken.iter().copied()) {
+                    break;
+                }
+                taken.push(rate);
+                *kept.entry(item).or_insert(0) += 1;
+            }
+        }
+        kept
+    }
+}
+
+/// Whether it is unlikely enough that none of them reaches a feature which each reaches so often.
+fn is_enough(rates: impl Iterator<Item = f64>) -> bool {
+    rates.map(|rate| 1.0 - rate).product::<f64>() <= MISSED
 }
 
 impl Sets for Chooser<'_> {
@@ -199,9 +422,12 @@ impl Sets for Chooser<'_> {
 mod tests {
     use super::*;
 
-    /// Contents of ten bytes each, with what their first and their second run reach.
+    /// Contents of ten bytes each, with what each of their runs reaches, the first one first.
+    #[derive(Default)]
     struct Script {
-        runs: Vec<(Vec<u32>, Vec<u32>)>,
+        runs: Vec<Vec<Vec<u32>>>,
+        /// What each reaches in a process of its own; nothing where all runs have one.
+        alone: Option<Vec<Vec<u32>>>,
         /// Which were run again.
         repeated: Vec<usize>,
         slow: Vec<usize>,
@@ -221,7 +447,7 @@ mod tests {
         }
 
         fn first(&mut self, item: usize, into: &mut Vec<Feature>) -> io::Result<Duration> {
-            *into = set(&self.runs[item].0).as_slice().to_vec();
+            *into = set(&self.runs[item][0]).as_slice().to_vec();
             Ok(match self.slow.contains(&item) {
                 true => FAST * 5,
                 false => Duration::ZERO,
@@ -231,55 +457,143 @@ mod tests {
         fn again(&mut self, items: &[usize]) -> Result<Vec<Again>, CleanError> {
             self.repeated.extend_from_slice(items);
             let of = |item: &usize| {
-                let (first, second) = &self.runs[*item];
-                let time = match self.slow.contains(item) {
-                    true => FAST * 5,
-                    false => Duration::ZERO,
-                };
+                let runs = &self.runs[*item];
+                let mut counts: BTreeMap<Feature, u32> = BTreeMap::new();
+                for feature in runs.iter().flatten() {
+                    *counts.entry(Feature(*feature)).or_insert(0) += 1;
+                }
+                let all = runs.len() as u32;
+                let (steady, sometimes): (Vec<_>, Vec<_>) =
+                    counts.into_iter().partition(|(_, count)| *count == all);
                 Again {
-                    steady: set(first).and(&set(second)),
-                    ever: set(first).or(&set(second)),
-                    time,
+                    steady: Features::from_unsorted(steady.iter().map(|one| one.0).collect()),
+                    sometimes: sometimes.into_iter().collect(),
+                    runs: all,
+                    time: match self.slow.contains(item) {
+                        true => FAST * 5,
+                        false => Duration::ZERO,
+                    },
                 }
             };
             Ok(items.iter().map(of).collect())
         }
+
+        fn alone(&mut self, items: &[usize]) -> Result<Option<Vec<Features>>, CleanError> {
+            let alone = self.alone.as_ref();
+            Ok(alone.map(|alone| items.iter().map(|item| set(&alone[*item])).collect()))
+        }
+
+        fn repeats(&self) -> bool {
+            self.runs.iter().any(|runs| runs.len() > 1)
+        }
     }
 
-    fn script(runs: &[(&[u32], &[u32])]) -> Script {
+    fn script(runs: &[&[&[u32]]]) -> Script {
+        let of = |runs: &&[&[u32]]| runs.iter().map(|run| run.to_vec()).collect();
         Script {
-            runs: runs.iter().map(|(a, b)| (a.to_vec(), b.to_vec())).collect(),
-            repeated: Vec::new(),
-            slow: Vec::new(),
+            runs: runs.iter().map(of).collect(),
+            ..Script::default()
         }
     }
 
     fn chosen(script: &mut Script, covered: &[u32]) -> Choice {
-        choose(script, &set(covered), &Effort::default()).unwrap()
+        let elsewhere = Elsewhere {
+            covered: &set(covered),
+            seen: &Features::default(),
+        };
+        choose(script, elsewhere, &Effort::default()).unwrap().unwrap()
     }
 
     #[test]
     fn what_does_not_come_each_time_counts_for_who_has_it_each_time() {
         // The first reaches all, once; the others each a part, each time.
-        let mut all = script(&[(&[1, 2, 3], &[1]), (&[1, 2], &[1, 2]), (&[3], &[3])]);
+        let mut all = script(&[
+            &[&[1, 2, 3], &[1]],
+            &[&[1, 2], &[1, 2]],
+            &[&[3], &[3]],
+        ]);
         let choice = chosen(&mut all, &[]);
         assert_eq!(choice.cover.chosen, [1, 2]);
         assert_eq!(choice.universe, set(&[1, 2, 3]));
+        assert!(choice.sometimes.is_empty());
         assert_eq!(all.repeated, [0, 1, 2]);
     }
 
     #[test]
-    fn what_nobody_has_each_time_leaves_the_decision() {
-        let mut all = script(&[(&[1, 7], &[1]), (&[1, 7], &[1, 9])]);
+    fn of_what_nobody_has_each_time_those_are_kept_that_have_it_most_often() {
+        let often: &[&[u32]] = &[&[1, 7], &[1, 7], &[1]];
+        let rarely: &[&[u32]] = &[&[1, 7], &[1], &[1]];
+        let mut all = script(&[rarely, often, rarely, often, often, rarely]);
         let choice = chosen(&mut all, &[]);
         assert_eq!(choice.cover.chosen, [0]);
         assert_eq!(choice.universe, set(&[1]));
-        assert_eq!(choice.seen, set(&[1, 7, 9]));
+        assert_eq!(choice.seen, set(&[1, 7]));
+        // One in 27 that none of the three reaches it.
+        assert_eq!(choice.sometimes, BTreeMap::from([(1, 1), (3, 1), (4, 1)]));
+        assert_eq!(all.repeated, [0, 1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn at_least_two_are_kept_and_no_more_than_eight() {
+        let rarely: &[&[u32]] = &[&[1, 7], &[1], &[1], &[1], &[1], &[1]];
+        let choice = chosen(&mut script(&[rarely; 20]), &[]);
+        assert_eq!(choice.sometimes.len(), MOST);
+        let (both, one): (&[u32], &[u32]) = (&[1, 7], &[1]);
+        let mostly = [vec![both; 99], vec![one]].concat();
+        let choice = chosen(&mut script(&[&mostly, &mostly, &mostly]), &[]);
+        assert_eq!(choice.sometimes, BTreeMap::from([(0, 1), (1, 1)]));
+    }
+
+    #[test]
+    fn what_is_seen_now_and_then_elsewhere_keeps_nobody() {
+        let mut all = script(&[&[&[1, 7], &[1]], &[&[1, 7], &[1]]]);
+        let elsewhere = Elsewhere {
+            covered: &Features::default(),
+            seen: &set(&[7]),
+        };
+        let choice = choose(&mut all, elsewhere, &Effort::default()).unwrap();
+        assert!(choice.unwrap().sometimes.is_empty());
+    }
+
+    #[test]
+    fn what_happens_once_in_a_process_needs_one_that_makes_it_happen() {
+        // 9 is a table that the first run of a process builds, 8 one that two of them need.
+        let mut runs: Vec<Vec<Vec<u32>>> = vec![vec![vec![1, 9], vec![1]]];
+        runs.extend((2..60).map(|own| vec![vec![own], vec![own]]));
+        runs[20] = vec![vec![21, 8], vec![21]];
+        runs[40] = vec![vec![41], vec![41, 8]];
+        let mut alone: Vec<Vec<u32>> = (1..60).map(|own| vec![own, 9]).collect();
+        alone[20].push(8);
+        alone[40].push(8);
+        let mut all = Script {
+            runs,
+            alone: Some(alone),
+            ..Script::default()
+        };
+        let choice = chosen(&mut all, &[]);
+        assert_eq!(choice.universe, set(&(1..60).collect::<Vec<u32>>()));
+        assert!(choice.sometimes.is_empty(), "{choice:?}");
+    }
+
+    #[test]
+    fn a_target_that_remembers_much_gets_a_process_for_each_run() {
+        let of = |own: u32| vec![vec![own, own + 100], vec![own]];
+        let mut all = Script {
+            runs: (0..60).map(of).collect(),
+            alone: Some((0..60).map(|own| vec![own, own + 100]).collect()),
+            ..Script::default()
+        };
+        let none = Features::default();
+        let elsewhere = Elsewhere {
+            covered: &none,
+            seen: &none,
+        };
+        assert!(choose(&mut all, elsewhere, &Effort::default()).unwrap().is_none());
     }
 
     #[test]
     fn what_is_covered_already_needs_nobody() {
-        let mut all = script(&[(&[1, 2], &[1, 2]), (&[3], &[3])]);
+        let mut all = script(&[&[&[1, 2], &[1, 2]], &[&[3], &[3]]]);
         let choice = chosen(&mut all, &[1, 2]);
         assert_eq!(choice.cover.chosen, [1]);
         assert_eq!(all.repeated, [1]);
@@ -287,7 +601,8 @@ mod tests {
 
     #[test]
     fn of_two_that_reach_the_same_the_faster_one_is_kept() {
-        let mut all = script(&[(&[1], &[1]), (&[1], &[1]), (&[1], &[1])]);
+        let same: &[&[u32]] = &[&[1], &[1]];
+        let mut all = script(&[same; 3]);
         all.slow = vec![0];
         assert_eq!(chosen(&mut all, &[]).cover.chosen, [1]);
     }

@@ -36,8 +36,8 @@ impl Engine<'_> {
         books: &mut Books,
     ) -> Result<(), CleanError> {
         watcher.say(
-            "the target tells no coverage: of inputs that it treats alike one is kept, and none \
-             is trimmed",
+            "the target reports no coverage: inputs that it treats alike count as equal, of which \
+             the smallest is kept, and no file is trimmed",
         );
         let (mut healthy, recovered) = self.sort_out(contents, watcher, books)?;
         healthy.extend(recovered);
@@ -98,8 +98,8 @@ impl Engine<'_> {
             size_before: id.size(),
             time: contents.seen(number)?.time,
             why: match self.cleaning.subset {
-                true => "no smaller input is treated alike by the target".to_owned(),
-                false => "every content that ends well is kept".to_owned(),
+                true => "it is the smallest input of those that the target treats alike".to_owned(),
+                false => "every different file that ends well is kept".to_owned(),
             },
             ..Keeping::default()
         })
@@ -170,13 +170,15 @@ impl Engine<'_> {
         if !classes.lacks().is_empty() {
             let lacks = names(classes.lacks());
             watcher.say(&format!(
-                "of this target cannot be had, and so did not count: {lacks}"
+                "whether inputs are treated alike was decided without what cannot be observed of \
+                 this target: {lacks}"
             ));
         }
         if !classes.varies().is_empty() {
             let varies = names(classes.varies());
             watcher.say(&format!(
-                "not the same each time, and so did not count: {varies}"
+                "whether inputs are treated alike was decided without what differs from run to \
+                 run: {varies}"
             ));
         }
     }

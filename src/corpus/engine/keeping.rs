@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::corpus::cover::{Sets, Slowness};
 use crate::corpus::{Feature, Features};
+use crate::report::clean::{Cover, OwnCount};
 
 /// A file that is kept.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +25,9 @@ pub(super) struct Keeping {
     pub time: Duration,
     /// Features that no other content of the corpus reaches.
     pub only_here: u64,
+    /// It stays as it is: it is kept for what it does not reach each time, which trimming could
+    /// not hold.
+    pub whole: bool,
     /// Why it is kept.
     pub why: String,
     /// What trimming claims of it.
@@ -37,6 +41,11 @@ impl Keeping {
     pub fn size(&self) -> u64 {
         let held = self.bytes.as_ref();
         held.map_or(self.size_before, |bytes| bytes.len() as u64)
+    }
+
+    /// Whether it is shorter than the file that it was made of.
+    pub fn is_trimmed(&self) -> bool {
+        self.size() < self.size_before
     }
 
     /// What it holds; nothing where that is not in memory.
@@ -56,12 +65,14 @@ pub(super) struct Kept {
     pub covered: Features,
     /// The contents of that corpus.
     pub onto: Vec<PathBuf>,
-    /// What hangs on what ran before in the same process, and does not count.
-    pub unsteady: Features,
+    /// How many of the files are kept for features that no content reaches each time.
+    pub flaky_files: u64,
     /// All that was seen to be reached.
     pub seen: Features,
     /// How good the subset is.
-    pub cover: Option<crate::report::clean::Cover>,
+    pub cover: Option<Cover>,
+    /// What the target's own fuzzer counts.
+    pub own_count: Option<OwnCount>,
     /// The name of the journal that knows what the contents reach.
     pub journal: &'static str,
     /// Runs that trimming took.

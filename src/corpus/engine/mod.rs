@@ -8,10 +8,11 @@ mod keeping;
 mod names;
 mod owners;
 mod pool;
+mod reserve;
+mod ruler;
 mod settings;
 mod sick;
 mod slips;
-mod state;
 mod subset;
 mod trimming;
 mod watcher;
@@ -22,14 +23,15 @@ use std::sync::atomic::AtomicBool;
 
 use self::books::Books;
 use self::keeping::Kept;
-use self::state::Measuring;
+use self::reserve::Reserve;
 use super::lock::lock;
-use super::measure::{Contents, Gathered, Progress, Settings, gather, journal_of};
+use super::measure::{Contents, Gathered, Progress, Runners, Settings, gather, journal_of};
 use super::{CleanError, Place};
 use crate::exec::Freshness;
 use crate::report::clean::CleanResult;
 use crate::store::Store;
 
+pub use ruler::Ruler;
 pub use settings::{Cleaning, Trim, TrimBy};
 pub use watcher::{Doing, Watcher};
 
@@ -42,6 +44,8 @@ struct Engine<'a> {
     place: Place,
     /// Whether runs may share processes.
     freshness: Freshness,
+    /// Started targets.
+    runners: &'a Runners,
     stop: &'a AtomicBool,
 }
 
@@ -61,49 +65,75 @@ pub fn clean(
     stop: &AtomicBool,
 ) -> Result<CleanResult, CleanError> {
     let root = lock(store).reader().root().to_owned();
+    let runners = Runners::default();
     let mut engine = Engine {
         store,
         campaign,
         cleaning,
         place: Place::of(&root),
         freshness: Freshness::Shared,
+        runners: &runners,
         stop,
     };
-    let mut books = Books::default();
-    let mut kept = Kept::default();
-    let gathered = engine.gather(&cleaning.corpus, watcher)?;
-    if gathered.is_empty() {
-        return Err(CleanError::unread());
-    }
-    match engine.measuring(&gathered)? {
-        Measuring::Together(unsteady) => kept.unsteady = unsteady,
-        Measuring::Alone => engine.freshness = Freshness::Fresh,
-    }
-    kept.journal = journal_of(engine.freshness);
-    let onto = match &cleaning.onto {
-        Some(onto) => {
-            let onto = engine.gather(std::slice::from_ref(onto), watcher)?;
-            let mut onto = engine.measure(onto, watcher)?;
-            books.runs_of(&onto);
-            // Before the journal is written by others.
-            engine.look_at_onto(&mut onto, &mut kept, watcher)?;
-            Some(onto)
+    loop {
+        if let Some(result) = engine.attempt(watcher)? {
+            return Ok(result);
         }
-        None => None,
-    };
-    let mut contents = engine.measure(gathered, watcher)?;
-    books.begin(&contents);
-    if contents.is_empty() {
-        return Err(CleanError::unread());
+        watcher.say(
+            "what an input reaches depends on the inputs that ran before it in the same process: \
+             each input gets a process of its own, which takes longer",
+        );
+        runners.clear();
+        engine.freshness = Freshness::Fresh;
     }
-    match contents.places() {
-        Some(_) => engine.cover(&mut contents, &mut kept, watcher, &mut books)?,
-        None => engine.one_of_each_class(&contents, onto, &mut kept, watcher, &mut books)?,
-    }
-    engine.finish(kept, watcher, books)
 }
 
 impl Engine<'_> {
+    /// All steps; `None` where runs may not share processes as they did.
+    fn attempt(&self, watcher: &mut dyn Watcher) -> Result<Option<CleanResult>, CleanError> {
+        let cleaning = self.cleaning;
+        let mut books = Books::default();
+        let mut kept = Kept {
+            journal: journal_of(self.freshness),
+            ..Kept::default()
+        };
+        let gathered = self.gather(&cleaning.corpus, watcher)?;
+        if gathered.is_empty() {
+            return Err(CleanError::unread());
+        }
+        let onto = match &cleaning.onto {
+            Some(onto) => {
+                let onto = self.gather(std::slice::from_ref(onto), watcher)?;
+                let mut onto = self.measure(onto, watcher)?;
+                books.runs_of(&onto);
+                // Before the journal is written by others.
+                self.look_at_onto(&mut onto, &mut kept, watcher)?;
+                Some(onto)
+            }
+            None => None,
+        };
+        let mut contents = self.measure(gathered, watcher)?;
+        books.begin(&contents);
+        if contents.is_empty() {
+            return Err(CleanError::unread());
+        }
+        let reserve = match contents.places() {
+            Some(_) => {
+                let healthy = self.cover(&mut contents, &mut kept, watcher, &mut books)?;
+                let Some(healthy) = healthy else {
+                    return Ok(None);
+                };
+                Some(Reserve::new(&contents, healthy))
+            }
+            None => {
+                self.one_of_each_class(&contents, onto, &mut kept, watcher, &mut books)?;
+                None
+            }
+        };
+        self.finish(kept, reserve.as_ref(), watcher, books)
+            .map(Some)
+    }
+
     fn settings(&self) -> Settings<'_> {
         let cleaning = self.cleaning;
         Settings {
@@ -113,6 +143,7 @@ impl Engine<'_> {
             max_len: cleaning.max_len,
             learn_limit: cleaning.learn_limit,
             freshness: self.freshness,
+            runners: Some(self.runners),
             stop: self.stop,
         }
     }

@@ -9,6 +9,7 @@ use super::choose::{Again, Source};
 use crate::corpus::health::Ill;
 use crate::corpus::measure::{Contents, Repeated, Settings};
 use crate::corpus::{Feature, Features};
+use crate::exec::Freshness;
 use crate::minimize::log::ContentHash;
 
 /// Features that are held in memory, at most: those of the first contents, up to 32 MiB. All others
@@ -23,8 +24,6 @@ pub(super) struct Pool<'a> {
     pub settings: &'a Settings<'a>,
     /// How often each of those that are to be kept is run, in all.
     pub repeats: u32,
-    /// What does not count.
-    pub unsteady: Features,
     /// The numbers of those that may be kept, ascending.
     pub healthy: Vec<usize>,
     /// What those have been seen to reach that did not end well once, and did on each try behind
@@ -44,19 +43,17 @@ pub(super) struct Pool<'a> {
 }
 
 impl<'a> Pool<'a> {
-    /// The pool of these contents, which are run so often in all; `unsteady` does not count.
+    /// The pool of these contents, which are run so often in all.
     pub fn new(
         contents: &'a mut Contents,
         settings: &'a Settings<'a>,
         repeats: u32,
         healthy: Vec<usize>,
-        unsteady: Features,
     ) -> Pool<'a> {
         Pool {
             contents,
             settings,
             repeats,
-            unsteady,
             healthy,
             recovered: BTreeMap::new(),
             unfit: BTreeSet::new(),
@@ -71,7 +68,7 @@ impl<'a> Pool<'a> {
     pub fn recover(&mut self, numbers: &[usize]) -> Result<(), CleanError> {
         for (number, repeated) in self.repeat(numbers, self.of_recovered())? {
             if self.is_fit(number, &repeated)? {
-                self.recovered.insert(number, repeated.ever);
+                self.recovered.insert(number, repeated.ever());
                 self.healthy.push(number);
             }
         }
@@ -143,9 +140,6 @@ impl Source for Pool<'_> {
             into.clear();
             into.extend_from_slice(recovered.as_slice());
         }
-        if !self.unsteady.is_empty() {
-            into.retain(|one| !self.unsteady.contains(*one));
-        }
         if item == self.held.len() && self.held_features + into.len() <= HELD {
             self.held_features += into.len();
             self.held.push((into[..].into(), seen.time));
@@ -164,20 +158,39 @@ impl Source for Pool<'_> {
         for item in items {
             let number = self.healthy[*item];
             let repeated = repeated.remove(&number).unwrap_or_default();
-            let steady = match self.is_fit(number, &repeated)? {
-                false => Features::default(),
-                // The first run did not come back: it says nothing of what is reached.
-                true if self.recovered.contains_key(&number) => {
-                    repeated.each_repeat.unwrap_or_default()
-                }
-                true => repeated.each_time,
-            };
-            all.push(Again {
-                steady: steady.less(&self.unsteady),
-                ever: repeated.ever.less(&self.unsteady),
-                time: repeated.least,
+            let is_fit = self.is_fit(number, &repeated)?;
+            let (mut sometimes, mut steady) = (repeated.sometimes, repeated.each_time);
+            // The first run did not come back: it says nothing of what is reached.
+            if self.recovered.contains_key(&number) {
+                steady = repeated.each_repeat.unwrap_or_default();
+                sometimes.retain(|feature, _| !steady.contains(*feature));
+            }
+            all.push(match is_fit {
+                true => Again {
+                    steady,
+                    sometimes,
+                    runs: repeated.runs,
+                    time: repeated.least,
+                },
+                false => Again {
+                    time: repeated.least,
+                    ..Again::default()
+                },
             });
         }
         Ok(all)
+    }
+
+    fn alone(&mut self, items: &[usize]) -> Result<Option<Vec<Features>>, CleanError> {
+        if self.contents.freshness() == Freshness::Fresh {
+            return Ok(None);
+        }
+        let numbers: Vec<usize> = items.iter().map(|item| self.healthy[*item]).collect();
+        let alone = (self.contents).alone(self.settings, &numbers, self.repeats)?;
+        alone.map(Some).ok_or(CleanError::Interrupted)
+    }
+
+    fn repeats(&self) -> bool {
+        self.repeats > 1
     }
 }

@@ -1,8 +1,10 @@
 //! What a cleanup is told.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::Ruler;
 use crate::corpus::health::Quarantining;
 use crate::exec::{Target, Way};
 
@@ -32,6 +34,8 @@ pub struct Cleaning {
     pub groups: Option<Quarantining>,
     /// Whether a subset is chosen, or every content that ends well kept.
     pub subset: bool,
+    /// The target's own fuzzer, which is to count no less of what is kept than of the corpus.
+    pub ruler: Option<Arc<dyn Ruler>>,
     /// How kept files are trimmed; not at all where `None`.
     pub trim: Option<Trim>,
     /// Whether files keep their names, instead of being named by their content.

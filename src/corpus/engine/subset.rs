@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::books::Books;
-use super::choose::{Again, Choice, Source, choose};
+use super::choose::{Again, Choice, Elsewhere, Source, choose};
 use super::keeping::{Keeping, Kept};
 use super::pool::Pool;
 use super::trimming::Trims;
@@ -16,36 +16,46 @@ use crate::corpus::measure::{Contents, run_again};
 use crate::corpus::trim::Trimming;
 use crate::corpus::{Features, Union};
 use crate::report::clean::Cover;
+use crate::report::size;
 
 /// Of so many contents of the corpus that is added to, what they reach is in memory at once.
 const AT_ONCE: usize = 1024;
 
 impl Engine<'_> {
-    /// Chooses and trims the contents that reach all that the corpus does.
+    /// Chooses and trims the contents that reach all that the corpus does. Gives the numbers of all
+    /// that may be kept; `None` where runs may not share processes as they did.
     pub(super) fn cover(
         &self,
         contents: &mut Contents,
         kept: &mut Kept,
         watcher: &mut dyn Watcher,
         books: &mut Books,
-    ) -> Result<(), CleanError> {
+    ) -> Result<Option<Vec<usize>>, CleanError> {
         let (healthy, recovered) = self.sort_out(contents, watcher, books)?;
         let settings = self.settings();
-        let (repeats, unsteady) = (self.cleaning.repeats, kept.unsteady.clone());
-        let mut pool = Pool::new(contents, &settings, repeats, healthy, unsteady);
+        let mut pool = Pool::new(contents, &settings, self.cleaning.repeats, healthy);
         pool.recover(&recovered)?;
         watcher.doing(Doing::Choosing {
             contents: pool.healthy.len() as u64,
         });
-        let choice = choose(&mut pool, &kept.covered, &Effort::default())?;
+        let elsewhere = Elsewhere {
+            covered: &kept.covered,
+            seen: &kept.seen,
+        };
+        let Some(choice) = choose(&mut pool, elsewhere, &Effort::default())? else {
+            return Ok(None);
+        };
         let relapsed = std::mem::take(&mut pool.relapsed);
         self.file(&relapsed, watcher, books)?;
         self.take(&mut pool, choice, kept, books)?;
+        let fit = pool.healthy.iter().copied();
+        let fit = fit.filter(|number| !pool.unfit.contains(number)).collect();
         let trimmed = match self.cleaning.subset {
             true => self.trim(kept, watcher)?,
             false => BTreeSet::new(),
         };
-        self.take_slips(trimmed, watcher, books)
+        self.take_slips(trimmed, watcher, books)?;
+        Ok(Some(fit))
     }
 
     /// Takes in what the corpus reaches that is added to: what its contents do each time.
@@ -74,12 +84,12 @@ impl Engine<'_> {
             let repeated = repeated.ok_or(CleanError::Interrupted)?;
             for repeated in repeated.iter().filter(|repeated| !repeated.suspicious) {
                 union.add(&repeated.each_time);
-                ever.add(&repeated.ever);
+                ever.add(&repeated.ever());
             }
         }
         // What comes now and then there is nothing new when the check meets it.
         kept.seen = ever.all();
-        kept.covered = union.all().less(&kept.unsteady);
+        kept.covered = union.all();
         Ok(())
     }
 
@@ -105,7 +115,11 @@ impl Engine<'_> {
         let private: BTreeMap<usize, usize> =
             private.map(|(item, count)| (*item, *count)).collect();
         let items: Vec<usize> = match self.cleaning.subset {
-            true => choice.cover.chosen.clone(),
+            true => {
+                let sometimes = choice.sometimes.keys().copied();
+                let all: BTreeSet<usize> = sometimes.chain(choice.cover.chosen.clone()).collect();
+                all.into_iter().collect()
+            }
             false => (0..pool.healthy.len())
                 .filter(|item| !pool.unfit.contains(&pool.healthy[*item]))
                 .collect(),
@@ -117,7 +131,9 @@ impl Engine<'_> {
         for item in items {
             let mut keeping = self.keep(pool, item, choice.again.get(&item))?;
             keeping.only_here = only.get(&item).copied().unwrap_or(0);
-            keeping.why = why(keeping.only_here, private.get(&item).copied());
+            let sometimes = choice.sometimes.get(&item).copied();
+            keeping.whole = sometimes.is_some();
+            keeping.why = why(keeping.only_here, private.get(&item).copied(), sometimes);
             kept.files.push(keeping);
         }
         kept.cover = self.cleaning.subset.then_some(Cover {
@@ -125,8 +141,9 @@ impl Engine<'_> {
             lower_bound: choice.cover.lower_bound,
             optimal: choice.cover.optimal,
         });
+        kept.flaky_files = choice.sometimes.len() as u64;
         kept.universe = Some(choice.universe);
-        kept.seen = kept.seen.or(&choice.seen).or(&kept.unsteady);
+        kept.seen = kept.seen.or(&choice.seen);
         Ok(())
     }
 
@@ -186,7 +203,6 @@ impl Engine<'_> {
             ..Trimming::of_target(cleaning.target.clone(), cleaning.way)
         };
         let universe = kept.universe.clone().unwrap_or_default();
-        let unsteady = kept.unsteady.clone();
         let trims = Trims {
             trim,
             trimming: &trimming,
@@ -194,7 +210,7 @@ impl Engine<'_> {
             folder: &self.place.trimmed(),
             wanted: &universe.less(&kept.covered),
             seen: &Arc::new(kept.seen.or(&kept.covered)),
-            steady: &|texts| self.steady(texts, &unsteady),
+            steady: &|texts| self.steady(texts),
             on_slip: &|text, slip, test| self.file_slip_of(text, slip, test),
             stop: self.stop,
         };
@@ -204,22 +220,22 @@ impl Engine<'_> {
     }
 
     /// What these contents reach each time.
-    fn steady(&self, texts: &[&[u8]], unsteady: &Features) -> Result<Vec<Again>, CleanError> {
+    fn steady(&self, texts: &[&[u8]]) -> Result<Vec<Again>, CleanError> {
         let mut all: Vec<Option<Again>> = vec![None; texts.len()];
         for round in 0..self.cleaning.repeats {
             let whole = run_again(&self.settings(), &texts, round, &mut |number, seen| {
                 let Ok(seen) = seen else { return Ok(()) };
                 let features = match seen.suspicious {
                     true => Features::default(),
-                    false => seen.features.unwrap_or_default().less(unsteady),
+                    false => seen.features.unwrap_or_default(),
                 };
                 let again = all[number].get_or_insert_with(|| Again {
                     steady: features.clone(),
-                    ever: Features::default(),
                     time: Duration::MAX,
+                    ..Again::default()
                 });
                 again.steady = again.steady.and(&features);
-                again.ever = again.ever.or(&features);
+                again.runs += 1;
                 again.time = again.time.min(seen.time);
                 Ok(())
             })?;
@@ -231,13 +247,24 @@ impl Engine<'_> {
     }
 }
 
-fn why(only_here: u64, private: Option<usize>) -> String {
-    match (only_here, private) {
-        (1.., _) => format!("no other file of the corpus reaches {only_here} of what it reaches"),
-        (0, Some(private)) => {
-            format!("no other kept file reaches {private} of what it reaches")
-        }
-        (0, None) => "every content that ends well is kept".to_owned(),
+/// Why a file is kept that alone of the whole corpus reaches `only_here` features, alone of the
+/// kept files `private`, and more often than most `sometimes` features that none reaches each time.
+fn why(only_here: u64, private: Option<usize>, sometimes: Option<u64>) -> String {
+    let features = |count| size::counted(count, "feature");
+    match (only_here, private, sometimes) {
+        (1.., _, _) => format!(
+            "it is the only file of the corpus that reaches {} of its features",
+            size::grouped(only_here)
+        ),
+        (0, Some(private @ 1..), _) => format!(
+            "it is the only kept file that reaches {} of its features",
+            size::grouped(private as u64)
+        ),
+        (0, _, Some(count)) => format!(
+            "it is among the files that most often reach {} which no file reaches each time",
+            features(count)
+        ),
+        (0, _, None) => "every different file that ends well is kept".to_owned(),
     }
 }
 

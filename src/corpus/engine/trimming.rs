@@ -10,8 +10,8 @@ use super::keeping::{AllKept, Keeping};
 use super::owners::owners;
 use super::settings::{Trim, TrimBy};
 use super::{CleanError, Doing, Watcher};
-use crate::corpus::Features;
 use crate::corpus::cover::{Effort, cover};
+use crate::corpus::{Features, Union};
 use crate::corpus::trim::{ToTrim, Trimmed, Trimming, Wanted, Watch, trim_all};
 use crate::minimize::{CallbackError, Claim, Slip};
 use crate::store::hash_of;
@@ -132,6 +132,9 @@ impl Trims<'_> {
         let owned = owners(&reached, self.wanted);
         let mut tasks = Vec::new();
         for (at, (kept, owned)) in kept.iter().zip(owned).enumerate() {
+            if kept.whole {
+                continue;
+            }
             let wanted = match self.trim.by {
                 TrimBy::Worth => Wanted::worth(owned.clone(), Arc::clone(self.seen)),
                 TrimBy::Signature => {
@@ -207,13 +210,16 @@ impl Trims<'_> {
         }
         kept.sort_by(|a, b| (a.text().len(), a.text()).cmp(&(b.text().len(), b.text())));
         let before = kept.len();
-        let none = Features::default();
-        let cover = cover(&mut AllKept(kept), self.wanted, &none, &Effort::default())
-            .map_err(CleanError::journal)?;
+        let mut whole = Union::default();
+        let stay = kept.iter().filter(|kept| kept.whole);
+        stay.for_each(|kept| whole.add(&kept.features));
+        let (files, covered) = (&mut AllKept(kept), whole.all());
+        let cover = cover(files, self.wanted, &covered, &Effort::default());
+        let cover = cover.map_err(CleanError::journal)?;
         let mut number = 0;
-        kept.retain(|_| {
+        kept.retain(|kept| {
             number += 1;
-            cover.chosen.binary_search(&(number - 1)).is_ok()
+            kept.whole || cover.chosen.binary_search(&(number - 1)).is_ok()
         });
         Ok(kept.len() < before)
     }

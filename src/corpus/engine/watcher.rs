@@ -34,6 +34,11 @@ pub enum Doing {
         /// Of so many.
         of: u64,
     },
+    /// The target's own fuzzer counts what the corpus and the kept files reach.
+    Counting {
+        /// So many files of the corpus.
+        files: u64,
+    },
     /// What was written is run again.
     Checking {
         /// So many files.

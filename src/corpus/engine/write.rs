@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use super::books::Books;
 use super::check::Checked;
-use super::keeping::Kept;
+use super::keeping::{Keeping, Kept};
 use super::names::Names;
+use super::reserve::Reserve;
 use super::subset::micros;
 use super::{CleanError, Engine, Watcher};
 use crate::corpus::measure::read_input;
@@ -15,11 +16,16 @@ use crate::files::OsText;
 use crate::files::swap::Fresh;
 use crate::report::clean::{self, CleanResult, Gained, Missing, Step, StepName};
 
+/// What the check misses is nothing that does not come each time where it is more than one feature
+/// in so many: then something else is wrong.
+const FEW: usize = 20;
+
 impl Engine<'_> {
     /// Writes what is kept, and makes the result.
     pub(super) fn finish(
         &self,
         mut kept: Kept,
+        reserve: Option<&Reserve<'_>>,
         watcher: &mut dyn Watcher,
         mut books: Books,
     ) -> Result<CleanResult, CleanError> {
@@ -27,34 +33,66 @@ impl Engine<'_> {
             let why = "no input ends well, or none reaches anything each time".to_owned();
             return Err(CleanError::Empty { why });
         }
-        let chosen = kept.files.iter().map(|file| file.size_before);
-        let chosen = chosen.fold(Amount::default(), |mut sum, size| {
-            sum.add(size);
-            sum
-        });
-        kept.files
-            .sort_by_cached_key(|file| (file.size(), file.content.clone()));
-        let (names, after) = self.write(&mut kept, &mut books)?;
-        let corpus = self.place.corpus();
-        let written: Vec<PathBuf> = names.iter().map(|name| corpus.join(name)).collect();
-        let checked = self.check(&kept, &written, watcher)?;
+        let mut written = self.write(&mut kept)?;
+        let mut checked = self.check(&kept, &written, watcher)?;
+        if let Some(reserve) = reserve.filter(|_| self.cleaning.subset) {
+            self.take_missing_back(&mut kept, reserve, &mut written, &mut checked, watcher)?;
+            self.count_by_its_own(&mut kept, reserve, &mut written, watcher)?;
+        }
         books.runs += checked.runs;
-        Ok(self.result(kept, &written, chosen, after, &checked, books))
+        for file in &kept.files {
+            books.spread.sizes_after.add(file.size());
+            books.spread.times_after.add(micros(file.time));
+        }
+        Ok(self.result(kept, &written, &checked, books))
     }
 
-    /// Writes the files into a new folder, which takes the place of the last cleanup's.
-    fn write(
+    /// What the check has missed did come each time in all runs before. The contents that reached
+    /// it then are kept, too; what the check misses even so, though all of them are kept, does not
+    /// come each time.
+    fn take_missing_back(
         &self,
         kept: &mut Kept,
-        books: &mut Books,
-    ) -> Result<(Vec<PathBuf>, Amount), CleanError> {
+        reserve: &Reserve<'_>,
+        written: &mut Vec<PathBuf>,
+        checked: &mut Checked,
+        watcher: &mut dyn Watcher,
+    ) -> Result<(), CleanError> {
+        if checked.missing.is_empty() {
+            return Ok(());
+        }
+        let why = "the check missed a feature that this file has reached";
+        let holders = reserve.holders(&checked.missing, &kept.files, why)?;
+        if !holders.is_empty() {
+            kept.files.extend(holders);
+            *written = self.write(kept)?;
+            let again = self.check(kept, written, watcher)?;
+            *checked = Checked {
+                runs: checked.runs + again.runs,
+                ..again
+            };
+        }
+        let universe = kept.universe.take().unwrap_or_default();
+        let few = checked.missing.len() * FEW <= universe.len();
+        kept.universe = Some(match few {
+            true => universe.less(&std::mem::take(&mut checked.missing)),
+            false => universe,
+        });
+        Ok(())
+    }
+
+    /// Writes the files into a new folder, which takes the place of the last cleanup's, and gives
+    /// their paths.
+    pub(super) fn write(&self, kept: &mut Kept) -> Result<Vec<PathBuf>, CleanError> {
         let corpus = self.place.corpus();
         if !self.place.may_replace(&corpus)? {
             return Err(CleanError::Occupied { path: corpus });
         }
+        kept.files
+            .sort_by_cached_key(|file| (file.size(), file.content.clone()));
         let fresh = Fresh::beside(&corpus)?;
         let mut names = Names::new(&self.cleaning.corpus, self.cleaning.keep_names);
-        let (mut given, mut after) = (Vec::with_capacity(kept.files.len()), Amount::default());
+        let mut given = Vec::with_capacity(kept.files.len());
         let mut bytes = Vec::new();
         for file in &kept.files {
             let text = match &file.bytes {
@@ -72,9 +110,6 @@ impl Engine<'_> {
             };
             let name = names.name(&file.from, text);
             fresh.add(&name, text)?;
-            after.add(text.len() as u64);
-            books.spread.sizes_after.add(text.len() as u64);
-            books.spread.times_after.add(micros(file.time));
             given.push(name);
         }
         self.place.announce(&given)?;
@@ -85,7 +120,7 @@ impl Engine<'_> {
         if fresh.take_place(&aside)? {
             remove(&aside)?;
         }
-        Ok((given, after))
+        Ok(given.iter().map(|name| corpus.join(name)).collect())
     }
 
     /// All steps, and the bytes that trimming took.
@@ -113,11 +148,16 @@ impl Engine<'_> {
         &self,
         kept: Kept,
         written: &[PathBuf],
-        chosen: Amount,
-        after: Amount,
         checked: &Checked,
         books: Books,
     ) -> CleanResult {
+        let sum = |size: fn(&Keeping) -> u64| {
+            kept.files.iter().fold(Amount::default(), |mut sum, file| {
+                sum.add(size(file));
+                sum
+            })
+        };
+        let (chosen, after) = (sum(|file| file.size_before), sum(Keeping::size));
         let wanted = kept
             .universe
             .as_ref()
@@ -131,6 +171,8 @@ impl Engine<'_> {
             features_before: wanted.as_ref().map(|wanted| wanted.len() as u64),
             features_after: wanted.as_ref().map(|_| checked.reached.len() as u64),
             flaky_features: wanted.map_or(0, |wanted| kept.seen.less(&wanted).len() as u64),
+            flaky_files: kept.flaky_files,
+            libfuzzer: kept.own_count.clone(),
             steps,
             duplicates: books.duplicates.files,
             crashes: books.crashes.files + books.flaky.files,

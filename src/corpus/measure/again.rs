@@ -1,17 +1,24 @@
 //! Runs inputs again, in other processes and in another order.
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::error::MeasureError;
 use super::reading::{self, NotRead};
-use super::runner::{Runner, Suspicion};
+use super::runner::{MANY, Runner, Runners, Suspicion};
 use super::settings::Settings;
 use super::side_by_side::side_by_side;
 use super::worker::WAITING;
 use crate::corpus::journal::Seen;
 use crate::corpus::lock::lock;
+use crate::exec::Freshness;
+
+/// Into so many processes few inputs are divided, so that workers share them;
+const SHARES: usize = 8;
+/// but each process gets no fewer than so many, since a new one costs as much as some runs.
+const FEWEST: usize = 16;
 
 /// Inputs that are numbered from 0.
 pub trait Inputs: Sync {
@@ -58,19 +65,65 @@ pub type Each<'a> = dyn FnMut(usize, Result<Seen, NotRead>) -> Result<(), Measur
 type EachSome<'a> =
     dyn FnMut(Vec<(usize, Result<Seen, NotRead>)>) -> Result<(), MeasureError> + Send + 'a;
 
+/// The order in which inputs are run, and which of them share a process.
+pub(super) struct Order<'a> {
+    /// The inputs, by their number.
+    pub(super) numbers: Vec<u32>,
+    /// So many of them in a row share a process, where the way lets runs share one. What each of
+    /// them reaches then depends on the others of its process, and on nothing else: not on the
+    /// workers, nor on what an earlier call has run.
+    pub(super) per_process: usize,
+    /// Whether what this input does is to be told. One that is not needed is run all the same
+    /// where it shares a process with one that is.
+    pub(super) needed: &'a (dyn Fn(usize) -> bool + Sync),
+}
+
+impl<'a> Order<'a> {
+    /// These inputs, as many in a process as is good for so many.
+    pub(super) fn of(numbers: Vec<u32>, needed: &'a (dyn Fn(usize) -> bool + Sync)) -> Order<'a> {
+        Order {
+            per_process: numbers.len().div_ceil(SHARES).clamp(FEWEST, MANY),
+            numbers,
+            needed,
+        }
+    }
+
+    /// Those that one worker runs without a break, by their places among the numbers.
+    fn parts(&mut self, freshness: Freshness, jobs: usize) -> Vec<Range<usize>> {
+        let needed = self.needed;
+        let count = match freshness {
+            Freshness::Shared => self.per_process,
+            Freshness::Fresh => {
+                self.numbers.retain(|number| needed(*number as usize));
+                // None of them waits long for its turn behind slow ones.
+                let fair = self.numbers.len().div_ceil(2 * jobs.max(1));
+                fair.clamp(1, MANY)
+            }
+        };
+        let ends = (0..self.numbers.len()).step_by(count);
+        let parts = ends.map(|from| from..self.numbers.len().min(from + count));
+        let has_needed = |part: &Range<usize>| {
+            let mut numbers = self.numbers[part.clone()].iter();
+            numbers.any(|number| needed(*number as usize))
+        };
+        parts.filter(has_needed).collect()
+    }
+}
+
 /// What workers share.
 struct Round<'a, 'e> {
     settings: &'a Settings<'a>,
     inputs: &'a dyn Inputs,
-    order: Vec<u32>,
+    numbers: Vec<u32>,
+    parts: Vec<Range<usize>>,
     next: AtomicUsize,
     failed: AtomicBool,
     each: Mutex<&'a mut EachSome<'e>>,
 }
 
-/// Runs all `inputs` once, by processes that are started for it, and in an order that belongs to
-/// `round`; tells `each` of them, in whatever order they are done. No journal is asked. False where
-/// it was stopped before all were run.
+/// Runs all `inputs` once, by new processes, and in an order that belongs to `round`; tells `each`
+/// of them, in whatever order they are done. No journal is asked. False where it was stopped
+/// before all were run.
 ///
 /// # Errors
 /// When the target cannot be run, and what `each` gives.
@@ -80,39 +133,60 @@ pub fn run_again(
     round: u32,
     each: &mut Each<'_>,
 ) -> Result<bool, MeasureError> {
-    let order = order(inputs.count(), round);
+    let order = Order::of(order(inputs.count(), round), &|_| true);
     let each = &mut |told: Vec<_>| told.into_iter().try_for_each(|(at, seen)| each(at, seen));
-    run_in_order(settings, None, inputs, order, each, &mut || {})
+    run_in_order(settings, inputs, order, each, &mut || {})
 }
 
-/// The same, in that order; `first` is a target that one of the workers takes. `look` is called ten
-/// times a second.
+/// The same, each in a process of its own.
+///
+/// # Errors
+/// As [`run_again`].
+pub fn run_alone(
+    settings: &Settings<'_>,
+    inputs: &dyn Inputs,
+    each: &mut Each<'_>,
+) -> Result<bool, MeasureError> {
+    let order = Order {
+        per_process: 1,
+        ..Order::of((0..inputs.count() as u32).collect(), &|_| true)
+    };
+    let each = &mut |told: Vec<_>| told.into_iter().try_for_each(|(at, seen)| each(at, seen));
+    run_in_order(settings, inputs, order, each, &mut || {})
+}
+
+/// Runs inputs in an order, as [`run_again`] does. `look` is called ten times a second.
 pub(super) fn run_in_order(
     settings: &Settings<'_>,
-    first: Option<Runner>,
     inputs: &dyn Inputs,
-    order: Vec<u32>,
+    mut order: Order<'_>,
     each: &mut EachSome<'_>,
     look: &mut dyn FnMut(),
 ) -> Result<bool, MeasureError> {
-    if order.is_empty() {
+    let needed = |number: &u32| (order.needed)(*number as usize);
+    if !order.numbers.iter().any(needed) {
         return Ok(!settings.stopped());
     }
     let suspicion = Suspicion::of(settings)?;
-    let jobs = settings.jobs.clamp(1, order.len());
+    let first = Runners::take(settings, suspicion)?;
+    let parts = order.parts(first.freshness(), settings.jobs);
+    let jobs = settings.jobs.clamp(1, parts.len());
     let round = Round {
         settings,
         inputs,
-        order,
+        numbers: order.numbers,
+        parts,
         next: AtomicUsize::new(0),
         failed: AtomicBool::new(false),
         each: Mutex::new(each),
     };
-    let first = Mutex::new(first);
+    let first = Mutex::new(Some(first));
     let worker = || {
         let first = lock(&first).take();
-        let runner = first.map_or_else(|| Runner::start(settings, suspicion), Ok)?;
-        round.work(runner)
+        let mut runner = first.map_or_else(|| Runners::take(settings, suspicion), Ok)?;
+        round.work(&mut runner)?;
+        Runners::give_back(settings, runner);
+        Ok(())
     };
     side_by_side(jobs, &round.failed, &worker, look)?;
     Ok(!settings.stopped())
@@ -123,20 +197,17 @@ impl Round<'_, '_> {
         !self.settings.stopped() && !self.failed.load(Ordering::Relaxed)
     }
 
-    fn work(&self, mut runner: Runner) -> Result<(), MeasureError> {
+    fn work(&self, runner: &mut Runner) -> Result<(), MeasureError> {
         while self.goes_on() {
-            // None of them waits long for its turn behind slow ones.
-            let fair = self.order.len().div_ceil(2 * self.settings.jobs.max(1));
-            let many = runner.many().min(fair).max(1);
-            let first = self.next.fetch_add(many, Ordering::Relaxed);
-            let Some(rest) = self.order.get(first..).filter(|rest| !rest.is_empty()) else {
+            let Some(part) = self.parts.get(self.next.fetch_add(1, Ordering::Relaxed)) else {
                 break;
             };
-            self.run(&mut runner, &rest[..rest.len().min(many)])?;
+            self.run(runner, &self.numbers[part.clone()])?;
         }
         Ok(())
     }
 
+    /// Runs these, and ends the process with the last of them.
     fn run(&self, runner: &mut Runner, mut numbers: &[u32]) -> Result<(), MeasureError> {
         while !numbers.is_empty() && self.goes_on() {
             let mut told = Vec::with_capacity(numbers.len());
@@ -144,7 +215,8 @@ impl Round<'_, '_> {
             let inputs: Vec<&[u8]> = waiting.iter().map(|(_, bytes)| &bytes[..]).collect();
             let mut done = 0;
             while done < inputs.len() && self.goes_on() {
-                done += runner.run_some(&inputs[done..], &mut |number, seen| {
+                let ends = numbers.is_empty();
+                done += runner.run_some(&inputs[done..], ends, &mut |number, seen| {
                     told.push((waiting[done + number].0, Ok(seen)));
                 })?;
                 lock(&self.each)(std::mem::take(&mut told))?;
@@ -182,7 +254,7 @@ impl Round<'_, '_> {
 }
 
 /// The numbers below `count` in an order that belongs to `round`.
-fn order(count: usize, round: u32) -> Vec<u32> {
+pub(super) fn order(count: usize, round: u32) -> Vec<u32> {
     let mut order: Vec<u32> = (0..count as u32).collect();
     order.sort_by_key(|number| mixed(u64::from(round) << 32 | u64::from(*number)));
     order
@@ -209,5 +281,16 @@ mod tests {
         sorted.sort_unstable();
         assert_eq!(sorted, (0..1000).collect::<Vec<u32>>());
         assert_ne!(first, sorted);
+    }
+
+    #[test]
+    fn who_shares_a_process_does_not_depend_on_what_is_needed_or_on_workers() {
+        let needed = |number: usize| number == 37 || number == 299;
+        let mut some = Order::of((0..300).collect(), &needed);
+        assert_eq!(some.parts(Freshness::Shared, 1), [0..38, 266..300]);
+        assert_eq!(some.parts(Freshness::Shared, 7), [0..38, 266..300]);
+        assert_eq!(Order::of((0..9000).collect(), &needed).per_process, MANY);
+        assert_eq!(some.parts(Freshness::Fresh, 1), [0..1, 1..2]);
+        assert_eq!(some.numbers, [37, 299]);
     }
 }

@@ -1,11 +1,11 @@
 //! All contents of a corpus, before they are run.
 
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
-use super::again::{Inputs, run_in_order};
+use super::again::{Inputs, Order, run_in_order};
 use super::contents::{Contents, read_entry};
 use super::error::MeasureError;
 use super::held::Held;
@@ -13,7 +13,7 @@ use super::journal_of;
 use super::ledger::{Ledger, Ran};
 use super::progress::Progress;
 use super::reading::NotRead;
-use super::runner::{Runner, Suspicion};
+use super::runner::{Runners, Suspicion};
 use super::settings::Settings;
 use super::side_by_side::side_by_side;
 use super::spool::Spool;
@@ -29,10 +29,8 @@ use crate::files::FileError;
 pub struct Gathered {
     ledger: Ledger,
     out: PathBuf,
-    suspicion: Suspicion,
-    first: Runner,
-    /// What `first` was asked for.
-    asked: Freshness,
+    places: Option<usize>,
+    freshness: Freshness,
 }
 
 /// Lists, reads and hashes the inputs at `roots`, which are only read. Nothing is written to the
@@ -50,7 +48,9 @@ pub fn gather(
 ) -> Result<Gathered, MeasureError> {
     let listing = Listing::new(roots, Some(out))?;
     let suspicion = Suspicion::of(settings)?;
-    let first = Runner::start(settings, suspicion)?;
+    let runner = Runners::take(settings, suspicion)?;
+    let (places, freshness) = (runner.places(), runner.freshness());
+    Runners::give_back(settings, runner);
     let spool = Spool::create(out).map_err(FileError::at("make a file in", out))?;
     let shared = Shared {
         settings,
@@ -71,9 +71,8 @@ pub fn gather(
     Ok(Gathered {
         ledger,
         out: out.to_owned(),
-        suspicion,
-        first,
-        asked: settings.freshness,
+        places,
+        freshness,
     })
 }
 
@@ -88,37 +87,6 @@ impl Gathered {
         self.len() == 0
     }
 
-    /// How many places of the target are instrumented; `None` where it tells no coverage.
-    pub fn places(&self) -> Option<usize> {
-        self.first.places()
-    }
-
-    /// Whether the runs of the target share processes, as it was started.
-    pub fn freshness(&self) -> Freshness {
-        self.first.freshness()
-    }
-
-    /// The bytes of so many contents, those with the least hashes; what cannot be read again is
-    /// left out.
-    pub fn sample(&self, count: usize) -> Vec<Vec<u8>> {
-        let entries = self.ledger.table.entries();
-        let mut least = BinaryHeap::with_capacity(count + 1);
-        for (number, entry) in entries.iter().enumerate() {
-            least.push((*entry.content.blake3(), number));
-            if least.len() > count {
-                least.pop();
-            }
-        }
-        let all: Vec<usize> = (0..entries.len()).collect();
-        let inputs = Unrun::of(&self.ledger, entries, &all);
-        let chosen = least.into_sorted_vec().into_iter();
-        let read = |(_, number): ([u8; 32], usize)| {
-            let mut bytes = Vec::new();
-            inputs.read(number, &mut bytes).is_ok().then_some(bytes)
-        };
-        chosen.filter_map(read).collect()
-    }
-
     /// Runs each content once, as far as the journal in the output directory does not know what it
     /// does.
     ///
@@ -130,14 +98,7 @@ impl Gathered {
         progress: &mut dyn FnMut(&Progress),
     ) -> Result<Contents, MeasureError> {
         let mut ledger = self.ledger;
-        let first = match settings.freshness == self.asked {
-            true => self.first,
-            false => {
-                drop(self.first);
-                Runner::start(settings, self.suspicion)?
-            }
-        };
-        let (places, freshness) = (first.places(), first.freshness());
+        let (places, freshness) = (self.places, self.freshness);
         let identity = JournalIdentity::of(settings.target, settings.way, places)?;
         let mut repeats = HashMap::new();
         let path = self.out.join(journal_of(settings.freshness));
@@ -150,7 +111,7 @@ impl Gathered {
             }
         })?;
         ledger.count_known();
-        let ran = run_unknown(settings, first, &ledger, &mut journal, progress)?;
+        let ran = run_unknown(settings, &ledger, &mut journal, progress)?;
         journal.sync()?;
         ledger.take(ran);
         let Ledger {
@@ -178,23 +139,24 @@ impl Gathered {
     }
 }
 
-/// Runs the contents without a record.
+/// Runs the contents without a record, and those that share a process with them: in the order of
+/// results, so that what a content reaches does not depend on the order of a directory.
 fn run_unknown(
     settings: &Settings<'_>,
-    first: Runner,
     ledger: &Ledger,
     journal: &mut Journal,
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Ran, MeasureError> {
     let entries = ledger.table.entries();
-    let unknown = |number: &usize| entries[*number].record().is_none();
-    let numbers: Vec<usize> = (0..entries.len()).filter(unknown).collect();
+    let mut numbers: Vec<usize> = (0..entries.len()).collect();
+    numbers.sort_unstable_by_key(|number| entries[*number].content);
+    let is_unknown = |at: usize| entries[numbers[at]].record().is_none();
     let inputs = Unrun::of(ledger, entries, &numbers);
     let now = Mutex::new(ledger.progress);
     let (mut ran, mut records, mut parts) = (Ran::default(), Vec::new(), Vec::new());
-    let order = (0..numbers.len() as u32).collect();
+    let order = Order::of((0..numbers.len() as u32).collect(), &is_unknown);
     let each = &mut |told: Vec<(usize, Result<journal::Seen, NotRead>)>| {
-        for (at, seen) in told {
+        for (at, seen) in told.into_iter().filter(|(at, _)| is_unknown(*at)) {
             let number = numbers[at];
             let seen = match seen {
                 Ok(seen) => seen,
@@ -221,7 +183,7 @@ fn run_unknown(
         records.clear();
         Ok(())
     };
-    run_in_order(settings, Some(first), &inputs, order, each, &mut || {
+    run_in_order(settings, &inputs, order, each, &mut || {
         let now = *lock(&now);
         progress(&now);
     })?;

@@ -28,13 +28,14 @@ use std::path::{Path, PathBuf};
 
 use crate::exec::Freshness;
 
-pub use again::{Each, Files, Inputs, run_again};
+pub use again::{Each, Files, Inputs, run_again, run_alone};
 pub use contents::Contents;
 pub use error::MeasureError;
 pub use gather::{Gathered, gather};
 pub use progress::Progress;
 pub use reading::{NotRead, read as read_input};
 pub use repeat::Repeated;
+pub use runner::Runners;
 pub use settings::Settings;
 pub use tally::Tally;
 

@@ -1,11 +1,13 @@
 //! Runs inputs, as many at once as the way takes, and says what each of them did.
 
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use super::patience::Patience;
 use super::settings::Settings;
 use crate::corpus::Features;
 use crate::corpus::journal::Seen;
+use crate::corpus::lock::lock;
 use crate::exec::{
     Ended, ExecError, Executor, Freshness, Run, Target, Telling, start, start_covered,
 };
@@ -42,12 +44,52 @@ impl Suspicion {
     }
 }
 
+/// Started targets that no worker holds at the moment. Starting one costs as much as many runs.
+#[derive(Default)]
+pub struct Runners(Mutex<Vec<Runner>>);
+
+impl Runners {
+    /// One of them, or a new one where there is none that runs as `settings` say.
+    pub(super) fn take(
+        settings: &Settings<'_>,
+        suspicion: Suspicion,
+    ) -> Result<Runner, ExecError> {
+        let started = settings.runners.and_then(|runners| {
+            let mut idle = lock(&runners.0);
+            let fits = |runner: &Runner| runner.asked == settings.freshness;
+            let at = idle.iter().position(fits)?;
+            Some(idle.swap_remove(at))
+        });
+        started.map_or_else(|| Runner::start(settings, suspicion), Ok)
+    }
+
+    /// Takes one back.
+    pub(super) fn give_back(settings: &Settings<'_>, runner: Runner) {
+        if let Some(runners) = settings.runners {
+            lock(&runners.0).push(runner);
+        }
+    }
+
+    /// Ends all of them.
+    pub fn clear(&self) {
+        lock(&self.0).clear();
+    }
+}
+
+impl std::fmt::Debug for Runners {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Runners").field(&lock(&self.0).len()).finish()
+    }
+}
+
 /// A started target.
 pub(super) struct Runner {
     executor: Box<dyn Executor>,
     patience: Patience,
     suspicion: Suspicion,
     many: usize,
+    /// What it was started for.
+    asked: Freshness,
 }
 
 impl Runner {
@@ -71,6 +113,7 @@ impl Runner {
             patience: Patience::new(*limits, settings.learn_limit),
             suspicion,
             many: MANY,
+            asked: settings.freshness,
         })
     }
 
@@ -84,19 +127,18 @@ impl Runner {
         self.executor.freshness()
     }
 
-    /// How many inputs it is best given at once.
-    pub(super) fn many(&self) -> usize {
-        self.many
-    }
-
     /// Runs the first of `inputs` and some of those behind it, and tells `each` what they did, by
-    /// their number. Gives how many were run.
+    /// their number. Gives how many were run. With the last of them the process ends if `ends`.
     pub(super) fn run_some(
         &mut self,
         inputs: &[&[u8]],
+        ends: bool,
         each: &mut dyn FnMut(usize, Seen),
     ) -> Result<usize, ExecError> {
         let some = &inputs[..inputs.len().min(self.many)];
+        if ends && some.len() == inputs.len() {
+            self.executor.end_process();
+        }
         self.executor.limit_time(self.patience.first());
         let began = Instant::now();
         let runs = self.executor.run_some(some)?;
@@ -150,6 +192,7 @@ impl Runner {
         }
         self.executor.limit_time(self.patience.full());
         let began = Instant::now();
+        self.executor.end_process();
         let run = self.executor.run(input)?;
         let took = began.elapsed();
         if hasty && run.ended != Ended::Timeout {

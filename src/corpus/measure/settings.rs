@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::runner::Runners;
 use crate::exec::{Freshness, Target, Way};
 
 /// What is run, and how.
@@ -21,6 +22,9 @@ pub struct Settings<'a> {
     /// Whether runs may share a process, as far as the way lets them; in one of its own each run
     /// reaches the same whatever was run before.
     pub freshness: Freshness,
+    /// Started targets, which workers take from there and give back; where there are none, each
+    /// worker starts its own.
+    pub runners: Option<&'a Runners>,
     /// When it turns true, what is under way is finished and nothing more begun.
     pub stop: &'a AtomicBool,
 }

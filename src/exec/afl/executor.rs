@@ -41,6 +41,8 @@ pub(crate) struct Forkserver {
     /// Where inputs may go, and whether the target takes them there.
     shared: Option<Segment>,
     takes_shared: bool,
+    /// The process ends after the next run.
+    last: bool,
     input: Input,
     scratch: Scratch,
 }
@@ -85,6 +87,7 @@ impl Forkserver {
             covered: Vec::new(),
             shared,
             takes_shared: false,
+            last: false,
             input: place.input,
             scratch: place.scratch,
         };
@@ -274,7 +277,11 @@ impl Executor for Forkserver {
         if ended.is_exit() {
             self.tell();
         }
-        if !self.is_persistent() || !ended.is_exit() {
+        let last = std::mem::take(&mut self.last);
+        if last && let Some(server) = &mut self.server {
+            server.end_process();
+        }
+        if !self.is_persistent() || last || !ended.is_exit() {
             self.clean()?;
         }
         let read = match self.takes_shared {
@@ -282,6 +289,10 @@ impl Executor for Forkserver {
             false => self.input.read_so_far(),
         };
         Ok(Run { ended, cpu, read })
+    }
+
+    fn end_process(&mut self) {
+        self.last = self.is_persistent();
     }
 
     fn way(&self) -> Way {

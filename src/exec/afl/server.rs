@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::super::keeper::Keeper;
@@ -131,6 +132,15 @@ impl AflServer {
             forked: false,
         };
         Ok((answer, left))
+    }
+
+    /// Ends the process that waits for the next run, which has a new one then.
+    pub(super) fn end_process(&mut self) {
+        if let Some(waiting) = self.waiting.take() {
+            // Where it is gone already, the server finds that out as well.
+            let _ = kill(waiting, Signal::SIGKILL);
+            self.killed = true;
+        }
     }
 
     /// Whether the process may have been killed by somebody else before it saw the input. A new

@@ -9,6 +9,7 @@ mod table;
 pub use amount::Amount;
 pub use page::clean_html;
 pub use result::{
-    CleanGroup, CleanResult, Cover, Gained, Kept, Missing, Spread, Step, StepName, Unread,
+    CleanGroup, CleanResult, Counted, Cover, Gained, Kept, Missing, OwnCount, Spread, Step,
+    StepName, Unread,
 };
 pub use table::clean_table;

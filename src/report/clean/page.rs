@@ -11,23 +11,30 @@ const HEIGHT: usize = 220;
 /// Room below the columns for their names, and above them for the title.
 const BELOW: usize = 30;
 const ABOVE: usize = 24;
+/// What the columns of the table are.
+const LEGEND: &str = "<p>A feature is an edge of the program together with a range of how often a \
+    run passes it (1, 2, 3, 4 to 7, 8 to 15, 16 to 31, 32 to 127, more). Unique features are those \
+    that no other file of the corpus reaches. \u{201c}Bytes before\u{201d} is the size before \
+    trimming; the last column says what trimming has proved of the file (1-minimal: no part of it \
+    can be deleted alone), and is empty where the file was not trimmed.</p>\n";
 /// So many kept files are listed.
 const LISTED: usize = 5000;
 
 /// The page: the table of steps, how sizes and times spread before and after, and the kept files
 /// (at most 5,000), a table that sorts by a click on a column.
 pub fn clean_html(result: &CleanResult) -> String {
-    let mut page = head("a corpus cleanup");
+    let mut page = head("Corpus cleanup");
     page += &format!("<pre>{}</pre>\n", lines(&clean_table(result, None)));
     if let Some(spread) = &result.spread {
         let sizes = (&spread.sizes_before, &spread.sizes_after);
         let times = (&spread.times_before, &spread.times_after);
-        page += "<h2>Sizes and times</h2>\n<p>Grey: each content of the corpus that ended well. \
-                 Blue: what was kept. Both axes are logarithmic.</p>\n";
-        page += &histogram("bytes of a file", sizes.0, sizes.1);
+        page += "<h2>Sizes and times</h2>\n<p>Grey: all different files of the corpus that neither \
+                 crash nor hang. Blue: the kept files. Both axes are logarithmic.</p>\n";
+        page += &histogram("size of a file, in bytes", sizes.0, sizes.1);
         page += &histogram("time of a run, in µs", times.0, times.1);
     }
     page += "<h2>Kept files</h2>\n";
+    page += LEGEND;
     page += &kept(&result.kept);
     if result.kept.len() > LISTED {
         let more = size::grouped((result.kept.len() - LISTED) as u64);
@@ -46,12 +53,12 @@ fn kept(files: &[Kept]) -> String {
     let heads = [
         "file",
         "bytes",
-        "before",
-        "µs",
-        "edges and counts",
-        "only here",
-        "why",
-        "claim",
+        "bytes before",
+        "µs a run",
+        "features",
+        "unique features",
+        "why it is kept",
+        "trimming",
     ];
     let rows = files.iter().take(LISTED).map(|kept| {
         vec![

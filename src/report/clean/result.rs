@@ -23,8 +23,15 @@ pub struct CleanResult {
     pub features_before: Option<u64>,
     /// The same of what was written.
     pub features_after: Option<u64>,
-    /// Features that were seen, and not each time with any content: they are left out of all this.
+    /// Features that no content of the corpus reaches each time, left out of the numbers above.
     pub flaky_features: u64,
+    /// Files that are kept because they reach some of these most often.
+    #[serde(default)]
+    pub flaky_files: u64,
+    /// What the libFuzzer that is linked into the target counts; null where it has none, or was
+    /// not asked.
+    #[serde(default)]
+    pub libfuzzer: Option<OwnCount>,
     /// What each step did, in their order.
     pub steps: Vec<Step>,
     /// Files whose content another one has, too.
@@ -108,11 +115,11 @@ pub enum StepName {
     Hangs,
     /// Runs over the limit on memory, likewise.
     Ooms,
-    /// What reaches nothing that the rest does not reach.
+    /// Files whose features other kept files reach.
     Subset,
-    /// What the corpus that is added to reaches already.
+    /// Files whose features the corpus that is added to reaches.
     Onto,
-    /// Bytes that what a file is kept for does not need.
+    /// Bytes that kept files do not need for what they are kept for.
     Trimming,
 }
 
@@ -126,8 +133,8 @@ impl StepName {
             StepName::Crashes => "crashes",
             StepName::Hangs => "hangs",
             StepName::Ooms => "out of memory",
-            StepName::Subset => "nothing of their own",
-            StepName::Onto => "reached by the other corpus",
+            StepName::Subset => "redundant",
+            StepName::Onto => "redundant with --onto",
             StepName::Trimming => "trimming",
         }
     }
@@ -191,6 +198,37 @@ impl Cover {
             0 => 0.0,
             bound => (self.weight.saturating_sub(bound)) as f64 * 100.0 / bound as f64,
         }
+    }
+}
+
+/// What the target's own fuzzer counts of the corpus, and of what was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnCount {
+    /// Of all contents that end well; null where it could not count.
+    pub before: Option<Counted>,
+    /// Of what was written.
+    pub after: Option<Counted>,
+    /// How many files its own merge has added, so that what was written counts no less.
+    pub added: u64,
+    /// How often its merge was asked.
+    pub merges: u32,
+    /// Why it could not count, or not merge.
+    pub why_not: Option<String>,
+}
+
+/// What libFuzzer counts in a run over a corpus (`-runs=0`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counted {
+    /// Places in the code: its `cov`.
+    pub cov: u64,
+    /// Features: its `ft`.
+    pub ft: u64,
+}
+
+impl Counted {
+    /// Whether either number is less.
+    pub fn is_less_than(&self, other: &Counted) -> bool {
+        self.cov < other.cov || self.ft < other.ft
     }
 }
 

@@ -1,11 +1,11 @@
 //! The result of `clean` as text.
 
-use super::{CleanResult, Kept};
+use super::{CleanResult, Counted, Kept};
 use crate::report::size;
 use crate::report::table::render;
 use crate::report::text::printable;
 
-/// So many files are named of the slowest, the largest, and those that hold the most alone.
+/// So many files are named of the slowest, the largest, and those with the most features of their own.
 const NAMED: usize = 3;
 
 /// The table of steps, with files and bytes; what is reached before and after; and the kept files
@@ -17,6 +17,7 @@ pub fn clean_table(result: &CleanResult, width: Option<usize>) -> String {
         reached(result),
         cover(result),
         flaky(result),
+        libfuzzer(result),
         missing(result),
         gained(result),
     ]
@@ -58,19 +59,20 @@ fn steps(result: &CleanResult, width: Option<usize>) -> String {
 fn reached(result: &CleanResult) -> Option<String> {
     let (Some(before), Some(after)) = (result.edges_before, result.edges_after) else {
         return Some(
-            "the target tells no coverage: of inputs that it treats alike one was kept".to_owned(),
+            "coverage: not reported by the target; of inputs with the same behaviour one is kept"
+                .to_owned(),
         );
     };
-    let ranges = match (result.features_before, result.features_after) {
+    let features = match (result.features_before, result.features_after) {
         (Some(before), Some(after)) => format!(
-            "; with the ranges of their counts {} before, {} after",
+            "; {} features before, {} after",
             size::grouped(before),
             size::grouped(after)
         ),
         _ => String::new(),
     };
     Some(format!(
-        "edges: {} before, {} after{ranges}",
+        "coverage: {} edges before, {} after{features}",
         size::grouped(before),
         size::grouped(after)
     ))
@@ -79,32 +81,65 @@ fn reached(result: &CleanResult) -> Option<String> {
 fn cover(result: &CleanResult) -> Option<String> {
     let cover = result.cover?;
     Some(match cover.optimal {
-        true => "subset: none that reaches as much weighs less".to_owned(),
+        true => "subset: a minimal subset of the corpus with the same coverage".to_owned(),
         false => format!(
-            "subset: at most {:.1} % heavier than the lightest that reaches as much",
+            "subset: at most {:.1} % larger than a minimal subset with the same coverage",
             cover.gap_percent()
         ),
     })
 }
 
 fn flaky(result: &CleanResult) -> Option<String> {
-    (result.flaky_features > 0).then(|| {
-        format!(
-            "flaky: {} of edges and counts did not come each time, and did not count",
-            size::counted(result.flaky_features, "pair")
-        )
-    })
+    let verb = match result.flaky_features {
+        0 => return None,
+        1 => "is",
+        _ => "are",
+    };
+    let features = size::counted(result.flaky_features, "feature");
+    let kept = match result.flaky_files {
+        0 => String::new(),
+        1 => "; the file that reaches them most often is kept".to_owned(),
+        files => format!(
+            "; the {} that reach them most often are kept",
+            size::counted(files, "file")
+        ),
+    };
+    Some(format!("flaky: {features} {verb} not reached in every run{kept}"))
+}
+
+fn libfuzzer(result: &CleanResult) -> Option<String> {
+    let own = result.libfuzzer.as_ref()?;
+    let counted = |of: Counted| {
+        format!("cov: {} ft: {}", size::grouped(of.cov), size::grouped(of.ft))
+    };
+    let (Some(before), Some(after)) = (own.before, own.after) else {
+        let why = own.why_not.as_deref().unwrap_or_default();
+        return Some(format!("libFuzzer (-runs=0): no count: {}", printable(why)));
+    };
+    let added = match own.added {
+        0 => String::new(),
+        added => format!("; {} added for it", size::counted(added, "file")),
+    };
+    let less = match after.is_less_than(&before) {
+        true => "; its counts differ from run to run, and its merge finds no more to add",
+        false => "",
+    };
+    Some(format!(
+        "libFuzzer (-runs=0): {} before, {} after{added}{less}",
+        counted(before),
+        counted(after)
+    ))
 }
 
 fn missing(result: &CleanResult) -> Option<String> {
     let first = result.missing.first()?;
     let of = (first.file.as_ref()).map_or_else(String::new, |file| {
-        format!(", held by {}", printable(&file.0.to_string_lossy()))
+        format!(", which {} reached before", printable(&file.0.to_string_lossy()))
     });
     Some(format!(
-        "NOT EQUAL: {} of edges and counts are not reached by what was kept; the first is edge \
-         {} passed {} to {} times{of}",
-        size::counted(result.missing.len() as u64, "pair"),
+        "COVERAGE LOST: the kept files do not reach {} of the corpus; the first is edge {} with {} \
+         to {} hits{of}",
+        size::counted(result.missing.len() as u64, "feature"),
         first.edge,
         first.counts.0,
         first.counts.1,
@@ -114,9 +149,8 @@ fn missing(result: &CleanResult) -> Option<String> {
 fn gained(result: &CleanResult) -> Option<String> {
     (!result.gained.is_empty()).then(|| {
         format!(
-            "more than before: what was kept reaches {} of edges and counts that no run of the \
-             corpus did",
-            size::counted(result.gained.len() as u64, "pair")
+            "more than before: the kept files reach {} that no run of the corpus reached",
+            size::counted(result.gained.len() as u64, "feature")
         )
     })
 }
@@ -126,12 +160,12 @@ fn outstanding(result: &CleanResult) -> String {
     type Key = fn(&Kept) -> u64;
     type Said = fn(u64) -> String;
     let kinds: [(&str, Key, Said); 3] = [
-        ("slowest", |kept| kept.us, |us| format!("{us} us")),
+        ("slowest", |kept| kept.us, |us| format!("{us} us a run")),
         ("largest", |kept| kept.size, size::bytes),
         (
-            "only here",
+            "unique",
             |kept| kept.only_here,
-            |count| size::counted(count, "pair"),
+            |count| format!("the only file with {}", size::counted(count, "feature")),
         ),
     ];
     let mut text = String::new();

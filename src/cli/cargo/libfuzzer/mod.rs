@@ -19,10 +19,10 @@ use crate::cli::watched::Watched;
 use crate::cli::{Exit, Failure, Output, known, signals};
 use crate::exec::{Target, Way};
 pub use flags::Flags;
-pub use process::Attached;
-use process::flag;
+pub use process::{Attached, Process, flag};
 use producer::timeout_flag;
 pub use producer::{LibFuzzers, Plan};
+pub use said::Said;
 pub use scratch::Scratch;
 
 /// Longest input where nobody says, in bytes.

@@ -45,7 +45,7 @@ pub struct End {
 }
 
 impl Process {
-    /// Starts it.
+    /// Starts it, in our directory unless another one is named.
     ///
     /// # Errors
     /// When it cannot be started.
@@ -53,9 +53,13 @@ impl Process {
         program: &Path,
         words: &[OsString],
         env: &[(OsString, OsString)],
+        cwd: Option<&Path>,
         attached: Attached,
     ) -> io::Result<Process> {
         let mut command = Command::new(program);
+        if let Some(cwd) = cwd {
+            command.current_dir(cwd);
+        }
         command
             .args(words)
             .envs(env.iter().cloned())

@@ -159,7 +159,7 @@ impl LibFuzzers {
         words.extend(self.plan.flags.each.iter().cloned());
         words.extend(self.corpus.dirs().into_iter().map(OsString::from));
         let (program, env) = (&self.plan.program, &self.plan.env);
-        Process::start(program, &words, env, self.plan.attached).map(Some)
+        Process::start(program, &words, env, None, self.plan.attached).map(Some)
     }
 
     /// One has ended: with a finding, or with its work done. Gives the one that goes on for it.

@@ -13,6 +13,8 @@ pub struct Said {
     pub runs: u64,
     /// It has run its whole corpus, and goes on with inputs of its own.
     pub is_initialized: bool,
+    /// What its corpus reaches, by the last status: `cov` (places) and `ft` (features).
+    pub coverage: Option<(u64, u64)>,
     /// Where it wrote inputs that fail.
     pub written: Vec<PathBuf>,
     last: VecDeque<String>,
@@ -26,6 +28,11 @@ impl Said {
             if let Some(Ok(runs)) = words.next().map(str::parse::<u64>) {
                 self.runs = runs.max(self.runs);
                 self.is_initialized |= words.next().is_some_and(|word| word != "READ");
+                let mut numbers = words.skip_while(|word| *word != "cov:").skip(1);
+                let cov = numbers.next().and_then(|word| word.parse().ok());
+                let mut numbers = numbers.skip_while(|word| *word != "ft:").skip(1);
+                let ft = numbers.next().and_then(|word| word.parse().ok());
+                self.coverage = cov.zip(ft).or(self.coverage);
             }
         } else if let Some(count) = line.strip_prefix("stat::number_of_executed_units:") {
             self.runs = count.trim().parse().unwrap_or(self.runs);
@@ -64,8 +71,10 @@ mod tests {
             "#4096\tpulse  cov: 12 ft: 13 corp: 3/9b lim: 4 exec/s: 2048 rss: 40Mb",
         ]);
         assert_eq!((said.runs, said.is_initialized), (4096, true));
+        assert_eq!(said.coverage, Some((12, 13)));
         let said = after(&["#2\tREAD   units: 3", "stat::number_of_executed_units: 77"]);
         assert_eq!((said.runs, said.is_initialized), (77, false));
+        assert_eq!(said.coverage, None);
     }
 
     #[test]

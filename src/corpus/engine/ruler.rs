@@ -1,0 +1,101 @@
+//! The count that the target's own libFuzzer makes of a corpus, before and after.
+
+use std::fmt::Debug;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use super::keeping::{Keeping, Kept};
+use super::reserve::Reserve;
+use super::{CleanError, Doing, Engine, Watcher};
+use crate::report::clean::{Counted, OwnCount};
+
+/// A merge may add what another one would not: so often it is asked at most.
+const MERGES: u32 = 4;
+
+/// A fuzzer's own count of what a corpus reaches. It may tell more apart than its counters do:
+/// libFuzzer counts how deep the stack was, too.
+pub trait Ruler: Debug + Send + Sync {
+    /// What it counts of these files.
+    ///
+    /// # Errors
+    /// Why it could not count, for people; also when `stop` turned true.
+    fn count(&self, files: &[PathBuf], stop: &AtomicBool) -> Result<Counted, String>;
+
+    /// The contents of those of `others` that its own merge adds to `kept`.
+    ///
+    /// # Errors
+    /// As [`count`](Ruler::count).
+    fn merge(
+        &self,
+        kept: &[PathBuf],
+        others: &[PathBuf],
+        stop: &AtomicBool,
+    ) -> Result<Vec<Vec<u8>>, String>;
+}
+
+impl Engine<'_> {
+    /// Has the target's own fuzzer count what the corpus reaches and what the files `written` do.
+    /// Where that is less, what its merge adds is kept, too, and written, until it is as much or
+    /// there is nothing to add.
+    pub(super) fn count_by_its_own(
+        &self,
+        kept: &mut Kept,
+        reserve: &Reserve<'_>,
+        written: &mut Vec<PathBuf>,
+        watcher: &mut dyn Watcher,
+    ) -> Result<(), CleanError> {
+        let Some(ruler) = self.cleaning.ruler.as_deref() else {
+            return Ok(());
+        };
+        let mut own = OwnCount::default();
+        let mut before = reserve.paths()?;
+        before.extend_from_slice(&kept.onto);
+        watcher.doing(Doing::Counting {
+            files: before.len() as u64,
+        });
+        own.before = self.told(ruler.count(&before, self.stop), &mut own.why_not)?;
+        while let Some(before) = own.before {
+            let mut files = written.clone();
+            files.extend_from_slice(&kept.onto);
+            own.after = self.told(ruler.count(&files, self.stop), &mut own.why_not)?;
+            let is_less = own.after.is_some_and(|after| after.is_less_than(&before));
+            if !is_less || own.merges == MERGES {
+                break;
+            }
+            own.merges += 1;
+            let excluded = reserve.paths_of(&reserve.excluded(&kept.files))?;
+            let more = ruler.merge(&files, &excluded, self.stop);
+            let more = self.told(more, &mut own.why_not)?.unwrap_or_default();
+            let more = taken_back(reserve, &more)?;
+            if more.is_empty() {
+                break;
+            }
+            own.added += more.len() as u64;
+            kept.files.extend(more);
+            *written = self.write(kept)?;
+        }
+        kept.own_count = Some(own);
+        Ok(())
+    }
+
+    /// What was told; where nothing was, why goes to `why_not`.
+    fn told<T>(
+        &self,
+        told: Result<T, String>,
+        why_not: &mut Option<String>,
+    ) -> Result<Option<T>, CleanError> {
+        if self.settings().stopped() {
+            return Err(CleanError::Interrupted);
+        }
+        Ok(told.map_err(|why| *why_not = Some(why)).ok())
+    }
+}
+
+fn taken_back(reserve: &Reserve<'_>, contents: &[Vec<u8>]) -> Result<Vec<Keeping>, CleanError> {
+    let mut all = Vec::new();
+    for bytes in contents {
+        let why = "libFuzzer's own merge adds it to the other kept files";
+        all.extend(reserve.take_back(bytes, why)?);
+    }
+    Ok(all)
+}
