@@ -102,6 +102,7 @@ pub fn line_of(crash: &Crash) -> CrashLine {
         severity_reason: crash.severity_reason.clone(),
         way: crash.way,
         place: place(crash),
+        source: crash.site().and_then(|site| site.source),
         build: crash.build().map(str::to_owned),
     }
 }

@@ -95,6 +95,8 @@ pub struct RunGroup {
     pub severity_reason: String,
     /// The first frame of the user's code; null where none is known.
     pub frame: Option<String>,
+    /// The same as `file:line`, where that is known, the path as the program has it.
+    pub source: Option<String>,
     /// What became of it when the program was built anew; null where it was not.
     pub status: Option<Status>,
     /// Which utility crashed; present in a study of many.
@@ -121,6 +123,7 @@ impl From<&GroupView> for RunGroup {
             severity: view.severity,
             severity_reason: view.severity_reason.clone(),
             frame: view.place.clone(),
+            source: view.source.clone(),
             status: view.status,
             utility: view.utility.clone(),
         }

@@ -78,6 +78,8 @@ pub struct TriageGroup {
     pub stable: Option<String>,
     /// The first frame of the user's code, of the least input.
     pub frame: Option<String>,
+    /// The same as `file:line`, where that is known, the path as the program has it.
+    pub source: Option<String>,
     /// The file of the least input.
     #[serde(serialize_with = "lossy")]
     pub representative: PathBuf,

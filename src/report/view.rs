@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::store::{Entry, EntryId, Group, Kind, Minimized, Reader, Status, StoreError};
-use crate::triage::{Class, Crash, Frame, Key, PanicRecord, Severity};
+use crate::triage::{Class, Crash, Key, Severity};
 
 /// What reports show of one group, through one of its entries (its representative).
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +24,9 @@ pub struct GroupView {
     pub severity_reason: String,
     /// Where in the user's code ([`place`]).
     pub place: Option<String>,
+    /// The same as `file:line` or `file:line:column`, where that is known, the path as the program
+    /// has it.
+    pub source: Option<String>,
     /// Runs of all campaigns that ended so.
     pub runs_seen: u64,
     /// Size of the input as found, in bytes.
@@ -74,6 +77,7 @@ impl GroupView {
             severity: group.record.severity,
             severity_reason: entry.crash.severity_reason.clone(),
             place: place(&entry.crash),
+            source: entry.crash.site().and_then(|site| site.source),
             runs_seen: group.runs_seen(),
             size_before,
             reproducer: entry.reproducer_bytes()?,
@@ -114,36 +118,10 @@ impl GroupView {
     }
 }
 
-/// Where in the user's code a crash happened: the innermost own frame, by name and line where
-/// they are known, else by module and offset; of a panic the place that names it, because the
-/// innermost frames are those of whoever handles it, or no stack is left.
+/// Where in the user's code a crash happened, by function and line where they are known, else by
+/// module and offset.
 pub fn place(crash: &Crash) -> Option<String> {
-    let Some(panic) = &crash.details.panic else {
-        return crash.innermost_own().map(Frame::place);
-    };
-    Some(match panicking_function(crash, panic) {
-        Some(function) => format!("{function} at {}", panic.place),
-        None => panic.place.clone(),
-    })
-}
-
-/// The function of the user's code that panicked: the innermost one behind Rust's handler, above
-/// which stands what a hook of the program calls.
-fn panicking_function<'a>(crash: &'a Crash, panic: &PanicRecord) -> Option<&'a str> {
-    let is_handler = |frame: &Frame| {
-        let name = frame.name.as_deref().unwrap_or_default();
-        name.ends_with("rust_begin_unwind")
-    };
-    let handler = crash.frames.iter().rposition(is_handler)?;
-    let frame = crash.frames[handler..].iter().find(|frame| frame.own)?;
-    // What is inlined there may be the standard library's, unless its line is the panic's.
-    let location = panic.location.as_deref().unwrap_or_default();
-    let ours = |line: &str| location.starts_with(&format!("{line}:"));
-    let innermost = frame.inlined.first().filter(|_| {
-        let line = frame.line.as_deref();
-        line.is_some_and(ours)
-    });
-    innermost.or(frame.name.as_ref()).map(String::as_str)
+    crash.site().map(|site| site.to_string())
 }
 
 fn absolute(path: &Path) -> PathBuf {

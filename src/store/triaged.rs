@@ -64,6 +64,9 @@ pub struct CrashLine {
     pub way: Way,
     /// Where in the user's code.
     pub place: Option<String>,
+    /// The same as `file:line`, where that is known, the path as the program has it.
+    #[serde(default)]
+    pub source: Option<String>,
     /// The GNU build id of the main program.
     pub build: Option<String>,
 }

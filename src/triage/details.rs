@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::abort_text::without_numbers;
 use super::address::Address;
 use super::fault::Fault;
+use super::object::Object;
 use super::said::Report;
 use super::snapshot::End;
 
@@ -71,6 +72,9 @@ pub struct Details {
     /// The report of a sanitizer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report: Option<Report>,
+    /// The object that the sanitizer's report is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<Box<Object>>,
     /// The panic of Rust or Go.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub panic: Option<PanicRecord>,

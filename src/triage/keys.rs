@@ -8,6 +8,8 @@ use super::{Class, Key, Keys};
 
 /// Version of the keys' definition; it stands in their tags too.
 pub const VERSION: u32 = 1;
+/// That of crashes whose object takes part.
+pub const VERSION_WITH_OWNER: u32 = 2;
 
 /// Frames that the minor key takes in, unless another number is asked for.
 pub const DEPTH: usize = 2;

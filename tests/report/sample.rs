@@ -15,6 +15,7 @@ pub fn view() -> GroupView {
         severity: Severity::High,
         severity_reason: "write to a wild address".to_owned(),
         place: Some("parse_line at ul.c:40".to_owned()),
+        source: Some("ul.c:40".to_owned()),
         runs_seen: 1234,
         size_before: 40,
         reproducer: b"A\x1b[2J\n".to_vec(),

@@ -57,6 +57,7 @@ fn group() -> TriageGroup {
         minors: vec!["ba9876543210".to_owned()],
         stable: None,
         frame: Some("parse at a.c:1".to_owned()),
+        source: Some("/src/a.c:1".to_owned()),
         representative: "/in/a".into(),
         size: 7,
         known: false,

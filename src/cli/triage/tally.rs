@@ -264,6 +264,7 @@ fn group_of(line: &CrashLine, size: u64, representative: std::path::PathBuf) -> 
         minors: Vec::new(),
         stable: line.stable.map(|stable| stable.to_string()),
         frame: line.place.clone(),
+        source: line.source.clone(),
         representative,
         size,
         known: false,

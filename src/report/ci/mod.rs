@@ -45,6 +45,8 @@ pub struct Finding {
     pub severity_reason: String,
     /// Where in the user's code.
     pub place: Option<String>,
+    /// The same as `file:line`, where that is known, the path as the program has it.
+    pub source: Option<String>,
     /// Runs or inputs that ended so.
     pub count: u64,
     /// Size of the input as found, in bytes, where it was reduced.
@@ -72,6 +74,7 @@ impl From<&GroupView> for Finding {
             severity: view.severity,
             severity_reason: view.severity_reason.clone(),
             place: view.place.clone(),
+            source: view.source.clone(),
             count: view.runs_seen,
             size_before: (view.size_before != view.size_after()).then_some(view.size_before),
             size: view.size_after(),
@@ -93,6 +96,7 @@ impl From<&TriageGroup> for Finding {
             severity: group.severity,
             severity_reason: group.severity_reason.clone(),
             place: group.frame.clone(),
+            source: group.source.clone(),
             count: group.count,
             size_before: None,
             size: group.size,

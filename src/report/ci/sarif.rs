@@ -78,11 +78,8 @@ fn result(group: &Finding) -> SarifResult {
 /// Where it is in the source, or which file is the input: viewers pass over what is nowhere.
 fn location(group: &Finding) -> Location {
     let place = group.place.as_deref().unwrap_or_default();
-    let (function, line) = match place.rsplit_once(" at ") {
-        Some((function, line)) => (Some(function), line),
-        None => (None, place),
-    };
-    let physical = match source(line) {
+    let function = place.rsplit_once(" at ").map(|(function, _)| function);
+    let physical = match group.source.as_deref().and_then(source) {
         Some((file, line)) => PhysicalLocation::builder()
             .artifact_location(artifact(&file))
             .region(Region::builder().start_line(line).build())

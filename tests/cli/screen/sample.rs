@@ -27,6 +27,7 @@ pub fn view(class: &str, size: usize) -> GroupView {
         severity: Severity::High,
         severity_reason: "a write to a wild address".to_owned(),
         place: Some("parse_line at ul.c:40".to_owned()),
+        source: None,
         runs_seen: 1234,
         size_before: 40_000,
         reproducer: (0..size).map(|at| (at % 251) as u8).collect(),
