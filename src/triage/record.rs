@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::capture_way::CaptureWay;
+use super::keys::take_in_object;
 use super::object::object;
 use super::quick::Named;
 use super::severity::severity;
@@ -58,7 +59,7 @@ pub(crate) fn record(
         .own
         .iter()
         .map_while(|index| frames.get(*index)?.name.as_deref());
-    keys.stable = stable_key(&class, &own.collect::<Vec<&str>>());
+    let own: Vec<&str> = own.collect();
     let via = normalised.via.as_deref();
     let mut details = details(snapshot, via, run);
     details.panic = place.map(|place| panic_record(place, run.told));
@@ -66,6 +67,9 @@ pub(crate) fn record(
     details.object = object(run.told.report(), owner, symbolizer).map(Box::new);
     let said = details.abort_message.as_deref();
     let report = details.report.as_ref();
+    let in_keys = snapshot.is_some_and(|snapshot| take_in_object(&class, snapshot));
+    let object = details.object.as_deref().filter(|_| in_keys);
+    keys.stable = stable_key(&class, &own, object);
     let (severity, mut severity_reason) = severity(&class, &details.fault, via, said, report);
     if let Some(object) = &details.object {
         severity_reason = format!("{severity_reason}, {object}");
