@@ -59,6 +59,7 @@ fn group() -> TriageGroup {
         frame: Some("parse at a.c:1".to_owned()),
         message: None,
         trace: Trace::default(),
+        source: Some("/src/a.c:1".to_owned()),
         representative: "/in/a".into(),
         size: 7,
         known: false,
