@@ -10,7 +10,7 @@ use ddfuzz::store::{Campaign, Filed, Kind, Store};
 use ddfuzz::triage::{Crash, Triager, Verdict};
 
 use crate::bugs::{Planted, first_of_each_route};
-use crate::builds::{CRASHING, GCC_O2, Source};
+use crate::builds::{Build, CRASHING, GCC_O2, OWNED, SANITIZED, Source};
 use crate::pending::promise;
 use crate::runs::{Canary, generous, way_of};
 
@@ -125,9 +125,8 @@ impl Bench<'_> {
     }
 }
 
-fn minimize_all(source: &'static Source) -> Vec<Kept> {
-    let program = GCC_O2.program(source);
-    let all = combined(source);
+fn minimize_all(build: &Build, source: &'static Source, all: &[Vec<u8>]) -> Vec<Kept> {
+    let program = build.program(source);
     let next = AtomicUsize::new(0);
     let work = || {
         let canary = Canary::new();
@@ -156,7 +155,8 @@ fn minimize_all(source: &'static Source) -> Vec<Kept> {
 
 #[test]
 fn no_minimization_of_an_input_with_several_bugs_leaves_its_bug() {
-    let kept: Vec<Kept> = CRASHING.iter().flat_map(minimize_all).collect();
+    let all = |source| minimize_all(&GCC_O2, source, &combined(source));
+    let kept: Vec<Kept> = CRASHING.iter().flat_map(all).collect();
     let slipped: BTreeMap<&str, &BTreeSet<String>> = kept
         .iter()
         .filter(|one| !one.stayed)
@@ -182,4 +182,30 @@ fn no_minimization_of_an_input_with_several_bugs_leaves_its_bug() {
         slipped.is_empty(),
         &format!("{slipped:?}"),
     );
+}
+
+/// Inputs of two bugs each in one helper, which only the object of the report tells apart.
+const OF_ONE_HELPER: [&str; 4] = [
+    "name {}\npath {}\n",
+    "unit {}\nkey {}\n",
+    "value {}\nname {}\n",
+    "titles {}/a\ntitles a/{}\n",
+];
+
+#[test]
+fn a_minimization_stays_with_the_object_of_its_report() {
+    let long = "abcdefghijklmnopqrstuvwxyz".repeat(2);
+    let all = OF_ONE_HELPER.map(|text| text.replace("{}", &long).into_bytes());
+    let kept = minimize_all(&SANITIZED[0], &OWNED[0], &all);
+    assert_eq!(kept.len(), all.len());
+    assert!(
+        kept.iter().any(|one| one.slips > 0),
+        "no candidate ran into another bug"
+    );
+    for one in &kept {
+        let (before, after) = one.sizes;
+        assert!(one.stayed, "{} became {:?}", one.bug, one.result);
+        assert!(after * 3 < before * 2, "{}: {before} to {after}", one.bug);
+        assert_eq!(one.unfiled, 0, "{}", one.bug);
+    }
 }
