@@ -184,28 +184,16 @@ fn no_minimization_of_an_input_with_several_bugs_leaves_its_bug() {
     );
 }
 
-/// Inputs of two bugs each in one helper, which only the object of the report tells apart.
-const OF_ONE_HELPER: [&str; 4] = [
-    "name {}\npath {}\n",
-    "unit {}\nkey {}\n",
-    "value {}\nname {}\n",
-    "titles {}/a\ntitles a/{}\n",
-];
-
 #[test]
-fn a_minimization_stays_with_the_object_of_its_report() {
-    let long = "abcdefghijklmnopqrstuvwxyz".repeat(2);
-    let all = OF_ONE_HELPER.map(|text| text.replace("{}", &long).into_bytes());
-    let kept = minimize_all(&SANITIZED[0], &OWNED[0], &all);
-    assert_eq!(kept.len(), all.len());
-    assert!(
-        kept.iter().any(|one| one.slips > 0),
-        "no candidate ran into another bug"
-    );
+fn no_minimization_of_an_input_with_several_bugs_in_one_helper_leaves_its_object() {
+    let source = &OWNED[0];
+    let kept = minimize_all(&SANITIZED[0], source, &combined(source));
+    let slips: usize = kept.iter().map(|one| one.slips).sum();
+    println!("{} minimizations, {slips} slips", kept.len());
+    assert!(kept.len() >= 10, "only {} minimizations", kept.len());
+    assert!(slips > 0, "no candidate ran into another bug");
     for one in &kept {
-        let (before, after) = one.sizes;
         assert!(one.stayed, "{} became {:?}", one.bug, one.result);
-        assert!(after * 3 < before * 2, "{}: {before} to {after}", one.bug);
         assert_eq!(one.unfiled, 0, "{}", one.bug);
     }
 }
