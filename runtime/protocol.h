@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #define DDFUZZ_MAGIC 0x44446675u
-#define DDFUZZ_VERSION 3u
+#define DDFUZZ_VERSION 4u
 
 /* File descriptors that a server is born with. They are high, so that a target that counts its
  * descriptors from 3 sees what it sees elsewhere. */
@@ -76,6 +76,8 @@ struct page {
     volatile int32_t exec_errno; /* why the last run could not begin, or 0 */
     volatile int32_t forked;     /* whether the last run had descendants */
     volatile int32_t crashed;    /* of what signal one died whose end the target took, or 0 */
+    volatile int32_t child;      /* in a loop: the process that runs the inputs */
+    volatile uint64_t counters;  /* in a loop: where it has its counters, or 0 */
 };
 
 /* In a loop, more follows: from ENTRIES on one entry for each input of a request; from COUNTERS on

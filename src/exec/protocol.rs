@@ -23,7 +23,7 @@ pub(crate) mod fd {
 }
 
 pub(crate) const MAGIC: u32 = 0x4444_6675;
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// Why a server says that it cannot serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

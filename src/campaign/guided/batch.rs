@@ -1,6 +1,7 @@
 //! The stage that mutates: many mutants at once, of which LibAFL hears where they are new.
 
 use libafl::Error;
+use libafl::corpus::HasCurrentCorpusId;
 use libafl::fuzzer::ExecutionProcessor;
 use libafl::inputs::BytesInput;
 use libafl::mutators::{MutationResult, Mutator};
@@ -9,8 +10,9 @@ use libafl::schedulers::testcase_score::CorpusPowerTestcaseScore;
 use libafl::stages::{Restartable, Stage};
 use libafl::state::HasCurrentTestcase;
 
-use super::evaluate::evaluate;
+use super::evaluate::{Behind, evaluate};
 use super::executor::{TargetExecutor, fail};
+use super::hangs::Proneness;
 use super::parts::{Manager, Observers, State};
 
 /// Mutants that are made before they are run.
@@ -31,6 +33,7 @@ pub(super) struct BatchStage<M> {
     power: Power,
     /// The mutants of a batch; kept, for their memory.
     mutants: Vec<BytesInput>,
+    proneness: Proneness,
 }
 
 impl<M> BatchStage<M> {
@@ -40,6 +43,7 @@ impl<M> BatchStage<M> {
             mutator,
             power,
             mutants: Vec::new(),
+            proneness: Proneness::default(),
         }
     }
 
@@ -97,22 +101,28 @@ where
         state: &mut State,
         manager: &mut Manager,
     ) -> Result<(), Error> {
+        let id = state.current_corpus_id()?;
+        if id.is_some_and(|id| self.proneness.rests(id, &executor.hangs)) {
+            return Ok(());
+        }
         let mut left = self.iterations(state)?;
         let input = state.current_input_cloned()?;
         while left > 0 && executor.pulse.left().map_err(|error| fail(&error))? > 0 {
             let count = left.min(AT_ONCE);
             let made = self.mutate(state, &input, count)?;
-            match (made, self.power) {
+            let inputs = match (made, self.power) {
                 // Where there is nothing to mutate (`--max-len 0`), runs are made all the same:
                 // so many are wanted.
-                (0, Power::Scheduled) => {
-                    let same = std::slice::from_ref(&input);
-                    evaluate(fuzzer, executor, state, manager, same)?;
-                }
+                (0, Power::Scheduled) => std::slice::from_ref(&input),
                 (0, Power::Fixed(_)) => break,
-                _ => {
-                    evaluate(fuzzer, executor, state, manager, &self.mutants[..made])?;
-                }
+                _ => &self.mutants[..made],
+            };
+            let done = evaluate(fuzzer, executor, state, manager, inputs, Behind::Spare)?;
+            if let Some(id) = id {
+                self.proneness.note(id, done.runs, done.hung);
+            }
+            if done.spared {
+                break;
             }
             left -= count;
         }

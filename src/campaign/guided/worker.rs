@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use libafl::corpus::InMemoryCorpus;
+use libafl::corpus::{Corpus, InMemoryCorpus};
 use libafl::events::{ProgressReporter, SendExiting};
 use libafl::executors::HasObservers;
 use libafl::feedback_and_fast;
@@ -16,7 +16,7 @@ use libafl::mutators::{HavocScheduledMutator, Tokens, havoc_mutations, tokens_mu
 use libafl::schedulers::powersched::PowerSchedule;
 use libafl::schedulers::{IndexesLenTimeMinimizerScheduler, StdWeightedScheduler};
 use libafl::stages::{CalibrationStage, IfStage};
-use libafl::state::{HasMaxSize, StdState};
+use libafl::state::{HasCorpus, HasMaxSize, StdState};
 use libafl::{Error, HasMetadata};
 use libafl_bolts::rands::StdRand;
 use libafl_bolts::tuples::{Merge, tuple_list};
@@ -95,7 +95,7 @@ pub(super) fn run(brief: &Brief<'_>, mut manager: Manager, worker: usize, before
         true => minimizer::work(brief.settings, &remote, &mut manager),
         false => {
             let seed = brief.seed(worker, before);
-            work(brief, &remote, &mut manager, seed)
+            work(brief, &remote, &mut manager, (seed, before))
         }
     }));
     // Who cannot be reached any more has ended, and this process with it.
@@ -115,12 +115,19 @@ pub(super) fn run(brief: &Brief<'_>, mut manager: Manager, worker: usize, before
     }
 }
 
-/// Fuzzes with random numbers from `seed` until it is told to end.
-fn work(brief: &Brief<'_>, remote: &Remote, manager: &mut Manager, seed: u64) -> Result<(), Error> {
+/// Fuzzes with random numbers from `seed` until it is told to end. `before`: how many have died in
+/// its place.
+fn work(
+    brief: &Brief<'_>,
+    remote: &Remote,
+    manager: &mut Manager,
+    (seed, before): (u64, u32),
+) -> Result<(), Error> {
     let Settings { minimizing, .. } = brief.settings;
     let pulse = Pulse::begin(remote.clone()).map_err(|error| fail(&error))?;
     let (target, way) = (&minimizing.target, minimizing.way);
-    let mut executor = TargetExecutor::start(target, way, pulse).map_err(|error| fail(&error))?;
+    let mut executor =
+        TargetExecutor::start(target, way, pulse, before).map_err(|error| fail(&error))?;
     executor.linked = brief.settings.network.is_used();
     let desk = Arc::new(Mutex::new(remote.clone()));
     let mut objective = GroupObjective::new(Arc::clone(&desk), target, way)
@@ -167,10 +174,23 @@ fn work(brief: &Brief<'_>, remote: &Remote, manager: &mut Manager, seed: u64) ->
         if looked.elapsed() >= LOOK {
             looked = Instant::now();
             executor.pulse.standing = standing(&state, &executor);
+            learn_window(&state, &mut executor);
             manager.maybe_report_progress(&mut state, REPORT)?;
         }
     }
     take_leave(&mut executor, &state, manager)
+}
+
+/// Learns from the calibrated corpus after how long a run is looked at.
+fn learn_window(state: &State, executor: &mut TargetExecutor) {
+    let corpus = state.corpus();
+    let times = corpus.ids().filter_map(|id| *corpus.get(id).ok()?.borrow().exec_time());
+    let mut times: Vec<Duration> = times.collect();
+    let most = times.len() * 9 / 10;
+    if !times.is_empty() {
+        let (_, most, _) = times.select_nth_unstable(most);
+        executor.hangs.learn_window(*most, executor.patience.learned().cpu);
+    }
 }
 
 /// Tells what no beat has told yet.
