@@ -120,8 +120,17 @@ impl Server {
         self.page.put_inputs(places).map_err(not_shared)?;
         self.first = self.seq + 1;
         self.seq += places.len() as u64;
+        let used = |server: &Server| Looping::new(server).used().filter(|_| places.len() == 1);
+        let before = used(self);
         self.request(self.first, places.len(), flags)?;
-        self.answer(limits, Some(lookout))
+        let mut answer = self.answer(limits, Some(lookout))?;
+        // In a new process it is all that this has used.
+        if let Some((process, now)) = used(self) {
+            let before = before.filter(|(other, _)| *other == process);
+            let cpu = now.saturating_sub(before.map_or(Duration::ZERO, |(_, before)| before));
+            answer.cpu = answer.cpu.max(cpu);
+        }
+        Ok(answer)
     }
 
     /// The answer to the request. `lookout`: what looks at runs that take long.
@@ -286,6 +295,11 @@ impl Looping<'_> {
     fn new(server: &Server) -> Looping<'_> {
         let process = OnceCell::new();
         Looping { server, process }
+    }
+
+    /// Which process it is, and what it has used so far.
+    fn used(&self) -> Option<(Pid, Duration)> {
+        Some((self.process()?, self.cpu()?))
     }
 }
 

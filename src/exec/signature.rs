@@ -77,8 +77,9 @@ struct Window {
     /// CPU time at its first look and at its last.
     began: Duration,
     looked: Duration,
-    /// When the run was last seen to use any.
+    /// When the run was last seen to use any, and how many looks ago.
     moved: Instant,
+    idle: u32,
     /// Which counters have changed since the first look.
     changed: Vec<bool>,
 }
@@ -118,8 +119,9 @@ impl Lookout {
     /// How long to wait before the next look; `None` where nothing is looked for any more.
     pub(crate) fn pause(&self) -> Option<Duration> {
         let looks = !self.window.is_zero() && self.seen.len() < MOST && self.windows < LONGEST;
-        looks.then(|| match self.open {
-            Some(_) => self.window / LOOKS,
+        looks.then(|| match &self.open {
+            // Who does not get a processor is not looked at as often.
+            Some(window) => (self.window / LOOKS) * (1 << window.idle.min(6)),
             None => self.window / 2,
         })
     }
@@ -128,7 +130,13 @@ impl Lookout {
     /// known that could stop it.
     pub(crate) fn first_pause(&self) -> Option<Duration> {
         let early = !self.window.is_zero() && !self.known.is_empty();
-        early.then_some(self.window)
+        early.then_some(self.window * 2)
+    }
+
+    /// Whether nothing is known yet of run number `run`, which is over its limits, and could be.
+    pub(crate) fn lacks_signature(&self, run: u64) -> bool {
+        let begins = !self.window.is_zero() && self.seen.is_empty();
+        begins && (self.met != Some(run) || self.open.is_some())
     }
 
     /// Looks at run number `run`. Whether it is to be stopped.
@@ -149,6 +157,7 @@ impl Lookout {
             if cpu != window.looked {
                 window.moved = Instant::now();
             }
+            window.idle += 1;
             return still && sight.sleeps() && self.close(Doing::Sleeping, cpu);
         }
         let before = std::mem::take(&mut self.counters);
@@ -156,7 +165,7 @@ impl Lookout {
             self.open = None;
             return false;
         }
-        (window.looked, window.moved) = (cpu, Instant::now());
+        (window.looked, window.moved, window.idle) = (cpu, Instant::now(), 0);
         let pairs = before.iter().zip(&self.counters);
         for (changed, (before, now)) in window.changed.iter_mut().zip(pairs) {
             *changed |= before != now;
@@ -171,6 +180,7 @@ impl Lookout {
                 began: cpu,
                 looked: cpu,
                 moved: Instant::now(),
+                idle: 0,
                 changed: vec![false; self.counters.len()],
             });
         }
@@ -184,6 +194,7 @@ impl Lookout {
         let signature = signature(doing, &window.changed, &self.counters);
         window.changed.fill(false);
         (window.began, window.looked, window.moved) = (cpu, cpu, Instant::now());
+        window.idle = 0;
         self.windows += 1;
         match self.seen.iter_mut().find(|(seen, _)| *seen == signature) {
             Some((_, last)) => *last = self.windows,
@@ -298,7 +309,7 @@ mod tests {
         let known = signatures(&[], &[10, 11], 2).into_iter().collect();
         lookout.recognise(WINDOW, &known);
         lookout.begin();
-        assert_eq!(lookout.first_pause(), Some(WINDOW));
+        assert_eq!(lookout.first_pause(), Some(WINDOW * 2));
         let stopped = (0..9).find(|_| {
             made.pass(&[10, 11]);
             lookout.look(4, &made)

@@ -19,6 +19,8 @@ use super::{Ended, Limits, proc_tree};
 
 /// Runs shorter than this are never looked at.
 pub(crate) const SLICE: Duration = Duration::from_millis(10);
+/// So many slices a run that is over its limits may be looked at besides.
+const MOST_SLICES: u32 = 20;
 /// How long a server may take to answer after its child was killed.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
 
@@ -109,6 +111,9 @@ impl Watch<'_> {
                 Some(_) if run < self.first => return Waited::Untaken,
                 Some(why) => {
                     let run = run.max(self.first);
+                    if let Some(ready) = self.identify(run, &mut look) {
+                        return ready;
+                    }
                     return self.kill(Killed { why, run, cpu }, look.as_ref());
                 }
                 None => {}
@@ -117,6 +122,21 @@ impl Watch<'_> {
                 return waited;
             }
         }
+    }
+
+    /// Looks at a run that is over its limits for a little longer, where it could not be looked at
+    /// for long enough to be told from others: a busy machine has kept it, or us, from running.
+    fn identify(&self, run: u64, look: &mut Option<Look<'_>>) -> Option<Waited> {
+        for _ in 0..MOST_SLICES {
+            let lacks = |look: &Look<'_>| look.lookout.lacks_signature(run);
+            if self.taken() != run || !look.as_ref().is_some_and(lacks) {
+                return None;
+            }
+            if let Some(waited) = self.slice(look) {
+                return Some(waited);
+            }
+        }
+        None
     }
 
     /// Waits for the reply, for a slice of time at most, and meanwhile looks whether the run is

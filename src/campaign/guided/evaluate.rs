@@ -28,11 +28,11 @@ pub(super) enum Behind {
     Spare,
 }
 
-/// How many inputs were run, and how many of them hung.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// How many inputs were run, and which of them hung.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Done {
     pub(super) runs: usize,
-    pub(super) hung: usize,
+    pub(super) hung: Vec<usize>,
     /// Whether the others were left out.
     pub(super) spared: bool,
 }
@@ -69,7 +69,9 @@ where
         executor.pulse.ran(told.len() as u64);
         *state.executions_mut() += told.len() as u64;
         done.runs += told.len();
-        done.hung += usize::from(hangs);
+        if hangs {
+            done.hung.push(done.runs - 1);
+        }
         for (input, told) in batch.iter().zip(told) {
             match told.run.ended {
                 Ended::Timeout => hangs_at(fuzzer, executor, state, manager, input)?,

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crossbeam::channel::{Receiver, Sender, bounded, unbounded};
+use crossbeam::channel::{Receiver, Sender, TryRecvError, bounded, unbounded};
 
 use super::session::Session;
 use super::wire::{Judged, Judgement};
@@ -16,11 +16,15 @@ use crate::triage::{Crash, Key, Triager, Verdict};
 
 /// The part of the fuzzing's time that examining may take, where it is not of the first hangs: one
 /// of so many.
-const SHARE: u32 = 20;
+const SHARE: u32 = 32;
 /// So many that hang where none has before are examined whatever it takes.
 const FREE: u32 = 8;
 /// So many wait at most; of others only the groups are counted, where they are known.
 const MOST_WAITING: usize = 64;
+/// The same where none has hung before.
+const MOST_FIRST: usize = 1024;
+/// Signatures that are remembered.
+const MOST_KNOWN: usize = 1 << 20;
 
 /// An input whose run took too long.
 #[derive(Clone)]
@@ -35,10 +39,10 @@ pub(super) struct Suspect {
     pub(super) input: Vec<u8>,
 }
 
-/// A suspect that was examined.
+/// A suspect that was examined; `None`: the target could not be run.
 pub(super) struct Examined {
-    pub(super) suspect: Suspect,
-    pub(super) found: Result<Verdict, ExecError>,
+    suspect: Suspect,
+    verdict: Option<Verdict>,
 }
 
 /// The thread that examines, and what waits for it.
@@ -83,10 +87,12 @@ impl Examiner {
         let known = known.copied();
         // Another worker may have met the same.
         suspect.first &= known.is_none();
-        if !suspect.first && self.waiting.len() >= MOST_WAITING {
+        if self.waiting.len() >= MOST_WAITING && !suspect.first
+            || self.waiting.len() >= MOST_FIRST
+        {
             return known.flatten();
         }
-        if suspect.first {
+        if suspect.first && self.known.len() < MOST_KNOWN {
             self.first += 1;
             for signature in &suspect.signatures {
                 self.known.insert(*signature, None);
@@ -110,11 +116,7 @@ impl Examiner {
     /// together have fuzzed; `None` where nobody fuzzes any more: only hangs are examined then
     /// that are the first of theirs.
     pub(super) fn go_on(&mut self, fuzzed: Option<Duration>) -> Option<Examined> {
-        let thread = self.thread.as_ref();
-        if let Some(done) = thread.and_then(|thread| thread.done.try_recv().ok()) {
-            if let Some((_, began)) = self.busy.take() {
-                self.spent += began.elapsed();
-            }
+        if let Some(done) = self.take_done() {
             self.learn(&done);
             return Some(done);
         }
@@ -150,15 +152,34 @@ impl Examiner {
         done.try_recv().ok()
     }
 
+    /// What the thread has done, if it has.
+    fn take_done(&mut self) -> Option<Examined> {
+        let done = match self.thread.as_ref()?.done.try_recv() {
+            Ok(done) => Some(done),
+            Err(TryRecvError::Empty) => return None,
+            // It has panicked.
+            Err(TryRecvError::Disconnected) => {
+                self.thread = None;
+                None
+            }
+        };
+        let (suspect, began) = self.busy.take()?;
+        self.spent += began.elapsed();
+        let verdict = None;
+        Some(done.unwrap_or(Examined { suspect, verdict }))
+    }
+
     fn learn(&mut self, done: &Examined) {
-        let group = match &done.found {
-            Ok(Verdict::Crash(crash)) => Some((Kind::of_class(&crash.class), crash.keys.major)),
+        let group = match &done.verdict {
+            Some(Verdict::Crash(crash)) => Some((Kind::of_class(&crash.class), crash.keys.major)),
             _ => None,
         };
         for signature in &done.suspect.signatures {
-            match group {
-                Some(group) => drop(self.known.insert(*signature, Some(group))),
-                None => drop(self.known.remove(signature)),
+            match (group, self.known.get(signature)) {
+                (Some(_), _) => drop(self.known.insert(*signature, group)),
+                // It is not known what hangs there: the next one is examined, too.
+                (None, Some(None)) => drop(self.known.remove(signature)),
+                (None, _) => {}
             }
         }
     }
@@ -187,8 +208,8 @@ impl Thread {
         let handle = std::thread::spawn(move || {
             let mut triager = None;
             for suspect in taken {
-                let found = examine(&mut triager, &target, way, &suspect.input);
-                if tell.send(Examined { suspect, found }).is_err() {
+                let verdict = examine(&mut triager, &target, way, &suspect.input).ok();
+                if tell.send(Examined { suspect, verdict }).is_err() {
                     return;
                 }
             }
@@ -227,15 +248,15 @@ impl Session<'_> {
 
     /// Files what was found out about a suspect, and lets the workers know.
     pub(super) fn take_examined(&mut self, examined: Examined) -> Result<(), StoreError> {
-        let Examined { suspect, found } = examined;
-        let judgement = match found {
-            Ok(Verdict::Crash(crash)) => {
+        let Examined { suspect, verdict } = examined;
+        let judgement = match verdict {
+            Some(Verdict::Crash(crash)) => {
                 let kind = Kind::of_class(&crash.class);
                 self.file(kind, &crash, &suspect)?;
                 Judgement::Of(kind, crash.keys.major)
             }
-            Ok(Verdict::Flaky { .. }) => Judgement::Ends,
-            Err(_) => {
+            Some(Verdict::Flaky { .. }) => Judgement::Ends,
+            None => {
                 self.file_unexamined(&suspect)?;
                 Judgement::Unknown
             }

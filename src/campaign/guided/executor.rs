@@ -248,7 +248,11 @@ impl<EM, S: HasExecutions, Z> Executor<EM, BytesInput, S, Z> for TargetExecutor 
         let covered = self.executor.covered().last();
         let counters = covered.map_or(Vec::new(), |covered| covered.counters.clone());
         self.observe(run.ended, &counters)?;
-        Ok(self.exit_kind(run.ended))
+        let kind = self.exit_kind(run.ended);
+        if kind == ExitKind::Ok {
+            self.hangs.see(run.cpu);
+        }
+        Ok(kind)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::campaign::settings::When;
 use crate::campaign::{CampaignError, Fullness, Summary, Until};
 use crate::minimize::MinimizeError;
 use crate::report::EndedBy;
-use crate::store::EntryId;
+use crate::store::{EntryId, Kind};
 
 /// Between two looks at what is examined.
 const LOOK: Duration = Duration::from_millis(20);
@@ -44,6 +44,7 @@ impl Session<'_> {
             new_groups: (self.books.ledger)
                 .new_groups(|major| self.books.is_muted(&major.short()))?,
             known_crashes: checkpoint.known_crashes(|major| self.books.is_muted(major)),
+            crashes: checkpoint.total(Kind::Crash),
             interrupted: self.stopped(),
             ended_by,
             until,

@@ -17,18 +17,30 @@ use crate::store::Kind;
 use crate::triage::Key;
 
 /// The least CPU time of the windows by which hangs are recognised.
-const SHORTEST: Duration = Duration::from_micros(400);
+const SHORTEST: Duration = Duration::from_micros(100);
 /// How much longer than most of the corpus a run takes to be looked at.
 const FACTOR: u32 = 4;
+/// So many runs of the corpus are remembered.
+const SEEN: usize = 256;
 /// The part of a worker's time that runs may take which do not end: one of so many.
-const SHARE: u32 = 12;
+const SHARE: u32 = 16;
 /// So much they may take at once.
 const CREDIT: Duration = Duration::from_millis(200);
-/// Between two hangs without a signature that are handed in.
+/// Between two hangs that are handed in although no signature tells them from others.
 const PAUSE: Duration = Duration::from_secs(2);
 /// Of runs that are known for hangs one of so many is handed in all the same: two kinds of hangs may
 /// look alike.
 const SAMPLE: u64 = 64;
+/// Changes of an input that are remembered because a mutant has hung that begins with it.
+const MOST_CHANGES: usize = 256;
+/// A change by which one in so many mutants has hung is left out while hangs are over their share.
+const LIKELY: u32 = 4;
+/// Mutants by which it is known how often those of an input hang.
+const ENOUGH: u32 = 256;
+/// So many turns of resting inputs go to one that does not rest, at most.
+const MOST_TURNS: usize = 15;
+/// Places that are remembered.
+const MOST_PLACES: usize = 4096;
 /// Inputs that have reached something new before they were stopped, and wait for a verdict.
 const MOST_WAITING: usize = 64;
 
@@ -74,16 +86,18 @@ pub(super) struct Hangs {
     places: Vec<Place>,
     of: HashMap<Signature, usize>,
     known: HashSet<Signature>,
-    /// The CPU time of a window.
+    /// The CPU time of a window, and of the last runs of the corpus, the oldest of which is `next`.
     window: Duration,
+    seen: Vec<Duration>,
+    next: usize,
     /// Whether these two have changed since somebody asked.
     changed: bool,
     /// What stopped runs have reached: a bit for each counter.
     reached: Vec<bool>,
     waiting: HashMap<u64, BytesInput>,
     number: u64,
-    /// When a hang without a signature was handed in.
-    unsigned: Option<Instant>,
+    /// When a hang was handed in that no signature tells from others.
+    handed_in: Option<Instant>,
     began: Instant,
     /// Time that stopped runs have taken, and how many there were.
     spent: Duration,
@@ -101,11 +115,13 @@ impl Hangs {
             of: HashMap::new(),
             known: HashSet::new(),
             window: SHORTEST,
+            seen: Vec::new(),
+            next: 0,
             changed: true,
             reached: Vec::new(),
             waiting: HashMap::new(),
             number: u64::from(before) << 32,
-            unsigned: None,
+            handed_in: None,
             began: Instant::now(),
             spent: Duration::ZERO,
             stopped: 0,
@@ -114,12 +130,27 @@ impl Hangs {
         }
     }
 
-    /// Learns from the corpus, of which nine in ten take at most `most`, after how long a run is
-    /// looked at. `limit`: that on the CPU time of a run.
-    pub(super) fn learn_window(&mut self, most: Duration, limit: Duration) {
-        let window = most.saturating_mul(FACTOR).max(SHORTEST);
-        self.window = window.min(limit / 4);
-        self.changed = true;
+    /// A run of an input of the corpus took this CPU time.
+    pub(super) fn see(&mut self, cpu: Duration) {
+        match self.seen.get_mut(self.next) {
+            Some(oldest) => *oldest = cpu,
+            None => self.seen.push(cpu),
+        }
+        self.next = (self.next + 1) % SEEN;
+    }
+
+    /// Learns from these runs after how long one is looked at: when it has taken much longer than
+    /// nine in ten. `limit`: that on the CPU time of a run.
+    pub(super) fn learn_window(&mut self, limit: Duration) {
+        let mut seen = self.seen.clone();
+        if seen.is_empty() {
+            return;
+        }
+        let at = seen.len() * 9 / 10;
+        let (_, most, _) = seen.select_nth_unstable(at);
+        let window = most.saturating_mul(FACTOR).max(SHORTEST).min(limit / 4);
+        self.changed |= window != self.window;
+        self.window = window;
     }
 
     /// How long windows are, and the signatures of runs that are stopped with the first one; `None`
@@ -134,13 +165,12 @@ impl Hangs {
         if let Some(at) = known.filter_map(|one| self.of.get(one)).next().copied() {
             return self.meet_again(at, size);
         }
-        if stuck.signatures.is_empty() {
-            let early = self.unsigned.is_some_and(|last| last.elapsed() < PAUSE);
-            self.unsigned = (self.unsigned.filter(|_| early)).or_else(|| Some(Instant::now()));
-            return match early {
-                true => Act::Count,
-                false => self.hand_in(false),
-            };
+        if stuck.signatures.is_empty() || self.places.len() >= MOST_PLACES {
+            if self.handed_in.is_some_and(|last| last.elapsed() < PAUSE) {
+                return Act::Count;
+            }
+            self.handed_in = Some(Instant::now());
+            return self.hand_in(false);
         }
         let at = self.places.len();
         self.places.push(Place {
@@ -287,20 +317,66 @@ impl Hangs {
 /// How often the mutants of each input hang.
 #[derive(Default)]
 pub(super) struct Proneness {
-    /// Of each input: its mutants, and those that hung.
-    of: HashMap<CorpusId, (u32, u32)>,
+    of: HashMap<CorpusId, Record>,
     /// How many were asked for since the least was last looked for, and what it was.
     asked: usize,
     least: f64,
+    /// How many have rested since one did not.
+    resting: usize,
+}
+
+/// The mutants of one input.
+#[derive(Default)]
+struct Record {
+    runs: u32,
+    hung: u32,
+    /// The same of those that begin to differ from it in this byte, of those changes that have
+    /// hung.
+    changes: HashMap<Change, (u32, u32)>,
+}
+
+/// Where a mutant begins to differ, and its byte there; `None` where it ends.
+type Change = (usize, Option<u8>);
+
+fn change(input: &[u8], mutant: &[u8]) -> Change {
+    let same = input.iter().zip(mutant).take_while(|(one, other)| one == other);
+    let at = same.count();
+    (at, mutant.get(at).copied())
 }
 
 impl Proneness {
-    /// So many mutants of an input were run, of which so many hung.
-    pub(super) fn note(&mut self, id: CorpusId, runs: usize, hung: usize) {
+    /// So many of these mutants of an input were run, of which those hung.
+    pub(super) fn note(
+        &mut self,
+        (id, input): (CorpusId, &[u8]),
+        mutants: &[BytesInput],
+        hung: &[usize],
+    ) {
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        let (all, of_them) = self.of.entry(id).or_default();
-        *all = all.saturating_add(count(runs));
-        *of_them = of_them.saturating_add(count(hung));
+        let record = self.of.entry(id).or_default();
+        record.runs = record.runs.saturating_add(count(mutants.len()));
+        record.hung = record.hung.saturating_add(count(hung.len()));
+        let change = |at: usize| change(input, mutants[at].as_ref());
+        for at in hung {
+            if record.changes.len() < MOST_CHANGES {
+                record.changes.entry(change(*at)).or_default().1 += 1;
+            }
+        }
+        if record.changes.is_empty() {
+            return;
+        }
+        for at in 0..mutants.len() {
+            if let Some((runs, _)) = record.changes.get_mut(&change(at)) {
+                *runs = runs.saturating_add(1);
+            }
+        }
+    }
+
+    /// Whether a mutant is likely to hang: many have that have begun to differ as it does.
+    pub(super) fn may_hang(&self, id: CorpusId, input: &[u8], mutant: &[u8]) -> bool {
+        let record = self.of.get(&id).filter(|record| !record.changes.is_empty());
+        let met = record.and_then(|record| record.changes.get(&change(input, mutant)));
+        met.is_some_and(|(runs, hung)| hung.saturating_mul(LIKELY) >= *runs)
     }
 
     /// Whether an input is to rest: hangs have had their share, and there are others whose mutants
@@ -309,18 +385,21 @@ impl Proneness {
         if !hangs.are_over_share() {
             return false;
         }
-        let part = |(runs, hung): &(u32, u32)| hangs.part(*runs, *hung);
+        let part = |record: &Record| hangs.part(record.runs, record.hung);
         if self.asked == 0 {
-            let parts = self.of.values().filter(|(runs, _)| *runs > 0).map(part);
-            self.least = parts.fold(1.0, f64::min);
+            let known = self.of.values().filter(|record| record.runs >= ENOUGH);
+            self.least = known.map(part).fold(1.0, f64::min);
         }
         self.asked = (self.asked + 1) % (self.of.len() + 1);
-        let most = (1.0 / f64::from(SHARE)).max(self.least * 2.0);
-        self.of.get(&id).map(part).is_some_and(|part| part > most)
+        let most = (1.0 / f64::from(SHARE)).max(self.least * 1.5);
+        let rests = self.of.get(&id).map(part).is_some_and(|part| part > most);
+        self.resting += usize::from(rests);
+        rests
+    }
+
+    /// How many turns an input gets at once that does not rest: also some of those of the inputs
+    /// that do.
+    pub(super) fn turns(&mut self) -> usize {
+        1 + std::mem::take(&mut self.resting).min(MOST_TURNS)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use libafl::corpus::{Corpus, InMemoryCorpus};
+use libafl::corpus::InMemoryCorpus;
 use libafl::events::{ProgressReporter, SendExiting};
 use libafl::executors::HasObservers;
 use libafl::feedback_and_fast;
@@ -16,7 +16,7 @@ use libafl::mutators::{HavocScheduledMutator, Tokens, havoc_mutations, tokens_mu
 use libafl::schedulers::powersched::PowerSchedule;
 use libafl::schedulers::{IndexesLenTimeMinimizerScheduler, StdWeightedScheduler};
 use libafl::stages::{CalibrationStage, IfStage};
-use libafl::state::{HasCorpus, HasMaxSize, StdState};
+use libafl::state::{HasMaxSize, StdState};
 use libafl::{Error, HasMetadata};
 use libafl_bolts::rands::StdRand;
 use libafl_bolts::tuples::{Merge, tuple_list};
@@ -174,23 +174,12 @@ fn work(
         if looked.elapsed() >= LOOK {
             looked = Instant::now();
             executor.pulse.standing = standing(&state, &executor);
-            learn_window(&state, &mut executor);
+            let limit = executor.patience.learned().cpu;
+            executor.hangs.learn_window(limit);
             manager.maybe_report_progress(&mut state, REPORT)?;
         }
     }
     take_leave(&mut executor, &state, manager)
-}
-
-/// Learns from the calibrated corpus after how long a run is looked at.
-fn learn_window(state: &State, executor: &mut TargetExecutor) {
-    let corpus = state.corpus();
-    let times = corpus.ids().filter_map(|id| *corpus.get(id).ok()?.borrow().exec_time());
-    let mut times: Vec<Duration> = times.collect();
-    let most = times.len() * 9 / 10;
-    if !times.is_empty() {
-        let (_, most, _) = times.select_nth_unstable(most);
-        executor.hangs.learn_window(*most, executor.patience.learned().cpu);
-    }
 }
 
 /// Tells what no beat has told yet.
