@@ -46,6 +46,7 @@ void loop_prepare(const struct entry_point *entry)
     counters.at = entry->counters;
     counters.size = entry->counter_count;
     counters_share(&counters, page, size);
+    serve_page->counters = counters.size ? (uintptr_t)counters.at : 0;
     /* Where comparisons are observed, that is what listens. */
     if (!ddfuzz_observe)
         quiet(entry);
@@ -136,6 +137,7 @@ static uint64_t run_all(const struct entry_point *point, const struct request *r
  * the server: an answer lost would be waited for. */
 void loop_serve(const struct entry_point *point, struct request request)
 {
+    serve_page->child = getpid();
     for (uint64_t runs = 0;;) {
         uint64_t last = run_all(point, &request);
         int status = entries[last - request.seq].status;

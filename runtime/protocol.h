@@ -76,6 +76,8 @@ struct page {
     volatile int32_t exec_errno; /* why the last run could not begin, or 0 */
     volatile int32_t forked;     /* whether the last run had descendants */
     volatile int32_t crashed;    /* of what signal one died whose end the target took, or 0 */
+    volatile int32_t child;      /* in a loop: the process that runs the inputs */
+    volatile uint64_t counters;  /* in a loop: where it has its counters, or 0 */
 };
 
 /* In a loop, more follows: from ENTRIES on one entry for each input of a request; from COUNTERS on

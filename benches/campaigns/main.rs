@@ -1,9 +1,10 @@
 //! Campaigns: ddfuzz beside LibAFL, AFL++ and libFuzzer.
 //!
-//! `cargo bench --bench campaigns [-- OPTIONS]`; `-- --help` shows the options. Four tables:
+//! `cargo bench --bench campaigns [-- OPTIONS]`; `-- --help` shows the options. Five tables:
 //! *finding* (in which run a planted bug happens first), *speed* (runs per second of CPU time),
-//! *share* (what inline minimization costs) and *workers* (what a second worker brings). Each says
-//! what is promised, what was measured, and whether it is kept; none of them fails.
+//! *share* (what inline minimization costs), *workers* (what a second worker brings) and *loops*
+//! (what a loop without end costs). Each says what is promised, what was measured, and whether it
+//! is kept; none of them fails.
 //!
 //! `cargo test` only sees whether a campaign of ddfuzz is counted and its end noticed.
 
@@ -13,6 +14,7 @@ mod builds;
 mod cost;
 mod counted;
 mod finding;
+mod loops;
 mod options;
 mod planted;
 mod shares;
@@ -75,11 +77,12 @@ fn run(options: &Options, with_peers: bool) -> Result<(), String> {
     std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).map_err(text)?;
     let builds = Builds::new(folder.path(), peers(with_peers));
     type Table = fn(&Options, &Builds, &Path) -> Result<(), String>;
-    let tables: [(&str, Table); 4] = [
+    let tables: [(&str, Table); 5] = [
         ("finding", finding::table),
         ("speed", speed::table),
         ("share", shares::share),
         ("workers", shares::workers),
+        ("loops", loops::table),
     ];
     for (name, table) in tables {
         if !options.wants(name) {

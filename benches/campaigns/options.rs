@@ -4,17 +4,19 @@
 pub const HELP: &str = "\
 Measures campaigns: ddfuzz beside LibAFL, AFL++ and libFuzzer.
 
-Usage: cargo bench --bench campaigns [-- [finding] [speed] [share] [workers] [OPTIONS]]
+Usage: cargo bench --bench campaigns [-- [finding] [speed] [share] [workers] [loops]
+                                         [OPTIONS]]
 
-Without a table's name all four are measured, which takes hours.
+Without a table's name all five are measured, which takes hours.
 
   --quick          a smoke run of some minutes: less of everything; options behind it add to it
   --tools NAME,…   only these tools (ddfuzz, ddfuzz-fork, ddfuzz-persistent, libafl, libafl-fork,
-                   libafl-persistent, afl-fuzz, afl-fuzz-fork, afl-fuzz-c, libfuzzer)
+                   libafl-persistent, afl-fuzz, afl-fuzz-fork, afl-fuzz-c, libfuzzer,
+                   libfuzzer-fork)
   --bugs NAME,…    finding: only these bugs
   --seeds N        finding: campaigns for each bug and tool [default: 10]
   --runs N         finding: budget of a campaign, in runs [default: 1000000]
-  --cpu SECONDS    finding: budget of a campaign, in CPU time [default: 60]
+  --cpu SECONDS    finding, loops: budget of a campaign, in CPU time [default: 60]
   --rounds N       others: how many rounds a median is of [default: 5]
   --scale N        speed: runs of a campaign; a hundredth of it where each run has a process of
                    its own, a tenth of it for other fork servers [default: 2000000]
@@ -55,7 +57,7 @@ pub enum Asked {
     Help,
 }
 
-const TABLES: [&str; 4] = ["finding", "speed", "share", "workers"];
+const TABLES: [&str; 5] = ["finding", "speed", "share", "workers", "loops"];
 
 impl Options {
     /// For the record.

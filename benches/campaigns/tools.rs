@@ -26,6 +26,8 @@ pub enum Tool {
     AflCmplog,
     /// libFuzzer.
     LibFuzzer,
+    /// libFuzzer in a process of its own, which is started again after each hang.
+    LibFuzzerFork,
 }
 
 /// A campaign that is asked for.
@@ -68,6 +70,7 @@ impl Tool {
             Tool::Afl(_) => "afl-fuzz",
             Tool::AflCmplog => "afl-fuzz-c",
             Tool::LibFuzzer => "libfuzzer",
+            Tool::LibFuzzerFork => "libfuzzer-fork",
         }
     }
 
@@ -79,7 +82,7 @@ impl Tool {
     /// How its target is compiled.
     pub fn kind(self) -> Kind {
         match self {
-            Tool::Harness | Tool::LibFuzzer => Kind::LibFuzzer,
+            Tool::Harness | Tool::LibFuzzer | Tool::LibFuzzerFork => Kind::LibFuzzer,
             Tool::InProcess => Kind::InProcess,
             Tool::Forkserver(kind) | Tool::BareForkserver(kind) | Tool::Afl(kind) => kind,
             Tool::AflCmplog => Kind::AflPersistent,
@@ -110,6 +113,11 @@ impl Tool {
                 afl(&program, Some(logging), campaign)
             }
             Tool::LibFuzzer => libfuzzer(&program, campaign)?,
+            Tool::LibFuzzerFork => {
+                let mut command = libfuzzer(&program, campaign)?;
+                command.args(["-fork=1", "-timeout=1", "-ignore_timeouts=1"]);
+                command
+            }
         };
         command.current_dir(campaign.work);
         Ok(command)
@@ -131,7 +139,7 @@ impl Tool {
         };
         let key = match self {
             Tool::Afl(_) | Tool::AflCmplog => "execs_done",
-            Tool::LibFuzzer => "stat::number_of_executed_units",
+            Tool::LibFuzzer | Tool::LibFuzzerFork => "stat::number_of_executed_units",
             _ => "\"runs\"",
         };
         number_behind(&text, key).ok_or_else(|| format!("{} says no {key}", self.name()))

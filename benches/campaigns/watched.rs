@@ -75,8 +75,11 @@ impl Watched {
     /// # Errors
     /// Those of waiting, and of `enough`.
     pub fn until(mut self, mut enough: impl FnMut(Duration) -> io::Result<bool>) -> io::Result<()> {
+        let mut most = Duration::ZERO;
         while self.child.try_wait()?.is_none() {
-            if enough(self.cpu()?)? {
+            // Who ends while it is looked at is not counted, and was in the look before.
+            most = most.max(self.cpu()?);
+            if enough(most)? {
                 return self.end();
             }
             std::thread::sleep(LOOK);

@@ -18,6 +18,8 @@ pub struct Summary {
     pub new_groups: u64,
     /// Runs of this count that crashed in a group known before.
     pub known_crashes: u64,
+    /// Runs that crashed, those of earlier calls of the campaign included.
+    pub crashes: u64,
     /// Whether the user stopped it.
     pub interrupted: bool,
     /// What ended it.

@@ -4,6 +4,7 @@
 //! `indicatif` (the progress line, in [`ui`]).
 
 mod amounts;
+mod behaviour;
 pub mod cargo;
 mod channel;
 mod check;

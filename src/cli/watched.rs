@@ -74,6 +74,8 @@ impl Watched<'_> {
             reports: self.reports,
             out: self.out,
             before,
+            complaints: Vec::new(),
+            tells_coverage: false,
         };
         report(&summary?, &store, &told, output)
     }

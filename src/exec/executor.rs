@@ -1,10 +1,14 @@
 //! The trait that all ways of execution share.
 
+use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::delta::Comparison;
 
-use super::{Copies, Covered, ExecError, Freshness, Run, Telling, TimeLimit, Way};
+use super::{
+    Copies, Covered, ExecError, Freshness, Run, Signature, Stuck, Telling, TimeLimit, Way,
+};
 
 /// A started target: feeds one input at a time and says how each run ended.
 ///
@@ -92,4 +96,18 @@ pub trait Executor: Send {
 
     /// Limits the time of all runs from here on. An executor without limits does nothing.
     fn limit_time(&mut self, _time: TimeLimit) {}
+
+    /// Looks from here on at runs that take long, in windows of so much CPU time, and stops those
+    /// early that have one of the signatures `known`. They have ended by [`Ended::Timeout`], and
+    /// [`stuck`](Executor::stuck) tells them from those that were over their limits. A way or a
+    /// target without coverage does nothing.
+    ///
+    /// [`Ended::Timeout`]: super::Ended::Timeout
+    fn recognise(&mut self, _window: Duration, _known: &HashSet<Signature>) {}
+
+    /// What was seen of the last run of the last call, where it ended by a timeout. Without a
+    /// signature where it could not be looked at.
+    fn stuck(&mut self) -> Stuck {
+        Stuck::default()
+    }
 }

@@ -6,6 +6,8 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use nix::unistd::Pid;
+
 use super::mapping::{Mapping, keep_length};
 
 /// `runtime/protocol.h`: where the entries of a loop begin, how long each is, and where what all
@@ -100,6 +102,17 @@ impl Page {
         super::Ended::Signal(signal)
             .is_crash(None)
             .then_some(signal)
+    }
+
+    /// In a loop: the process that runs the inputs, by the id that it has for itself.
+    pub(crate) fn child(&self) -> Pid {
+        Pid::from_raw(self.header.half(7).load(Ordering::Acquire))
+    }
+
+    /// In a loop: where in that process the counters are; `None` where there are none.
+    pub(crate) fn counters_at(&self) -> Option<usize> {
+        let at = self.header.word(4).load(Ordering::Acquire);
+        usize::try_from(at).ok().filter(|at| *at != 0)
     }
 
     /// Says where in the file of inputs those of the next request stand: offsets and lengths.

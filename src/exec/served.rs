@@ -1,9 +1,11 @@
 //! The executor behind all ways of execution that speak our own protocol: they differ in what the
 //! server is, and share how it is asked, watched and started again.
 
+use std::collections::HashSet;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use nix::errno::Errno;
 
@@ -17,9 +19,12 @@ use super::launch::{Inject, Launch, Role};
 use super::page::Shape;
 use super::place::Place;
 use super::scratch::Scratch;
+use super::signature::Lookout;
 use super::server::{Answer, Broken, Server};
 use super::terminal::Console;
-use super::{Ended, ExecError, Executor, Freshness, Limits, Run, Target, TimeLimit, Way};
+use super::{
+    Ended, ExecError, Executor, Freshness, Limits, Run, Signature, Stuck, Target, TimeLimit, Way,
+};
 use crate::delta::Comparison;
 
 /// A target behind a server.
@@ -42,6 +47,8 @@ pub(crate) struct Served {
     besides: Besides,
     /// Of a loop: where its processes leave copies of themselves when they die.
     copies: Option<Arc<Copies>>,
+    /// Of a loop: what looks at runs that take long.
+    lookout: Lookout,
     /// Whether the last run has died, and so may have left some.
     died: bool,
     scratch: Scratch,
@@ -100,6 +107,7 @@ impl Served {
             console,
             besides: Besides::default(),
             copies,
+            lookout: Lookout::default(),
             died: false,
             scratch: place.scratch,
         };
@@ -198,7 +206,10 @@ impl Served {
             cpu: last,
             read: self.feed.read_so_far(),
         });
-        if matches!(answer.ended, Ended::Timeout | Ended::OutOfMemory) {
+        // In a loop the server has seen the process end, and all that it had started.
+        let served = self.is_loop() && self.server.is_some();
+        let is_gone = served && answer.ended == Ended::Timeout;
+        if matches!(answer.ended, Ended::Timeout | Ended::OutOfMemory) && !is_gone {
             self.renew_feed()?;
         }
         Ok(runs)
@@ -248,7 +259,10 @@ impl Attempts for Served {
         }
         let answer = match &self.feed {
             Feed::One { .. } => server.run(input.len(), &limits),
-            Feed::Many(many) => server.run_all(many.places(), flags, &limits),
+            Feed::Many(many) => {
+                self.lookout.begin();
+                server.run_all(many.places(), flags, &limits, &mut self.lookout)
+            }
         };
         let mut answer = answer.map_err(Failure::Broken)?;
         if let Some(console) = &mut self.console {
@@ -369,5 +383,13 @@ impl Executor for Served {
 
     fn limit_time(&mut self, time: TimeLimit) {
         self.limits = time.within(self.limits);
+    }
+
+    fn recognise(&mut self, window: Duration, known: &HashSet<Signature>) {
+        self.lookout.recognise(window, known);
+    }
+
+    fn stuck(&mut self) -> Stuck {
+        self.lookout.take()
     }
 }

@@ -1,20 +1,24 @@
 //! A started server: one request, one reply.
 
+use std::cell::OnceCell;
 use std::fs::File;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, IoSliceMut, Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
+use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 
 use super::keeper::Keeper;
 use super::launch::{Ends, Inject, Launch, Role};
 use super::outer_pid::outer_pid;
 use super::page::{Outcome, Page, Shape};
+use super::process_clock::cpu_of;
 use super::protocol::{HELLO_SIZE, REPLY_SIZE, Reply, Request, Trouble, read_hello};
-use super::watch::{self, Killed, Waited, Watch};
+use super::signature::{Lookout, Sight};
+use super::watch::{self, Killed, Look, Waited, Watch};
 use super::{Ended, ExecError, Limits, Way, proc_tree};
 
 /// How long a server may take to come up.
@@ -101,7 +105,7 @@ impl Server {
     /// Asks for one run on the input that is in place, of so many bytes.
     pub(crate) fn run(&mut self, length: usize, limits: &Limits) -> Result<Answer, Broken> {
         self.ask(length, 0)?;
-        self.answer(limits)
+        self.answer(limits, None)
     }
 
     /// Asks a loop for runs on the inputs that stand in these places. The answer is about one of
@@ -111,17 +115,37 @@ impl Server {
         places: &[(u64, u64)],
         flags: u64,
         limits: &Limits,
+        lookout: &mut Lookout,
     ) -> Result<Answer, Broken> {
         self.page.put_inputs(places).map_err(not_shared)?;
         self.first = self.seq + 1;
         self.seq += places.len() as u64;
+        let used = |server: &Server| Looping::new(server).used().filter(|_| places.len() == 1);
+        let before = used(self);
         self.request(self.first, places.len(), flags)?;
-        self.answer(limits)
+        let mut answer = self.answer(limits, Some(lookout))?;
+        // In a new process it is all that this has used.
+        if let Some((process, now)) = used(self) {
+            let before = before.filter(|(other, _)| *other == process);
+            let cpu = now.saturating_sub(before.map_or(Duration::ZERO, |(_, before)| before));
+            answer.cpu = answer.cpu.max(cpu);
+        }
+        Ok(answer)
     }
 
-    fn answer(&mut self, limits: &Limits) -> Result<Answer, Broken> {
+    /// The answer to the request. `lookout`: what looks at runs that take long.
+    fn answer(
+        &mut self,
+        limits: &Limits,
+        mut lookout: Option<&mut Lookout>,
+    ) -> Result<Answer, Broken> {
         loop {
-            let waited = self.wait(limits)?;
+            let looping = Looping::new(self);
+            let look = lookout.as_deref_mut().map(|lookout| Look {
+                lookout,
+                sight: &looping,
+            });
+            let waited = self.watch(limits, look)?;
             // The answer to a run before, given twice, is no answer.
             let Some(reply) = self.next_reply()? else {
                 continue;
@@ -206,6 +230,10 @@ impl Server {
     /// Waits for the reply to the last request, whose run this kills at its limits; gives why it
     /// was killed.
     pub(crate) fn wait(&self, limits: &Limits) -> Result<Option<Killed>, Broken> {
+        self.watch(limits, None)
+    }
+
+    fn watch(&self, limits: &Limits, look: Option<Look<'_>>) -> Result<Option<Killed>, Broken> {
         let watch = Watch {
             reply: &self.ends.reply,
             page: Some(&self.page),
@@ -215,7 +243,7 @@ impl Server {
             scratch: self.watched.as_deref(),
             warm: self.page.shape() != Shape::Single,
         };
-        match watch.wait(limits) {
+        match watch.wait(limits, look) {
             Waited::Ready => Ok(None),
             Waited::Killed(killed) => Ok(Some(killed)),
             Waited::Silent(why) => Err(Broken::Silent(why)),
@@ -257,6 +285,52 @@ impl Server {
             )));
         }
         Ok((reply.seq >= self.first).then_some(reply))
+    }
+}
+
+/// The process of a loop that runs inputs.
+struct Looping<'a> {
+    server: &'a Server,
+    /// Asked for once a request, which one process serves.
+    process: OnceCell<Option<Pid>>,
+}
+
+impl Looping<'_> {
+    fn new(server: &Server) -> Looping<'_> {
+        let process = OnceCell::new();
+        Looping { server, process }
+    }
+
+    /// Which process it is, and what it has used so far.
+    fn used(&self) -> Option<(Pid, Duration)> {
+        Some((self.process()?, self.cpu()?))
+    }
+}
+
+impl Sight for Looping<'_> {
+    fn process(&self) -> Option<Pid> {
+        let find = || self.server.process(self.server.page.child());
+        *self.process.get_or_init(find)
+    }
+
+    fn cpu(&self) -> Option<Duration> {
+        cpu_of(self.process()?)
+    }
+
+    fn counters(&self, to: &mut Vec<u8>) -> bool {
+        let page = &self.server.page;
+        let (Some(process), Some(base)) = (self.process(), page.counters_at()) else {
+            return false;
+        };
+        let len = page.shape().counters();
+        to.resize(len, 0);
+        let remote = [RemoteIoVec { base, len }];
+        let read = process_vm_readv(process, &mut [IoSliceMut::new(to)], &remote);
+        read == Ok(len)
+    }
+
+    fn sleeps(&self) -> bool {
+        self.process().is_some_and(|process| !proc_tree::is_runnable(process))
     }
 }
 

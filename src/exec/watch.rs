@@ -6,17 +6,21 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::signal::{Signal, kill};
+use nix::sys::time::TimeSpec;
 use nix::unistd::Pid;
 
 use super::page::Page;
 use super::sandbox::is_overfull;
+use super::signature::{Lookout, Sight};
 use super::starved::Starved;
 use super::{Ended, Limits, proc_tree};
 
 /// Runs shorter than this are never looked at.
 pub(crate) const SLICE: Duration = Duration::from_millis(10);
+/// So many slices a run that is over its limits may be looked at besides.
+const MOST_SLICES: u32 = 20;
 /// How long a server may take to answer after its child was killed.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
 
@@ -62,12 +66,25 @@ pub(crate) struct Watch<'a> {
     pub(crate) scratch: Option<&'a Path>,
 }
 
+/// What runs are looked at with that take long.
+pub(crate) struct Look<'a> {
+    pub(crate) lookout: &'a mut Lookout,
+    pub(crate) sight: &'a dyn Sight,
+}
+
 impl Watch<'_> {
-    /// Waits until the reply can be read, and kills the run when it goes over `limits`.
-    pub(crate) fn wait(&self, limits: &Limits) -> Waited {
+    /// Waits until the reply can be read, and kills the run when it goes over `limits`, or where
+    /// `look` knows it for a hang.
+    pub(crate) fn wait(&self, limits: &Limits, mut look: Option<Look<'_>>) -> Waited {
         let began = Instant::now();
-        if readable(self.reply, SLICE) {
+        let first = look.as_ref().and_then(|look| look.lookout.first_pause());
+        if readable(self.reply, first.unwrap_or(SLICE)) {
             return Waited::Ready;
+        }
+        if first.is_some()
+            && let Some(waited) = self.slice(&mut look)
+        {
+            return waited;
         }
         let (mut before, mut run) = (None, self.taken());
         let mut starved = Starved::new(self.server, began);
@@ -94,10 +111,52 @@ impl Watch<'_> {
                 Some(_) if run < self.first => return Waited::Untaken,
                 Some(why) => {
                     let run = run.max(self.first);
-                    return self.kill(Killed { why, run, cpu });
+                    if let Some(ready) = self.identify(run, &mut look) {
+                        return ready;
+                    }
+                    return self.kill(Killed { why, run, cpu }, look.as_ref());
                 }
-                None if readable(self.reply, SLICE) => return Waited::Ready,
                 None => {}
+            }
+            if let Some(waited) = self.slice(&mut look) {
+                return waited;
+            }
+        }
+    }
+
+    /// Looks at a run that is over its limits for a little longer, where it could not be looked at
+    /// for long enough to be told from others: a busy machine has kept it, or us, from running.
+    fn identify(&self, run: u64, look: &mut Option<Look<'_>>) -> Option<Waited> {
+        for _ in 0..MOST_SLICES {
+            let lacks = |look: &Look<'_>| look.lookout.lacks_signature(run);
+            if self.taken() != run || !look.as_ref().is_some_and(lacks) {
+                return None;
+            }
+            if let Some(waited) = self.slice(look) {
+                return Some(waited);
+            }
+        }
+        None
+    }
+
+    /// Waits for the reply, for a slice of time at most, and meanwhile looks whether the run is
+    /// known for a hang.
+    fn slice(&self, look: &mut Option<Look<'_>>) -> Option<Waited> {
+        let end = Instant::now() + SLICE;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            let pause = look.as_ref().and_then(|look| look.lookout.pause());
+            if readable(self.reply, pause.unwrap_or(SLICE).min(left)) {
+                return Some(Waited::Ready);
+            }
+            let (run, why, cpu) = (self.taken(), Ended::Timeout, Duration::ZERO);
+            if let Some(look) = look.as_mut().filter(|_| run >= self.first)
+                && look.lookout.look(run, look.sight)
+            {
+                return Some(self.kill(Killed { why, run, cpu }, Some(look)));
+            }
+            if left.is_zero() || pause.is_none() {
+                return None;
             }
         }
     }
@@ -130,10 +189,15 @@ impl Watch<'_> {
         self.scratch.is_some_and(is_overfull)
     }
 
-    fn kill(&self, killed: Killed) -> Waited {
+    /// Kills the run: its process alone, where that is known and enough, and else all that the
+    /// server has started.
+    fn kill(&self, killed: Killed, look: Option<&Look<'_>>) -> Waited {
         let deadline = Instant::now() + GRACE;
+        let mut known = look.and_then(|look| look.sight.process());
         while Instant::now() < deadline && proc_tree::descends(self.server, self.keeper) {
-            for pid in proc_tree::children(self.server) {
+            let all = proc_tree::children(self.server);
+            let only = known.take().filter(|known| all.contains(known));
+            for pid in only.map_or(all, |only| vec![only]) {
                 let _ = kill(pid, Signal::SIGKILL);
             }
             // The target may have stopped the server.
@@ -156,8 +220,7 @@ pub(crate) fn readable(fd: impl AsFd, timeout: Duration) -> bool {
     loop {
         let mut fds = [PollFd::new(fd.as_fd(), PollFlags::POLLIN)];
         let left = deadline.saturating_duration_since(Instant::now());
-        let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
-        match poll(&mut fds, timeout) {
+        match ppoll(&mut fds, Some(TimeSpec::from(left)), None) {
             Err(nix::errno::Errno::EINTR) => {}
             answer => return answer.is_ok_and(|count| count > 0),
         }

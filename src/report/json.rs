@@ -40,6 +40,8 @@ pub struct RunResult {
     /// Whether the program was built anew since the campaign began, so that not all of it is a
     /// function of its seed.
     pub rebuilt: bool,
+    /// What speaks against fuzzing the target as it is called, as sentences.
+    pub warnings: Vec<String>,
     /// What a file of settings has added to the command line; null where nothing did.
     pub settings: Option<SettingsFile>,
 }

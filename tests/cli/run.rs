@@ -135,3 +135,38 @@ fn without_a_target_the_bundled_ones_are_listed() {
         assert!(desk.call("run").exits(0).out.contains(name));
     }
 }
+
+#[test]
+fn a_target_that_reads_nothing_of_its_input_is_told_of_before_and_after() {
+    let desk = Desk::new();
+    let words = "run --json --runs 300 --max-len 64 --seed 1 -o out -- true";
+    let said = desk.call(words).exits(0);
+    let result = said.json();
+    let [warning] = &result["warnings"].as_array().unwrap()[..] else {
+        panic!("one warning: {result}");
+    };
+    let warning = warning.as_str().unwrap();
+    assert!(warning.contains("read nothing") && warning.contains("@@"), "{warning}");
+    assert!(said.err.contains(warning), "{said:?}");
+    let text = desk.call("run -q --runs 300 --max-len 64 --seed 1 -o text -- true");
+    assert!(text.exits(0).out.contains("put @@"), "{text:?}");
+    let heard = desk.call("run --json --runs 50 --max-len 64 --seed 1 -o heard -- cat");
+    assert_eq!(heard.exits(0).json()["warnings"], serde_json::json!([]));
+}
+
+#[test]
+fn a_target_that_crashes_on_everything_is_told_of_before_and_after() {
+    let desk = Desk::new();
+    let words = "run --json --runs 30 --max-len 64 --seed 1 --minimize off -o out -- sh -c";
+    let said = desk.call_with(words, &["cat >/dev/null; kill -ABRT $$".as_ref()]);
+    let result = said.exits(1).json();
+    let warning = result["warnings"][0].as_str().unwrap();
+    assert!(warning.contains("crashes on an empty input"), "{warning}");
+    assert!(said.err.contains(warning), "{said:?}");
+    // What the first two runs do not show, all of them do.
+    let odd = "grep -q '^name = value$' && exit 0; kill -ABRT $$";
+    let words = "run --json --runs 250 --max-len 64 --seed 1 --minimize off -o odd -- sh -c";
+    let result = desk.call_with(words, &[odd.as_ref()]).exits(1).json();
+    let warning = result["warnings"][0].as_str().unwrap();
+    assert!(warning.contains("each of 250 runs crashed"), "{warning}");
+}

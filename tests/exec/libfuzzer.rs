@@ -1,8 +1,10 @@
 //! libFuzzer binaries as clang has built them.
 
+use std::collections::HashSet;
 use std::process::Command;
+use std::time::Duration;
 
-use ddfuzz::exec::{Ended, Executor, Freshness, Program, Target, Telling, Way, start};
+use ddfuzz::exec::{Ended, Executor, Freshness, Program, Stuck, Target, Telling, Way, start};
 
 use crate::needs;
 use crate::programs::{Compiled, compile_by, patient};
@@ -127,6 +129,32 @@ fn a_run_that_hangs_in_a_batch_is_the_one_that_is_cut_off() {
     let endings: Vec<Ended> = runs.iter().map(|run| run.ended).collect();
     assert_eq!(endings, [Ended::Exit(0), Ended::Exit(0), Ended::Timeout]);
     assert_eq!(executor.run(b"x").unwrap().ended, Ended::Exit(0));
+}
+
+#[test]
+fn a_hang_is_known_again_by_the_places_that_it_passes() {
+    for flags in [PLAIN, ADDRESS] {
+        let Some(program) = build(&flags) else { return };
+        let mut target = target(&program);
+        target.limits.cpu = Duration::from_millis(200);
+        let mut executor = by(&target, Way::Harness, Freshness::Shared);
+        executor.tell_coverage(Telling::Novel);
+        let window = Duration::from_millis(1);
+        executor.recognise(window, &HashSet::new());
+        assert_eq!(executor.run(b"L").unwrap().ended, Ended::Timeout);
+        let stuck = executor.stuck();
+        assert!(!stuck.signatures.is_empty() && stuck.known.is_none(), "{stuck:?}");
+        assert!(stuck.counters.iter().any(|count| *count > 0));
+
+        executor.recognise(window, &stuck.signatures.iter().copied().collect());
+        let runs = executor.run_some(&[b"x", b"uudL", b"L", b"x"]).unwrap();
+        let endings: Vec<Ended> = runs.iter().map(|run| run.ended).collect();
+        assert_eq!(endings, [Ended::Exit(0), Ended::Exit(0), Ended::Timeout]);
+        let known = executor.stuck().known;
+        assert!(known.is_some_and(|known| stuck.signatures.contains(&known)));
+        assert_eq!(executor.run(b"x").unwrap().ended, Ended::Exit(0));
+        assert_eq!(executor.stuck(), Stuck::default());
+    }
 }
 
 #[test]

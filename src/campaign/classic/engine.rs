@@ -138,6 +138,7 @@ impl Engine<'_> {
             fuzzed,
             new_groups: self.ledger.new_groups(muted)?,
             known_crashes: checkpoint.known_crashes(|major| self.muted(major)),
+            crashes: checkpoint.total(Kind::Crash),
             interrupted: self.stopped(),
             ended_by,
             until,

@@ -1,6 +1,7 @@
 //! The stage that mutates: many mutants at once, of which LibAFL hears where they are new.
 
 use libafl::Error;
+use libafl::corpus::{CorpusId, HasCurrentCorpusId};
 use libafl::fuzzer::ExecutionProcessor;
 use libafl::inputs::BytesInput;
 use libafl::mutators::{MutationResult, Mutator};
@@ -9,8 +10,9 @@ use libafl::schedulers::testcase_score::CorpusPowerTestcaseScore;
 use libafl::stages::{Restartable, Stage};
 use libafl::state::HasCurrentTestcase;
 
-use super::evaluate::evaluate;
+use super::evaluate::{Behind, evaluate};
 use super::executor::{TargetExecutor, fail};
+use super::hangs::Proneness;
 use super::parts::{Manager, Observers, State};
 
 /// Mutants that are made before they are run.
@@ -31,6 +33,7 @@ pub(super) struct BatchStage<M> {
     power: Power,
     /// The mutants of a batch; kept, for their memory.
     mutants: Vec<BytesInput>,
+    proneness: Proneness,
 }
 
 impl<M> BatchStage<M> {
@@ -40,6 +43,7 @@ impl<M> BatchStage<M> {
             mutator,
             power,
             mutants: Vec::new(),
+            proneness: Proneness::default(),
         }
     }
 
@@ -48,12 +52,14 @@ impl<M> BatchStage<M> {
         self.power = power;
     }
 
-    /// Makes up to `count` mutants of `input`; fewer where the mutator has nothing to try.
+    /// Makes up to `count` mutants of `input`; fewer where the mutator has nothing to try, or where
+    /// those are left out that are likely to hang, as mutants of the input `spared`.
     fn mutate(
         &mut self,
         state: &mut State,
         input: &BytesInput,
         count: usize,
+        spared: Option<CorpusId>,
     ) -> Result<usize, Error>
     where
         M: Mutator<BytesInput, State>,
@@ -66,20 +72,29 @@ impl<M> BatchStage<M> {
             let mutant = self.mutants[made].as_mut();
             mutant.clear();
             mutant.extend_from_slice(input.as_ref());
-            if self.mutator.mutate(state, &mut self.mutants[made])? == MutationResult::Mutated {
+            let mutated = self.mutator.mutate(state, &mut self.mutants[made])?;
+            let mutant = self.mutants[made].as_ref();
+            let hangs = |id| self.proneness.may_hang(id, input.as_ref(), mutant);
+            if mutated == MutationResult::Mutated && !spared.is_some_and(hangs) {
                 made += 1;
             }
         }
         Ok(made)
     }
 
-    fn iterations(&self, state: &mut State) -> Result<usize, Error> {
+    /// Whether the mutants of an input are left out for now, because they hang more often than
+    /// those of others.
+    pub(super) fn rests(&mut self, id: CorpusId, executor: &TargetExecutor) -> bool {
+        self.proneness.rests(id, &executor.hangs)
+    }
+
+    fn iterations(&mut self, state: &mut State) -> Result<usize, Error> {
         match self.power {
             Power::Fixed(count) => Ok(count),
             Power::Scheduled => {
                 let mut testcase = state.current_testcase_mut()?;
                 let score = CorpusPowerTestcaseScore::compute(state, &mut testcase)?;
-                Ok((score as usize).max(1))
+                Ok((score as usize).max(1) * self.proneness.turns())
             }
         }
     }
@@ -97,24 +112,32 @@ where
         state: &mut State,
         manager: &mut Manager,
     ) -> Result<(), Error> {
+        let Some(id) = state.current_corpus_id()? else {
+            return Ok(());
+        };
+        if self.rests(id, executor) {
+            return Ok(());
+        }
         let mut left = self.iterations(state)?;
         let input = state.current_input_cloned()?;
         while left > 0 && executor.pulse.left().map_err(|error| fail(&error))? > 0 {
             let count = left.min(AT_ONCE);
-            let made = self.mutate(state, &input, count)?;
-            match (made, self.power) {
+            let spared = executor.hangs.are_over_share().then_some(id);
+            let made = self.mutate(state, &input, count, spared)?;
+            let inputs = match (made, self.power) {
                 // Where there is nothing to mutate (`--max-len 0`), runs are made all the same:
                 // so many are wanted.
-                (0, Power::Scheduled) => {
-                    let same = std::slice::from_ref(&input);
-                    evaluate(fuzzer, executor, state, manager, same)?;
-                }
+                (0, Power::Scheduled) => std::slice::from_ref(&input),
                 (0, Power::Fixed(_)) => break,
-                _ => {
-                    evaluate(fuzzer, executor, state, manager, &self.mutants[..made])?;
-                }
+                _ => &self.mutants[..made],
+            };
+            let done = evaluate(fuzzer, executor, state, manager, inputs, Behind::Spare)?;
+            let of = (id, &input.as_ref()[..]);
+            self.proneness.note(of, &inputs[..done.runs], &done.hung);
+            if done.spared && self.proneness.rests(id, &executor.hangs) {
+                break;
             }
-            left -= count;
+            left -= count.min(left);
         }
         Ok(())
     }

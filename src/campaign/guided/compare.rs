@@ -136,6 +136,10 @@ where
         state: &mut State,
         manager: &mut Manager,
     ) -> Result<(), Error> {
+        let id = state.current_corpus_id()?;
+        if id.is_some_and(|id| self.batch.rests(id, executor)) {
+            return Ok(());
+        }
         let list = self.comparisons(state)?;
         if list.is_empty() {
             return Ok(());

@@ -7,16 +7,37 @@ use libafl::corpus::Corpus;
 use libafl::events::{Event, EventFirer, EventWithStats};
 use libafl::executors::{ExitKind, HasObservers};
 use libafl::fuzzer::{ExecuteInputResult, ExecutionProcessor};
-use libafl::inputs::BytesInput;
+use libafl::inputs::{BytesInput, Input};
 use libafl::observers::ObserversTuple;
 use libafl::stages::{Restartable, Stage};
 use libafl::state::{HasCorpus, HasCurrentTestcase, HasExecutions};
 
 use super::executor::{TargetExecutor, Told, fail};
+use super::hangs::Act;
 use super::parts::{Manager, Observers, State};
-use crate::exec::Ended;
+use super::wire::Request;
+use crate::campaign::Desk;
+use crate::exec::{Ended, Stuck};
 
-/// Runs `inputs` as far as the worker may, and gives how many it has run.
+/// What becomes of the inputs behind one that hangs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Behind {
+    /// They are run all the same.
+    Run,
+    /// They are left out while hangs have taken more than their share.
+    Spare,
+}
+
+/// How many inputs were run, and which of them hung.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Done {
+    pub(super) runs: usize,
+    pub(super) hung: Vec<usize>,
+    /// Whether the others were left out.
+    pub(super) spared: bool,
+}
+
+/// Runs `inputs` as far as the worker may.
 ///
 /// Most runs pass and reach nothing new. They cost no look at their coverage here, and no call of
 /// a feedback: the process of the target compares its counters itself.
@@ -26,59 +47,139 @@ pub(super) fn evaluate<Z>(
     state: &mut State,
     manager: &mut Manager,
     inputs: &[BytesInput],
-) -> Result<usize, Error>
+    behind: Behind,
+) -> Result<Done, Error>
 where
     Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
 {
-    let mut done = 0;
-    while done < inputs.len() {
+    let mut done = Done::default();
+    while done.runs < inputs.len() && !done.spared {
         let left = executor.pulse.left().map_err(|error| fail(&error))?;
-        let some = executor.at_once().min(inputs.len() - done);
+        let some = executor.at_once().min(inputs.len() - done.runs);
         let some = some.min(usize::try_from(left).unwrap_or(usize::MAX));
         if some == 0 {
             break;
         }
-        let batch = &inputs[done..done + some];
+        let batch = &inputs[done.runs..done.runs + some];
         let bytes: Vec<&[u8]> = batch.iter().map(|input| &input.as_ref()[..]).collect();
         let began = Instant::now();
         let told = executor.run_some(&bytes).map_err(|error| fail(&error))?;
-        executor.took(told.len(), began.elapsed());
+        let hangs = told.last().is_some_and(|told| told.run.ended == Ended::Timeout);
+        executor.took(told.len(), began.elapsed(), hangs);
         executor.pulse.ran(told.len() as u64);
         *state.executions_mut() += told.len() as u64;
-        done += told.len();
+        done.runs += told.len();
+        if hangs {
+            done.hung.push(done.runs - 1);
+        }
         for (input, told) in batch.iter().zip(told) {
             match told.run.ended {
-                Ended::Timeout => doubt(fuzzer, executor, state, manager, input, told)?,
+                Ended::Timeout => hangs_at(fuzzer, executor, state, manager, input)?,
                 _ => hear(fuzzer, executor, state, manager, input, &told)?,
             }
         }
+        done.spared = hangs && behind == Behind::Spare && executor.hangs.are_over_share();
     }
+    hear_judged(fuzzer, executor, state, manager)?;
     Ok(done)
 }
 
-/// Looks at a run that was over its limit, where there is time for that: whether it hangs, and
-/// where.
-fn doubt<Z>(
+/// Does what is to be done about the last run, which was stopped.
+fn hangs_at<Z>(
     fuzzer: &mut Z,
     executor: &mut TargetExecutor,
     state: &mut State,
     manager: &mut Manager,
     input: &BytesInput,
-    mut told: Told,
 ) -> Result<(), Error>
 where
     Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
 {
-    if !executor.patience.has_time() {
+    let stuck = executor.executor.stuck();
+    match executor.hangs.meet(&stuck, input.as_ref().len()) {
+        Act::Count => Ok(()),
+        Act::HandIn { number, first } => {
+            executor.hangs.keep(number, input, &stuck.counters);
+            hand_in(executor, state, manager, input, stuck, (number, first))
+        }
+        Act::RunOn => run_on(fuzzer, executor, state, manager, input),
+    }
+}
+
+/// Hands a run that was stopped to the main process.
+fn hand_in(
+    executor: &mut TargetExecutor,
+    state: &mut State,
+    manager: &mut Manager,
+    input: &BytesInput,
+    stuck: Stuck,
+    (number, first): (u64, bool),
+) -> Result<(), Error> {
+    let request = Request::Hang {
+        number,
+        first,
+        signatures: stuck.signatures,
+        run: state.executions().saturating_sub(1),
+        name: input.generate_name(None),
+    };
+    let told = executor.pulse.remote().tell(&request, input.as_ref());
+    told.map_err(|error| fail(&error))?;
+    match executor.linked {
+        true => share(state, manager, input, ExitKind::Timeout),
+        false => Ok(()),
+    }
+}
+
+/// Runs an input within the limit that findings are held to, where there is time for that: one
+/// that was over the learned limit, where others have ended by themselves.
+fn run_on<Z>(
+    fuzzer: &mut Z,
+    executor: &mut TargetExecutor,
+    state: &mut State,
+    manager: &mut Manager,
+    input: &BytesInput,
+) -> Result<(), Error>
+where
+    Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
+{
+    if !executor.patience.has_time() || !executor.patience.doubts() {
         return Ok(());
     }
     let began = Instant::now();
-    if executor.patience.doubts() {
-        told = (executor.run_patiently(input.as_ref())).map_err(|error| fail(&error))?;
-    }
-    let heard = hear(fuzzer, executor, state, manager, input, &told);
+    let told = (executor.run_patiently(input.as_ref())).map_err(|error| fail(&error))?;
+    let heard = match told.run.ended {
+        Ended::Timeout => {
+            let stuck = executor.executor.stuck();
+            let number = executor.hangs.next_number();
+            hand_in(executor, state, manager, input, stuck, (number, true))
+        }
+        _ => hear(fuzzer, executor, state, manager, input, &told),
+    };
     executor.patience.spend(began.elapsed());
     heard
+}
+
+/// Takes in what the main process has found out about hangs, and tells it what was counted.
+fn hear_judged<Z>(
+    fuzzer: &mut Z,
+    executor: &mut TargetExecutor,
+    state: &mut State,
+    manager: &mut Manager,
+) -> Result<(), Error>
+where
+    Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
+{
+    for judged in executor.pulse.take_judged() {
+        let own = executor.pulse.remote().own(judged.from);
+        if let Some(input) = executor.hangs.hear(&judged, own) {
+            run_on(fuzzer, executor, state, manager, &input)?;
+        }
+    }
+    for (kind, major, runs) in executor.hangs.take_counts() {
+        let counted = executor.pulse.remote().clone().count(kind, major, runs);
+        counted.map_err(|error| fail(&error))?;
+    }
+    Ok(())
 }
 
 /// Has LibAFL hear of one run, where it may be of interest.
@@ -148,6 +249,10 @@ where
             return Ok(());
         };
         let input = state.current_input_cloned()?;
+        if ended == Ended::Timeout {
+            executor.forget_unheard();
+            return hangs_at(fuzzer, executor, state, manager, &input);
+        }
         executor.observe_end(ended)?;
         let kind = executor.exit_kind(ended);
         tell(fuzzer, executor, state, manager, &input, kind)

@@ -9,6 +9,7 @@ use libafl::observers::{CanTrack, HitcountsMapObserver, MapObserver, StdMapObser
 use libafl::state::HasExecutions;
 use libafl_bolts::tuples::{Handle, Handled, RefIndexable, tuple_list};
 
+use super::hangs::Hangs;
 use super::observer::EndObserver;
 use super::parts::{Map, Observers};
 use super::patience::Patience;
@@ -51,16 +52,20 @@ pub(super) struct TargetExecutor {
     pub(super) linked: bool,
     /// How long runs may take.
     pub(super) patience: Patience,
+    /// What is known of those that do not end.
+    pub(super) hangs: Hangs,
     /// How many more runs the worker may make, and when it has to report.
     pub(super) pulse: Pulse,
 }
 
 impl TargetExecutor {
-    /// Starts `target`, which has to tell its coverage.
+    /// Starts `target`, which has to tell its coverage. `before`: how many workers have died in the
+    /// place of this one.
     pub(super) fn start(
         target: &Target,
         way: Way,
         pulse: Pulse,
+        before: u32,
     ) -> Result<TargetExecutor, ExecError> {
         let executor = exec::start(target, Some(way), Freshness::Shared)?.executor;
         let places = executor.places().unwrap_or(1);
@@ -77,6 +82,7 @@ impl TargetExecutor {
             many: MANY,
             linked: false,
             patience: Patience::new(target.limits),
+            hangs: Hangs::new(before),
             pulse,
         })
     }
@@ -94,8 +100,12 @@ impl TargetExecutor {
         }
     }
 
-    /// So many inputs took so long.
-    pub(super) fn took(&mut self, inputs: usize, time: Duration) {
+    /// So many inputs took so long; whether the last one was stopped.
+    pub(super) fn took(&mut self, inputs: usize, time: Duration, stopped: bool) {
+        self.hangs.took(inputs, time, stopped);
+        if stopped {
+            return;
+        }
         if time > LONGEST {
             self.many = (inputs / 2).max(1);
         } else if time < LONGEST / 4 {
@@ -107,6 +117,11 @@ impl TargetExecutor {
     /// LibAFL has calibrated an input.
     pub(super) fn unheard(&self) -> Option<Ended> {
         self.sight.ended()
+    }
+
+    /// Nobody is to hear of it.
+    pub(super) fn forget_unheard(&mut self) {
+        self.sight.leave(Seen::default());
     }
 
     /// Puts into the observers that a run has ended so, and nothing else.
@@ -134,6 +149,7 @@ impl TargetExecutor {
     pub(super) fn run_some(&mut self, inputs: &[&[u8]]) -> Result<Vec<Told>, ExecError> {
         self.tell(Telling::Novel);
         self.executor.limit_time(self.patience.learned());
+        self.recognise();
         let runs = self.executor.run_some(inputs)?;
         let mut told: Vec<Told> = runs
             .into_iter()
@@ -148,6 +164,13 @@ impl TargetExecutor {
             }
         }
         Ok(told)
+    }
+
+    /// Has runs stopped early that are known for hangs.
+    fn recognise(&mut self) {
+        if let Some((window, known)) = self.hangs.changed() {
+            self.executor.recognise(window, known);
+        }
     }
 
     /// Runs an input that was over the learned limit within the one that findings are held to.
@@ -225,7 +248,11 @@ impl<EM, S: HasExecutions, Z> Executor<EM, BytesInput, S, Z> for TargetExecutor 
         let covered = self.executor.covered().last();
         let counters = covered.map_or(Vec::new(), |covered| covered.counters.clone());
         self.observe(run.ended, &counters)?;
-        Ok(self.exit_kind(run.ended))
+        let kind = self.exit_kind(run.ended);
+        if kind == ExitKind::Ok {
+            self.hangs.see(run.cpu);
+        }
+        Ok(kind)
     }
 }
 

@@ -1,6 +1,7 @@
 //! What is done when the fuzzing has ended.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use super::session::Session;
 use crate::campaign::ledger::lock;
@@ -10,17 +11,24 @@ use crate::campaign::settings::When;
 use crate::campaign::{CampaignError, Fullness, Summary, Until};
 use crate::minimize::MinimizeError;
 use crate::report::EndedBy;
-use crate::store::EntryId;
+use crate::store::{EntryId, Kind};
+
+/// Between two looks at what is examined.
+const LOOK: Duration = Duration::from_millis(20);
 
 impl Session<'_> {
     /// Minimizes what is left to be, and says what the call came to.
     pub(super) fn finish(mut self) -> Result<Summary, CampaignError> {
         if let Some(error) = self.failed.take() {
             // What was found stands; the counts are all that may be lost.
+            for suspect in self.examiner.take_rest() {
+                let _ = self.file_unexamined(&suspect);
+            }
             let _ = self.books.ledger.save();
             return Err(error);
         }
         let fuzzed = self.fuzzed();
+        self.examine_rest()?;
         self.write_down(false)?;
         if self.settings.when != When::Off {
             self.minimize_rest()?;
@@ -37,11 +45,26 @@ impl Session<'_> {
             new_groups: (self.books.ledger)
                 .new_groups(|major| self.books.is_muted(&major.short()))?,
             known_crashes: checkpoint.known_crashes(|major| self.books.is_muted(major)),
+            crashes: checkpoint.total(Kind::Crash),
             interrupted: self.stopped(),
             ended_by,
             until,
             rebuilt: self.rebuild().is_on_record(),
         })
+    }
+
+    /// Waits until all is examined that hung where nothing had before; files the others as they
+    /// are, and these, too, where the user does not wait.
+    fn examine_rest(&mut self) -> Result<(), CampaignError> {
+        while self.examiner.pending() > 0 && !self.stopped() {
+            self.examine()?;
+            self.screen.progress(&self.progress());
+            std::thread::sleep(LOOK);
+        }
+        for suspect in self.examiner.take_rest() {
+            self.file_unexamined(&suspect)?;
+        }
+        Ok(())
     }
 
     /// What has ended this call.

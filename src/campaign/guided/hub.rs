@@ -39,6 +39,8 @@ pub(super) struct Peer {
     pub(super) claimed: Vec<EntryId>,
     /// How it stood when it last told.
     pub(super) beat: Beat,
+    /// How many judgements it was told.
+    pub(super) judged: usize,
 }
 
 /// Who answers what workers ask.
@@ -107,6 +109,7 @@ impl Hub {
                 granted: 0,
                 claimed: Vec::new(),
                 beat: Beat::default(),
+                judged: 0,
             });
         }
         Ok(())

@@ -8,7 +8,7 @@ use libafl::fuzzer::ExecutionProcessor;
 use libafl::inputs::BytesInput;
 use libafl::state::HasCorpus;
 
-use super::evaluate::evaluate;
+use super::evaluate::{Behind, evaluate};
 use super::executor::{TargetExecutor, fail};
 use super::parts::{Manager, Observers, State};
 use super::worker::Brief;
@@ -42,14 +42,14 @@ where
             .iter()
             .filter_map(|file| read(file, brief.max_len))
             .collect();
-        evaluate(fuzzer, executor, state, manager, &inputs)?;
+        evaluate(fuzzer, executor, state, manager, &inputs, Behind::Run)?;
     }
     for seeds in brief.settings.seeds.all().chunks(AT_ONCE) {
         let inputs: Vec<BytesInput> = seeds
             .iter()
             .map(|seed| BytesInput::new(seed.bytes.clone()))
             .collect();
-        evaluate(fuzzer, executor, state, manager, &inputs)?;
+        evaluate(fuzzer, executor, state, manager, &inputs, Behind::Run)?;
     }
     if state.corpus().is_empty() {
         begin_with_nothing(brief, fuzzer, executor, state, manager)?;
@@ -72,7 +72,7 @@ where
     Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
 {
     let empty = [BytesInput::new(Vec::new())];
-    evaluate(fuzzer, executor, state, manager, &empty)?;
+    evaluate(fuzzer, executor, state, manager, &empty, Behind::Run)?;
     let plan = Plan {
         seed: brief.settings.seed,
         max_len: brief.max_len.min(LENGTH),
@@ -86,7 +86,7 @@ where
                 BytesInput::new(bytes)
             })
             .collect();
-        evaluate(fuzzer, executor, state, manager, &inputs)?;
+        evaluate(fuzzer, executor, state, manager, &inputs, Behind::Run)?;
         run += GENERATED;
         let left = executor.pulse.left().map_err(|error| fail(&error))?;
         if left == 0 || !state.corpus().is_empty() {

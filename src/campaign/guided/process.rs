@@ -17,6 +17,8 @@ use super::wire::{self, Request};
 const MOST_STARTS: u32 = 5;
 /// Who lives so long did not die young: a campaign of a week may lose a worker each day.
 const YOUNG: Duration = Duration::from_secs(60);
+/// How late a worker may be woken, in nanoseconds.
+const SLACK: u64 = 1_000;
 /// Between two starts.
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -54,6 +56,8 @@ pub(super) fn become_worker(parent: &Parent, socket: &Path, worker: usize) -> io
     leave_files()?;
     // LibAFL has tied the worker to one processor, which another campaign may be using.
     sched_setaffinity(Pid::from_raw(0), &parent.processors)?;
+    // It looks at runs after fractions of a millisecond. Who does not get it waits a little longer.
+    let _ = nix::sys::prctl::set_timerslack(SLACK);
     let above = getpid();
     let mut lifeline = UnixStream::connect(socket)?;
     wire::send(&mut lifeline, &Request::Above { worker }, &[])?;

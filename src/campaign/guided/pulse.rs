@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::remote::Remote;
-use super::wire::{Beat, Order};
+use super::wire::{Beat, Judged, Order};
 use crate::store::StoreError;
 
 /// Between two beats.
@@ -18,6 +18,8 @@ pub(super) struct Pulse {
     last: Instant,
     /// Runs since the last beat.
     runs: u64,
+    /// What was found out about hangs, and nobody has looked at yet.
+    judged: Vec<Judged>,
     /// What else the next beat tells.
     pub(super) standing: Beat,
 }
@@ -25,9 +27,10 @@ pub(super) struct Pulse {
 impl Pulse {
     /// The first beat, which asks for runs.
     pub(super) fn begin(remote: Remote) -> Result<Pulse, StoreError> {
-        let order = remote.beat(Beat::default())?;
+        let mut order = remote.beat(Beat::default())?;
         Ok(Pulse {
             remote,
+            judged: std::mem::take(&mut order.judged),
             order,
             last: Instant::now(),
             runs: 0,
@@ -58,6 +61,16 @@ impl Pulse {
         self.runs += runs;
     }
 
+    /// Takes what was found out about hangs.
+    pub(super) fn take_judged(&mut self) -> Vec<Judged> {
+        std::mem::take(&mut self.judged)
+    }
+
+    /// Who it reports to.
+    pub(super) fn remote(&self) -> &Remote {
+        &self.remote
+    }
+
     /// Reports now.
     pub(super) fn beat(&mut self) -> Result<(), StoreError> {
         let beat = Beat {
@@ -65,6 +78,7 @@ impl Pulse {
             ..self.standing
         };
         self.order = self.remote.beat(beat)?;
+        self.judged.append(&mut self.order.judged);
         self.runs = 0;
         self.standing.minimized_us = 0;
         self.last = Instant::now();

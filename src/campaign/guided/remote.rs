@@ -20,6 +20,8 @@ use crate::triage::{Crash, Key};
 pub(super) struct Remote {
     reader: Reader,
     stream: Arc<Mutex<UnixStream>>,
+    /// Which worker this is.
+    worker: usize,
     /// Runs of known groups that are not told yet.
     tally: Arc<Mutex<HashMap<(Kind, Key), u64>>>,
 }
@@ -32,13 +34,20 @@ impl Remote {
         let remote = Remote {
             reader,
             stream: Arc::new(Mutex::new(stream)),
+            worker,
             tally: Arc::default(),
         };
         remote.tell(&Request::Hello { worker }, &[])?;
         Ok(remote)
     }
 
-    fn tell(&self, request: &Request, body: &[u8]) -> Result<(), StoreError> {
+    /// The number of what was handed in so, where this worker has.
+    pub(super) fn own(&self, (worker, number): (usize, u64)) -> Option<u64> {
+        (worker == self.worker).then_some(number)
+    }
+
+    /// Says what nobody answers.
+    pub(super) fn tell(&self, request: &Request, body: &[u8]) -> Result<(), StoreError> {
         wire::send(&mut lock(&self.stream), request, body)
             .map_err(|error| lost(&self.reader, &error))
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::examiner::Suspect;
 use super::hub::{Answer, Peer, Role};
 use super::session::Session;
 use super::wire::{Reply, Request};
@@ -10,7 +11,8 @@ use crate::campaign::settings::When;
 use crate::campaign::shelf::Shelf;
 use crate::campaign::{CampaignError, Desk, Report};
 use crate::report::size;
-use crate::store::{EntryId, StoreError};
+use crate::store::{EntryId, Kind, StoreError};
+use crate::triage::Key;
 
 impl Session<'_> {
     /// Where the disk is full, the worker waits for its answer until there is room.
@@ -55,6 +57,29 @@ impl Session<'_> {
                 self.corpus += u64::from(is_new);
                 Reply::Done
             }
+            Request::Hang {
+                number,
+                first,
+                signatures,
+                run,
+                name,
+            } => {
+                let Role::Worker(worker) = peer.role else {
+                    return Ok(Reply::Done);
+                };
+                let group = self.examiner.take(Suspect {
+                    from: (worker, *number),
+                    first: *first,
+                    signatures: signatures.clone(),
+                    run: *run,
+                    name: name.clone(),
+                    input: body.to_vec(),
+                });
+                if let Some((kind, major)) = group {
+                    self.count(kind, major, 1)?;
+                }
+                Reply::Done
+            }
             Request::Known => Reply::Known(self.books.desk.known()?),
             Request::HandIn {
                 kind,
@@ -72,9 +97,7 @@ impl Session<'_> {
                 self.take_in(&report)?
             }
             Request::Count { kind, major, runs } => {
-                self.books.desk.count(*kind, *major, *runs)?;
-                self.books.count(*kind, *major, *runs);
-                self.note_return(*kind, &major.short())?;
+                self.count(*kind, *major, *runs)?;
                 Reply::Done
             }
             Request::Beat(beat) => Reply::Order(self.order(peer, *beat)),
@@ -94,7 +117,15 @@ impl Session<'_> {
         })
     }
 
-    fn take_in(&mut self, report: &Report<'_>) -> Result<Reply, StoreError> {
+    /// Counts runs of a group.
+    fn count(&mut self, kind: Kind, major: Key, runs: u64) -> Result<(), StoreError> {
+        self.books.desk.count(kind, major, runs)?;
+        self.books.count(kind, major, runs);
+        self.note_return(kind, &major.short())
+    }
+
+    /// Files a finding, where it is to be.
+    pub(super) fn take_in(&mut self, report: &Report<'_>) -> Result<Reply, StoreError> {
         let entry = self.books.desk.hand_in(report)?;
         let major = report.crash.keys.major;
         self.books.count(report.kind, major, 1);
@@ -179,8 +210,8 @@ impl Answer for Session<'_> {
                 Reply::Failed { path, why }
             }
         };
-        // Nobody waits for that one.
-        (!matches!(request, Request::Keep)).then_some(reply)
+        // Nobody waits for those.
+        (!matches!(request, Request::Keep | Request::Hang { .. })).then_some(reply)
     }
 
     fn lost(&mut self, peer: Peer) {

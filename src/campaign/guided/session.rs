@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::books::Books;
+use super::examiner::Examiner;
 use super::hub::{Answer, Hub, Peer, Role};
 use super::link::{self, Link};
-use super::wire::{Beat, Order};
+use super::wire::{Beat, Judged, Order};
 use super::workers::Workers;
 use crossbeam::channel::{self, Receiver, Sender};
 use libafl::Error;
@@ -76,6 +77,9 @@ pub(super) struct Session<'a> {
     pub(super) rebuilt: bool,
     /// Groups that are not found the same with the present build of it.
     pub(super) gone: HashSet<(Kind, String)>,
+    /// Who finds out whether runs hang, and what it has found out with this build.
+    pub(super) examiner: Examiner,
+    pub(super) judged: Vec<Judged>,
     pub(super) room: Room<'a>,
     pub(super) gate: &'a Gate,
     /// What ended the campaign before its time.
@@ -116,6 +120,8 @@ impl<'a> Session<'a> {
             watch: Watch::of(&settings.minimizing.target)?,
             rebuilt: false,
             gone: HashSet::new(),
+            examiner: Examiner::new(&settings.minimizing.target, settings.minimizing.way),
+            judged: Vec::new(),
             room: Room::new(stop, gate),
             gate,
             outstanding: 0,
@@ -222,6 +228,7 @@ impl<'a> Session<'a> {
             self.screen.progress(&self.progress());
         }
         self.look();
+        self.examine()?;
         let due = self.saved.elapsed() >= SAVE_EVERY;
         if due {
             self.has_directory()?;
@@ -321,6 +328,12 @@ impl<'a> Session<'a> {
             return Ok(false);
         }
         self.failed = None;
+        // What that build's runs look like says nothing of another one's; and who is forked with
+        // the workers must be alone.
+        if let Some(examined) = self.examiner.reset() {
+            self.take_examined(examined)?;
+        }
+        self.judged.clear();
         let since = self.ended.unwrap_or_else(Instant::now);
         if self.watch.settle(self.stop)? {
             self.rebuild().recheck(&self.watch, self.screen)?;
@@ -353,9 +366,12 @@ impl<'a> Session<'a> {
         };
         peer.granted = left;
         self.outstanding += left;
+        let judged = self.judged.get(peer.judged..).unwrap_or_default().to_vec();
+        peer.judged = self.judged.len();
         Order {
             stop: self.is_over(),
             runs: left,
+            judged,
         }
     }
 

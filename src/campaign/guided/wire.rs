@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::campaign::KnownKey;
+use crate::exec::Signature;
 use crate::store::{EntryId, Kind, Minimized};
 use crate::triage::{Crash, Key};
 
@@ -59,6 +60,16 @@ pub(super) enum Request {
     },
     /// An input that is worth keeping.
     Keep,
+    /// An input whose run took too long.
+    Hang {
+        /// Counts what the worker hands in.
+        number: u64,
+        /// Whether it hung where none has before, as far as the worker knows.
+        first: bool,
+        signatures: Vec<Signature>,
+        run: u64,
+        name: String,
+    },
     Beat(Beat),
     /// Something that the user should know.
     Note(String),
@@ -84,12 +95,36 @@ pub(super) struct Beat {
 }
 
 /// What a worker is to do next.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Order {
     /// It is to end.
     pub(super) stop: bool,
     /// So many runs it may make until it asks again.
     pub(super) runs: u64,
+    /// What was found out about hangs since it last asked.
+    pub(super) judged: Vec<Judged>,
+}
+
+/// What an input that was handed in as a hang has come to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Judged {
+    /// The worker that has handed it in, and the number that it has there.
+    pub(super) from: (usize, u64),
+    pub(super) signatures: Vec<Signature>,
+    /// The size of the input, in bytes.
+    pub(super) size: usize,
+    pub(super) judgement: Judgement,
+}
+
+/// Whether it hangs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Judgement {
+    /// It does, or does not end well: it is of this group.
+    Of(Kind, Key),
+    /// It ends by itself.
+    Ends,
+    /// Nobody knows: the target could not be run.
+    Unknown,
 }
 
 /// What the hub answers.

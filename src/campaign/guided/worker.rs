@@ -95,7 +95,7 @@ pub(super) fn run(brief: &Brief<'_>, mut manager: Manager, worker: usize, before
         true => minimizer::work(brief.settings, &remote, &mut manager),
         false => {
             let seed = brief.seed(worker, before);
-            work(brief, &remote, &mut manager, seed)
+            work(brief, &remote, &mut manager, (seed, before))
         }
     }));
     // Who cannot be reached any more has ended, and this process with it.
@@ -115,12 +115,19 @@ pub(super) fn run(brief: &Brief<'_>, mut manager: Manager, worker: usize, before
     }
 }
 
-/// Fuzzes with random numbers from `seed` until it is told to end.
-fn work(brief: &Brief<'_>, remote: &Remote, manager: &mut Manager, seed: u64) -> Result<(), Error> {
+/// Fuzzes with random numbers from `seed` until it is told to end. `before`: how many have died in
+/// its place.
+fn work(
+    brief: &Brief<'_>,
+    remote: &Remote,
+    manager: &mut Manager,
+    (seed, before): (u64, u32),
+) -> Result<(), Error> {
     let Settings { minimizing, .. } = brief.settings;
     let pulse = Pulse::begin(remote.clone()).map_err(|error| fail(&error))?;
     let (target, way) = (&minimizing.target, minimizing.way);
-    let mut executor = TargetExecutor::start(target, way, pulse).map_err(|error| fail(&error))?;
+    let mut executor =
+        TargetExecutor::start(target, way, pulse, before).map_err(|error| fail(&error))?;
     executor.linked = brief.settings.network.is_used();
     let desk = Arc::new(Mutex::new(remote.clone()));
     let mut objective = GroupObjective::new(Arc::clone(&desk), target, way)
@@ -167,6 +174,8 @@ fn work(brief: &Brief<'_>, remote: &Remote, manager: &mut Manager, seed: u64) ->
         if looked.elapsed() >= LOOK {
             looked = Instant::now();
             executor.pulse.standing = standing(&state, &executor);
+            let limit = executor.patience.learned().cpu;
+            executor.hangs.learn_window(limit);
             manager.maybe_report_progress(&mut state, REPORT)?;
         }
     }

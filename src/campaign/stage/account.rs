@@ -11,6 +11,8 @@ const SHORTEST_SLICE: Duration = Duration::from_millis(20);
 pub const CREDIT: Duration = Duration::from_secs(1);
 /// No credit is given where so much is owed: a burst of new groups does not stop the fuzzing.
 const MOST_OWED: Duration = Duration::from_secs(10);
+/// Hangs get one of so many parts of the share.
+const OF_SHARE: u32 = 4;
 /// Findings are not named any more where so much is owed.
 const OWED_BEFORE_NAMING: Duration = Duration::from_secs(1);
 
@@ -32,6 +34,8 @@ pub struct Account {
     spent: Duration,
     /// Of it, by naming.
     named: Duration,
+    /// And by minimizing hangs.
+    hung: Duration,
 }
 
 impl Account {
@@ -45,6 +49,7 @@ impl Account {
             owed: Duration::ZERO,
             spent: Duration::ZERO,
             named: Duration::ZERO,
+            hung: Duration::ZERO,
         }
     }
 
@@ -70,6 +75,20 @@ impl Account {
         self.earned -= paid;
         self.owed += taken - paid;
         self.spent += taken;
+    }
+
+    /// So much was taken for a hang, or a memory blow-up.
+    pub fn spend_on_hangs(&mut self, taken: Duration) {
+        self.spend(taken);
+        self.hung += taken;
+    }
+
+    /// How long a slice may be for one of these, each run of which takes long: they get a part of
+    /// the share, and no credit.
+    pub fn slice_for_hangs(&self) -> Option<Duration> {
+        let part = self.now * u32::from(self.percent) / (100 * OF_SHARE);
+        let fair = self.alone || self.hung < part;
+        self.slice(Duration::ZERO).filter(|_| fair)
     }
 
     /// So much was taken for naming findings.
@@ -235,6 +254,25 @@ mod tests {
         account.take_all();
         assert_eq!(account.slice(Duration::ZERO), Some(LONGEST_SLICE));
         assert!(account.may_name(false));
+    }
+
+    #[test]
+    fn hangs_get_a_part_of_the_share_and_no_credit() {
+        let mut account = Account::new(20);
+        let (mut now, mut took) = (Duration::ZERO, Duration::ZERO);
+        while now < Duration::from_secs(600) {
+            now += ms(30);
+            account.pass(now);
+            if account.slice_for_hangs().is_some() {
+                // A run of a hang lasts as long as it may.
+                account.spend_on_hangs(ms(1000));
+                (now, took) = (now + ms(1000), took + ms(1000));
+            }
+        }
+        let share = took.as_secs_f64() / now.as_secs_f64();
+        assert!((0.04..0.06).contains(&share), "{share}");
+        account.take_all();
+        assert_eq!(account.slice_for_hangs(), Some(LONGEST_SLICE));
     }
 
     #[test]

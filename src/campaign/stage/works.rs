@@ -10,7 +10,7 @@ use crate::campaign::desk::Desk;
 use crate::campaign::error::CampaignError;
 use crate::campaign::ledger::lock;
 use crate::campaign::minimizing::Minimizing;
-use crate::store::EntryId;
+use crate::store::{EntryId, Kind};
 
 /// So many are begun at a time at most, for each has processes of its own. More than one, so that
 /// a hard group does not keep easy ones waiting.
@@ -99,19 +99,27 @@ impl<D: Desk + 'static> Works<D> {
         {
             self.claim(now, minimizing)?;
         }
-        // A new group first; else the one that had the least.
-        let order = |work: &&mut Work| (work.credit.is_zero(), work.spent);
+        // A new group first, a hang last; else the one that had the least.
+        let order = |work: &&mut Work| (is_slow(&work.id), work.credit.is_zero(), work.spent);
         let Some(work) = self.works.iter_mut().min_by_key(order) else {
             return Ok(None);
         };
-        let Some(slice) = account.slice(work.credit) else {
+        let hangs = is_slow(&work.id);
+        let slice = match hangs {
+            true => account.slice_for_hangs(),
+            false => account.slice(work.credit),
+        };
+        let Some(slice) = slice else {
             return Ok(None);
         };
         let began = Instant::now();
         let outcome = work.go_on(slice);
         let taken = began.elapsed();
         work.spend(taken);
-        account.spend(taken);
+        match hangs {
+            true => account.spend_on_hangs(taken),
+            false => account.spend(taken),
+        }
         let id = work.id.clone();
         let Some(outcome) = outcome else {
             return Ok(None);
@@ -142,7 +150,9 @@ impl<D: Desk + 'static> Works<D> {
                 self.give_back(&most, false)?;
             }
         }
-        let work = Work::new(id.clone(), new, Arc::clone(&self.desk), minimizing.clone());
+        // The runs of a hang would use up a credit for nothing.
+        let credited = new && !is_slow(&id);
+        let work = Work::new(id.clone(), credited, Arc::clone(&self.desk), minimizing.clone());
         match work {
             Ok(work) => {
                 self.credited.insert(id);
@@ -167,6 +177,11 @@ impl<D: Desk + 'static> Works<D> {
         drop(work);
         Ok(lock(&self.desk).give_back(id, ended, spent)?)
     }
+}
+
+/// Whether each run that fails takes all the time, or memory, that it may.
+fn is_slow(id: &EntryId) -> bool {
+    matches!(id.kind(), Kind::Hang | Kind::Oom)
 }
 
 impl<D: Desk + 'static> Drop for Works<D> {

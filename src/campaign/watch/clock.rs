@@ -103,6 +103,7 @@ impl Engine<'_> {
             fuzzed: watched,
             new_groups: self.books.ledger.new_groups(muted)?,
             known_crashes: checkpoint.known_crashes(|major| self.is_muted(major)),
+            crashes: checkpoint.total(Kind::Crash),
             interrupted: self.stopped(),
             ended_by,
             until,

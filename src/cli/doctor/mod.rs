@@ -1,7 +1,6 @@
 //! `ddfuzz doctor`: what this machine and a target allow, how the target is run, and how fast.
 
 mod advice;
-mod behaviour;
 mod rate;
 mod target_checks;
 mod text;
@@ -11,12 +10,12 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::behaviour::{self, Behaviour};
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, amounts, signals};
 use crate::exec::facts::TargetFacts;
 use crate::exec::machine::{self, Check};
 use crate::exec::{Freshness, Target, Way, start};
-use behaviour::Behaviour;
 
 /// Check this machine and a program: how the program can be executed, and how fast
 ///
@@ -136,7 +135,7 @@ fn examine(
     {
         report.chosen = Some(started.executor.way());
         report.why = Some(started.why);
-        let behaviour = behaviour::observe(started.executor.as_mut());
+        let behaviour = behaviour::observe(started.executor.as_mut(), target);
         report
             .checks
             .extend(target_checks::checks(target, &facts, &behaviour));

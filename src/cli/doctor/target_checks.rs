@@ -1,6 +1,6 @@
 //! What a target has, lacks and does, as checks.
 
-use super::behaviour::Behaviour;
+use crate::cli::behaviour::Behaviour;
 use crate::exec::facts::{Kind, Libc, TargetFacts};
 use crate::exec::machine::{About, Check};
 use crate::exec::{Channel, Program, Target, Terminal};
@@ -13,6 +13,7 @@ pub(super) fn checks(target: &Target, facts: &TargetFacts, seen: &Behaviour) -> 
         user(facts),
         input(target, facts, seen),
     ];
+    checks.extend(seen.frailty().map(|frail| bad("crashes", frail.seen, frail.fix)));
     if facts.kind == Kind::Elf {
         checks.extend([
             symbols(facts),
@@ -100,12 +101,10 @@ fn input(target: &Target, facts: &TargetFacts, seen: &Behaviour) -> Check {
     if target.takes_file() {
         return good(name, "a file, whose path replaces @@");
     }
+    if let Some(deaf) = seen.deafness(target) {
+        return bad(name, deaf.seen, deaf.fix);
+    }
     match seen.read {
-        Some(0) => bad(
-            name,
-            "on stdin, but the program read nothing of a short text",
-            "if it reads a file, write @@ where its path goes; else find the options that make it read stdin",
-        ),
         Some(read) => good(
             name,
             format!("on stdin; the program read {read} bytes of a short text"),

@@ -11,6 +11,7 @@ use std::str::FromStr;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use super::behaviour::{self, Complaint};
 use super::generator::GeneratorArg;
 use super::reports::ReportArgs;
 use super::seeds::SeedArgs;
@@ -21,7 +22,7 @@ use crate::campaign::{
     self, DEFAULT_MAX_LEN, Generator, Minimizing, Monitoring, Network, Seeds, Settings, Share,
     Until, Words,
 };
-use crate::exec::{Target, Way};
+use crate::exec::{Channel, Started, Target, Way};
 use crate::store::KnownGroups;
 pub use directory::{Asked, campaign_of, open_store};
 pub use result::{Before, Told, report};
@@ -116,9 +117,10 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let known = known::read_both(args.known.as_deref(), args.against.as_deref())?;
     let output = &args.reports.check(output)?;
     let stop = signals::stop_flag()?;
-    let started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
+    let mut started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
     let way = started.executor.way();
     output.detail(&format!("executed by {way}: {}", started.why));
+    let complaints = complaints(&mut started, &target, output);
     let generator = args.generator.settle(&started)?;
     needs_coverage(&args, generator, way)?;
     // What cannot be read must not begin a campaign in the place of an earlier one.
@@ -161,8 +163,24 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         reports: &args.reports,
         out: &args.out,
         before,
+        complaints,
+        tells_coverage: generator == Generator::Guided,
     };
     report(&summary?, &store, &told, output)
+}
+
+/// What speaks against fuzzing the target as it is called, which is said before it begins.
+fn complaints(started: &mut Started, target: &Target, output: &Output) -> Vec<Complaint> {
+    // Each run of a target at a terminal takes long, and says nothing of what it reads.
+    if matches!(target.channel, Channel::Terminal(_)) {
+        return Vec::new();
+    }
+    let seen = behaviour::observe(&mut *started.executor, target);
+    let complaints = seen.complaints(target);
+    for complaint in &complaints {
+        output.say(&format!("warning: {complaint}"));
+    }
+    complaints
 }
 
 /// The options that campaigns without coverage would do nothing about are refused there.

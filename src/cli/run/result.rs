@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::campaign::{Minimizing, Summary};
+use crate::cli::behaviour::{self, Complaint};
 use crate::cli::reports::{ReportArgs, causes, target_name};
 use crate::cli::{Exit, Failure, Output, config, next, show, ui};
 use crate::report::ci::{Finding, Findings};
@@ -40,15 +41,19 @@ pub fn report(
         resumed: told.before.resumed,
         ended_by: summary.ended_by,
         rebuilt: summary.rebuilt,
+        warnings: told.warnings(summary, store)?,
         settings: config::settings().cloned(),
     };
+    let warnings: String = (result.warnings.iter())
+        .map(|warning| format!("warning: {warning}\n"))
+        .collect();
     let table = match views.is_empty() {
         true => String::new(),
         false => groups_table(&views, ui::stdout_width()) + "\n",
     };
     let causes = told.causes(&views, store);
     let text = format!(
-        "{causes}{table}{} in {seconds:.1} s ({}/s, executed by {way}){}: {}; results in {}",
+        "{causes}{table}{warnings}{} in {seconds:.1} s ({}/s, executed by {way}){}: {}; results in {}",
         size::counted(summary.runs, told.unit),
         ui::rate(result.runs_per_s),
         ended(summary),
@@ -112,9 +117,26 @@ pub struct Told<'a> {
     pub out: &'a Path,
     /// What was there before.
     pub before: Before,
+    /// What speaks against fuzzing the target as it is called.
+    pub complaints: Vec<Complaint>,
+    /// Whether the corpus holds what has reached something new.
+    pub tells_coverage: bool,
 }
 
 impl Told<'_> {
+    /// What speaks against fuzzing the target as it is called, by now.
+    fn warnings(&self, summary: &Summary, store: &Store) -> Result<Vec<String>, Failure> {
+        let corpus = match self.tells_coverage {
+            true => Some(store.reader().corpus()?.len()),
+            false => None,
+        };
+        // What was seen before it began need not be said again.
+        let is_late = self.complaints.is_empty() && !self.before.resumed;
+        let late = is_late.then(|| behaviour::hindsight(summary, corpus)).flatten();
+        let all = self.complaints.iter().chain(&late);
+        Ok(all.map(Complaint::to_string).collect())
+    }
+
     /// What to do with a group of crashes that is not fixed, if possible a new one.
     fn say_next(&self, views: &[GroupView], store: &Store, output: &Output) {
         let is_left =

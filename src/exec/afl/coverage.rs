@@ -71,6 +71,12 @@ impl Coverage {
         self.map.clear(self.used);
     }
 
+    /// The counters as they are now, of the run that is under way.
+    pub(super) fn look(&self, to: &mut Vec<u8>) {
+        to.resize(self.used, 0);
+        self.map.read(to);
+    }
+
     /// The counters as the last run has left them.
     pub(super) fn read(&mut self) -> &[u8] {
         self.copy.resize(self.used, 0);

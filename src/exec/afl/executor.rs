@@ -1,6 +1,8 @@
 //! The executor behind the way `forkserver`.
 
+use std::collections::HashSet;
 use std::io;
+use std::time::Duration;
 
 use super::super::attempts::{self, Attempts, Failure, RUNS_PER_SERVER};
 use super::super::coverage::{Covered, Reached, Telling};
@@ -8,8 +10,11 @@ use super::super::input::Input;
 use super::super::launch::{Launch, Role};
 use super::super::place::Place;
 use super::super::scratch::Scratch;
-use super::super::server::{Answer, startup_error};
-use super::super::{ExecError, Executor, Freshness, Limits, Run, Target, TimeLimit, Way};
+use super::super::server::{Answer, Broken, startup_error};
+use super::super::signature::Lookout;
+use super::super::{
+    ExecError, Executor, Freshness, Limits, Run, Signature, Stuck, Target, TimeLimit, Way,
+};
 use super::coverage::Coverage;
 use super::family::Left;
 use super::greeting::{Greeting, MAP_TOO_SMALL, Refused};
@@ -38,6 +43,8 @@ pub(crate) struct Forkserver {
     telling: Telling,
     reached: Reached,
     covered: Vec<Covered>,
+    /// What looks at runs that take long.
+    lookout: Lookout,
     /// Where inputs may go, and whether the target takes them there.
     shared: Option<Segment>,
     takes_shared: bool,
@@ -85,6 +92,7 @@ impl Forkserver {
             telling: Telling::Nothing,
             reached: Reached::default(),
             covered: Vec::new(),
+            lookout: Lookout::default(),
             shared,
             takes_shared: false,
             last: false,
@@ -244,8 +252,12 @@ impl Attempts for Forkserver {
             Failure::Start(ExecError::System { what, source })
         })?;
         self.coverage.clear();
-        let server = self.server().map_err(Failure::Start)?;
-        let (answer, left) = server.run(&limits).map_err(Failure::Broken)?;
+        self.server().map_err(Failure::Start)?;
+        let Some(server) = &mut self.server else {
+            return Err(Failure::Broken(Broken::Died));
+        };
+        let run = server.run(&limits, &mut self.lookout, &self.coverage);
+        let (answer, left) = run.map_err(Failure::Broken)?;
         self.runs += 1;
         if left == Left::TooMuch {
             self.server = None; // its keepers end what is left
@@ -321,5 +333,13 @@ impl Executor for Forkserver {
 
     fn limit_time(&mut self, time: TimeLimit) {
         self.limits = time.within(self.limits);
+    }
+
+    fn recognise(&mut self, window: Duration, known: &HashSet<Signature>) {
+        self.lookout.recognise(window, known);
+    }
+
+    fn stuck(&mut self) -> Stuck {
+        self.lookout.take()
     }
 }

@@ -9,7 +9,6 @@ mod executor;
 mod family;
 mod greeting;
 mod marks;
-mod process_clock;
 mod segment;
 mod server;
 

@@ -16,11 +16,13 @@ use super::super::launch::{Ends, Launch};
 use super::super::server::{
     Answer, Broken, STARTUP, await_hello, check_descent, hidden_scratch, system,
 };
-use super::super::watch::{GRACE, SLICE, Waited, Watch, readable};
+use super::super::signature::{Lookout, Sight};
+use super::super::watch::{GRACE, Look, SLICE, Waited, Watch, readable};
 use super::super::{Ended, ExecError, Limits, proc_tree};
+use super::coverage::Coverage;
 use super::family::{Family, Left};
 use super::greeting::{Dialogue, Greeting, Refused};
-use super::process_clock::cpu_of;
+use super::super::process_clock::cpu_of;
 
 /// In a process that serves many runs it is looked for what they have left behind after so many.
 const SWEPT_EACH: u32 = 64;
@@ -98,17 +100,26 @@ impl AflServer {
 
     /// Asks for one run on the input that is in place. Gives how it ended, and whether the server
     /// can go on.
-    pub(super) fn run(&mut self, limits: &Limits) -> Result<(Answer, Left), Broken> {
+    pub(super) fn run(
+        &mut self,
+        limits: &Limits,
+        lookout: &mut Lookout,
+        coverage: &Coverage,
+    ) -> Result<(Answer, Left), Broken> {
         let began = Instant::now();
         let word = u32::from(self.killed).to_ne_bytes();
         self.ends
             .request
             .write_all(&word)
             .map_err(|_| Broken::Died)?;
-        let (child, ahead) = self.forked()?;
+        let (child, ahead) = self.forked(lookout.first_pause())?;
         let (waited, status, cpu) = match ahead {
             Some(status) => (None, status, began.elapsed()),
-            None => self.ended(child, limits)?,
+            None => {
+                lookout.begin();
+                let sight = &Running { child, coverage };
+                self.ended(child, limits, Look { lookout, sight })?
+            }
         };
         let stopped = libc::WIFSTOPPED(status);
         if waited.is_none() && self.died_waiting(child, status) {
@@ -150,15 +161,20 @@ impl AflServer {
             && Ended::from_wait_status(status) == Ended::Signal(libc::SIGKILL)
     }
 
-    /// Takes the process id of the run, and how it ended, if that comes at once.
-    fn forked(&mut self) -> Result<(Pid, Ahead), Broken> {
+    /// Takes the process id of the run, and how it ended, if that comes at once: within a slice of
+    /// time, or within `early`.
+    fn forked(&mut self, early: Option<Duration>) -> Result<(Pid, Ahead), Broken> {
         let mut words = [0; 8];
-        let mut length = self.receive(&mut words)?;
+        let wanted = if early.is_some() { 4 } else { 8 };
+        let mut length = self.receive(&mut words[..wanted])?;
         if length == 0 {
             if !readable(&self.ends.reply, GRACE) {
                 return Err(nonsense("does not accept requests"));
             }
-            length = self.receive(&mut words)?;
+            length = self.receive(&mut words[..wanted])?;
+        }
+        if length == 4 && early.is_some_and(|early| readable(&self.ends.reply, early)) {
+            length += self.receive(&mut words[4..])?;
         }
         if !matches!(length, 4 | 8) {
             return Err(nonsense("sent an incomplete reply"));
@@ -177,9 +193,10 @@ impl AflServer {
         &mut self,
         child: Pid,
         limits: &Limits,
+        look: Look<'_>,
     ) -> Result<(Option<Ended>, i32, Duration), Broken> {
         let before = self.clocks(child);
-        let killed = self.watch(limits)?;
+        let killed = self.watch(limits, look)?;
         let cpu = self.clocks(child).since(before);
         let mut word = [0; 4];
         match self.receive(&mut word)? {
@@ -195,7 +212,7 @@ impl AflServer {
         }
     }
 
-    fn watch(&self, limits: &Limits) -> Result<Option<Ended>, Broken> {
+    fn watch(&self, limits: &Limits, look: Look<'_>) -> Result<Option<Ended>, Broken> {
         let watch = Watch {
             reply: &self.ends.reply,
             page: None,
@@ -205,7 +222,7 @@ impl AflServer {
             scratch: self.watched.as_deref(),
             warm: self.persistent,
         };
-        match watch.wait(limits) {
+        match watch.wait(limits, Some(look)) {
             Waited::Ready => Ok(None),
             Waited::Killed(killed) => Ok(Some(killed.why)),
             Waited::Silent(why) => Err(Broken::Silent(why)),
@@ -239,6 +256,31 @@ impl AflServer {
                 (Err(_), _) => return Err(Broken::Died),
             }
         }
+    }
+}
+
+/// The process of a run.
+struct Running<'a> {
+    child: Pid,
+    coverage: &'a Coverage,
+}
+
+impl Sight for Running<'_> {
+    fn process(&self) -> Option<Pid> {
+        Some(self.child)
+    }
+
+    fn cpu(&self) -> Option<Duration> {
+        cpu_of(self.child)
+    }
+
+    fn counters(&self, to: &mut Vec<u8>) -> bool {
+        self.coverage.look(to);
+        true
+    }
+
+    fn sleeps(&self) -> bool {
+        !proc_tree::is_runnable(self.child)
     }
 }
 

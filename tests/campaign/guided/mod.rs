@@ -3,6 +3,7 @@
 
 mod disturbed;
 mod found;
+mod hangs;
 mod hosts;
 mod killed;
 mod monitors;

@@ -9,7 +9,7 @@ const SCHEDULED: libc::clockid_t = 2;
 
 /// CPU time (user and system) of all threads of the process, children not counted; `None` if it
 /// is gone.
-pub(super) fn cpu_of(pid: Pid) -> Option<Duration> {
+pub(crate) fn cpu_of(pid: Pid) -> Option<Duration> {
     let clock = (!pid.as_raw() << 3) | SCHEDULED;
     let mut now = libc::timespec {
         tv_sec: 0,

@@ -1,0 +1,405 @@
+//! What a worker knows of hangs, and what it lets them cost.
+//!
+//! A run that is over its limit is handed to the main process, which finds out whether it is a
+//! hang, and where; the worker goes on. From then on runs with one of its signatures are stopped
+//! early, and counted in its group once that is known. Inputs whose mutants hang often rest while
+//! hangs have taken more than their share of the worker's time.
+
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use libafl::corpus::CorpusId;
+use libafl::inputs::BytesInput;
+
+use super::wire::{Judged, Judgement};
+use crate::exec::{Signature, Stuck};
+use crate::store::Kind;
+use crate::triage::Key;
+
+/// The least CPU time of the windows by which hangs are recognised.
+const SHORTEST: Duration = Duration::from_micros(100);
+/// How much longer than most of the corpus a run takes to be looked at.
+const FACTOR: u32 = 4;
+/// So many runs of the corpus are remembered.
+const SEEN: usize = 256;
+/// The part of a worker's time that runs may take which do not end: one of so many.
+const SHARE: u32 = 16;
+/// So much they may take at once.
+const CREDIT: Duration = Duration::from_millis(200);
+/// Between two hangs that are handed in although no signature tells them from others.
+const PAUSE: Duration = Duration::from_secs(2);
+/// Of runs that are known for hangs one of so many is handed in all the same: two kinds of hangs may
+/// look alike.
+const SAMPLE: u64 = 64;
+/// Changes of an input that are remembered because a mutant has hung that begins with it.
+const MOST_CHANGES: usize = 256;
+/// A change by which one in so many mutants has hung is left out while hangs are over their share.
+const LIKELY: u32 = 4;
+/// Mutants by which it is known how often those of an input hang.
+const ENOUGH: u32 = 256;
+/// So many turns of resting inputs go to one that does not rest, at most.
+const MOST_TURNS: usize = 15;
+/// Places that are remembered.
+const MOST_PLACES: usize = 4096;
+/// Inputs that have reached something new before they were stopped, and wait for a verdict.
+const MOST_WAITING: usize = 64;
+
+/// A place where runs hang, as far as their signatures tell it from others.
+struct Place {
+    state: State,
+    /// Runs that were met there.
+    met: u64,
+    /// Runs that are not counted in its group yet.
+    runs: u64,
+    /// The size of the smallest input that was handed in, in bytes.
+    least: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// The main process looks at it.
+    Pending,
+    /// It is of this group.
+    Named(Kind, Key),
+    /// Runs end there by themselves.
+    Slow,
+}
+
+/// What is to be done about a run that took too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Act {
+    /// It is to be handed in, under this number; `first`: it hangs where none has before.
+    HandIn {
+        /// Counts what this worker hands in.
+        number: u64,
+        /// Whether it is to be looked at in any case.
+        first: bool,
+    },
+    /// It is to be run on: others like it have ended by themselves.
+    RunOn,
+    /// Nothing; it is counted.
+    Count,
+}
+
+/// What a worker knows of hangs.
+pub(super) struct Hangs {
+    places: Vec<Place>,
+    of: HashMap<Signature, usize>,
+    known: HashSet<Signature>,
+    /// The CPU time of a window, and of the last runs of the corpus, the oldest of which is `next`.
+    window: Duration,
+    seen: Vec<Duration>,
+    next: usize,
+    /// Whether these two have changed since somebody asked.
+    changed: bool,
+    /// What stopped runs have reached: a bit for each counter.
+    reached: Vec<bool>,
+    waiting: HashMap<u64, BytesInput>,
+    number: u64,
+    /// When a hang was handed in that no signature tells from others.
+    handed_in: Option<Instant>,
+    began: Instant,
+    /// Time that stopped runs have taken, and how many there were.
+    spent: Duration,
+    stopped: u32,
+    /// The same of all runs.
+    ran: Duration,
+    runs: u64,
+}
+
+impl Hangs {
+    /// Nothing is known yet. `before`: how many workers have died in the place of this one.
+    pub(super) fn new(before: u32) -> Hangs {
+        Hangs {
+            places: Vec::new(),
+            of: HashMap::new(),
+            known: HashSet::new(),
+            window: SHORTEST,
+            seen: Vec::new(),
+            next: 0,
+            changed: true,
+            reached: Vec::new(),
+            waiting: HashMap::new(),
+            number: u64::from(before) << 32,
+            handed_in: None,
+            began: Instant::now(),
+            spent: Duration::ZERO,
+            stopped: 0,
+            ran: Duration::ZERO,
+            runs: 0,
+        }
+    }
+
+    /// A run of an input of the corpus took this CPU time.
+    pub(super) fn see(&mut self, cpu: Duration) {
+        match self.seen.get_mut(self.next) {
+            Some(oldest) => *oldest = cpu,
+            None => self.seen.push(cpu),
+        }
+        self.next = (self.next + 1) % SEEN;
+    }
+
+    /// Learns from these runs after how long one is looked at: when it has taken much longer than
+    /// nine in ten. `limit`: that on the CPU time of a run.
+    pub(super) fn learn_window(&mut self, limit: Duration) {
+        let mut seen = self.seen.clone();
+        if seen.is_empty() {
+            return;
+        }
+        let at = seen.len() * 9 / 10;
+        let (_, most, _) = seen.select_nth_unstable(at);
+        let window = most.saturating_mul(FACTOR).max(SHORTEST).min(limit / 4);
+        self.changed |= window != self.window;
+        self.window = window;
+    }
+
+    /// How long windows are, and the signatures of runs that are stopped with the first one; `None`
+    /// where that is as it was when it was last asked for.
+    pub(super) fn changed(&mut self) -> Option<(Duration, &HashSet<Signature>)> {
+        std::mem::take(&mut self.changed).then_some((self.window, &self.known))
+    }
+
+    /// A run on an input of `size` bytes took too long.
+    pub(super) fn meet(&mut self, stuck: &Stuck, size: usize) -> Act {
+        let known = stuck.signatures.iter().chain(&stuck.known);
+        if let Some(at) = known.filter_map(|one| self.of.get(one)).next().copied() {
+            return self.meet_again(at, size);
+        }
+        if stuck.signatures.is_empty() || self.places.len() >= MOST_PLACES {
+            if self.handed_in.is_some_and(|last| last.elapsed() < PAUSE) {
+                return Act::Count;
+            }
+            self.handed_in = Some(Instant::now());
+            return self.hand_in(false);
+        }
+        let at = self.places.len();
+        self.places.push(Place {
+            state: State::Pending,
+            met: 1,
+            runs: 0,
+            least: size,
+        });
+        self.know(&stuck.signatures, at);
+        self.hand_in(true)
+    }
+
+    fn meet_again(&mut self, at: usize, size: usize) -> Act {
+        let place = &mut self.places[at];
+        if place.state == State::Slow {
+            return Act::RunOn;
+        }
+        place.met += 1;
+        let smaller = size < place.least / 2;
+        if place.state != State::Pending && (smaller || place.met.is_multiple_of(SAMPLE)) {
+            place.least = size.min(place.least);
+            return self.hand_in(false);
+        }
+        place.runs += 1;
+        Act::Count
+    }
+
+    fn hand_in(&mut self, first: bool) -> Act {
+        let number = self.next_number();
+        Act::HandIn { number, first }
+    }
+
+    /// The number under which the next one is handed in.
+    pub(super) fn next_number(&mut self) -> u64 {
+        self.number += 1;
+        self.number
+    }
+
+    fn know(&mut self, signatures: &[Signature], at: usize) {
+        self.changed = true;
+        let stops = self.places[at].state != State::Slow;
+        for signature in signatures {
+            match *self.of.entry(*signature).or_insert(at) == at {
+                true if stops => self.known.insert(*signature),
+                true => self.known.remove(signature),
+                false => false,
+            };
+        }
+    }
+
+    /// Keeps the input that was handed in under this number until there is a verdict, where its
+    /// run has reached what no stopped run has.
+    pub(super) fn keep(&mut self, number: u64, input: &BytesInput, counters: &[u8]) {
+        if self.reached.len() < counters.len() {
+            self.reached.resize(counters.len(), false);
+        }
+        let mut new = false;
+        for (reached, count) in self.reached.iter_mut().zip(counters) {
+            new |= *count > 0 && !*reached;
+            *reached |= *count > 0;
+        }
+        if new && self.waiting.len() < MOST_WAITING {
+            self.waiting.insert(number, input.clone());
+        }
+    }
+
+    /// Hears what the main process has found out; `own`: the number under which this worker has
+    /// handed it in. Gives an input that does not hang, but has reached something new.
+    pub(super) fn hear(&mut self, judged: &Judged, own: Option<u64>) -> Option<BytesInput> {
+        let input = own.and_then(|number| self.waiting.remove(&number));
+        let state = match judged.judgement {
+            Judgement::Of(kind, major) => State::Named(kind, major),
+            Judgement::Ends => State::Slow,
+            Judgement::Unknown => {
+                self.changed = true;
+                for signature in &judged.signatures {
+                    self.of.remove(signature);
+                    self.known.remove(signature);
+                }
+                return None;
+            }
+        };
+        let met = judged.signatures.iter().find_map(|one| self.of.get(one));
+        let at = met.copied().unwrap_or_else(|| {
+            self.places.push(Place {
+                state,
+                met: 0,
+                runs: 0,
+                least: judged.size,
+            });
+            self.places.len() - 1
+        });
+        let place = &mut self.places[at];
+        // What has hung once is a hang, even if another run like it has ended.
+        if !matches!(place.state, State::Named(..)) {
+            place.state = state;
+        }
+        self.know(&judged.signatures, at);
+        input.filter(|_| state == State::Slow)
+    }
+
+    /// Takes the runs that are not counted in their groups yet.
+    pub(super) fn take_counts(&mut self) -> Vec<(Kind, Key, u64)> {
+        let places = self.places.iter_mut().filter(|place| place.runs > 0);
+        let named = places.filter_map(|place| match place.state {
+            State::Named(kind, major) => Some((kind, major, std::mem::take(&mut place.runs))),
+            State::Pending | State::Slow => None,
+        });
+        named.collect()
+    }
+
+    /// So many runs took so long, the last of which, if `stopped`, was stopped.
+    pub(super) fn took(&mut self, runs: usize, time: Duration, stopped: bool) {
+        let usual = self.usual() * u32::try_from(runs - usize::from(stopped)).unwrap_or(0);
+        self.runs += runs as u64;
+        self.ran += time;
+        if stopped {
+            self.stopped += 1;
+            self.spent += time.saturating_sub(usual);
+        }
+    }
+
+    /// What a run takes that is not stopped.
+    fn usual(&self) -> Duration {
+        let runs = self.runs.saturating_sub(u64::from(self.stopped));
+        let time = self.ran.saturating_sub(self.spent).as_nanos() as u64;
+        Duration::from_nanos(time.checked_div(runs).unwrap_or(0))
+    }
+
+    /// Whether hangs have taken more than their share.
+    pub(super) fn are_over_share(&self) -> bool {
+        self.spent > self.began.elapsed() / SHARE + CREDIT
+    }
+
+    /// The part of the time of a stage that goes into hangs where `hung` of `runs` hang.
+    fn part(&self, runs: u32, hung: u32) -> f64 {
+        let stopped = self.spent.as_secs_f64() / f64::from(self.stopped.max(1));
+        let hanging = f64::from(hung) * stopped;
+        let passing = f64::from(runs - hung.min(runs)) * self.usual().as_secs_f64();
+        hanging / (hanging + passing).max(f64::MIN_POSITIVE)
+    }
+}
+
+/// How often the mutants of each input hang.
+#[derive(Default)]
+pub(super) struct Proneness {
+    of: HashMap<CorpusId, Record>,
+    /// How many were asked for since the least was last looked for, and what it was.
+    asked: usize,
+    least: f64,
+    /// How many have rested since one did not.
+    resting: usize,
+}
+
+/// The mutants of one input.
+#[derive(Default)]
+struct Record {
+    runs: u32,
+    hung: u32,
+    /// The same of those that begin to differ from it in this byte, of those changes that have
+    /// hung.
+    changes: HashMap<Change, (u32, u32)>,
+}
+
+/// Where a mutant begins to differ, and its byte there; `None` where it ends.
+type Change = (usize, Option<u8>);
+
+fn change(input: &[u8], mutant: &[u8]) -> Change {
+    let same = input.iter().zip(mutant).take_while(|(one, other)| one == other);
+    let at = same.count();
+    (at, mutant.get(at).copied())
+}
+
+impl Proneness {
+    /// So many of these mutants of an input were run, of which those hung.
+    pub(super) fn note(
+        &mut self,
+        (id, input): (CorpusId, &[u8]),
+        mutants: &[BytesInput],
+        hung: &[usize],
+    ) {
+        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let record = self.of.entry(id).or_default();
+        record.runs = record.runs.saturating_add(count(mutants.len()));
+        record.hung = record.hung.saturating_add(count(hung.len()));
+        let change = |at: usize| change(input, mutants[at].as_ref());
+        for at in hung {
+            if record.changes.len() < MOST_CHANGES {
+                record.changes.entry(change(*at)).or_default().1 += 1;
+            }
+        }
+        if record.changes.is_empty() {
+            return;
+        }
+        for at in 0..mutants.len() {
+            if let Some((runs, _)) = record.changes.get_mut(&change(at)) {
+                *runs = runs.saturating_add(1);
+            }
+        }
+    }
+
+    /// Whether a mutant is likely to hang: many have that have begun to differ as it does.
+    pub(super) fn may_hang(&self, id: CorpusId, input: &[u8], mutant: &[u8]) -> bool {
+        let record = self.of.get(&id).filter(|record| !record.changes.is_empty());
+        let met = record.and_then(|record| record.changes.get(&change(input, mutant)));
+        met.is_some_and(|(runs, hung)| hung.saturating_mul(LIKELY) >= *runs)
+    }
+
+    /// Whether an input is to rest: hangs have had their share, and there are others whose mutants
+    /// hang less often.
+    pub(super) fn rests(&mut self, id: CorpusId, hangs: &Hangs) -> bool {
+        if !hangs.are_over_share() {
+            return false;
+        }
+        let part = |record: &Record| hangs.part(record.runs, record.hung);
+        if self.asked == 0 {
+            let known = self.of.values().filter(|record| record.runs >= ENOUGH);
+            self.least = known.map(part).fold(1.0, f64::min);
+        }
+        self.asked = (self.asked + 1) % (self.of.len() + 1);
+        let most = (1.0 / f64::from(SHARE)).max(self.least * 1.5);
+        let rests = self.of.get(&id).map(part).is_some_and(|part| part > most);
+        self.resting += usize::from(rests);
+        rests
+    }
+
+    /// How many turns an input gets at once that does not rest: also some of those of the inputs
+    /// that do.
+    pub(super) fn turns(&mut self) -> usize {
+        1 + std::mem::take(&mut self.resting).min(MOST_TURNS)
+    }
+}

@@ -1,0 +1,113 @@
+//! What a target does with its input, as two runs show it: for `doctor`, and for campaigns that
+//! would be in vain.
+
+use serde::Serialize;
+
+use crate::campaign::Summary;
+use crate::exec::{Channel, Ended, Executor, Target};
+use crate::report::size;
+
+/// A text that looks like something to most programs that read text.
+const TEXT: &[u8] = b"1 2 3\nname = value\n";
+/// Runs that tell whether a target heeds its input at all.
+const ENOUGH: u64 = 200;
+
+/// What was seen when it ran on nothing and on a short text.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Behaviour {
+    /// How it ended on an empty input.
+    pub on_nothing: Option<String>,
+    /// How it ended on a short text.
+    pub on_text: Option<String>,
+    /// How many bytes of that text it read; `None` where that cannot be told.
+    pub read: Option<u64>,
+    /// Whether it was stopped at a limit on the empty input.
+    pub waits: bool,
+    /// Whether it crashed on both.
+    pub crashes: bool,
+}
+
+/// What speaks against fuzzing a target as it is called, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Complaint {
+    /// What was seen.
+    pub seen: String,
+    /// What would help.
+    pub fix: String,
+}
+
+/// Runs the target twice.
+pub fn observe(executor: &mut dyn Executor, target: &Target) -> Behaviour {
+    let nothing = executor.run(b"").ok();
+    let text = executor.run(TEXT).ok();
+    let crashed = |ended: Ended| ended.is_crash(target.crash_exit);
+    let both = nothing.iter().chain(&text);
+    Behaviour {
+        on_nothing: nothing.map(|run| run.ended.to_string()),
+        on_text: text.map(|run| run.ended.to_string()),
+        read: text.and_then(|run| run.read),
+        waits: nothing.is_some_and(|run| run.ended == Ended::Timeout),
+        crashes: both.filter(|run| crashed(run.ended)).count() == 2,
+    }
+}
+
+impl Behaviour {
+    /// That the target reads nothing of its input, if it does not.
+    pub fn deafness(&self, target: &Target) -> Option<Complaint> {
+        let on_stdin = !target.takes_file() && !matches!(target.channel, Channel::Terminal(_));
+        (on_stdin && self.read == Some(0)).then(|| Complaint {
+            seen: "it read nothing of a short text on stdin".to_owned(),
+            fix: "if it takes a file, put @@ in its place; else see which options make it read \
+                  stdin"
+                .to_owned(),
+        })
+    }
+
+    /// That the target crashes with any input, if it seems to.
+    pub fn frailty(&self) -> Option<Complaint> {
+        let (on_nothing, on_text) = (self.on_nothing.as_ref()?, self.on_text.as_ref()?);
+        let how = match on_nothing == on_text {
+            true => on_text.clone(),
+            false => format!("{on_nothing}; {on_text}"),
+        };
+        self.crashes.then(|| Complaint {
+            seen: format!("it crashes on an empty input and on a short text alike ({how})"),
+            fix: WHATEVER.to_owned(),
+        })
+    }
+
+    /// All that speaks against fuzzing the target as it is called.
+    pub fn complaints(&self, target: &Target) -> Vec<Complaint> {
+        self.deafness(target).into_iter().chain(self.frailty()).collect()
+    }
+}
+
+/// What is to be done where a target crashes with any input.
+const WHATEVER: &str = "run it by hand: are its arguments, its libraries and the files it needs \
+                        right? What crashes whatever the input is hides all other bugs";
+
+/// What the runs of a campaign tell of its target besides what is known already: that all of them
+/// crashed, or that none reached anything that the first had not.
+pub fn hindsight(summary: &Summary, corpus: Option<usize>) -> Option<Complaint> {
+    if summary.runs < ENOUGH {
+        return None;
+    }
+    let runs = size::grouped(summary.runs);
+    if summary.crashes >= summary.runs {
+        return Some(Complaint {
+            seen: format!("each of {runs} runs crashed, whatever the input was"),
+            fix: WHATEVER.to_owned(),
+        });
+    }
+    let alike = summary.crashes == 0 && corpus.is_some_and(|inputs| inputs <= 1);
+    alike.then(|| Complaint {
+        seen: format!("none of {runs} runs reached anything that the first had not"),
+        fix: "does it read its input? `ddfuzz doctor` tells how that gets there".to_owned(),
+    })
+}
+
+impl std::fmt::Display for Complaint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}; {}", self.seen, self.fix)
+    }
+}

@@ -1,0 +1,109 @@
+//! Loops without end in a guided campaign: each is named once, and costs little from then on.
+
+use serde_json::Value;
+
+use super::targets::{Built, assert_whole, corpus, program};
+use crate::ddfuzz::Desk;
+use crate::outcome::{files, record};
+
+/// Two loops behind single bytes; and one that ends, late, behind a third.
+const LOOPS: &str = r"
+#include <stddef.h>
+#include <stdint.h>
+static volatile unsigned long sink;
+static volatile int yes = 1;
+static void tick(void) { sink++; }
+static void low(void) { while (yes) tick(); }
+static void high(void) { while (yes) { tick(); sink += 2; } }
+#ifdef SLOW
+static void slow(void) { for (unsigned long i = 0; i < SLOW; i++) tick(); }
+#endif
+int LLVMFuzzerTestOneInput(const uint8_t *text, size_t length)
+{
+    size_t at = 0;
+    while (at + 1 < length && text[at] == 'a')
+        at++;
+    if (at + 1 >= length)
+        return 0;
+    if (text[at] == 'l') low();
+    if (text[at] == 'h' && text[at + 1] == '!') high();
+#ifdef SLOW
+    if (text[at] == 's') { slow(); sink = 7; }
+#endif
+    return 0;
+}
+";
+
+/// The records of the hangs that an output directory holds.
+fn hangs(desk: &Desk) -> Vec<Value> {
+    let stored = files(&desk.file("out"));
+    let of_hangs = stored.iter().filter(|path| {
+        let is_hang = path.components().any(|part| part.as_os_str() == "hangs");
+        is_hang && path.ends_with("crash.json")
+    });
+    of_hangs.map(|path| record(path)).collect()
+}
+
+/// How many runs were counted in groups of hangs.
+fn counted(desk: &Desk) -> u64 {
+    let stored = files(&desk.file("out"));
+    let groups = stored.iter().filter(|path| {
+        let is_hang = path.components().any(|part| part.as_os_str() == "hangs");
+        is_hang && path.ends_with("group.json")
+    });
+    let counts = groups.flat_map(|path| {
+        let seen = record(path)["seen"].clone();
+        let counts = seen.as_object().expect("counts by campaign").values();
+        counts.filter_map(Value::as_u64).collect::<Vec<u64>>()
+    });
+    counts.sum()
+}
+
+#[test]
+fn each_loop_is_named_and_its_many_hangs_are_counted_and_not_waited_for() {
+    for built in [Built::Harness, Built::Afl] {
+        let desk = Desk::new();
+        if program(&desk, "loops", built, LOOPS, &[]).is_none() {
+            return;
+        }
+        std::fs::create_dir(desk.file("seeds")).unwrap();
+        desk.write("seeds/a", "aaa?!aaa");
+        let words = "run --json --seed 1 --max-len 16 --jobs 2 --runs 20000 --minimize off -o out \
+                     --seeds seeds -- ./loops";
+        let result = desk.call(words).exits(0).json();
+        let found = hangs(&desk);
+        for name in ["low", "high"] {
+            let named = |hang: &Value| hang.to_string().contains(&format!("\"{name}\""));
+            assert!(found.iter().any(named), "{built:?}: {name}: {found:?}");
+        }
+        assert_eq!(result["hangs"], 2, "{built:?}: {result}");
+        // Were each of them named by runs of its own, these would take minutes.
+        let counted = counted(&desk);
+        assert!(counted >= 20, "{built:?}: {counted} hangs were counted");
+        assert_whole(&desk.file("out"));
+        desk.is_left_clean();
+    }
+}
+
+#[test]
+fn a_slow_run_that_ends_is_no_hang_and_what_it_reaches_is_kept() {
+    let desk = Desk::new();
+    // Some tenths of a second: more than the limit that is learned, less than that of a hang.
+    let slow = ["-DSLOW=60000000ul"];
+    if program(&desk, "loops", Built::Harness, LOOPS, &slow).is_none() {
+        return;
+    }
+    std::fs::create_dir(desk.file("seeds")).unwrap();
+    desk.write("seeds/a", "aaa?!aaa");
+    let words = "run --json --seed 1 --max-len 16 --jobs 1 --runs 30000 --minimize off -o out \
+                 --seeds seeds -- ./loops";
+    desk.call(words).exits(0);
+    let slow = |hang: &Value| hang.to_string().contains("\"slow\"");
+    assert!(!hangs(&desk).iter().any(slow), "{:?}", hangs(&desk));
+    let reaches = |input: &Vec<u8>| {
+        let rest = input.iter().skip_while(|byte| **byte == b'a');
+        rest.copied().next() == Some(b's')
+    };
+    let kept = corpus(&desk.file("out"));
+    assert!(kept.values().any(reaches), "{kept:?}");
+}
