@@ -149,7 +149,7 @@ fn what_a_build_with_other_sanitizers_shows_is_neither_new_nor_fixed() {
         .call(&format!("{words} --json -- ./plain"))
         .exits(0)
         .json();
-    let told = &result["not_told"][0];
+    let told = &result["cannot_tell"][0];
     assert_eq!(told["class"], "asan:heap-buffer-overflow", "{result}");
     assert!(
         told["hint"]
@@ -163,5 +163,5 @@ fn what_a_build_with_other_sanitizers_shows_is_neither_new_nor_fixed() {
     assert!(said.contains("-fsanitize=address"), "{said}");
     // Of the same build all can be told.
     let result = desk.call("triage healthy --against of-asan --json -- ./asan");
-    assert_eq!(result.exits(0).json()["not_told"], serde_json::json!([]));
+    assert_eq!(result.exits(0).json()["cannot_tell"], serde_json::json!([]));
 }

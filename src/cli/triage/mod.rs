@@ -16,8 +16,8 @@ use super::{Exit, Failure, Output, amounts, known, next, signals, ui};
 use crate::exec::Target;
 use crate::report::ci::Findings;
 use crate::report::{
-    TriageGroup, TriageResult, triage_doubts, triage_groups_table, triage_not_told, triage_summary,
-    triage_table,
+    TriageGroup, TriageResult, triage_cannot_tell, triage_doubts, triage_groups_table,
+    triage_summary, triage_table,
 };
 use crate::store::KnownGroups;
 use crate::triage::Conditions;
@@ -106,7 +106,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     args.reports.write(&findings)?;
     let each = output.verbose || args.inputs.iter().all(|input| !input.is_dir());
     output.result(&text(&result, each), &result);
-    let doubts = [triage_doubts(&result), triage_not_told(&result)];
+    let doubts = [triage_doubts(&result), triage_cannot_tell(&result)];
     doubts.iter().flatten().for_each(|text| output.say(text));
     match (&args.out, result.groups.first()) {
         (Some(out), Some(group)) => next::after_groups(output, out, &group.major),
@@ -141,7 +141,7 @@ fn compare(result: &mut TriageResult, against: &Against, target: &Target) {
     for group in &mut result.groups {
         against.judge(group, &conditions);
     }
-    result.not_told = against.not_told(&conditions);
+    result.cannot_tell = against.cannot_tell(&conditions);
 }
 
 fn text(result: &TriageResult, each: bool) -> String {
