@@ -1,4 +1,5 @@
-//! `ddfuzz check`: after a fix, each group of an output directory fixed, same, or other.
+//! `ddfuzz check`: after a fix, each group of an output directory fixed, same, or other; or that this
+//! cannot be told.
 
 use std::path::{Path, PathBuf};
 
@@ -6,6 +7,7 @@ use super::run::processors;
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, known, recorded, signals, ui};
 use crate::campaign::Recheck;
+use crate::exec::facts::TargetFacts;
 use crate::exec::{ExecError, Program, Target, Way};
 use crate::report::{CheckResult, check_table};
 use crate::store::{Campaign, Entry, Group, Kind, KnownGroups, Reader};
@@ -13,7 +15,8 @@ use crate::store::{Campaign, Entry, Group, Kind, KnownGroups, Reader};
 /// After a fix, run the reproducers of an output directory again and show which groups are fixed
 ///
 /// Of each group the reproducers are run, and the original inputs if no reproducer fails any
-/// more. The directory is only read.
+/// more. A crash that this build cannot show (a report of AddressSanitizer in a build without it)
+/// is not called fixed. The directory is only read.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  ddfuzz check ddfuzz-out\n  \
                         ddfuzz check ddfuzz-out -- ./program-rebuilt @@")]
@@ -36,7 +39,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let known = known::read(args.known.as_deref())?;
     let groups = groups(&reader, &known)?;
     let stop = signals::stop_flag()?;
-    let one = one_target(&args, &reader, &groups)?;
+    let one = one_target(&args, &reader, &groups, output)?;
     let started = match &one {
         Some(target) => Some(signals::unless_stopped(
             &stop,
@@ -107,7 +110,12 @@ fn groups(reader: &Reader, known: &KnownGroups) -> Result<Vec<Group>, Failure> {
 /// The target that is asked for, with the recorded limits where none are; else the recorded one.
 /// `None` where each entry of these groups has a record of its own: the directory is a study of many
 /// programs.
-fn one_target(args: &Args, reader: &Reader, groups: &[Group]) -> Result<Option<Target>, Failure> {
+fn one_target(
+    args: &Args,
+    reader: &Reader,
+    groups: &[Group],
+    output: &Output,
+) -> Result<Option<Target>, Failure> {
     let file = reader.campaigns()?;
     let campaigns: Vec<&Campaign> = file.all().collect();
     let limits = campaigns.iter().find_map(|campaign| campaign.limits);
@@ -116,6 +124,7 @@ fn one_target(args: &Args, reader: &Reader, groups: &[Group]) -> Result<Option<T
         if let Some(limits) = limits {
             target.limits = args.target.limits_over(limits);
         }
+        warn_without_file(&campaigns, &target, output);
         return Ok(Some(target));
     }
     let (own, others) = subjects(reader, groups)?;
@@ -133,6 +142,23 @@ fn one_target(args: &Args, reader: &Reader, groups: &[Group]) -> Result<Option<T
         target.limits = args.target.limits_over(target.limits);
         Some(target)
     })
+}
+
+/// Says that the program may not read its inputs: they were in a file, and no argument names one now.
+/// A program that reads nothing fails on nothing.
+fn warn_without_file(campaigns: &[&Campaign], target: &Target, output: &Output) {
+    let records = campaigns
+        .iter()
+        .filter_map(|campaign| campaign.target.as_ref());
+    let mut before = records.filter_map(|record| record.target(target.limits));
+    let calls_entry =
+        || TargetFacts::of(target).is_ok_and(|facts| facts.libfuzzer || facts.target_main);
+    if !target.takes_file() && before.any(|before| before.takes_file()) && !calls_entry() {
+        output.say(
+            "warning: the inputs were given in a file (@@), and are given on stdin now: a program \
+             that does not read them fails on none; put @@ where the file is to stand",
+        );
+    }
 }
 
 /// Whether among the entries that will be run there are some that say what was run on them, and

@@ -36,7 +36,7 @@ pub use svg::svg;
 pub use table::{groups_table, passes_table};
 pub use trace::{Extent, Stack, Trace, TraceLine};
 pub use triage::{
-    NotTold, SameBy, TriageGroup, TriageInput, TriageResult, triage_doubts, triage_groups_table,
-    triage_not_told, triage_summary, triage_table,
+    CannotTell, SameBy, TriageGroup, TriageInput, TriageResult, triage_cannot_tell, triage_doubts,
+    triage_groups_table, triage_summary, triage_table,
 };
 pub use view::{GroupView, VariantView, claim, place};

@@ -40,12 +40,12 @@ pub struct TriageResult {
     pub instrumentation: Option<Vec<String>>,
     /// Groups of the directory to compare with that these runs cannot show: that no input crashes
     /// does not mean that they are fixed.
-    pub not_told: Vec<NotTold>,
+    pub cannot_tell: Vec<CannotTell>,
 }
 
 /// A group of another output directory of which runs say nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct NotTold {
+pub struct CannotTell {
     /// The first 12 hex digits of its major key.
     pub major: String,
     /// What kind of death it was.
@@ -223,7 +223,7 @@ pub fn triage_doubts(result: &TriageResult) -> Option<String> {
 
 /// What cannot be told by the comparison with another directory, `None` where all can: of groups
 /// whether they are new, and of groups that were not met whether they are fixed.
-pub fn triage_not_told(result: &TriageResult) -> Option<String> {
+pub fn triage_cannot_tell(result: &TriageResult) -> Option<String> {
     let mut lines = Vec::new();
     let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for group in &result.groups {
@@ -236,7 +236,7 @@ pub fn triage_not_told(result: &TriageResult) -> Option<String> {
         lines.push(format!("cannot tell whether {groups} is new: {why}"));
     }
     let mut reasons: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
-    for group in result.not_told.iter().filter(|_| result.healthy > 0) {
+    for group in result.cannot_tell.iter().filter(|_| result.healthy > 0) {
         let of_reason = reasons.entry((&group.why, &group.hint)).or_default();
         of_reason.push(&group.major);
     }

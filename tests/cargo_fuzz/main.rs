@@ -7,6 +7,7 @@ mod called;
 mod ddfuzz;
 mod debug_text;
 mod engines;
+mod exports;
 mod folders;
 mod groups;
 mod harness;

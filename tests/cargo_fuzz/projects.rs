@@ -145,7 +145,8 @@ pub fn cargo_fuzz(project: &Path) -> Command {
     command
 }
 
-fn nightly_works() -> bool {
+/// Whether cargo has a nightly toolchain.
+pub fn nightly_works() -> bool {
     static WORKS: std::sync::LazyLock<bool> = std::sync::LazyLock::new(|| {
         let mut command = Command::new("cargo");
         command.args(["+nightly", "--version"]);

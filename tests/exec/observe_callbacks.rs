@@ -27,7 +27,7 @@ fn tells_cases(program: &Compiled, own: bool, make: &[&str]) {
 const TRACED: &str = "-fsanitize-coverage=trace-cmp";
 
 #[test]
-fn without_callbacks_the_cases_of_a_switch_are_not_told() {
+fn without_callbacks_the_cases_of_a_switch_are_cannot_tell() {
     let program = compile("compares", &["-O2", "-pthread"]);
     let mut observer = observer(&target_of(&program, "switch"));
     let (_, found) = observer.observe(&INPUT).unwrap();

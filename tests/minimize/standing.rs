@@ -47,7 +47,7 @@ fn size_tests_and_what_asks_are_told_from_beginning_to_end() {
 }
 
 #[test]
-fn what_is_cut_off_in_the_proof_is_not_told_as_proved() {
+fn what_is_cut_off_in_the_proof_is_cannot_tell_as_proved() {
     let told = told(|text| match text {
         b"<" => Answer {
             cut_off: Some(CutOff::Time),

@@ -82,7 +82,7 @@ fn result() -> TriageResult {
         interrupted: false,
         minimized: Vec::new(),
         instrumentation: Some(vec!["address".to_owned()]),
-        not_told: Vec::new(),
+        cannot_tell: Vec::new(),
     }
 }
 
@@ -105,7 +105,7 @@ fn a_triage_has_exactly_the_keys_of_the_contract() {
                     "frame": "parse at a.c:1", "message": null, "representative": "/in/a", "size": 7,
                     "known": false, "new": null, "why": null, "same_by": null}],
         "contents": 2, "flaky": 1, "healthy": 1, "unread": 1, "interrupted": false,
-        "instrumentation": ["address"], "not_told": [],
+        "instrumentation": ["address"], "cannot_tell": [],
     });
     assert_eq!(serde_json::to_value(result()).unwrap(), expected);
 }

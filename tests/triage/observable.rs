@@ -129,21 +129,36 @@ fn what_depends_on_the_layout_of_memory_needs_the_same_layout() {
 
 #[test]
 fn a_larger_limit_shows_no_hang_and_no_memory_that_runs_away() {
-    let larger = |limits: &mut Limits| limits.cpu *= 2;
-    let longer = |limits: &mut Limits| limits.wall *= 2;
-    let wider = |limits: &mut Limits| limits.memory *= 2;
-    let less = |limits: &mut Limits| (limits.cpu, limits.memory) = (limits.cpu / 2, 1 << 20);
-    let cases: [(&str, &dyn Fn(&mut Limits), bool); 6] = [
-        ("hang", &larger, true),
-        ("hang", &longer, true),
-        ("hang", &less, false),
-        ("oom", &wider, true),
-        ("oom", &larger, false),
-        ("segv", &larger, false),
-    ];
-    for (class, change, hides) in cases {
-        let mut now = now(Some(&[]));
-        change(&mut now.limits);
+    let then = Limits::default();
+    let larger = Limits {
+        cpu: then.cpu * 2,
+        ..then
+    };
+    let longer = Limits {
+        wall: then.wall * 2,
+        ..then
+    };
+    let wider = Limits {
+        memory: then.memory * 2,
+        ..then
+    };
+    let less = Limits {
+        cpu: then.cpu / 2,
+        memory: 1 << 20,
+        ..then
+    };
+    for (class, limits, hides) in [
+        ("hang", larger, true),
+        ("hang", longer, true),
+        ("hang", less, false),
+        ("oom", wider, true),
+        ("oom", larger, false),
+        ("segv", larger, false),
+    ] {
+        let now = Conditions {
+            limits,
+            ..now(Some(&[]))
+        };
         let told = crash(class, Some(&[])).unobservable(&now);
         assert_eq!(told.is_some(), hides, "{class}");
     }

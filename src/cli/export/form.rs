@@ -130,6 +130,7 @@ impl Asked<'_> {
             if let Some(function) = function {
                 let linked = Linked {
                     function,
+                    target: &target,
                     sanitizers: &self.sanitizers(&facts),
                     file: self.file,
                 };

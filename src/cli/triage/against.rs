@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::report::{NotTold, SameBy, TriageGroup};
+use crate::report::{CannotTell, SameBy, TriageGroup};
 use crate::store::{HadGroups, Kind, Reader, StoreError};
 use crate::triage::{Conditions, Crash, Unobservable};
 
@@ -77,14 +77,14 @@ impl Against {
     }
 
     /// The groups of the directory that runs under these conditions cannot show, each once.
-    pub fn not_told(&self, now: &Conditions) -> Vec<NotTold> {
-        let mut all: Vec<NotTold> = Vec::new();
+    pub fn cannot_tell(&self, now: &Conditions) -> Vec<CannotTell> {
+        let mut all: Vec<CannotTell> = Vec::new();
         for crash in &self.crashes {
             let major = crash.keys.major.short();
             if let Some(Unobservable { why, hint }) = crash.unobservable(now)
                 && all.iter().all(|known| known.major != major)
             {
-                all.push(NotTold {
+                all.push(CannotTell {
                     major,
                     class: crash.class.to_string(),
                     why,

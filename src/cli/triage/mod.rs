@@ -20,8 +20,8 @@ use crate::campaign::{Minimizing, Variants, left_to_minimize};
 use crate::exec::{Target, Way};
 use crate::report::ci::{Finding, Findings};
 use crate::report::{
-    TriageGroup, TriageResult, triage_doubts, triage_groups_table, triage_not_told, triage_summary,
-    triage_table,
+    TriageGroup, TriageResult, triage_cannot_tell, triage_doubts, triage_groups_table,
+    triage_summary, triage_table,
 };
 use crate::store::{KnownGroups, Reader};
 use crate::triage::Conditions;
@@ -134,7 +134,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         shown.push_str(&format!("\n\n{}", done.text(out)));
     }
     output.result(&shown, &result);
-    let doubts = [triage_doubts(&result), triage_not_told(&result)];
+    let doubts = [triage_doubts(&result), triage_cannot_tell(&result)];
     doubts.iter().flatten().for_each(|text| output.say(text));
     for group in result.groups.iter().filter(|group| group.any_input) {
         next::warn_of_any_input(&group.major, output);
@@ -205,7 +205,7 @@ fn compare(result: &mut TriageResult, against: &Against, target: &Target) {
     for group in &mut result.groups {
         against.judge(group, &conditions);
     }
-    result.not_told = against.not_told(&conditions);
+    result.cannot_tell = against.cannot_tell(&conditions);
 }
 
 fn text(result: &TriageResult, each: bool) -> String {

@@ -100,7 +100,7 @@ fn calls<'a>(file: &Elf<'_>, known: &HashMap<u64, &'a str>) -> BTreeSet<&'a str>
 fn branches(code: &[u8]) -> impl Iterator<Item = (usize, i64)> {
     let places = code.windows(5).enumerate();
     places.filter_map(|(at, bytes)| match bytes {
-        // From behind the instruction.
+        // From the end of the instruction on.
         &[0xe8 | 0xe9, a, b, c, d] => Some((at, i64::from(i32::from_le_bytes([a, b, c, d])) + 5)),
         _ => None,
     })

@@ -1,9 +1,9 @@
 //! A C program that calls the entry function of a harness on the input.
 
 use super::Reproducer;
-use super::c_judge::{INCLUDES, Terms, judging};
+use super::c_judge::{Build, INCLUDES, judging};
 use super::c_literal::elements;
-use crate::exec::Sanitizer;
+use crate::exec::{Sanitizer, Target};
 
 /// Whose entry function a harness has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub enum EntryFunction {
 pub struct Linked<'a> {
     /// Its entry.
     pub function: EntryFunction,
+    /// Its variables and its directory.
+    pub target: &'a Target,
     /// Its sanitizers, as `-fsanitize=` names them.
     pub sanitizers: &'a [String],
     /// The name of the test's own file.
@@ -71,7 +73,7 @@ static int child(int argc, char **argv) {
 
 // Sanitizers read their options when a program begins: so it begins anew.
 static void start(char **argv, const char *scratch) {
-    tell_sanitizers(scratch);
+    surround(scratch);
     limit_all();
     if (setenv(CHILD, \"1\", 1)) refuse(CHILD);
     execv(\"/proc/self/exe\", argv);
@@ -105,7 +107,7 @@ pub fn c_entry_test(of: &Reproducer, linked: Linked<'_>) -> String {
     };
     let flags = flags(of, linked.sanitizers);
     let shadows = |flag: &&str| Sanitizer::of_flag(flag).is_some_and(Sanitizer::shadows);
-    let terms = Terms {
+    let build = Build {
         sanitized: !flags.is_empty(),
         shadowed: flags.iter().any(shadows),
     };
@@ -121,7 +123,7 @@ pub fn c_entry_test(of: &Reproducer, linked: Linked<'_>) -> String {
         of.input.len(),
         of.major.to_ascii_uppercase(),
         lacking(of),
-        judging(of, terms),
+        judging(of, linked.target, build),
     )
 }
 

@@ -1,8 +1,10 @@
 //! What the exported programs of C have in common: they judge how another process ended.
 
+use std::os::unix::ffi::OsStrExt;
+
 use super::c_literal::string;
 use super::{Reproducer, fails};
-use crate::exec::{Sanitizer, sanitizer_options};
+use crate::exec::{Sanitizer, Target, sanitizer_options};
 
 pub(super) const INCLUDES: &str = "#define _GNU_SOURCE
 #include <dirent.h>
@@ -51,7 +53,7 @@ static void limit_all(void) {
     if (TIME_MS) setitimer(ITIMER_PROF, &most, NULL);
 }
 
-// Behind the user's own options, so that of one given twice these hold.
+// They stand after the user's own options: of one given twice the later one holds.
 static void tell_sanitizers(const char *scratch) {
     for (int i = 0; sanitizers[i]; i++) {
         char value[2 * PATH_MAX];
@@ -60,6 +62,15 @@ static void tell_sanitizers(const char *scratch) {
                  own && *own ? \":\" : \"\", OPTIONS, scratch);
         setenv(sanitizers[i], value, 1);
     }
+}
+
+// The variables that the process has besides, and its directory.
+static void surround(const char *scratch) {
+    if (sandboxed && setenv(\"HOME\", scratch, 1)) refuse(\"HOME\"); // as it had there
+    for (int i = 0; variables[i][0] && variables[i][1]; i++)
+        setenv(variables[i][0], variables[i][1], 1);
+    tell_sanitizers(scratch);
+    if (*directory && chdir(directory)) refuse(directory);
 }
 
 // Shows the reports that sanitizers have left, and removes them; how many there were.
@@ -128,15 +139,22 @@ static int finish(pid_t pid, const char *scratch) {
 
 /// What is known of the sanitizers of the process.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Terms {
+pub(super) struct Build {
     /// It has one.
     pub(super) sanitized: bool,
     /// It has one of those that need terabytes of address space.
     pub(super) shadowed: bool,
 }
 
-/// Its limits, what its sanitizers are told, and the functions that start it, wait and judge.
-pub(super) fn judging(of: &Reproducer, terms: Terms) -> String {
+/// Its limits, variables and directory, what its sanitizers are told, and the functions that start
+/// it, wait and judge.
+pub(super) fn judging(of: &Reproducer, target: &Target, build: Build) -> String {
+    let mut variables = String::new();
+    for (name, value) in &target.env {
+        let (name, value) = (string(name.as_bytes()), string(value.as_bytes()));
+        variables.push_str(&format!("    {{{name}, {value}}},\n"));
+    }
+    let directory = target.cwd.as_ref().map(|cwd| cwd.as_os_str().as_bytes());
     let statuses = fails::statuses(of).into_iter();
     let each: String = statuses
         .map(|status| format!("(code) == {status} || "))
@@ -146,7 +164,7 @@ pub(super) fn judging(of: &Reproducer, terms: Terms) -> String {
     let memory = of.memory().unwrap_or(0);
     let options = sanitizer_options(of.leaks(), of.memory().map(|bytes| bytes >> 20));
     // As a backstop twice the memory, as writable private memory.
-    let data = if terms.shadowed {
+    let data = if build.shadowed {
         0
     } else {
         memory.saturating_mul(2)
@@ -164,9 +182,14 @@ pub(super) fn judging(of: &Reproducer, terms: Terms) -> String {
          #define FAILED(code) ({each}((code) >= 129 && (code) <= 159))\n\
          // Also in a program that had none they are to abort.\n\
          static const char *const sanitizers[] = {{{sanitizers}, NULL}};\n\
-         static const char OPTIONS[] = {};\n{TEXT}",
+         static const char OPTIONS[] = {};\n\
+         static const char *const variables[][2] = {{\n{variables}    {{NULL, NULL}},\n}};\n\
+         static const char directory[] = {}; // empty: the present one\n\
+         static const int sandboxed = {};\n{TEXT}",
         of.patience().as_secs().max(1),
-        fails::time_limit(of, terms.sanitized).unwrap_or(0),
+        fails::time_limit(of, build.sanitized).unwrap_or(0),
         string(options.as_bytes()),
+        string(directory.unwrap_or_default()),
+        i32::from(!target.sandbox.is_off()),
     )
 }

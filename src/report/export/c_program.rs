@@ -2,7 +2,7 @@
 
 use std::os::unix::ffi::OsStrExt;
 
-use super::c_judge::{INCLUDES, Terms, judging};
+use super::c_judge::{Build, INCLUDES, judging};
 use super::c_literal::{elements, string};
 use super::fails::{self, Need};
 use super::{Called, Reproducer};
@@ -75,11 +75,8 @@ static void start(const char *program, const char *path, const char *scratch) {
     int in = open(takes_file ? \"/dev/null\" : path, O_RDONLY);
     if (in < 0 || dup2(in, 0) < 0) refuse(path);
     if (env_only && (clearenv() || setenv(\"TMPDIR\", scratch, 1))) refuse(\"TMPDIR\");
-    if (sandboxed && setenv(\"HOME\", scratch, 1)) refuse(\"HOME\"); // as it had there
-    for (int i = 0; variables[i][0] && variables[i][1]; i++)
-        setenv(variables[i][0], variables[i][1], 1);
-    tell_sanitizers(scratch);
-    if (chdir(*directory ? directory : scratch)) refuse(directory);
+    if (chdir(scratch)) refuse(scratch); // unless it has another
+    surround(scratch);
     limit_all();
     execv(program, argv);
     refuse(program);
@@ -112,13 +109,7 @@ pub fn c_program_test(of: &Reproducer, called: &Called<'_>, file: &str) -> Strin
     for argument in &target.args {
         arguments.push_str(&format!("    {},\n", string(argument.as_bytes())));
     }
-    let mut variables = String::new();
-    for (name, value) in &target.env {
-        let (name, value) = (string(name.as_bytes()), string(value.as_bytes()));
-        variables.push_str(&format!("    {{{name}, {value}}},\n"));
-    }
-    let directory = target.cwd.as_ref().map(|cwd| cwd.as_os_str().as_bytes());
-    let terms = Terms {
+    let build = Build {
         sanitized: called.is_sanitized(of),
         shadowed: called.is_shadowed(of),
     };
@@ -133,18 +124,14 @@ pub fn c_program_test(of: &Reproducer, called: &Called<'_>, file: &str) -> Strin
          static const char PROGRAM[] = {};\n\
          // @@ stands for a file with the input; without it, it is on stdin.\n\
          static const char *const arguments[] = {{\n{arguments}    NULL,\n}};\n\
-         static const char *const variables[][2] = {{\n{variables}    {{NULL, NULL}},\n}};\n\
-         static const char directory[] = {}; // none: one of its own\n\
-         static const int takes_file = {}, env_only = {}, sandboxed = {};\n{}{}{NEEDS}{WITH_PATH}{MAIN}",
+         static const int takes_file = {}, env_only = {};\n{}{}{NEEDS}{WITH_PATH}{MAIN}",
         of.title(),
         elements(&of.input),
         of.input.len(),
         string(called.program.as_os_str().as_bytes()),
-        string(directory.unwrap_or_default()),
         i32::from(target.takes_file()),
         i32::from(target.env_only),
-        i32::from(!target.sandbox.is_off()),
-        judging(of, terms),
+        judging(of, target, build),
         needs(of),
     )
 }

@@ -205,7 +205,7 @@ fn sanitizers(of: &Reproducer, called: &Called<'_>) -> String {
 /// What sanitizers are told.
 const OPTIONS: &str = {};
 
-/// Tells them, behind the user's own options: of one given twice the later one holds.
+/// Tells them, after the user's own options: of one given twice the later one holds.
 fn tell_sanitizers(command: &mut Command, scratch: &Path) {{
     for name in [
         {},

@@ -94,7 +94,7 @@ fn read(id: u32, name: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// What the kernel tells of a process behind its name, which may hold anything.
+/// What the kernel tells of a process after its name, which may hold anything.
 fn facts(id: u32) -> Vec<String> {
     let stat = read(id, "stat");
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();

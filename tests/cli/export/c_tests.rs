@@ -87,3 +87,38 @@ fn the_entry_of_a_harness_is_called() {
     desk.write("harness.c", entry.replace("abort()", "return 1"));
     assert_eq!(compiled(&desk, "test.c harness.c"), Some(0));
 }
+
+#[test]
+fn the_entry_has_the_variables_and_the_directory_of_the_run() {
+    let desk = Desk::new();
+    let entry = "#include <stdint.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\
+                 int target_main(const uint8_t *data, size_t size) {\n    \
+                 const char *odd = getenv(\"ODD\");\n    \
+                 FILE *file = fopen(\"beside\", \"r\");\n    \
+                 if (size && data[0] == 'k' && file && odd && !strcmp(odd, \"it's \\\"odd\\\"\"))\n        \
+                 BUG;\n    return 0;\n}\n";
+    let main = "int main(void) {\n    uint8_t data[99];\n    \
+                return target_main(data, fread(data, 1, sizeof data, stdin));\n}\n";
+    let source = desk.write("whole.c", entry.replace("BUG", "abort()") + main);
+    desk.compile(source.to_str().unwrap(), "harness");
+    desk.write("crash", "k");
+    let folder = desk.file("folder");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("beside"), "").unwrap();
+    let words = ["--env=ODD=it's \"odd\"", "--", "./harness"];
+    let cwd = format!(
+        "triage crash -o ddfuzz-out --json --cwd {}",
+        folder.display()
+    );
+    let result = desk
+        .call_with(&cwd, &words.map(AsRef::as_ref))
+        .exits(1)
+        .json();
+    let major = result["groups"][0]["major"].as_str().unwrap();
+    desk.call(&format!("export {major} --as c-test --to test.c"))
+        .exits(0);
+    for (bug, status) in [("abort()", 1), ("return 1", 0)] {
+        desk.write("harness.c", entry.replace("BUG", bug));
+        assert_eq!(compiled(&desk, "test.c harness.c"), Some(status));
+    }
+}
