@@ -1,8 +1,8 @@
 //! Runs an input once more, to hear what a plain run does not say.
 
+use super::elf::is_libfuzzer;
 use super::{Again, ExecError, Said, Target, Traceable, Way};
 use crate::exec::Ended;
-use crate::exec::facts::TargetFacts;
 
 /// Of one target, what runs the same inputs once more: started when it is first wanted, since
 /// servers read their environment when they start.
@@ -43,10 +43,6 @@ impl Twins {
         self.known.push((why, made.clone()));
         Ok(made)
     }
-}
-
-fn is_libfuzzer(target: &Target) -> bool {
-    TargetFacts::of(target).is_ok_and(|facts| facts.libfuzzer)
 }
 
 impl Traceable {

@@ -76,6 +76,7 @@ pub use choose::{Freshness, Started, start, start_covered};
 pub use copies::Copies;
 pub use coverage::{Covered, Telling};
 pub use debug_text::debug_text;
+pub use elf::is_libfuzzer;
 pub(crate) use elf::is_sanitized;
 pub use ended::Ended;
 pub(crate) use ended::RUST_PANIC;
