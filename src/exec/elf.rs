@@ -1,9 +1,12 @@
 //! What an executable's ELF file says about how it can be run.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use super::Sanitizer;
 use super::entry::{Entry, EntryFunctions};
+use super::{Program, Target, find_program};
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
 use object::{Endianness, Object, ObjectSection, ObjectSymbol, elf};
 
@@ -69,10 +72,47 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Elf<'_>> {
     (file.elf_header().e_machine(file.endian()) == ours).then_some(file)
 }
 
+/// What is known of files that were read: programs with debug information are large, and are asked
+/// for with each server that is started.
+static KNOWN: Mutex<Vec<(Version, Option<Facts>)>> = Mutex::new(Vec::new());
+/// So many of them are kept.
+const MOST_KNOWN: usize = 16;
+
+/// What tells a file, as it is now, from all others: device, inode, size, and when it was changed.
+type Version = (u64, u64, u64, i64, i64);
+
 /// Reads the facts of the program at `path`; `None` if it is not a 64-bit ELF file of this
 /// machine (a script, for one).
 pub(crate) fn facts(path: &Path) -> Option<Facts> {
-    Some(Facts::of(&parse(&std::fs::read(path).ok()?)?))
+    let file = std::fs::metadata(path).ok()?;
+    let version = (
+        file.dev(),
+        file.ino(),
+        file.size(),
+        file.ctime(),
+        file.ctime_nsec(),
+    );
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, facts)) = known.iter().find(|(known, _)| *known == version) {
+        return facts.clone();
+    }
+    let bytes = std::fs::read(path).ok()?;
+    let facts = parse(&bytes).map(|file| Facts::of(&file));
+    if known.len() == MOST_KNOWN {
+        known.remove(0);
+    }
+    known.push((version, facts.clone()));
+    facts
+}
+
+/// Whether the `main` of a target is libFuzzer's.
+pub fn is_libfuzzer(target: &Target) -> bool {
+    let Program::Path(path) = &target.program else {
+        return false;
+    };
+    let path = find_program(path).ok();
+    let facts = path.and_then(|path| facts(&path));
+    facts.is_some_and(|facts| facts.is_fuzzer)
 }
 
 impl Facts {

@@ -80,6 +80,7 @@ pub use copies::Copies;
 pub use coverage::{Covered, Telling};
 pub use debug_text::debug_text;
 pub(crate) use elf::facts as program_facts;
+pub use elf::is_libfuzzer;
 pub use ended::Ended;
 pub(crate) use ended::RUST_PANIC;
 pub use environment::inherited;

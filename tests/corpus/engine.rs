@@ -1,12 +1,13 @@
 //! Whole cleanups, of targets that do odd things.
 
 use std::ffi::OsStr;
+use std::path::Path;
 
 use ddfuzz::exec::{Program, Target};
 use serde_json::Value;
 
 use crate::ddfuzz::Desk;
-use crate::harness::harness;
+use crate::harness::{harness, harness_with};
 
 /// Cleans `in` of the desk by these words; the target may make links in its `tmp`, whose path it is
 /// told in `SIGNS`.
@@ -92,4 +93,152 @@ fn what_only_the_check_reaches_is_told_and_no_loss() {
     );
     assert!(gained[0]["edge"].is_u64() && gained[0]["counts"].is_array());
     assert_eq!(result["missing"].as_array().unwrap().len(), 0);
+}
+
+/// A harness with this body, whose processes are numbered from 0: by links in `SIGNS`.
+fn numbered(name: &str, body: &str) -> Option<Target> {
+    let functions = "__attribute__((no_sanitize(\"coverage\"))) static int process_number(void)
+        { static int number = -1; char sign[32];
+        const char *folder = getenv(\"SIGNS\");
+        if (folder == NULL || chdir(folder) != 0) return 0;
+        for (int next = 0; number < 0; next++) { snprintf(sign, sizeof sign, \"n%d\", next);
+            if (symlink(\"x\", sign) == 0) number = next; }
+        return number; }";
+    let begin = "int number = process_number();";
+    harness_with(name, functions, &format!("{begin} {body}"))
+}
+
+/// What each kept file of the result holds, sorted.
+fn kept(result: &Value) -> Vec<Vec<u8>> {
+    let files = result["kept"].as_array().unwrap().iter();
+    let mut kept: Vec<Vec<u8>> = files
+        .map(|one| std::fs::read(one["file"].as_str().unwrap()).unwrap())
+        .collect();
+    kept.sort();
+    kept
+}
+
+/// The `cov` and `ft` of the harness' own libFuzzer for a folder.
+fn counted(target: &Target, folder: &Path, env: &Path) -> (u64, u64) {
+    let Program::Path(path) = &target.program else {
+        panic!("a harness is a file");
+    };
+    let mut command = std::process::Command::new(path);
+    command.args(["-runs=0", "-seed=1"]).arg(folder);
+    let output = command.env("SIGNS", env).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let line = said.lines().rfind(|line| line.contains("INITED"));
+    let words: Vec<&str> = line.expect(&said).split_whitespace().collect();
+    let number = |name: &str| {
+        let at = words.iter().position(|word| *word == name).unwrap();
+        words[at + 1].parse().unwrap()
+    };
+    (number("cov:"), number("ft:"))
+}
+
+#[test]
+fn of_what_depends_on_the_seed_of_a_hash_map_two_are_kept_at_least() {
+    // The table of each process is seeded anew, and letters meet in it in one process of four.
+    let body = "unsigned seed = (unsigned)number % 4;
+        if (length > 1 && text[0] == 'h') { unsigned table[4] = {0};
+            table[seed & 3]++;
+            if (table[1]) place = 5; }
+        for (size_t at = 0; at < length; at++) if (text[at] == 'z') place = 6;";
+    let Some(target) = numbered("hash-map", body) else {
+        return;
+    };
+    let desk = Desk::new();
+    std::fs::create_dir(desk.file("in")).unwrap();
+    for number in 0..40 {
+        desk.write(&format!("in/{number}"), format!("h{number:03}"));
+    }
+    desk.write("in/plain", "xz");
+    let result = cleaned(&desk, "--repeats 3", &target);
+    assert!(result["flaky_features"].as_u64() >= Some(1), "{result}");
+    assert!(result["flaky_files"].as_u64() >= Some(2), "{result}");
+    let kept = kept(&result);
+    let hashed = kept.iter().filter(|text| text.starts_with(b"h"));
+    assert!(hashed.count() >= 2, "{kept:?}");
+    // Not each of the forty: two or three do, or as many as make it sure enough.
+    assert!(kept.len() <= 12, "{kept:?}");
+    assert_eq!(result["missing"].as_array().unwrap().len(), 0, "{result}");
+}
+
+#[test]
+fn what_only_the_first_run_of_a_process_reaches_stays_reached() {
+    // A table that the first input builds, and one that the first `d` in a process does.
+    let body = "static int ready, table; if (!ready) { ready = 1; place = 7; }
+        if (length > 1 && text[0] == 'd') { if (!table) { table = 1; place = 8; } }
+        for (size_t at = 0; at < length; at++) if (text[at] == 'z') place = 6;";
+    let Some(target) = harness("first-run", body) else {
+        return;
+    };
+    let desk = Desk::new();
+    std::fs::create_dir(desk.file("in")).unwrap();
+    for number in 0..120 {
+        desk.write(&format!("in/{number}"), format!("d{number:03}"));
+        desk.write(&format!("in/e{number}"), format!("e{number:03}"));
+    }
+    desk.write("in/plain", "xz");
+    let result = cleaned(&desk, "", &target);
+    assert_eq!(result["missing"].as_array().unwrap().len(), 0, "{result}");
+    assert_eq!(result["features_before"], result["features_after"]);
+    // By what each reaches alone it is sure which ones are needed.
+    assert_eq!(result["flaky_features"], 0, "{result}");
+    let kept = kept(&result);
+    assert_eq!(kept.len(), 2, "{kept:?}");
+    assert!(kept[0].starts_with(b"d") && kept[1] == b"xz", "{kept:?}");
+    let (before, after) = (desk.file("in"), desk.file("out/corpus"));
+    let tmp = desk.file("tmp");
+    assert_eq!(counted(&target, &before, &tmp), counted(&target, &after, &tmp));
+}
+
+#[test]
+fn a_target_that_remembers_too_much_gets_a_process_for_each_run() {
+    // What a run passes depends on all that ran before it.
+    let body = "static unsigned char met[256];
+        for (size_t at = 0; at < length; at++) {
+            if (met[text[at]]++) continue;
+            switch (text[at]) { case 'a': place = 1; break; case 'b': place = 2; break;
+            case 'c': place = 3; break; case 'd': place = 4; break; case 'e': place = 5; break;
+            case 'f': place = 6; break; case 'g': place = 7; break; case 'h': place = 8; break;
+            } }";
+    let Some(target) = harness("remembers", body) else {
+        return;
+    };
+    let desk = Desk::new();
+    std::fs::create_dir(desk.file("in")).unwrap();
+    for number in 0..64_u8 {
+        let text = [b'a' + number % 8, b'a' + number / 8, b'x', b'0' + number];
+        desk.write(&format!("in/{number}"), text);
+    }
+    let first = cleaned(&desk, "", &target);
+    assert_eq!(first["journal"], "clean.fresh.journal", "{first}");
+    assert_eq!(first["flaky_features"], 0, "{first}");
+    assert_eq!(first["features_before"], first["features_after"]);
+    let all: Vec<u8> = kept(&first).concat();
+    assert!((b'a'..=b'h').all(|letter| all.contains(&letter)), "{all:?}");
+}
+
+#[test]
+fn what_only_libfuzzer_tells_apart_is_kept_by_its_own_count() {
+    // Counters end at 128; how deep the stack is, libFuzzer counts beyond.
+    let source = "__attribute__((noinline)) static int deep(size_t n)
+        { volatile char room[64]; room[0] = (char)n; return n ? deep(n - 1) + room[0] : 0; }";
+    let body = "place = length > 200 ? deep(length) : 0;";
+    let Some(target) = harness_with("deep", source, body) else {
+        return;
+    };
+    let desk = Desk::new();
+    std::fs::create_dir(desk.file("in")).unwrap();
+    for length in [300, 1_000, 8_000, 60_000] {
+        desk.write(&format!("in/{length}"), vec![b'x'; length]);
+    }
+    let result = cleaned(&desk, "", &target);
+    let own = &result["libfuzzer"];
+    assert!(own["added"].as_u64() >= Some(1), "{result}");
+    assert_eq!(own["before"], own["after"], "{result}");
+    let (before, after) = (desk.file("in"), desk.file("out/corpus"));
+    let tmp = desk.file("tmp");
+    assert_eq!(counted(&target, &before, &tmp), counted(&target, &after, &tmp));
 }

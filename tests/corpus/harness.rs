@@ -19,24 +19,29 @@ enum Built {
 /// A target whose entry function has this body, with `text` and `length`, and `place` to write to;
 /// `None`, and said so, where it cannot be built.
 pub fn harness(name: &str, body: &str) -> Option<Target> {
-    build(Built::Harness, name, body)
+    build(Built::Harness, name, "", body)
+}
+
+/// The same, with more functions before it.
+pub fn harness_with(name: &str, functions: &str, body: &str) -> Option<Target> {
+    build(Built::Harness, name, functions, body)
 }
 
 /// The same body in a program that reads its standard input, with AFL++'s fork server.
 pub fn afl(name: &str, body: &str) -> Option<Target> {
-    build(Built::Afl, name, body)
+    build(Built::Afl, name, "", body)
 }
 
-fn build(built: Built, name: &str, body: &str) -> Option<Target> {
+fn build(built: Built, name: &str, functions: &str, body: &str) -> Option<Target> {
     let (compiler, flag) = match built {
         Built::Harness => ("clang", "-fsanitize=fuzzer"),
         Built::Afl => ("afl-clang-fast", "-DPROGRAM"),
     };
     needs::program(compiler)?;
     let source = format!(
-        "#include <stdint.h>\n#include <stdlib.h>\n#include <unistd.h>\n\
+        "#include <stdint.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n\
          #ifdef PROGRAM\n#define LLVMFuzzerTestOneInput take\n#endif\n\
-         static volatile int place; static int runs;\n\
+         static volatile int place; static int runs;\n{functions}\n\
          int LLVMFuzzerTestOneInput(const uint8_t *text, size_t length)\n\
          {{ runs++; (void)place; (void)text; (void)length; {body} return 0; }}\n\
          #ifdef PROGRAM\n\

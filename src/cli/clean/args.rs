@@ -52,18 +52,20 @@ pub struct Args {
     #[arg(long, value_enum, value_delimiter = ',', value_name = "STEP")]
     pub(in crate::cli) skip: Vec<SkipArg>,
     /// Shorten each kept file by delta debugging, which may take minutes; what it must keep
-    #[arg(long, value_enum, default_value_t = TrimArg::Off)]
-    pub(in crate::cli) trim: TrimArg,
-    /// Maximum number of runs to trim one file
-    #[arg(long, value_name = "N", default_value_t = 1000)]
-    pub(in crate::cli) trim_tests: u64,
+    /// [default: off]
+    #[arg(long, value_enum)]
+    trim: Option<TrimArg>,
+    /// Maximum number of runs to trim one file [default: 1000]; as the two below, it implies --trim
+    /// worth
+    #[arg(long, value_name = "N")]
+    pub(in crate::cli) trim_tests: Option<u64>,
     /// Maximum time to trim one file; the result then depends on the speed of the machine
     /// [default: none]
     #[arg(long, value_name = "TIME", value_parser = amounts::time)]
     pub(in crate::cli) trim_time: Option<Duration>,
-    /// Search algorithm of trimming
-    #[arg(long, value_name = "NAME", default_value = "subset", value_parser = searches())]
-    pub(in crate::cli) trim_search: String,
+    /// Search algorithm of trimming [default: subset]
+    #[arg(long, value_name = "NAME", value_parser = searches())]
+    pub(in crate::cli) trim_search: Option<String>,
     /// How often each kept file is run, to find out which of its coverage is not flaky
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(in crate::cli) repeats: u32,
@@ -85,6 +87,18 @@ pub struct Args {
 }
 
 impl Args {
+    /// What a trimmed file must keep: what is asked for, and what a bound on it implies.
+    pub(super) fn trim(&self) -> TrimArg {
+        let is_bounded = self.trim_tests.is_some()
+            || self.trim_time.is_some()
+            || self.trim_search.is_some();
+        match (self.trim, is_bounded) {
+            (Some(trim), _) => trim,
+            (None, true) => TrimArg::Worth,
+            (None, false) => TrimArg::Off,
+        }
+    }
+
     /// The output directory.
     pub fn out(&self) -> &Path {
         self.out.as_deref().unwrap_or(Path::new(DEFAULT_OUT))

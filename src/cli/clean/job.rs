@@ -15,6 +15,7 @@ use crate::cli::target::install_bundled;
 use crate::cli::{Exit, Failure, Output, next, signals, ui};
 use crate::corpus::health::Quarantining;
 use crate::corpus::{Cleaning, Place, Ruler, Trim, TrimBy, clean};
+use crate::delta::Subset;
 use crate::exec::{Program, Started, Target, TargetRecord, Way, bundled};
 use crate::files::{OsText, atomic};
 use crate::report::clean::{CleanResult, clean_html, clean_table};
@@ -23,6 +24,8 @@ use crate::store::{Campaign, KnownGroups, Store};
 
 /// Longest file where nobody says, in bytes.
 const MAX_LEN: u64 = 1 << 20;
+/// Most tests for the trimming of one file where nobody says.
+const TRIM_TESTS: u64 = 1000;
 
 /// One cleanup.
 pub struct Job {
@@ -96,7 +99,7 @@ impl Job {
         let jobs = args.jobs.map_or_else(processors, |jobs| jobs as usize);
         let learn_limit = args.target.timeout.is_none();
         let skips = |step| args.skip.contains(&step);
-        let by = match args.trim {
+        let by = match args.trim() {
             TrimArg::Worth => Some(TrimBy::Worth),
             TrimArg::Signature => Some(TrimBy::Signature),
             TrimArg::Off => None,
@@ -126,13 +129,18 @@ impl Job {
             subset: !skips(SkipArg::Subset),
             trim: by.map(|by| Trim {
                 by,
-                search: args.trim_search.clone(),
-                tests: args.trim_tests,
+                search: self.search().to_owned(),
+                tests: args.trim_tests.unwrap_or(TRIM_TESTS),
                 time: args.trim_time,
             }),
             keep_names: args.keep_names,
             ruler,
         }
+    }
+
+    /// The search that trims.
+    fn search(&self) -> &str {
+        self.args.trim_search.as_deref().unwrap_or(Subset::NAME)
     }
 
     /// Writes the result into the output directory, and prints it.
@@ -149,7 +157,7 @@ impl Job {
         let mut text = clean_table(result, ui::stdout_width());
         text.push_str(&self.where_it_is(result));
         output.result(&text, result);
-        if result.missing.is_empty() && self.args.trim == TrimArg::Off {
+        if result.missing.is_empty() && self.args.trim() == TrimArg::Off {
             next::after_cleaning(output);
         }
         Ok(())

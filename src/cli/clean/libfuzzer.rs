@@ -8,14 +8,15 @@ use std::time::Duration;
 
 use crate::cli::cargo::libfuzzer::{Attached, Process, Said, Scratch, flag};
 use crate::corpus::Ruler;
-use crate::exec::facts::TargetFacts;
-use crate::exec::{Program, Sandbox, Target, Way, find_program};
+use crate::exec::{Program, Sandbox, Target, Way, find_program, is_libfuzzer};
 use crate::report::clean::Counted;
 
 /// A run may take so many times its limit, in seconds at least [`LEAST_SECONDS`]: that it ends well
 /// within the limit is known already, by a process that does nothing else.
 const PATIENCE: u32 = 10;
 const LEAST_SECONDS: u64 = 60;
+/// Links in memory, at most: each takes about a kilobyte.
+const MOST_IN_MEMORY: usize = 50_000;
 /// How often it is looked whether it has ended.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -39,8 +40,7 @@ impl LibFuzzer {
             return None;
         };
         let is_free = target.sandbox == Sandbox::Off && !target.env_only;
-        let is_linked = || TargetFacts::of(target).is_ok_and(|facts| facts.libfuzzer);
-        if way != Way::Harness || !is_free || !is_linked() {
+        if way != Way::Harness || !is_free || !is_libfuzzer(target) {
             return None;
         }
         let program = find_program(program).ok()?;
@@ -91,7 +91,7 @@ impl LibFuzzer {
 
 impl Ruler for LibFuzzer {
     fn count(&self, files: &[PathBuf], stop: &AtomicBool) -> Result<Counted, String> {
-        let scratch = Scratch::new().map_err(no_room)?;
+        let scratch = scratch(files.len()).map_err(no_room)?;
         let folder = linked(&scratch, "corpus", files).map_err(no_room)?;
         let said = self.run("-runs=0", &[&folder], scratch.path(), stop)?;
         let (cov, ft) = said.coverage.ok_or("it reported no coverage")?;
@@ -104,12 +104,22 @@ impl Ruler for LibFuzzer {
         others: &[PathBuf],
         stop: &AtomicBool,
     ) -> Result<Vec<Vec<u8>>, String> {
-        let scratch = Scratch::new().map_err(no_room)?;
+        let scratch = scratch(kept.len() + others.len()).map_err(no_room)?;
         let into = linked(&scratch, "kept", kept).map_err(no_room)?;
         let from = linked(&scratch, "others", others).map_err(no_room)?;
         self.run("-merge=1", &[&into, &from], scratch.path(), stop)?;
         new_files(&into).map_err(|error| format!("what it added cannot be read: {error}"))
     }
+}
+
+/// A directory for so many links: in memory, where a link takes a tenth of the time, unless they
+/// would need much of it.
+fn scratch(links: usize) -> io::Result<Scratch> {
+    let memory = Path::new("/dev/shm");
+    let in_memory = (links <= MOST_IN_MEMORY).then(|| Scratch::within(memory));
+    in_memory
+        .and_then(Result::ok)
+        .map_or_else(Scratch::new, Ok)
 }
 
 /// Links to these files, in a folder of the scratch directory.

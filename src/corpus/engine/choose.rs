@@ -12,15 +12,17 @@ use crate::corpus::{Feature, Features};
 /// Where more than one in so many features comes each time in a process of its own, and not in one
 /// that has run other inputs, what a run reaches is not to be told from what ran before it.
 const REMEMBERED: usize = 20;
-/// So many contents are run alone to find those features.
-const ALONE: usize = 8;
+/// So many contents are run alone to find those features,
+const ALONE: usize = 4;
+/// and as many more, so often at most, while some are found.
+const LOOKS: u32 = 4;
 /// For a feature that no content reaches each time, contents are kept until it is as unlikely as
-/// this that none of them reaches it, by how often each of them has;
-const MISSED: f64 = 0.05;
+/// this that none of them reaches it in one run of each, by how often each of them has;
+const MISSED: f64 = 0.02;
 /// but no fewer than this, where there are as many,
 const LEAST: usize = 2;
 /// and no more than this.
-const MOST: usize = 8;
+const MOST: usize = 16;
 /// So many contents are known of each such feature.
 const KNOWN: usize = 64;
 
@@ -51,9 +53,10 @@ pub(super) trait Source {
 pub(super) struct Again {
     /// What each of its runs reached; nothing where one of them did not end well.
     pub steady: Features,
-    /// What some of them reached, and in how many.
+    /// What some of them reached, and in how many of those after the first. The first run says
+    /// nothing of how often: for what it reached, the content was chosen.
     pub sometimes: BTreeMap<Feature, u32>,
-    /// How many runs that is of.
+    /// How many runs after the first that is of.
     pub runs: u32,
     /// The least CPU time of its runs.
     pub time: Duration,
@@ -110,16 +113,21 @@ pub(super) fn choose(
 ) -> Result<Option<Choice>, CleanError> {
     let mut chooser = Chooser::new(source)?;
     chooser.look_at_slow()?;
-    let mut looked_alone = !chooser.source.repeats();
+    let mut looks = if chooser.source.repeats() { LOOKS } else { 0 };
+    let mut found = 0;
     loop {
         let (cover, universe) = chooser.settle(elsewhere.covered, effort)?;
         let unsteady = chooser.seen.less(&universe);
         let unsteady = unsteady.less(elsewhere.covered).less(elsewhere.seen);
-        if !unsteady.is_empty() && !std::mem::replace(&mut looked_alone, true) {
-            match chooser.look_alone(&unsteady, &cover.chosen)? {
-                found if found * REMEMBERED > chooser.seen.len() => return Ok(None),
-                0 => {}
-                _ => continue,
+        if !unsteady.is_empty() && looks > 0 {
+            let more = chooser.look_alone(&unsteady, &cover.chosen)?;
+            found += more;
+            if found * REMEMBERED > chooser.seen.len() {
+                return Ok(None);
+            }
+            looks = if more > 0 { looks - 1 } else { 0 };
+            if more > 0 {
+                continue;
             }
         }
         if chooser.look_at_holders(&unsteady)? {
@@ -141,6 +149,8 @@ pub(super) fn choose(
 struct Chooser<'a> {
     source: &'a mut dyn Source,
     again: BTreeMap<usize, Again>,
+    /// Those that were run alone.
+    alone: BTreeSet<usize>,
     /// For each feature, how many contents reach it, by all that is known.
     holders: Vec<u32>,
     /// What was seen at all.
@@ -168,6 +178,7 @@ impl<'a> Chooser<'a> {
         let mut chooser = Chooser {
             source,
             again: BTreeMap::new(),
+            alone: BTreeSet::new(),
             holders,
             seen: Features::default(),
             pace: 1,
@@ -242,9 +253,13 @@ impl<'a> Chooser<'a> {
     /// first content of the process that needs it, and with none of the others. Alone each of them
     /// reaches it each time: one is enough to keep it. Says how many features it was.
     fn look_alone(&mut self, unsteady: &Features, chosen: &[usize]) -> Result<usize, CleanError> {
-        let holders = self.holders_of(unsteady)?;
+        let mut holders = self.holders_of(unsteady)?;
+        for holders in &mut holders {
+            holders.retain(|item| !self.alone.contains(item));
+        }
         // What any content makes happen, the smallest one that is kept does.
-        let mut items: Vec<usize> = chosen.first().copied().into_iter().collect();
+        let smallest = chosen.first().filter(|item| !self.alone.contains(item));
+        let mut items: Vec<usize> = smallest.copied().into_iter().collect();
         let mut left: BTreeSet<usize> = (0..unsteady.len()).collect();
         while items.len() < ALONE && !left.is_empty() {
             let mut reached: BTreeMap<usize, usize> = BTreeMap::new();
@@ -267,6 +282,7 @@ impl<'a> Chooser<'a> {
         let Some(alone) = self.source.alone(&items)? else {
             return Ok(0);
         };
+        self.alone.extend(&items);
         let before = self.universe();
         for (item, alone) in items.iter().zip(alone) {
             self.take_alone(*item, &alone.less(&before));
@@ -344,19 +360,26 @@ impl<'a> Chooser<'a> {
         }
     }
 
-    /// For each of these features, the contents that reach it and have been run again, and the
-    /// share of their runs that did.
+    /// For each of these features, the contents that have reached it and were run again, and how
+    /// likely each reaches it in its next run: by its own repeats, which are few, and by those of
+    /// all of them.
     fn how_often(&self, features: &Features) -> Vec<Vec<(usize, f64)>> {
         let mut known = vec![Vec::new(); features.len()];
         for (item, again) in &self.again {
-            for (feature, runs) in &again.sometimes {
+            for (feature, hits) in &again.sometimes {
                 if let Ok(at) = features.as_slice().binary_search(feature) {
-                    let rate = f64::from(*runs) / f64::from(again.runs.max(1));
-                    known[at].push((*item, rate));
+                    known[at].push((*item, f64::from(*hits), f64::from(again.runs)));
                 }
             }
         }
-        known
+        let rates = known.into_iter().map(|known: Vec<(usize, f64, f64)>| {
+            let hits: f64 = known.iter().map(|(_, hits, _)| hits).sum();
+            let runs: f64 = known.iter().map(|(_, _, runs)| runs).sum();
+            let of_all = hits / runs.max(1.0);
+            let rate = |(item, hits, runs)| (item, (hits + of_all) / (runs + 1.0));
+            known.into_iter().map(rate).collect()
+        });
+        rates.collect()
     }
 
     /// The contents that reach these features most often, and for how many features each is kept;
@@ -458,17 +481,19 @@ mod tests {
             self.repeated.extend_from_slice(items);
             let of = |item: &usize| {
                 let runs = &self.runs[*item];
-                let mut counts: BTreeMap<Feature, u32> = BTreeMap::new();
-                for feature in runs.iter().flatten() {
-                    *counts.entry(Feature(*feature)).or_insert(0) += 1;
-                }
-                let all = runs.len() as u32;
-                let (steady, sometimes): (Vec<_>, Vec<_>) =
-                    counts.into_iter().partition(|(_, count)| *count == all);
+                let steady = runs.iter().map(|run| set(run)).reduce(|a, b| a.and(&b));
+                let steady = steady.unwrap_or_default();
+                let hits = |feature: &u32| {
+                    let repeats = runs[1..].iter();
+                    repeats.filter(|run| run.contains(feature)).count() as u32
+                };
+                let all = runs.iter().flatten();
+                let unsteady = all.filter(|feature| !steady.contains(Feature(**feature)));
+                let sometimes = unsteady.map(|feature| (Feature(*feature), hits(feature)));
                 Again {
-                    steady: Features::from_unsorted(steady.iter().map(|one| one.0).collect()),
-                    sometimes: sometimes.into_iter().collect(),
-                    runs: all,
+                    sometimes: sometimes.collect(),
+                    runs: runs.len() as u32 - 1,
+                    steady: steady.clone(),
                     time: match self.slow.contains(item) {
                         true => FAST * 5,
                         false => Duration::ZERO,

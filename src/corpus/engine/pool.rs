@@ -169,7 +169,7 @@ impl Source for Pool<'_> {
                 true => Again {
                     steady,
                     sometimes,
-                    runs: repeated.runs,
+                    runs: repeated.runs - 1,
                     time: repeated.least,
                 },
                 false => Again {

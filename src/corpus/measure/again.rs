@@ -16,9 +16,9 @@ use crate::corpus::lock::lock;
 use crate::exec::Freshness;
 
 /// Into so many processes few inputs are divided, so that workers share them;
-const SHARES: usize = 8;
+const SHARES: usize = 4;
 /// but each process gets no fewer than so many, since a new one costs as much as some runs.
-const FEWEST: usize = 16;
+const FEWEST: usize = 32;
 
 /// Inputs that are numbered from 0.
 pub trait Inputs: Sync {
@@ -287,8 +287,8 @@ mod tests {
     fn who_shares_a_process_does_not_depend_on_what_is_needed_or_on_workers() {
         let needed = |number: usize| number == 37 || number == 299;
         let mut some = Order::of((0..300).collect(), &needed);
-        assert_eq!(some.parts(Freshness::Shared, 1), [0..38, 266..300]);
-        assert_eq!(some.parts(Freshness::Shared, 7), [0..38, 266..300]);
+        assert_eq!(some.parts(Freshness::Shared, 1), [0..75, 225..300]);
+        assert_eq!(some.parts(Freshness::Shared, 7), [0..75, 225..300]);
         assert_eq!(Order::of((0..9000).collect(), &needed).per_process, MANY);
         assert_eq!(some.parts(Freshness::Fresh, 1), [0..1, 1..2]);
         assert_eq!(some.numbers, [37, 299]);

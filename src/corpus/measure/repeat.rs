@@ -23,9 +23,9 @@ pub struct Repeated {
     /// The same, without the run that measured it: what it has reached in each of its repeats;
     /// `None` where none has told.
     pub each_repeat: Option<Features>,
-    /// What it has reached in some of them only, and in how many.
+    /// What it has reached in some of them only, and in how many of its repeats.
     pub sometimes: BTreeMap<Feature, u32>,
-    /// How many runs that is of.
+    /// How many runs that is of, with the one that measured it.
     pub runs: u32,
     /// The least CPU time of all its runs.
     pub least: Duration,
@@ -200,7 +200,7 @@ impl Repeated {
     /// One more run has reached these.
     fn note(&mut self, features: &Features) {
         for lost in self.each_time.less(features).as_slice() {
-            self.sometimes.insert(*lost, self.runs);
+            self.sometimes.insert(*lost, self.runs - 1);
         }
         self.each_time = self.each_time.and(features);
         for found in features.less(&self.each_time).as_slice() {
@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn how_often_a_feature_comes_is_counted_where_it_does_not_come_each_time() {
+    fn repeats_that_reach_a_feature_are_counted_where_it_does_not_come_each_time() {
         let set = |all: &[u32]| Features::from_unsorted(all.iter().copied().map(Feature).collect());
         let mut repeated = Repeated {
             each_time: set(&[1, 2, 3]),
@@ -231,7 +231,7 @@ mod tests {
         repeated.note(&set(&[1, 2, 4]));
         repeated.note(&set(&[1, 3, 4]));
         assert_eq!(repeated.each_time, set(&[1]));
-        let counts = [(2, 2), (3, 2), (4, 2)].map(|(feature, runs)| (Feature(feature), runs));
+        let counts = [(2, 1), (3, 1), (4, 2)].map(|(feature, runs)| (Feature(feature), runs));
         assert_eq!(repeated.sometimes, BTreeMap::from(counts));
         assert_eq!((repeated.runs, repeated.ever()), (3, set(&[1, 2, 3, 4])));
     }

@@ -204,7 +204,7 @@ impl Cover {
 /// What the target's own fuzzer counts of the corpus, and of what was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnCount {
-    /// Of all contents that end well; null where it could not count.
+    /// Of all contents that end well, the least of its counts; null where it could not count.
     pub before: Option<Counted>,
     /// Of what was written.
     pub after: Option<Counted>,
@@ -212,8 +212,18 @@ pub struct OwnCount {
     pub added: u64,
     /// How often its merge was asked.
     pub merges: u32,
+    /// How often it counted the corpus.
+    pub counts: u32,
     /// Why it could not count, or not merge.
     pub why_not: Option<String>,
+}
+
+impl OwnCount {
+    /// Whether it counts less of what was written than of the corpus.
+    pub fn is_less(&self) -> bool {
+        let both = self.before.zip(self.after);
+        both.is_some_and(|(before, after)| after.cov < before.cov || after.ft < before.ft)
+    }
 }
 
 /// What libFuzzer counts in a run over a corpus (`-runs=0`).
@@ -226,9 +236,12 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// Whether either number is less.
-    pub fn is_less_than(&self, other: &Counted) -> bool {
-        self.cov < other.cov || self.ft < other.ft
+    /// The lesser of both numbers.
+    pub fn least(self, other: Counted) -> Counted {
+        Counted {
+            cov: self.cov.min(other.cov),
+            ft: self.ft.min(other.ft),
+        }
     }
 }
 

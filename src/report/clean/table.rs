@@ -120,12 +120,16 @@ fn libfuzzer(result: &CleanResult) -> Option<String> {
         0 => String::new(),
         added => format!("; {} added for it", size::counted(added, "file")),
     };
-    let less = match after.is_less_than(&before) {
-        true => "; its counts differ from run to run, and its merge finds no more to add",
+    let least = match own.counts {
+        0 | 1 => String::new(),
+        counts => format!(" (the least of {counts} counts, which differ from run to run)"),
+    };
+    let less = match own.is_less() {
+        true => "; LESS than before, and its merge adds no more",
         false => "",
     };
     Some(format!(
-        "libFuzzer (-runs=0): {} before, {} after{added}{less}",
+        "libFuzzer (-runs=0): {} before{least}, {} after{added}{less}",
         counted(before),
         counted(after)
     ))

@@ -30,7 +30,11 @@ impl Scratch {
         Scratch::within(&std::env::temp_dir())
     }
 
-    fn within(root: &Path) -> io::Result<Scratch> {
+    /// Makes one in this directory.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn within(root: &Path) -> io::Result<Scratch> {
         remove_stale(root);
         let dir = tempfile::Builder::new().prefix(PREFIX).tempdir_in(root)?;
         // Locked before it has its name: an unlocked one would look left behind.
