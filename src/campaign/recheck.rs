@@ -248,13 +248,25 @@ fn is_same(before: &Crash, now: &Crash, comparable: bool) -> bool {
     if let (Some(then), Some(panic)) = (&before.details.panic, &now.details.panic) {
         return before.class == now.class && rebuilt && then.may_have_moved_to(panic);
     }
-    let by_names = before.keys.stable.is_some() && before.keys.stable == now.keys.stable;
+    let by_names = before.keys.stable.is_some() && before.keys.stable == now.keys.stable
+        || is_older(before, now) && own_names(before).eq(own_names(now));
     let line = |crash: &Crash| crash.innermost_own().and_then(|frame| frame.line.clone());
     let by_line =
         line(before).is_some() && line(before) == line(now) && place(before) == place(now);
     let nameless = before.frames.is_empty() || now.frames.is_empty();
     let same_class = before.class == now.class;
     same_class && (rebuilt && by_names || by_line || nameless) || by_line && !comparable
+}
+
+/// Whether a record is of a version whose keys did not take in the object that now does.
+fn is_older(before: &Crash, now: &Crash) -> bool {
+    before.keys.version < 2 && now.details.object.is_some() && before.keys.stable.is_some()
+}
+
+/// Names of the innermost functions of the user's code.
+fn own_names(crash: &Crash) -> impl Iterator<Item = Option<&str>> {
+    let own = crash.frames.iter().filter(|frame| frame.own);
+    own.take(3).map(|frame| frame.name.as_deref())
 }
 
 fn shown(crash: &Crash) -> Now {

@@ -119,6 +119,7 @@ pub fn line_of(crash: &Crash) -> CrashLine {
         way: crash.way,
         place: place(crash),
         message: crash.details.message.clone(),
+        source: crash.site().and_then(|site| site.source),
         build: crash.build().map(str::to_owned),
     }
 }

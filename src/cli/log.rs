@@ -265,44 +265,44 @@ fn prove(
         proved: verified.proved,
         cut_off: verified.cut_off,
     };
-    let of = format!(
-        "{} of {}",
-        size::grouped(proven.proved.done),
-        size::counted(proven.proved.of, "removal")
-    );
-    let text = match (proven.holds, &verified.counterexample) {
-        (true, _) if proven.proved.of == 0 && proven.claim == Claim::BestSoFar => {
-            "best-so-far holds: the result fails, which is all that it claims".to_owned()
-        }
-        (true, _) => format!(
-            "{} holds: the result fails, and after each single removal it no longer does ({of})",
-            proven.claim
-        ),
-        (false, Some(found)) => format!(
-            "{} does not hold: without the {} at {} it still fails",
-            proven.claim,
-            if start.call.is_some() { "unit" } else { "byte" },
-            found.at.start
-        ),
-        (false, None) => match proven.result {
-            Outcome::Fail => format!(
-                "{} is not proved: the result fails, but only {of} are proved",
-                proven.claim
-            ),
-            Outcome::Pass => format!(
-                "{} does not hold: the result no longer fails (is the bug fixed in this program?)",
-                proven.claim
-            ),
-            Outcome::Unresolved => format!(
-                "{} does not hold: the result fails in another way now, or was cut off by a limit",
-                proven.claim
-            ),
-        },
-    };
+    let unit = if start.call.is_some() { "unit" } else { "byte" };
+    let found = verified.counterexample.as_ref();
+    let still =
+        found.map(|found| format!("without the {unit} at {} it still fails", found.at.start));
+    let text = verdict(&proven, still);
     output.result(&text, &proven);
     Ok(if proven.holds {
         Exit::Done
     } else {
         Exit::Found
     })
+}
+
+/// What the proof came to, in a sentence; `still` tells of a removal after which the result still
+/// fails.
+fn verdict(proven: &Proven, still: Option<String>) -> String {
+    let claim = proven.claim;
+    let of = format!(
+        "{} of {}",
+        size::grouped(proven.proved.done),
+        size::counted(proven.proved.of, "removal")
+    );
+    match (proven.holds, still, proven.result) {
+        (true, ..) if proven.proved.of == 0 && claim == Claim::BestSoFar => {
+            "best-so-far holds: the result fails, which is all that it claims".to_owned()
+        }
+        (true, ..) => format!(
+            "{claim} holds: the result fails, and after each single removal it no longer does ({of})"
+        ),
+        (false, Some(still), _) => format!("{claim} does not hold: {still}"),
+        (false, None, Outcome::Fail) => {
+            format!("{claim} is not proved: the result fails, but only {of} are proved")
+        }
+        (false, None, Outcome::Pass) => format!(
+            "{claim} does not hold: the result no longer fails (is the bug fixed in this program?)"
+        ),
+        (false, None, Outcome::Unresolved) => format!(
+            "{claim} does not hold: the result fails in another way now, or was cut off by a limit"
+        ),
+    }
 }

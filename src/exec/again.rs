@@ -39,7 +39,7 @@ impl Twins {
             target.env.extend(set);
         }
         let mut way = self.way;
-        if why == Again::Leaks && way == Way::Harness && is_libfuzzer(&target) {
+        if why == Again::Leaks && way == Way::Harness {
             // Calls of the entry end with `_exit`, and LeakSanitizer looks at `exit`.
             (target, way) = (target.by_main(), Way::Command);
         }
@@ -48,10 +48,6 @@ impl Twins {
         self.known.push((why, made.clone()));
         Ok(made)
     }
-}
-
-fn is_libfuzzer(target: &Target) -> bool {
-    TargetFacts::of(target).is_ok_and(|facts| facts.libfuzzer)
 }
 
 impl Traceable {

@@ -232,7 +232,7 @@ impl Driver<'_, '_> {
             Some(_) => None,
             None => Some(self.progress.course().tests()),
         };
-        (self.options.on_slip)(slip, test).map_err(not_kept("a slip"))
+        (self.options.on_slip)(slip, test).map_err(not_kept("another crash"))
     }
 
     /// Hands over the slips of tests that were run ahead in vain, once for their keys, if no test
@@ -246,7 +246,7 @@ impl Driver<'_, '_> {
             // A target that cannot be run any more is the error of a test, not of this.
             let _ = self.complete(&mut slip);
             if self.strayed.insert((slip.keys, slip.crash.is_some())) {
-                (self.options.on_slip)(&slip, None).map_err(not_kept("a slip"))?;
+                (self.options.on_slip)(&slip, None).map_err(not_kept("another crash"))?;
             }
         }
         Ok(())

@@ -100,6 +100,8 @@ pub struct RunGroup {
     pub message: Option<String>,
     /// How often it fails, where it does not each time; null where it does.
     pub flaky: Option<Rate>,
+    /// The same as `file:line`, where that is known, the path as the program has it.
+    pub source: Option<String>,
     /// What became of it when the program was built anew; null where it was not.
     pub status: Option<Status>,
     /// Which utility crashed; present in a study of many.
@@ -134,6 +136,7 @@ impl From<&GroupView> for RunGroup {
             frame: view.place.clone(),
             message: view.trace.message.clone(),
             flaky: view.flaky,
+            source: view.source.clone(),
             status: view.status,
             utility: view.utility.clone(),
             any_input: minimized.is_some_and(|minimized| minimized.any_input),

@@ -108,6 +108,8 @@ pub struct TriageGroup {
     /// The same, and its stacks, where they are at hand.
     #[serde(skip)]
     pub trace: Trace,
+    /// The same as `file:line`, where that is known, the path as the program has it.
+    pub source: Option<String>,
     /// The file of the least input.
     #[serde(serialize_with = "lossy")]
     pub representative: PathBuf,

@@ -10,7 +10,7 @@ use super::json::lossy;
 use super::text::shell_word;
 use crate::minimize::Rate;
 use crate::store::{Entry, EntryId, Group, Kind, Minimized, Reader, Status, StoreError};
-use crate::triage::{Class, Crash, Found, Frame, Key, PanicRecord, Severity};
+use crate::triage::{Class, Crash, Found, Frame, Key, Severity};
 
 /// The reproducer of another minor key than the one that a group is shown through.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -63,6 +63,9 @@ pub struct GroupView {
     pub severity_reason: String,
     /// Where in the user's code ([`place`]).
     pub place: Option<String>,
+    /// The same as `file:line` or `file:line:column`, where that is known, the path as the program
+    /// has it.
+    pub source: Option<String>,
     /// What the entry's crash said, and its stacks.
     pub trace: Trace,
     /// How often it fails, where it does not each time; all of all where only that is known.
@@ -123,6 +126,7 @@ impl GroupView {
             severity: group.record.severity,
             severity_reason: entry.crash.severity_reason.clone(),
             place: place(&entry.crash),
+            source: entry.crash.site().and_then(|site| site.source),
             trace: Trace::of(&entry.crash, Some(&entry.folder)),
             flaky: flaky(group.kind, entry),
             runs_seen: match group.runs_seen() {
@@ -257,36 +261,10 @@ fn flaky(kind: Kind, entry: &Entry) -> Option<Rate> {
     minimized.or((kind == Kind::Flaky || crash.hits < crash.tries).then_some(crash))
 }
 
-/// Where in the user's code a crash happened: the innermost own frame, by name and line where
-/// they are known, else by module and offset; of a panic the place that names it, because the
-/// innermost frames are those of whoever handles it, or no stack is left.
+/// Where in the user's code a crash happened, by function and line where they are known, else by
+/// module and offset.
 pub fn place(crash: &Crash) -> Option<String> {
-    let Some(panic) = &crash.details.panic else {
-        return crash.innermost_own().map(Frame::place);
-    };
-    Some(match panicking_function(crash, panic) {
-        Some(function) => format!("{function} at {}", panic.place),
-        None => panic.place.clone(),
-    })
-}
-
-/// The function of the user's code that panicked: the innermost one behind Rust's handler, above
-/// which stands what a hook of the program calls.
-fn panicking_function<'a>(crash: &'a Crash, panic: &PanicRecord) -> Option<&'a str> {
-    let is_handler = |frame: &Frame| {
-        let name = frame.name.as_deref().unwrap_or_default();
-        name.ends_with("rust_begin_unwind")
-    };
-    let handler = crash.frames.iter().rposition(is_handler)?;
-    let frame = crash.frames[handler..].iter().find(|frame| frame.own)?;
-    // What is inlined there may be the standard library's, unless its line is the panic's.
-    let location = panic.location.as_deref().unwrap_or_default();
-    let ours = |line: &str| location.starts_with(&format!("{line}:"));
-    let innermost = frame.inlined.first().filter(|_| {
-        let line = frame.line.as_deref();
-        line.is_some_and(ours)
-    });
-    innermost.or(frame.name.as_ref()).map(String::as_str)
+    crash.site().map(|site| site.to_string())
 }
 
 fn absolute(path: &Path) -> PathBuf {

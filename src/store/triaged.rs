@@ -67,6 +67,9 @@ pub struct CrashLine {
     /// What it said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// The same as `file:line`, where that is known, the path as the program has it.
+    #[serde(default)]
+    pub source: Option<String>,
     /// The GNU build id of the main program.
     pub build: Option<String>,
 }

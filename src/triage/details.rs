@@ -8,6 +8,7 @@ use super::Frame;
 use super::abort_text::without_numbers;
 use super::address::Address;
 use super::fault::Fault;
+use super::object::Object;
 use super::said::Report;
 use super::snapshot::End;
 
@@ -83,6 +84,9 @@ pub struct Details {
     /// Where it was freed, innermost first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub freed: Vec<Frame>,
+    /// The object that the sanitizer's report is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<Box<Object>>,
     /// The panic of Rust or Go.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub panic: Option<PanicRecord>,

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::normalise::Normalised;
+use super::said::ObjectKind;
 use super::snapshot::{RawFrame, Snapshot};
-use super::{Class, Key, Keys};
+use super::{Class, Key, Keys, Object};
 
-/// Version of the keys' definition; it stands in their tags too.
-pub const VERSION: u32 = 1;
+/// Version of the keys' definition. Since version 2 the object that a report of AddressSanitizer is
+/// about takes part; keys without one are those of version 1, and their tags say so.
+pub const VERSION: u32 = 2;
 
 /// Frames that the minor key takes in, unless another number is asked for.
 pub const DEPTH: usize = 2;
@@ -28,8 +30,13 @@ pub fn keys(
     text: Option<&str>,
 ) -> Keys {
     let overflow = class.0 == "stackoverflow";
-    let mut major = Fields::new("ddfuzz-major-1", class);
-    let mut minor = Fields::new("ddfuzz-minor-1", class);
+    let object = object_id(class, snapshot);
+    let (major_tag, minor_tag) = match object {
+        Some(_) => ("ddfuzz-major-2", "ddfuzz-minor-2"),
+        None => ("ddfuzz-major-1", "ddfuzz-minor-1"),
+    };
+    let mut major = Fields::new(major_tag, class);
+    let mut minor = Fields::new(minor_tag, class);
     let first = normalised.own.first().map(|index| &snapshot.frames[*index]);
     if overflow {
         // Where exactly the stack ends depends on the environment: neither the frames on top nor
@@ -65,6 +72,10 @@ pub fn keys(
     for fields in [&mut major, &mut minor] {
         text.into_iter()
             .for_each(|text| fields.push(text.as_bytes()));
+        if let Some((id, variable)) = &object {
+            fields.push_id(id);
+            fields.push(variable.as_bytes());
+        }
     }
     Keys {
         major: major.key(),
@@ -72,6 +83,29 @@ pub fn keys(
         stable: None,
         version: VERSION,
     }
+}
+
+/// Whose object a report of AddressSanitizer is about, where the access is one to it: of a variable
+/// in a frame its function and where it begins there, of a block of the heap the call that
+/// allocated it, of a global variable its name and file.
+fn object_id<'a>(class: &Class, snapshot: &'a Snapshot) -> Option<(Id<'a>, &'a str)> {
+    let reported = class.0.starts_with("asan:") || class.0.starts_with("hwasan:");
+    let owner = snapshot
+        .owner
+        .as_ref()
+        .filter(|owner| reported && owner.near)?;
+    let mut own = owner.frames.iter().filter(|frame| !frame.runtime);
+    let id = match owner.kind {
+        ObjectKind::Stack => function_id(owner.frames.first()?),
+        ObjectKind::Heap => frame_id(own.next()?),
+        ObjectKind::Global => ("", 0),
+    };
+    Some((id, &owner.variable))
+}
+
+/// Whether keys take in whose object a report is about.
+pub(crate) fn take_in_object(class: &Class, snapshot: &Snapshot) -> bool {
+    object_id(class, snapshot).is_some()
 }
 
 /// How many frames of the minor key stand for functions that only give up, and are not there. (A
@@ -127,9 +161,18 @@ pub fn frameless_keys(class: &Class) -> Keys {
 }
 
 /// The key for matching across rebuilds, from the demangled names of the own frames, innermost
-/// first; `None` without names.
-pub fn stable_key(class: &Class, names: &[&str]) -> Option<Key> {
-    let mut fields = Fields::new("ddfuzz-stable-1", class);
+/// first, and of the `object` that the major key takes in; `None` without names.
+pub fn stable_key(class: &Class, names: &[&str], object: Option<&Object>) -> Option<Key> {
+    let tag = match object {
+        Some(_) => "ddfuzz-stable-2",
+        None => "ddfuzz-stable-1",
+    };
+    let mut fields = Fields::new(tag, class);
+    if let Some(object) = object {
+        for name in [&object.function, &object.variable] {
+            fields.push(name.as_deref().unwrap_or_default().as_bytes());
+        }
+    }
     names
         .iter()
         .take(STABLE_DEPTH)

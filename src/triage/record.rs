@@ -3,11 +3,13 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::capture_way::CaptureWay;
+use super::keys::take_in_object;
+use super::object::object;
 use super::quick::Named;
 use super::severity::severity;
 use super::snapshot::{Event, RawFrame, Snapshot};
 use super::told::{Told, Words};
-use super::{Crash, Details, Frame, PanicRecord, Place, Symbolizer, Times, stable_key};
+use super::{Crash, Details, PanicRecord, Symbolizer, Times, stable_key};
 use crate::exec::{Ended, Limits, Way};
 
 /// Version of the record's schema.
@@ -51,24 +53,35 @@ pub(crate) fn record(
         confidence,
         place,
     } = named;
-    let frames = snapshot
-        .map(|snapshot| symbolized(&snapshot.frames, symbolizer))
+    let mut frames = snapshot
+        .map(|snapshot| symbolizer.frames(&snapshot.frames))
         .unwrap_or_default();
+    let own = frames.iter_mut().filter(|frame| frame.own);
+    own.take(normalised.given_up)
+        .for_each(|frame| frame.gives_up = true);
     let own = normalised
         .own
         .iter()
         .map_while(|index| frames.get(*index)?.name.as_deref());
-    keys.stable = stable_key(&class, &own.collect::<Vec<&str>>());
+    let own: Vec<&str> = own.collect();
     let via = normalised.via.as_deref();
     let mut details = details(snapshot, via, run);
     details.panic = place.map(|place| panic_record(place, run.told));
-    details.allocated = symbolized(&run.sites.0, symbolizer);
-    details.freed = symbolized(&run.sites.1, symbolizer);
+    details.allocated = symbolizer.frames(&run.sites.0);
+    details.freed = symbolizer.frames(&run.sites.1);
     let aborts = details.abort_message.as_deref();
     details.message = run.told.message(run.ended, &class, aborts);
+    let owner = snapshot.and_then(|snapshot| snapshot.owner.as_ref());
+    details.object = object(run.told.report(), owner, symbolizer).map(Box::new);
     let said = details.abort_message.as_deref();
     let report = details.report.as_ref();
-    let (severity, severity_reason) = severity(&class, &details.fault, via, said, report);
+    let in_keys = snapshot.is_some_and(|snapshot| take_in_object(&class, snapshot));
+    let object = details.object.as_deref().filter(|_| in_keys);
+    keys.stable = stable_key(&class, &own, object);
+    let (severity, mut severity_reason) = severity(&class, &details.fault, via, said, report);
+    if let Some(object) = &details.object {
+        severity_reason = format!("{severity_reason}, {object}");
+    }
     Crash {
         v: SCHEMA,
         keys,
@@ -88,36 +101,6 @@ pub(crate) fn record(
         of: None,
         details,
     }
-}
-
-/// Frames with their names and lines.
-fn symbolized(raw: &[RawFrame], symbolizer: &mut Symbolizer) -> Vec<Frame> {
-    let frame = |raw: &RawFrame| {
-        let path = raw.path.as_ref();
-        let place = path
-            .map(|path| match raw.runtime {
-                true => symbolizer.place_in_file(path, raw.offset),
-                false => symbolizer.place(path, raw.offset),
-            })
-            .unwrap_or_default();
-        let Place {
-            name,
-            line,
-            inlined,
-        } = place;
-        Frame {
-            module: raw.module.to_string(),
-            offset: raw.offset,
-            function_start: raw.function_start,
-            name: name.or_else(|| raw.exported.as_deref().map(str::to_owned)),
-            line,
-            own: !raw.runtime,
-            inlined,
-            build_id: raw.build_id.as_deref().map(str::to_owned),
-            trust: raw.trust,
-        }
-    };
-    raw.iter().map(frame).collect()
 }
 
 /// How much of stderr a record keeps, in bytes.

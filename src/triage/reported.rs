@@ -8,8 +8,8 @@ use std::sync::Arc;
 use super::Entry;
 use super::module::Module;
 use super::runtime_modules::{is_runtime_module, is_runtime_symbol};
-use super::said::{Report, ReportFrame};
-use super::snapshot::{Control, End, Event, RawFrame, Snapshot, Trust};
+use super::said::{ObjectKind, Report, ReportFrame};
+use super::snapshot::{Control, End, Event, Owner, RawFrame, Snapshot, Trust};
 use crate::exec::Ended;
 
 /// Frames of the stacks of an allocation and of a free that are kept.
@@ -96,6 +96,26 @@ impl ReportFrames {
             told.map(|it| self.frame(it)).collect()
         };
         (site(&report.allocated), site(&report.freed))
+    }
+
+    /// Whose the object is that a report is about, where it tells that.
+    pub(crate) fn owner(&mut self, report: &Report) -> Option<Owner> {
+        let object = report.object.as_ref()?;
+        let (frames, variable) = match object.kind {
+            ObjectKind::Stack => (object.frame.as_slice(), object.begin?.to_string()),
+            ObjectKind::Heap => (&report.allocated[..], String::new()),
+            ObjectKind::Global => {
+                let name = object.variable.as_deref().unwrap_or_default();
+                let file = object.file.as_deref().unwrap_or_default();
+                (&[][..], format!("{name} of {file}"))
+            }
+        };
+        Some(Owner {
+            kind: object.kind,
+            frames: frames.iter().map(|frame| self.frame(frame)).collect(),
+            variable,
+            near: object.is_near(),
+        })
     }
 
     /// Only those on top were named when they were read, and this one did not seem to be among

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::Entry;
 use super::fault::Fault;
 use super::registers::Registers;
+use super::said::ObjectKind;
 
 /// What stopped the process for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +103,22 @@ pub struct RawFrame {
     pub path: Option<Arc<Path>>,
 }
 
+/// Whose the object is that a sanitizer's report is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// What kind of object.
+    pub kind: ObjectKind,
+    /// Of a variable a frame of its function; of a block of the heap the calls that allocated it,
+    /// innermost first.
+    pub frames: Vec<RawFrame>,
+    /// What tells variables apart: of one in a frame where it begins there, of a global one its
+    /// name and file.
+    pub variable: String,
+    /// Whether the access begins in the object or close to it, so that it is surely this one that
+    /// is used wrongly.
+    pub near: bool,
+}
+
 /// What was read off a dying process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
@@ -127,6 +144,8 @@ pub struct Snapshot {
     pub opaque_runtime: bool,
     /// Whether it was read off a copy that is not whole, or a process that hides its memory.
     pub torn: bool,
+    /// Whose object a sanitizer's report is about.
+    pub owner: Option<Owner>,
     /// How long the reading took.
     pub took: Duration,
 }
@@ -146,6 +165,7 @@ impl Snapshot {
             abort_message: None,
             opaque_runtime: false,
             torn: false,
+            owner: None,
             took: Duration::ZERO,
         }
     }

@@ -381,7 +381,13 @@ impl Triager {
         let took = began.elapsed();
         let told = Told::of(ended, said);
         let (snapshot, reported) = match told.report() {
-            Some(report) => self.reported.join(snapshot, ended, report),
+            Some(report) => {
+                let (mut snapshot, reported) = self.reported.join(snapshot, ended, report);
+                if let Some(snapshot) = &mut snapshot {
+                    snapshot.owner = self.reported.owner(report);
+                }
+                (snapshot, reported)
+            }
             None => (snapshot, false),
         };
         let capture = match (&snapshot, reported) {

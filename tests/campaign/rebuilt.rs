@@ -59,7 +59,7 @@ fn a_resumed_campaign_checks_its_groups_with_the_new_build() {
     build(&desk, "program", NO_CRASH, CRASH);
     let call = desk.call(&format!("{words} --resume -- ./program"));
     assert!(
-        call.err.contains("built anew; checking 2 groups"),
+        call.err.contains("rebuilt; checking 2 groups"),
         "{}",
         call.err
     );
@@ -131,6 +131,6 @@ fn a_program_that_is_built_anew_while_it_is_fuzzed_is_noticed() {
     assert_eq!(with_status(&result, Some("fixed")), 1, "{result}");
     // The other bug was found by the new build, which nothing was known of before.
     assert_eq!(with_status(&result, None), 1, "{result}");
-    assert!(said.contains("built anew"), "{said}");
+    assert!(said.contains("rebuilt"), "{said}");
     desk.is_left_clean();
 }

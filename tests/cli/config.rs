@@ -164,7 +164,10 @@ fn mistakes_are_told_with_their_line_and_the_nearest_name() {
             "line 3: tiem is no key of [run] | did you mean time?",
         ),
         ("[rum]\n", "line 1: rum is no table | did you mean run?"),
-        ("[common]\nout = \"o\"\n", "line 2: out is not common"),
+        (
+            "[common]\nout = \"o\"\n",
+            "line 2: out cannot be set for all commands",
+        ),
         ("time = \"9s\"\n", "line 1: time stands in no table"),
         (
             "[run]\ntime = true\n",
@@ -220,7 +223,7 @@ fn hostile_files_are_refused() {
     desk.write("ddfuzz.toml", b"[run]\n\xff\xfe\x00");
     assert!(refused(&desk, "run").contains("line 2: it is not UTF-8 text"));
     desk.write("ddfuzz.toml", "\0\0\0");
-    assert!(refused(&desk, "run").contains("no TOML"));
+    assert!(refused(&desk, "run").contains("not valid TOML"));
     let large = std::fs::File::create(&path).unwrap();
     large.set_len(1 << 30).unwrap();
     assert!(refused(&desk, "run").contains("larger than"));
@@ -238,7 +241,7 @@ fn nest(desk: &Desk) {
         "ddfuzz.toml",
         format!("[run]\nruns = {}", "[".repeat(100_000)),
     );
-    assert!(refused(desk, "run").contains("no TOML"));
+    assert!(refused(desk, "run").contains("not valid TOML"));
 }
 
 #[test]

@@ -46,26 +46,35 @@ const LEAKY_ENTRY: &str = "#include <stdint.h>\n\
       return 0;\n\
     }\n";
 
+/// A main around the entry.
+const ITS_MAIN: &str = "#include <stdio.h>\n\
+    int main(void) {\n\
+      uint8_t data[99];\n\
+      return LLVMFuzzerTestOneInput(data, fread(data, 1, sizeof data, stdin));\n\
+    }\n";
+
 #[test]
-fn triage_finds_the_leak_of_a_libfuzzer_program_that_is_run_by_its_entry() {
+fn triage_finds_the_leak_of_a_program_that_is_run_by_its_entry() {
     let Some(_) = needs::program("clang") else {
         return;
     };
-    let desk = Desk::new();
-    let source = desk.write("leaky.c", LEAKY_ENTRY);
-    let compiled = desk
-        .command("clang")
-        .args(["-O0", "-fsanitize=fuzzer,address", "-o", "leaky"])
-        .arg(source)
-        .output()
-        .unwrap();
-    if !compiled.status.success() {
-        return needs::missing("libFuzzer", "clang does not link -fsanitize=fuzzer,address");
+    for (sanitizers, main) in [("fuzzer,address", ""), ("address", ITS_MAIN)] {
+        let desk = Desk::new();
+        let source = desk.write("leaky.c", LEAKY_ENTRY.to_owned() + main);
+        let compiled = desk
+            .command("clang")
+            .args(["-O0", &format!("-fsanitize={sanitizers}"), "-o", "leaky"])
+            .arg(source)
+            .output()
+            .unwrap();
+        if !compiled.status.success() {
+            return needs::missing("libFuzzer", "clang does not link -fsanitize=fuzzer,address");
+        }
+        desk.write("leak", "leak");
+        desk.write("sound", "sound");
+        let said = desk.call("triage leak sound --leaks --exec harness --json -- ./leaky");
+        let inputs = said.exits(1).json();
+        assert_eq!(inputs["inputs"][0]["class"], "lsan:direct-leak", "{inputs}");
+        assert!(inputs["inputs"][1]["class"].is_null(), "{inputs}");
     }
-    desk.write("leak", "leak");
-    desk.write("sound", "sound");
-    let said = desk.call("triage leak sound --leaks --exec harness --json -- ./leaky");
-    let inputs = said.exits(1).json();
-    assert_eq!(inputs["inputs"][0]["class"], "lsan:direct-leak", "{inputs}");
-    assert!(inputs["inputs"][1]["class"].is_null(), "{inputs}");
 }

@@ -216,7 +216,7 @@ fn groups_whose_program_is_gone_are_named_and_the_others_are_checked() {
     );
     let text = desk.call("check out").exits(1).out;
     assert!(
-        text.contains("; 2 not run, for their programs are gone"),
+        text.contains("; 2 not run, because their programs no longer exist"),
         "{text}"
     );
     for group in std::fs::read_dir(desk.file("out/crashes")).unwrap() {

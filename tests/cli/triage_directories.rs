@@ -71,7 +71,7 @@ fn crashes_of_all_fuzzers_fall_into_the_same_groups() {
     );
     for line in [
         "afl/default/crashes: AFL++, 1 input, 1 skipped",
-        "README.txt: not a name of AFL++",
+        "README.txt: not named like a crash file of AFL++",
         "queue: neither crashes nor hangs",
         "hongg: honggfuzz, 1 input, 1 skipped",
         "ul: libFuzzer, 2 inputs",

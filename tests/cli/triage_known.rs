@@ -100,8 +100,9 @@ fn what_a_build_with_other_sanitizers_shows_is_neither_new_nor_fixed() {
     let desk = Desk::new();
     let source = desk.write(
         "frail.c",
-        "#include <stdio.h>\n#include <stdlib.h>\nint main(int argc, char **argv) {\n    \
-         char *held = malloc(4);\n    int first = getchar();\n    (void)argv;\n    \
+        "#include <stdio.h>\n#include <stdlib.h>\nchar *volatile held;\n\
+         int main(int argc, char **argv) {\n    \
+         held = malloc(4);\n    int first = getchar();\n    (void)argv;\n    \
          if (first == 'k') held[3 + argc] = 1;\n    \
          if (first == 'w') *(volatile char *)8 = 1;\n    \
          free(held);\n    return 0;\n}\n",

@@ -33,7 +33,7 @@ fn crashing() -> Desk {
 #[test]
 fn a_program_without_the_two_dashes_is_understood() {
     let desk = crashing();
-    desk.call("run --runs 3 --exec command ./program").exits(0);
+    desk.call("run --runs 3 --exec command ./program").exits(1);
     desk.call("min crash --json ./program").exits(0);
     assert_eq!(desk.read("crash.min"), b"t");
     // A value of an option that is named like the program is left alone.

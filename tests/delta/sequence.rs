@@ -34,7 +34,7 @@ fn an_input_that_does_not_fail_is_an_error_that_says_what_it_did() {
     };
     assert_eq!(
         error.to_string(),
-        "the whole input does not fail: its test is UNRESOLVED"
+        "the whole input does not fail: its outcome is UNRESOLVED"
     );
 }
 

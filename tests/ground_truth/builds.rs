@@ -40,6 +40,8 @@ pub static CRASHING: [Source; 6] = [
     source!("control", "control.c"),
     source!("scene", "scene.c"),
 ];
+/// The one whose bugs only AddressSanitizer tells apart.
+pub static OWNED: [Source; 1] = [source!("buffers", "buffers.c")];
 /// The one that hangs or fills the memory.
 pub static LOOPING: [Source; 1] = [source!("loops", "loops.c")];
 /// The one that loses memory.

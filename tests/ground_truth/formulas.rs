@@ -41,6 +41,35 @@ pub const MINOR: Formula = Formula {
     name: "ddfuzz minor",
     group: |crash, _| crash.keys.minor.short(),
 };
+/// What our keys could take in of the object that a report of AddressSanitizer is about: nothing;
+/// its function; of overflows alone the object itself, near or far. (They take in the object itself
+/// whatever is done to it, if that is near.)
+pub const OF_OBJECTS: [Formula; 6] = [
+    Formula {
+        name: "major, nothing",
+        group: |crash, _| ours(crash, 1, None),
+    },
+    Formula {
+        name: "major, function",
+        group: |crash, _| ours(crash, 1, function(crash)),
+    },
+    Formula {
+        name: "major, overflow",
+        group: |crash, _| ours(crash, 1, overflown(crash)),
+    },
+    Formula {
+        name: "minor, nothing",
+        group: |crash, _| ours(crash, 2, None),
+    },
+    Formula {
+        name: "minor, function",
+        group: |crash, _| ours(crash, 2, function(crash)),
+    },
+    Formula {
+        name: "minor, overflow",
+        group: |crash, _| ours(crash, 2, overflown(crash)),
+    },
+];
 /// Those of others.
 pub const OTHERS: [Formula; 4] = [
     Formula {
@@ -69,6 +98,33 @@ pub fn group(formula: &Formula, seen: &Seen, at: usize) -> String {
     };
     // Groups of different programs are different.
     format!("{}/{group}", seen.program)
+}
+
+/// Our key of `depth` frames, with this of the object in place of what it takes in.
+fn ours(crash: &Crash, depth: usize, of_object: Option<String>) -> String {
+    let minor = depth > 1;
+    if crash.details.object.is_none() {
+        return match minor {
+            true => crash.keys.minor.short(),
+            false => crash.keys.major.short(),
+        };
+    }
+    let own = crash.frames.iter().filter(|frame| frame.own);
+    let own: Vec<_> = own.map(|frame| (&frame.module, frame.offset)).collect();
+    let via = crash.details.via.as_deref().filter(|_| minor);
+    let frames = &own[..own.len().min(depth)];
+    format!("{} {via:?} {frames:?} {of_object:?}", crash.class)
+}
+
+fn function(crash: &Crash) -> Option<String> {
+    crash.details.object.as_ref()?.function.clone()
+}
+
+fn overflown(crash: &Crash) -> Option<String> {
+    let object = crash.details.object.as_ref();
+    let object = object.filter(|_| crash.class.0.ends_with("flow"))?;
+    let (address, variable) = (object.address, &object.variable);
+    Some(format!("{:?} {address:?} {variable:?}", object.module))
 }
 
 /// Frames that honggfuzz looks at.

@@ -1,8 +1,8 @@
 //! Each build has its table, and what is promised of it holds.
 
 use crate::builds::{
-    Build, CRASHING, GCC_O0, GCC_O2, LEAKING, LOOPING, OTHER_PLAIN, RUST, RUST_BUILDS, SANITIZED,
-    STATIC_STRIPPED, STRIPPED, Source,
+    Build, CRASHING, GCC_O0, GCC_O2, LEAKING, LOOPING, OTHER_PLAIN, OWNED, RUST, RUST_BUILDS,
+    SANITIZED, STATIC_STRIPPED, STRIPPED, Source,
 };
 use crate::pending::promises;
 use crate::runs::{Seen, examine, examine_leaks, generous, looping, tight};
@@ -153,6 +153,47 @@ fn sanitized_programs_are_grouped_by_bug() {
                 "no bug lost by minor",
                 minor.lost.is_empty(),
                 format!("{:?}", minor.lost),
+            ),
+        ]);
+    }
+}
+
+#[test]
+fn bugs_in_one_helper_are_told_apart_by_the_objects_of_reports() {
+    for build in &SANITIZED {
+        let Some(table) = table(build, &OWNED, generous()) else {
+            continue;
+        };
+        let (name, major) = (build.name, &table.major);
+        let of = |formula: &str| {
+            let found = table.of_objects.iter().find(|(name, _)| *name == formula);
+            found.expect("it is scored").1.sum()
+        };
+        let others = ["nothing", "function", "overflow"];
+        let least = others
+            .map(|other| of(&format!("major, {other}")))
+            .into_iter()
+            .min();
+        promises(&[
+            all_crash(name, &table),
+            promised(
+                name,
+                "the major key takes in of objects what tells most",
+                Some(major.sum()) <= least,
+                format!("{}, not {least:?}", major.sum()),
+            ),
+            // Two whose memory is taken by one function.
+            promised(
+                name,
+                "few bugs of one helper are lost",
+                major.lost.len() <= 1,
+                format!("{:?}", major.lost),
+            ),
+            promised(
+                name,
+                "no bug of one helper is lost by minor",
+                table.minor.lost.is_empty(),
+                format!("{:?}", table.minor.lost),
             ),
         ]);
     }

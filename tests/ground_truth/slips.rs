@@ -10,7 +10,7 @@ use ddfuzz::store::{Campaign, Filed, Kind, Store};
 use ddfuzz::triage::{Crash, Triager, Verdict};
 
 use crate::bugs::{Planted, first_of_each_route};
-use crate::builds::{CRASHING, GCC_O2, Source};
+use crate::builds::{Build, CRASHING, GCC_O2, OWNED, SANITIZED, Source};
 use crate::pending::promise;
 use crate::runs::{Canary, generous, way_of};
 
@@ -125,9 +125,8 @@ impl Bench<'_> {
     }
 }
 
-fn minimize_all(source: &'static Source) -> Vec<Kept> {
-    let program = GCC_O2.program(source);
-    let all = combined(source);
+fn minimize_all(build: &Build, source: &'static Source, all: &[Vec<u8>]) -> Vec<Kept> {
+    let program = build.program(source);
     let next = AtomicUsize::new(0);
     let work = || {
         let canary = Canary::new();
@@ -156,7 +155,8 @@ fn minimize_all(source: &'static Source) -> Vec<Kept> {
 
 #[test]
 fn no_minimization_of_an_input_with_several_bugs_leaves_its_bug() {
-    let kept: Vec<Kept> = CRASHING.iter().flat_map(minimize_all).collect();
+    let all = |source| minimize_all(&GCC_O2, source, &combined(source));
+    let kept: Vec<Kept> = CRASHING.iter().flat_map(all).collect();
     let slipped: BTreeMap<&str, &BTreeSet<String>> = kept
         .iter()
         .filter(|one| !one.stayed)
@@ -182,4 +182,18 @@ fn no_minimization_of_an_input_with_several_bugs_leaves_its_bug() {
         slipped.is_empty(),
         &format!("{slipped:?}"),
     );
+}
+
+#[test]
+fn no_minimization_of_an_input_with_several_bugs_in_one_helper_leaves_its_object() {
+    let source = &OWNED[0];
+    let kept = minimize_all(&SANITIZED[0], source, &combined(source));
+    let slips: usize = kept.iter().map(|one| one.slips).sum();
+    println!("{} minimizations, {slips} slips", kept.len());
+    assert!(kept.len() >= 10, "only {} minimizations", kept.len());
+    assert!(slips > 0, "no candidate ran into another bug");
+    for one in &kept {
+        assert!(one.stayed, "{} became {:?}", one.bug, one.result);
+        assert_eq!(one.unfiled, 0, "{}", one.bug);
+    }
 }

@@ -1,6 +1,6 @@
 //! The table of a build: every formula, and its figures.
 
-use crate::formulas::{Formula, MAJOR, MINOR, OTHERS, group};
+use crate::formulas::{Formula, MAJOR, MINOR, OF_OBJECTS, OTHERS, group};
 use crate::runs::Seen;
 use crate::score::{Placed, Score, mistakes};
 
@@ -12,6 +12,8 @@ pub struct Table {
     pub minor: Score,
     /// By the formulas of others, with their names.
     pub others: Vec<(&'static str, Score)>,
+    /// By ours with other parts of the object that a report is about, where there are such reports.
+    pub of_objects: Vec<(&'static str, Score)>,
     /// Inputs that were no crash.
     pub missed: Vec<String>,
     text: String,
@@ -40,10 +42,17 @@ impl Table {
             .collect();
         let (major, minor) = (score(&MAJOR), score(&MINOR));
         let others = OTHERS.iter().map(|one| (one.name, score(one))).collect();
+        let is_of_object = |seen: &Seen| {
+            let crash = seen.crash.as_ref();
+            crash.is_some_and(|crash| crash.details.object.is_some())
+        };
+        let of_objects = OF_OBJECTS.iter().filter(|_| all.iter().any(is_of_object));
+        let of_objects = of_objects.map(|one| (one.name, score(one))).collect();
         let mut table = Table {
             major,
             minor,
             others,
+            of_objects,
             missed,
             text: String::new(),
         };
@@ -54,12 +63,13 @@ impl Table {
     fn write(&self, build: &str, all: &[Seen]) -> String {
         let bugs = self.major.bugs;
         let mut text = format!("\n{build}: {bugs} bugs, {} inputs\n", all.len());
-        text += "  formula        groups   over  under   lost   over + 3 lost\n";
+        text += "  formula          groups   over  under   lost   over + 3 lost\n";
         let ours = [(MAJOR.name, &self.major), (MINOR.name, &self.minor)];
         let others = self.others.iter().map(|(name, score)| (*name, score));
-        for (name, score) in ours.into_iter().chain(others) {
+        let of_objects = self.of_objects.iter().map(|(name, score)| (*name, score));
+        for (name, score) in ours.into_iter().chain(others).chain(of_objects) {
             text += &format!(
-                "  {name:<14} {:>6} {:>6} {:>6} {:>6} {:>15}\n",
+                "  {name:<16} {:>6} {:>6} {:>6} {:>6} {:>15}\n",
                 score.groups,
                 score.over,
                 score.under,

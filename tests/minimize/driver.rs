@@ -229,7 +229,7 @@ fn an_unknown_search_is_named_beside_those_that_exist() {
     let message = result.expect_err("no such search").to_string();
     assert_eq!(
         message,
-        "no search \"quickest\"; there are: full, subset, ddmin, ddmin-2002, dd, dd-1999, dd-plus"
+        "there is no search \"quickest\"; there are: full, subset, ddmin, ddmin-2002, dd, dd-1999, dd-plus"
     );
 }
 

@@ -120,7 +120,10 @@ fn a_slip_that_cannot_be_kept_ends_the_minimization() {
         error,
         MinimizeError::Callback { what: "a slip", .. }
     ));
-    assert_eq!(error.to_string(), "a slip could not be kept: no space");
+    assert_eq!(
+        error.to_string(),
+        "another crash could not be stored: no space"
+    );
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn a_group_that_fails_otherwise_is_shown_as_it_was_and_as_it_is() {
          /out/minimized\n\
          other   crashes  0123456789ab  segv   parse at a.c:1  abrt ffffffffffff -  \
          /out/minimized\n\
-         2 groups: 1 fixed, 0 the same, 1 otherwise, 0 flaky"
+         2 groups: 1 fixed, 0 still failing, 1 failing in another way, 0 flaky"
     );
 }
 

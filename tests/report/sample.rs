@@ -17,6 +17,7 @@ pub fn view() -> GroupView {
         place: Some("parse_line at ul.c:40".to_owned()),
         trace: Trace::default(),
         flaky: None,
+        source: Some("ul.c:40".to_owned()),
         runs_seen: 1234,
         size_before: 40,
         reproducer: b"A\x1b[2J\n".to_vec(),

@@ -59,6 +59,7 @@ fn group() -> TriageGroup {
         frame: Some("parse at a.c:1".to_owned()),
         message: None,
         trace: Trace::default(),
+        source: Some("/src/a.c:1".to_owned()),
         representative: "/in/a".into(),
         size: 7,
         known: false,
@@ -123,7 +124,10 @@ fn of_groups_with_nothing_but_a_class_it_is_said_that_they_may_hold_several_bugs
     assert_eq!(triage_doubts(&result), None);
     result.groups.push(placeless(Kind::Hang, "hang"));
     let said = triage_doubts(&result).unwrap();
-    assert!(said.starts_with("note: 1 group without a place"), "{said}");
+    assert!(
+        said.starts_with("note: of 1 group only the class is known"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -175,7 +179,7 @@ fn what_is_new_known_or_muted_stands_beside_each_group() {
 fn the_summary_counts_what_is_in_no_group() {
     assert_eq!(
         triage_summary(&result()),
-        "3 files: 1 crashing in 1 group, 1 flaky, 1 without a crash, 1 not read"
+        "3 files: 1 failing in 1 group, 1 flaky, 1 not failing, 1 not read"
     );
     let twice = TriageResult {
         contents: 1,

@@ -80,7 +80,8 @@ fn a_panic_is_shown_by_its_place_with_and_without_a_stack() {
 
 #[test]
 fn the_function_that_panicked_stands_behind_rusts_handler() {
-    let mut index = frame(true, Some("list::item"), Some("core/slice.rs:9"));
+    let std = "/rustc/1/library/core/src/slice.rs:9";
+    let mut index = frame(true, Some("list::item"), Some(std));
     index["inlined"] = json!(["index<i32>"]);
     let mut crash = crash(json!([
         frame(true, Some("hook"), Some("hook.rs:1")),
@@ -91,7 +92,120 @@ fn the_function_that_panicked_stands_behind_rusts_handler() {
     let shown = |crash: &Crash| place(crash).unwrap();
     assert_eq!(shown(&crash), "list::item at src/list.rs:4:9");
     crash.frames[2].line = Some("src/list.rs:4".to_owned());
-    assert_eq!(shown(&crash), "index<i32> at src/list.rs:4:9");
+    assert_eq!(shown(&crash), "index<…> at src/list.rs:4:9");
+}
+
+/// A frame of several functions, innermost first, each with its line.
+fn inlined(levels: &[(&str, &str)]) -> serde_json::Value {
+    let (name, _) = levels.last().unwrap();
+    let mut frame = frame(true, Some(name), Some(levels[0].1));
+    let names: Vec<_> = levels[..levels.len() - 1].iter().map(|it| it.0).collect();
+    frame["inlined"] = json!(names);
+    frame["lines"] = json!(levels.iter().map(|it| it.1).collect::<Vec<_>>());
+    frame
+}
+
+#[test]
+fn of_a_panic_the_inlined_function_is_named_that_has_its_line() {
+    let update = [
+        ("index", "/rustc/1/library/core/src/slice/index.rs:9"),
+        (
+            "update",
+            "/r/registry/src/index.io-1/gif-0.11.1/src/reader/decoder.rs:249",
+        ),
+        ("__libfuzzer_sys_run", "/p/fuzz/fuzz_targets/decode.rs:8"),
+    ];
+    let mut crash = crash(json!([
+        frame(false, Some("rust_begin_unwind"), None),
+        inlined(&update),
+    ]));
+    let mut panic = panic("src/reader/decoder.rs:249:31", "no item");
+    panic.location =
+        Some("/r/registry/src/index.io-1/gif-0.11.1/src/reader/decoder.rs:249:31".into());
+    crash.details.panic = Some(panic);
+    let view = loaded(&crash);
+    assert_eq!(
+        view.place.unwrap(),
+        "update at gif-0.11.1/src/reader/decoder.rs:249:31"
+    );
+    assert!(view.source.unwrap().starts_with("/r/registry"));
+}
+
+#[test]
+fn the_place_is_outside_of_standard_libraries_and_what_runs_harnesses() {
+    let std = "/rustc/1/library/alloc/src/alloc.rs:93";
+    let own = "/home/u/.cargo/registry/src/index.crates.io-1/gif-0.11.1/src/reader/mod.rs:212";
+    let header = "/usr/include/x86_64-linux-gnu/bits/string_fortified.h:29";
+    let runner = "/c/registry/src/i/libfuzzer-sys-0.4.13/src/lib.rs:276";
+    let target = "/home/u/gif/fuzz/fuzz_targets/decode.rs:9";
+    for (frames, place) in [
+        (
+            json!([inlined(&[
+                ("alloc", std),
+                ("next<&[u8]>", own),
+                ("__libfuzzer_sys_run", target)
+            ])]),
+            "next<…> at gif-0.11.1/src/reader/mod.rs:212",
+        ),
+        (
+            json!([
+                inlined(&[("grow_one<u8>", std), ("push<u8, Global>", std)]),
+                inlined(&[("read", own), ("outer", own)])
+            ]),
+            "read at gif-0.11.1/src/reader/mod.rs:212",
+        ),
+        (
+            json!([inlined(&[("memcpy", header), ("set_name", "tlv.c:27")])]),
+            "set_name at tlv.c:27",
+        ),
+        (
+            json!([inlined(&[
+                ("unwrap<u8>", std),
+                ("__libfuzzer_sys_run", target)
+            ])]),
+            "fuzz_target! at fuzz/fuzz_targets/decode.rs:9",
+        ),
+        (
+            json!([
+                inlined(&[("rust_fuzzer_test_input", runner)]),
+                inlined(&[("main", "m.c:1")])
+            ]),
+            "main at m.c:1",
+        ),
+        // Where nothing else is there, it is what it is.
+        (
+            json!([inlined(&[("alloc", std)])]),
+            "alloc at alloc/src/alloc.rs:93",
+        ),
+        // A library without symbols is not passed over.
+        (
+            json!([frame(true, None, None), inlined(&[("main", "m.c:1")])]),
+            "exe+0xff",
+        ),
+    ] {
+        assert_eq!(loaded(&crash(frames)).place.as_deref(), Some(place));
+    }
+}
+
+#[test]
+fn a_function_that_only_gives_up_is_not_the_place() {
+    let mut die = frame(true, Some("die"), Some("die.c:3"));
+    die["gives_up"] = json!(true);
+    let crash = crash(json!([die, frame(true, Some("parse"), Some("parse.c:9"))]));
+    assert_eq!(place(&crash).as_deref(), Some("parse at parse.c:9"));
+}
+
+#[test]
+fn a_record_of_an_older_version_is_read_without_the_lines_of_inlined_functions() {
+    let mut old = frame(true, Some("main"), Some("a.c:3"));
+    old["inlined"] = json!(["f", "g"]);
+    let crash = crash(json!([old]));
+    assert_eq!(place(&crash).as_deref(), Some("f at a.c:3"));
+    let levels: Vec<_> = crash.frames[0].levels().collect();
+    let names: Vec<_> = levels.iter().map(|level| level.name).collect();
+    assert_eq!(names, [Some("f"), Some("g"), Some("main")]);
+    let lines: Vec<_> = levels.iter().map(|level| level.line).collect();
+    assert_eq!(lines, [Some("a.c:3"), None, None]);
 }
 
 #[test]

@@ -33,6 +33,7 @@ fn a_filed_crash_stands_where_the_contract_says() {
     );
     assert_eq!(filed.path, root.path().join(&folder));
     let expected = [
+        ".gitignore".to_owned(),
         format!("{folder}/crash.json"),
         format!("{folder}/original"),
         format!("{group}/group.json"),

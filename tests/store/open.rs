@@ -27,7 +27,7 @@ fn a_missing_directory_is_made_and_belongs_to_the_campaign() {
     let root = folder.path().join("a/out");
     let store = Store::create_or_resume(&root, campaign("c1")).unwrap();
     assert!(!store.resumed());
-    assert_eq!(files(&root), ["ddfuzz.json"]);
+    assert_eq!(files(&root), [".gitignore", "ddfuzz.json"]);
     drop(store);
     let store = Store::create_or_resume(&root, campaign("c2")).unwrap();
     assert!(store.resumed());
@@ -38,7 +38,7 @@ fn a_missing_directory_is_made_and_belongs_to_the_campaign() {
 fn an_empty_directory_is_taken() {
     let root = tempfile::tempdir().unwrap();
     Store::create_or_resume(root.path(), campaign("c1")).unwrap();
-    assert_eq!(files(root.path()), ["ddfuzz.json"]);
+    assert_eq!(files(root.path()), [".gitignore", "ddfuzz.json"]);
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn a_directory_whose_maker_was_killed_before_its_first_file_is_taken() {
     fs::write(root.path().join(".lock"), "12345").unwrap();
     fs::write(root.path().join(".ddfuzz-tmp-x"), "{").unwrap();
     Store::create_or_resume(root.path(), campaign("c1")).unwrap();
-    assert_eq!(files(root.path()), ["ddfuzz.json"]);
+    assert_eq!(files(root.path()), [".gitignore", "ddfuzz.json"]);
 }
 
 #[test]

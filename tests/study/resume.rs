@@ -89,7 +89,7 @@ fn a_study_is_not_resumed_with_another_seed() {
     let said = lab
         .revisit("zap --runs 70 --seed 8 -q -o out --resume")
         .exits(2);
-    assert!(said.err.contains("another seed"), "{said:?}");
+    assert!(said.err.contains("another --seed"), "{said:?}");
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use ddfuzz::triage::fault::AddressClass;
 use ddfuzz::triage::keys::{frameless_keys, keys};
 use ddfuzz::triage::normalise::normalise;
-use ddfuzz::triage::snapshot::{Control, Event, RawFrame, Snapshot};
+use ddfuzz::triage::said::ObjectKind;
+use ddfuzz::triage::snapshot::{Control, Event, Owner, RawFrame, Snapshot};
 use ddfuzz::triage::{Class, Keys, stable_key};
 
 use crate::made_up::{keys_of, own, runtime, snapshot};
@@ -132,13 +133,95 @@ fn keys_without_frames_depend_on_the_class_only() {
 #[test]
 fn the_stable_key_is_of_three_names() {
     let class = Class("segv".to_owned());
-    assert_eq!(stable_key(&class, &[]), None);
+    assert_eq!(stable_key(&class, &[], None), None);
     assert_eq!(
-        stable_key(&class, &["a", "b", "c"]),
-        stable_key(&class, &["a", "b", "c", "d"])
+        stable_key(&class, &["a", "b", "c"], None),
+        stable_key(&class, &["a", "b", "c", "d"], None)
     );
     assert_ne!(
-        stable_key(&class, &["a", "b"]),
-        stable_key(&class, &["b", "a"])
+        stable_key(&class, &["a", "b"], None),
+        stable_key(&class, &["b", "a"], None)
+    );
+}
+
+/// The keys of a heap overflow, in the same place, of an object of this owner.
+fn of_object(owner: Option<Owner>) -> Keys {
+    let snapshot = Snapshot {
+        owner,
+        ..snapshot(vec![own(1), own(101)])
+    };
+    let class = Class("asan:heap-buffer-overflow".to_owned());
+    keys(&class, &snapshot, &normalise(&snapshot), 2, None)
+}
+
+fn owner(kind: ObjectKind, frames: Vec<RawFrame>, variable: &str) -> Owner {
+    Owner {
+        kind,
+        frames,
+        variable: variable.to_owned(),
+        near: true,
+    }
+}
+
+#[test]
+fn the_object_of_a_report_tells_bugs_of_one_place_apart() {
+    let none = of_object(None);
+    let allocated = |by| {
+        of_object(Some(owner(
+            ObjectKind::Heap,
+            vec![runtime("malloc"), by],
+            "",
+        )))
+    };
+    let local = |of, variable| of_object(Some(owner(ObjectKind::Stack, vec![of], variable)));
+    let global = |name| of_object(Some(owner(ObjectKind::Global, Vec::new(), name)));
+    let all = [
+        none,
+        allocated(own(201)),
+        allocated(own(202)),
+        local(own(201), "32"),
+        local(own(201), "96"),
+        local(own(301), "32"),
+        global("a"),
+        global("b"),
+    ];
+    for (at, keys) in all.iter().enumerate() {
+        for other in &all[..at] {
+            assert!(keys.major != other.major && keys.minor != other.minor);
+        }
+    }
+    // A frame of the function is told by where that starts.
+    assert_eq!(local(own(202), "32"), local(own(201), "32"));
+}
+
+#[test]
+fn an_object_that_is_far_or_of_no_known_owner_is_no_part_of_a_key() {
+    let far = Owner {
+        near: false,
+        ..owner(ObjectKind::Heap, vec![own(201)], "")
+    };
+    assert_eq!(of_object(Some(far)), of_object(None));
+    let of_the_runtime = owner(ObjectKind::Heap, vec![runtime("malloc")], "");
+    assert_eq!(of_object(Some(of_the_runtime)), of_object(None));
+    let segv = snapshot(vec![own(1)]);
+    let with = Snapshot {
+        owner: Some(owner(ObjectKind::Heap, vec![own(201)], "")),
+        ..segv.clone()
+    };
+    assert_eq!(keys_of(&with).1, keys_of(&segv).1);
+}
+
+#[test]
+fn keys_without_an_object_are_those_of_version_1() {
+    let keys = of(vec![own(1), own(101)]);
+    assert_eq!(
+        (
+            keys.major.to_string().as_str(),
+            keys.minor.to_string().as_str()
+        ),
+        (
+            "184e3b4af396c852389887fb435c6f49",
+            "5522bbe9e8a73b1dfca322dd14c53e89"
+        )
     );
 }

@@ -28,6 +28,7 @@ mod refused;
 mod runtime_modules;
 mod said;
 mod severity;
+mod site;
 mod start;
 mod symbols;
 mod tail_calls;

@@ -14,6 +14,22 @@ __attribute__((noinline)) int shown(int *p) { return hidden(p) * 3; }
 int main(int argc, char **argv) { return shown(&argc); }
 ";
 
+/// `inner` and `outer` are inlined into `main`.
+const INLINED: &str = "
+static inline __attribute__((always_inline)) int inner(volatile int *p) {
+  int got = *p;
+  __asm__ volatile(\"#SITE\");
+  return got;
+}
+static inline __attribute__((always_inline)) int outer(volatile int *p) {
+  return inner(p) * 3;
+}
+int main(int argc, char **argv) {
+  (void)argv;
+  return outer(&argc);
+}
+";
+
 /// A program with debug information, and tools to take it apart.
 struct Built {
     folder: tempfile::TempDir,
@@ -167,4 +183,34 @@ fn a_program_that_was_built_anew_is_read_anew() {
     built.run(&["touch", "-d", "2030-01-01", "program"]);
     let found = symbolizer.place(&path, offset);
     assert!(is_hidden_with_its_line(&found), "{found:?}");
+}
+
+#[test]
+fn name_and_line_of_an_inlined_function_are_of_one_level() {
+    // GNU's assembler passes over what has no line.
+    if crate::needs::program("clang").is_none() {
+        return;
+    }
+    let built = Built {
+        folder: tempfile::tempdir().expect("a folder"),
+    };
+    std::fs::write(built.file("inlined.c"), INLINED).expect("the source is written");
+    built.run(&["clang", "-O1", "-gdwarf-4", "-S", "inlined.c"]);
+    let text = std::fs::read_to_string(built.file("inlined.s")).expect("assembly");
+    // As compilers do with what they make up: an instruction of no line.
+    let made_up = "nop\n\t.loc\t1 0 0\n\t.globl site\nsite:\tnop";
+    std::fs::write(built.file("inlined.s"), text.replace("#SITE", made_up)).expect("written");
+    built.run(&["clang", "inlined.s", "-o", "full"]);
+    let path: Arc<Path> = built.file("full").into();
+    let place = Symbolizer::looking_in(Vec::new()).place(&path, built.offset("site"));
+    assert_eq!(place.name.as_deref(), Some("main"));
+    assert_eq!(place.inlined, ["inner", "outer"]);
+    let number = |line: &Option<String>| {
+        let line = line.as_deref().expect("a line");
+        line.rsplit_once(':').expect("FILE:LINE").1.to_owned()
+    };
+    let numbers: Vec<String> = place.lines.iter().map(number).collect();
+    // Of `inner` that of the instruction before it.
+    assert_eq!(numbers, ["4", "8", "12"], "{place:?}");
+    assert_eq!(place.line, place.lines[0]);
 }

@@ -147,8 +147,7 @@ fn launch(
             Ok((None, manager))
         }
         None => {
-            let monitor =
-                monitor.ok_or_else(|| Error::illegal_state("the campaign has started already"))?;
+            let monitor = monitor.ok_or_else(|| Error::illegal_state("it was started twice"))?;
             let hook = StdLlmpEventHook::<BytesInput, _>::new(monitor)?;
             let mut broker = LlmpBroker::new(Vanishing::new()?, tuple_list!(hook))?;
             let inner = broker.inner_mut();

@@ -39,7 +39,10 @@ pub(super) fn report(
         size::counted(summary.runs, "run"),
         summary.fuzzed.as_secs_f64(),
         ui::rate(summary.runs_per_s()),
-        size::counted(summary.new_groups, "new crash group"),
+        match summary.new_groups {
+            0 => "no new crash group".to_owned(),
+            new => size::counted(new, "new crash group"),
+        },
         store.reader().root().display(),
     );
     let result = StudyResult::new(call, &studied.rows, &studied.groups);

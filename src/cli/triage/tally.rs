@@ -283,6 +283,7 @@ fn group_of(
         frame: line.place.clone(),
         trace: trace.clone().unwrap_or_else(said),
         message: message.clone(),
+        source: line.source.clone(),
         representative,
         size,
         known: false,

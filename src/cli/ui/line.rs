@@ -87,7 +87,7 @@ impl Screen for Line {
     }
 
     fn note(&mut self, text: &str) {
-        self.above(text);
+        self.bar.suspend(|| self.output.say(text));
     }
 }
 

@@ -150,7 +150,7 @@ impl Driver<'_, '_, '_> {
 
     fn hand_over(&mut self, side: Side) -> Result<(), MinimizeError> {
         let text = self.progress.sides().end(side);
-        (self.on_side)(side, &text).map_err(not_kept("an end"))
+        (self.on_side)(side, &text).map_err(not_kept("a result"))
     }
 
     /// Whether a budget is used up.
@@ -179,7 +179,7 @@ impl Driver<'_, '_, '_> {
             && self.handed.insert((slip.keys, slip.crash.is_some()));
         let test = what.is_none().then(|| self.progress.sides().tests);
         match new {
-            true => (self.options.on_slip)(slip, test).map_err(not_kept("a slip")),
+            true => (self.options.on_slip)(slip, test).map_err(not_kept("another crash")),
             false => Ok(()),
         }
     }

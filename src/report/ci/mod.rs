@@ -47,6 +47,8 @@ pub struct Finding {
     pub place: Option<String>,
     /// What it said, and its stacks.
     pub trace: Trace,
+    /// The same as `file:line`, where that is known, the path as the program has it.
+    pub source: Option<String>,
     /// Runs or inputs that ended so.
     pub count: u64,
     /// Size of the input as found, in bytes, where it was reduced.
@@ -77,6 +79,7 @@ impl From<&GroupView> for Finding {
             severity_reason: view.severity_reason.clone(),
             place: view.place.clone(),
             trace: view.trace.clone(),
+            source: view.source.clone(),
             count: view.runs_seen,
             size_before: (view.size_before != view.size_after()).then_some(view.size_before),
             size: view.size_after(),
@@ -100,6 +103,7 @@ impl From<&TriageGroup> for Finding {
             severity_reason: group.severity_reason.clone(),
             place: group.frame.clone(),
             trace: group.trace.clone(),
+            source: group.source.clone(),
             count: group.count,
             size_before: None,
             size: group.size,

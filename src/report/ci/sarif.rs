@@ -92,11 +92,8 @@ fn result(group: &Finding) -> SarifResult {
 /// Where it is in the source, or which file is the input: viewers pass over what is nowhere.
 fn location(group: &Finding) -> Location {
     let place = group.place.as_deref().unwrap_or_default();
-    let (function, line) = match place.rsplit_once(" at ") {
-        Some((function, line)) => (Some(function), line),
-        None => (None, place),
-    };
-    let mut physical = match Place::parse(line) {
+    let function = place.rsplit_once(" at ").map(|(function, _)| function);
+    let mut physical = match group.source.as_deref().and_then(Place::parse) {
         Some(place) => in_source(&place),
         None => PhysicalLocation::builder()
             .artifact_location(artifact(&group.file.to_string_lossy()))

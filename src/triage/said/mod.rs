@@ -16,5 +16,6 @@ pub use glibc::{Abort, abort};
 pub use go_panic::{GoPanic, go_panic};
 pub(crate) use message::of_report;
 pub use message::{last_words, message};
+pub(crate) use rust_panic::is_std_function;
 pub use rust_panic::{RustPanic, backtrace_place, is_std_file, rust_panic, short_location};
-pub use sanitizer::{Report, ReportAccess, ReportFrame, Tool, report};
+pub use sanitizer::{ObjectKind, Report, ReportAccess, ReportFrame, ReportObject, Tool, report};

@@ -152,7 +152,7 @@ pub fn backtrace_place(stderr: &[u8]) -> Option<String> {
 }
 
 /// Whether a function is of the standard library, by its demangled name.
-fn is_std_function(name: &str) -> bool {
+pub(crate) fn is_std_function(name: &str) -> bool {
     let Some(inner) = name.strip_prefix('<') else {
         return is_std_path(name);
     };

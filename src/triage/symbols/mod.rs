@@ -15,6 +15,8 @@ use std::time::SystemTime;
 use addr2line::Loader;
 use addr2line::gimli::DwLang;
 
+use super::Frame;
+use super::snapshot::RawFrame;
 use debug_files::{DebugFiles, Facts};
 use mini::MiniSymbols;
 
@@ -23,10 +25,14 @@ use mini::MiniSymbols;
 pub struct Place {
     /// Demangled name of the function.
     pub name: Option<String>,
-    /// `file:line` of the innermost inlined function.
+    /// `file:line` of the innermost function: of the first one that was inlined there, else of the
+    /// one that has the name.
     pub line: Option<String>,
     /// Demangled names of the functions that were inlined there, innermost first.
     pub inlined: Vec<String>,
+    /// Where functions were inlined: `file:line` of each of them, innermost first, and behind these
+    /// that of the function that has the name.
+    pub lines: Vec<Option<String>>,
 }
 
 /// Modules whose symbols are kept in memory at a time.
@@ -78,14 +84,58 @@ impl Symbolizer {
         self.look_up(path, offset, false)
     }
 
+    /// The frames with their names and lines.
+    pub(crate) fn frames(&mut self, frames: &[RawFrame]) -> Vec<Frame> {
+        frames.iter().map(|frame| self.frame(frame)).collect()
+    }
+
+    fn frame(&mut self, raw: &RawFrame) -> Frame {
+        let place = raw.path.as_ref().map(|path| match raw.runtime {
+            true => self.place_in_file(path, raw.offset),
+            false => self.place(path, raw.offset),
+        });
+        let place = place.unwrap_or_default();
+        let exported = raw.exported.as_deref();
+        Frame {
+            module: raw.module.to_string(),
+            offset: raw.offset,
+            function_start: raw.function_start,
+            name: place.name.or_else(|| exported.map(str::to_owned)),
+            line: place.line,
+            own: !raw.runtime,
+            gives_up: false,
+            inlined: place.inlined,
+            lines: place.lines,
+            build_id: raw.build_id.as_deref().map(str::to_owned),
+            trust: raw.trust,
+        }
+    }
+
+    /// Of the function that starts at `start`, and of those inlined into it, the one that declares
+    /// something in this line of its source; without a line the first one itself.
+    pub(crate) fn declaring(
+        &mut self,
+        path: &Arc<Path>,
+        start: u64,
+        line: Option<u64>,
+    ) -> Declaring {
+        let version = version(path);
+        let sources = self.sources(&version, true);
+        let loaders = [&sources.apart, &sources.own].into_iter().flatten();
+        let found = loaders.filter_map(|loader| declaring(loader, start, line));
+        let found = found.max_by_key(|it| it.file.is_some());
+        found.unwrap_or_else(|| Declaring {
+            name: self.place(path, start).name,
+            file: None,
+        })
+    }
+
     fn look_up(&mut self, path: &Arc<Path>, offset: u64, apart: bool) -> Place {
         // No code is there, and sums with such an offset would overflow.
         if offset > u64::MAX / 2 {
             return Place::default();
         }
-        let modified = std::fs::metadata(path).and_then(|facts| facts.modified());
-        let version = (path.clone(), modified.ok());
-        let at = (version, offset, apart);
+        let at = (version(path), offset, apart);
         if let Some(place) = self.places.get(&at) {
             return place.clone();
         }
@@ -110,6 +160,20 @@ impl Symbolizer {
         }
         sources
     }
+}
+
+fn version(path: &Arc<Path>) -> Version {
+    let modified = std::fs::metadata(path).and_then(|facts| facts.modified());
+    (path.clone(), modified.ok())
+}
+
+/// A function that declares something.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Declaring {
+    /// Its demangled name.
+    pub name: Option<String>,
+    /// The file that it is in.
+    pub file: Option<String>,
 }
 
 /// Where the names of one module stand, the richest first.
@@ -155,41 +219,144 @@ impl Sources {
     }
 
     fn place(&self, offset: u64) -> Place {
-        let mut place = Place::default();
-        for loader in [&self.apart, &self.own].into_iter().flatten() {
-            let found = look_up(loader, offset);
-            if found.name.is_some() && place.name.is_none() {
-                place.name = found.name;
-                place.inlined = found.inlined;
-            }
-            place.line = place.line.or(found.line);
-        }
-        let mini = || self.mini.as_ref()?.name(offset);
-        place.name = place.name.or_else(|| mini().map(demangle));
+        let loaders = || [&self.apart, &self.own].into_iter().flatten();
+        // Names and lines of one file belong together; a symbol table has names alone.
+        let levels = loaders().find_map(|loader| levels(loader, offset));
+        let mut place = levels.map(Place::of_levels).unwrap_or_default();
+        let symbol = || {
+            let found = loaders().find_map(|loader| loader.find_symbol(offset).map(demangle));
+            found.or_else(|| self.mini.as_ref()?.name(offset).map(demangle))
+        };
+        place.name = place.name.or_else(symbol);
         place
     }
 }
 
-fn look_up(loader: &Loader, offset: u64) -> Place {
-    let mut place = Place::default();
-    let mut names = Vec::new();
-    if let Ok(mut frames) = loader.find_frames(offset) {
-        while let Ok(Some(frame)) = frames.next() {
-            if place.line.is_none() {
-                place.line = frame
-                    .location
-                    .as_ref()
-                    .and_then(|location| Some(format!("{}:{}", location.file?, location.line?)));
-            }
-            let name = frame.function.as_ref();
-            names.extend(name.and_then(|it| Some(it.demangle().ok()?.into_owned())));
+/// One of the functions that an address belongs to, as debug information has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Level {
+    name: Option<String>,
+    file: Option<String>,
+    line: Option<u32>,
+}
+
+impl Place {
+    /// That of the functions inlined at an address, innermost first, and the one that holds them.
+    fn of_levels(levels: Vec<Level>) -> Place {
+        let mut lines: Vec<Option<String>> = levels.iter().map(Level::place).collect();
+        let mut names: Vec<Option<String>> = levels.into_iter().map(|level| level.name).collect();
+        let name = names.pop().flatten();
+        let line = lines.first().cloned().flatten();
+        if names.is_empty() {
+            lines.clear();
+        }
+        Place {
+            name,
+            line,
+            inlined: names.into_iter().flatten().collect(),
+            lines,
         }
     }
-    place.name = names
-        .pop()
-        .or_else(|| loader.find_symbol(offset).map(demangle));
-    place.inlined = names;
-    place
+}
+
+impl Level {
+    /// `file:line`, where both are known.
+    fn place(&self) -> Option<String> {
+        Some(format!("{}:{}", self.file.as_ref()?, self.line?))
+    }
+}
+
+/// The functions that `offset` belongs to, innermost first; `None` where the file has no debug
+/// information of it.
+fn levels(loader: &Loader, offset: u64) -> Option<Vec<Level>> {
+    let mut levels = levels_as_told(loader, offset);
+    if levels.first()?.line.is_none()
+        && let Some(nearest) = nearest(loader, offset, &levels)
+    {
+        levels[0] = nearest;
+    }
+    Some(levels)
+}
+
+fn levels_as_told(loader: &Loader, offset: u64) -> Vec<Level> {
+    let mut levels = Vec::new();
+    if let Ok(mut frames) = loader.find_frames(offset) {
+        while let Ok(Some(frame)) = frames.next() {
+            let name = frame.function.as_ref();
+            let location = frame.location.as_ref();
+            levels.push(Level {
+                name: name.and_then(|it| Some(it.demangle().ok()?.into_owned())),
+                file: location.and_then(|it| Some(it.file?.to_owned())),
+                line: location.and_then(|it| it.line),
+            });
+        }
+    }
+    // What is inlined without a name is left out with its line.
+    let outermost = levels.pop();
+    levels.retain(|level| level.name.is_some());
+    levels.extend(outermost);
+    levels
+}
+
+/// How much code is searched for a line, in bytes on each side.
+const NEAR: u64 = 1024;
+
+/// The innermost of `levels` with a line, where the compiler gives its instruction none (line 0):
+/// that of the nearest instruction before it, else behind it, that is of the same function, inlined
+/// by the same call.
+fn nearest(loader: &Loader, offset: u64, levels: &[Level]) -> Option<Level> {
+    let rows = loader.find_location_range(offset.saturating_sub(NEAR), offset + NEAR);
+    let known = rows.ok()?.filter(|(.., location)| location.line.is_some());
+    let (before, behind): (Vec<u64>, Vec<u64>) =
+        known.map(|(at, ..)| at).partition(|at| *at <= offset);
+    let (innermost, outer) = levels.split_first()?;
+    before.into_iter().rev().chain(behind).find_map(|at| {
+        let mut there = levels_as_told(loader, at);
+        let same = there.get(1..) == Some(outer) && there[0].name == innermost.name;
+        same.then(|| there.swap_remove(0))
+    })
+}
+
+/// The longest function that is looked through for a line, in bytes.
+const LONGEST_FUNCTION: u64 = 64 << 10;
+
+/// Of the function that starts at `start`, and of those inlined into it, the one that declares
+/// something in `line`: a declaration stands before what is made of it.
+fn declaring(loader: &Loader, start: u64, line: Option<u64>) -> Option<Declaring> {
+    let of = |level: &Level| Declaring {
+        name: level.name.clone(),
+        file: level.file.clone(),
+    };
+    let holder = levels_as_told(loader, start).pop()?;
+    let line = u32::try_from(line.unwrap_or_default())
+        .ok()
+        .filter(|line| *line > 0);
+    let Some(line) = line else {
+        return Some(of(&holder));
+    };
+    let rows = loader.find_location_range(start, start.saturating_add(LONGEST_FUNCTION));
+    let (mut first, mut last) = (u32::MAX, 0);
+    let mut nearest: Option<(u32, Level)> = None;
+    for (at, ..) in rows.ok()? {
+        let levels = levels_as_told(loader, at);
+        if levels.last().map(|level| &level.name) != Some(&holder.name) {
+            break;
+        }
+        let innermost = levels.into_iter().rev().enumerate().last();
+        let Some((inlined, level)) = innermost.filter(|(_, level)| level.line.is_some()) else {
+            continue;
+        };
+        let here = level.line.unwrap_or_default();
+        if inlined == 0 {
+            (first, last) = (first.min(here), last.max(here));
+        } else if here >= line && nearest.as_ref().is_none_or(|(best, _)| here < *best) {
+            nearest = Some((here, level));
+        }
+    }
+    match nearest {
+        Some((_, level)) if !(first..=last).contains(&line) => Some(of(&level)),
+        _ => Some(of(&holder)),
+    }
 }
 
 /// The name as its language writes it.

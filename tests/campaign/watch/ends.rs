@@ -131,7 +131,7 @@ fn with_another_build_groups_are_checked_and_files_are_run_again() {
     assert!(summary.rebuilt);
     let told = told.notes.join("\n");
     assert!(
-        told.contains("the program was built anew; checking 1 group"),
+        told.contains("the program was rebuilt; checking 1 group"),
         "{told}"
     );
     assert!(told.contains("1 fixed"), "{told}");

@@ -29,6 +29,7 @@ pub fn view(class: &str, size: usize) -> GroupView {
         place: Some("parse_line at ul.c:40".to_owned()),
         trace: Trace::of_message(Some("free(): invalid pointer".to_owned())),
         flaky: None,
+        source: None,
         runs_seen: 1234,
         size_before: 40_000,
         reproducer: (0..size).map(|at| (at % 251) as u8).collect(),

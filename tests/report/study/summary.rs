@@ -15,7 +15,7 @@ fn a_summary_counts_who_failed_and_who_was_not_run() {
     assert_eq!(
         summary.text(),
         "2 utilities run, 1 crash (50.0 %, 95 % interval 9.5–90.5 %), 1 hang (50.0 %, 95 % \
-         interval 9.5–90.5 %), 0 blow up memory; 1 crash or hang (50.0 %, 95 % interval \
+         interval 9.5–90.5 %), 0 run out of memory; 1 crash or hang (50.0 %, 95 % interval \
          9.5–90.5 %); 3 could not be run (missing 2, setuid 1); 1 not run yet"
     );
 }

@@ -17,10 +17,14 @@ struct Built {
 
 /// Compiles the bugs; `None`, and said so, where the compiler or its runtime is missing.
 fn build(compiler: &str, flags: &[&str]) -> Option<Built> {
+    build_of(compiler, flags, include_str!("sanitized.c"))
+}
+
+fn build_of(compiler: &str, flags: &[&str], text: &str) -> Option<Built> {
     needs::program(compiler)?;
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let (source, path) = (folder.path().join("bugs.c"), folder.path().join("bugs"));
-    std::fs::write(&source, include_str!("sanitized.c")).unwrap();
+    std::fs::write(&source, text).unwrap();
     let mut command = Command::new(compiler);
     let command = command.args(["-w", "-O1"]).args(flags).arg(&source);
     let built = command.arg("-o").arg(&path).output().unwrap();
@@ -192,6 +196,98 @@ fn address_sanitizer_of_clang_is_understood_and_stripped_it_has_the_same_keys() 
             (after.major, after.minor),
             "{input}"
         );
+    }
+}
+
+/// Four functions and two blocks of the heap through one `copy`.
+const OWNERS: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static __attribute__((noinline)) void copy(char *to, const char *from) { while ((*to++ = *from++)); }
+static long used;
+static void set_name(const char *text) {
+    char name[32];
+    copy(name, text);
+    used += name[0];
+}
+static __attribute__((noinline)) void set_path(const char *text) {
+    char path[48];
+    copy(path, text);
+    used += path[0];
+}
+static char *make(void) { return malloc(16); }
+static __attribute__((noinline)) void set_key(const char *text) {
+    char *key = make();
+    copy(key, text);
+    used += key[0];
+}
+static __attribute__((noinline)) void set_value(const char *text) {
+    char *value = malloc(16);
+    copy(value, text);
+    used += value[0];
+}
+char unit[8];
+int main(void) {
+    static char text[4096];
+    text[fread(text, 1, 4095, stdin)] = 0;
+    switch (text[0]) {
+    case 'n': set_name(text); break;
+    case 'p': set_path(text); break;
+    case 'k': set_key(text); break;
+    case 'v': set_value(text); break;
+    case 'u': copy(unit, text); break;
+    }
+    return used == 1;
+}
+"#;
+
+/// Input, and what is said of the object.
+const OWNED: [(&str, &str); 5] = [
+    ("n", "32 bytes into the 32-byte buffer `name` of set_name"),
+    ("p", "48 bytes into the 48-byte buffer `path` of set_path"),
+    (
+        "k",
+        "16 bytes into the 16-byte heap block allocated by make",
+    ),
+    (
+        "v",
+        "16 bytes into the 16-byte heap block allocated by set_value",
+    ),
+    ("u", "8 bytes into the 8-byte global buffer `unit`"),
+];
+
+#[test]
+fn overflows_through_one_helper_are_told_apart_by_their_objects() {
+    for compiler in ["gcc", "clang"] {
+        let Some(program) = build_of(compiler, &["-g", "-fsanitize=address"], OWNERS) else {
+            continue;
+        };
+        let mut majors = std::collections::BTreeSet::new();
+        for (letter, said) in OWNED {
+            let long = crash(&program, Way::Inject, &letter.repeat(90));
+            let object = long.details.object.as_ref().expect(letter);
+            assert_eq!(object.to_string(), said, "{compiler}");
+            assert!(
+                long.severity_reason.ends_with(said),
+                "{}",
+                long.severity_reason
+            );
+            assert_eq!(innermost(&long), "copy", "{compiler} {letter}");
+            // However long the input is, and however it is run.
+            for (way, length) in [(Way::Command, 90), (Way::Inject, 60), (Way::Inject, 3000)] {
+                let other = crash(&program, way, &letter.repeat(length));
+                assert_eq!(other.keys, long.keys, "{compiler} {letter} {length}");
+            }
+            majors.insert(long.keys.major);
+        }
+        assert_eq!(majors.len(), OWNED.len(), "{compiler}");
+        let stripped = Command::new("strip").arg(&program.path).status().unwrap();
+        assert!(stripped.success());
+        for (letter, _) in OWNED {
+            let crash = crash(&program, Way::Inject, &letter.repeat(90));
+            assert!(majors.contains(&crash.keys.major), "{compiler} {letter}");
+        }
     }
 }
 

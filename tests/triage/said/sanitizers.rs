@@ -1,6 +1,6 @@
 //! Reports of sanitizers, as runtimes of gcc and clang print them.
 
-use ddfuzz::triage::said::{ReportAccess, Tool, report};
+use ddfuzz::triage::said::{ObjectKind, ReportAccess, ReportObject, Tool, report};
 
 const HEAP: &str = "\
 =================================================================
@@ -310,5 +310,95 @@ fn what_is_no_report_is_none() {
         "==12==ERROR: AddressSanitizer: ",
     ] {
         assert_eq!(report(text.as_bytes()), None, "{text}");
+    }
+}
+
+/// The object of a report that says this of it.
+fn object(said: &str) -> Option<ReportObject> {
+    let text = format!(
+        "==1==ERROR: AddressSanitizer: x-buffer-overflow on address 0x1\n\
+         WRITE of size 1 at 0x1 thread T0\n    #0 0x2  (/p+0x2)\n\n{said}\nSUMMARY: x\n"
+    );
+    report(text.as_bytes()).unwrap().object
+}
+
+#[test]
+fn a_variable_on_the_stack_is_told_with_the_frame_that_holds_it() {
+    let told = object(
+        "Address 0x7ffd is located in stack of thread T0 (a thread) at offset 64 in frame\n    \
+         #0 0x55  (/p+0x12d8) (BuildId: 00)\n\n  This frame has 2 object(s):\n    \
+         [32, 64) 'name.i1' (line 26) <== Memory access at offset 64 overflows this variable\n    \
+         [96, 100) 'it's' (line 27)\nHINT: this may be a false positive",
+    )
+    .unwrap();
+    assert_eq!(
+        (told.kind, told.size, told.offset),
+        (ObjectKind::Stack, 32, 32)
+    );
+    assert_eq!(told.variable.as_deref(), Some("name.i1"));
+    assert_eq!((told.begin, told.line), (Some(32), Some(26)));
+    assert_eq!(told.frame.unwrap().offset.unwrap().0, 0x12d8);
+    let below = object(
+        "Address 0x7ffd is located in stack of thread T0 at offset 29 in frame\n    \
+         #0 0x55  (/p+0x12d8)\n    \
+         [32, 96) 'it's' <== Memory access at offset 29 partially underflows this variable\n",
+    )
+    .unwrap();
+    assert_eq!((below.offset, below.line), (-3, None));
+    assert_eq!(below.variable.as_deref(), Some("it's"));
+}
+
+#[test]
+fn a_block_of_the_heap_is_told_by_older_and_newer_runtimes() {
+    for (said, offset) in [
+        ("0 bytes to the right of", 10),
+        ("4 bytes after", 14),
+        ("1 bytes to the left of", -1),
+        ("2 bytes before", -2),
+        ("3 bytes inside of", 3),
+    ] {
+        let told = object(&format!(
+            "0x60 is located {said} 10-byte region [0x60,0x6a)"
+        ))
+        .unwrap();
+        assert_eq!(
+            (told.kind, told.size, told.offset),
+            (ObjectKind::Heap, 10, offset),
+            "{said}"
+        );
+        assert!(told.is_near());
+    }
+    let far = object("0x60 is located 400 bytes after 10-byte region [0x60,0x6a)").unwrap();
+    assert!(!far.is_near());
+}
+
+#[test]
+fn of_global_variables_side_by_side_the_nearest_is_taken() {
+    let told = object(
+        "0x5d is located 44 bytes to the left of global variable 'tail' defined in 'o.c:7:26' \
+         (0x56) of size 16\n\
+         0x5d is located 4 bytes to the right of global variable 'table' defined in 'o.c:7:5' \
+         (0x55) of size 16\n  'table' is ascii string 'x'",
+    )
+    .unwrap();
+    assert_eq!(
+        (told.kind, told.size, told.offset),
+        (ObjectKind::Global, 16, 20)
+    );
+    assert_eq!(told.variable.as_deref(), Some("table"));
+    assert_eq!((told.file.as_deref(), told.line), (Some("o.c"), Some(7)));
+}
+
+#[test]
+fn what_is_no_object_is_none() {
+    for said in [
+        "Address 0x10 is a wild pointer inside of access range of size 0x000000000001.",
+        "0x60 is located nowhere",
+        "0x60 is located 99999999999999999999 bytes after 10-byte region [0x60,0x6a)",
+        "[32, 16) 'name' <== Memory access at offset 64 overflows this variable",
+        "[, ) '' <== Memory access at offset  overflows this variable",
+        "Address 0x7ffd is located in stack of thread T0",
+    ] {
+        assert_eq!(object(said), None, "{said}");
     }
 }

@@ -4,6 +4,7 @@
 mod frame;
 mod header;
 mod kinds;
+mod object;
 
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +12,7 @@ use super::lines::lines;
 pub use crate::exec::Sanitizer as Tool;
 pub use frame::ReportFrame;
 use header::{Header, header};
+pub use object::{ObjectKind, ReportObject};
 
 /// The access that a report is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,6 +54,9 @@ pub struct Report {
     /// Where the memory was freed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub freed: Vec<ReportFrame>,
+    /// The object that the access is about; in records it stands beside the report.
+    #[serde(skip)]
+    pub object: Option<ReportObject>,
 }
 
 /// The kinds that are deadly signals: what a program without the sanitizer would have died of.
@@ -97,6 +102,8 @@ enum Part {
     First,
     Allocated,
     Freed,
+    /// The frame that holds the object.
+    Holder,
     Other,
 }
 
@@ -104,6 +111,8 @@ enum Part {
 struct Reading {
     report: Report,
     part: Part,
+    /// The function whose variable the access is about.
+    holder: Option<ReportFrame>,
     /// Frames of the current part have been seen, and nothing else since.
     in_stack: bool,
     /// The kind was not among the known phrases.
@@ -123,8 +132,10 @@ impl Reading {
                 stack: Vec::new(),
                 allocated: Vec::new(),
                 freed: Vec::new(),
+                object: None,
             },
             part: Part::First,
+            holder: None,
             in_stack: false,
             guessed: header.guessed,
         }
@@ -144,7 +155,9 @@ impl Reading {
             self.part = Part::Other;
         }
         let trimmed = line.trim_start();
-        if trimmed.starts_with("freed by thread") {
+        if let Some(said) = object::said(trimmed) {
+            self.object(said);
+        } else if trimmed.starts_with("freed by thread") {
             self.part = Part::Freed;
         } else if trimmed.starts_with("allocated by thread")
             || trimmed.starts_with("previously allocated by thread")
@@ -170,10 +183,23 @@ impl Reading {
             Part::First => &mut self.report.stack,
             Part::Allocated => &mut self.report.allocated,
             Part::Freed => &mut self.report.freed,
+            Part::Holder => return self.holder = self.holder.take().or(Some(frame)),
             Part::Other => return,
         };
         if stack.len() < MOST_FRAMES {
             stack.push(frame);
+        }
+    }
+
+    /// Of several objects, as global variables side by side, the nearest is taken.
+    fn object(&mut self, said: object::Said) {
+        let object = match said {
+            object::Said::InFrame => return self.part = Part::Holder,
+            object::Said::Object(object) => object,
+        };
+        let known = self.report.object.as_ref();
+        if known.is_none_or(|known| object.distance() < known.distance()) {
+            self.report.object = Some(object);
         }
     }
 
@@ -225,7 +251,12 @@ impl Reading {
         self.report.size = self.report.size.or(size.and_then(kinds::number));
     }
 
-    fn finish(self) -> Report {
+    fn finish(mut self) -> Report {
+        if let Some(object) = &mut self.report.object
+            && object.kind == ObjectKind::Stack
+        {
+            object.frame = self.holder;
+        }
         self.report
     }
 }

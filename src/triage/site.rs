@@ -1,0 +1,232 @@
+//! Where in the user's code a crash happened, as tables show it: the first function of the program
+//! or its libraries, not one of a standard library or of what runs a harness.
+
+use super::said::{is_std_file, is_std_function, short_location};
+use super::{Crash, Frame, Level, PanicRecord};
+
+/// Where in the user's code a crash happened.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Site {
+    /// The function, where its name is known; without one, and without a line, module and offset.
+    pub function: Option<String>,
+    /// `file:line` or `file:line:column`, as the program has it.
+    pub source: Option<String>,
+}
+
+impl std::fmt::Display for Site {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let source = self.source.as_deref().map(short_source);
+        match (self.function.as_deref().map(short_function), source) {
+            (Some(function), Some(source)) => write!(f, "{function} at {source}"),
+            (function, source) => f.write_str(&function.or(source).unwrap_or_default()),
+        }
+    }
+}
+
+impl Crash {
+    /// Where in the user's code it happened: of a panic the place that names it, because the
+    /// innermost frames are those of whoever handles it, or no stack is left.
+    pub fn site(&self) -> Option<Site> {
+        if let Some(panic) = &self.details.panic {
+            return Some(self.site_of_panic(panic));
+        }
+        site_of_frames(&self.frames)
+    }
+
+    /// The site of a panic: what it names itself, and the function in which that is.
+    fn site_of_panic(&self, panic: &PanicRecord) -> Site {
+        let location = panic.location.as_deref();
+        let source = location.filter(|it| short_location(it) == panic.place);
+        Site {
+            function: self.panicking_function(panic),
+            source: Some(source.unwrap_or(&panic.place).to_owned()),
+        }
+    }
+
+    /// The function of the user's code that panicked: behind Rust's handler, above which stands
+    /// what a hook of the program calls.
+    fn panicking_function(&self, panic: &PanicRecord) -> Option<String> {
+        let is_handler = |frame: &Frame| {
+            let name = frame.name.as_deref().unwrap_or_default();
+            name.ends_with("rust_begin_unwind")
+        };
+        let handler = self.frames.iter().rposition(is_handler)?;
+        let behind = || self.frames[handler..].iter().filter(|frame| frame.own);
+        let is_there = |level: &Level<'_>| {
+            let line = level.line.map(|line| format!("{}:", short_location(line)));
+            line.is_some_and(|line| panic.place.starts_with(&line))
+        };
+        let named = || {
+            behind()
+                .flat_map(Frame::levels)
+                .filter(|it| it.name.is_some())
+        };
+        let there = named().find(is_there);
+        let first = || named().find(is_the_users).or_else(|| named().next());
+        there.or_else(first)?.name.map(str::to_owned)
+    }
+}
+
+/// The site that a stack leads to, innermost frame first.
+pub(crate) fn site_of_frames(frames: &[Frame]) -> Option<Site> {
+    let own = || frames.iter().filter(|frame| frame.own);
+    let telling = || own().filter(|frame| !frame.gives_up);
+    let first = telling().find_map(Frame::site_of_the_users);
+    first.or_else(|| telling().chain(own()).next().map(Frame::site))
+}
+
+impl Frame {
+    /// Its innermost function and line, else its module and offset.
+    pub fn site(&self) -> Site {
+        self.levels().find_map(site_of).unwrap_or_else(|| Site {
+            function: Some(format!("{}+{:#x}", self.module, self.offset)),
+            source: None,
+        })
+    }
+
+    /// The innermost of its functions that is not a library's or a runner's.
+    fn site_of_the_users(&self) -> Option<Site> {
+        if self.levels().find_map(site_of).is_none() {
+            return Some(self.site());
+        }
+        self.levels().filter(is_the_users).find_map(site_of)
+    }
+}
+
+fn site_of(level: Level<'_>) -> Option<Site> {
+    let known = level.name.is_some() || level.line.is_some();
+    known.then(|| Site {
+        function: level.name.map(str::to_owned),
+        source: level.line.map(str::to_owned),
+    })
+}
+
+/// Whether a function is the program's or one of its libraries', as far as name and file tell.
+fn is_the_users(level: &Level<'_>) -> bool {
+    let file = level.line.unwrap_or_default();
+    let name = level.name.unwrap_or_default();
+    let header = SYSTEM_HEADERS.iter().any(|part| file.contains(part));
+    let runner = RUNNERS.iter().any(|part| file.contains(part)) || RUNS.contains(&name);
+    // A function of the user's may have any name, and one of the library's any file with it
+    // inlined: where the file is known, it tells.
+    let std = match file.is_empty() {
+        true => is_std_function(name),
+        false => is_std_file(file),
+    };
+    !header && !runner && !std
+}
+
+/// Parts of the paths of headers that come with the system: what they define is the C or C++
+/// library's.
+const SYSTEM_HEADERS: [&str; 4] = [
+    "/usr/include/",
+    "/include/c++/",
+    "/usr/lib/gcc/",
+    "/usr/lib/llvm",
+];
+
+/// Parts of the paths of crates that run harnesses.
+const RUNNERS: [&str; 4] = [
+    "/libfuzzer-sys-",
+    "/libfuzzer-sys/",
+    "/afl-0.",
+    "/honggfuzz-0.",
+];
+
+/// Functions of such crates, for programs without lines.
+const RUNS: [&str; 2] = ["rust_fuzzer_test_input", "test_input_wrap"];
+
+/// What cargo-fuzz's macro calls the function that it makes of a fuzz target.
+const FUZZ_TARGET: &str = "__libfuzzer_sys_run";
+
+/// A function's name as it is shown: generic arguments folded (`decode<…>`), and the function that
+/// `fuzz_target!` makes by the name of the macro.
+pub fn short_function(name: &str) -> String {
+    let last = name.rsplit("::").next().unwrap_or(name);
+    if last == FUZZ_TARGET {
+        return "fuzz_target!".to_owned();
+    }
+    folded(name)
+}
+
+/// The name with generic arguments folded. What begins a path is a type (`<A<B> as C>::f`) and is
+/// kept, as are the operators of C++ that are written with these letters.
+fn folded(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    let mut rest = name;
+    while let Some(letter) = rest.chars().next() {
+        let begins_arguments = letter == '<'
+            && out.ends_with(|before: char| before.is_alphanumeric() || "_:]})".contains(before))
+            && !is_operator(&out);
+        if let Some(operator) = operator(rest).filter(|_| is_operator(&out)) {
+            out.push_str(operator);
+            rest = &rest[operator.len()..];
+        } else if let Some(behind) = behind_arguments(rest).filter(|_| begins_arguments) {
+            out.push_str("<…>");
+            rest = behind;
+        } else {
+            out.push(letter);
+            rest = &rest[letter.len_utf8()..];
+        }
+    }
+    out
+}
+
+/// Whether a name so far ends with the keyword that begins an operator's.
+fn is_operator(name: &str) -> bool {
+    let before = name.strip_suffix("operator");
+    before.is_some_and(|it| !it.ends_with(|last: char| last.is_alphanumeric() || last == '_'))
+}
+
+/// The operator that stands behind the word `operator`, of those written with `<` and `>`.
+fn operator(text: &str) -> Option<&str> {
+    let all = [
+        "<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "->", "<", ">",
+    ];
+    all.into_iter().find(|it| text.starts_with(it))
+}
+
+/// What stands behind the arguments that a text begins with; `None` where they do not end.
+fn behind_arguments(text: &str) -> Option<&str> {
+    let mut depth = 0usize;
+    let mut before = ' ';
+    for (at, letter) in text.char_indices() {
+        match letter {
+            '<' => depth += 1,
+            // The arrow of a function's type.
+            '>' if before == '-' => {}
+            '>' => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+        if depth == 0 {
+            return Some(&text[at + letter.len_utf8()..]);
+        }
+        before = letter;
+    }
+    None
+}
+
+/// A source file and line as they are shown: of a crate from its folder on
+/// (`gif-0.11.1/src/reader/mod.rs:212`), of Rust's libraries from theirs (`core/src/slice/mod.rs:9`),
+/// and of other files the last three parts of the path.
+pub fn short_source(source: &str) -> String {
+    let of_crate = ["/registry/src/", "/git/checkouts/"]
+        .iter()
+        .find_map(|folder| {
+            // Behind it comes the name of the index, or of the checkout and its commit.
+            let (_, inside) = source.rsplit_once(folder)?;
+            let parts = match *folder {
+                "/git/checkouts/" => 2,
+                _ => 1,
+            };
+            inside.splitn(parts + 1, '/').nth(parts)
+        });
+    let of_std = || source.split_once("/library/").map(|(_, inside)| inside);
+    let of_std = of_std().filter(|_| is_std_file(source));
+    let is_short = source.trim_start_matches('/').split('/').count() <= 3;
+    match of_crate.or(of_std) {
+        Some(inside) => inside.to_owned(),
+        None if is_short => source.to_owned(),
+        None => short_location(source),
+    }
+}
