@@ -19,7 +19,8 @@ use crate::store::{Entry, Group, Kind, Minimized, Reader, StoreError};
 pub struct Args {
     /// Output directory
     out: PathBuf,
-    /// Show only the groups whose major key begins with these hex digits, each in full
+    /// Show only the groups whose major key begins with these hex digits, each in full: its message,
+    /// stack and source
     group: Option<String>,
     #[command(flatten)]
     reports: ReportArgs,

@@ -175,7 +175,7 @@ fn the_end_of_a_run_tells_of_the_new_groups_and_not_of_the_old() {
         "{text}"
     );
     assert!(
-        table.lines().last().unwrap().ends_with("all in out"),
+        table.lines().last().unwrap().ends_with(" in out"),
         "{text}"
     );
     let again = words.replace("--until first", "--jobs 1");
@@ -227,12 +227,13 @@ fn a_group_that_does_not_come_each_time_is_marked() {
 int main(void)
 {
     FILE *file = fopen(getenv("RUNS"), "r+");
-    int runs = 0;
-    fscanf(file, "%d", &runs);
+    unsigned runs = 0;
+    fscanf(file, "%u", &runs);
     rewind(file);
-    fprintf(file, "%d", runs + 1);
+    fprintf(file, "%u", runs + 1);
     fclose(file);
-    if (getchar() == 'x' && runs % 3)
+    /* Without a period that the runs of one test could have, too. */
+    if (getchar() == 'x' && runs * 2654435761u >> 30)
         abort();
     return 0;
 }
