@@ -36,7 +36,7 @@ pub struct TargetArgs {
     /// wall limit of twice that, at least 2s, stands behind
     #[arg(help_heading = TARGET, long, value_name = "TIME", value_parser = amounts::time_limit)]
     pub timeout: Option<Duration>,
-    /// Memory of one run [default: 1G]
+    /// Memory of one run [default: 1G; of a libFuzzer binary what its -rss_limit_mb says, or 2G]
     #[arg(help_heading = TARGET, long, value_name = "SIZE", value_parser = amounts::size_limit)]
     pub memory: Option<u64>,
     /// Set a variable of the target's environment
@@ -123,6 +123,12 @@ impl TargetArgs {
             target.args = self.program[1..].to_vec();
         }
         target.limits = self.limits(target.limits.cpu);
+        // Its own rule decides what is out of memory, unless the user says.
+        if self.memory.is_none()
+            && let Some(rss) = target.fuzzer_limits().and_then(|limits| limits.rss)
+        {
+            target.limits.memory = rss << 20;
+        }
         target.env = self.env.clone();
         target.crash_exit = self.crash_exit;
         if self.sandbox {

@@ -71,7 +71,12 @@ pub(crate) struct Sanitizing {
     /// program dies of: at once, and not by an exit when the handler itself fails, as it often
     /// does behind wild calls.
     pub(crate) signals: bool,
+    /// The largest allocation, in MiB: a larger one ends the program, as in libFuzzer's own runs.
+    pub(crate) allocation: Option<u64>,
 }
+
+/// The option by which sanitizers limit single allocations, in MiB.
+pub(crate) const LARGEST_ALLOCATION: &str = "max_allocation_size_mb";
 
 impl Sanitizing {
     fn options(&self) -> Vec<u8> {
@@ -79,6 +84,9 @@ impl Sanitizing {
         let mut options = format!("{SANITIZER_OPTIONS}:detect_leaks={leaks}").into_bytes();
         if !self.signals {
             options.extend(UNHANDLED);
+        }
+        if let Some(limit) = self.allocation {
+            options.extend(format!(":{LARGEST_ALLOCATION}={limit}").into_bytes());
         }
         if let Some(path) = &self.log_path {
             options.extend(b":log_path=");
@@ -172,8 +180,10 @@ mod tests {
             log_path: Some("/reports/report".into()),
             leaks: true,
             signals: true,
+            allocation: Some(2048),
         }));
-        assert!(told.ends_with(":detect_leaks=1:log_path=/reports/report"));
+        let end = ":detect_leaks=1:max_allocation_size_mb=2048:log_path=/reports/report";
+        assert!(told.ends_with(end), "{told}");
     }
 
     #[test]

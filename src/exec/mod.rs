@@ -71,6 +71,7 @@ mod tree;
 mod watch;
 mod way;
 
+pub use args::FuzzerLimits;
 pub use channel::{Channel, SEPARATOR, Terminal, two_files};
 pub use choose::{Freshness, Started, start, start_covered};
 pub use copies::Copies;
@@ -80,7 +81,7 @@ pub(crate) use elf::is_sanitized;
 pub use ended::Ended;
 pub(crate) use ended::RUST_PANIC;
 pub use environment::inherited;
-pub(crate) use environment::{SANITIZER_OPTIONS, SANITIZERS};
+pub(crate) use environment::{LARGEST_ALLOCATION, SANITIZER_OPTIONS, SANITIZERS};
 pub use error::ExecError;
 pub use executor::Executor;
 pub use hearing::Written;

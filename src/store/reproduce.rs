@@ -6,7 +6,9 @@ use std::path::Path;
 pub(crate) mod channel;
 
 use super::{EntryId, Kind};
-use crate::exec::{Channel, SANITIZER_OPTIONS, SANITIZERS, Target, is_sanitized};
+use crate::exec::{
+    Channel, LARGEST_ALLOCATION, SANITIZER_OPTIONS, SANITIZERS, Target, is_sanitized,
+};
 use crate::files::shell::quoted;
 use crate::triage::Class;
 
@@ -169,7 +171,14 @@ fn patience(target: &Target) -> String {
 fn options(kind: Kind, class: &Class, target: &Target) -> String {
     let leaks = u8::from(tool(class) == "lsan");
     let memory = match kind {
-        Kind::Oom => format!(":hard_rss_limit_mb={}", (target.limits.memory >> 20).max(1)),
+        Kind::Oom => {
+            let allocation = target.fuzzer_limits().and_then(|limits| limits.allocation);
+            let allocation = allocation.map_or_else(String::new, |limit| {
+                format!(":{LARGEST_ALLOCATION}={limit}")
+            });
+            let resident = (target.limits.memory >> 20).max(1);
+            format!(":hard_rss_limit_mb={resident}{allocation}")
+        }
         _ => String::new(),
     };
     format!("options={SANITIZER_OPTIONS}:detect_leaks={leaks}{memory}:symbolize=1\n")

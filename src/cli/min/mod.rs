@@ -332,7 +332,14 @@ fn not_failing(path: Option<&Path>, runs: u32, ended: Ended) -> Failure {
         Some(path) => failure.path(path),
         None => failure,
     };
-    failure.hint(
-        "give an input that crashes the target; --crash-exit N takes an exit status for a crash",
-    )
+    let name = path.and_then(Path::file_name).unwrap_or_default();
+    failure.hint(match name.to_string_lossy().starts_with("slow-unit-") {
+        true => {
+            "libFuzzer has written down that it took long, which is no failure; --timeout TIME makes \
+             a run that takes longer one"
+        }
+        false => {
+            "give an input that crashes the target; --crash-exit N takes an exit status for a crash"
+        }
+    })
 }
