@@ -35,7 +35,9 @@ pub fn table(options: &Options, builds: &Builds, folder: &Path) -> Result<(), St
         options.cpu, options.rounds
     );
     let tools = TOOLS.into_iter();
-    let tools: Vec<Tool> = tools.filter(|tool| options.chooses_tool(tool.name())).collect();
+    let tools: Vec<Tool> = tools
+        .filter(|tool| options.chooses_tool(tool.name()))
+        .collect();
     print!("{:<24}", "loop");
     for tool in &tools {
         print!("{:>24}", tool.name());
@@ -116,7 +118,9 @@ fn rate(
     };
     let mut command = tool.command(builds, &campaign)?;
     // A hang does not end it.
-    command.env("RUNS", counted.path()).env_remove("AFL_BENCH_UNTIL_CRASH");
+    command
+        .env("RUNS", counted.path())
+        .env_remove("AFL_BENCH_UNTIL_CRASH");
     let (most, mut spent) = (Duration::from_secs(options.cpu), Duration::ZERO);
     let watched = Watched::start(&mut command).map_err(text)?;
     let mut runs = 0;

@@ -78,7 +78,10 @@ impl Behaviour {
 
     /// All that speaks against fuzzing the target as it is called.
     pub fn complaints(&self, target: &Target) -> Vec<Complaint> {
-        self.deafness(target).into_iter().chain(self.frailty()).collect()
+        self.deafness(target)
+            .into_iter()
+            .chain(self.frailty())
+            .collect()
     }
 }
 

@@ -37,7 +37,8 @@ pub struct TargetArgs {
     /// adapt it to the target]. The limit on elapsed time is twice as long, at least 2s
     #[arg(help_heading = TARGET, long, value_name = "TIME", value_parser = amounts::time_limit)]
     pub timeout: Option<Duration>,
-    /// Limit on the memory of one run, at least 1M [default: 1G]
+    /// Limit on the memory of one run, at least 1M [default: 1G; for a libFuzzer binary its
+    /// -rss_limit_mb, or 2G]
     #[arg(help_heading = TARGET, long, value_name = "SIZE", value_parser = amounts::memory_limit)]
     pub memory: Option<u64>,
     /// Set an environment variable for the target; may be repeated
@@ -148,6 +149,12 @@ impl TargetArgs {
             target.args = self.program[1..].to_vec();
         }
         target.limits = self.limits(target.limits.cpu);
+        // Its own rule decides what is out of memory, unless the user says.
+        if self.memory.is_none()
+            && let Some(rss) = target.fuzzer_limits().and_then(|limits| limits.rss)
+        {
+            target.limits.memory = rss << 20;
+        }
         target.env = self.env.clone();
         target.crash_exit = self.crash_exit;
         if self.sandbox {

@@ -40,7 +40,11 @@ pub fn explain(place: &Place, result: &CleanResult, file: &Path) -> Result<Fate,
     if let Some(kept) = written_as(result, file) {
         return Ok(Fate {
             kept: true,
-            why: format!("it is the kept copy of {}: {}", shown(&kept.from), said(kept)),
+            why: format!(
+                "it is the kept copy of {}: {}",
+                shown(&kept.from),
+                said(kept)
+            ),
         });
     }
     if let Some(kept) = result.kept.iter().find(|kept| kept.content == content) {

@@ -13,8 +13,9 @@ use super::private_dir::PrivateDir;
 use super::{Channel, Program, Target};
 
 /// What tells the `main` of libFuzzer to run one input and to leave its ending as it is: by the
-/// signals of the target, without limits of its own.
-const ONE_INPUT: [&str; 14] = [
+/// signals of the target, without limits of its own but that on single allocations, which is
+/// [`FuzzerLimits::allocation`].
+const ONE_INPUT: [&str; 13] = [
     "-handle_abrt=0",
     "-handle_bus=0",
     "-handle_fpe=0",
@@ -27,11 +28,50 @@ const ONE_INPUT: [&str; 14] = [
     "-handle_usr2=0",
     "-timeout=0",
     "-rss_limit_mb=0",
-    "-malloc_limit_mb=0",
     "-detect_leaks=0",
 ];
 
+/// The resident memory that libFuzzer allows where no flag says otherwise, in MiB.
+const RSS_LIMIT: u64 = 2048;
+
+/// The limits that libFuzzer's own flags set, in MiB; `None`: none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FuzzerLimits {
+    /// On resident memory.
+    pub rss: Option<u64>,
+    /// On one allocation: a larger one is out of memory, be it used or not.
+    pub allocation: Option<u64>,
+}
+
+impl FuzzerLimits {
+    /// Those of these arguments. Of a flag given twice the later one holds.
+    pub(crate) fn of(args: &[OsString]) -> FuzzerLimits {
+        let flag = |name: &str| {
+            let values = args
+                .iter()
+                .filter_map(|arg| arg.to_str()?.strip_prefix(name));
+            values.last().and_then(|value| value.parse().ok())
+        };
+        let rss: u64 = flag("-rss_limit_mb=").unwrap_or(RSS_LIMIT);
+        let malloc = flag("-malloc_limit_mb=").filter(|limit| *limit > 0);
+        let is_one = |limit: &u64| *limit > 0;
+        FuzzerLimits {
+            rss: Some(rss).filter(is_one),
+            allocation: malloc.or(Some(rss)).filter(is_one),
+        }
+    }
+}
+
 impl Target {
+    /// The limits of libFuzzer on this target; `None` where libFuzzer is not linked into it.
+    pub fn fuzzer_limits(&self) -> Option<FuzzerLimits> {
+        let Program::Path(path) = &self.program else {
+            return None;
+        };
+        let facts = elf::facts(path)?;
+        facts.fuzzer_main.then(|| FuzzerLimits::of(&self.args))
+    }
+
     /// The same target, with the arguments by which its `main` takes one input. They differ from
     /// its own where that `main` is libFuzzer's.
     pub fn by_main(&self) -> Target {
@@ -104,9 +144,18 @@ impl Args {
         }
     }
 
+    /// The flags for one input.
+    fn flags(&self) -> Vec<OsString> {
+        let allocation = FuzzerLimits::of(&self.args).allocation.unwrap_or(0);
+        let allocation = format!("-malloc_limit_mb={allocation}");
+        let flags = ONE_INPUT.into_iter().map(OsString::from);
+        flags.chain([allocation.into()]).collect()
+    }
+
     /// The same for libFuzzer's `main`, which without a file to run would begin to fuzz.
     fn for_fuzzer(mut self) -> Args {
-        self.args.extend(ONE_INPUT.map(OsString::from));
+        let flags = self.flags();
+        self.args.extend(flags);
         self.args.push("@@".into());
         self.files = Files::Input(None);
         self
@@ -115,7 +164,8 @@ impl Args {
     /// The same where the user says how libFuzzer's `main` is given its file. Its handlers would
     /// make each crash an exit status; of a flag given twice the later one holds, the user's.
     fn handled_by_nobody(mut self) -> Args {
-        self.args.splice(0..0, ONE_INPUT.map(OsString::from));
+        let flags = self.flags();
+        self.args.splice(0..0, flags);
         self
     }
 

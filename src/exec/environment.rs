@@ -77,7 +77,12 @@ pub(crate) struct Sanitizing {
     pub(crate) signals: bool,
     /// Whether it lists its options when it starts, by which it is known to be there.
     pub(crate) introduces: bool,
+    /// The largest allocation, in MiB: a larger one ends the program, as in libFuzzer's own runs.
+    pub(crate) allocation: Option<u64>,
 }
+
+/// The option by which sanitizers limit single allocations, in MiB.
+pub(crate) const LARGEST_ALLOCATION: &str = "max_allocation_size_mb";
 
 impl Sanitizing {
     fn options(&self) -> Vec<u8> {
@@ -85,6 +90,9 @@ impl Sanitizing {
         let mut options = format!("{SANITIZER_OPTIONS}:detect_leaks={leaks}").into_bytes();
         if !self.signals {
             options.extend(UNHANDLED);
+        }
+        if let Some(limit) = self.allocation {
+            options.extend(format!(":{LARGEST_ALLOCATION}={limit}").into_bytes());
         }
         if let Some(path) = &self.log_path {
             options.extend(b":log_path=");
@@ -182,8 +190,10 @@ mod tests {
             leaks: true,
             signals: true,
             introduces: false,
+            allocation: Some(2048),
         }));
-        assert!(told.ends_with(":detect_leaks=1:log_path=/reports/report"));
+        let end = ":detect_leaks=1:max_allocation_size_mb=2048:log_path=/reports/report";
+        assert!(told.ends_with(end), "{told}");
     }
 
     #[test]

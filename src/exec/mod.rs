@@ -74,6 +74,7 @@ mod tree;
 mod watch;
 mod way;
 
+pub use args::FuzzerLimits;
 pub use channel::{Channel, SEPARATOR, Terminal, two_files};
 pub use choose::{Freshness, Started, start, start_covered};
 pub use copies::Copies;
@@ -84,7 +85,7 @@ pub use elf::is_libfuzzer;
 pub use ended::Ended;
 pub(crate) use ended::RUST_PANIC;
 pub use environment::inherited;
-pub(crate) use environment::sanitizer_options;
+pub(crate) use environment::{LARGEST_ALLOCATION, sanitizer_options};
 pub use error::ExecError;
 pub use executor::Executor;
 pub use hearing::Written;

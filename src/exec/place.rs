@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::args::Args;
+use super::args::FuzzerLimits;
 use super::cgroup::Cgroup;
 use super::environment::Sanitizing;
 use super::input::Input;
@@ -189,6 +190,14 @@ impl Place {
         self.facts.as_ref().is_none_or(|facts| facts.may_panic)
     }
 
+    /// The largest allocation that libFuzzer allows, in MiB, where it is linked into the program.
+    fn largest_allocation(&self, target: &Target) -> Option<u64> {
+        let facts = self.facts.as_ref().filter(|facts| facts.fuzzer_main)?;
+        facts
+            .shadowed
+            .then(|| FuzzerLimits::of(&target.args).allocation)?
+    }
+
     /// The recipe for launching it in this role.
     pub(crate) fn launch(&self, target: &Target, role: Role, inject: Option<Inject>) -> Launch {
         let scratch = self.scratch.path().to_owned();
@@ -202,7 +211,10 @@ impl Place {
             terminal: None,
             stdout: None,
             program: self.program.clone(),
-            sanitizing: self.sanitized.then(Sanitizing::default),
+            sanitizing: self.sanitized.then(|| Sanitizing {
+                allocation: self.largest_allocation(target),
+                ..Sanitizing::default()
+            }),
             shadowed: self.shadowed,
             argv: self.argv.clone(),
             env: self.env(target),

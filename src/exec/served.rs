@@ -19,8 +19,8 @@ use super::launch::{Inject, Launch, Role};
 use super::page::Shape;
 use super::place::Place;
 use super::scratch::Scratch;
-use super::signature::Lookout;
 use super::server::{Answer, Broken, Server};
+use super::signature::Lookout;
 use super::terminal::Console;
 use super::{
     Ended, ExecError, Executor, Freshness, Limits, Run, Signature, Stuck, Target, TimeLimit, Way,

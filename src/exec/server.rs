@@ -330,7 +330,8 @@ impl Sight for Looping<'_> {
     }
 
     fn sleeps(&self) -> bool {
-        self.process().is_some_and(|process| !proc_tree::is_runnable(process))
+        self.process()
+            .is_some_and(|process| !proc_tree::is_runnable(process))
     }
 }
 

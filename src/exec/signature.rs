@@ -94,7 +94,10 @@ impl Lookout {
 
     /// What was seen of the last run, if it was stopped.
     pub(crate) fn take(&mut self) -> Stuck {
-        let later = self.seen.iter().filter(|(_, last)| last * 2 >= self.windows);
+        let later = self
+            .seen
+            .iter()
+            .filter(|(_, last)| last * 2 >= self.windows);
         let stuck = Stuck {
             signatures: later.map(|(signature, _)| *signature).collect(),
             known: self.known_one,

@@ -6,7 +6,9 @@ use std::path::Path;
 pub(crate) mod channel;
 
 use super::{EntryId, Kind};
-use crate::exec::{Channel, Sanitizer, Target, is_script, program_facts, sanitizer_options};
+use crate::exec::{
+    Channel, LARGEST_ALLOCATION, Sanitizer, Target, is_script, program_facts, sanitizer_options,
+};
 use crate::files::shell::quoted;
 use crate::triage::Class;
 
@@ -196,8 +198,15 @@ fn patience(target: &Target) -> String {
 /// The options that sanitizers get.
 fn options(kind: Kind, class: &Class, target: &Target) -> String {
     let leaks = class.sanitizer() == Some(Sanitizer::Lsan);
-    let memory = (kind == Kind::Oom).then_some(target.limits.memory >> 20);
-    format!("options={}\n", sanitizer_options(leaks, memory))
+    let is_oom = kind == Kind::Oom;
+    let memory = is_oom.then_some(target.limits.memory >> 20);
+    let allocation = target.fuzzer_limits().and_then(|limits| limits.allocation);
+    let allocation = allocation
+        .filter(|_| is_oom)
+        .map_or_else(String::new, |limit| {
+            format!(":{LARGEST_ALLOCATION}={limit}")
+        });
+    format!("options={}{allocation}\n", sanitizer_options(leaks, memory))
 }
 
 /// The line of the head that says how to come into gdb.

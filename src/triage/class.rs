@@ -38,6 +38,7 @@ pub fn classify_told(snapshot: Option<&Snapshot>, ended: Ended, told: &Told) -> 
             // What was read at the signal itself knows better than the sanitizer.
             Some(_) if snapshot.is_some_and(faulted) => return plain(),
             Some(class) => class.to_owned(),
+            None if report.is_over_limit() => "oom".to_owned(),
             None => format!("{}:{}", report.tool.name(), report.kind),
         },
         Some(Words::RustPanic(_)) if !smashed() => "rustpanic".to_owned(),

@@ -20,6 +20,12 @@ fn harness(desk: &Desk, name: &str, sanitizers: &str) -> Option<()> {
            return 0;\n\
          }\n",
     );
+    clang(desk, &source, name, sanitizers)
+}
+
+/// Compiles a harness; `None`, and said so, without clang and its libFuzzer.
+fn clang(desk: &Desk, source: &Path, name: &str, sanitizers: &str) -> Option<()> {
+    needs::program("clang")?;
     let output = desk
         .command("clang")
         .args(["-g", "-O1", sanitizers, "-o", name])
@@ -106,4 +112,122 @@ fn doctor_knows_a_libfuzzer_binary_with_and_without_its_symbols() {
         harness["fix"].as_str().unwrap().contains("symbols"),
         "{harness}"
     );
+}
+
+/// A harness that asks for as much memory as its input says, and does not use it.
+const RESERVES: &str = r"
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+static void *volatile kept;
+__attribute__((noinline)) static void reserve(uint32_t size) {
+  kept = malloc(size);
+  free(kept);
+}
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  uint32_t wanted;
+  if (size < 5 || data[0] != 'S')
+    return 0;
+  memcpy(&wanted, data + 1, sizeof wanted);
+  reserve(wanted);
+  return 0;
+}
+";
+
+#[test]
+fn what_libfuzzer_calls_out_of_memory_is_grouped_and_minimized_as_that() {
+    let desk = Desk::new();
+    let source = desk.write("reserves.c", RESERVES);
+    if clang(&desk, &source, "reserves", "-fsanitize=fuzzer,address").is_none() {
+        return;
+    }
+    std::fs::create_dir(desk.file("artifacts")).unwrap();
+    desk.write(
+        "artifacts/oom-1",
+        b"S\xff\xff\xff\xf0 and the rest of a file",
+    );
+    desk.write("artifacts/slow-unit-1", b"S\xff\xff\xff\x0f");
+    let mut majors = Vec::new();
+    for way in ["auto", "harness", "inject", "command"] {
+        let words =
+            format!("min artifacts/oom-1 --timeout 30s --json -o {way} --exec {way} -- ./reserves");
+        let result = desk.call(&words).exits(0).json();
+        assert_eq!(result["outcome"]["class"], "oom", "{way}: {result}");
+        assert_eq!(desk.read(way), b"S000\xf0", "{way}");
+        majors.push(result["outcome"]["major"].clone());
+        desk.call(&format!("log verify {way}.log.jsonl")).exits(0);
+    }
+    majors.dedup();
+    assert_eq!(majors.len(), 1, "{majors:?}");
+    let triaged = desk
+        .call("triage artifacts --timeout 30s --json -- ./reserves")
+        .exits(1);
+    let triaged = triaged.json();
+    assert_eq!(triaged["groups"][0]["kind"], "oom", "{triaged}");
+    assert_eq!(triaged["groups"][0]["major"], majors[0]);
+    assert_eq!(
+        triaged["healthy"], 1,
+        "what took long is no failure: {triaged}"
+    );
+    // The same by what is watched, and by the script, which runs libFuzzer's own main.
+    let watched = desk.call("watch artifacts --once --timeout 30s --json -o out -- ./reserves");
+    assert_eq!(watched.json()["ooms"], 1);
+    let mut folder = desk.file("out/oom");
+    while !folder.join("reproduce.sh").exists() {
+        let inside = std::fs::read_dir(&folder)
+            .unwrap()
+            .map(|one| one.unwrap().path());
+        folder = inside.filter(|path| path.is_dir()).min().unwrap();
+    }
+    let script = folder.join("reproduce.sh");
+    assert_eq!(
+        std::fs::read(script.with_file_name("minimized")).unwrap(),
+        b"S000\xf0"
+    );
+    let shown = desk.command("sh").arg(&script).output().unwrap();
+    let said = String::from_utf8_lossy(&shown.stderr);
+    assert!(
+        said.contains("requested allocation size 0xf0303030"),
+        "{said}"
+    );
+    assert!(!shown.status.success(), "{shown:?}");
+    desk.is_left_clean();
+}
+
+#[test]
+fn libfuzzers_own_flags_say_what_is_out_of_memory() {
+    let desk = Desk::new();
+    let source = desk.write("reserves.c", RESERVES);
+    if clang(&desk, &source, "reserves", "-fsanitize=fuzzer,address").is_none() {
+        return;
+    }
+    // 2.1 GiB, and 100 MiB.
+    desk.write("huge", b"S\x00\x00\x00\x86");
+    desk.write("large", b"S\x00\x00\x40\x06");
+    for (flag, input, code) in [
+        ("-malloc_limit_mb=3000", "huge", 3),
+        ("-rss_limit_mb=3000", "huge", 3),
+        ("-runs=1", "huge", 0),
+        ("-runs=1", "large", 3),
+        ("-malloc_limit_mb=50", "large", 0),
+    ] {
+        let words = format!("min {input} --force -o small --timeout 30s -- ./reserves {flag} @@");
+        let said = desk.call(&words);
+        assert_eq!(said.code, Some(code), "{flag} {input}: {said:?}");
+    }
+}
+
+#[test]
+fn an_input_that_only_took_long_is_told_from_a_failure() {
+    let desk = Desk::new();
+    if harness(&desk, "nest", "-fsanitize=fuzzer").is_none() {
+        return;
+    }
+    desk.write("slow-unit-1", "(a");
+    let error = desk
+        .call("min slow-unit-1 --json -- ./nest")
+        .exits(3)
+        .json();
+    let hint = error["error"]["hint"].as_str().unwrap();
+    assert!(hint.contains("took long"), "{hint}");
 }

@@ -36,6 +36,7 @@ mod man;
 mod max;
 mod merge;
 mod min;
+mod min_directory;
 mod namespace;
 #[path = "../needs/mod.rs"]
 mod needs;

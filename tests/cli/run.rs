@@ -16,7 +16,8 @@ fn groups(result: &Value) -> &Vec<Value> {
 fn crtplot_dies_of_one_byte_and_the_claim_is_proved() {
     let desk = Desk::new();
     let said = desk.call("run --json --target crtplot --time 2s --seed 1 -o out");
-    let result = said.exits(1).json();
+    let said = said.exits(1);
+    let result = said.json();
     let [group] = &groups(&result)[..] else {
         panic!("one group: {result}");
     };
@@ -35,7 +36,8 @@ fn crtplot_dies_of_one_byte_and_the_claim_is_proved() {
 fn ul_needs_516_characters_and_a_line_end() {
     let desk = Desk::new();
     let said = desk.call("run --json --target ul --runs 400 --max-len 2000 --seed 7 -o out");
-    let result = said.exits(1).json();
+    let said = said.exits(1);
+    let result = said.json();
     assert_eq!(groups(&result)[0]["size_after"], 517);
     assert_eq!(groups(&result)[0]["claim"], "1-minimal");
     assert_eq!(result["runs"], 400);
@@ -146,10 +148,15 @@ fn a_target_that_reads_nothing_of_its_input_is_told_of_before_and_after() {
         panic!("one warning: {result}");
     };
     let warning = warning.as_str().unwrap();
-    assert!(warning.contains("read nothing") && warning.contains("@@"), "{warning}");
+    assert!(
+        warning.contains("read nothing") && warning.contains("@@"),
+        "{warning}"
+    );
     assert!(said.err.contains(warning), "{said:?}");
-    let text = desk.call("run -q --runs 300 --max-len 64 --seed 1 -o text -- true");
-    assert!(text.exits(0).out.contains("put @@"), "{text:?}");
+    let text = desk
+        .call("run -q --runs 300 --max-len 64 --seed 1 -o text -- true")
+        .exits(0);
+    assert!(text.out.contains("put @@"), "{text:?}");
     let heard = desk.call("run --json --runs 50 --max-len 64 --seed 1 -o heard -- cat");
     assert_eq!(heard.exits(0).json()["warnings"], serde_json::json!([]));
 }
@@ -159,7 +166,8 @@ fn a_target_that_crashes_on_everything_is_told_of_before_and_after() {
     let desk = Desk::new();
     let words = "run --json --runs 30 --max-len 64 --seed 1 --minimize off -o out -- sh -c";
     let said = desk.call_with(words, &["cat >/dev/null; kill -ABRT $$".as_ref()]);
-    let result = said.exits(1).json();
+    let said = said.exits(1);
+    let result = said.json();
     let warning = result["warnings"][0].as_str().unwrap();
     assert!(warning.contains("crashes on an empty input"), "{warning}");
     assert!(said.err.contains(warning), "{said:?}");

@@ -174,10 +174,7 @@ fn the_end_of_a_run_tells_of_the_new_groups_and_not_of_the_old() {
         causes.contains("give_back at ") && causes.contains("> 12"),
         "{text}"
     );
-    assert!(
-        table.lines().last().unwrap().ends_with(" in out"),
-        "{text}"
-    );
+    assert!(table.lines().last().unwrap().ends_with(" in out"), "{text}");
     let again = words.replace("--until first", "--jobs 1");
     let text = desk.call(&again).exits(4).out;
     assert!(!text.contains("  message "), "{text}");

@@ -190,7 +190,10 @@ fn what_only_the_first_run_of_a_process_reaches_stays_reached() {
     assert!(kept[0].starts_with(b"d") && kept[1] == b"xz", "{kept:?}");
     let (before, after) = (desk.file("in"), desk.file("out/corpus"));
     let tmp = desk.file("tmp");
-    assert_eq!(counted(&target, &before, &tmp), counted(&target, &after, &tmp));
+    assert_eq!(
+        counted(&target, &before, &tmp),
+        counted(&target, &after, &tmp)
+    );
 }
 
 #[test]
@@ -240,5 +243,8 @@ fn what_only_libfuzzer_tells_apart_is_kept_by_its_own_count() {
     assert_eq!(own["before"], own["after"], "{result}");
     let (before, after) = (desk.file("in"), desk.file("out/corpus"));
     let tmp = desk.file("tmp");
-    assert_eq!(counted(&target, &before, &tmp), counted(&target, &after, &tmp));
+    assert_eq!(
+        counted(&target, &before, &tmp),
+        counted(&target, &after, &tmp)
+    );
 }

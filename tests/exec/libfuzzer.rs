@@ -143,7 +143,10 @@ fn a_hang_is_known_again_by_the_places_that_it_passes() {
         executor.recognise(window, &HashSet::new());
         assert_eq!(executor.run(b"L").unwrap().ended, Ended::Timeout);
         let stuck = executor.stuck();
-        assert!(!stuck.signatures.is_empty() && stuck.known.is_none(), "{stuck:?}");
+        assert!(
+            !stuck.signatures.is_empty() && stuck.known.is_none(),
+            "{stuck:?}"
+        );
         assert!(stuck.counters.iter().any(|count| *count > 0));
 
         executor.recognise(window, &stuck.signatures.iter().copied().collect());

@@ -36,4 +36,5 @@ mod slips;
 mod standing;
 mod test_oracle;
 mod time_limit;
+mod values;
 mod verify;

@@ -41,8 +41,14 @@ fn the_table_has_a_line_for_each_step_and_what_is_reached() {
         "{text}"
     );
     assert!(lines.contains(&vec!["kept", "2", "30"]), "{text}");
-    assert!(text.contains("coverage: 100 edges before, 100 after"), "{text}");
-    assert!(text.contains("at most 10.0 % larger than a minimal subset"), "{text}");
+    assert!(
+        text.contains("coverage: 100 edges before, 100 after"),
+        "{text}"
+    );
+    assert!(
+        text.contains("at most 10.0 % larger than a minimal subset"),
+        "{text}"
+    );
     assert!(text.contains("unique: "), "{text}");
     assert!(!text.contains('\u{1b}'), "{text}");
 }

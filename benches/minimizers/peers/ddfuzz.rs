@@ -74,7 +74,7 @@ impl Peer for Ddfuzz {
             return Ok(());
         }
         let tests = |kind: &str| report["tests"][kind].as_u64().unwrap_or_default();
-        (row.tests, row.checks) = (tests("executed"), tests("checks"));
+        (row.tests, row.checks) = (tests("executed") - after_proof(job)?, tests("checks"));
         let claim = report["claim"].as_str().unwrap_or_default();
         row.timed_out |= claim == "best-so-far";
         if let Some((_, Standing::Minimal { proved })) = &mut row.result {
@@ -95,4 +95,17 @@ impl Peer for Ddfuzz {
         }
         Ok(())
     }
+}
+
+/// Tests that were run when the result was proved, to give its values their last form.
+fn after_proof(job: &Job<'_>) -> Result<u64, String> {
+    let log =
+        fs::read_to_string(job.file("result.log.jsonl")).map_err(|error| error.to_string())?;
+    let lines = log
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok());
+    let is_last = |line: &Value| line["pass"] == "values";
+    let behind = lines.skip_while(|line| !is_last(line));
+    let is_run = |line: &Value| line["kind"] == "test" && line["source"] == "run";
+    Ok(behind.filter(is_run).count() as u64)
 }

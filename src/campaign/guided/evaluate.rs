@@ -64,7 +64,9 @@ where
         let bytes: Vec<&[u8]> = batch.iter().map(|input| &input.as_ref()[..]).collect();
         let began = Instant::now();
         let told = executor.run_some(&bytes).map_err(|error| fail(&error))?;
-        let hangs = told.last().is_some_and(|told| told.run.ended == Ended::Timeout);
+        let hangs = told
+            .last()
+            .is_some_and(|told| told.run.ended == Ended::Timeout);
         executor.took(told.len(), began.elapsed(), hangs);
         executor.pulse.ran(told.len() as u64);
         *state.executions_mut() += told.len() as u64;

@@ -83,12 +83,14 @@ impl Examiner {
 
     /// Takes a suspect; gives the group that it is to be counted in, where it is not examined.
     pub(super) fn take(&mut self, mut suspect: Suspect) -> Option<(Kind, Key)> {
-        let known = suspect.signatures.iter().find_map(|one| self.known.get(one));
+        let known = suspect
+            .signatures
+            .iter()
+            .find_map(|one| self.known.get(one));
         let known = known.copied();
         // Another worker may have met the same.
         suspect.first &= known.is_none();
-        if self.waiting.len() >= MOST_WAITING && !suspect.first
-            || self.waiting.len() >= MOST_FIRST
+        if self.waiting.len() >= MOST_WAITING && !suspect.first || self.waiting.len() >= MOST_FIRST
         {
             return known.flatten();
         }
@@ -136,7 +138,8 @@ impl Examiner {
     pub(super) fn take_rest(&mut self) -> Vec<Suspect> {
         let busy = self.busy.take().map(|(suspect, _)| suspect);
         let rest = busy.into_iter().chain(self.waiting.drain(..));
-        rest.filter(|suspect| suspect.first || suspect.signatures.is_empty()).collect()
+        rest.filter(|suspect| suspect.first || suspect.signatures.is_empty())
+            .collect()
     }
 
     /// Ends the thread, and forgets what another build of the program makes wrong. What waits is
@@ -145,7 +148,11 @@ impl Examiner {
         let thread = self.thread.take();
         self.known.clear();
         self.busy = None;
-        let Thread { tasks, done, handle } = thread?;
+        let Thread {
+            tasks,
+            done,
+            handle,
+        } = thread?;
         drop(tasks);
         // A thread that has panicked has nothing to say.
         let _ = handle.join();
@@ -189,7 +196,9 @@ impl Examiner {
             return;
         };
         let (target, way) = (&self.target, self.way);
-        let thread = self.thread.get_or_insert_with(|| Thread::begin(target.clone(), way));
+        let thread = self
+            .thread
+            .get_or_insert_with(|| Thread::begin(target.clone(), way));
         match thread.tasks.send(suspect.clone()) {
             Ok(()) => self.busy = Some((suspect, Instant::now())),
             // It has panicked: another one takes what comes next.

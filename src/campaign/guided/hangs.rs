@@ -339,7 +339,10 @@ struct Record {
 type Change = (usize, Option<u8>);
 
 fn change(input: &[u8], mutant: &[u8]) -> Change {
-    let same = input.iter().zip(mutant).take_while(|(one, other)| one == other);
+    let same = input
+        .iter()
+        .zip(mutant)
+        .take_while(|(one, other)| one == other);
     let at = same.count();
     (at, mutant.get(at).copied())
 }

@@ -152,7 +152,12 @@ impl<D: Desk + 'static> Works<D> {
         }
         // The runs of a hang would use up a credit for nothing.
         let credited = new && !is_slow(&id);
-        let work = Work::new(id.clone(), credited, Arc::clone(&self.desk), minimizing.clone());
+        let work = Work::new(
+            id.clone(),
+            credited,
+            Arc::clone(&self.desk),
+            minimizing.clone(),
+        );
         match work {
             Ok(work) => {
                 self.credited.insert(id);

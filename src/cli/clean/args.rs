@@ -89,9 +89,8 @@ pub struct Args {
 impl Args {
     /// What a trimmed file must keep: what is asked for, and what a bound on it implies.
     pub(super) fn trim(&self) -> TrimArg {
-        let is_bounded = self.trim_tests.is_some()
-            || self.trim_time.is_some()
-            || self.trim_search.is_some();
+        let is_bounded =
+            self.trim_tests.is_some() || self.trim_time.is_some() || self.trim_search.is_some();
         match (self.trim, is_bounded) {
             (Some(trim), _) => trim,
             (None, true) => TrimArg::Worth,

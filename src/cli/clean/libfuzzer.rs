@@ -82,7 +82,9 @@ impl LibFuzzer {
             let end = process.end();
             match end.map_err(|error| format!("its end is not known: {error}"))? {
                 Some(end) if end.status.success() => return Ok(end.said),
-                Some(end) => return Err(format!("it ended with {}: {}", end.status, end.said.why())),
+                Some(end) => {
+                    return Err(format!("it ended with {}: {}", end.status, end.said.why()));
+                }
                 None => std::thread::sleep(LOOK),
             }
         }
@@ -117,9 +119,7 @@ impl Ruler for LibFuzzer {
 fn scratch(links: usize) -> io::Result<Scratch> {
     let memory = Path::new("/dev/shm");
     let in_memory = (links <= MOST_IN_MEMORY).then(|| Scratch::within(memory));
-    in_memory
-        .and_then(Result::ok)
-        .map_or_else(Scratch::new, Ok)
+    in_memory.and_then(Result::ok).map_or_else(Scratch::new, Ok)
 }
 
 /// Links to these files, in a folder of the scratch directory.

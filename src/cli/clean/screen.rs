@@ -45,10 +45,9 @@ impl Watcher for Screen {
                 size::grouped(done),
                 size::counted(of, "file")
             ),
-            Doing::Checking { files } => format!(
-                "checking the coverage of {}",
-                size::counted(files, "file")
-            ),
+            Doing::Checking { files } => {
+                format!("checking the coverage of {}", size::counted(files, "file"))
+            }
             Doing::Counting { files } => format!(
                 "comparing by libFuzzer's own count: {}",
                 size::counted(files, "file")

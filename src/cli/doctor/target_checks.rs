@@ -13,7 +13,10 @@ pub(super) fn checks(target: &Target, facts: &TargetFacts, seen: &Behaviour) -> 
         user(facts),
         input(target, facts, seen),
     ];
-    checks.extend(seen.frailty().map(|frail| bad("crashes", frail.seen, frail.fix)));
+    checks.extend(
+        seen.frailty()
+            .map(|frail| bad("crashes", frail.seen, frail.fix)),
+    );
     if facts.kind == Kind::Elf {
         checks.extend([
             symbols(facts),

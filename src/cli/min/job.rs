@@ -50,7 +50,8 @@ impl Job<'_> {
         let Minimizing { target, way, .. } = &self.minimizing;
         let mut store = Store::create_or_resume(out, campaign_of(target, *way, None))?;
         install_bundled(&mut store, target)?;
-        let filed = store.file(Kind::Crash, &self.crash, &self.input)?;
+        let kind = Kind::of_class(&self.crash.class);
+        let filed = store.file(kind, &self.crash, &self.input)?;
         let store = Mutex::new(store);
         let options = self.minimizing.options(self.shown.stop);
         let options = self.shown.screen.watch(options);

@@ -345,8 +345,15 @@ fn not_failing(path: Option<&Path>, runs: u32, ended: Ended) -> Failure {
         Some(path) => failure.path(path),
         None => failure,
     };
-    failure.hint(
-        "give an input that crashes the program; if it reports a failure by its exit status, add \
-         --crash-exit N",
-    )
+    let name = path.and_then(Path::file_name).unwrap_or_default();
+    failure.hint(match name.to_string_lossy().starts_with("slow-unit-") {
+        true => {
+            "libFuzzer has recorded that this input took long, which is no failure; with --timeout \
+             TIME a run that takes longer is one"
+        }
+        false => {
+            "give an input that crashes the program; if it reports a failure by its exit status, \
+             add --crash-exit N"
+        }
+    })
 }

@@ -132,7 +132,9 @@ impl Told<'_> {
         };
         // What was seen before it began need not be said again.
         let is_late = self.complaints.is_empty() && !self.before.resumed;
-        let late = is_late.then(|| behaviour::hindsight(summary, corpus)).flatten();
+        let late = is_late
+            .then(|| behaviour::hindsight(summary, corpus))
+            .flatten();
         let all = self.complaints.iter().chain(&late);
         Ok(all.map(Complaint::to_string).collect())
     }

@@ -168,7 +168,7 @@ impl Job<'_> {
                 result.inputs.push(unread(file.path.clone(), why.clone()));
             } else if let Some((content, outcome)) = course.tally.outcome(fate) {
                 contents.insert(content);
-                compare(file, outcome, output);
+                compare(file, outcome, &course.tally, output);
                 result.flaky += u64::from((1..outcome.tries).contains(&outcome.hits));
                 result.healthy += u64::from(outcome.route.is_none());
                 result.inputs.push(row(file, outcome, &course.tally));
@@ -277,18 +277,20 @@ fn unread(file: PathBuf, why: String) -> TriageInput {
 }
 
 /// Notes where an input does not end as its name says.
-fn compare(file: &Input, outcome: Outcome, output: &Output) {
+fn compare(file: &Input, outcome: Outcome, tally: &Tally, output: &Output) {
     let Some(named) = file.named else {
         return;
     };
     let crashed = outcome.route.is_some();
+    let kind = outcome.route.map(|route| tally.routes[route].line.kind);
+    let over = matches!(kind, Some(Kind::Hang | Kind::Oom));
     let agrees = match (named.promise, outcome.ended) {
         (Promise::Signal(named), Ended::Signal(seen)) => named == seen,
         (Promise::Signal(_), _) => false,
-        (Promise::Crash | Promise::Leak, Ended::Timeout | Ended::OutOfMemory) => false,
+        (Promise::Crash | Promise::Leak, _) if over => false,
         (Promise::Crash | Promise::Leak, _) => crashed,
         (Promise::Timeout, ended) => ended == Ended::Timeout,
-        (Promise::OutOfMemory, ended) => ended == Ended::OutOfMemory,
+        (Promise::OutOfMemory, _) => kind == Some(Kind::Oom),
         (Promise::Slow, _) => true,
     };
     if !agrees {

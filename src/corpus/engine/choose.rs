@@ -391,7 +391,8 @@ impl<'a> Chooser<'a> {
         known.sort_by_key(Vec::len);
         for mut items in known {
             items.sort_by(|(one, one_rate), (other, other_rate)| {
-                let is_kept = |item: &usize| chosen.binary_search(item).is_ok() || kept.contains_key(item);
+                let is_kept =
+                    |item: &usize| chosen.binary_search(item).is_ok() || kept.contains_key(item);
                 let order = |item: &usize| (!is_kept(item), self.source.bytes(*item), *item);
                 (other_rate.total_cmp(one_rate)).then_with(|| order(one).cmp(&order(other)))
             });
@@ -526,17 +527,15 @@ mod tests {
             covered: &set(covered),
             seen: &Features::default(),
         };
-        choose(script, elsewhere, &Effort::default()).unwrap().unwrap()
+        choose(script, elsewhere, &Effort::default())
+            .unwrap()
+            .unwrap()
     }
 
     #[test]
     fn what_does_not_come_each_time_counts_for_who_has_it_each_time() {
         // The first reaches all, once; the others each a part, each time.
-        let mut all = script(&[
-            &[&[1, 2, 3], &[1]],
-            &[&[1, 2], &[1, 2]],
-            &[&[3], &[3]],
-        ]);
+        let mut all = script(&[&[&[1, 2, 3], &[1]], &[&[1, 2], &[1, 2]], &[&[3], &[3]]]);
         let choice = chosen(&mut all, &[]);
         assert_eq!(choice.cover.chosen, [1, 2]);
         assert_eq!(choice.universe, set(&[1, 2, 3]));
@@ -613,7 +612,11 @@ mod tests {
             covered: &none,
             seen: &none,
         };
-        assert!(choose(&mut all, elsewhere, &Effort::default()).unwrap().is_none());
+        assert!(
+            choose(&mut all, elsewhere, &Effort::default())
+                .unwrap()
+                .is_none()
+        );
     }
 
     #[test]

@@ -11,8 +11,8 @@ use super::owners::owners;
 use super::settings::{Trim, TrimBy};
 use super::{CleanError, Doing, Watcher};
 use crate::corpus::cover::{Effort, cover};
-use crate::corpus::{Features, Union};
 use crate::corpus::trim::{ToTrim, Trimmed, Trimming, Wanted, Watch, trim_all};
+use crate::corpus::{Features, Union};
 use crate::minimize::{CallbackError, Claim, Slip};
 use crate::store::hash_of;
 

@@ -177,7 +177,9 @@ impl Contents {
                 return Ok(None);
             }
         }
-        Ok(Some(all.into_iter().map(Option::unwrap_or_default).collect()))
+        Ok(Some(
+            all.into_iter().map(Option::unwrap_or_default).collect(),
+        ))
     }
 
     fn take_repeat(&self, place: Place, repeated: &mut Repeated) -> Result<(), MeasureError> {

@@ -50,10 +50,7 @@ pub struct Runners(Mutex<Vec<Runner>>);
 
 impl Runners {
     /// One of them, or a new one where there is none that runs as `settings` say.
-    pub(super) fn take(
-        settings: &Settings<'_>,
-        suspicion: Suspicion,
-    ) -> Result<Runner, ExecError> {
+    pub(super) fn take(settings: &Settings<'_>, suspicion: Suspicion) -> Result<Runner, ExecError> {
         let started = settings.runners.and_then(|runners| {
             let mut idle = lock(&runners.0);
             let fits = |runner: &Runner| runner.asked == settings.freshness;
@@ -78,7 +75,9 @@ impl Runners {
 
 impl std::fmt::Debug for Runners {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Runners").field(&lock(&self.0).len()).finish()
+        f.debug_tuple("Runners")
+            .field(&lock(&self.0).len())
+            .finish()
     }
 }
 

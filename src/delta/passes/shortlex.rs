@@ -5,8 +5,11 @@ use super::units::Units;
 use super::workpiece::Workpiece;
 use crate::delta::{Edit, Outcome, Replacement};
 
-/// The name of the passes here in the log.
+/// The name of this pass in the log.
 const RULE: &str = "shortlex";
+
+/// That of the last normal form, which comes when all else is proved.
+const LAST: &str = "values";
 
 /// Results of more bytes than these keep the values that they have come to.
 pub(super) const SMALL: usize = 128;
@@ -28,14 +31,14 @@ pub(super) async fn last_form(work: &mut Workpiece, left: &mut usize) -> bool {
     }
     while to > 0 && *left > 0 {
         let from = to - block.min(to);
-        let unlike = Unlike::within(work, RULE, from..to);
+        let unlike = Unlike::within(work, LAST, from..to);
         if unlike.len() == 0 {
             to = from;
             continue;
         }
         *left -= 1;
         let zeros = unlike.zeros(0..unlike.len());
-        match work.test(RULE, zeros).await {
+        match work.test(LAST, zeros).await {
             Outcome::Fail => (to, block) = (from, block * 2),
             _ if block > 1 => block = 1,
             _ => to = from,

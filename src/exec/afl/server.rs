@@ -13,6 +13,7 @@ use nix::unistd::Pid;
 
 use super::super::keeper::Keeper;
 use super::super::launch::{Ends, Launch};
+use super::super::process_clock::cpu_of;
 use super::super::server::{
     Answer, Broken, STARTUP, await_hello, check_descent, hidden_scratch, system,
 };
@@ -22,7 +23,6 @@ use super::super::{Ended, ExecError, Limits, proc_tree};
 use super::coverage::Coverage;
 use super::family::{Family, Left};
 use super::greeting::{Dialogue, Greeting, Refused};
-use super::super::process_clock::cpu_of;
 
 /// In a process that serves many runs it is looked for what they have left behind after so many.
 const SWEPT_EACH: u32 = 64;

@@ -104,13 +104,19 @@ fn flaky(result: &CleanResult) -> Option<String> {
             size::counted(files, "file")
         ),
     };
-    Some(format!("flaky: {features} {verb} not reached in every run{kept}"))
+    Some(format!(
+        "flaky: {features} {verb} not reached in every run{kept}"
+    ))
 }
 
 fn libfuzzer(result: &CleanResult) -> Option<String> {
     let own = result.libfuzzer.as_ref()?;
     let counted = |of: Counted| {
-        format!("cov: {} ft: {}", size::grouped(of.cov), size::grouped(of.ft))
+        format!(
+            "cov: {} ft: {}",
+            size::grouped(of.cov),
+            size::grouped(of.ft)
+        )
     };
     let (Some(before), Some(after)) = (own.before, own.after) else {
         let why = own.why_not.as_deref().unwrap_or_default();
@@ -138,7 +144,10 @@ fn libfuzzer(result: &CleanResult) -> Option<String> {
 fn missing(result: &CleanResult) -> Option<String> {
     let first = result.missing.first()?;
     let of = (first.file.as_ref()).map_or_else(String::new, |file| {
-        format!(", which {} reached before", printable(&file.0.to_string_lossy()))
+        format!(
+            ", which {} reached before",
+            printable(&file.0.to_string_lossy())
+        )
     });
     Some(format!(
         "COVERAGE LOST: the kept files do not reach {} of the corpus; the first is edge {} with {} \

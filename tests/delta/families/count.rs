@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use ddfuzz::delta::{Comparison, Full, Hints, Outcome, Search, Subset};
+use ddfuzz::delta::{Comparison, Full, Hints, Outcome, Rule, Search, Subset};
 
 /// What a run of a case's program says.
 pub type Judge = Box<dyn Fn(&[u8]) -> Outcome>;
@@ -31,7 +31,8 @@ impl Case {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reduced {
     pub text: Vec<u8>,
-    /// Tests run for the search.
+    /// Tests run for the search, until its result was proved: those behind it, in which values get
+    /// their last form, are not counted.
     pub searched: usize,
     /// Tests run for the proof, beside those of the search that belong to it.
     pub proved: usize,
@@ -52,14 +53,15 @@ pub fn reduce(search: &str, case: &Case) -> Reduced {
     let mut known = HashMap::from([(Vec::new(), (case.judge)(&[]))]);
     let mut best = case.input.clone();
     let mut text = Vec::new();
-    let mut searched = 0;
+    let (mut searched, mut is_proved) = (0, false);
     assert_eq!((case.judge)(&best), Outcome::Fail, "the input fails");
     while let Some(candidate) = machine.next() {
         candidate.write_into(&case.input, &best, &mut text);
         assert!(text.len() <= best.len(), "never longer");
         let hit = known.get(&text).copied().filter(|_| !candidate.observed);
         let outcome = hit.unwrap_or_else(|| (case.judge)(&text));
-        searched += usize::from(hit.is_none());
+        is_proved |= candidate.rule == Rule::Pass("values");
+        searched += usize::from(hit.is_none() && !is_proved);
         known.insert(text.clone(), outcome);
         if candidate.observed {
             machine.hint(&Hints {

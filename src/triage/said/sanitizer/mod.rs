@@ -71,6 +71,16 @@ const SIGNALS: [(&str, &str); 7] = [
 ];
 
 impl Report {
+    /// Whether more memory was asked for at once than the user allows, and not more than any
+    /// sanitizer can give: libFuzzer calls that out of memory.
+    pub fn is_over_limit(&self) -> bool {
+        let most: u64 = match self.tool {
+            Tool::Msan => 8 << 30,
+            _ => 1 << 40,
+        };
+        self.kind == "allocation-size-too-big" && self.size.is_some_and(|size| size <= most)
+    }
+
     /// The class of a plain program that dies like this, where the report is about a signal.
     pub fn signal_class(&self) -> Option<&'static str> {
         let found = SIGNALS.iter().find(|(kind, _)| *kind == self.kind);

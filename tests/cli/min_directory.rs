@@ -1,0 +1,225 @@
+//! `ddfuzz min OUT` and `ddfuzz triage --minimize`: the groups of an output directory are minimized,
+//! as far as they are not; and `ddfuzz run --resume` by the target on record.
+
+use std::path::Path;
+
+use crate::ddfuzz::Desk;
+
+/// A desk with crash files of two bugs: `two_bugs` dies of each k, in one function where the input
+/// has an even length, in another where it has an odd one.
+fn desk() -> Desk {
+    let desk = Desk::new();
+    desk.compile("tests/cli/programs/two_bugs.c", "two_bugs");
+    std::fs::create_dir(desk.file("in")).unwrap();
+    for (name, text) in [
+        ("a", "some text with a k"),
+        ("b", "and k"),
+        ("c", "here is one k more"),
+    ] {
+        desk.write(&format!("in/{name}"), text);
+    }
+    desk
+}
+
+/// The sizes of all files of this name.
+fn sizes(folder: &Path, name: &str) -> Vec<u64> {
+    let mut sizes = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => sizes.extend(self::sizes(&path, name)),
+            false if path.ends_with(name) => sizes.push(path.metadata().unwrap().len()),
+            false => {}
+        }
+    }
+    sizes.sort_unstable();
+    sizes
+}
+
+#[test]
+fn what_triage_leaves_is_minimized_as_a_whole_by_the_target_on_record() {
+    let desk = desk();
+    let said = desk.call("triage in -o groups -- ./two_bugs").exits(1);
+    assert!(said.err.contains("next: ddfuzz min groups"), "{said:?}");
+    assert!(sizes(&desk.file("groups"), "minimized").is_empty());
+    let said = desk.call("min groups --json").exits(0);
+    let result = said.json();
+    assert!(said.err.contains("minimized "), "{said:?}");
+    assert_eq!(result["interrupted"], false);
+    let groups = result["groups"].as_array().unwrap();
+    let sizes_after: Vec<_> = groups.iter().map(|one| &one["size_after"]).collect();
+    assert_eq!(groups.len(), 2, "{result}");
+    assert!(sizes_after.contains(&&1.into()) && sizes_after.contains(&&2.into()));
+    for group in groups {
+        assert_eq!(group["claim"], "1-minimal", "{result}");
+        let log = group["log"].as_str().unwrap();
+        desk.call(&format!("log verify {log}")).exits(0);
+        assert!(
+            Path::new(group["file"].as_str().unwrap())
+                .with_file_name("reproduce.sh")
+                .exists()
+        );
+    }
+    // Nothing is left, and nothing is done again.
+    let again = desk.call("min groups").exits(0);
+    assert!(
+        again.out.contains("nothing was left to minimize"),
+        "{again:?}"
+    );
+    let said = desk
+        .call("triage in -o groups --resume -- ./two_bugs")
+        .exits(1);
+    assert!(!said.err.contains("ddfuzz min"), "{said:?}");
+    desk.is_left_clean();
+}
+
+#[test]
+fn triage_minimizes_what_it_has_filed_where_that_is_asked_for() {
+    let desk = desk();
+    let words = "triage in -o groups --minimize --json -- ./two_bugs";
+    let result = desk.call(words).exits(1).json();
+    assert_eq!(result["groups"].as_array().unwrap().len(), 2, "{result}");
+    let minimized = result["minimized"].as_array().unwrap();
+    assert_eq!(minimized.len(), 2, "{result}");
+    assert!(minimized.iter().all(|one| one["claim"] == "1-minimal"));
+    assert_eq!(sizes(&desk.file("groups"), "minimized"), [1, 2]);
+    let said = desk.call("triage in --minimize -- ./two_bugs").exits(2);
+    assert!(said.err.contains("--out"), "{said:?}");
+}
+
+#[test]
+fn a_stopped_minimization_of_a_directory_is_gone_on_with() {
+    let desk = desk();
+    desk.call("triage in -o groups -q -- ./two_bugs").exits(1);
+    desk.call("triage in -o calm -q --minimize -- ./two_bugs")
+        .exits(1);
+    // What a killed call has begun stands in its log.
+    let mut child = desk.start("min groups");
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let _ = child.kill();
+    child.wait().unwrap();
+    desk.call("min groups -q").exits(0);
+    let minimized = |out: &str| sizes(&desk.file(out), "minimized");
+    assert_eq!(minimized("groups"), minimized("calm"));
+    desk.is_left_clean();
+}
+
+#[test]
+fn options_of_one_input_are_refused_for_a_directory() {
+    let desk = desk();
+    desk.call("triage in -o groups -q -- ./two_bugs").exits(1);
+    for option in ["-o result", "--force", "--args", "--log log"] {
+        let error = desk
+            .call(&format!("min groups {option} --json"))
+            .exits(2)
+            .json();
+        let message = error["error"]["message"].as_str().unwrap();
+        assert!(message.contains("output directory"), "{option}: {message}");
+    }
+    let error = desk.call("min in --json -- ./two_bugs").exits(2).json();
+    let hint = error["error"]["hint"].as_str().unwrap();
+    assert!(hint.contains("output directory of ddfuzz"), "{hint}");
+}
+
+#[test]
+fn a_campaign_goes_on_with_the_target_on_record() {
+    let desk = desk();
+    let words = "run --runs 40 --max-len 500 --seed 4 --timeout 3s -q -o out -- ./two_bugs";
+    desk.call(words).exits(1);
+    let result = desk.call("run --resume --runs 40 --json -o out");
+    let result = result.exits(4).json();
+    assert_eq!(
+        (&result["runs"], &result["resumed"]),
+        (&40.into(), &true.into())
+    );
+    // Without a campaign it says what is missing.
+    let error = desk.call("run --resume --json -o nowhere").exits(2).json();
+    let message = error["error"]["message"].as_str().unwrap();
+    assert!(message.contains("nowhere does not exist"), "{message}");
+    assert!(!desk.file("nowhere").exists());
+    // With a target it begins one, and says so.
+    let said = desk.call("run --resume --runs 20 --max-len 500 -o nowhere -- ./two_bugs");
+    assert!(
+        said.err
+            .contains("nowhere does not exist: a new campaign begins"),
+        "{said:?}"
+    );
+    assert!(desk.file("nowhere/ddfuzz.json").exists());
+    desk.is_left_clean();
+}
+
+#[test]
+fn the_crash_that_is_held_is_told_in_a_line() {
+    let desk = desk();
+    let said = desk.call("min in/b -o small -- ./two_bugs").exits(0);
+    let line = said
+        .err
+        .lines()
+        .find(|line| line.starts_with("holding the crash "));
+    let line = line.unwrap_or_else(|| panic!("{said:?}"));
+    assert!(
+        line.contains("segv in ") && line.contains(", group "),
+        "{line}"
+    );
+    let said = desk.call("min in/b -q -o smaller -- ./two_bugs").exits(0);
+    assert_eq!(said.err, "");
+}
+
+#[test]
+fn groups_that_only_a_minimization_has_met_are_counted_as_seen() {
+    let desk = desk();
+    std::fs::create_dir(desk.file("one")).unwrap();
+    desk.write("one/a", "some text with a k");
+    desk.call("triage one -o groups -q --minimize -- ./two_bugs")
+        .exits(1);
+    let shown = desk.call("show groups --json").exits(0).json();
+    let groups = shown["groups"].as_array().unwrap();
+    assert_eq!(groups.len(), 2, "{shown}");
+    for group in groups {
+        assert!(group["runs_seen"].as_u64().unwrap() > 0, "{shown}");
+    }
+}
+
+/// Dies whatever it is given; with an argument of nothing at all, and of an x.
+const CARELESS: &str = "#include <stdio.h>\n#include <stdlib.h>\n\
+    int main(int argc, char **argv) {\n\
+      int first = getchar();\n\
+      (void)argv;\n\
+      if (argc == 1 || first == EOF || first == 'x') abort();\n\
+      return 0;\n\
+    }\n";
+
+#[test]
+fn a_target_that_crashes_whatever_its_input_is_is_warned_of() {
+    let desk = Desk::new();
+    let source = desk.write("careless.c", CARELESS);
+    desk.compile(source.to_str().unwrap(), "careless");
+    desk.write("crash", "xyz");
+    let warning = "crashes whatever the input is";
+    let said = desk.call("min crash -o small -- ./careless").exits(0);
+    assert!(
+        said.err.contains(warning) && said.out.contains(warning),
+        "{said:?}"
+    );
+    assert!(!said.out.contains("proved by 0 tests"), "{said:?}");
+    let said = desk.call("triage crash -- ./careless").exits(1);
+    assert!(said.err.contains(warning), "{said:?}");
+    let said = desk
+        .call("run --runs 10 --max-len 100 -o out -- ./careless")
+        .exits(1);
+    assert!(
+        said.err.contains(warning) && said.out.contains("any input"),
+        "{said:?}"
+    );
+    let said = desk.call("show out --markdown page.md").exits(0);
+    assert!(said.err.contains(warning), "{said:?}");
+    let page = String::from_utf8(desk.read("page.md")).unwrap();
+    assert!(page.contains(warning), "{page}");
+    // That the empty input crashes is another thing.
+    let said = desk.call("min crash -o smaller -- ./careless x").exits(0);
+    assert!(!said.err.contains(warning), "{said:?}");
+    assert!(said.out.contains("crashes on the empty input"), "{said:?}");
+    let said = desk.call("triage crash -- ./careless x").exits(1);
+    assert!(!said.err.contains(warning), "{said:?}");
+    desk.is_left_clean();
+}
