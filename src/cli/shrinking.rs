@@ -8,6 +8,9 @@ use super::{Failure, amounts};
 use crate::campaign::{Minimizing, When};
 use crate::exec::{Target, Way};
 
+/// The longest time for one minimization where nobody says.
+const BUDGET: Duration = Duration::from_secs(60);
+
 /// When and how new groups are minimized.
 #[derive(Args, Clone, Debug)]
 pub struct ShrinkArgs {
@@ -17,9 +20,9 @@ pub struct ShrinkArgs {
     /// How they are minimized
     #[arg(long, value_name = "NAME", default_value = "full")]
     search: String,
-    /// Longest time for one minimization
-    #[arg(long, value_name = "TIME", value_parser = amounts::time, default_value = "60s")]
-    budget_time: Duration,
+    /// Longest time for one minimization [default: 60s; hangs together a fifth of the fuzzing]
+    #[arg(long, value_name = "TIME", value_parser = amounts::time)]
+    budget_time: Option<Duration>,
     /// Most tests for one minimization
     #[arg(long, value_name = "N")]
     budget_tests: Option<u64>,
@@ -64,7 +67,8 @@ impl ShrinkArgs {
     /// What is minimized, and how; `learn_limit` unless the user has set the limit on a run.
     pub fn minimizing(&self, target: Target, way: Way, learn_limit: bool) -> Minimizing {
         Minimizing {
-            budget_time: Some(self.budget_time),
+            budget_time: Some(self.budget_time.unwrap_or(BUDGET)),
+            hurried: self.budget_time.is_none(),
             budget_tests: self.budget_tests,
             log_inputs: self.log_inputs,
             learn_limit,

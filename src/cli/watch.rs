@@ -9,7 +9,7 @@ use super::shrinking::ShrinkArgs;
 use super::target::TargetArgs;
 use super::watched::Watched;
 use super::{Exit, Failure, Output, amounts, known, signals};
-use crate::campaign::Until;
+use crate::campaign::{Deadline, Until};
 use crate::campaign::watch::{Others, Producing, Watching};
 use crate::exec::{Target, Way};
 use crate::report::text::printable;
@@ -38,6 +38,10 @@ pub struct Args {
     /// Watch for this long [default: until Ctrl-C]
     #[arg(long, value_parser = amounts::time)]
     time: Option<Duration>,
+    /// End after this long whatever is under way. Without --time it is watched for three quarters
+    /// of it; what is left to be done, --resume goes on with
+    #[arg(long, value_name = "TIME", value_parser = amounts::time)]
+    total_time: Option<Duration>,
     /// End with the `first` new group, with `3 groups`, or with `no new for 10m`; of several,
     /// whichever comes first
     #[arg(long, value_name = "END", value_parser = Until::from_str)]
@@ -83,10 +87,14 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     args.reports.check()?;
     let target = args.target.target()?;
     let stop = signals::stop_flag()?;
+    let deadline = signals::deadline(args.total_time, &stop)?;
     let started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
     let way = started.executor.way();
     output.detail(&format!("running by {way}: {}", started.why));
-    let settings = settings(&args, target, way)?;
+    let settings = Watching {
+        deadline,
+        ..settings(&args, target, way)?
+    };
     let dirs: Vec<_> = args.dirs.iter().map(|dir| dir.to_string_lossy()).collect();
     let watched = Watched {
         settings: &settings,
@@ -132,7 +140,8 @@ fn settings(args: &Args, target: Target, way: Way) -> Result<Watching, Failure> 
         sources: args.dirs.clone(),
         max_len: args.max_len.unwrap_or(MAX_LEN),
         leaks: args.leaks,
-        time: args.time,
+        time: Deadline::fuzzing(args.total_time, args.time).filter(|_| !args.once),
+        deadline: Deadline::default(),
         until: args.until.clone(),
         when: args.shrink.when(),
         jobs: args.jobs.map_or(1, |jobs| jobs as usize),

@@ -41,8 +41,7 @@ impl Engine<'_> {
                 end: self.ledger.checkpoint.goal.unwrap_or(u64::MAX),
                 bounds: Bounds::new(
                     self.stop,
-                    // A time that no clock will see is none.
-                    (self.settings.time).and_then(|time| self.began.checked_add(time)),
+                    self.settings.end_of(self.began),
                     self.gate,
                 ),
             };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::Args;
 use crate::campaign::{
-    self, Generator, Minimizing, Monitoring, Network, Progress, Screen, Seeds, Settings, Share,
+    Deadline,     self, Generator, Minimizing, Monitoring, Network, Progress, Screen, Seeds, Settings, Share,
     When, Words,
 };
 use crate::cli::run::{campaign_of, processors};
@@ -58,6 +58,7 @@ pub(super) fn measure(
         words: Words::default(),
         runs: None,
         time: Some(warm_up.saturating_add(args.time)),
+        deadline: Deadline::default(),
         until: Vec::new(),
         generator: Generator::Classic,
         share: Share::DEFAULT,
@@ -73,6 +74,7 @@ pub(super) fn measure(
             no_cache: false,
             seed: Some(SEED),
             learn_limit: false,
+            hurried: false,
             jobs: 1,
         },
         known: KnownGroups::default(),

@@ -62,6 +62,10 @@ pub struct Args {
     /// Run utilities for this long, shared by them
     #[arg(long, value_parser = amounts::time)]
     pub(super) time: Option<Duration>,
+    /// End after this long whatever is under way, running or minimizing; what is left to be done,
+    /// --resume goes on with
+    #[arg(long, value_name = "TIME", value_parser = amounts::time)]
+    pub(super) total_time: Option<Duration>,
     /// Make this many runs, shared by the utilities [default: 1200 of each, as the small sets of
     /// the 2020 study, unless there is a --time]
     #[arg(long)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::Args;
 use super::sandbox::Held;
-use crate::campaign::DEFAULT_MAX_LEN;
+use crate::campaign::{DEFAULT_MAX_LEN, Deadline};
 use crate::campaign::miller::list::{List, installed};
 use crate::campaign::miller::{Asked, Circumstances, Selection, StudyPlan, StudySettings, Utility};
 use crate::cli::run::processors;
@@ -167,6 +167,7 @@ pub(super) fn settings(
             channels: args.channels(),
         },
         time: args.time,
+        deadline: Deadline::default(),
         jobs,
         when: args.shrink.when(),
         minimizing,

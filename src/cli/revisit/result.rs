@@ -33,6 +33,9 @@ pub(super) fn report(
     };
     // Before the result: where one of them cannot be written, the one answer is an error.
     args.reports.write(&studied.rows)?;
+    if summary.out_of_room {
+        output.say(&format!("warning: {}", crate::cli::run::OUT_OF_ROOM));
+    }
     let text = format!(
         "{}\n{} in {:.1} s ({}/s): {} of crashes new; all in {}",
         table(&studied.rows, ui::stdout_width()),

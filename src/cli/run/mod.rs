@@ -19,13 +19,13 @@ use super::shrinking::ShrinkArgs;
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, amounts, known, signals};
 use crate::campaign::{
-    self, DEFAULT_MAX_LEN, Generator, Minimizing, Monitoring, Network, Seeds, Settings, Share,
+    self, DEFAULT_MAX_LEN, Deadline, Generator, Minimizing, Monitoring, Network, Seeds, Settings, Share,
     Until, Words,
 };
 use crate::exec::{Channel, Started, Target, Way};
 use crate::store::KnownGroups;
 pub use directory::{Asked, campaign_of, open_store};
-pub use result::{Before, Told, report};
+pub use result::{Before, OUT_OF_ROOM, Told, report};
 use screen::heading;
 pub use screen::screen;
 use targets::list_targets;
@@ -48,6 +48,10 @@ pub struct Args {
     /// Fuzz for this long [default: until Ctrl-C]
     #[arg(long, value_parser = amounts::time)]
     pub(in crate::cli) time: Option<Duration>,
+    /// End after this long whatever is under way: builds, fuzzing, minimizing. Without --time the
+    /// fuzzing has three quarters of it; what is left to be done, --resume goes on with
+    #[arg(long, value_name = "TIME", value_parser = amounts::time)]
+    pub(in crate::cli) total_time: Option<Duration>,
     /// Make this many runs
     #[arg(long)]
     pub(in crate::cli) runs: Option<u64>,
@@ -115,6 +119,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let known = known::read_both(args.known.as_deref(), args.against.as_deref())?;
     args.reports.check()?;
     let stop = signals::stop_flag()?;
+    let deadline = signals::deadline(args.total_time, &stop)?;
     let mut started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
     let way = started.executor.way();
     output.detail(&format!("running by {way}: {}", started.why));
@@ -131,6 +136,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let seed = campaign.seed.unwrap_or_default();
     output.detail(&format!("seed {seed}"));
     let mut settings = settings(&args, target, way, generator, known);
+    settings.deadline = deadline;
     settings.seed = seed;
     settings.minimizing.seed = Some(seed);
     let max_len = match resumed {
@@ -214,7 +220,8 @@ fn settings(
         seeds: Seeds::default(),
         words: Words::default(),
         runs: args.runs,
-        time: args.time,
+        time: Deadline::fuzzing(args.total_time, args.time),
+        deadline: Deadline::default(),
         until: args.until.clone(),
         generator,
         share: args.minimize_share,
