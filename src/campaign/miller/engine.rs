@@ -348,6 +348,7 @@ impl Engine<'_> {
             new_groups: self.ledger.new_groups(muted)?,
             known_crashes: checkpoint.known_crashes(|major| self.muted(major)),
             interrupted: self.interrupted(),
+            out_of_time: self.settings.deadline.is_over(),
             out_of_room: self.room.is_given_up(),
             ways: self.ways.clone(),
         })

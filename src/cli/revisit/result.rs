@@ -27,6 +27,7 @@ pub(super) fn report(
         ended_by: match (summary.interrupted, args.time) {
             (true, _) => EndedBy::Interrupted,
             (false, Some(_)) => EndedBy::Time,
+            (false, None) if summary.out_of_time => EndedBy::Time,
             (false, None) => EndedBy::Runs,
         },
         settings: config::settings().cloned(),

@@ -30,8 +30,8 @@ impl Statuses {
         self.time_ms = progress.time_ms;
         let phase = progress.phase.name();
         let another = std::mem::replace(&mut self.phase, phase) != phase;
-        let begins = self.last_ms == 0 && phase == "fuzzing";
-        if progress.time_ms < self.last_ms + EVERY_MS && (begins || !another) {
+        let behind = another && phase != "fuzzing";
+        if progress.time_ms < self.last_ms + EVERY_MS && !behind {
             return None;
         }
         self.last_ms = progress.time_ms;
