@@ -9,7 +9,7 @@ use super::room::Gate;
 pub(in crate::campaign) struct Bounds<'a> {
     /// The user's patience.
     stop: &'a AtomicBool,
-    /// The end of the time, that of the closed gate aside.
+    /// The end of the time.
     deadline: Option<Instant>,
     /// One of them has failed, or what comes behind is not committed.
     broken: AtomicBool,
@@ -39,7 +39,7 @@ impl<'a> Bounds<'a> {
 
     /// Whether there is more to be done, once it can be stored.
     pub(in crate::campaign) fn go_on(&self) -> bool {
-        self.gate.pass(|| self.has_ended());
+        self.gate.pass(|| self.are_over());
         !self.are_over()
     }
 
@@ -51,7 +51,6 @@ impl<'a> Bounds<'a> {
     /// Whether the time is over.
     pub(in crate::campaign) fn is_late(&self) -> bool {
         self.deadline
-            .and_then(|deadline| deadline.checked_add(self.gate.held()))
             .is_some_and(|deadline| Instant::now() >= deadline)
     }
 

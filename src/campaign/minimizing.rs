@@ -47,6 +47,9 @@ pub struct Minimizing {
     /// Whether the limit on the time of a run is learned from the runs of the input; not where
     /// the user has set one.
     pub learn_limit: bool,
+    /// Whether hangs and memory blow-ups have only a part of the time that was fuzzed when the
+    /// fuzzing is over, all of them together; not where the user has set a budget.
+    pub hurried: bool,
     /// Workers of one minimization; no result depends on their number.
     pub jobs: usize,
     /// How many further minor keys of a group are minimized.
@@ -104,6 +107,7 @@ impl Minimizing {
             no_cache: false,
             seed: None,
             learn_limit: true,
+            hurried: false,
             jobs: 1,
             variants: Variants::None,
         }

@@ -19,6 +19,13 @@ use crate::minimize::{MinimizeError, Options};
 use crate::report::GroupView;
 use crate::store::{Entry, EntryId, Kind, KnownGroups, Reader, Store, StoreError};
 
+/// Hangs are minimized after fuzzing for this fraction of its time: one of so many parts.
+const HANGS: u32 = 5;
+/// The least time for all of them.
+const LEAST: Duration = Duration::from_secs(5);
+/// With less time than that none is begun.
+const ENOUGH: Duration = Duration::from_secs(1);
+
 /// What the minimizing worker says of an entry: how long it took, and how it ended.
 pub(in crate::campaign) type Word = (EntryId, Duration, Result<(), CampaignError>);
 
@@ -134,6 +141,67 @@ pub(in crate::campaign) fn minimize_entry<S: Shelf>(
         }
         Err(error) => Err(error),
     }
+}
+
+/// Time that hangs and memory blow-ups have when the fuzzing is over, all of them together: each
+/// run that fails takes all that it may.
+pub(in crate::campaign) struct HangBudget {
+    /// `None`: as much as their budgets say.
+    left: Option<Duration>,
+}
+
+impl HangBudget {
+    /// The budget behind so much fuzzing.
+    pub(in crate::campaign) fn behind(fuzzed: Duration, minimizing: &Minimizing) -> HangBudget {
+        let left = minimizing.hurried;
+        HangBudget {
+            left: left.then(|| (fuzzed / HANGS).max(LEAST)),
+        }
+    }
+
+    /// How an entry is minimized; `None` where there is no time for it.
+    pub(in crate::campaign) fn of(
+        &self,
+        id: &EntryId,
+        minimizing: &Minimizing,
+    ) -> Option<Minimizing> {
+        let budget_time = match self.left.filter(|_| HangBudget::is_for(id)) {
+            Some(left) if left < ENOUGH => return None,
+            Some(left) => Some(
+                minimizing
+                    .budget_time
+                    .map_or(left, |budget| budget.min(left)),
+            ),
+            None => minimizing.budget_time,
+        };
+        Some(Minimizing {
+            budget_time,
+            ..minimizing.clone()
+        })
+    }
+
+    /// An entry took so long.
+    pub(in crate::campaign) fn spend(&mut self, id: &EntryId, taken: Duration) {
+        if let Some(left) = self.left.as_mut().filter(|_| HangBudget::is_for(id)) {
+            *left = left.saturating_sub(taken);
+        }
+    }
+
+    fn is_for(id: &EntryId) -> bool {
+        matches!(id.kind(), Kind::Hang | Kind::Oom)
+    }
+}
+
+/// What is said where there is no time for so many hangs and memory blow-ups.
+pub(in crate::campaign) fn left_for_later(groups: usize) -> String {
+    let (groups, are) = match groups {
+        1 => ("1 hang".to_owned(), "is"),
+        groups => (format!("{groups} hangs"), "are"),
+    };
+    format!(
+        "{groups} {are} not minimized: that would take longer than a fifth of the fuzzing; \
+         --budget-time gives each its own time, and --resume goes on"
+    )
 }
 
 /// Whether a minimization has ended as one does; not where it was interrupted, nor where it failed

@@ -1,4 +1,4 @@
-//! A campaign on a full disk waits until there is room.
+//! A campaign on a full disk waits until there is room, or until its time is over.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,8 @@ use crate::store::StoreError;
 /// The pause before the second try, and the longest.
 const SHORTEST: Duration = Duration::from_millis(200);
 const LONGEST: Duration = Duration::from_secs(2);
+/// So many bytes that are free are room, where nothing has been written yet that could not be.
+const SOME: u64 = 1 << 20;
 /// How often the user's patience is looked at.
 const GLANCE: Duration = Duration::from_millis(20);
 
@@ -99,9 +101,11 @@ impl Gate {
 }
 
 /// Waits for room: what could not be written is tried again, after pauses that grow from 0.2 to
-/// 2 seconds, until it can be, or the user stops. Meanwhile the gate is closed.
+/// 2 seconds, until it can be, the user stops, or the time is over. Meanwhile the gate is closed.
 pub struct Room<'a> {
     stop: &'a AtomicBool,
+    /// When nobody waits any more.
+    end: Option<Instant>,
     gate: &'a Gate,
     pause: Duration,
     /// Whether room is waited for at all.
@@ -115,11 +119,17 @@ impl<'a> Room<'a> {
     pub fn new(stop: &'a AtomicBool, gate: &'a Gate) -> Room<'a> {
         Room {
             stop,
+            end: None,
             gate,
             pause: SHORTEST,
             patient: true,
             full: None,
         }
+    }
+
+    /// The same, until `end` at most.
+    pub fn until(self, end: Option<Instant>) -> Room<'a> {
+        Room { end, ..self }
     }
 
     /// The same; room is waited for if `patient` is true only, and else a full disk is an error
@@ -133,18 +143,19 @@ impl<'a> Room<'a> {
     /// `say`, once each.
     ///
     /// # Errors
-    /// Those of `write`; one of a full disk only when the user has stopped.
+    /// Those of `write`; one of a full disk only when the user has stopped, or the time is over.
     pub fn made<T, E: Fullness>(
         &mut self,
         say: &mut dyn FnMut(&str),
         mut write: impl FnMut() -> Result<T, E>,
     ) -> Result<T, E> {
+        let mut failed = false;
         loop {
             match write() {
-                Err(error) if self.goes_on_after(&error, say) => {}
+                Err(error) if self.goes_on_after(&error, say) => failed = true,
                 Err(error) => return Err(error),
                 Ok(done) => {
-                    self.has_room(say);
+                    self.is_written(failed, say);
                     return Ok(done);
                 }
             }
@@ -152,23 +163,25 @@ impl<'a> Room<'a> {
     }
 
     /// Pauses where `error` is one of a full disk. Whether what failed is to be done again: not
-    /// after other errors, and not when the user has stopped, or it does not wait at all.
+    /// after other errors, and not when the user has stopped, the time is over, or it does not wait
+    /// at all.
     pub fn goes_on_after<E: Fullness>(&mut self, error: &E, say: &mut dyn FnMut(&str)) -> bool {
-        let waits = self.patient && !self.stopped();
-        let Some(path) = error.full_at().filter(|_| waits) else {
+        let Some(path) = error.full_at().filter(|_| self.patient) else {
             return false;
         };
         if self.full.is_none() {
-            self.gate.closed.store(true, Ordering::Release);
             self.full = Some((Instant::now(), path.to_owned()));
-            say(&message(path));
+            if !self.is_over() {
+                self.gate.closed.store(true, Ordering::Release);
+                say(&message(path));
+            }
         }
         let end = Instant::now() + self.pause;
-        while !self.stopped() && Instant::now() < end {
+        while !self.is_over() && Instant::now() < end {
             std::thread::sleep(GLANCE);
         }
         self.pause = (self.pause * 2).min(LONGEST);
-        !self.stopped()
+        !self.is_over()
     }
 
     /// The same of a `result`, after a good one of which there is room. Whether it is to be done
@@ -181,15 +194,18 @@ impl<'a> Room<'a> {
         match result {
             Err(error) => self.goes_on_after(error, say),
             Ok(_) => {
-                self.has_room(say);
+                self.is_written(false, say);
                 false
             }
         }
     }
 
-    /// What could not be written is written.
-    pub fn has_room(&mut self, say: &mut dyn FnMut(&str)) {
-        if let Some((since, path)) = self.full.take() {
+    /// Something is written; `again`: it could not be, before. Anything else may have needed no
+    /// room, or less of it, and says nothing where the disk is still full.
+    pub fn is_written(&mut self, again: bool, say: &mut dyn FnMut(&str)) {
+        let free = |path: &Path| space::free(path).is_none_or(|free| free >= SOME);
+        let room = |(_, path): &(Instant, PathBuf)| again || free(path);
+        if let Some((since, path)) = self.full.take_if(|full| room(full)) {
             self.pause = SHORTEST;
             let held = since.elapsed().as_millis() as u64;
             self.gate.held_ms.fetch_add(held, Ordering::Release);
@@ -198,8 +214,17 @@ impl<'a> Room<'a> {
         }
     }
 
-    fn stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+    /// Whether the time was over before there was room.
+    pub fn is_given_up(&self) -> bool {
+        self.full.is_some() && self.is_late()
+    }
+
+    fn is_late(&self) -> bool {
+        self.end.is_some_and(|end| Instant::now() >= end)
+    }
+
+    fn is_over(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.is_late()
     }
 }
 
@@ -211,7 +236,7 @@ fn message(path: &Path) -> String {
     };
     format!(
         "the disk is full: {} cannot be written ({free}); the campaign continues when there is \
-         space, Ctrl-C ends it with what is stored",
+         space; it ends with what is stored when its time is over, or by Ctrl-C",
         path.display()
     )
 }

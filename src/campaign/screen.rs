@@ -4,11 +4,66 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::report::GroupView;
+use crate::report::{GroupView, size};
+
+/// What a campaign does at a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase", tag = "phase")]
+pub enum Phase {
+    /// It fuzzes.
+    #[default]
+    Fuzzing,
+    /// The fuzzing is over: it finds out where runs hang.
+    Naming {
+        /// How many of them there are still.
+        left: u64,
+    },
+    /// The fuzzing is over, or stands still: groups are minimized.
+    Minimizing {
+        /// How many of them are done.
+        done: u64,
+        /// How many there are.
+        of: u64,
+        /// How long each may take, in milliseconds; `None` where nothing bounds it.
+        each_ms: Option<u64>,
+    },
+}
+
+impl Phase {
+    /// What is said of it to people; nothing while it fuzzes.
+    pub fn text(&self) -> Option<String> {
+        match self {
+            Phase::Fuzzing => None,
+            Phase::Naming { left } => {
+                let hangs = size::counted(*left, "hang");
+                Some(format!("fuzzing is over; finding out where {hangs} are"))
+            }
+            Phase::Minimizing { done, of, each_ms } => {
+                let each = each_ms.map_or(String::new(), |ms| {
+                    format!(", at most {} s each", ms.div_ceil(1000))
+                });
+                let at = (done + 1).min(*of);
+                Some(format!("fuzzing is over; minimizing {at} of {of}{each}"))
+            }
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Phase::Fuzzing => "fuzzing",
+            Phase::Naming { .. } => "naming",
+            Phase::Minimizing { .. } => "minimizing",
+        }
+    }
+}
 
 /// A campaign's course at one moment; a line of `stats.jsonl`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Progress {
+    /// What it does.
+    #[serde(flatten)]
+    pub phase: Phase,
     /// Milliseconds since this call began to fuzz.
     pub time_ms: u64,
     /// Runs committed in this count.
@@ -44,11 +99,10 @@ impl Progress {
         runs as f64 / time.as_secs_f64().max(0.001)
     }
 
-    /// The same course at a later time, `runs` being those of this call.
-    pub(super) fn later(&self, runs: u64, time: Duration) -> Progress {
+    /// The same course at a later time.
+    pub(super) fn later(&self, time: Duration) -> Progress {
         Progress {
             time_ms: time.as_millis() as u64,
-            runs_per_s: Progress::rate(runs, time),
             ..*self
         }
     }

@@ -1,8 +1,9 @@
 //! What a campaign is told.
 
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use super::deadline::Deadline;
 use super::minimizing::Minimizing;
 use super::seeds::Seeds;
 use super::share::Share;
@@ -79,6 +80,8 @@ pub struct Settings {
     pub runs: Option<u64>,
     /// Wall time that this call fuzzes.
     pub time: Option<Duration>,
+    /// The end of the whole call.
+    pub deadline: Deadline,
     /// What else ends this call; whichever comes first.
     pub until: Vec<Until>,
     /// What makes the inputs.
@@ -98,4 +101,12 @@ pub struct Settings {
     pub monitoring: Monitoring,
     /// Groups to mute: they are counted and stored, not minimized.
     pub known: KnownGroups,
+}
+
+impl Settings {
+    /// When the fuzzing of a call that has begun now is over; `None`: at no time that a clock will
+    /// see.
+    pub(super) fn end_of(&self, began: Instant) -> Option<Instant> {
+        began.checked_add(self.time?)
+    }
 }

@@ -26,6 +26,10 @@ pub struct Summary {
     pub ended_by: EndedBy,
     /// Which of the ends that were waited for, where one of them did.
     pub until: Option<Until>,
+    /// Findings for which there was no room on the disk until the time was over.
+    pub unstored: u64,
+    /// Whether there was still none at the end: some of what is told may not be stored.
+    pub out_of_room: bool,
     /// Whether the program was built anew since the campaign began.
     pub rebuilt: bool,
 }

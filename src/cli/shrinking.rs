@@ -13,6 +13,9 @@ use crate::minimize::{SEARCHES, search_summary};
 /// The heading of these options in the help.
 pub const HEADING: &str = "Minimization of new groups";
 
+/// The longest time for one minimization where nobody says.
+const BUDGET: Duration = Duration::from_secs(60);
+
 /// When and how new groups are minimized.
 #[derive(Args, Clone, Debug)]
 pub struct ShrinkArgs {
@@ -22,9 +25,10 @@ pub struct ShrinkArgs {
     /// Search algorithm of minimizations
     #[arg(help_heading = HEADING, hide_short_help = true, long, value_name = "NAME", default_value = "full", value_parser = searches())]
     search: String,
-    /// Maximum time for one minimization
-    #[arg(help_heading = HEADING, hide_short_help = true, long, value_name = "TIME", value_parser = amounts::time, default_value = "60s")]
-    budget_time: Duration,
+    /// Maximum time for one minimization [default: 60s; all hangs together a fifth of the fuzzing
+    /// time]
+    #[arg(help_heading = HEADING, hide_short_help = true, long, value_name = "TIME", value_parser = amounts::time)]
+    budget_time: Option<Duration>,
     /// Maximum number of tests for one minimization
     #[arg(help_heading = HEADING, hide_short_help = true, long, value_name = "N")]
     budget_tests: Option<u64>,
@@ -77,7 +81,8 @@ impl ShrinkArgs {
     /// What is minimized, and how; `learn_limit` unless the user has set the limit on a run.
     pub fn minimizing(&self, target: Target, way: Way, learn_limit: bool) -> Minimizing {
         Minimizing {
-            budget_time: Some(self.budget_time),
+            budget_time: Some(self.budget_time.unwrap_or(BUDGET)),
+            hurried: self.budget_time.is_none(),
             budget_tests: self.budget_tests,
             log_inputs: self.log_inputs,
             variants: self.variants(Variants::Plain),

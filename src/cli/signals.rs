@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
 
 use super::{Exit, Failure, ui};
+use crate::campaign::Deadline;
 
 /// A flag that turns true at SIGINT or SIGTERM.
 pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
@@ -34,6 +36,12 @@ pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
             .map_err(|error| Failure::new(Exit::Internal, "system", error))?;
     }
     Ok(stop)
+}
+
+/// The end of a call after its whole time, which raises `stop` as Ctrl-C does.
+pub fn deadline(total: Option<Duration>, stop: &Arc<AtomicBool>) -> Result<Deadline, Failure> {
+    let deadline = Deadline::begin(total, stop);
+    deadline.map_err(|error| Failure::new(Exit::Internal, "system", error))
 }
 
 /// A failure of the target is no news once the user has stopped: Ctrl-C reaches a target that is

@@ -9,8 +9,8 @@ use super::shrinking::ShrinkArgs;
 use super::target::TargetArgs;
 use super::watched::Watched;
 use super::{Exit, Failure, Output, amounts, known, signals};
-use crate::campaign::Until;
 use crate::campaign::watch::{Others, Producing, Watching};
+use crate::campaign::{Deadline, Until};
 use crate::exec::{Target, Way};
 use crate::report::text::printable;
 
@@ -37,6 +37,10 @@ pub struct Args {
     /// Watch for this long [default: until Ctrl-C]
     #[arg(long, value_parser = amounts::time)]
     time: Option<Duration>,
+    /// Stop after this long in all, watching and minimization. Without --time, three quarters of it
+    /// are for watching. --resume continues
+    #[arg(long, value_name = "TIME", value_parser = amounts::time)]
+    total_time: Option<Duration>,
     /// Stop at the `first` new group, at `3 groups`, or after `no new for 10m`. May be repeated;
     /// the first condition that is met stops the watch
     #[arg(long, value_name = "END", value_parser = Until::from_str)]
@@ -83,10 +87,14 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     args.target.check_given("watch", &args.dirs)?;
     let target = args.target.target()?;
     let stop = signals::stop_flag()?;
+    let deadline = signals::deadline(args.total_time, &stop)?;
     let started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
     let way = started.executor.way();
     output.detail(&format!("executed by {way}: {}", started.why));
-    let settings = settings(&args, target, way)?;
+    let settings = Watching {
+        deadline,
+        ..settings(&args, target, way)?
+    };
     let dirs: Vec<_> = args.dirs.iter().map(|dir| dir.to_string_lossy()).collect();
     let watched = Watched {
         settings: &settings,
@@ -132,7 +140,8 @@ fn settings(args: &Args, target: Target, way: Way) -> Result<Watching, Failure> 
         sources: args.dirs.clone(),
         max_len: args.max_len.unwrap_or(MAX_LEN),
         leaks: args.leaks,
-        time: args.time,
+        time: Deadline::fuzzing(args.total_time, args.time).filter(|_| !args.once),
+        deadline: Deadline::default(),
         until: args.until.clone(),
         when: args.shrink.when(),
         jobs: args.jobs.map_or(1, |jobs| jobs as usize),

@@ -3,7 +3,7 @@
 use std::io::{Error, ErrorKind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ddfuzz::campaign::{CampaignError, Fullness, Gate, Room};
 use ddfuzz::files::FileError;
@@ -51,6 +51,39 @@ fn other_errors_are_not_waited_for_and_the_user_may_stop() {
         Err::<(), _>(error(ErrorKind::StorageFull))
     });
     assert!(stopped.unwrap_err().is_full());
+}
+
+#[test]
+fn room_is_waited_for_until_the_time_is_over() {
+    let (stop, gate) = (AtomicBool::new(false), Gate::default());
+    let end = Instant::now() + Duration::from_millis(300);
+    let mut room = Room::new(&stop, &gate).until(Some(end));
+    let mut said = Vec::new();
+    let full = room.made(&mut |text| said.push(text.to_owned()), || {
+        Err::<(), _>(error(ErrorKind::StorageFull))
+    });
+    assert!(full.unwrap_err().is_full());
+    assert!(Instant::now() >= end && room.is_given_up());
+    assert_eq!(said.len(), 1, "{said:?}");
+    // Nobody waits from here on, and it is not said again.
+    let silent = &mut |text: &str| panic!("{text}");
+    let again = room.made(silent, || Err::<(), _>(error(ErrorKind::StorageFull)));
+    assert!(again.unwrap_err().is_full());
+}
+
+#[test]
+fn what_needed_no_room_does_not_say_that_there_is_room_again() {
+    let (stop, gate) = (AtomicBool::new(false), Gate::default());
+    let mut room = Room::new(&stop, &gate);
+    let mut said = Vec::new();
+    // A file system without any room.
+    let full =
+        FileError::at("write", Path::new("/proc/version"))(Error::from(ErrorKind::StorageFull));
+    assert!(room.goes_on_after(&full, &mut |text| said.push(text.to_owned())));
+    room.is_written(false, &mut |text| said.push(text.to_owned()));
+    assert_eq!(said.len(), 1, "{said:?}");
+    room.is_written(true, &mut |text| said.push(text.to_owned()));
+    assert_eq!(said.len(), 2, "{said:?}");
 }
 
 #[test]

@@ -108,6 +108,63 @@ fn a_campaign_that_waits_for_room_can_be_stopped_and_goes_on_later() {
 }
 
 #[test]
+fn a_campaign_on_a_disk_that_stays_full_ends_at_its_time() {
+    let desk = Desk::new();
+    let words = "run --json --target ul --search ddmin --time 3s --max-len 2000 --seed 7 -o out";
+    for when in ["inline", "after", "worker"] {
+        let text = format!(
+            "mkdir -p disk; mount -t tmpfs -o size=256k tmpfs disk; cd disk
+             code=0; timeout 100 $DD {words} --minimize {when} 2>../said || code=$?
+             echo \"code $code\"
+             grep -c 'disk is full' ../said; grep -c 'there is room again' ../said || true
+             timeout 100 $DD show --json out"
+        );
+        let Some(said) = script(&desk, &text) else {
+            return;
+        };
+        let lines: Vec<&str> = said.lines().collect();
+        let result: Value = serde_json::from_str(lines[0]).unwrap();
+        assert_eq!(result["ended_by"], "time", "{when}: {said}");
+        let warnings = result["warnings"].to_string();
+        assert!(warnings.contains("disk was full"), "{when}: {said}");
+        assert_eq!(lines[1..4], ["code 1", "1", "0"], "{when}: {said}");
+        // What is told is what is stored.
+        let shown: Value = serde_json::from_str(lines[4]).unwrap();
+        assert_eq!(
+            shown["groups"][0]["major"], result["groups"][0]["major"],
+            "{when}: {said}"
+        );
+        desk.is_left_clean();
+    }
+}
+
+#[test]
+fn a_watch_on_a_disk_that_stays_full_ends_at_its_time() {
+    let desk = Desk::new();
+    std::fs::create_dir(desk.file("found")).unwrap();
+    for more in 0..40 {
+        let input = [crate::crashes::for_ul(), vec![b'x'; 20_000 + more]].concat();
+        std::fs::write(desk.file(&format!("found/{more}")), input).unwrap();
+    }
+    let text = "mkdir -p disk; mount -t tmpfs -o size=128k tmpfs disk; cd disk
+         code=0; timeout 100 $DD watch ../found --json --target ul --time 3s -o out 2>../said || code=$?
+         echo \"code $code\"
+         grep -c 'disk is full' ../said; grep -c 'there is room again' ../said || true";
+    let Some(said) = script(&desk, text) else {
+        return;
+    };
+    let lines: Vec<&str> = said.lines().collect();
+    let result: Value = serde_json::from_str(lines[0]).unwrap();
+    assert_eq!(result["ended_by"], "time", "{said}");
+    assert!(
+        result["warnings"].to_string().contains("disk was full"),
+        "{said}"
+    );
+    assert_eq!(lines[2..4], ["1", "0"], "{said}");
+    desk.is_left_clean();
+}
+
+#[test]
 fn a_campaign_is_not_begun_on_a_full_disk() {
     let desk = Desk::new();
     let text = "mkdir disk; mount -t tmpfs -o size=4k tmpfs disk; cd disk

@@ -178,3 +178,26 @@ fn a_target_that_crashes_on_everything_is_told_of_before_and_after() {
     let warning = result["warnings"][0].as_str().unwrap();
     assert!(warning.contains("each of 250 runs crashed"), "{warning}");
 }
+
+#[test]
+fn the_whole_time_ends_a_call_with_what_it_has_and_the_next_goes_on() {
+    let desk = Desk::new();
+    let words = "run --json --target ul --max-len 2000 --seed 7 --minimize after -o out";
+    let said = desk.call(&format!("{words} --total-time 4s")).exits(1);
+    let result = said.json();
+    assert_eq!(result["ended_by"], "time", "{result}");
+    assert_eq!(result["new_groups"], 1, "{result}");
+    // Three quarters of it are for the fuzzing.
+    let seconds = result["seconds"].as_f64().unwrap();
+    assert!(seconds >= 2.5, "{result}");
+    // What was told as new is not new again.
+    let next = desk.call(&format!("{words} --runs 50 --resume"));
+    let next = next.exits(4).json();
+    assert_eq!(
+        (&next["resumed"], &next["new_groups"]),
+        (&true.into(), &0.into()),
+        "{next}"
+    );
+    assert_eq!(groups(&next)[0]["claim"], "1-minimal");
+    desk.is_left_clean();
+}

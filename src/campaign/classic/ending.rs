@@ -32,7 +32,8 @@ pub(super) enum Over {
 impl<'a> Engine<'a> {
     /// How long was fuzzed: not while the disk was full.
     pub(super) fn fuzzing(&self) -> Duration {
-        self.began.elapsed().saturating_sub(self.gate.held())
+        let since = || self.began.elapsed().saturating_sub(self.gate.held());
+        self.fuzzed.unwrap_or_else(since)
     }
 
     fn course(&self) -> Course {
@@ -98,8 +99,10 @@ impl<'a> Engine<'a> {
             seen.map_or(0, BTreeMap::len)
         };
         let groups = seen(ledger);
-        let stored = room.made(&mut |text| screen.note(text), || ledger.commit(finding))?;
-        if seen(ledger) > groups {
+        let stored = room.made(&mut |text| screen.note(text), || ledger.commit(finding));
+        self.unstored += u64::from(stored.is_err() && self.room.is_given_up());
+        let stored = stored?;
+        if seen(&self.ledger) > groups {
             self.count_new();
             self.end_with(Some(finding.run + 1), Until::is_of_runs);
         }
@@ -135,7 +138,7 @@ impl<'a> Engine<'a> {
     pub(super) fn ended_by(&self) -> (EndedBy, Option<Until>) {
         let checkpoint = &self.ledger.checkpoint;
         match self.over {
-            _ if self.stopped() => (EndedBy::Interrupted, None),
+            _ if self.interrupted() => (EndedBy::Interrupted, None),
             Some(Over::Until { until, .. }) => (EndedBy::Until, Some(until)),
             _ if self.settings.runs.is_some() && self.made_all() => (EndedBy::Runs, None),
             _ if self.settings.time.is_none() && checkpoint.goal.is_none() => (EndedBy::Runs, None),
@@ -194,14 +197,20 @@ impl<'a> Engine<'a> {
         room.is_again(result, &mut |text: &str| screen.note(text))
     }
 
-    /// The user who stops on a full disk gets what is stored, and no error.
+    /// Whether this is only that the disk was full until the time was over, or the user has
+    /// stopped.
+    fn gives_up(&self, error: &CampaignError) -> bool {
+        error.full_at().is_some() && (self.stopped() || self.room.is_given_up())
+    }
+
+    /// Who is on a full disk in the end gets what is stored, and no error.
     pub(super) fn or_stopped<T>(
         &self,
         result: Result<T, CampaignError>,
         otherwise: T,
     ) -> Result<T, CampaignError> {
         match result {
-            Err(error) if self.stopped() && error.full_at().is_some() => Ok(otherwise),
+            Err(error) if self.gives_up(&error) => Ok(otherwise),
             answer => answer,
         }
     }

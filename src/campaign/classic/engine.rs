@@ -12,11 +12,12 @@ use super::inputs::Inputs;
 use super::worker::Chunk;
 use crate::campaign::error::CampaignError;
 use crate::campaign::ledger::{Ledger, Stored, lock};
-use crate::campaign::orders::{is_done, minimize_entry};
+use crate::campaign::minimizing::Minimizing;
+use crate::campaign::orders::{HangBudget, is_done, left_for_later, minimize_entry};
 use crate::campaign::rebuild::Watch;
 use crate::campaign::room::{Gate, Room};
 use crate::campaign::schedule::{self, Met};
-use crate::campaign::screen::{Progress, Screen};
+use crate::campaign::screen::{Phase, Progress, Screen};
 use crate::campaign::settings::{Settings, When};
 use crate::campaign::summary::Summary;
 use crate::report::GroupView;
@@ -53,7 +54,8 @@ pub fn run(
         inputs,
         watch: Watch::of(&settings.minimizing.target)?,
         gone: HashSet::new(),
-        room: Room::new(stop, &gate),
+        room: Room::new(stop, &gate).until(settings.end_of(began)),
+        unstored: 0,
         gate: &gate,
         over: None,
         new_seen: (0, None),
@@ -67,6 +69,10 @@ pub fn run(
         taken: HashSet::new(),
         more: BTreeSet::new(),
         spent: Duration::ZERO,
+        fuzzed: None,
+        hangs: None,
+        done: 0,
+        waiting: 0,
     };
     engine.campaign()
 }
@@ -82,6 +88,8 @@ pub(super) struct Engine<'a> {
     /// Groups that are not found the same with the present build of it.
     pub(super) gone: HashSet<(Kind, String)>,
     pub(super) room: Room<'a>,
+    /// Findings for which there was no room until the time was over.
+    pub(super) unstored: u64,
     /// Closed while there is no room.
     pub(super) gate: &'a Gate,
     /// Why nothing more is committed.
@@ -106,6 +114,12 @@ pub(super) struct Engine<'a> {
     pub(super) more: BTreeSet<String>,
     /// Time that was minimized.
     pub(super) spent: Duration,
+    /// When the fuzzing is over: how long it took, what hangs may take, how many groups were
+    /// minimized since, and how many wait behind the queue.
+    pub(super) fuzzed: Option<Duration>,
+    hangs: Option<HangBudget>,
+    done: u64,
+    waiting: usize,
 }
 
 impl Engine<'_> {
@@ -115,12 +129,17 @@ impl Engine<'_> {
         let saved = self.save();
         let fuzzed = fuzzed?;
         self.or_stopped(saved, ())?;
+        (self.fuzzed, self.hangs) = (
+            Some(fuzzed),
+            Some(HangBudget::behind(fuzzed, &self.settings.minimizing)),
+        );
         if self.settings.when != When::Off {
-            self.minimize_queue()?;
-            self.minimize_rest()?;
+            let minimized = self.minimize_queue().and_then(|()| self.minimize_rest());
+            self.or_stopped(minimized, ())?;
         }
-        if !self.stopped() {
-            self.end_call()?;
+        if !self.interrupted() {
+            let ended = self.end_call();
+            self.or_stopped(ended, ())?;
         }
         let stats = self.append_stats();
         self.or_stopped(stats, ())?;
@@ -139,15 +158,22 @@ impl Engine<'_> {
             new_groups: self.ledger.new_groups(muted)?,
             known_crashes: checkpoint.known_crashes(|major| self.muted(major)),
             crashes: checkpoint.total(Kind::Crash),
-            interrupted: self.stopped(),
+            interrupted: self.interrupted(),
             ended_by,
             until,
+            unstored: self.unstored,
+            out_of_room: self.room.is_given_up(),
             rebuilt: self.rebuild().is_on_record(),
         })
     }
 
     pub(super) fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Whether it was the user who has stopped it, and not the end of the whole time.
+    pub(super) fn interrupted(&self) -> bool {
+        self.stopped() && !self.settings.deadline.is_over()
     }
 
     pub(super) fn muted(&self, major: &str) -> bool {
@@ -232,20 +258,53 @@ impl Engine<'_> {
         while !self.stopped()
             && let Some(id) = self.queue.front().cloned()
         {
-            let (began, runs) = (self.began, self.ledger.checkpoint.next - self.first);
-            let progress = self.progress();
+            let Some(minimizing) = self.how(&id) else {
+                self.screen
+                    .note(&left_for_later(self.queue.len() + self.waiting));
+                return Ok(());
+            };
+            let began = self.began;
+            let progress = Progress {
+                phase: self.phase(&minimizing),
+                ..self.progress()
+            };
             self.screen.progress(&progress);
             // Nothing is committed meanwhile, but time goes on.
             let screen = &mut *self.screen;
-            let watch = &mut || screen.progress(&progress.later(runs, began.elapsed()));
+            let watch = &mut || screen.progress(&progress.later(began.elapsed()));
             let since = Instant::now();
-            let result =
-                minimize_entry(self.store, &self.settings.minimizing, self.stop, &id, watch);
+            let result = minimize_entry(self.store, &minimizing, self.stop, &id, watch);
             self.spent += since.elapsed();
+            if let Some(hangs) = &mut self.hangs {
+                hangs.spend(&id, since.elapsed());
+            }
             self.queue.pop_front();
+            self.done += u64::from(self.fuzzed.is_some() && result.is_ok());
             self.show(&id, result)?;
         }
         Ok(())
+    }
+
+    /// How an entry is minimized; `None` where there is no time for it any more.
+    fn how(&self, id: &EntryId) -> Option<Minimizing> {
+        let minimizing = &self.settings.minimizing;
+        match &self.hangs {
+            Some(hangs) => hangs.of(id, minimizing),
+            None => Some(minimizing.clone()),
+        }
+    }
+
+    /// What is done while a group is minimized: beside it others fuzz, until that is over.
+    fn phase(&self, minimizing: &Minimizing) -> Phase {
+        let left = (self.queue.len() + self.waiting) as u64;
+        match self.fuzzed {
+            None => Phase::Fuzzing,
+            Some(_) => Phase::Minimizing {
+                done: self.done,
+                of: self.done + left,
+                each_ms: (minimizing.budget_time).map(|budget| budget.as_millis() as u64),
+            },
+        }
     }
 
     /// Minimizes the queue, and then what runs have found of the same groups that is smaller.
@@ -280,7 +339,9 @@ impl Engine<'_> {
         while !self.stopped() {
             let pending = self.ledger.pending(minimizing.variants, true)?;
             let fresh = |id: &EntryId| !self.muted(id.major()) && !self.taken.contains(id);
-            if let Some(id) = pending.into_iter().find(fresh) {
+            let fresh: Vec<EntryId> = pending.into_iter().filter(fresh).collect();
+            if let Some(id) = fresh.first().cloned() {
+                self.waiting = fresh.len() - 1;
                 self.taken.insert(id.clone());
                 self.queue.push_back(id);
                 self.minimize_queue()?;
@@ -349,13 +410,13 @@ impl Engine<'_> {
         Progress {
             time_ms: self.began.elapsed().as_millis() as u64,
             runs: checkpoint.next - checkpoint.count_start,
-            runs_per_s: Progress::rate(checkpoint.next - self.first, self.began.elapsed()),
+            runs_per_s: Progress::rate(checkpoint.next - self.first, self.fuzzing()),
             corpus: 0,
             groups: groups as u64,
             crashes: checkpoint.total(Kind::Crash),
             hangs: checkpoint.total(Kind::Hang),
             ooms: checkpoint.total(Kind::Oom),
-            minimizing: self.queue.len() as u64 + self.ordered,
+            minimizing: (self.queue.len() + self.waiting) as u64 + self.ordered,
             minimizer_share: self
                 .spent
                 .div_f64(self.settings.jobs.max(1) as f64)

@@ -39,12 +39,7 @@ impl Engine<'_> {
                 inputs: self.inputs.clone(),
                 next: AtomicU64::new(next),
                 end: self.ledger.checkpoint.goal.unwrap_or(u64::MAX),
-                bounds: Bounds::new(
-                    self.stop,
-                    // A time that no clock will see is none.
-                    (self.settings.time).and_then(|time| self.began.checked_add(time)),
-                    self.gate,
-                ),
+                bounds: Bounds::new(self.stop, self.settings.end_of(self.began), self.gate),
             };
             match self.fuzz(&shared) {
                 Ok(_) if matches!(self.over, Some(Over::Rebuilt)) => self.take_build()?,

@@ -15,7 +15,7 @@ impl Session<'_> {
             || self.ended.is_some()
             || self.until.is_some()
             || self.rebuilt
-            || self.settings.time.is_some_and(|time| self.fuzzed() >= time)
+            || self.settings.time.is_some_and(|time| self.clock() >= time)
             || self.left() == Some(0) && self.outstanding == 0
     }
 
@@ -27,9 +27,14 @@ impl Session<'_> {
 
     /// How long was fuzzed: not while the disk was full, nor while another build was looked at.
     pub(super) fn fuzzed(&self) -> Duration {
+        self.clock().saturating_sub(self.gate.held())
+    }
+
+    /// What of the time for fuzzing is over, which a full disk does not stop.
+    fn clock(&self) -> Duration {
         let until = self.ended.unwrap_or_else(Instant::now);
         let all = until.saturating_duration_since(self.began);
-        all.saturating_sub(self.gate.held() + self.paused)
+        all.saturating_sub(self.paused)
     }
 
     /// Looks whether it is enough, or the program another one.
@@ -75,6 +80,7 @@ impl Session<'_> {
         let stable = |edges: u64| 1.0 - best.unstable.min(edges) as f64 / edges as f64;
         let workers = self.fuzzed().as_secs_f64() * self.settings.jobs.max(1) as f64;
         Progress {
+            phase: self.phase,
             time_ms: self.began.elapsed().as_millis() as u64,
             runs: checkpoint.next - checkpoint.count_start,
             runs_per_s: Progress::rate(checkpoint.next - self.first, self.fuzzed()),

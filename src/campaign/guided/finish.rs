@@ -1,14 +1,14 @@
 //! What is done when the fuzzing has ended.
 
 use std::collections::HashSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::session::Session;
 use crate::campaign::ledger::lock;
-use crate::campaign::orders::minimize_entry;
+use crate::campaign::orders::{HangBudget, left_for_later, minimize_entry};
 use crate::campaign::schedule::Met;
 use crate::campaign::settings::When;
-use crate::campaign::{CampaignError, Fullness, Summary, Until};
+use crate::campaign::{CampaignError, Minimizing, Phase, Summary, Until};
 use crate::minimize::MinimizeError;
 use crate::report::EndedBy;
 use crate::store::{EntryId, Kind};
@@ -33,7 +33,7 @@ impl Session<'_> {
         if self.settings.when != When::Off {
             self.minimize_rest()?;
         }
-        self.write_down(!self.stopped())?;
+        self.write_down(!self.interrupted())?;
         let progress = self.progress();
         self.screen.progress(&progress);
         let (ended_by, until) = self.ended_by();
@@ -46,9 +46,11 @@ impl Session<'_> {
                 .new_groups(|major| self.books.is_muted(&major.short()))?,
             known_crashes: checkpoint.known_crashes(|major| self.books.is_muted(major)),
             crashes: checkpoint.total(Kind::Crash),
-            interrupted: self.stopped(),
+            interrupted: self.interrupted(),
             ended_by,
             until,
+            unstored: self.unstored,
+            out_of_room: self.room.is_given_up(),
             rebuilt: self.rebuild().is_on_record(),
         })
     }
@@ -57,12 +59,20 @@ impl Session<'_> {
     /// are, and these, too, where the user does not wait.
     fn examine_rest(&mut self) -> Result<(), CampaignError> {
         while self.examiner.pending() > 0 && !self.stopped() {
-            self.examine()?;
+            match self.examine().map_err(CampaignError::from) {
+                Err(error) if self.gives_up(&error) => self.unstored += 1,
+                examined => examined?,
+            }
+            let left = self.examiner.pending() as u64;
+            self.phase = Phase::Naming { left };
             self.screen.progress(&self.progress());
             std::thread::sleep(LOOK);
         }
         for suspect in self.examiner.take_rest() {
-            self.file_unexamined(&suspect)?;
+            match self.file_unexamined(&suspect).map_err(CampaignError::from) {
+                Err(error) if self.gives_up(&error) => self.unstored += 1,
+                filed => filed?,
+            }
         }
         Ok(())
     }
@@ -72,7 +82,7 @@ impl Session<'_> {
         let checkpoint = &self.books.ledger.checkpoint;
         let made_all = checkpoint.goal.is_none_or(|goal| checkpoint.next >= goal);
         match self.until {
-            _ if self.stopped() => (EndedBy::Interrupted, None),
+            _ if self.interrupted() => (EndedBy::Interrupted, None),
             Some(until) => (EndedBy::Until, Some(until)),
             None if self.settings.runs.is_some() && made_all => (EndedBy::Runs, None),
             None => (EndedBy::Time, None),
@@ -104,57 +114,70 @@ impl Session<'_> {
             }
             lock(store).append_stats(&progress)
         });
-        match written {
-            Err(error) if self.stopped() && error.full_at().is_some() => Ok(()),
-            written => Ok(written?),
+        match written.map_err(CampaignError::from) {
+            Err(error) if self.gives_up(&error) => Ok(()),
+            written => written,
         }
     }
 
     /// Minimizes groups one by one, for each may slip into further ones.
     fn minimize_rest(&mut self) -> Result<(), CampaignError> {
-        let (mut taken, mut met) = (HashSet::new(), Met::default());
-        let (store, minimizing) = (self.store, &self.settings.minimizing);
+        let (mut taken, mut met, mut done) = (HashSet::new(), Met::default(), 0);
+        let mut hangs = HangBudget::behind(self.fuzzed(), &self.settings.minimizing);
         while !self.stopped() {
-            let pending = self.books.ledger.pending(minimizing.variants, true)?;
+            let minimizing = &self.settings.minimizing;
+            let mut pending = self.books.ledger.pending(minimizing.variants, true)?;
             let wanted = |major: &str| !self.books.is_muted(major);
-            let fresh = |id: &EntryId| wanted(id.major()) && !taken.contains(id);
-            let Some(id) = pending.into_iter().find(fresh) else {
-                match met.file_next(store, minimizing, &wanted) {
+            pending.retain(|id| wanted(id.major()) && !taken.contains(id));
+            let Some(id) = pending.first().cloned() else {
+                match met.file_next(self.store, minimizing, &wanted) {
                     Ok(true) => {}
-                    Ok(false) => return Ok(()),
+                    Ok(false) => break,
                     Err(error) if self.waits_for_room(&error) => met = Met::default(),
+                    Err(error) if self.gives_up(&error) => return Ok(()),
                     Err(_) if self.stopped() => {}
                     Err(error) => return Err(error),
                 }
                 continue;
             };
             taken.insert(id.clone());
-            self.screen.progress(&self.progress());
-            let mut progress = self.progress();
-            let (began, screen) = (self.began, &mut self.screen);
-            let mut watch = || {
-                progress.time_ms = began.elapsed().as_millis() as u64;
-                screen.progress(&progress);
+            let Some(minimizing) = hangs.of(&id, &self.settings.minimizing) else {
+                self.tell(left_for_later(pending.len()));
+                break;
             };
-            match minimize_entry(
-                self.store,
-                &self.settings.minimizing,
-                self.stop,
-                &id,
-                &mut watch,
-            ) {
+            self.phase = Phase::Minimizing {
+                done,
+                of: done + pending.len() as u64,
+                each_ms: minimizing
+                    .budget_time
+                    .map(|budget| budget.as_millis() as u64),
+            };
+            let began = Instant::now();
+            match self.minimize_one(&id, &minimizing) {
                 Err(CampaignError::Minimize(MinimizeError::Interrupted { .. })) => {}
                 Err(error) if self.waits_for_room(&error) => drop(taken.remove(&id)),
+                Err(error) if self.gives_up(&error) => return Ok(()),
                 Err(_) if self.stopped() => {}
                 Err(error) => return Err(error),
                 Ok(()) => {
+                    done += 1;
                     let Session { room, screen, .. } = self;
-                    room.has_room(&mut |text| screen.note(text));
+                    room.is_written(false, &mut |text| screen.note(text));
                     self.show(&id, true)?;
                 }
             }
+            hangs.spend(&id, began.elapsed());
         }
+        self.tell_notes();
         Ok(())
+    }
+
+    fn minimize_one(&mut self, id: &EntryId, how: &Minimizing) -> Result<(), CampaignError> {
+        let progress = self.progress();
+        self.screen.progress(&progress);
+        let (began, screen) = (self.began, &mut self.screen);
+        let mut watch = || screen.progress(&progress.later(began.elapsed()));
+        minimize_entry(self.store, how, self.stop, id, &mut watch)
     }
 
     /// Pauses where a minimization has failed for want of room. Whether it is to go on.

@@ -9,7 +9,7 @@ use super::wire::{Reply, Request};
 use crate::campaign::ledger::lock;
 use crate::campaign::settings::When;
 use crate::campaign::shelf::Shelf;
-use crate::campaign::{CampaignError, Desk, Report};
+use crate::campaign::{CampaignError, Desk, Fullness, Report};
 use crate::report::size;
 use crate::store::{EntryId, Kind, StoreError};
 use crate::triage::Key;
@@ -22,16 +22,17 @@ impl Session<'_> {
         request: &Request,
         body: &[u8],
     ) -> Result<Reply, StoreError> {
+        let mut failed = false;
         loop {
             let answer = self.respond(peer, request, body);
             // Now: until there is room, nothing else is done here.
             let Session { room, screen, .. } = self;
             let say = &mut |text: &str| screen.note(text);
             match answer {
-                Err(error) if room.goes_on_after(&error, say) => {}
+                Err(error) if room.goes_on_after(&error, say) => failed = true,
                 Err(error) => return Err(error),
                 Ok(reply) => {
-                    room.has_room(say);
+                    room.is_written(failed, say);
                     return Ok(reply);
                 }
             }
@@ -115,6 +116,15 @@ impl Session<'_> {
             }
             writing => self.write(writing, body)?,
         })
+    }
+
+    /// Ends the campaign, by an error; or by its time, where that was over before there was room.
+    fn fail_or_give_up(&mut self, error: StoreError, request: &Request) {
+        if !self.room.is_given_up() || error.full_at().is_none() {
+            return self.fail(error.into());
+        }
+        let finding = matches!(request, Request::HandIn { .. } | Request::File { .. });
+        self.unstored += u64::from(finding);
     }
 
     /// Counts runs of a group.
@@ -206,7 +216,7 @@ impl Answer for Session<'_> {
             Ok(reply) => reply,
             Err(error) => {
                 let (path, why) = (error.path().to_owned(), error.to_string());
-                self.fail(error.into());
+                self.fail_or_give_up(error, &request);
                 Reply::Failed { path, why }
             }
         };

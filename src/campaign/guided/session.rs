@@ -17,9 +17,9 @@ use libafl::Error;
 
 use crate::campaign::CampaignError;
 use crate::campaign::ledger::lock;
-use crate::campaign::screen::Screen;
+use crate::campaign::screen::{Phase, Screen};
 use crate::campaign::settings::Settings;
-use crate::campaign::{Gate, Rebuild, Room, Until, Watch};
+use crate::campaign::{Fullness, Gate, Rebuild, Room, Until, Watch};
 use crate::report::GroupView;
 use crate::store::{EntryId, Kind, Store, StoreError};
 
@@ -33,6 +33,8 @@ const DRAW: Duration = Duration::from_millis(200);
 const SAVE_EVERY: Duration = Duration::from_secs(2);
 /// So long workers may take to end when they are told to: a run may have to time out first.
 const FAREWELL: Duration = Duration::from_secs(30);
+/// The same when the whole time is over.
+const HURRY: Duration = Duration::from_secs(5);
 /// The same, in runs that time out: a hang is run that often to be named.
 const FAREWELL_RUNS: u32 = 16;
 /// A grant is a part of what is left, so that all workers end at about the same time.
@@ -50,6 +52,8 @@ pub(super) struct Session<'a> {
     pub(super) began: Instant,
     /// When the workers were started that there are now.
     launched: Instant,
+    /// What it does.
+    pub(super) phase: Phase,
     /// When the fuzzing has ended, if it has.
     pub(super) ended: Option<Instant>,
     /// Time in which no worker was to fuzz, since another build was looked at.
@@ -81,6 +85,8 @@ pub(super) struct Session<'a> {
     pub(super) examiner: Examiner,
     pub(super) judged: Vec<Judged>,
     pub(super) room: Room<'a>,
+    /// Findings for which there was no room until the time was over.
+    pub(super) unstored: u64,
     pub(super) gate: &'a Gate,
     /// What ended the campaign before its time.
     pub(super) failed: Option<CampaignError>,
@@ -109,6 +115,7 @@ impl<'a> Session<'a> {
             books,
             began: now,
             launched: now,
+            phase: Phase::Fuzzing,
             ended: None,
             paused: Duration::ZERO,
             first,
@@ -122,7 +129,8 @@ impl<'a> Session<'a> {
             gone: HashSet::new(),
             examiner: Examiner::new(&settings.minimizing.target, settings.minimizing.way),
             judged: Vec::new(),
-            room: Room::new(stop, gate),
+            room: Room::new(stop, gate).until(settings.end_of(now)),
+            unstored: 0,
             gate,
             outstanding: 0,
             corpus: 0,
@@ -158,8 +166,11 @@ impl<'a> Session<'a> {
             if let Err(error) = network() {
                 self.fail(CampaignError::Network(error.to_string()));
             }
-            if let Err(error) = self.tick(hub) {
-                self.fail(error);
+            match self.tick(hub) {
+                // Its time is over, and it ends with what is stored.
+                Err(error) if self.gives_up(&error) => {}
+                Err(error) => self.fail(error),
+                Ok(()) => {}
             }
             let coming = self.workers.begun() < workers && self.launched.elapsed() < FAREWELL;
             let lives = coming || !hub.peers.is_empty();
@@ -179,6 +190,9 @@ impl<'a> Session<'a> {
     }
 
     fn farewell(&self) -> Duration {
+        if self.settings.deadline.is_over() {
+            return HURRY;
+        }
         let run = self.settings.minimizing.target.limits.wall;
         FAREWELL.max(run.saturating_mul(FAREWELL_RUNS))
     }
@@ -211,6 +225,12 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Whether this is only that the disk was full until the time was over, or the user has
+    /// stopped.
+    pub(super) fn gives_up(&self, error: &CampaignError) -> bool {
+        error.full_at().is_some() && (self.stopped() || self.room.is_given_up())
+    }
+
     pub(super) fn fail(&mut self, error: CampaignError) {
         if !self.stopped() {
             self.failed.get_or_insert(error);
@@ -219,6 +239,11 @@ impl<'a> Session<'a> {
 
     pub(super) fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Whether it was the user who has stopped it, and not the end of the whole time.
+    pub(super) fn interrupted(&self) -> bool {
+        self.stopped() && !self.settings.deadline.is_over()
     }
 
     fn tick(&mut self, hub: &Hub) -> Result<(), CampaignError> {

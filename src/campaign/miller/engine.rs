@@ -13,12 +13,13 @@ use super::select::is_by;
 use super::state::{StudyState, StudySummary, runs};
 use super::unlisted;
 use super::utility::{Circumstances, Unfit, Utility};
+use crate::campaign::deadline::Deadline;
 use crate::campaign::error::CampaignError;
 use crate::campaign::ledger::{Ledger, lock};
 use crate::campaign::minimizing::Minimizing;
-use crate::campaign::room::{Gate, Room};
+use crate::campaign::room::{Fullness, Gate, Room};
 use crate::campaign::schedule::Met;
-use crate::campaign::screen::{Progress, Screen};
+use crate::campaign::screen::{Phase, Progress, Screen};
 use crate::campaign::settings::When;
 use crate::exec::{ExecError, Way};
 use crate::store::{EntryId, Kind, KnownGroups, Store, StudyRecord};
@@ -39,6 +40,8 @@ pub struct StudySettings {
     pub plan: StudyPlan,
     /// Wall time that this call runs utilities, shared by them.
     pub time: Option<Duration>,
+    /// The end of the whole call.
+    pub deadline: Deadline,
     /// Workers.
     pub jobs: usize,
     /// When groups are minimized.
@@ -73,20 +76,25 @@ pub fn run(
     ledger.checkpoint.begin_count(None);
     ledger.save()?;
     let gate = Gate::default();
+    let began = Instant::now();
+    let end = settings.time.and_then(|time| began.checked_add(time));
     let engine = Engine {
         store,
         settings,
         screen,
         stop,
         ledger,
-        room: Room::new(stop, &gate),
+        room: Room::new(stop, &gate).until(end),
+        phase: Phase::Fuzzing,
+        waiting: 0,
+        running: None,
         gate: &gate,
         first,
         fuzzed: Duration::ZERO,
         ways: Vec::new(),
         gone: HashSet::new(),
-        began: Instant::now(),
-        saved: Instant::now(),
+        began,
+        saved: began,
     };
     engine.study()
 }
@@ -110,10 +118,30 @@ pub(super) struct Engine<'a> {
     pub(super) gone: HashSet<EntryId>,
     pub(super) began: Instant,
     saved: Instant,
+    /// What it does, and how many groups wait to be minimized.
+    pub(super) phase: Phase,
+    pub(super) waiting: u64,
+    /// Since when a utility is being run, if one is.
+    pub(super) running: Option<Instant>,
 }
 
 impl Engine<'_> {
     fn study(mut self) -> Result<StudySummary, CampaignError> {
+        match self
+            .run_all()
+            .and_then(|()| self.minimize_all())
+            .and_then(|()| self.end())
+        {
+            // It has ended at its time, with what is stored.
+            Err(error) if self.gives_up(&error) => {}
+            ended => ended?,
+        }
+        self.screen.progress(&self.progress());
+        self.summary()
+    }
+
+    /// Runs the utilities, one behind the other.
+    fn run_all(&mut self) -> Result<(), CampaignError> {
         let settings = self.settings;
         for utility in &settings.utilities {
             if self.stopped() {
@@ -123,6 +151,7 @@ impl Engine<'_> {
             if self.state().utilities[at].done {
                 continue;
             }
+            self.phase = Phase::Fuzzing;
             self.one(utility, at)?;
             if matches!(settings.when, When::Inline | When::Worker) {
                 self.minimize_founders()?;
@@ -132,26 +161,33 @@ impl Engine<'_> {
             }
             self.save()?;
         }
-        if settings.when != When::Off {
-            let (mut met, budget) = (Met::default(), self.budget_of_all());
-            self.minimize_founders()?;
-            self.minimize_others()?;
-            self.minimize_smaller(&mut met, budget)?;
-            self.replay_rest()?;
+        Ok(())
+    }
+
+    /// Minimizes what is left to be.
+    fn minimize_all(&mut self) -> Result<(), CampaignError> {
+        if self.settings.when == When::Off {
+            return Ok(());
         }
-        if !self.stopped() {
+        let (mut met, budget) = (Met::default(), self.budget_of_all());
+        self.minimize_founders()?;
+        self.minimize_others()?;
+        self.minimize_smaller(&mut met, budget)?;
+        self.replay_rest()
+    }
+
+    fn end(&mut self) -> Result<(), CampaignError> {
+        if !self.interrupted() {
             self.state().end_count();
             let Engine {
                 room,
                 screen,
                 ledger,
                 ..
-            } = &mut self;
+            } = self;
             room.made(&mut |text| screen.note(text), || ledger.end_call())?;
         }
-        self.save()?;
-        self.screen.progress(&self.progress());
-        self.summary()
+        self.save()
     }
 
     /// Runs one utility, as far as it can be run.
@@ -225,6 +261,17 @@ impl Engine<'_> {
         self.stop.load(Ordering::Relaxed)
     }
 
+    /// Whether it was the user who has stopped it, and not the end of the whole time.
+    fn interrupted(&self) -> bool {
+        self.stopped() && !self.settings.deadline.is_over()
+    }
+
+    /// Whether this is only that the disk was full until the time was over, or the user has
+    /// stopped.
+    fn gives_up(&self, error: &CampaignError) -> bool {
+        error.full_at().is_some() && (self.stopped() || self.room.is_given_up())
+    }
+
     pub(super) fn muted(&self, major: &str) -> bool {
         let known = &self.settings.known;
         lock(self.store)
@@ -278,14 +325,17 @@ impl Engine<'_> {
             .seen
             .get(&Kind::Crash)
             .map_or(0, |seen| seen.len());
+        let running = self.running.map_or(Duration::ZERO, |since| since.elapsed());
         Progress {
+            phase: self.phase,
             time_ms: self.began.elapsed().as_millis() as u64,
             runs: state.map_or(0, StudyState::runs),
-            runs_per_s: Progress::rate(all - self.first, self.began.elapsed()),
+            runs_per_s: Progress::rate(all - self.first, self.fuzzed + running),
             groups: groups as u64,
             crashes: checkpoint.total(Kind::Crash),
             hangs: checkpoint.total(Kind::Hang),
             ooms: checkpoint.total(Kind::Oom),
+            minimizing: self.waiting,
             ..Progress::default()
         }
     }
@@ -301,7 +351,9 @@ impl Engine<'_> {
             fuzzed: self.fuzzed,
             new_groups: self.ledger.new_groups(muted)?,
             known_crashes: checkpoint.known_crashes(|major| self.muted(major)),
-            interrupted: self.stopped(),
+            interrupted: self.interrupted(),
+            out_of_time: self.settings.deadline.is_over(),
+            out_of_room: self.room.is_given_up(),
             ways: self.ways.clone(),
         })
     }

@@ -40,6 +40,7 @@ impl Engine<'_> {
         baselines: &[Baseline],
     ) -> Result<(), CampaignError> {
         let began = Instant::now();
+        self.running = Some(began);
         let next = self.state().next(at);
         let share = self.share();
         let shared = Shared {
@@ -70,6 +71,7 @@ impl Engine<'_> {
             done
         });
         // What is committed behind the deadline was run before it.
+        self.running = None;
         self.fuzzed += began.elapsed().min(share.unwrap_or(Duration::MAX));
         done
     }

@@ -9,9 +9,13 @@ use crate::campaign::error::CampaignError;
 use crate::campaign::ledger::lock;
 use crate::campaign::orders::{is_done, is_of_target, minimize_entry};
 use crate::campaign::schedule::{Met, file_met};
+use crate::campaign::screen::Phase;
 use crate::minimize::MinimizeError;
 use crate::report::GroupView;
 use crate::store::{Entry, EntryId};
+
+/// What several minimizations may take together at least.
+const LEAST: Duration = Duration::from_secs(10);
 
 impl Engine<'_> {
     /// Minimizes the groups that runs have founded.
@@ -28,8 +32,22 @@ impl Engine<'_> {
 
     /// What several minimizations may take together, where the study has a time.
     pub(super) fn budget_of_all(&self) -> Option<Duration> {
+        let minimizing = &self.settings.minimizing;
+        let budget = minimizing
+            .budget_time
+            .filter(|_| self.settings.time.is_some())?;
+        // Behind a short study they are not to take longer than that.
+        let short = self.fuzzed.max(LEAST);
+        Some(if minimizing.hurried {
+            budget.min(short)
+        } else {
+            budget
+        })
+    }
+
+    fn budget_ms(&self) -> Option<u64> {
         let budget = self.settings.minimizing.budget_time;
-        budget.filter(|_| self.settings.time.is_some())
+        budget.map(|budget| budget.as_millis() as u64)
     }
 
     fn minimize_pending(
@@ -41,16 +59,23 @@ impl Engine<'_> {
         let began = Instant::now();
         while !self.stopped() && budget.is_none_or(|budget| began.elapsed() < budget) {
             let variants = self.settings.minimizing.variants;
-            let pending = self.ledger.pending(variants, last)?;
-            let fresh = |id: &EntryId| {
+            let mut pending = self.ledger.pending(variants, last)?;
+            pending.retain(|id| {
                 !self.muted(id.major()) && !taken.contains(id) && !self.gone.contains(id)
+            });
+            let Some(id) = pending.first().cloned() else {
+                break;
             };
-            let Some(id) = pending.into_iter().find(fresh) else {
-                return Ok(());
+            self.waiting = pending.len() as u64;
+            self.phase = Phase::Minimizing {
+                done: taken.len() as u64,
+                of: (taken.len() + pending.len()) as u64,
+                each_ms: self.budget_ms(),
             };
             taken.insert(id.clone());
             self.minimize(&id)?;
         }
+        self.waiting = 0;
         Ok(())
     }
 
@@ -127,7 +152,7 @@ impl Engine<'_> {
         self.shed_options(id)?;
         let (began, progress) = (self.began, self.progress());
         let screen = &mut *self.screen;
-        let watch = &mut || screen.progress(&progress.later(progress.runs, began.elapsed()));
+        let watch = &mut || screen.progress(&progress.later(began.elapsed()));
         let minimizing = &self.settings.minimizing;
         minimize_entry(self.store, minimizing, self.stop, id, watch)
     }

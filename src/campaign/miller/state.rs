@@ -180,6 +180,10 @@ pub struct StudySummary {
     pub known_crashes: u64,
     /// Whether the user stopped it.
     pub interrupted: bool,
+    /// Whether the whole time of the call was over before all was done.
+    pub out_of_time: bool,
+    /// Whether the disk was full until the time was over: some of what was found may not be stored.
+    pub out_of_room: bool,
     /// The ways of execution, each once.
     pub ways: Vec<Way>,
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::engine::{Engine, Over};
 use crate::campaign::error::CampaignError;
-use crate::campaign::screen::Progress;
+use crate::campaign::screen::{Phase, Progress};
 use crate::campaign::summary::Summary;
 use crate::campaign::until::{Course, Until, reached};
 use crate::report::EndedBy;
@@ -34,7 +34,7 @@ impl Engine<'_> {
     /// Whether the clock ends it.
     pub(super) fn look_at_clock(&mut self) {
         self.end_with(|until| !until.is_of_runs());
-        let is_over = |time| self.elapsed() >= time;
+        let is_over = |time| self.began.elapsed() >= time;
         if self.over.is_none() && self.settings.time.is_some_and(is_over) {
             self.over = Some(Over::Time);
         }
@@ -67,14 +67,29 @@ impl Engine<'_> {
         }
     }
 
+    /// What is done: when nothing more is watched, what is left is minimized.
+    fn phase(&self) -> Phase {
+        let waiting = self.shrinking.waiting();
+        match self.watched {
+            Some(_) if waiting > 0 => Phase::Minimizing {
+                done: self.shrinking.done(),
+                of: self.shrinking.done() + waiting,
+                each_ms: (self.settings.minimizing.budget_time)
+                    .map(|budget| budget.as_millis() as u64),
+            },
+            _ => Phase::Fuzzing,
+        }
+    }
+
     pub(super) fn progress(&self) -> Progress {
         let checkpoint = &self.books.ledger.checkpoint;
         let groups = checkpoint.seen.get(&Kind::Crash).map_or(0, BTreeMap::len);
         let elapsed = self.began.elapsed();
         Progress {
+            phase: self.phase(),
             time_ms: elapsed.as_millis() as u64,
             runs: self.runs(),
-            runs_per_s: Progress::rate(self.runs(), elapsed),
+            runs_per_s: Progress::rate(self.runs(), self.watched.unwrap_or(elapsed)),
             groups: groups as u64,
             crashes: checkpoint.total(Kind::Crash),
             hangs: checkpoint.total(Kind::Hang),
@@ -92,7 +107,7 @@ impl Engine<'_> {
         let checkpoint = &self.books.ledger.checkpoint;
         let muted = |major: Key| self.is_muted(&major.short());
         let (ended_by, until) = match self.over {
-            _ if self.stopped() => (EndedBy::Interrupted, None),
+            _ if self.interrupted() => (EndedBy::Interrupted, None),
             Some(Over::Until(until)) => (EndedBy::Until, Some(until)),
             Some(Over::Time) => (EndedBy::Time, None),
             Some(Over::Ended | Over::Rebuilt) | None => (EndedBy::Fuzzer, None),
@@ -104,9 +119,12 @@ impl Engine<'_> {
             new_groups: self.books.ledger.new_groups(muted)?,
             known_crashes: checkpoint.known_crashes(|major| self.is_muted(major)),
             crashes: checkpoint.total(Kind::Crash),
-            interrupted: self.stopped(),
+            interrupted: self.interrupted(),
             ended_by,
             until,
+            // Who has dropped the files has them still.
+            unstored: 0,
+            out_of_room: self.room.is_given_up(),
             rebuilt: self.rebuild().is_on_record(),
         })
     }

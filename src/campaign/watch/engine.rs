@@ -83,6 +83,8 @@ pub(super) struct Engine<'a> {
     /// Groups that were new in this call, and when the last of them was.
     pub(super) new_seen: (u64, Option<Duration>),
     pub(super) began: Instant,
+    /// How long was watched, once that is over.
+    pub(super) watched: Option<Duration>,
     saved: Instant,
     unsaved: bool,
     /// Inputs that earlier calls have examined.
@@ -101,7 +103,7 @@ impl<'a> Engine<'a> {
     ) -> Result<Engine<'a>, CampaignError> {
         let books = Books::open(store, campaign, &settings.minimizing.target)?;
         let root = lock(store).reader().root().to_owned();
-        let first = books.ledger.checkpoint.next;
+        let (first, began) = (books.ledger.checkpoint.next, Instant::now());
         let mut engine = Engine {
             store,
             settings,
@@ -109,7 +111,9 @@ impl<'a> Engine<'a> {
             screen,
             stop,
             gate,
-            room: Room::new(stop, gate).patient(settings.waits_for_room),
+            room: Room::new(stop, gate)
+                .patient(settings.waits_for_room)
+                .until(settings.time.and_then(|time| began.checked_add(time))),
             books,
             build: Watch::of(&settings.minimizing.target)?,
             gone: HashSet::new(),
@@ -121,7 +125,8 @@ impl<'a> Engine<'a> {
             early: BTreeMap::new(),
             next: 0,
             new_seen: (0, None),
-            began: Instant::now(),
+            began,
+            watched: None,
             saved: Instant::now(),
             unsaved: true,
             first,
@@ -153,6 +158,8 @@ impl<'a> Engine<'a> {
         }
         let watched = self.or_stopped(watched, ());
         let elapsed = self.elapsed();
+        self.watched = Some(elapsed);
+        self.shrinking.count_from_here();
         let saved = self.save(false);
         watched?;
         self.or_stopped(saved, ())?;
@@ -161,8 +168,9 @@ impl<'a> Engine<'a> {
             return Ok(None);
         }
         self.or_stopped(minimized, ())?;
-        if !self.stopped() {
-            self.save(true)?;
+        if !self.interrupted() {
+            let ended = self.save(true);
+            self.or_stopped(ended, ())?;
         }
         let stats = self.append_stats();
         self.or_stopped(stats, ())?;
@@ -177,6 +185,7 @@ impl<'a> Engine<'a> {
         order: &Sender<EntryId>,
         words: &Receiver<Word>,
     ) -> Result<(), CampaignError> {
+        self.watched = None;
         while !self.stopped() && self.over.is_none() {
             self.producing = self.producer.poll()?;
             self.queue.add(self.producer.dropped());
@@ -201,6 +210,11 @@ impl<'a> Engine<'a> {
 
     pub(super) fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Whether it was the user who has stopped it, and not the end of the whole time.
+    pub(super) fn interrupted(&self) -> bool {
+        self.stopped() && !self.settings.deadline.is_over()
     }
 
     /// Looks through the sources where that is due.
@@ -374,6 +388,11 @@ impl<'a> Engine<'a> {
         }
     }
 
+    /// Whether the user has stopped, or the time was over before there was room.
+    fn is_given_up(&self) -> bool {
+        self.stopped() || self.room.is_given_up()
+    }
+
     /// The user who stops gets what is stored, and no error of a full disk or of a target that
     /// Ctrl-C has reached, too.
     fn or_stopped<T>(
@@ -382,7 +401,7 @@ impl<'a> Engine<'a> {
         otherwise: T,
     ) -> Result<T, CampaignError> {
         match result {
-            Err(error) if self.stopped() && error.full_at().is_some() => Ok(otherwise),
+            Err(error) if error.full_at().is_some() && self.is_given_up() => Ok(otherwise),
             Err(CampaignError::Exec(_)) if self.stopped() => Ok(otherwise),
             answer => answer,
         }

@@ -25,6 +25,8 @@ pub(super) struct Shrinking {
     taken: HashSet<EntryId>,
     /// Time that was minimized.
     pub(super) spent: Duration,
+    /// How many have ended since it was last counted from there.
+    done: u64,
     /// The store has no more of those that only wait until there is nothing else to do.
     exhausted: bool,
     /// What minimizations have met.
@@ -49,6 +51,16 @@ impl Shrinking {
             spent: self.spent,
             ..Shrinking::default()
         };
+    }
+
+    /// Counts those that end from here on.
+    pub(super) fn count_from_here(&mut self) {
+        self.done = 0;
+    }
+
+    /// How many have ended.
+    pub(super) fn done(&self) -> u64 {
+        self.done
     }
 
     /// How many wait, the one under way included.
@@ -157,6 +169,7 @@ impl Engine<'_> {
     fn hear_word(&mut self, (id, spent, result): Word) -> Result<(), CampaignError> {
         self.shrinking.ordered = None;
         self.shrinking.spent += spent;
+        self.shrinking.done += 1;
         self.shrinking.look_again();
         if self.waits_for_room(&result) {
             self.shrinking.queue.push_front(id);

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::campaign::deadline::Deadline;
 use crate::campaign::minimizing::Minimizing;
 use crate::campaign::settings::When;
 use crate::campaign::until::Until;
@@ -20,6 +21,8 @@ pub struct Watching {
     pub leaks: bool,
     /// Wall time that this call watches.
     pub time: Option<Duration>,
+    /// The end of the whole call.
+    pub deadline: Deadline,
     /// What else ends this call; whichever comes first.
     pub until: Vec<Until>,
     /// When groups are minimized. There is always one thread for it beside those that run inputs:

@@ -1,6 +1,7 @@
 //! `cargo ddfuzz run`: fuzz a target of the project, and shrink what crashes it.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 
@@ -63,7 +64,11 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     };
     let project = Project::find(build.fuzz_dir.as_deref())?;
     let triple = run.target.target.take();
+    let began = Instant::now();
     let built = build.build(&project, &name, triple.as_deref(), output)?;
+    // The whole time is that of the build, too.
+    let left = |total: Duration| total.saturating_sub(began.elapsed());
+    run.total_time = run.total_time.map(left);
     let program = &built.program;
     run.out = out::choose(&run.out, &name, program);
     let place = run.out.clone();

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::Args;
 use crate::campaign::{
-    self, Generator, Minimizing, Monitoring, Network, Progress, Screen, Seeds, Settings, Share,
-    Variants, When, Words,
+    self, Deadline, Generator, Minimizing, Monitoring, Network, Progress, Screen, Seeds, Settings,
+    Share, Variants, When, Words,
 };
 use crate::cli::run::{campaign_of, processors};
 use crate::cli::target::probe_by;
@@ -58,6 +58,7 @@ pub(super) fn measure(
         words: Words::default(),
         runs: None,
         time: Some(warm_up.saturating_add(args.time)),
+        deadline: Deadline::default(),
         until: Vec::new(),
         generator: Generator::Classic,
         share: Share::DEFAULT,
@@ -74,6 +75,7 @@ pub(super) fn measure(
             seed: Some(SEED),
             learn_limit: false,
             variants: Variants::None,
+            hurried: false,
             jobs: 1,
         },
         known: KnownGroups::default(),

@@ -255,6 +255,7 @@ impl Args {
             no_cache: self.results.no_cache,
             seed: None,
             learn_limit: self.target.timeout.is_none(),
+            hurried: false,
             jobs: self.jobs(),
             variants: Variants::None,
         }

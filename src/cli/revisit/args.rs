@@ -63,6 +63,9 @@ pub struct Args {
     /// Fuzz for this long, shared by all utilities
     #[arg(long, value_parser = amounts::time)]
     pub(super) time: Option<Duration>,
+    /// Stop after this long in all, fuzzing and minimization; --resume continues
+    #[arg(long, value_name = "TIME", value_parser = amounts::time)]
+    pub(super) total_time: Option<Duration>,
     /// Make this many runs, shared by all utilities [default: 1200 of each, as the small data sets
     /// of the study of 2020, unless --time is given]
     #[arg(long, value_name = "N")]

@@ -29,11 +29,13 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let held = sandbox::settle(&args, output)?;
     let known = known::read_both(args.known.as_deref(), None)?;
     let stop = signals::stop_flag()?;
+    let deadline = signals::deadline(args.total_time, &stop)?;
     let limits = args.limits();
     let (store, campaign) = directory::open(&args, limits)?;
     let resumed = args.resume && store.resumed();
     let settings = StudySettings {
         known,
+        deadline,
         ..plan::settings(&args, planned, &campaign, held)
     };
     output.detail(&format!("seed {}", settings.plan.seed));

@@ -7,7 +7,7 @@ use super::Args;
 use super::sandbox::Held;
 use crate::campaign::miller::list::{List, installed};
 use crate::campaign::miller::{Asked, Circumstances, Selection, StudyPlan, StudySettings, Utility};
-use crate::campaign::{DEFAULT_MAX_LEN, Variants};
+use crate::campaign::{DEFAULT_MAX_LEN, Deadline, Variants};
 use crate::cli::run::processors;
 use crate::cli::{Exit, Failure, Output};
 use crate::exec::{Limits, Program, Target, Way, targets_reach};
@@ -168,6 +168,7 @@ pub(super) fn settings(
             channels: args.channels(),
         },
         time: args.time,
+        deadline: Deadline::default(),
         jobs,
         when: args.shrink.when(),
         minimizing,

@@ -27,12 +27,16 @@ pub(super) fn report(
         ended_by: match (summary.interrupted, args.time) {
             (true, _) => EndedBy::Interrupted,
             (false, Some(_)) => EndedBy::Time,
+            (false, None) if summary.out_of_time => EndedBy::Time,
             (false, None) => EndedBy::Runs,
         },
         settings: config::settings().cloned(),
     };
     // Before the result: where one of them cannot be written, the one answer is an error.
     args.reports.write(&studied.rows)?;
+    if summary.out_of_room {
+        output.say(&format!("warning: {}", crate::cli::run::OUT_OF_ROOM));
+    }
     let text = format!(
         "{}\n{} in {:.1} s ({}/s): {}; results in {}",
         table(&studied.rows, ui::stdout_width()),

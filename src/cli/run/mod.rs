@@ -19,13 +19,13 @@ use super::shrinking::ShrinkArgs;
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, amounts, known, recorded, shrinking, signals};
 use crate::campaign::{
-    self, DEFAULT_MAX_LEN, Generator, Minimizing, Monitoring, Network, Seeds, Settings, Share,
-    Until, Words,
+    self, DEFAULT_MAX_LEN, Deadline, Generator, Minimizing, Monitoring, Network, Seeds, Settings,
+    Share, Until, Words,
 };
 use crate::exec::{Channel, Started, Target, Way};
 use crate::store::KnownGroups;
 pub use directory::{Asked, campaign_of, open_store};
-pub use result::{Before, Told, report};
+pub use result::{Before, OUT_OF_ROOM, Told, report};
 use screen::heading;
 pub use screen::screen;
 use targets::list_targets;
@@ -48,6 +48,10 @@ pub struct Args {
     /// Fuzz for this long, like 90s, 10m or 2h [default: until Ctrl-C]
     #[arg(long, value_parser = amounts::time)]
     pub(in crate::cli) time: Option<Duration>,
+    /// Stop after this long in all: builds, fuzzing and minimization. Without --time, three
+    /// quarters of it are for fuzzing. --resume continues
+    #[arg(long, value_name = "TIME", value_parser = amounts::time)]
+    pub(in crate::cli) total_time: Option<Duration>,
     /// Stop after this many runs
     #[arg(long, value_name = "N")]
     pub(in crate::cli) runs: Option<u64>,
@@ -117,6 +121,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let known = known::read_both(args.known.as_deref(), args.against.as_deref())?;
     let output = &args.reports.check(output)?;
     let stop = signals::stop_flag()?;
+    let deadline = signals::deadline(args.total_time, &stop)?;
     let mut started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
     let way = started.executor.way();
     output.detail(&format!("executed by {way}: {}", started.why));
@@ -133,6 +138,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let seed = campaign.seed.unwrap_or_default();
     output.detail(&format!("seed {seed}"));
     let mut settings = settings(&args, target, way, generator, known);
+    settings.deadline = deadline;
     settings.seed = seed;
     settings.minimizing.seed = Some(seed);
     let max_len = match resumed {
@@ -216,7 +222,8 @@ fn settings(
         seeds: Seeds::default(),
         words: Words::default(),
         runs: args.runs,
-        time: args.time,
+        time: Deadline::fuzzing(args.total_time, args.time),
+        deadline: Deadline::default(),
         until: args.until.clone(),
         generator,
         share: args.minimize_share,

@@ -11,6 +11,10 @@ use crate::report::ci::{Finding, Findings};
 use crate::report::{EndedBy, GroupView, RunGroup, RunResult, groups_table, size};
 use crate::store::{Kind, KnownGroups, Status, Store};
 
+/// What is said of a campaign that has ended on a full disk.
+pub const OUT_OF_ROOM: &str = "the disk was full to the end: what could not be stored is lost, and \
+                               only what is stored is told here; make room, and go on with --resume";
+
 /// Shows the result, and gives the exit code that it stands for.
 pub fn report(
     summary: &Summary,
@@ -77,7 +81,8 @@ fn exit(summary: &Summary) -> Exit {
         } => Exit::Interrupted,
         Summary {
             new_groups: 1.., ..
-        } => Exit::Found,
+        }
+        | Summary { unstored: 1.., .. } => Exit::Found,
         Summary {
             known_crashes: 1.., ..
         } => Exit::Known,
@@ -136,7 +141,14 @@ impl Told<'_> {
             .then(|| behaviour::hindsight(summary, corpus))
             .flatten();
         let all = self.complaints.iter().chain(&late);
-        Ok(all.map(Complaint::to_string).collect())
+        let full = summary.out_of_room.then(|| match summary.unstored {
+            0 => OUT_OF_ROOM.to_owned(),
+            lost => format!(
+                "{} could not be stored: {OUT_OF_ROOM}",
+                size::counted(lost, "finding")
+            ),
+        });
+        Ok(all.map(Complaint::to_string).chain(full).collect())
     }
 
     /// What to do with a group of crashes that is not fixed, if possible a new one.

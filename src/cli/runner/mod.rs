@@ -21,7 +21,7 @@ use super::run::{Asked, open_store};
 use super::target::probe_by;
 use super::{Exit, Failure, signals};
 use crate::campaign::watch::{Watching, watch};
-use crate::campaign::{Minimizing, Summary, When};
+use crate::campaign::{Deadline, Minimizing, Summary, When};
 use crate::exec::{Program, Target};
 use crate::report::{size, text};
 use crate::store::{KnownGroups, Store};
@@ -181,6 +181,7 @@ fn watching(target: Target, way: crate::exec::Way) -> Watching {
         max_len: MAX_LEN,
         leaks: false,
         time: None,
+        deadline: Deadline::default(),
         until: Vec::new(),
         when: When::Inline,
         jobs: 1,

@@ -64,9 +64,10 @@ impl Screen for Line {
             size::grouped(progress.crashes),
             size::counted(progress.groups, "group"),
             size::counted(progress.hangs, "hang"),
-            match progress.minimizing {
-                0 => String::new(),
-                waiting => format!(", minimizing {waiting}"),
+            match (progress.phase.text(), progress.minimizing) {
+                (Some(phase), _) => format!("; {phase}"),
+                (None, 0) => String::new(),
+                (None, waiting) => format!(", minimizing {waiting}"),
             },
         );
         self.bar.set_message(text);

@@ -11,7 +11,7 @@ use crate::triage::Key;
 /// Milliseconds between two lines on the course.
 const EVERY_MS: u64 = 10_000;
 
-/// Makes the lines: one on the course every ten seconds, one for each new group, and one for each
+/// Makes the lines: one on the course every ten seconds and with each phase, one for each new group, and one for each
 /// minimization that has ended. `t` is the time since the campaign began, in whole seconds. What
 /// is not known is `-`.
 #[derive(Debug, Default)]
@@ -19,6 +19,8 @@ pub struct Statuses {
     time_ms: u64,
     /// When the last line on the course was made.
     last_ms: u64,
+    /// What it did when it was last told of.
+    phase: &'static str,
     told: HashSet<(Kind, Key)>,
 }
 
@@ -26,14 +28,17 @@ impl Statuses {
     /// The line on the course, if it is time for one.
     pub fn progress(&mut self, progress: &Progress) -> Option<String> {
         self.time_ms = progress.time_ms;
-        if progress.time_ms < self.last_ms + EVERY_MS {
+        let phase = progress.phase.name();
+        let another = std::mem::replace(&mut self.phase, phase) != phase;
+        let behind = another && phase != "fuzzing";
+        if progress.time_ms < self.last_ms + EVERY_MS && !behind {
             return None;
         }
         self.last_ms = progress.time_ms;
         let known = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
         let count = |value: Option<u64>| known(value.map(|value| value.to_string()));
         Some(format!(
-            "status t={} runs={} runs_per_s={:.1} crashes={} hangs={} ooms={} groups={} \
+            "status t={} phase={phase} runs={} runs_per_s={:.1} crashes={} hangs={} ooms={} groups={} \
              minimizing={} minimizer_share={:.3} corpus={} edges={} edges_of={} stability={}",
             self.seconds(),
             progress.runs,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::ill::{Ill, in_order};
 use crate::campaign::watch::{Others, Producing, Watching, watch};
-use crate::campaign::{CampaignError, Minimizing, Screen, When, identity, line_of};
+use crate::campaign::{CampaignError, Deadline, Minimizing, Screen, When, identity, line_of};
 use crate::corpus::Amount;
 use crate::corpus::lock::lock;
 use crate::files::regular;
@@ -97,6 +97,7 @@ pub fn quarantine(
         max_len: ordered.last().map_or(0, |ill| ill.size),
         leaks: false,
         time: None,
+        deadline: Deadline::default(),
         until: Vec::new(),
         when: settings.when,
         jobs: settings.jobs,

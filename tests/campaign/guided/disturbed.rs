@@ -66,6 +66,34 @@ fn a_full_disk_is_waited_for_and_the_campaign_goes_on_by_itself() {
 }
 
 #[test]
+fn on_a_disk_that_stays_full_the_campaign_ends_at_its_time() {
+    let desk = Desk::new();
+    if gates(&desk, "gates", Built::Harness, &[]).is_none() {
+        return;
+    }
+    for when in ["inline", "after", "worker"] {
+        let text = format!(
+            "mkdir -p disk; mount -t tmpfs -o size=56k tmpfs disk
+             code=0; timeout 100 $DD run --json --seed 1 --max-len 64 --time 4s --jobs 2 \\
+                --minimize {when} -o disk/out -- ./gates 2>said || code=$?
+             echo \"code $code\"
+             cat said >&2
+             grep -c 'disk is full' said; grep -c 'there is room again' said || true"
+        );
+        let Some(said) = script(&desk, &text) else {
+            return;
+        };
+        let lines: Vec<&str> = said.lines().collect();
+        let result: serde_json::Value = serde_json::from_str(lines[0]).unwrap();
+        assert_eq!(result["ended_by"], "time", "{when}: {said}");
+        let warnings = result["warnings"].to_string();
+        assert!(warnings.contains("disk was full"), "{when}: {said}");
+        assert_eq!(lines[1..], ["code 1", "1", "0"], "{when}: {said}");
+        desk.is_left_clean();
+    }
+}
+
+#[test]
 fn a_read_only_disk_is_an_error() {
     let desk = Desk::new();
     if gates(&desk, "gates", Built::Harness, &[]).is_none() {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ddfuzz::campaign::Progress;
+use ddfuzz::campaign::{Phase, Progress};
 use ddfuzz::cli::ui::campaign::{Course, Heading, Palette, draw};
 use ddfuzz::report::{GroupView, Trace};
 use ddfuzz::store::{Kind, Minimized, Proved};
@@ -70,6 +70,7 @@ pub fn progress(seconds: u64, covered: bool) -> Progress {
     let runs = 2000 * seconds - seconds * seconds / 2;
     let edges = (f64::from(seconds as u32).sqrt() * 60.0) as u64;
     Progress {
+        phase: Phase::Fuzzing,
         time_ms: seconds * 1000,
         runs,
         runs_per_s: runs as f64 / seconds.max(1) as f64,

@@ -1,5 +1,6 @@
 //! Lines for `grep`.
 
+use ddfuzz::campaign::{Phase, Progress};
 use ddfuzz::cli::ui::Statuses;
 
 use super::sample::{minimized, progress, view};
@@ -14,7 +15,7 @@ fn a_line_on_the_course_comes_every_ten_seconds() {
     assert_eq!(lines.len(), 3, "{lines:?}");
     assert_eq!(
         lines[0],
-        "status t=10 runs=19950 runs_per_s=1995.0 crashes=30 hangs=2 ooms=1 groups=3 minimizing=2 \
+        "status t=10 phase=fuzzing runs=19950 runs_per_s=1995.0 crashes=30 hangs=2 ooms=1 groups=3 minimizing=2 \
          minimizer_share=0.042 corpus=63 edges=189 edges_of=8192 stability=0.998"
     );
     let bare = Statuses::default().progress(&progress(10, false)).unwrap();
@@ -22,6 +23,48 @@ fn a_line_on_the_course_comes_every_ten_seconds() {
         bare.ends_with("corpus=0 edges=- edges_of=- stability=-"),
         "{bare}"
     );
+}
+
+#[test]
+fn what_begins_when_the_fuzzing_is_over_is_told_at_once() {
+    let mut statuses = Statuses::default();
+    let mut lines = Vec::new();
+    for seconds in 0..8 {
+        let phase = match seconds {
+            0..3 => Phase::Fuzzing,
+            3 => Phase::Naming { left: 1 },
+            _ => Phase::Minimizing {
+                done: seconds - 4,
+                of: 7,
+                each_ms: Some(60_000),
+            },
+        };
+        let progress = Progress {
+            phase,
+            ..progress(seconds, true)
+        };
+        lines.extend(statuses.progress(&progress));
+    }
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(
+        lines[0].starts_with("status t=3 phase=naming "),
+        "{lines:?}"
+    );
+    assert!(
+        lines[1].starts_with("status t=4 phase=minimizing "),
+        "{lines:?}"
+    );
+    let text = Phase::Minimizing {
+        done: 2,
+        of: 7,
+        each_ms: Some(60_000),
+    };
+    let text = text.text().unwrap();
+    assert_eq!(
+        text,
+        "fuzzing is over; minimizing 3 of 7, at most 60 s each"
+    );
+    assert_eq!(Phase::Fuzzing.text(), None);
 }
 
 #[test]
@@ -67,6 +110,13 @@ fn without_a_terminal_groups_are_lines_on_stderr() {
         assert_eq!(begin("minimized t="), 1, "{}", said.err);
         assert!(!said.err.contains('\u{1b}'), "{}", said.err);
     }
+    let later = desk
+        .call(&format!("{words} --minimize after -o after"))
+        .exits(1);
+    let phase =
+        |line: &&str| line.contains(" phase=minimizing ") && line.contains(" minimizing=1 ");
+    let told = later.err.lines().filter(phase).count();
+    assert_eq!(told, 1, "{}", later.err);
     let quiet = desk.call(&format!("{words} -q -o quiet")).exits(1);
     assert_eq!(quiet.err, "");
 }

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use super::harness;
 use super::project::Project;
+use crate::campaign::Deadline;
 use crate::campaign::watch::Watching;
 use crate::cli::run::{Args, processors};
 use crate::cli::watched::Watched;
@@ -48,11 +49,15 @@ pub fn run(
     args.target.program = vec![program.into()];
     let target = args.target.target()?;
     let stop = signals::stop_flag()?;
+    let deadline = signals::deadline(args.total_time, &stop)?;
     let mut started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
     let way = started.executor.way();
     harness::check(&mut *started.executor, name, &project.corpus(name), output)?;
     let (plan, corpus) = plan(&args, project, name, program, words, output);
-    let settings = watching(&args, target, way)?;
+    let settings = Watching {
+        deadline,
+        ..watching(&args, target, way)?
+    };
     let watched = Watched {
         settings: &settings,
         out: &args.out,
@@ -104,7 +109,7 @@ fn plan(
     own.extend(dictionaries.iter().map(|path| flag("dict", path)));
     flags.each.splice(0..0, own);
     flags.corpora.extend(seeds.iter().cloned());
-    flags.time = args.time.or(flags.time);
+    flags.time = Deadline::fuzzing(args.total_time, args.time.or(flags.time));
     flags.runs = args.runs.or(flags.runs);
     let jobs = args.jobs.map_or_else(processors, |jobs| jobs as usize);
     let folder = || project.artifacts(name).join("").into_os_string();
@@ -128,6 +133,7 @@ fn watching(args: &Args, target: Target, way: Way) -> Result<Watching, Failure> 
         leaks: false,
         // Its time is libFuzzer's, and all that it drops within is examined.
         time: None,
+        deadline: Deadline::default(),
         until: args.until.clone(),
         when: args.shrink.when(),
         jobs: 1,

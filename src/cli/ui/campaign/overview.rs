@@ -170,6 +170,9 @@ fn corpus(progress: &Progress) -> String {
 }
 
 fn groups(course: &Course, progress: &Progress) -> String {
+    if let Some(phase) = progress.phase.text() {
+        return phase;
+    }
     let minimized = course.groups.iter().filter(|one| one.claim.is_some());
     format!(
         "{}, {} minimized, {} waiting; minimizer {:.1} %",
