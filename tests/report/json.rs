@@ -30,6 +30,7 @@ fn a_run_has_exactly_the_keys_of_the_contract() {
         resumed: false,
         ended_by: EndedBy::Until,
         rebuilt: false,
+        warnings: Vec::new(),
         settings: None,
     };
     let expected = json!({
@@ -40,11 +41,11 @@ fn a_run_has_exactly_the_keys_of_the_contract() {
                "tests": {"executed": 17, "cached": 2}, "file": "/out/minimized",
                "log": "/out/log.jsonl", "kind": "crash", "severity": "high",
                "severity_reason": "write to a wild address", "debug": null,
-    "frame": "parse_line at ul.c:40", "message": null, "flaky": null,
+    "frame": "parse_line at ul.c:40", "source": "ul.c:40", "message": null, "flaky": null,
                "status": null,
            }],
            "new_groups": 1, "hangs": 2, "ooms": 3, "flaky": 4, "exec": "inject", "resumed": false,
-           "ended_by": "until", "rebuilt": false, "settings": null,
+           "ended_by": "until", "rebuilt": false, "warnings": [], "settings": null,
        });
     assert_eq!(value(&result), expected);
 }

@@ -102,7 +102,7 @@ fn a_triage_has_exactly_the_keys_of_the_contract() {
         "groups": [{"major": "0123456789ab", "kind": "crash", "class": "segv",
                     "severity": "high", "severity_reason": "a write to a wild address",
                     "count": 1234, "minors": ["ba9876543210"], "stable": null,
-                    "frame": "parse at a.c:1", "message": null, "representative": "/in/a", "size": 7,
+                    "frame": "parse at a.c:1", "source": "/src/a.c:1", "message": null, "representative": "/in/a", "size": 7,
                     "known": false, "new": null, "why": null, "same_by": null}],
         "contents": 2, "flaky": 1, "healthy": 1, "unread": 1, "interrupted": false,
         "instrumentation": ["address"], "cannot_tell": [],

@@ -13,7 +13,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use ddfuzz::campaign::watch::{Producer, Producing, Watching, watch};
-use ddfuzz::campaign::{CampaignError, Minimizing, Progress, Screen, Summary, When, new_campaign};
+use ddfuzz::campaign::{
+    CampaignError, Deadline, Minimizing, Progress, Screen, Summary, When, new_campaign,
+};
 use ddfuzz::exec::{Program, Target, Way, bundled};
 use ddfuzz::report::GroupView;
 use ddfuzz::store::{Kind, KnownGroups, Reader, Store};
@@ -183,6 +185,7 @@ pub fn settings(room: &Room, program: &str) -> Watching {
         max_len: 1 << 20,
         leaks: false,
         time: None,
+        deadline: Deadline::default(),
         until: Vec::new(),
         when: When::Inline,
         jobs: 2,
