@@ -75,6 +75,7 @@ fn result() -> TriageResult {
     TriageResult {
         inputs: vec![input(), healthy(), unread()],
         groups: vec![group()],
+        minimized: Vec::new(),
         contents: 2,
         flaky: 1,
         healthy: 1,
