@@ -7,9 +7,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::size;
 use super::source::{Excerpt, Place};
 use super::text::{cut, printable};
-use crate::triage::said::{Tool, is_std_file, message};
+use crate::triage::said::{Tool, message};
 use crate::triage::snapshot::End;
-use crate::triage::{Crash, Frame};
+use crate::triage::{Crash, Frame, Site};
 
 /// Most frames of a recursion's cycle that are recognised.
 const CYCLE: usize = 10;
@@ -17,7 +17,7 @@ const CYCLE: usize = 10;
 const REPEATED: usize = 3;
 /// Characters of a frame that are shown: templates have names without end.
 const WIDEST: usize = 240;
-/// Own frames, from the innermost on, in whose files the place of a crash is looked for.
+/// Functions of the user's own, from the innermost on, in whose files the place of a crash is looked for.
 const NEAR: usize = 4;
 
 /// The title of the stack of the crash itself.
@@ -181,24 +181,29 @@ impl Trace {
     }
 }
 
-/// Where a crash happened in the source, the likeliest first: where it says so itself, then the
-/// innermost frames of the user's code that have lines, then the line that a report begins with.
+/// Where a crash happened in the source, the likeliest first: where it says so itself, where it is
+/// shown to be, then the innermost functions of the user's own.
 fn places(crash: &Crash) -> Vec<(Place, Option<usize>)> {
     let own = crash.frames.iter().enumerate();
-    let mut own = own.filter(|(_, frame)| frame.own).peekable();
-    let innermost = own.peek().map(|(index, _)| *index);
-    let mut places: Vec<(Place, Option<usize>)> = own
-        .filter_map(|(index, frame)| {
-            let place = Place::parse(frame.line.as_deref()?)?;
+    let sites = own.flat_map(|(index, frame)| {
+        let sites = frame.own_sites().into_iter();
+        sites.map(move |site| (index, site))
+    });
+    let mut sites = sites.peekable();
+    let innermost = sites.peek().map(|(index, _)| *index);
+    let mut places: Vec<(Place, Option<usize>)> = sites
+        .filter_map(|(index, site)| {
+            let place = Place::parse(site.source.as_deref()?)?;
             Some((place, (Some(index) != innermost).then_some(index)))
         })
         .take(NEAR)
         .collect();
-    if let Some(said) = said_place(crash) {
+    let shown = || Place::parse(crash.site()?.source.as_deref()?);
+    if let Some(said) = asserted(crash).or_else(shown) {
         // A frame there knows the whole path.
         let known = places.iter().position(|(place, _)| place.is_at(&said));
-        let first = known.map_or(said, |at| places.remove(at).0);
-        places.insert(0, (first, None));
+        let first = known.map_or((said, None), |at| places.remove(at));
+        places.insert(0, first);
     }
     let report = crash.details.report.as_ref();
     let reported = report.and_then(|report| Place::parse(report.location.as_deref()?));
@@ -206,12 +211,8 @@ fn places(crash: &Crash) -> Vec<(Place, Option<usize>)> {
     places
 }
 
-/// Where a panic of Rust, outside of its library, or a failed assertion of C says that it is.
-fn said_place(crash: &Crash) -> Option<Place> {
-    if let Some(panic) = &crash.details.panic {
-        let location = panic.location.as_deref().filter(|it| !is_std_file(it))?;
-        return Place::parse(location);
-    }
+/// Where a failed assertion of C says that it is.
+fn asserted(crash: &Crash) -> Option<Place> {
     // PROGRAM: FILE:LINE: FUNCTION: Assertion `...' failed.
     let said = crash.details.abort_message.as_deref()?;
     let (before, _) = said.split_once(": Assertion `")?;
@@ -220,8 +221,12 @@ fn said_place(crash: &Crash) -> Option<Place> {
 
 /// What stands in a line of a stack: frames by their index.
 enum Shown<'a> {
-    /// One frame, of which the runtime's are shown only where there is nothing else.
-    Frame(usize),
+    /// A function in a frame; those of runtimes are shown only where there is nothing else.
+    Function {
+        frame: usize,
+        site: Site,
+        inlined: bool,
+    },
     /// So many frames of these runtimes.
     Folded(usize, Vec<&'a str>),
     /// The lines before it, so many times more.
@@ -269,13 +274,17 @@ impl Stack {
 
     fn line(&self, shown: &Shown<'_>) -> TraceLine {
         match shown {
-            Shown::Frame(index) => {
-                let frame = &self.frames[*index];
-                let text = format!("#{index:<3} {}", described(frame));
+            Shown::Function {
+                frame,
+                site,
+                inlined,
+            } => {
+                let inlined = if *inlined { " (inlined)" } else { "" };
+                let text = format!("#{frame:<3} {site}");
                 TraceLine {
                     title: "",
-                    text: cut(&printable(&text), WIDEST),
-                    own: frame.own,
+                    text: cut(&printable(&text), WIDEST) + inlined,
+                    own: self.frames[*frame].own,
                 }
             }
             Shown::Folded(count, runtimes) => {
@@ -293,27 +302,47 @@ impl Stack {
         }
     }
 
-    /// The frames with each run of the runtimes' folded; as they are where no other is known.
+    /// The user's own functions, with each run of the runtimes' frames folded; all frames where no
+    /// function is the user's.
     fn folded(&self) -> Vec<Shown<'_>> {
-        if !self.frames.iter().any(|frame| frame.own) {
-            return (0..self.frames.len()).map(Shown::Frame).collect();
-        }
         let mut shown: Vec<Shown<'_>> = Vec::new();
         for (index, frame) in self.frames.iter().enumerate() {
-            match (frame.own, shown.last_mut()) {
-                (true, _) => shown.push(Shown::Frame(index)),
-                (false, Some(Shown::Folded(count, runtimes))) => {
+            let sites = frame.own_sites();
+            let outermost = sites.len().saturating_sub(1);
+            match shown.last_mut() {
+                _ if !sites.is_empty() => {
+                    let sites = sites.into_iter().enumerate();
+                    shown.extend(sites.map(|(at, site)| Shown::Function {
+                        frame: index,
+                        site,
+                        inlined: at < outermost,
+                    }));
+                }
+                Some(Shown::Folded(count, runtimes)) => {
                     *count += 1;
                     let named = runtime_of(frame).filter(|name| !runtimes.contains(name));
                     runtimes.extend(named);
                 }
-                (false, _) => {
+                _ => {
                     let runtime = runtime_of(frame).into_iter().collect();
                     shown.push(Shown::Folded(1, runtime));
                 }
             }
         }
-        shown
+        match shown.iter().all(|one| matches!(one, Shown::Folded(..))) {
+            true => self.as_they_are(),
+            false => shown,
+        }
+    }
+
+    fn as_they_are(&self) -> Vec<Shown<'_>> {
+        let frames = self.frames.iter().enumerate();
+        let frames = frames.map(|(index, frame)| Shown::Function {
+            frame: index,
+            site: frame.site(),
+            inlined: false,
+        });
+        frames.collect()
     }
 
     /// The same with repeated cycles shown once.
@@ -347,10 +376,10 @@ impl Stack {
     /// What tells one line from another: functions, not where in them.
     fn identity(&self, shown: &Shown<'_>) -> String {
         match shown {
-            Shown::Frame(index) => {
-                let frame = &self.frames[*index];
+            Shown::Function { frame, site, .. } => {
+                let frame = &self.frames[*frame];
                 let start = frame.function_start.unwrap_or(frame.offset);
-                format!("{} {start:x} {:?}", frame.module, frame.name)
+                format!("{} {start:x} {:?}", frame.module, site.function)
             }
             Shown::Folded(count, runtimes) => format!("{count} {runtimes:?}"),
             Shown::Again { .. } => String::new(),
@@ -368,19 +397,9 @@ fn faint(text: String) -> TraceLine {
 
 fn frames_in(shown: &Shown<'_>) -> usize {
     match shown {
-        Shown::Frame(_) => 1,
+        Shown::Function { inlined, .. } => usize::from(!inlined),
         Shown::Folded(count, _) => *count,
         Shown::Again { lines, times } => lines * times,
-    }
-}
-
-/// A frame by function and line; where the function was inlined, into which one.
-fn described(frame: &Frame) -> String {
-    match &frame.name {
-        Some(name) if !frame.inlined.is_empty() => {
-            format!("{} (inlined into {name})", frame.place())
-        }
-        _ => frame.place(),
     }
 }
 
@@ -397,11 +416,28 @@ fn listed(names: &[&str]) -> String {
 /// by its function; `None` where that does not tell.
 fn runtime_of(frame: &Frame) -> Option<&str> {
     const LINKED: [(&str, &[&str]); 3] = [
-        ("libFuzzer", &["fuzzer::"]),
+        (
+            "libFuzzer",
+            &[
+                "fuzzer::",
+                "libfuzzer_sys::",
+                "rust_fuzzer_test_input",
+                "test_input_wrap",
+            ],
+        ),
         (
             "Rust's library",
             &[
-                "std::", "core::", "alloc::", "__rust", "rust_", "<std::", "<core::", "<alloc::",
+                "std::",
+                "core::",
+                "alloc::",
+                "__rust",
+                "rust_begin_unwind",
+                "rust_panic",
+                "rust_eh_personality",
+                "<std::",
+                "<core::",
+                "<alloc::",
             ],
         ),
         (

@@ -78,7 +78,7 @@ pub(crate) fn site_of_frames(frames: &[Frame]) -> Option<Site> {
 impl Frame {
     /// Its innermost function and line, else its module and offset.
     pub fn site(&self) -> Site {
-        self.levels().find_map(site_of).unwrap_or_else(|| Site {
+        self.levels().find_map(Level::site).unwrap_or_else(|| Site {
             function: Some(format!("{}+{:#x}", self.module, self.offset)),
             source: None,
         })
@@ -86,19 +86,34 @@ impl Frame {
 
     /// The innermost of its functions that is not a library's or a runner's.
     fn site_of_the_users(&self) -> Option<Site> {
-        if self.levels().find_map(site_of).is_none() {
+        if self.levels().find_map(Level::site).is_none() {
             return Some(self.site());
         }
-        self.levels().filter(is_the_users).find_map(site_of)
+        self.levels().filter(is_the_users).find_map(Level::site)
+    }
+
+    /// Those of its functions that are the user's own, innermost first; the frame itself where
+    /// nothing is known of its functions. None of a frame of a runtime.
+    pub fn own_sites(&self) -> Vec<Site> {
+        let own = self
+            .levels()
+            .filter(|level| self.own && is_the_users(level));
+        let sites: Vec<Site> = own.filter_map(Level::site).collect();
+        match sites.is_empty() && self.own && self.levels().find_map(Level::site).is_none() {
+            true => vec![self.site()],
+            false => sites,
+        }
     }
 }
 
-fn site_of(level: Level<'_>) -> Option<Site> {
-    let known = level.name.is_some() || level.line.is_some();
-    known.then(|| Site {
-        function: level.name.map(str::to_owned),
-        source: level.line.map(str::to_owned),
-    })
+impl Level<'_> {
+    fn site(self) -> Option<Site> {
+        let known = self.name.is_some() || self.line.is_some();
+        known.then(|| Site {
+            function: self.name.map(str::to_owned),
+            source: self.line.map(str::to_owned),
+        })
+    }
 }
 
 /// Whether a function is the program's or one of its libraries', as far as name and file tell.

@@ -95,11 +95,24 @@ fn a_recursion_is_shown_once_and_a_long_stack_is_cut() {
 }
 
 #[test]
-fn a_frame_of_inlined_code_says_into_what_it_was_inlined() {
+fn each_inlined_function_of_the_user_has_a_line_of_its_own() {
     let mut inlined = own("outer", 1);
-    inlined["inlined"] = json!(["inner"]);
-    let expected = "stack   #0   inner at nowhere.c:1 (inlined into outer)";
-    assert_eq!(lines(&crash(json!([inlined]))), [expected]);
+    inlined["inlined"] = json!(["core::slice::index", "inner"]);
+    inlined["lines"] = json!([
+        "/rustc/1/library/core/src/slice.rs:7",
+        "list.rs:3",
+        "list.rs:9"
+    ]);
+    let mut runner = own("__libfuzzer_sys_run", 4);
+    runner["line"] = json!("/registry/src/i/libfuzzer-sys-0.4.7/src/lib.rs:240");
+    assert_eq!(
+        lines(&crash(json!([inlined, runner]))),
+        [
+            "stack   #0   inner at list.rs:3 (inlined)",
+            "#0   outer at list.rs:9",
+            "… 1 frame of a runtime in the program",
+        ]
+    );
 }
 
 #[test]

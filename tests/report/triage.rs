@@ -81,7 +81,6 @@ fn result() -> TriageResult {
         healthy: 1,
         unread: 1,
         interrupted: false,
-        minimized: Vec::new(),
         instrumentation: Some(vec!["address".to_owned()]),
         cannot_tell: Vec::new(),
     }

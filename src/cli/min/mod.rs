@@ -269,10 +269,7 @@ impl Args {
 
 /// Which crash is held: its class, what the program said, where, and its group.
 pub(in crate::cli) fn holding(crash: &Crash) -> String {
-    let details = &crash.details;
-    let panic = details.panic.as_ref().map(|panic| &panic.message);
-    let said = panic.or(details.abort_message.as_ref());
-    let said = said.or(details.exception.as_ref());
+    let said = crash.details.message.as_deref();
     let said = said.map_or_else(String::new, |said| {
         let line = said.lines().next().unwrap_or_default();
         format!(": {}", cut(&printable(line), 100))

@@ -34,6 +34,10 @@ fn case(group: &Finding) -> TestCase {
         _ => "",
     };
     let script = match &group.script {
+        Some(script) if group.has_gdb => {
+            let script = script.display();
+            format!("reproduce: sh {script}\nin gdb: sh {script} gdb\n")
+        }
         Some(script) => format!("reproduce: sh {}\n", script.display()),
         None => String::new(),
     };

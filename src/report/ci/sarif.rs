@@ -14,7 +14,7 @@ use crate::report;
 use crate::report::source::{Excerpt, Place};
 use crate::report::text::printable;
 use crate::store::Kind;
-use crate::triage::Severity;
+use crate::triage::{Severity, Site};
 
 /// Lines of the source before and behind the place.
 const AROUND: u64 = 3;
@@ -131,24 +131,41 @@ fn region(excerpt: Excerpt) -> Region {
         .build()
 }
 
-/// A stack with all its frames, as viewers fold them themselves.
+/// A stack with all its frames, as viewers fold them themselves; functions of the user's that are
+/// inlined have frames of their own.
 fn stack(stack: &report::Stack) -> Stack {
-    let frames = stack.frames.iter().take(FRAMES).map(|frame| {
-        let mut location = Location::builder().build();
-        location.physical_location = (frame.line.as_deref())
-            .and_then(Place::parse)
-            .map(|place| in_source(&place));
-        let place = printable(&frame.place());
-        location.logical_locations = frame.name.as_deref().map(|name| logical(&printable(name)));
-        location.message = Some(Message::builder().text(place).build());
-        StackFrame::builder()
-            .location(location)
-            .module(printable(&frame.module))
-            .build()
+    let frames = stack.frames.iter().take(FRAMES).flat_map(|frame| {
+        let own = frame.own_sites();
+        let sites = if own.is_empty() {
+            vec![frame.site()]
+        } else {
+            own
+        };
+        let module = printable(&frame.module);
+        sites
+            .into_iter()
+            .map(move |site| stack_frame(&site, &module))
     });
     Stack::builder()
         .message(Message::builder().text(stack.title).build())
         .frames(frames.collect::<Vec<_>>())
+        .build()
+}
+
+fn stack_frame(site: &Site, module: &str) -> StackFrame {
+    let mut location = Location::builder().build();
+    location.physical_location = (site.source.as_deref())
+        .and_then(Place::parse)
+        .map(|place| in_source(&place));
+    location.logical_locations = site
+        .function
+        .as_deref()
+        .map(|name| logical(&printable(name)));
+    let text = printable(&site.to_string());
+    location.message = Some(Message::builder().text(text).build());
+    StackFrame::builder()
+        .location(location)
+        .module(module)
         .build()
 }
 
