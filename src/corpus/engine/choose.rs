@@ -545,14 +545,14 @@ mod tests {
 
     #[test]
     fn of_what_nobody_has_each_time_those_are_kept_that_have_it_most_often() {
-        let often: &[&[u32]] = &[&[1, 7], &[1, 7], &[1]];
-        let rarely: &[&[u32]] = &[&[1, 7], &[1], &[1]];
+        let often: &[&[u32]] = &[&[1, 7], &[1, 7], &[1, 7], &[1, 7], &[1, 7], &[1]];
+        let rarely: &[&[u32]] = &[&[1, 7], &[1], &[1], &[1], &[1], &[1]];
         let mut all = script(&[rarely, often, rarely, often, often, rarely]);
         let choice = chosen(&mut all, &[]);
         assert_eq!(choice.cover.chosen, [0]);
         assert_eq!(choice.universe, set(&[1]));
         assert_eq!(choice.seen, set(&[1, 7]));
-        // One in 27 that none of the three reaches it.
+        // Of a hundred times, none of the three reaches it once.
         assert_eq!(choice.sometimes, BTreeMap::from([(1, 1), (3, 1), (4, 1)]));
         assert_eq!(all.repeated, [0, 1, 2, 3, 4, 5]);
     }
