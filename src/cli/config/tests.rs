@@ -11,7 +11,7 @@ use super::option::is_flag;
 use crate::cli::Cli;
 
 /// Values of which each option takes one.
-const SAMPLES: [&str; 13] = [
+const SAMPLES: [&str; 14] = [
     "\"all:00000000000000ff:10\"",
     "\"2/5\"",
     "\"small1\"",
