@@ -198,12 +198,14 @@ fn places(crash: &Crash) -> Vec<(Place, Option<usize>)> {
         })
         .take(NEAR)
         .collect();
+    let said = asserted(crash);
+    let is_said = said.is_some();
     let shown = || Place::parse(crash.site()?.source.as_deref()?);
-    if let Some(said) = asserted(crash).or_else(shown) {
+    if let Some(said) = said.or_else(shown) {
         // A frame there knows the whole path.
         let known = places.iter().position(|(place, _)| place.is_at(&said));
-        let first = known.map_or((said, None), |at| places.remove(at));
-        places.insert(0, first);
+        let (place, frame) = known.map_or((said, None), |at| places.remove(at));
+        places.insert(0, (place, frame.filter(|_| !is_said)));
     }
     let report = crash.details.report.as_ref();
     let reported = report.and_then(|report| Place::parse(report.location.as_deref()?));

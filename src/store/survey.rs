@@ -10,8 +10,6 @@ use super::{EntryId, GroupRecord, Kind, StoreError, json, layout, listing, rfc33
 /// By how an entry is compared before its bytes; less is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank {
-    /// Reproducers that show the minor key first.
-    other_minor: bool,
     /// Proved ones first.
     unproved: bool,
     /// Size of the reproducer, in bytes.
@@ -23,7 +21,6 @@ impl Rank {
     pub(super) fn of(entry: &Entry) -> Rank {
         let size = |path: &Path| path.metadata().ok().map(|metadata| metadata.len());
         Rank {
-            other_minor: entry.shows_another_minor(),
             unproved: !entry.minimized.as_ref().is_some_and(|m| m.is_proved()),
             size: size(&entry.reproducer()).unwrap_or(u64::MAX),
         }
@@ -141,8 +138,7 @@ impl Survey {
     }
 
     /// Chooses the representative of `minor` again: the least entry by (proved, size, bytes),
-    /// and by HASH where two reproducers are the same. One whose reproducer shows another minor key
-    /// comes after all others.
+    /// and by HASH where two reproducers are the same.
     pub(super) fn choose(&mut self, group: &Path, minor: &str) -> Result<(), StoreError> {
         let Some(ranks) = self.minors.get(minor) else {
             return Ok(());

@@ -50,12 +50,9 @@ pub fn keys(
         }
     } else {
         let by_function = matches!(class.0.as_str(), "smash" | "wildcall" | "hang" | "oom");
-        let f0 = first.map(|frame| {
-            if by_function {
-                function_id(frame)
-            } else {
-                frame_id(frame)
-            }
+        let f0 = first.map(|frame| match by_function {
+            true => function_id(frame),
+            false => frame_id(frame),
         });
         major.push_ids(f0.as_slice());
         // Whatever eats the memory is met in one of its calls, or dies where it gets no more.

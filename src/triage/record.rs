@@ -59,10 +59,8 @@ pub(crate) fn record(
     let own = frames.iter_mut().filter(|frame| frame.own);
     own.take(normalised.given_up)
         .for_each(|frame| frame.gives_up = true);
-    let own = normalised
-        .own
-        .iter()
-        .map_while(|index| frames.get(*index)?.name.as_deref());
+    let own = normalised.own.iter();
+    let own = own.map_while(|index| frames.get(*index)?.name.as_deref());
     let own: Vec<&str> = own.collect();
     let via = normalised.via.as_deref();
     let mut details = details(snapshot, via, run);

@@ -36,7 +36,7 @@ fn what_is_no_file_is_named_and_not_waited_for() {
         why("dangling"),
         "it is a link that leads nowhere, not a file"
     );
-    assert_eq!(why("missing"), "it is not there");
+    assert_eq!(why("missing"), "it does not exist");
     assert!(why("round").contains("symbolic links"), "{}", why("round"));
     let zero = read(std::path::Path::new("/dev/zero"), 100);
     assert_eq!(zero, Err(Unread::NotAFile("a device")));

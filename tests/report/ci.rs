@@ -201,6 +201,7 @@ fn sarif_quotes_the_source_around_the_line() {
     let record = crash(json!([frame(true, Some("f"), Some(&line))]));
     let findings = findings(|group| {
         group.place = Some(format!("f at {line}"));
+        group.source = Some(line.clone());
         group.trace = Trace::of(&record, None);
     });
     let value: Value = serde_json::from_str(&sarif(&findings)).unwrap();

@@ -42,11 +42,11 @@ fn generic_arguments_are_folded_and_types_that_begin_a_path_are_not() {
 fn a_source_is_shown_from_its_crate_on_or_by_its_last_three_parts() {
     for (source, shown) in [
         (
-            "/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/gif-0.11.1/src/reader/mod.rs:212",
+            "/home/u/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/gif-0.11.1/src/reader/mod.rs:212",
             "gif-0.11.1/src/reader/mod.rs:212",
         ),
         (
-            "/root/.cargo/git/checkouts/goblin-9a1b/3f00aa1/src/pe/mod.rs:7:9",
+            "/home/u/.cargo/git/checkouts/goblin-9a1b/3f00aa1/src/pe/mod.rs:7:9",
             "src/pe/mod.rs:7:9",
         ),
         (

@@ -58,29 +58,7 @@ impl Session<'_> {
                 self.corpus += u64::from(is_new);
                 Reply::Done
             }
-            Request::Hang {
-                number,
-                first,
-                signatures,
-                run,
-                name,
-            } => {
-                let Role::Worker(worker) = peer.role else {
-                    return Ok(Reply::Done);
-                };
-                let group = self.examiner.take(Suspect {
-                    from: (worker, *number),
-                    first: *first,
-                    signatures: signatures.clone(),
-                    run: *run,
-                    name: name.clone(),
-                    input: body.to_vec(),
-                });
-                if let Some((kind, major)) = group {
-                    self.count(kind, major, 1)?;
-                }
-                Reply::Done
-            }
+            Request::Hang { .. } => self.suspect(peer, request, body)?,
             Request::Known => Reply::Known(self.books.desk.known()?),
             Request::HandIn {
                 kind,
@@ -116,6 +94,40 @@ impl Session<'_> {
             }
             writing => self.write(writing, body)?,
         })
+    }
+
+    /// Hands a run that seems to hang to the examiner, and counts it where its group is known.
+    fn suspect(
+        &mut self,
+        peer: &Peer,
+        request: &Request,
+        body: &[u8],
+    ) -> Result<Reply, StoreError> {
+        let Request::Hang {
+            number,
+            first,
+            signatures,
+            run,
+            name,
+        } = request
+        else {
+            return Ok(Reply::Done);
+        };
+        let Role::Worker(worker) = peer.role else {
+            return Ok(Reply::Done);
+        };
+        let group = self.examiner.take(Suspect {
+            from: (worker, *number),
+            first: *first,
+            signatures: signatures.clone(),
+            run: *run,
+            name: name.clone(),
+            input: body.to_vec(),
+        });
+        if let Some((kind, major)) = group {
+            self.count(kind, major, 1)?;
+        }
+        Ok(Reply::Done)
     }
 
     /// Ends the campaign, by an error; or by its time, where that was over before there was room.

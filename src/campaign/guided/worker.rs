@@ -124,11 +124,8 @@ fn work(
     (seed, before): (u64, u32),
 ) -> Result<(), Error> {
     let Settings { minimizing, .. } = brief.settings;
-    let pulse = Pulse::begin(remote.clone()).map_err(|error| fail(&error))?;
     let (target, way) = (&minimizing.target, minimizing.way);
-    let mut executor =
-        TargetExecutor::start(target, way, pulse, before).map_err(|error| fail(&error))?;
-    executor.linked = brief.settings.network.is_used();
+    let mut executor = started(brief, remote, before)?;
     let desk = Arc::new(Mutex::new(remote.clone()));
     let mut objective = GroupObjective::new(Arc::clone(&desk), target, way)
         .map_err(|error| fail(&error))?
@@ -180,6 +177,17 @@ fn work(
         }
     }
     take_leave(&mut executor, &state, manager)
+}
+
+/// The executor of a worker, with its heartbeat.
+fn started(brief: &Brief<'_>, remote: &Remote, before: u32) -> Result<TargetExecutor, Error> {
+    let Settings { minimizing, .. } = brief.settings;
+    let pulse = Pulse::begin(remote.clone()).map_err(|error| fail(&error))?;
+    let (target, way) = (&minimizing.target, minimizing.way);
+    let mut executor =
+        TargetExecutor::start(target, way, pulse, before).map_err(|error| fail(&error))?;
+    executor.linked = brief.settings.network.is_used();
+    Ok(executor)
 }
 
 /// Tells what no beat has told yet.

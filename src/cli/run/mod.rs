@@ -141,14 +141,13 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     settings.deadline = deadline;
     settings.seed = seed;
     settings.minimizing.seed = Some(seed);
-    let max_len = match resumed {
-        true => campaign::greatest_length(&store, args.max_len)?,
-        false => asked_length(&args),
-    };
-    let target = &settings.minimizing.target;
     (settings.seeds, settings.words) = match inputs {
         Some(inputs) => inputs,
-        None => args.seeds.read(target, max_len, output)?,
+        None => {
+            let max_len = longest(&args, &store, resumed)?;
+            args.seeds
+                .read(&settings.minimizing.target, max_len, output)?
+        }
     };
     let heading = heading(&args, &settings);
     let before = Before::of(&store, resumed)?;
@@ -173,6 +172,14 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         tells_coverage: generator == Generator::Guided,
     };
     report(&summary?, &store, &told, output)
+}
+
+/// The greatest length of an input, in bytes; that of the campaign where one is resumed.
+fn longest(args: &Args, store: &crate::store::Store, resumed: bool) -> Result<u64, Failure> {
+    Ok(match resumed {
+        true => campaign::greatest_length(store, args.max_len)?,
+        false => asked_length(args),
+    })
 }
 
 /// What speaks against fuzzing the target as it is called, which is said before it begins.

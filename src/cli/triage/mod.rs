@@ -139,28 +139,40 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     for group in result.groups.iter().filter(|group| group.any_input) {
         next::warn_of_any_input(&group.major, output);
     }
-    match (&args.out, result.groups.first()) {
-        (Some(out), Some(group)) => {
-            let reader = Reader::open(out)?;
-            if !left_to_minimize(&reader, Variants::Plain, &known)?.is_empty() {
-                next::before_minimizing(output, out);
-            }
-            next::after_groups(output, out, &group.major, Some(&target));
-        }
-        (None, Some(_)) => next::after_triage(output),
-        _ => {}
-    }
-    if result.interrupted {
-        let how = match args.out {
-            Some(_) => "continue with the same command and --resume",
-            None => "with -o DIR a triage can be continued by --resume",
-        };
-        output.say(&format!("interrupted: {how}"));
-    }
+    args.say_next(&result, &target, &known, output)?;
     Ok(exit(&result))
 }
 
 impl Args {
+    /// Says what can be done after this result.
+    fn say_next(
+        &self,
+        result: &TriageResult,
+        target: &Target,
+        known: &KnownGroups,
+        output: &Output,
+    ) -> Result<(), Failure> {
+        match (&self.out, result.groups.first()) {
+            (Some(out), Some(group)) => {
+                let reader = Reader::open(out)?;
+                if !left_to_minimize(&reader, Variants::Plain, known)?.is_empty() {
+                    next::before_minimizing(output, out);
+                }
+                next::after_groups(output, out, &group.major, Some(target));
+            }
+            (None, Some(_)) => next::after_triage(output),
+            _ => {}
+        }
+        if result.interrupted {
+            let how = match self.out {
+                Some(_) => "continue with the same command and --resume",
+                None => "with -o DIR a triage can be continued by --resume",
+            };
+            output.say(&format!("interrupted: {how}"));
+        }
+        Ok(())
+    }
+
     /// Minimizes what was filed.
     fn minimize(
         &self,

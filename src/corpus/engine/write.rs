@@ -163,6 +163,7 @@ impl Engine<'_> {
             .as_ref()
             .map(|universe| universe.or(&kept.covered));
         let (steps, trimmed_bytes) = self.steps(&books, chosen, after);
+        let corpus = self.cleaning.corpus.iter();
         CleanResult {
             before: books.before,
             after,
@@ -191,12 +192,7 @@ impl Engine<'_> {
             known: books.known,
             max_len: self.cleaning.max_len,
             exec: Some(self.cleaning.way),
-            corpus: self
-                .cleaning
-                .corpus
-                .iter()
-                .map(|path| absolute(path))
-                .collect(),
+            corpus: corpus.map(|path| absolute(path)).collect(),
             out: absolute(&self.place.corpus()),
             onto: self.cleaning.onto.as_deref().map(absolute),
             journal: kept.journal.to_owned(),
