@@ -199,10 +199,10 @@ impl Asked<'_> {
             }
         };
         if !path.is_file() {
-            let message = format!("the program {} is not there any more", path.display());
-            return Err(Failure::usage(message)
-                .path(&path)
-                .hint("build it again where it was; other forms (c-array, base64) do without it"));
+            let message = format!("the program {} no longer exists", path.display());
+            return Err(Failure::usage(message).path(&path).hint(
+                "build it again at that place; other forms (c-array, base64) do not need it",
+            ));
         }
         Ok((path, TargetFacts::of(target).unwrap_or_default()))
     }
@@ -212,10 +212,10 @@ impl Asked<'_> {
 fn check_channel(target: &Target) -> Result<(), Failure> {
     let channel = match &target.channel {
         Channel::Plain => return Ok(()),
-        Channel::Named(_) => "in a file of a certain name",
+        Channel::Named(_) => "in a file with a certain name",
         Channel::TwoFiles => "in two files",
         Channel::Terminal(_) => "at a terminal",
     };
-    let message = format!("a test that is exported cannot give the program its input {channel}");
-    Err(Failure::usage(message).hint("take --as script, or the reproduce.sh of the group"))
+    let message = format!("an exported test cannot pass the input {channel}");
+    Err(Failure::usage(message).hint("use --as script, or the reproduce.sh of the group"))
 }

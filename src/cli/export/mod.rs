@@ -104,7 +104,7 @@ pub fn run(mut args: Args, output: &Output) -> Result<Exit, Failure> {
         return into_folder(&args, folder, output);
     }
     let Some(name) = &args.group else {
-        return Err(Failure::usage("no group is named").hint("see --help"));
+        return Err(Failure::usage("no group is given").hint("see --help"));
     };
     let (reader, chosen) = find::find(name, &args.out)?;
     let Some(form) = args.form else {
@@ -177,11 +177,13 @@ impl Args {
     fn check(&self) -> Result<(), Failure> {
         let is_rust = matches!(self.form, None | Some(Form::RustTest));
         if self.into.is_some() && !is_rust {
-            let message = "--into is for tests of Rust";
-            return Err(Failure::usage(message).hint("--to FILE takes any other form"));
+            let message = "--into writes Rust tests only";
+            return Err(Failure::usage(message).hint("use --to FILE for any other form"));
         }
         if self.call.is_some() && !is_rust {
-            return Err(Failure::usage("--call is for tests of Rust").hint("add --as rust-test"));
+            return Err(
+                Failure::usage("--call works only with Rust tests").hint("add --as rust-test")
+            );
         }
         let names_input = |call: &String| call.contains("INPUT");
         if self.call.as_ref().is_some_and(|call| !names_input(call)) {
@@ -246,13 +248,13 @@ fn exists(file: &Path) -> Failure {
     let message = format!("{} exists already", file.display());
     Failure::new(Exit::Usage, "exists", message)
         .path(file)
-        .hint("--force overwrites it, --to names another")
+        .hint("overwrite it with --force, or give another file with --to")
 }
 
 fn not_written(error: &FileError, file: &Path) -> Failure {
     Failure::new(Exit::Usage, "output", error)
         .path(file)
-        .hint("name a place that can be written")
+        .hint("give a writable place")
 }
 
 fn absolute(path: &Path) -> PathBuf {

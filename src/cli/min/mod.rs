@@ -276,7 +276,7 @@ pub(in crate::cli) fn holding(crash: &Crash) -> String {
     });
     let at = place(crash).map_or_else(String::new, |place| format!(" in {}", printable(&place)));
     let (class, major) = (&crash.class, crash.keys.major.short());
-    format!("holding the crash {class}{said}{at}, group {major}")
+    format!("minimizing the crash {class}{said}{at}, group {major}")
 }
 
 /// How often an input is examined, three runs each, until it crashes: it may do so now and then.
