@@ -21,19 +21,19 @@ use crate::store::{Reader, hash_of};
 /// What a reproducer becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Form {
-    /// A #[test] of Rust: a call in the process (--call), a harness of cargo-fuzz, or a program
+    /// A #[test] in Rust that calls a function (--call), a cargo-fuzz harness, or a program
     RustTest,
-    /// A program of C that ends with 0 where it is fixed, with 1 where it still fails
+    /// A C program that exits with 0 if the bug is fixed and with 1 if it still fails
     CTest,
-    /// An array of C
+    /// An array in C
     CArray,
     /// Offsets, hex and text
     Hexdump,
     /// Base64
     Base64,
-    /// An interestingness test: a script that takes the input as argument, file or stdin
+    /// An interestingness test: a script that reads the input from its argument, a file or stdin
     Script,
-    /// The same for creduce and cvise: it takes the file in the current directory
+    /// The same for creduce and cvise: it reads the file in the current directory
     Creduce,
 }
 

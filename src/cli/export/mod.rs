@@ -36,10 +36,10 @@ pub struct Args {
     /// with --into, all groups of crashes unless one is named
     #[arg(required_unless_present = "into")]
     group: Option<PathBuf>,
-    /// The output directory that has it
+    /// Output directory that contains the group
     #[arg(short, long, value_name = "DIR", default_value = "ddfuzz-out")]
     out: PathBuf,
-    /// The form, unless --into names a folder
+    /// Form to write, unless --into is given
     #[arg(long = "as", value_enum, value_name = "FORM")]
     form: Option<Form>,
     /// Write it to FILE; - is stdout. A Rust test with an input over 4 KiB includes it from a second
@@ -49,16 +49,16 @@ pub struct Args {
     /// Overwrite the file
     #[arg(long, requires = "to")]
     force: bool,
-    /// Write a test of Rust for each group into this folder of tests/, with a main.rs; a file that
-    /// was edited is left as it is
+    /// Write a Rust test for each group into this directory below tests/, with a main.rs. Files that
+    /// were edited are not overwritten
     #[arg(long, value_name = "DIR", conflicts_with = "to")]
     into: Option<PathBuf>,
-    /// Of a test of Rust: an expression to evaluate, in which INPUT is the input (a &[u8]); a panic
+    /// For a Rust test: an expression to evaluate, in which INPUT is the input (a &[u8]); a panic
     /// fails the test
     #[arg(long, value_name = "EXPRESSION")]
     call: Option<String>,
-    /// The directory of the cargo-fuzz project that the program is a harness of [default: the one
-    /// it was built in]
+    /// Directory of the cargo-fuzz project that the program is a harness of [default: the one it
+    /// was built in]
     #[arg(long, value_name = "DIR", conflicts_with = "call")]
     fuzz_dir: Option<PathBuf>,
 }

@@ -38,9 +38,9 @@ use crate::triage::{Class, Crash, Found, Triager, Verdict};
                         ddfuzz min crash-1 --args --env-vars -- ./program -v @@\n  \
                         ddfuzz min crash-1 --test ./is-interesting.sh")]
 pub struct Args {
-    /// The failing input, or - for stdin; the file is only read. With --args or --env-vars it may
-    /// be omitted: stdin is then empty. An output directory stands for all its groups that are not
-    /// minimized yet: within 60s each unless a budget is given, and with the recorded target unless
+    /// The crashing input, or - for stdin; the file is only read. With --args or --env-vars it may
+    /// be omitted: stdin is then empty. If it is an output directory, all its groups are minimized
+    /// that are not yet: each within 60s unless a budget is given, with the recorded program unless
     /// one is given
     #[arg(required_unless_present_any = ["args", "env_vars"])]
     input: Option<PathBuf>,
