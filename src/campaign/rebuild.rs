@@ -261,7 +261,7 @@ impl Rebuild<'_> {
         let doubtful = match doubtful {
             0 => String::new(),
             some => format!(
-                ", of {} it cannot be told (`ddfuzz check` says why)",
+                ", {} cannot be told (`ddfuzz check` shows why)",
                 size::grouped(some)
             ),
         };

@@ -210,7 +210,7 @@ impl<'a> Room<'a> {
             let held = since.elapsed().as_millis() as u64;
             self.gate.held_ms.fetch_add(held, Ordering::Release);
             self.gate.closed.store(false, Ordering::Release);
-            say(&format!("there is room again for {}", path.display()));
+            say(&format!("there is space again for {}", path.display()));
         }
     }
 

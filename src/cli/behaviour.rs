@@ -56,9 +56,9 @@ impl Behaviour {
     pub fn deafness(&self, target: &Target) -> Option<Complaint> {
         let on_stdin = !target.takes_file() && !matches!(target.channel, Channel::Terminal(_));
         (on_stdin && self.read == Some(0)).then(|| Complaint {
-            seen: "it read nothing of a short text on stdin".to_owned(),
-            fix: "if it takes a file, put @@ in its place; else see which options make it read \
-                  stdin"
+            seen: "it reads nothing of a short text on stdin".to_owned(),
+            fix: "if it reads a file, write @@ where its path goes; else find the options that \
+                  make it read stdin"
                 .to_owned(),
         })
     }
@@ -71,7 +71,9 @@ impl Behaviour {
             false => format!("{on_nothing}; {on_text}"),
         };
         self.crashes.then(|| Complaint {
-            seen: format!("it crashes on an empty input and on a short text alike ({how})"),
+            seen: format!(
+                "it crashes on the empty input and on a short text in the same way ({how})"
+            ),
             fix: WHATEVER.to_owned(),
         })
     }
@@ -105,7 +107,7 @@ pub fn hindsight(summary: &Summary, corpus: Option<usize>) -> Option<Complaint> 
     let alike = summary.crashes == 0 && corpus.is_some_and(|inputs| inputs <= 1);
     alike.then(|| Complaint {
         seen: format!("none of {runs} runs reached anything that the first had not"),
-        fix: "does it read its input? `ddfuzz doctor` tells how that gets there".to_owned(),
+        fix: "does it read its input? `ddfuzz doctor` shows how it gets its input".to_owned(),
     })
 }
 

@@ -10,10 +10,10 @@ use crate::store::{Campaign, Reader};
 /// The one target that all of these campaigns have.
 ///
 /// # Errors
-/// When there is no campaign, one does not say what was run, or they are of several targets.
+/// When there is no campaign, one does not record which program was run, or they are of several targets.
 pub fn of_all(campaigns: &[&Campaign], out: &Path) -> Result<Target, Failure> {
     let Some((first, others)) = campaigns.split_first() else {
-        return Err(unclear(out, "does not say what was run"));
+        return Err(unclear(out, "does not record which program was run"));
     };
     let target = of_one(first, out)?;
     let record = first.target.as_ref();
@@ -23,7 +23,7 @@ pub fn of_all(campaigns: &[&Campaign], out: &Path) -> Result<Target, Failure> {
     };
     match others.iter().all(same) {
         true => Ok(target),
-        false => Err(unclear(out, "holds the findings of several targets")),
+        false => Err(unclear(out, "contains groups of several programs")),
     }
 }
 
@@ -31,10 +31,10 @@ pub fn of_all(campaigns: &[&Campaign], out: &Path) -> Result<Target, Failure> {
 /// recorded ones that are asked for.
 ///
 /// # Errors
-/// When there is no such directory, or it does not say what was run.
+/// When there is no such directory, or it does not record which program was run.
 pub fn of_current(out: &Path, asked: &TargetArgs) -> Result<Target, Failure> {
     let campaign = Reader::open(out)?.campaigns()?.current;
-    let campaign = campaign.ok_or_else(|| unclear(out, "does not say what was run"))?;
+    let campaign = campaign.ok_or_else(|| unclear(out, "does not record which program was run"))?;
     let mut target = of_one(&campaign, out)?;
     target.limits = asked.limits_over(target.limits);
     Ok(target)
@@ -43,11 +43,11 @@ pub fn of_current(out: &Path, asked: &TargetArgs) -> Result<Target, Failure> {
 fn of_one(campaign: &Campaign, out: &Path) -> Result<Target, Failure> {
     let record = campaign.target.as_ref().zip(campaign.limits);
     let target = record.and_then(|(record, limits)| record.target(limits));
-    target.ok_or_else(|| unclear(out, "does not say what was run"))
+    target.ok_or_else(|| unclear(out, "does not record which program was run"))
 }
 
 fn unclear(out: &Path, message: &str) -> Failure {
     Failure::usage(format!("{} {message}", out.display()))
         .path(out)
-        .hint("name the program behind `--`")
+        .hint("give the program after `--`")
 }

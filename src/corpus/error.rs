@@ -48,7 +48,7 @@ pub enum CleanError {
         path: PathBuf,
     },
     /// The folder of kept files holds what no cleanup has written.
-    #[error("{} holds files that no cleanup has written", path.display())]
+    #[error("{} contains files that were not written by a cleanup", path.display())]
     Occupied {
         /// The folder.
         path: PathBuf,

@@ -10,7 +10,7 @@ use super::FileError;
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// Another process holds it.
-    #[error("{} is held by {}", path.display(), match holder {
+    #[error("{} is locked by {}", path.display(), match holder {
         Some(pid) => format!("process {pid}"),
         None => "another process".to_owned(),
     })]

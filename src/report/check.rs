@@ -102,7 +102,7 @@ fn doubts(result: &CheckResult) -> String {
     }
     let each = reasons.into_iter().map(|((why, hint), groups)| {
         let groups = groups.join(", ");
-        format!("cannot tell of {groups}: {why}\n  to tell: {hint}\n")
+        format!("cannot tell whether {groups} is fixed: {why}\n  to find out: {hint}\n")
     });
     each.collect()
 }
@@ -145,7 +145,7 @@ pub fn check_table(result: &CheckResult, width: Option<usize>) -> String {
     };
     let cannot_tell = match result.cannot_tell {
         0 => String::new(),
-        count => format!("; of {} it cannot be told", size::grouped(count)),
+        count => format!("; {} cannot be told", size::grouped(count)),
     };
     let not_run = match result.not_run {
         0 => String::new(),

@@ -258,7 +258,9 @@ impl Stack {
             lines.push(faint(format!("… {more}")));
         }
         if self.is_cut {
-            lines.push(faint("… the rest of the stack was not read".to_owned()));
+            lines.push(faint(
+                "… the rest of the stack could not be read".to_owned(),
+            ));
         }
         if let Some(above) = above {
             let numbers = match frames_in(&above) {

@@ -243,7 +243,7 @@ pub fn triage_cannot_tell(result: &TriageResult) -> Option<String> {
     for ((why, hint), groups) in reasons {
         let groups = groups.join(", ");
         lines.push(format!(
-            "cannot tell whether {groups} is fixed: {why}\n  to tell: {hint}"
+            "cannot tell whether {groups} is fixed: {why}\n  to find out: {hint}"
         ));
     }
     (!lines.is_empty()).then(|| lines.join("\n"))

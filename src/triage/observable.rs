@@ -63,9 +63,8 @@ impl Crash {
     pub fn seen_otherwise(&self) -> Unobservable {
         let known = self.details.instrumentation.as_deref().unwrap_or_default();
         Unobservable {
-            why:
-                "the program fails otherwise, in a build with other sanitizers: it may be the same \
-                  bug"
+            why: "the program fails in another way, but in a build with other sanitizers: it may \
+                  be the same bug"
                 .to_owned(),
             hint: format!(
                 "compile the program {}, as it was",
@@ -179,8 +178,10 @@ fn unreported(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     let title = sanitizer.title();
     let Some(now) = &now.instrumentation else {
         return Some(Unobservable {
-            why: format!("{title} reported it, and whether what is run has that cannot be seen"),
-            hint: format!("name the program itself, compiled with -fsanitize={flag}"),
+            why: format!(
+                "{title} reported it, and ddfuzz cannot see whether the program that is run has it"
+            ),
+            hint: format!("give the program itself, compiled with -fsanitize={flag}"),
         });
     };
     if reports(crash, sanitizer, now) {
@@ -190,14 +191,14 @@ fn unreported(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
         let check = crash.class.0.split_once(':').map_or("", |(_, check)| check);
         return Some(Unobservable {
             why: format!(
-                "no code of the program is checked for {check}: it is compiled without that, or \
-                 the fix has left nothing to be checked"
+                "the program contains no check for {check}: it is compiled without it, or the fix \
+                 has removed the checked code"
             ),
             hint: format!("compile the program with -fsanitize={flag} and without optimization"),
         });
     }
     Some(Unobservable {
-        why: format!("{title} reported it, and the program is compiled without that"),
+        why: format!("{title} reported it, but the program is compiled without it"),
         hint: format!("compile the program with -fsanitize={flag}"),
     })
 }
@@ -222,19 +223,17 @@ fn within(crash: &Crash, now: &Limits) -> Option<Unobservable> {
     match crash.class.0.as_str() {
         "hang" if now.cpu > then.cpu || now.wall > then.wall => Some(Unobservable {
             why: format!(
-                "it went over a limit of {} ms, and the limit is larger now",
+                "it exceeded a limit of {} ms, but the limit is larger now",
                 then.cpu.as_millis()
             ),
-            hint: "leave --timeout out: it is run within the limit that it was found with"
-                .to_owned(),
+            hint: "omit --timeout, to run it with the limit that it was found with".to_owned(),
         }),
         "oom" if now.memory > then.memory => Some(Unobservable {
             why: format!(
-                "it went over a limit of {} MiB, and the limit is larger now",
+                "it exceeded a limit of {} MiB, but the limit is larger now",
                 then.memory >> 20
             ),
-            hint: "leave --memory out: it is run within the limit that it was found with"
-                .to_owned(),
+            hint: "omit --memory, to run it with the limit that it was found with".to_owned(),
         }),
         _ => None,
     }

@@ -161,14 +161,14 @@ fn mistakes_are_told_with_their_line_and_the_nearest_name() {
     for (text, said) in [
         (
             "[run]\n\ntiem = \"9s\"\n",
-            "line 3: tiem is no key of [run] | did you mean time?",
+            "line 3: tiem is not a key of [run] | did you mean time?",
         ),
-        ("[rum]\n", "line 1: rum is no table | did you mean run?"),
+        ("[rum]\n", "line 1: rum is not a table | did you mean run?"),
         (
             "[common]\nout = \"o\"\n",
             "line 2: out cannot be set for all commands",
         ),
-        ("time = \"9s\"\n", "line 1: time stands in no table"),
+        ("time = \"9s\"\n", "line 1: time is in no table"),
         (
             "[run]\ntime = true\n",
             "line 2: time is a text or a number, not true or false",
@@ -184,7 +184,7 @@ fn mistakes_are_told_with_their_line_and_the_nearest_name() {
         ("[run]\nexec = \"fast\"\n", "possible values"),
         (
             "[log.verify]\nsvg = \"x\"\n",
-            "line 2: svg is no key of [log.verify]",
+            "line 2: svg is not a key of [log.verify]",
         ),
         (
             "[run]\nconfig = \"x\"\n",

@@ -94,9 +94,8 @@ fn of_what_cannot_be_told_the_reason_stands_below_once() {
         table.contains("\ncannot tell  crashes  bbbbbbbbbbbb  "),
         "{table}"
     );
-    let below = "\ncannot tell of aaaaaaaaaaaa, bbbbbbbbbbbb: there is no AddressSanitizer\n  \
-                 to tell: compile with -fsanitize=address\n\
-                 4 groups: 1 fixed, 0 still failing, 1 failing in another way, 0 flaky; \
-                 of 2 it cannot be told";
+    let below = "\ncannot tell whether aaaaaaaaaaaa, bbbbbbbbbbbb is fixed: there is no AddressSanitizer\n  \
+                 to find out: compile with -fsanitize=address\n\
+                 4 groups: 1 fixed, 0 still failing, 1 failing in another way, 0 flaky; 2 cannot be told";
     assert!(table.ends_with(below), "{table}");
 }

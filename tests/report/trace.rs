@@ -87,7 +87,7 @@ fn a_recursion_is_shown_once_and_a_long_stack_is_cut() {
         ]
     );
     deep.details.end = ddfuzz::triage::snapshot::End::Cap;
-    assert!(lines(&deep).contains(&"… the rest of the stack was not read".to_owned()));
+    assert!(lines(&deep).contains(&"… the rest of the stack could not be read".to_owned()));
     let many: Vec<Value> = (0..100).map(|at| own(&format!("f{at}"), at)).collect();
     let long = lines(&crash(json!(many)));
     assert_eq!(long.len(), Extent::WHOLE.stack);

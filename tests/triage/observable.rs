@@ -74,7 +74,7 @@ fn what_a_sanitizer_reports_needs_that_sanitizer() {
             assert!(hint.contains("-fsanitize="), "{class}: {hint}");
         }
         let unknown = hint(&crash, None).expect(class);
-        assert!(unknown.contains("name the program itself"), "{unknown}");
+        assert!(unknown.contains("give the program itself"), "{unknown}");
     }
     // What no build shows that it has, a build with the same shows.
     let same: &[&str] = &["address", "undefined"];

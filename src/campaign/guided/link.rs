@@ -85,7 +85,7 @@ pub(super) fn join(other: SocketAddr, port: u16, notes: Sender<String>) -> Resul
             if !joined {
                 return close(&ends);
             }
-            drop(notes.send(format!("connected to {other} again")));
+            drop(notes.send(format!("joined {other} again")));
         }
     });
     Ok(link)

@@ -16,7 +16,7 @@ use crate::cli::{Exit, Failure, Output, clean};
 #[command(after_help = "Example:\n  cargo ddfuzz clean parse\n  \
                   cargo ddfuzz clean parse --delete-old --trim worth")]
 pub struct Args {
-    /// The fuzz target; `cargo ddfuzz list` lists them
+    /// Fuzz target; `cargo ddfuzz list` lists them
     #[arg(value_name = "FUZZ_TARGET")]
     name: String,
     #[command(flatten)]

@@ -33,7 +33,7 @@ pub struct Args {
     pub(in crate::cli) corpus: Vec<PathBuf>,
     #[command(flatten)]
     pub(in crate::cli) target: TargetArgs,
-    /// The output directory [default: ddfuzz-out]
+    /// Output directory [default: ddfuzz-out]
     #[arg(short, long, value_name = "DIR")]
     pub(in crate::cli) out: Option<PathBuf>,
     /// Replace the corpus by the kept files; the old one stays beside it, as CORPUS.old
@@ -72,12 +72,12 @@ pub struct Args {
     /// Maximum size of a file; larger ones are left out [default: 1M]
     #[arg(long, value_name = "SIZE", value_parser = amounts::size)]
     pub(in crate::cli) max_len: Option<u64>,
-    /// Workers [default: the number of processors]
+    /// Number of workers [default: the number of processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(in crate::cli) jobs: Option<u32>,
     #[command(flatten)]
     pub(in crate::cli) shrink: ShrinkArgs,
-    /// Say why a file was kept or left out by the last cleanup in the output directory; nothing is
+    /// Show why a file was kept or left out by the last cleanup in the output directory; nothing is
     /// run
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub(in crate::cli) explain: Vec<PathBuf>,

@@ -47,11 +47,11 @@ pub fn run(out: &Path, files: &[PathBuf], output: &Output) -> Result<Exit, Failu
 fn read(path: &Path) -> Result<CleanResult, Failure> {
     let bytes = std::fs::read(path).map_err(|error| {
         Failure::file(path, "reading", &error)
-            .hint("name the output directory of a finished `ddfuzz clean` with -o")
+            .hint("give the output directory of a finished `ddfuzz clean` with -o")
     })?;
     serde_json::from_slice(&bytes).map_err(|error| {
         Failure::usage(format!(
-            "{} is no result of a cleanup: {error}",
+            "{} is not the result of a cleanup: {error}",
             path.display()
         ))
         .path(path)

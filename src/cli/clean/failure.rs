@@ -15,25 +15,26 @@ impl From<CleanError> for Failure {
                 let path = not_listed.path.clone();
                 Failure::new(Exit::Usage, "file", &error).path(&path)
             }
-            CleanError::Journal { .. } => Failure::new(Exit::Usage, "journal", &error)
-                .hint("the same command goes on with what is stored"),
+            CleanError::Journal { .. } => {
+                Failure::new(Exit::Usage, "journal", &error).hint("continue with the same command")
+            }
             CleanError::Empty { .. } => Failure::new(Exit::Found, "empty", &error)
-                .hint("the corpus stands as it was; -v says how its inputs are run"),
+                .hint("the corpus is unchanged; -v shows how its inputs are run"),
             CleanError::Changed { ref path } => {
                 let path = path.clone();
                 Failure::new(Exit::Usage, "changed", &error)
                     .path(&path)
-                    .hint("the same command goes on, and chooses again")
+                    .hint("run the same command again")
             }
             CleanError::Occupied { ref path } => {
                 let path = path.clone();
                 Failure::new(Exit::Usage, "exists", &error)
                     .path(&path)
-                    .hint("choose another output directory with -o")
+                    .hint("give another output directory with -o")
             }
             CleanError::Interrupted => {
                 Failure::new(Exit::Interrupted, "interrupted", "interrupted")
-                    .hint("the same command goes on")
+                    .hint("continue with the same command")
             }
         }
     }
@@ -47,10 +48,9 @@ fn of_trimming(error: TrimError) -> Failure {
         TrimError::NoCoverage { .. } => {
             Failure::new(Exit::Baseline, "no-coverage", &error).hint("use --trim off")
         }
-        TrimError::Interrupted => {
-            Failure::new(Exit::Interrupted, "interrupted", &error).hint("the same command goes on")
-        }
+        TrimError::Interrupted => Failure::new(Exit::Interrupted, "interrupted", &error)
+            .hint("continue with the same command"),
         TrimError::Callback(_) => Failure::new(Exit::Usage, "output", &error)
-            .hint("make room, and run the same command again"),
+            .hint("free some space, and run the same command again"),
     }
 }

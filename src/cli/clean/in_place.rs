@@ -32,7 +32,7 @@ impl Old {
         };
         let corpus = canonical(corpus)?;
         if !corpus.is_dir() {
-            let message = format!("{} is no directory", corpus.display());
+            let message = format!("{} is not a directory", corpus.display());
             return Err(Failure::usage(message).path(&corpus));
         }
         check_is_plain(&corpus)?;
@@ -63,14 +63,12 @@ impl Old {
         }
         // A call that was killed just behind the exchange has come to its end all the same.
         let what = match self.place.is_incoming(&self.corpus) {
-            true => {
-                "the corpus is what a cleanup has kept already, and the older one is kept there"
-            }
-            false => "an older corpus is kept there",
+            true => "the corpus was cleaned already, and the old corpus is still there",
+            false => "an older corpus is still there",
         };
         Err(Failure::usage(what)
             .path(&self.aside)
-            .hint("remove it when you do not need it any more, or use --delete-old"))
+            .hint("remove it if you do not need it any more, or use --delete-old"))
     }
 
     fn is_aside(&self) -> bool {
@@ -141,10 +139,10 @@ fn check_is_plain(corpus: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     let message = format!(
-        "{} is the output directory of a fuzzer, or a project, which has more in it than its corpus",
+        "{} is the output directory of a fuzzer, or a project, which contains more than a corpus",
         corpus.display()
     );
     Err(Failure::usage(message)
         .path(corpus)
-        .hint("leave --in-place away, and let the fuzzer begin with corpus/ of --out"))
+        .hint("omit --in-place, and start the fuzzer with corpus/ of --out"))
 }

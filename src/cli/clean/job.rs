@@ -52,7 +52,7 @@ impl Job {
         let probed = self.args.target.probe(&target, output);
         let started = signals::unless_stopped(&self.stop, probed)?;
         let way = started.executor.way();
-        output.detail(&format!("running by {way}: {}", started.why));
+        output.detail(&format!("executed by {way}: {}", started.why));
         let mut result = self.clean(target, way, started, output)?;
         let whole = result.missing.is_empty();
         if whole && let Some(old) = &in_place {

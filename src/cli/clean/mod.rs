@@ -32,8 +32,8 @@ pub fn run(mut args: Args, output: &Output) -> Result<Exit, Failure> {
         return explain::run(args.out(), &args.explain, output);
     }
     if args.corpus.is_empty() {
-        return Err(Failure::usage("no corpus is named")
-            .hint("name its directory: ddfuzz clean CORPUS -o OUT -- PROGRAM"));
+        return Err(Failure::usage("no corpus is given")
+            .hint("give its directory: ddfuzz clean CORPUS -o OUT -- PROGRAM"));
     }
     if !args.target.is_named()
         && let [corpus] = &args.corpus[..]

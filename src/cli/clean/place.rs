@@ -13,19 +13,19 @@ use crate::report::clean::CleanResult;
 /// what is read is none of that.
 pub fn check(args: &Args) -> Result<(), Failure> {
     if args.delete_old && !args.in_place {
-        return Err(Failure::usage("--delete-old is for --in-place")
-            .hint("add --in-place, or leave it away"));
+        return Err(Failure::usage("--delete-old works only with --in-place")
+            .hint("add --in-place, or omit --delete-old"));
     }
     let place = Place::of(args.out());
     let folder = place.corpus();
     if !place.may_replace(&folder)? {
         let message = format!(
-            "{} holds files that no cleanup has written",
+            "{} contains files that were not written by a cleanup",
             folder.display()
         );
         return Err(Failure::new(Exit::Usage, "exists", message)
             .path(&folder)
-            .hint("choose another output directory with -o"));
+            .hint("give another output directory with -o"));
     }
     let out = real(args.out());
     let in_out = |path: &Path| path.starts_with(&out);
@@ -36,7 +36,7 @@ pub fn check(args: &Args) -> Result<(), Failure> {
             let message = format!("{} is in the output directory", corpus.display());
             return Err(Failure::usage(message)
                 .path(corpus)
-                .hint("the corpus is only read: choose another directory with -o"));
+                .hint("give another output directory with -o"));
         }
         if onto.as_ref().is_some_and(|onto| real == *onto) {
             let message = format!("{} cannot be added to itself", corpus.display());
@@ -48,7 +48,7 @@ pub fn check(args: &Args) -> Result<(), Failure> {
             let message = format!("--onto {} is in the output directory", onto.display());
             Err(Failure::usage(message)
                 .path(onto)
-                .hint("what is there would be replaced: choose another directory with -o"))
+                .hint("it would be replaced: give another output directory with -o"))
         }
         Some(onto) => check_onto(onto),
         None => Ok(()),
@@ -58,7 +58,7 @@ pub fn check(args: &Args) -> Result<(), Failure> {
 /// Makes sure that what is added to `onto` is part of it then.
 fn check_onto(onto: &Path) -> Result<(), Failure> {
     if !onto.is_dir() {
-        let message = format!("--onto {} is no directory", onto.display());
+        let message = format!("--onto {} is not a directory", onto.display());
         return Err(Failure::usage(message).path(onto));
     }
     let layout = Layout::of(onto).map_err(|error| Failure::file(onto, "reading", &error))?;
@@ -66,13 +66,13 @@ fn check_onto(onto: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     let message = format!(
-        "--onto {} is a directory of {}, in which files of other names are no inputs",
+        "--onto {} is a directory of {}, in which files with other names are not inputs",
         onto.display(),
         layout.name()
     );
     Err(Failure::usage(message)
         .path(onto)
-        .hint("name a plain directory of inputs, such as corpus/ below it"))
+        .hint("give a plain directory of inputs, such as corpus/ below it"))
 }
 
 pub(super) fn canonical(path: &Path) -> Result<PathBuf, Failure> {

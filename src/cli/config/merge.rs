@@ -106,7 +106,7 @@ impl Merge<'_> {
     }
 
     fn unknown(&self, setting: &Setting, what: &str, known: BTreeSet<&str>) -> Failure {
-        let message = format!("{} is no {what}", setting.key);
+        let message = format!("{} is not a {what}", setting.key);
         let failure = refused(self.path, setting.line, &message);
         match nearest(&setting.key, known.iter().copied()) {
             Some(name) => failure.hint(format!("did you mean {name}?")),

@@ -73,7 +73,7 @@ fn unnamed(reader: &Reader, message: &str) -> Failure {
     };
     Failure::usage(format!("{message}; {list}"))
         .path(out)
-        .hint("name a group by 4 or more hex digits of its major key, or by its folder")
+        .hint("give a group by 4 or more hex digits of its major key, or by its folder")
 }
 
 fn by_digits(reader: &Reader, digits: &str) -> Result<Chosen, Failure> {
@@ -119,7 +119,7 @@ fn by_path(path: &Path) -> Result<(Reader, Chosen), Failure> {
         .find(|folder| folder.join("ddfuzz.json").is_file())
         .ok_or_else(|| {
             Failure::usage(&message).path(path).hint(
-                "name a group by 4 or more hex digits of its major key, or by its folder \
+                "give a group by 4 or more hex digits of its major key, or by its folder \
                  (ddfuzz-out/crashes/MAJOR)",
             )
         })?
@@ -184,7 +184,7 @@ impl Chosen {
                 let message = format!("{} is the group's own file", to.display());
                 Err(Failure::usage(message)
                     .path(to)
-                    .hint("name another with --to"))
+                    .hint("give another file with --to"))
             }
         }
     }
@@ -217,7 +217,7 @@ impl Chosen {
         let mut targets = records.filter_map(|record| record.target(self.entry.crash.limits));
         targets.next().ok_or_else(|| {
             let root = reader.root();
-            let message = format!("{} does not say what was run", root.display());
+            let message = format!("{} does not record which program was run", root.display());
             Failure::usage(message)
                 .path(root)
                 .hint("--call gives a test of Rust an expression to evaluate instead")

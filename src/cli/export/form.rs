@@ -21,19 +21,19 @@ use crate::store::{Reader, hash_of};
 /// What a reproducer becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Form {
-    /// A #[test] of Rust: a call in the process (--call), a harness of cargo-fuzz, or a program
+    /// A #[test] in Rust that calls a function (--call), a cargo-fuzz harness, or a program
     RustTest,
-    /// A program of C that ends with 0 where it is fixed, with 1 where it still fails
+    /// A C program that exits with 0 if the bug is fixed and with 1 if it still fails
     CTest,
-    /// An array of C
+    /// An array in C
     CArray,
     /// Offsets, hex and text
     Hexdump,
     /// Base64
     Base64,
-    /// An interestingness test: a script that takes the input as argument, file or stdin
+    /// An interestingness test: a script that reads the input from its argument, a file or stdin
     Script,
-    /// The same for creduce and cvise: it takes the file in the current directory
+    /// The same for creduce and cvise: it reads the file in the current directory
     Creduce,
 }
 
@@ -199,10 +199,10 @@ impl Asked<'_> {
             }
         };
         if !path.is_file() {
-            let message = format!("the program {} is not there any more", path.display());
-            return Err(Failure::usage(message)
-                .path(&path)
-                .hint("build it again where it was; other forms (c-array, base64) do without it"));
+            let message = format!("the program {} no longer exists", path.display());
+            return Err(Failure::usage(message).path(&path).hint(
+                "build it again at that place; other forms (c-array, base64) do not need it",
+            ));
         }
         Ok((path, TargetFacts::of(target).unwrap_or_default()))
     }
@@ -212,10 +212,10 @@ impl Asked<'_> {
 fn check_channel(target: &Target) -> Result<(), Failure> {
     let channel = match &target.channel {
         Channel::Plain => return Ok(()),
-        Channel::Named(_) => "in a file of a certain name",
+        Channel::Named(_) => "in a file with a certain name",
         Channel::TwoFiles => "in two files",
         Channel::Terminal(_) => "at a terminal",
     };
-    let message = format!("a test that is exported cannot give the program its input {channel}");
-    Err(Failure::usage(message).hint("take --as script, or the reproduce.sh of the group"))
+    let message = format!("an exported test cannot pass the input {channel}");
+    Err(Failure::usage(message).hint("use --as script, or the reproduce.sh of the group"))
 }

@@ -53,7 +53,7 @@ pub(super) fn harness(program: &Path, asked: Option<&Path>) -> Result<Option<Har
         };
         return Err(Failure::usage(message)
             .path(asked)
-            .hint("name the directory of the manifest that cargo-fuzz uses, often fuzz/"));
+            .hint("give the directory of the manifest that cargo-fuzz uses, often fuzz/"));
     }
     // <fuzz>/target/<triple>/release/NAME, or the same below the workspace that fuzz/ is in.
     let folders = program.ancestors().skip(1).take(6);

@@ -242,14 +242,14 @@ fn is_ours(module: &str) -> bool {
 
 fn tell(written: &Written, groups: usize, output: &Output) {
     let mut text = format!(
-        "{} of crashes: {} written into {}, {} as they were",
+        "{}: {} written into {}, {} unchanged",
         size::counted(groups as u64, "group"),
         size::counted(written.written.len() as u64, "file"),
         written.into.display(),
         written.unchanged.len(),
     );
     for file in &written.edited {
-        text.push_str(&format!("\nedited, and left as it is: {}", file.display()));
+        text.push_str(&format!("\nedited, so not overwritten: {}", file.display()));
     }
     if !written.to_add.is_empty() {
         let lines = written.to_add.join("\n  ");

@@ -36,10 +36,10 @@ pub struct Args {
     /// with --into, all groups of crashes unless one is named
     #[arg(required_unless_present = "into")]
     group: Option<PathBuf>,
-    /// The output directory that has it
+    /// Output directory that contains the group
     #[arg(short, long, value_name = "DIR", default_value = "ddfuzz-out")]
     out: PathBuf,
-    /// The form, unless --into names a folder
+    /// Form to write, unless --into is given
     #[arg(long = "as", value_enum, value_name = "FORM")]
     form: Option<Form>,
     /// Write it to FILE; - is stdout. A Rust test with an input over 4 KiB includes it from a second
@@ -49,16 +49,16 @@ pub struct Args {
     /// Overwrite the file
     #[arg(long, requires = "to")]
     force: bool,
-    /// Write a test of Rust for each group into this folder of tests/, with a main.rs; a file that
-    /// was edited is left as it is
+    /// Write a Rust test for each group into this directory below tests/, with a main.rs. Files that
+    /// were edited are not overwritten
     #[arg(long, value_name = "DIR", conflicts_with = "to")]
     into: Option<PathBuf>,
-    /// Of a test of Rust: an expression to evaluate, in which INPUT is the input (a &[u8]); a panic
+    /// For a Rust test: an expression to evaluate, in which INPUT is the input (a &[u8]); a panic
     /// fails the test
     #[arg(long, value_name = "EXPRESSION")]
     call: Option<String>,
-    /// The directory of the cargo-fuzz project that the program is a harness of [default: the one
-    /// it was built in]
+    /// Directory of the cargo-fuzz project that the program is a harness of [default: the one it
+    /// was built in]
     #[arg(long, value_name = "DIR", conflicts_with = "call")]
     fuzz_dir: Option<PathBuf>,
 }
@@ -104,7 +104,7 @@ pub fn run(mut args: Args, output: &Output) -> Result<Exit, Failure> {
         return into_folder(&args, folder, output);
     }
     let Some(name) = &args.group else {
-        return Err(Failure::usage("no group is named").hint("see --help"));
+        return Err(Failure::usage("no group is given").hint("see --help"));
     };
     let (reader, chosen) = find::find(name, &args.out)?;
     let Some(form) = args.form else {
@@ -177,11 +177,13 @@ impl Args {
     fn check(&self) -> Result<(), Failure> {
         let is_rust = matches!(self.form, None | Some(Form::RustTest));
         if self.into.is_some() && !is_rust {
-            let message = "--into is for tests of Rust";
-            return Err(Failure::usage(message).hint("--to FILE takes any other form"));
+            let message = "--into writes Rust tests only";
+            return Err(Failure::usage(message).hint("use --to FILE for any other form"));
         }
         if self.call.is_some() && !is_rust {
-            return Err(Failure::usage("--call is for tests of Rust").hint("add --as rust-test"));
+            return Err(
+                Failure::usage("--call works only with Rust tests").hint("add --as rust-test")
+            );
         }
         let names_input = |call: &String| call.contains("INPUT");
         if self.call.as_ref().is_some_and(|call| !names_input(call)) {
@@ -246,13 +248,13 @@ fn exists(file: &Path) -> Failure {
     let message = format!("{} exists already", file.display());
     Failure::new(Exit::Usage, "exists", message)
         .path(file)
-        .hint("--force overwrites it, --to names another")
+        .hint("overwrite it with --force, or give another file with --to")
 }
 
 fn not_written(error: &FileError, file: &Path) -> Failure {
     Failure::new(Exit::Usage, "output", error)
         .path(file)
-        .hint("name a place that can be written")
+        .hint("give a writable place")
 }
 
 fn absolute(path: &Path) -> PathBuf {

@@ -46,7 +46,7 @@ pub(super) fn run(args: &Args, out: &Path, output: &Output) -> Result<Exit, Fail
     let stop = signals::stop_flag()?;
     let started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
     let way = started.executor.way();
-    output.detail(&format!("running by {way}: {}", started.why));
+    output.detail(&format!("executed by {way}: {}", started.why));
     let minimizing = Minimizing {
         budget_time: Some(args.results.budget_time.unwrap_or(BUDGET)),
         variants: args.variants(),
@@ -65,7 +65,7 @@ pub(super) fn run(args: &Args, out: &Path, output: &Output) -> Result<Exit, Fail
     }
     Ok(match done.interrupted {
         true => {
-            output.say("interrupted: the same command goes on");
+            output.say("interrupted: continue with the same command");
             Exit::Interrupted
         }
         false => Exit::Done,
@@ -85,9 +85,9 @@ fn check(args: &Args) -> Result<(), Failure> {
     ];
     match given.into_iter().find(|(_, is_given)| *is_given) {
         Some((name, _)) => Err(Failure::usage(format!(
-            "{name} is for one input, and this is an output directory"
+            "{name} works with one input, but an output directory is given"
         ))
-        .hint("its groups are minimized where they stand; name a file to minimize one input")),
+        .hint("the groups of an output directory are minimized in place; give a file to minimize one input")),
         None => Ok(()),
     }
 }
@@ -141,7 +141,7 @@ impl Minimized {
             false => groups_table(&self.views, ui::stdout_width()) + "\n",
         };
         let count = match self.minimized {
-            0 => "nothing was left to minimize".to_owned(),
+            0 => "nothing to minimize".to_owned(),
             count => format!("{} minimized", size::counted(count, "input")),
         };
         let groups = size::counted(self.groups.len() as u64, "group");

@@ -38,9 +38,9 @@ use crate::triage::{Class, Crash, Found, Triager, Verdict};
                         ddfuzz min crash-1 --args --env-vars -- ./program -v @@\n  \
                         ddfuzz min crash-1 --test ./is-interesting.sh")]
 pub struct Args {
-    /// The failing input, or - for stdin; the file is only read. With --args or --env-vars it may
-    /// be omitted: stdin is then empty. An output directory stands for all its groups that are not
-    /// minimized yet: within 60s each unless a budget is given, and with the recorded target unless
+    /// The crashing input, or - for stdin; the file is only read. With --args or --env-vars it may
+    /// be omitted: stdin is then empty. If it is an output directory, all its groups are minimized
+    /// that are not yet: each within 60s unless a budget is given, with the recorded program unless
     /// one is given
     #[arg(required_unless_present_any = ["args", "env_vars"])]
     input: Option<PathBuf>,
@@ -276,7 +276,7 @@ pub(in crate::cli) fn holding(crash: &Crash) -> String {
     });
     let at = place(crash).map_or_else(String::new, |place| format!(" in {}", printable(&place)));
     let (class, major) = (&crash.class, crash.keys.major.short());
-    format!("holding the crash {class}{said}{at}, group {major}")
+    format!("minimizing the crash {class}{said}{at}, group {major}")
 }
 
 /// How often an input is examined, three runs each, until it crashes: it may do so now and then.

@@ -47,7 +47,7 @@ fn held(output: &Output) -> Result<Held, Failure> {
     // Else nothing keeps a user's files from what runs as that user.
     if !keep_files(&works) {
         return Err(Failure::usage(format!(
-            "this system has nothing to keep utilities from writing: {}",
+            "this system has no protection against utilities that write to files: {}",
             missing.join(", ")
         ))
         .hint("run it on another machine, or give --no-sandbox twice"));

@@ -257,14 +257,14 @@ impl Args {
             if self.resume && is_missing {
                 let out = self.out.display();
                 output.say(&format!(
-                    "{out} does not exist: a new campaign begins there"
+                    "{out} does not exist: a new campaign is started there"
                 ));
             }
             return self.target.target();
         }
         if is_missing {
             let message = format!(
-                "there is no campaign to go on with: {} does not exist",
+                "there is no campaign to continue: {} does not exist",
                 self.out.display()
             );
             return Err(Failure::usage(message).path(&self.out).hint(

@@ -62,7 +62,7 @@ impl Books {
         if self.unread.len() < NAMED {
             self.unread.push(Unread {
                 file: OsText::from(path),
-                why: "it is gone, or another one by now".to_owned(),
+                why: "it was removed or changed".to_owned(),
             });
         }
     }

@@ -99,7 +99,7 @@ impl Engine<'_> {
             time: contents.seen(number)?.time,
             why: match self.cleaning.subset {
                 true => "it is the smallest input of those that the target treats alike".to_owned(),
-                false => "every different file that ends well is kept".to_owned(),
+                false => "every different file that ends normally is kept".to_owned(),
             },
             ..Keeping::default()
         })

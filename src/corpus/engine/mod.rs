@@ -81,7 +81,7 @@ pub fn clean(
         }
         watcher.say(
             "what an input reaches depends on the inputs that ran before it in the same process: \
-             each input gets a process of its own, which takes longer",
+             each input is run in a separate process, which takes longer",
         );
         runners.clear();
         engine.freshness = Freshness::Fresh;
@@ -174,7 +174,7 @@ impl Engine<'_> {
             return Err(CleanError::Interrupted);
         }
         if contents.opened().cut > 0 {
-            watcher.say("the end of the journal was damaged: what stood there is run again");
+            watcher.say("the end of the journal was damaged: its inputs are run again");
         }
         Ok(contents)
     }

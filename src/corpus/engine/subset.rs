@@ -264,7 +264,7 @@ fn why(only_here: u64, private: Option<usize>, sometimes: Option<u64>) -> String
             "it is among the files that most often reach {} which no file reaches each time",
             features(count)
         ),
-        (0, _, None) => "every different file that ends well is kept".to_owned(),
+        (0, _, None) => "every different file that ends normally is kept".to_owned(),
     }
 }
 

@@ -30,7 +30,8 @@ impl Engine<'_> {
         mut books: Books,
     ) -> Result<CleanResult, CleanError> {
         if kept.files.is_empty() && self.cleaning.onto.is_none() {
-            let why = "no input ends well, or none reaches anything each time".to_owned();
+            let why =
+                "no input ends normally, or none reaches the same coverage each time".to_owned();
             return Err(CleanError::Empty { why });
         }
         let mut written = self.write(&mut kept)?;

@@ -126,7 +126,7 @@ impl Layout {
         match self {
             Layout::Plain => None,
             Layout::AflEntries if name.to_str().is_some_and(is_afl) => None,
-            Layout::AflEntries => Some("not a name of AFL++"),
+            Layout::AflEntries => Some("not named like an input of AFL++"),
             Layout::Honggfuzz if name == "HONGGFUZZ.REPORT.TXT" => Some("a report of honggfuzz"),
             Layout::Honggfuzz => None,
             Layout::Ddfuzz | Layout::AflInstance | Layout::CargoFuzz | Layout::Package => {

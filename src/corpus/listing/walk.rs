@@ -117,7 +117,7 @@ impl Listing {
             // One that cannot be looked into is no cleaner for it.
             std::fs::read_dir(root).map_err(|error| refused(Unread::Refused(error.to_string())))?;
             if self.out == Some(place(&facts)) {
-                let why = "it is the output directory, and what is cleaned is only read";
+                let why = "it is the output directory, which cannot be cleaned into itself";
                 return Err(refused(Unread::Refused(why.to_owned())));
             }
             let in_instance = is_in_instance(&path);

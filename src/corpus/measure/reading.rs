@@ -13,7 +13,7 @@ const TRIES: usize = 3;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotRead {
     /// It is gone.
-    #[error("it is not there any more")]
+    #[error("it no longer exists")]
     Vanished,
     /// It is longer than what is run.
     #[error("it has {size} bytes, more than the {limit} of --max-len")]
@@ -24,7 +24,7 @@ pub enum NotRead {
         limit: u64,
     },
     /// It holds something else than it did when it was measured, or something else at each look.
-    #[error("somebody is changing it")]
+    #[error("another program is changing it")]
     Changed,
     /// Anything else.
     #[error("{why}")]

@@ -12,7 +12,7 @@ pub enum TrimError {
     Exec(#[from] ExecError),
     /// Runs tell no coverage.
     #[error(
-        "runs of the target tell no coverage (way `{way}`): trimming needs a libFuzzer harness, a \
+        "run by {way} the target reports no coverage: trimming needs a libFuzzer harness, a \
          program compiled by AFL++ or a bundled target"
     )]
     NoCoverage {
@@ -27,10 +27,10 @@ pub enum TrimError {
     #[error(transparent)]
     File(#[from] FileError),
     /// The caller asked to stop between two files.
-    #[error("interrupted; what is trimmed already is not done again")]
+    #[error("interrupted; files that are trimmed already are not trimmed again")]
     Interrupted,
     /// The caller could not take a result.
-    #[error("a trimmed file could not be taken: {0}")]
+    #[error("a trimmed file could not be stored: {0}")]
     Callback(CallbackError),
 }
 

@@ -18,9 +18,9 @@ pub enum Left {
 impl std::fmt::Display for Left {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Left::EndsBadly => "it does not end well",
-            Left::Unsteady => "it does not reach what it is kept for each time",
-            Left::ResultUnsteady => "what it was trimmed to does not reach that each time",
+            Left::EndsBadly => "it does not end normally",
+            Left::Unsteady => "it does not reach the features that it is kept for each time",
+            Left::ResultUnsteady => "after trimming it does not reach them each time",
         })
     }
 }

@@ -84,7 +84,7 @@ impl Numbers {
                 continue;
             }
             if rest == 0 && !numbers.is_empty() {
-                return Err("a number stands twice");
+                return Err("a number occurs twice");
             }
             last += rest;
             numbers.push(u32::try_from(last).map_err(|_| "a number is longer than 32 bits")?);

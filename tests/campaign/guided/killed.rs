@@ -181,7 +181,7 @@ fn a_killed_worker_is_started_again_and_that_is_said() {
         let now = running.workers();
         now.len() == 2 && now.iter().any(|worker| !others.contains(worker))
     });
-    running.says(&desk, "started again");
+    running.says(&desk, "is restarted");
     running.signal(libc::SIGINT);
     assert_eq!(running.ends(&desk), Some(130));
     desk.is_left_clean();
