@@ -167,9 +167,7 @@ impl<'a> Bug<'a> {
     /// The smallest entry of a minor key that no result shows, where the results of the group show
     /// no more keys than these `most` beside the first.
     pub(in crate::campaign) fn variant(&self, most: usize) -> Option<&'a Entry> {
-        let shows = |entry: &&&Entry| entry.minimized.is_some() && !entry.shows_another_minor();
-        let shown = self.entries.iter().filter(shows);
-        let shown: BTreeSet<&str> = shown.map(|entry| entry.id.minor()).collect();
+        let shown = self.shown();
         if most == 0 || shown.len() > most || !self.has_result() {
             return None;
         }
@@ -188,6 +186,13 @@ impl<'a> Bug<'a> {
         let open = self.entries.iter().copied();
         open.filter(|entry| self.is_open(entry) && !shown.contains(entry.id.minor()))
             .min_by_key(order)
+    }
+
+    /// The minor keys that results show, where they are those of their inputs.
+    fn shown(&self) -> BTreeSet<&'a str> {
+        let shows = |entry: &&&Entry| entry.minimized.is_some() && !entry.shows_another_minor();
+        let shown = self.entries.iter().filter(shows);
+        shown.map(|entry| entry.id.minor()).collect()
     }
 
     pub(in crate::campaign) fn is_begun(&self, entry: &Entry) -> bool {
@@ -340,8 +345,7 @@ pub(in crate::campaign) fn is_variant(
         let is_smaller = |smaller: &Entry| smaller.id == entry.id;
         let of_size =
             bug.smaller_of_runs().is_some_and(is_smaller) || bug.smaller().is_some_and(is_smaller);
-        let variant = bug.variant(most);
-        !of_size && variant.is_some_and(|variant| variant.id == entry.id)
+        bug.has_result() && !of_size && !bug.shown().contains(entry.id.minor())
     }))
 }
 

@@ -62,6 +62,7 @@ fn group() -> TriageGroup {
         known: false,
         new: None,
         same_by: None,
+        any_input: false,
         build: None,
     }
 }
@@ -70,6 +71,7 @@ fn result() -> TriageResult {
     TriageResult {
         inputs: vec![input(), healthy(), unread()],
         groups: vec![group()],
+        minimized: Vec::new(),
         contents: 2,
         flaky: 1,
         healthy: 1,

@@ -74,9 +74,14 @@ impl Group {
         self.kind == other.kind && self.key == other.key
     }
 
-    /// Takes over what is newer in `now`. A group is shown through the entry that is worked on:
-    /// another one takes its place only once that says more.
+    /// Takes over what is newer in `now`. A group is shown through the entry that is worked on; once
+    /// that has a result, another one takes its place only with a smaller result.
     pub fn update(&mut self, now: Group) {
+        let is_smaller = now.claim.is_some() && now.size < self.size;
+        if self.claim.is_some() && now.entry != self.entry && !is_smaller {
+            self.seen = now.seen;
+            return;
+        }
         let shrinks = self.shrinks || now.entry == self.entry && now.size < self.size;
         *self = Group { shrinks, ..now };
     }
