@@ -66,6 +66,7 @@ fn group() -> TriageGroup {
         new: None,
         why: None,
         same_by: None,
+        any_input: false,
         build: None,
         any_input: false,
     }
