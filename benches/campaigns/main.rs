@@ -75,6 +75,7 @@ fn run(options: &Options, with_peers: bool) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(text)?;
     // Targets that are run as somebody else, too, open files in it.
     std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).map_err(text)?;
+    let with_peers = with_peers && PEERED.iter().any(|table| options.wants(table));
     let builds = Builds::new(folder.path(), peers(with_peers));
     type Table = fn(&Options, &Builds, &Path) -> Result<(), String>;
     let tables: [(&str, Table); 5] = [
@@ -94,6 +95,9 @@ fn run(options: &Options, with_peers: bool) -> Result<(), String> {
     }
     Ok(())
 }
+
+/// The tables that LibAFL's fuzzers stand in.
+const PEERED: [&str; 2] = ["finding", "speed"];
 
 /// Where LibAFL's fuzzers are; `None`, and said so, where they cannot be built.
 fn peers(wanted: bool) -> Option<std::path::PathBuf> {

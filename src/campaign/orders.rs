@@ -226,3 +226,46 @@ pub(in crate::campaign) fn is_of_target(error: &CampaignError) -> bool {
             | CampaignError::Minimize(MinimizeError::Oracle(_) | MinimizeError::NotFailing { .. })
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exec::{Program, Target, Way};
+
+    fn minimizing(hurried: bool) -> Minimizing {
+        Minimizing {
+            hurried,
+            budget_time: Some(Duration::from_secs(60)),
+            ..Minimizing::of_target(Target::new(Program::Path("/".into())), Way::Command, "full")
+        }
+    }
+
+    fn entry(kind: Kind) -> EntryId {
+        let (key, hash) = ("0".repeat(12), "0".repeat(16));
+        EntryId::from_names(kind, &key, &key, &hash).expect("names of an entry")
+    }
+
+    fn budget(budget: &HangBudget, kind: Kind, minimizing: &Minimizing) -> Option<u64> {
+        let how = budget.of(&entry(kind), minimizing)?;
+        how.budget_time.map(|budget| budget.as_secs())
+    }
+
+    #[test]
+    fn hangs_share_a_part_of_the_time_that_was_fuzzed() {
+        let how = minimizing(true);
+        let mut hangs = HangBudget::behind(Duration::from_secs(100), &how);
+        let id = entry(Kind::Hang);
+        assert_eq!(budget(&hangs, Kind::Hang, &how), Some(20));
+        assert_eq!(budget(&hangs, Kind::Crash, &how), Some(60));
+        hangs.spend(&id, Duration::from_secs(12));
+        assert_eq!(budget(&hangs, Kind::Oom, &how), Some(8));
+        hangs.spend(&id, Duration::from_millis(7_500));
+        assert_eq!(budget(&hangs, Kind::Hang, &how), None);
+        assert_eq!(budget(&hangs, Kind::Crash, &how), Some(60));
+        let short = HangBudget::behind(Duration::from_secs(2), &how);
+        assert_eq!(budget(&short, Kind::Hang, &how), Some(5));
+        let patient = minimizing(false);
+        let hangs = HangBudget::behind(Duration::from_secs(2), &patient);
+        assert_eq!(budget(&hangs, Kind::Hang, &patient), Some(60));
+    }
+}

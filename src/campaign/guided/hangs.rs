@@ -406,3 +406,206 @@ impl Proneness {
         1 + std::mem::take(&mut self.resting).min(MOST_TURNS)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn signature(number: u64) -> Signature {
+        serde_json::from_value(number.into()).unwrap()
+    }
+
+    /// A run that was over its limit, with these signatures.
+    fn over(signatures: &[u64]) -> Stuck {
+        Stuck {
+            signatures: signatures.iter().copied().map(signature).collect(),
+            known: None,
+            counters: vec![1, 0, 7],
+        }
+    }
+
+    /// One that was stopped early.
+    fn stopped(number: u64) -> Stuck {
+        Stuck {
+            signatures: Vec::new(),
+            known: Some(signature(number)),
+            counters: Vec::new(),
+        }
+    }
+
+    fn judged(signatures: &[u64], number: u64, judgement: Judgement) -> Judged {
+        Judged {
+            from: (1, number),
+            signatures: signatures.iter().copied().map(signature).collect(),
+            size: 40,
+            judgement,
+        }
+    }
+
+    fn known(hangs: &mut Hangs) -> Vec<Signature> {
+        let mut known: Vec<Signature> = hangs.known.iter().copied().collect();
+        known.sort();
+        known
+    }
+
+    #[test]
+    fn a_place_is_handed_in_once_and_its_hangs_are_counted_when_it_has_a_name() {
+        let mut hangs = Hangs::new(0);
+        let first = Act::HandIn {
+            number: 1,
+            first: true,
+        };
+        assert_eq!(hangs.meet(&over(&[3, 4]), 40), first);
+        // It need not be waited for, although nobody knows yet what it is.
+        assert_eq!(known(&mut hangs), [signature(3), signature(4)]);
+        assert_eq!(hangs.meet(&stopped(4), 40), Act::Count);
+        assert_eq!(hangs.meet(&over(&[4, 9]), 5), Act::Count);
+        assert_eq!(hangs.take_counts(), []);
+        let of = (Kind::Hang, Key::of([&b"loop"[..]]));
+        hangs.hear(&judged(&[3, 4], 1, Judgement::Of(of.0, of.1)), Some(1));
+        assert_eq!(hangs.take_counts(), [(of.0, of.1, 2)]);
+        assert_eq!(hangs.take_counts(), []);
+        // Another place is another one.
+        assert!(matches!(hangs.meet(&over(&[5]), 40), Act::HandIn { first: true, .. }));
+    }
+
+    #[test]
+    fn samples_and_much_smaller_inputs_of_a_known_place_are_handed_in() {
+        let mut hangs = Hangs::new(0);
+        hangs.hear(
+            &judged(&[3], 1, Judgement::Of(Kind::Hang, Key::of([&b"loop"[..]]))),
+            None,
+        );
+        let acts: Vec<Act> = (0..SAMPLE * 2).map(|_| hangs.meet(&stopped(3), 40)).collect();
+        let handed = |act: &&Act| matches!(act, Act::HandIn { first: false, .. });
+        assert_eq!(acts.iter().filter(handed).count(), 2);
+        assert!(matches!(hangs.meet(&stopped(3), 19), Act::HandIn { .. }));
+        assert_eq!(hangs.meet(&stopped(3), 19), Act::Count);
+        let counted: u64 = hangs.take_counts().iter().map(|(_, _, runs)| runs).sum();
+        // Those that were handed in are counted by who names them.
+        assert_eq!(counted, SAMPLE * 2 - 2 + 1);
+    }
+
+    #[test]
+    fn where_runs_end_by_themselves_nothing_is_stopped_and_what_they_reach_is_kept() {
+        let mut hangs = Hangs::new(0);
+        let Act::HandIn { number, .. } = hangs.meet(&over(&[3]), 40) else {
+            panic!("it is new");
+        };
+        let input = BytesInput::new(b"slow".to_vec());
+        hangs.keep(number, &input, &over(&[3]).counters);
+        let ends = judged(&[3], number, Judgement::Ends);
+        assert_eq!(hangs.hear(&ends, Some(number)), Some(input));
+        assert_eq!(known(&mut hangs), []);
+        assert_eq!(hangs.meet(&over(&[3]), 40), Act::RunOn);
+        // Once one has hung there it is a hang.
+        hangs.hear(
+            &judged(&[3], 9, Judgement::Of(Kind::Hang, Key::of([&b"loop"[..]]))),
+            None,
+        );
+        assert_eq!(known(&mut hangs), [signature(3)]);
+    }
+
+    #[test]
+    fn what_could_not_be_examined_is_new_again() {
+        let mut hangs = Hangs::new(0);
+        let act = hangs.meet(&over(&[3]), 40);
+        assert!(matches!(act, Act::HandIn { number: 1, .. }));
+        hangs.hear(&judged(&[3], 1, Judgement::Unknown), Some(1));
+        assert!(matches!(hangs.meet(&over(&[3]), 40), Act::HandIn { first: true, .. }));
+    }
+
+    #[test]
+    fn hangs_that_nothing_tells_apart_are_handed_in_now_and_then() {
+        let mut hangs = Hangs::new(0);
+        assert!(matches!(hangs.meet(&over(&[]), 40), Act::HandIn { first: false, .. }));
+        assert_eq!(hangs.meet(&over(&[]), 40), Act::Count);
+    }
+
+    #[test]
+    fn a_window_is_much_longer_than_what_most_of_the_corpus_takes() {
+        let mut hangs = Hangs::new(0);
+        let limit = Duration::from_millis(50);
+        let window = |hangs: &mut Hangs| hangs.changed().map(|(window, _)| window);
+        assert_eq!(window(&mut hangs), Some(SHORTEST));
+        for micros in 0..200 {
+            hangs.see(Duration::from_micros(micros));
+        }
+        hangs.learn_window(limit);
+        assert_eq!(window(&mut hangs), Some(Duration::from_micros(180) * FACTOR));
+        hangs.learn_window(limit);
+        assert_eq!(window(&mut hangs), None);
+        for _ in 0..SEEN {
+            hangs.see(Duration::from_millis(30));
+        }
+        hangs.learn_window(limit);
+        assert_eq!(window(&mut hangs), Some(limit / 4));
+    }
+
+    /// Lets 100 runs of 10 µs each pass for each hang of 10 ms, long enough ago.
+    fn hanging() -> Hangs {
+        let mut hangs = Hangs::new(0);
+        hangs.took(1000, Duration::from_millis(10), false);
+        for _ in 0..100 {
+            hangs.took(101, Duration::from_millis(11), true);
+        }
+        hangs
+    }
+
+    #[test]
+    fn inputs_whose_mutants_hang_rest_while_hangs_are_over_their_share() {
+        let (mut hangs, mut proneness) = (hanging(), Proneness::default());
+        assert!(hangs.are_over_share());
+        let mutants = vec![BytesInput::new(b"x".to_vec()); 1000];
+        let (prone, steady) = (CorpusId::from(1_usize), CorpusId::from(2_usize));
+        proneness.note((prone, b"a"), &mutants, &[7, 9]);
+        proneness.note((steady, b"a"), &mutants, &[]);
+        assert!(proneness.rests(prone, &hangs) && !proneness.rests(steady, &hangs));
+        assert_eq!((proneness.turns(), proneness.turns()), (2, 1));
+        // One of which nothing is known does not rest.
+        assert!(!proneness.rests(CorpusId::from(3_usize), &hangs));
+        hangs.spent = Duration::ZERO;
+        assert!(!proneness.rests(prone, &hangs));
+    }
+
+    #[test]
+    fn where_all_inputs_hang_those_go_on_that_hang_least() {
+        let (hangs, mut proneness) = (hanging(), Proneness::default());
+        let mutants = vec![BytesInput::new(b"x".to_vec()); 1000];
+        let all: Vec<CorpusId> = (1..=3_usize).map(CorpusId::from).collect();
+        for (hung, id) in [400, 100, 90].into_iter().zip(&all) {
+            let hung: Vec<usize> = (0..hung).collect();
+            proneness.note((*id, b"a"), &mutants, &hung);
+        }
+        let rests: Vec<bool> = all.iter().map(|id| proneness.rests(*id, &hangs)).collect();
+        assert_eq!(rests, [false; 3], "all of them hang nearly all of the time");
+        let mut proneness = Proneness::default();
+        for (hung, id) in [40, 1, 1].into_iter().zip(&all) {
+            let hung: Vec<usize> = (0..hung).collect();
+            proneness.note((*id, b"a"), &mutants, &hung);
+        }
+        let rests: Vec<bool> = all.iter().map(|id| proneness.rests(*id, &hangs)).collect();
+        assert_eq!(rests, [true, false, false]);
+    }
+
+    #[test]
+    fn mutants_that_begin_as_those_which_hung_are_likely_to_hang() {
+        let mut proneness = Proneness::default();
+        let (id, input) = (CorpusId::from(1_usize), &b"TLVS\x03abc"[..]);
+        let mutant = |bytes: &[u8]| BytesInput::new(bytes.to_vec());
+        let mutants = [
+            mutant(b"TLVS\0abc"),
+            mutant(b"TLVS\x07abc"),
+            mutant(b"TLVS\x03ab"),
+        ];
+        proneness.note((id, input), &mutants, &[0]);
+        assert!(proneness.may_hang(id, input, b"TLVS\0xyz"));
+        assert!(!proneness.may_hang(id, input, b"TLVS\x07xyz"));
+        assert!(!proneness.may_hang(id, input, b"TLVS\x03ab"));
+        assert!(!proneness.may_hang(CorpusId::from(2_usize), input, b"TLVS\0xyz"));
+        // Where most of them pass after all, it was not that change.
+        let passing = vec![mutant(b"TLVS\0abd"); 9];
+        proneness.note((id, input), &passing, &[]);
+        assert!(!proneness.may_hang(id, input, b"TLVS\0xyz"));
+    }
+}
