@@ -103,13 +103,16 @@ fn fifos_are_passed_over_below_and_refused_where_named() {
     assert_eq!((seeds.len(), left_out.no_files), (1, 1));
     let error = Seeds::read(std::slice::from_ref(&fifo), 99).unwrap_err();
     let expected = format!(
-        "reading seeds from {}: it is a fifo, not a file",
+        "the seeds in {} cannot be read: it is a fifo, not a file",
         fifo.display()
     );
     assert_eq!(error.to_string(), expected);
     let missing = folder.path().join("missing");
     let error = Seeds::read(std::slice::from_ref(&missing), 99).unwrap_err();
-    let expected = format!("reading seeds from {}: it is not there", missing.display());
+    let expected = format!(
+        "the seeds in {} cannot be read: it does not exist",
+        missing.display()
+    );
     assert_eq!(error.to_string(), expected);
 }
 
@@ -279,7 +282,7 @@ fn what_gives_no_seed_is_an_error_that_says_why() {
     let said = desk
         .call("run --bundled-seeds --runs 1 -- /bin/true")
         .exits(2);
-    assert!(said.err.contains("bundled targets"), "{said:?}");
+    assert!(said.err.contains("works only with --target"), "{said:?}");
 }
 
 #[test]

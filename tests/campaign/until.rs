@@ -118,7 +118,10 @@ fn silence_and_time_end_a_campaign_that_finds_nothing() {
     assert_eq!(silent.exits(0).json()["ended_by"], "until");
     let said = desk.call_with("run --target crtplot-fixed --max-len 500 -o two", &until);
     let out = said.exits(0).out;
-    assert!(out.contains("ended by --until 'no new for 300ms'"), "{out}");
+    assert!(
+        out.contains("stopped by --until 'no new for 300ms'"),
+        "{out}"
+    );
     let timed = desk.call(&format!("{words} three --time 300ms")).exits(0);
     assert_eq!(timed.json()["ended_by"], "time");
     let wrong = desk.call("run --target ul --until later").exits(2);

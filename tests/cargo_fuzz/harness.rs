@@ -23,7 +23,7 @@ fn a_build_that_fails_is_told_with_the_command_that_shows_it() {
     let said = checkout.call(RUN).exits(3);
     assert!(said.err.contains("expected expression"), "{said:?}");
     assert!(
-        said.err.contains("cargo fuzz cannot build parse"),
+        said.err.contains("cargo fuzz could not build parse"),
         "{said:?}"
     );
     assert!(said.err.contains("fuzz build parse"), "{said:?}");

@@ -43,7 +43,7 @@ fn a_directory_without_a_project_is_told_how_to_make_one() {
     ] {
         let said = call(&desk, words).exits(2);
         assert!(
-            said.err.contains("hint: make one: cargo fuzz init"),
+            said.err.contains("hint: create one: cargo fuzz init"),
             "{said:?}"
         );
     }

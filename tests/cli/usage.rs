@@ -71,7 +71,11 @@ fn where_two_things_can_be_meant_a_hint_says_what_to_type() {
 fn the_short_help_of_run_shows_what_people_need_first() {
     let desk = Desk::new();
     let short = desk.call("run -h").exits(0).out;
-    let options = |help: &str| help.lines().filter(|line| line.trim_start().starts_with('-')).count();
+    let options = |help: &str| {
+        help.lines()
+            .filter(|line| line.trim_start().starts_with('-'))
+            .count()
+    };
     assert!(options(&short) <= 20, "{short}");
     for needed in [
         "--time",

@@ -66,7 +66,6 @@ fn group() -> TriageGroup {
         new: None,
         why: None,
         same_by: None,
-        any_input: false,
         build: None,
         any_input: false,
     }

@@ -466,7 +466,10 @@ mod tests {
         assert_eq!(hangs.take_counts(), [(of.0, of.1, 2)]);
         assert_eq!(hangs.take_counts(), []);
         // Another place is another one.
-        assert!(matches!(hangs.meet(&over(&[5]), 40), Act::HandIn { first: true, .. }));
+        assert!(matches!(
+            hangs.meet(&over(&[5]), 40),
+            Act::HandIn { first: true, .. }
+        ));
     }
 
     #[test]
@@ -476,7 +479,9 @@ mod tests {
             &judged(&[3], 1, Judgement::Of(Kind::Hang, Key::of([&b"loop"[..]]))),
             None,
         );
-        let acts: Vec<Act> = (0..SAMPLE * 2).map(|_| hangs.meet(&stopped(3), 40)).collect();
+        let acts: Vec<Act> = (0..SAMPLE * 2)
+            .map(|_| hangs.meet(&stopped(3), 40))
+            .collect();
         let handed = |act: &&Act| matches!(act, Act::HandIn { first: false, .. });
         assert_eq!(acts.iter().filter(handed).count(), 2);
         assert!(matches!(hangs.meet(&stopped(3), 19), Act::HandIn { .. }));
@@ -512,13 +517,19 @@ mod tests {
         let act = hangs.meet(&over(&[3]), 40);
         assert!(matches!(act, Act::HandIn { number: 1, .. }));
         hangs.hear(&judged(&[3], 1, Judgement::Unknown), Some(1));
-        assert!(matches!(hangs.meet(&over(&[3]), 40), Act::HandIn { first: true, .. }));
+        assert!(matches!(
+            hangs.meet(&over(&[3]), 40),
+            Act::HandIn { first: true, .. }
+        ));
     }
 
     #[test]
     fn hangs_that_nothing_tells_apart_are_handed_in_now_and_then() {
         let mut hangs = Hangs::new(0);
-        assert!(matches!(hangs.meet(&over(&[]), 40), Act::HandIn { first: false, .. }));
+        assert!(matches!(
+            hangs.meet(&over(&[]), 40),
+            Act::HandIn { first: false, .. }
+        ));
         assert_eq!(hangs.meet(&over(&[]), 40), Act::Count);
     }
 
@@ -532,7 +543,10 @@ mod tests {
             hangs.see(Duration::from_micros(micros));
         }
         hangs.learn_window(limit);
-        assert_eq!(window(&mut hangs), Some(Duration::from_micros(180) * FACTOR));
+        assert_eq!(
+            window(&mut hangs),
+            Some(Duration::from_micros(180) * FACTOR)
+        );
         hangs.learn_window(limit);
         assert_eq!(window(&mut hangs), None);
         for _ in 0..SEEN {

@@ -44,7 +44,7 @@ fn a_full_disk_is_waited_for_and_the_campaign_goes_on_by_itself() {
              code=0; wait $pid || code=$?
              echo \"code $code\"
              cat said >&2
-             grep -c 'disk is full' said; grep -c 'there is room again' said"
+             grep -c 'disk is full' said; grep -c 'there is space again' said"
         );
         let Some(said) = script(&desk, &text) else {
             return;
@@ -78,7 +78,7 @@ fn on_a_disk_that_stays_full_the_campaign_ends_at_its_time() {
                 --minimize {when} -o disk/out -- ./gates 2>said || code=$?
              echo \"code $code\"
              cat said >&2
-             grep -c 'disk is full' said; grep -c 'there is room again' said || true"
+             grep -c 'disk is full' said; grep -c 'there is space again' said || true"
         );
         let Some(said) = script(&desk, &text) else {
             return;

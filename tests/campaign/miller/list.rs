@@ -131,8 +131,8 @@ fn wrong_lines_are_skipped_with_their_number_and_what_to_write() {
     assert!(list.skipped[0].why.contains("stdin|file|cp NAME"));
     assert!(list.skipped[1].why.contains("[-a -b]"));
     for (line, says) in [
-        ("stdin", "no utility"),
-        ("stdin [-a]", "no utility"),
+        ("stdin", "the utility is missing"),
+        ("stdin [-a]", "the utility is missing"),
         ("cp ../x cat", "current directory"),
         ("stdin a | b", "shell"),
         ("stdin a $HOME", "shell"),

@@ -103,7 +103,12 @@ fn a_group_is_shown_by_its_smallest_result() {
     course.group(&view("segv", 40_000));
     course.minimized(&minimized("segv", 84));
     let of = |view: GroupView, entry: &str| GroupView {
-        file: view.file.parent().unwrap().with_file_name(entry).join("minimized"),
+        file: view
+            .file
+            .parent()
+            .unwrap()
+            .with_file_name(entry)
+            .join("minimized"),
         ..view
     };
     // One that is only stored, and one that ends larger, do not take its place.
