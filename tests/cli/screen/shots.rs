@@ -97,30 +97,6 @@ fn a_group_is_shown_by_its_smallest_result() {
     assert_eq!(course.groups().len(), 1);
 }
 
-#[test]
-fn a_group_is_shown_by_its_smallest_result() {
-    let mut course = course();
-    course.group(&view("segv", 40_000));
-    course.minimized(&minimized("segv", 84));
-    let of = |view: GroupView, entry: &str| GroupView {
-        file: view
-            .file
-            .parent()
-            .unwrap()
-            .with_file_name(entry)
-            .join("minimized"),
-        ..view
-    };
-    // One that is only stored, and one that ends larger, do not take its place.
-    course.group(&of(view("segv", 20), "123456789abcdef0"));
-    assert_eq!(course.groups()[0].size, 84);
-    course.minimized(&of(minimized("segv", 90), "23456789abcdef01"));
-    assert_eq!(course.groups()[0].size, 84);
-    course.minimized(&of(minimized("segv", 12), "123456789abcdef0"));
-    assert_eq!(course.groups()[0].size, 12);
-    assert_eq!(course.groups().len(), 1);
-}
-
 /// The page of the second group, with what its files say.
 fn page() -> Course {
     let mut course = busy(true);
