@@ -48,6 +48,16 @@ impl Builds {
         )
     }
 
+    /// The reader of settings with a hashed table, by `clang++ -fsanitize=fuzzer,address`.
+    ///
+    /// # Errors
+    /// What the compiler said, or that there is none.
+    pub fn hashed(&self) -> Result<PathBuf, String> {
+        let files = [sources().join("hashed.cc")];
+        let flags = ["-std=c++17", "-fsanitize=fuzzer,address"];
+        self.program("hashed", "clang++", &flags, &files)
+    }
+
     /// A bundled target without its bugs, by this compiler: with an entry for fuzzers, or reading
     /// its stdin.
     ///

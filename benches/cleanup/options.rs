@@ -6,7 +6,7 @@ use std::path::PathBuf;
 pub const HELP: &str = "\
 Measures corpus cleanup: ddfuzz beside afl-cmin, libFuzzer's -merge=1 and cargo fuzz cmin.
 
-Usage: cargo bench --bench cleanup [-- [bundled] [cpp] [afl] [afl-plain] [scale] [OPTIONS]]
+Usage: cargo bench --bench cleanup [-- [bundled] [cpp] [flaky] [afl] [afl-plain] [scale] [OPTIONS]]
 
 Without a table's name all are measured, which takes the better part of an hour.
 
@@ -44,7 +44,7 @@ pub enum Asked {
     Help,
 }
 
-const TABLES: [&str; 5] = ["bundled", "cpp", "afl", "afl-plain", "scale"];
+const TABLES: [&str; 6] = ["bundled", "cpp", "flaky", "afl", "afl-plain", "scale"];
 
 impl Options {
     /// The options on the command line.

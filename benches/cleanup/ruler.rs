@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use ddfuzz::corpus::{Amount, Feature, Features};
 use ddfuzz::exec::{Executor, Freshness, Program, Target, Telling, start};
@@ -15,7 +16,21 @@ pub struct Measured {
     pub amount: Amount,
     /// What its files reach together.
     pub features: Features,
+    /// What libFuzzer counts of it, where the program is one: the means of some counts.
+    pub own: Option<Counted>,
 }
+
+/// `cov` and `ft` of libFuzzer's `-runs=0`.
+#[derive(Clone, Copy)]
+pub struct Counted {
+    /// Places.
+    pub cov: f64,
+    /// Features.
+    pub ft: f64,
+}
+
+/// So often libFuzzer counts: where coverage is flaky, its counts differ.
+const COUNTS: u32 = 9;
 
 /// Looks at all files of a folder, by the subject's program.
 ///
@@ -43,6 +58,32 @@ pub fn measure(subject: &Subject, folder: &Path) -> Result<Measured, String> {
     Ok(Measured {
         amount,
         features: Features::from_unsorted(features),
+        own: match subject.is_libfuzzer {
+            true => Some(by_libfuzzer(&subject.program, folder)?),
+            false => None,
+        },
+    })
+}
+
+/// What libFuzzer counts of a folder, in the mean.
+fn by_libfuzzer(program: &Path, folder: &Path) -> Result<Counted, String> {
+    let mut sum = Counted { cov: 0.0, ft: 0.0 };
+    for _ in 0..COUNTS {
+        let output = Command::new(program).arg("-runs=0").arg(folder).output();
+        let output = output.map_err(|error| format!("{}: {error}", program.display()))?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let number = |name: &str| -> Option<f64> {
+            let line = said.lines().rfind(|line| line.contains(" ft: "))?;
+            let mut words = line.split_whitespace().skip_while(|word| *word != name);
+            words.nth(1)?.parse().ok()
+        };
+        let (cov, ft) = number("cov:").zip(number("ft:")).ok_or(said.clone())?;
+        sum.cov += cov;
+        sum.ft += ft;
+    }
+    Ok(Counted {
+        cov: sum.cov / f64::from(COUNTS),
+        ft: sum.ft / f64::from(COUNTS),
     })
 }
 

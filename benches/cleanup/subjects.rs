@@ -20,6 +20,8 @@ pub struct Subject {
     pub fuzzed: PathBuf,
     /// Its corpus has this name: two subjects may share one.
     pub corpus: &'static str,
+    /// Whether its program is a libFuzzer, which counts by itself.
+    pub is_libfuzzer: bool,
     /// What its campaigns begin with.
     pub seeds: PathBuf,
     /// The others, each with its own program where it needs one.
@@ -30,9 +32,10 @@ pub struct Subject {
 pub type Make = fn(&Builds) -> Result<Subject, String>;
 
 /// All of them, by name.
-pub const ALL: [(&str, Make); 4] = [
+pub const ALL: [(&str, Make); 5] = [
     ("bundled", bundled),
     ("cpp", cpp),
+    ("flaky", flaky),
     ("afl", afl),
     ("afl-plain", afl_plain),
 ];
@@ -45,6 +48,7 @@ fn bundled(builds: &Builds) -> Result<Subject, String> {
         way: Way::Harness,
         fuzzed: program.clone(),
         corpus: "bundled",
+        is_libfuzzer: true,
         seeds: root().join("corpora/flex/seeds"),
         peers: vec![
             Peer::Merge(program.clone()),
@@ -63,11 +67,28 @@ fn cpp(builds: &Builds) -> Result<Subject, String> {
         way: Way::Harness,
         fuzzed: program.clone(),
         corpus: "cpp",
+        is_libfuzzer: true,
         seeds: sources().join("seeds"),
         peers: vec![
             Peer::Merge(program.clone()),
             Peer::AflCmin(builds.document("afl-clang-fast++")?),
         ],
+        program,
+    })
+}
+
+fn flaky(builds: &Builds) -> Result<Subject, String> {
+    let program = builds.hashed()?;
+    Ok(Subject {
+        name: "flaky",
+        title: "a C++ libFuzzer target with AddressSanitizer and a randomly seeded hash table, \
+                benches/cleanup/hashed.cc",
+        way: Way::Harness,
+        fuzzed: program.clone(),
+        corpus: "flaky",
+        is_libfuzzer: true,
+        seeds: sources().join("settings"),
+        peers: vec![Peer::Merge(program.clone())],
         program,
     })
 }
@@ -80,6 +101,7 @@ fn afl(builds: &Builds) -> Result<Subject, String> {
         way: Way::Forkserver,
         fuzzed: program.clone(),
         corpus: "afl",
+        is_libfuzzer: false,
         seeds: root().join("corpora/nroff/seeds"),
         peers: vec![Peer::AflCmin(program.clone())],
         program,

@@ -14,6 +14,8 @@ const MERGES: u32 = 3;
 /// Where coverage is flaky, so is its count: the least of so many counts of the corpus is what the
 /// kept files must come to.
 const COUNTS: u32 = 3;
+/// It is given a directory with a link to each file, and holds them all in memory.
+const MOST: usize = 100_000;
 
 /// A fuzzer's own count of what a corpus reaches. It may tell more apart than its counters do:
 /// libFuzzer counts how deep the stack was, too.
@@ -53,6 +55,11 @@ impl Engine<'_> {
         let mut own = OwnCount::default();
         let mut corpus = reserve.paths()?;
         corpus.extend_from_slice(&kept.onto);
+        if corpus.len() > MOST {
+            own.why_not = Some(format!("it is not asked about more than {MOST} files"));
+            kept.own_count = Some(own);
+            return Ok(());
+        }
         watcher.doing(Doing::Counting {
             files: corpus.len() as u64,
         });
