@@ -30,6 +30,7 @@ fn run_has_the_keys_of_the_contract() {
         "runs_per_s",
         "seconds",
         "settings",
+        "warnings",
     ];
     assert_eq!(keys(&result), expected);
     let group = &result["groups"][0];
@@ -106,11 +107,13 @@ fn triage_has_the_keys_of_the_contract() {
         .exits(1)
         .json();
     let expected = [
+        "cannot_tell",
         "contents",
         "flaky",
         "groups",
         "healthy",
         "inputs",
+        "instrumentation",
         "interrupted",
         "unread",
     ];

@@ -50,7 +50,7 @@ pub struct Args {
     pub(in crate::cli) time: Option<Duration>,
     /// Stop after this long in all: builds, fuzzing and minimization. Without --time, three
     /// quarters of it are for fuzzing. --resume continues
-    #[arg(long, value_name = "TIME", value_parser = amounts::time)]
+    #[arg(long, hide_short_help = true, value_name = "TIME", value_parser = amounts::time)]
     pub(in crate::cli) total_time: Option<Duration>,
     /// Stop after this many runs
     #[arg(long, value_name = "N")]
