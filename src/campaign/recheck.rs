@@ -248,19 +248,20 @@ fn is_same(before: &Crash, now: &Crash, comparable: bool) -> bool {
     if let (Some(then), Some(panic)) = (&before.details.panic, &now.details.panic) {
         return before.class == now.class && rebuilt && then.may_have_moved_to(panic);
     }
+    let older = is_older(before, now);
     let by_names = before.keys.stable.is_some() && before.keys.stable == now.keys.stable
-        || is_older(before, now) && own_names(before).eq(own_names(now));
+        || older && own_names(before).eq(own_names(now));
     let line = |crash: &Crash| crash.innermost_own().and_then(|frame| frame.line.clone());
     let by_line =
         line(before).is_some() && line(before) == line(now) && place(before) == place(now);
     let nameless = before.frames.is_empty() || now.frames.is_empty();
     let same_class = before.class == now.class;
-    same_class && (rebuilt && by_names || by_line || nameless) || by_line && !comparable
+    same_class && ((rebuilt || older) && by_names || by_line || nameless) || by_line && !comparable
 }
 
-/// Whether a record is of a version whose keys did not take in the object that now does.
+/// Whether a record is of an older version, whose keys may have taken in less, and has names.
 fn is_older(before: &Crash, now: &Crash) -> bool {
-    before.keys.version < 2 && now.details.object.is_some() && before.keys.stable.is_some()
+    before.keys.version < now.keys.version && before.keys.stable.is_some()
 }
 
 /// Names of the innermost functions of the user's code.

@@ -84,6 +84,9 @@ pub struct Details {
     /// Where it was freed, innermost first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub freed: Vec<Frame>,
+    /// Of a hang the calls inside the one that does not return, innermost first: they come and go.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub inside: Vec<Frame>,
     /// The object that the sanitizer's report is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<Box<Object>>,

@@ -8,7 +8,8 @@ use super::snapshot::{RawFrame, Snapshot};
 use super::{Class, Key, Keys, Object};
 
 /// Version of the keys' definition. Since version 2 the object that a report of AddressSanitizer is
-/// about takes part; keys without one are those of version 1, and their tags say so.
+/// about takes part, and of a hang the loop; keys without these are those of version 1, and their
+/// tags say so.
 pub const VERSION: u32 = 2;
 
 /// Frames that the minor key takes in, unless another number is asked for.
@@ -31,9 +32,10 @@ pub fn keys(
 ) -> Keys {
     let overflow = class.0 == "stackoverflow";
     let object = object_id(class, snapshot);
-    let (major_tag, minor_tag) = match object {
-        Some(_) => ("ddfuzz-major-2", "ddfuzz-minor-2"),
-        None => ("ddfuzz-major-1", "ddfuzz-minor-1"),
+    let endless = endless_id(class, snapshot, normalised);
+    let (major_tag, minor_tag) = match object.is_some() || endless.is_some() {
+        true => ("ddfuzz-major-2", "ddfuzz-minor-2"),
+        false => ("ddfuzz-major-1", "ddfuzz-minor-1"),
     };
     let mut major = Fields::new(major_tag, class);
     let mut minor = Fields::new(minor_tag, class);
@@ -73,6 +75,7 @@ pub fn keys(
             fields.push_id(id);
             fields.push(variable.as_bytes());
         }
+        endless.iter().for_each(|id| fields.push_id(id));
     }
     Keys {
         major: major.key(),
@@ -98,6 +101,17 @@ fn object_id<'a>(class: &Class, snapshot: &'a Snapshot) -> Option<(Id<'a>, &'a s
         ObjectKind::Global => ("", 0),
     };
     Some((id, &owner.variable))
+}
+
+/// The loop that does not end, of the function that names a hang.
+fn endless_id<'a>(
+    class: &Class,
+    snapshot: &'a Snapshot,
+    normalised: &Normalised,
+) -> Option<Id<'a>> {
+    let endless = snapshot.endless.as_ref().filter(|_| class.0 == "hang")?;
+    let first = normalised.own.first().filter(|first| **first == 0)?;
+    Some((&snapshot.frames[*first].module, endless.head))
 }
 
 /// Whether keys take in whose object a report is about.

@@ -4,12 +4,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::capture_way::CaptureWay;
 use super::keys::take_in_object;
+use super::normalise::Normalised;
 use super::object::object;
 use super::quick::Named;
 use super::severity::severity;
 use super::snapshot::{Event, RawFrame, Snapshot};
 use super::told::{Told, Words};
-use super::{Crash, Details, PanicRecord, Symbolizer, Times, stable_key};
+use super::{Crash, Details, Frame, PanicRecord, Symbolizer, Times, stable_key};
 use crate::exec::{Ended, Limits, Way};
 
 /// Version of the record's schema.
@@ -53,20 +54,24 @@ pub(crate) fn record(
         confidence,
         place,
     } = named;
-    let mut frames = snapshot
-        .map(|snapshot| symbolizer.frames(&snapshot.frames))
-        .unwrap_or_default();
-    let own = frames.iter_mut().filter(|frame| frame.own);
-    own.take(normalised.given_up)
-        .for_each(|frame| frame.gives_up = true);
+    let frames = frames(snapshot, &normalised, symbolizer);
     let own = normalised.own.iter();
-    let own = own.map_while(|index| frames.get(*index)?.name.as_deref());
-    let own: Vec<&str> = own.collect();
+    let own = own.map_while(|index| frames.get(*index)?.levels().last()?.name);
+    let mut own: Vec<&str> = own.collect();
+    // Of a function that holds many others that one is told in which the loop is.
+    if let (Some(first), Some(_)) = (own.first_mut(), snapshot.and_then(|it| it.endless.as_ref())) {
+        *first = frames[0]
+            .levels()
+            .next()
+            .and_then(|it| it.name)
+            .unwrap_or(first);
+    }
     let via = normalised.via.as_deref();
     let mut details = details(snapshot, via, run);
     details.panic = place.map(|place| panic_record(place, run.told));
     details.allocated = symbolizer.frames(&run.sites.0);
     details.freed = symbolizer.frames(&run.sites.1);
+    details.inside = snapshot.map_or_else(Vec::new, |it| symbolizer.frames(&it.inside));
     let aborts = details.abort_message.as_deref();
     details.message = run.told.message(run.ended, &class, aborts);
     let owner = snapshot.and_then(|snapshot| snapshot.owner.as_ref());
@@ -99,6 +104,26 @@ pub(crate) fn record(
         of: None,
         details,
     }
+}
+
+/// The frames with their names and lines. The first one of a hang is where its loop is.
+fn frames(
+    snapshot: Option<&Snapshot>,
+    normalised: &Normalised,
+    symbolizer: &mut Symbolizer,
+) -> Vec<Frame> {
+    let Some(snapshot) = snapshot else {
+        return Vec::new();
+    };
+    let mut frames = symbolizer.frames(&snapshot.frames);
+    let first = frames.first_mut().zip(snapshot.frames.first());
+    if let (Some(endless), Some((frame, raw))) = (&snapshot.endless, first) {
+        symbolizer.stand_in(frame, raw, &endless.pieces);
+    }
+    let own = frames.iter_mut().filter(|frame| frame.own);
+    own.take(normalised.given_up)
+        .for_each(|frame| frame.gives_up = true);
+    frames
 }
 
 /// How much of stderr a record keeps, in bytes.

@@ -221,27 +221,41 @@ fn behind_arguments(text: &str) -> Option<&str> {
     None
 }
 
+/// The longest path that is shown whole, in characters.
+const LONGEST_PATH: usize = 60;
+
 /// A source file and line as they are shown: of a crate from its folder on
-/// (`gif-0.11.1/src/reader/mod.rs:212`), of Rust's libraries from theirs (`core/src/slice/mod.rs:9`),
-/// and of other files the last three parts of the path.
+/// (`gif-0.11.1/src/reader/mod.rs:212`), of Rust's libraries from theirs
+/// (`core/src/slice/mod.rs:9`); of another file whose path is long the last three parts
+/// (`…/parser/lib/tlv.c:19`).
 pub fn short_source(source: &str) -> String {
-    let of_crate = ["/registry/src/", "/git/checkouts/"]
-        .iter()
-        .find_map(|folder| {
-            // Behind it comes the name of the index, or of the checkout and its commit.
-            let (_, inside) = source.rsplit_once(folder)?;
-            let parts = match *folder {
-                "/git/checkouts/" => 2,
-                _ => 1,
-            };
-            inside.splitn(parts + 1, '/').nth(parts)
-        });
-    let of_std = || source.split_once("/library/").map(|(_, inside)| inside);
-    let of_std = of_std().filter(|_| is_std_file(source));
-    let is_short = source.trim_start_matches('/').split('/').count() <= 3;
-    match of_crate.or(of_std) {
-        Some(inside) => inside.to_owned(),
-        None if is_short => source.to_owned(),
-        None => short_location(source),
+    let inside = of_crate(source).or_else(|| of_checkout(source));
+    let of_std = || {
+        source
+            .split_once("/library/")
+            .filter(|_| is_std_file(source))
+    };
+    match inside.or_else(|| Some(of_std()?.1.to_owned())) {
+        Some(inside) => inside,
+        None if source.chars().count() <= LONGEST_PATH => source.to_owned(),
+        None => format!("…/{}", short_location(source)),
     }
+}
+
+/// Of a file of a crate that cargo has downloaded, what stands behind the name of the registry.
+fn of_crate(source: &str) -> Option<String> {
+    let (_, inside) = source.rsplit_once("/registry/src/")?;
+    Some(inside.split_once('/')?.1.to_owned())
+}
+
+/// Of a file of a repository that cargo has checked out (`goblin-HASH/COMMIT/src/lib.rs`) its name
+/// and what stands behind the commit.
+fn of_checkout(source: &str) -> Option<String> {
+    let (_, inside) = source.rsplit_once("/git/checkouts/")?;
+    let mut parts = inside.splitn(3, '/');
+    let (repository, _, file) = (parts.next()?, parts.next()?, parts.next()?);
+    let name = repository
+        .rsplit_once('-')
+        .map_or(repository, |(name, _)| name);
+    Some(format!("{name}/{file}"))
 }

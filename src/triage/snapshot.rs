@@ -119,6 +119,15 @@ pub struct Owner {
     pub near: bool,
 }
 
+/// A loop that is not left, by offsets in the module of its function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endless {
+    /// Where it is entered.
+    pub head: u64,
+    /// Where straight pieces of its code begin, ascending.
+    pub pieces: Vec<u64>,
+}
+
 /// What was read off a dying process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
@@ -146,6 +155,11 @@ pub struct Snapshot {
     pub torn: bool,
     /// Whose object a sanitizer's report is about.
     pub owner: Option<Owner>,
+    /// Of a run that was cut off the calls inside the one that names it, innermost first, as they
+    /// were under way just then: they come and go.
+    pub inside: Vec<RawFrame>,
+    /// The loop that is not left, of the function of the first frame.
+    pub endless: Option<Endless>,
     /// How long the reading took.
     pub took: Duration,
 }
@@ -166,6 +180,8 @@ impl Snapshot {
             opaque_runtime: false,
             torn: false,
             owner: None,
+            inside: Vec::new(),
+            endless: None,
             took: Duration::ZERO,
         }
     }

@@ -44,6 +44,8 @@ pub static CRASHING: [Source; 6] = [
 pub static OWNED: [Source; 1] = [source!("buffers", "buffers.c")];
 /// The one that hangs or fills the memory.
 pub static LOOPING: [Source; 1] = [source!("loops", "loops.c")];
+/// The one in Rust whose loops the compiler makes one function of.
+pub static SPINNING: [Source; 1] = [source!("spins", "spins.rs")];
 /// The one that loses memory.
 pub static LEAKING: [Source; 1] = [source!("leaks", "leaks.c")];
 /// The one in Rust.
@@ -161,13 +163,15 @@ pub const RUST_BUILDS: [Build; 4] = [
         &["-O", "-C", "panic=abort"],
         false,
     ),
-    build(
-        "rustc -O stripped",
-        "rustc",
-        &["-O", "-C", "strip=symbols"],
-        false,
-    ),
+    RUST_STRIPPED,
 ];
+/// The same as it is released, stripped.
+pub const RUST_STRIPPED: Build = build(
+    "rustc -O stripped",
+    "rustc",
+    &["-O", "-C", "strip=symbols"],
+    false,
+);
 
 impl Build {
     /// Whether the compiler is there; says so if it is not.

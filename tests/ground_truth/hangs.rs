@@ -8,7 +8,9 @@ use ddfuzz::exec::Limits;
 use ddfuzz::triage::{Key, Quick, Triager};
 
 use crate::bugs::first_of_each_route;
-use crate::builds::{Build, GCC_O0, GCC_O2, LOOPING, STRIPPED};
+use crate::builds::{
+    Build, GCC_O0, GCC_O2, LOOPING, RUST_RELEASE, RUST_STRIPPED, SPINNING, STRIPPED, Source,
+};
 use crate::runs::{Canary, looping, tight, way_of};
 
 /// Processor, wall and memory limits, in milliseconds and MiB: those of the repeats.
@@ -51,8 +53,7 @@ fn limits((cpu, wall, memory): (u64, u64, u64)) -> Limits {
 type Name = (String, Option<Key>);
 
 /// The name of each input, by its bug.
-fn named(build: &Build, limits: Limits) -> Vec<(String, Name)> {
-    let source = &LOOPING[0];
+fn named(build: &Build, source: &Source, limits: Limits) -> Vec<(String, Name)> {
     let program = build.program(source);
     let canary = Canary::new();
     let mut all = Vec::new();
@@ -71,11 +72,11 @@ fn named(build: &Build, limits: Limits) -> Vec<(String, Name)> {
 }
 
 /// What is named otherwise than the first time, with the limits at which it is.
-fn unsteady(first: &Build, later: &Build, repeats: &[(u64, u64, u64)]) -> Vec<String> {
-    let expected = named(first, tight());
+fn unsteady(source: &Source, first: &Build, later: &Build) -> Vec<String> {
+    let expected = named(first, source, tight());
     let mut unsteady = Vec::new();
-    for repeat in repeats {
-        let got = named(later, limits(*repeat));
+    for repeat in &LIMITS {
+        let got = named(later, source, limits(*repeat));
         for ((bug, expected), (_, got)) in expected.iter().zip(&got) {
             if expected != got {
                 unsteady.push(format!("{bug} at {repeat:?}: {got:?}, not {expected:?}"));
@@ -91,7 +92,9 @@ const NONE: Vec<String> = Vec::new();
 fn hangs_keep_their_groups_beside_two_busy_programs() {
     let _alone = crate::alone_with_hangs();
     let _hogs = Hogs::start();
-    assert_eq!(unsteady(&GCC_O2, &STRIPPED, &LIMITS), NONE);
-    assert_eq!(unsteady(&GCC_O2, &GCC_O2, &LIMITS), NONE);
-    assert_eq!(unsteady(&GCC_O0, &GCC_O0, &LIMITS), NONE);
+    let [looping, spinning] = [&LOOPING[0], &SPINNING[0]];
+    assert_eq!(unsteady(looping, &GCC_O2, &STRIPPED), NONE);
+    assert_eq!(unsteady(looping, &GCC_O2, &GCC_O2), NONE);
+    assert_eq!(unsteady(looping, &GCC_O0, &GCC_O0), NONE);
+    assert_eq!(unsteady(spinning, &RUST_RELEASE, &RUST_STRIPPED), NONE);
 }

@@ -2,7 +2,7 @@
 
 use crate::builds::{
     Build, CRASHING, GCC_O0, GCC_O2, LEAKING, LOOPING, OTHER_PLAIN, OWNED, RUST, RUST_BUILDS,
-    SANITIZED, STATIC_STRIPPED, STRIPPED, Source,
+    SANITIZED, SPINNING, STATIC_STRIPPED, STRIPPED, Source,
 };
 use crate::pending::promises;
 use crate::runs::{Seen, examine, examine_leaks, generous, looping, tight};
@@ -232,8 +232,9 @@ fn all_right(build: &Build, what: &str, seen: &[Seen]) {
 #[test]
 fn hangs_and_memory_limits_are_grouped_by_bug() {
     let _alone = crate::alone_with_hangs();
-    for build in [GCC_O2, STRIPPED, GCC_O0] {
-        let source = &LOOPING[0];
+    let looping_in_c = [GCC_O2, STRIPPED, GCC_O0].map(|build| (build, &LOOPING[0]));
+    let spinning = RUST_BUILDS.map(|build| (build, &SPINNING[0]));
+    for (build, source) in looping_in_c.into_iter().chain(spinning) {
         let look = || -> Vec<_> {
             looping(source.planted(), tight())
                 .into_iter()

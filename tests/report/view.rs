@@ -163,7 +163,7 @@ fn the_place_is_outside_of_standard_libraries_and_what_runs_harnesses() {
                 ("unwrap<u8>", std),
                 ("__libfuzzer_sys_run", target)
             ])]),
-            "fuzz_target! at fuzz/fuzz_targets/decode.rs:9",
+            "fuzz_target! at /home/u/gif/fuzz/fuzz_targets/decode.rs:9",
         ),
         (
             json!([

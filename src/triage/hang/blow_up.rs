@@ -3,7 +3,7 @@
 use nix::unistd::Pid;
 
 use super::recursion;
-use super::step_out::EATING;
+use super::step_out::{EATING, Stuck, Test};
 use crate::exec::resident_memory;
 use crate::triage::capture::Tracer;
 use crate::triage::snapshot::{Event, Snapshot};
@@ -14,7 +14,11 @@ impl Tracer<'_> {
         let tid = self.eater().ok().flatten()?;
         let (halted, stack) = self.readable_stack(tid).ok()?;
         let first = stack.snapshot(0, Event::OutOfMemory, tid, self.cache);
-        let Ok((stack, level)) = self.step_out(halted, stack, EATING) else {
+        let test = Test {
+            returns: EATING,
+            loops: false,
+        };
+        let Ok(Stuck { stack, level, .. }) = self.step_out(halted, stack, test) else {
             return Some(first);
         };
         // In which function of the runtime it happens to be says nothing.

@@ -8,6 +8,7 @@
 mod blow_up;
 mod clock;
 mod culprit;
+mod loops;
 mod order;
 mod probe;
 mod recursion;

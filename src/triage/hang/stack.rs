@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use nix::unistd::Pid;
 
+use super::trap::Breakpoint;
 use crate::triage::exported::exported_names;
 use crate::triage::maps::Maps;
 use crate::triage::memory::{Memory, ProcessMemory};
@@ -18,6 +19,9 @@ use crate::triage::unwind::{From, Place, Step, walk_up_to};
 /// The most calls that are looked at: a recursion that takes long without using up its stack is
 /// seen to its beginning.
 const MOST: usize = 4096;
+
+/// The most calls that are kept of those inside the one that names a hang.
+const INSIDE: usize = 32;
 
 /// One call that is under way.
 #[derive(Clone, Debug)]
@@ -35,6 +39,26 @@ impl Level {
         let frame = self.frame.as_ref()?;
         let start = frame.function_start.unwrap_or(frame.offset);
         Some((frame.module.clone(), start))
+    }
+
+    /// The program counter, or the return address − 1.
+    pub fn address(&self) -> u64 {
+        self.step.address
+    }
+
+    /// A breakpoint at `pc`, which another place of its function is, in the stopped thread `tid`.
+    pub fn breakpoint(&self, tid: Pid, pc: u64) -> Option<Breakpoint> {
+        let place = Place { pc, ..self.place };
+        Breakpoint::plant(tid, place).ok()
+    }
+
+    /// Takes in that it goes on at `pc` now.
+    pub fn moved_to(&mut self, pc: u64) {
+        if let Some(frame) = &mut self.frame {
+            let distance = pc.wrapping_sub(self.step.address);
+            frame.offset = frame.offset.wrapping_add(distance);
+        }
+        (self.step.address, self.place.pc) = (pc, pc);
     }
 
     /// Whether it is of the user's own code.
@@ -93,7 +117,8 @@ impl Stack {
         tid: Pid,
         cache: &mut ModuleCache,
     ) -> Snapshot {
-        let left = self.levels.get(level..).unwrap_or_default();
+        let (inside, left) = self.levels.split_at(level.min(self.levels.len()));
+        let inside = inside.iter().filter_map(|level| level.frame.clone());
         let known = left.iter().filter(|level| level.frame.is_some());
         let steps: Vec<Step> = known.clone().map(|level| level.step).collect();
         let mut frames: Vec<RawFrame> = known.filter_map(|level| level.frame.clone()).collect();
@@ -106,6 +131,7 @@ impl Stack {
         }
         Snapshot {
             frames,
+            inside: inside.take(INSIDE).collect(),
             registers: self.registers.clone(),
             code: self.code.clone(),
             end: self.end,

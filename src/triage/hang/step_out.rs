@@ -1,4 +1,5 @@
-//! The step-out test: of the calls that are under way, the innermost one that does not return.
+//! The step-out test: of the calls that are under way, the innermost one that does not return, and
+//! of the loops of its function the innermost one that is not left.
 
 use std::time::Duration;
 
@@ -6,13 +7,14 @@ use nix::errno::Errno;
 use nix::unistd::Pid;
 
 use super::clock::ActiveTime;
+use super::loops::{Loop, Loops};
 use super::probe::Halted;
 use super::recursion;
-use super::stack::Stack;
+use super::stack::{Level, Stack};
 use super::trap::{Breakpoint, Trap};
 use crate::exec::tracing::resume;
 use crate::triage::capture::Tracer;
-use crate::triage::snapshot::{End, Event, Snapshot};
+use crate::triage::snapshot::{End, Endless, Event, Snapshot};
 
 /// Active time in which a call that is not the loop returns.
 pub(super) const RETURNS: Duration = Duration::from_millis(150);
@@ -26,29 +28,64 @@ const HOPS: usize = 40;
 /// How often a breakpoint may be met by deeper calls before it counts as never met by the one
 /// that is waited for: meeting it takes long.
 const PASSES: u32 = 500;
+/// How often deeper calls of a function may leave their loops before these are watched no more.
+const STRAYS: u32 = 100;
 /// How often a stack is read again that could not be read to its end.
 const READINGS: u32 = 5;
 /// Time between two of these readings.
 const BETWEEN: Duration = Duration::from_millis(2);
 
-/// What became of a call.
+/// What became of what is waited for.
 enum Left {
-    /// It was left; the thread is stopped there.
-    Yes(Halted),
-    /// It was not.
-    No,
+    /// The call was left; the thread is stopped behind it.
+    Call(Halted),
+    /// The loop was, while the call goes on: the thread is stopped here.
+    Loop(Halted, u64),
+    /// Neither was. The thread is stopped, if it can be.
+    No(Option<Halted>),
 }
 
-/// A thread in which a call is waited for.
+/// How a thread is tested.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Test {
+    /// Active time that a call has to return in.
+    pub returns: Duration,
+    /// Whether loops are told apart.
+    pub loops: bool,
+}
+
+/// Where a thread stands that does not come on.
+pub(super) struct Stuck {
+    /// Its calls.
+    pub stack: Stack,
+    /// The innermost one that is not left.
+    pub level: usize,
+    /// The loop in it that is not left.
+    pub endless: Option<Loop>,
+}
+
+/// A thread in which a call, and a loop of its function, are waited for.
 struct Waiting<'t> {
     tid: Pid,
     process: Pid,
     trap: &'t Trap,
-    /// Other threads that have met the breakpoint.
+    /// Behind the loop.
+    exits: Vec<Breakpoint>,
+    /// Other threads that have met a breakpoint.
     held: Vec<Pid>,
-    /// The thread makes one step over the breakpoint.
-    steps: bool,
+    /// The breakpoint that the thread makes one step over.
+    steps: Option<Breakpoint>,
     passes: u32,
+    /// Deeper calls of the function that have left their loop.
+    strays: u32,
+}
+
+/// What a thread has met.
+enum Met {
+    /// The return of the call.
+    Return,
+    /// This place behind the loop.
+    Exit(u64),
 }
 
 impl Tracer<'_> {
@@ -61,51 +98,113 @@ impl Tracer<'_> {
             // It has not run for as long as a call is given to return.
             return Some(first);
         }
+        let test = Test {
+            returns: RETURNS,
+            loops: true,
+        };
         // It may be about to end by itself: where it stood first is all there is then.
-        let Ok((stack, level)) = self.step_out(halted, stack, RETURNS) else {
+        let Ok(stuck) = self.step_out(halted, stack, test) else {
             return Some(first);
         };
-        let level = recursion::outermost(&stack, level);
-        Some(stack.snapshot(level, Event::OutOfTime, tid, self.cache))
+        let level = recursion::outermost(&stuck.stack, stuck.level);
+        let mut snapshot = stuck
+            .stack
+            .snapshot(level, Event::OutOfTime, tid, self.cache);
+        // What stands for a recursion has no loop of its own.
+        let endless = stuck.endless.filter(|_| level == stuck.level);
+        snapshot.endless = endless
+            .zip(stuck.stack.levels.get(level))
+            .and_then(in_module);
+        Some(snapshot)
     }
 
     /// The innermost call of a stopped thread that is not left in the time that calls are given to
-    /// `return`, and the stack that it is counted in.
+    /// return, and the stack that it is counted in.
     ///
     /// # Errors
     /// When the thread or the run has ended.
     pub(super) fn step_out(
         &mut self,
         mut halted: Halted,
-        mut stack: Stack,
-        returns: Duration,
-    ) -> nix::Result<(Stack, usize)> {
+        stack: Stack,
+        test: Test,
+    ) -> nix::Result<Stuck> {
         let tid = halted.tid;
-        let mut level = 0;
         let mut time = ActiveTime::of(tid);
+        let mut loops = self.loops_at(stack.levels.first(), tid, test);
+        let mut stuck = Stuck {
+            stack,
+            level: 0,
+            endless: None,
+        };
         for _ in 0..HOPS {
-            if level + 1 >= stack.levels.len() && stack.end != End::Clean && level > 0 {
+            if stuck.is_at_an_unclean_end() {
                 // From outside the frames whose stack could not be read it may look better.
-                match Stack::of(tid, self.cache) {
-                    Some(again) => (stack, level) = (again, 0),
-                    None => break,
-                }
+                let Some(again) = Stack::of(tid, self.cache) else {
+                    break;
+                };
+                (stuck.stack, stuck.level) = (again, 0);
+                loops = self.loops_at(stuck.stack.levels.first(), tid, test);
             }
-            let Some(caller) = stack.levels.get(level + 1).cloned() else {
+            let Some((here, caller)) = stuck.call() else {
                 break;
             };
+            let endless = loops.around(here.address()).first().copied().cloned();
             let Ok(trap) = Trap::set(tid, &caller) else {
                 break;
             };
-            match self.wait_for_return(halted, &trap, &mut time, returns)? {
-                Left::Yes(at) => (halted, level) = (at, level + 1),
-                Left::No => break,
+            let exits = endless.iter().flat_map(|it| &it.exits);
+            let exits = exits
+                .filter_map(|exit| here.breakpoint(tid, *exit))
+                .collect();
+            match self.wait(halted, &trap, exits, &mut time, test.returns)? {
+                Left::Call(at) => {
+                    (halted, stuck.level) = (at, stuck.level + 1);
+                    loops = self.loops_at(stuck.stack.levels.get(stuck.level), tid, test);
+                }
+                Left::Loop(at, pc) => {
+                    halted = at;
+                    stuck.stack.levels[stuck.level].moved_to(pc);
+                }
+                // It may have come to another loop of this call since it was looked at.
+                Left::No(Some(at))
+                    if endless.is_none()
+                        && self.look_again(&mut stuck, tid, &caller)
+                        && !loops.around(stuck.address()).is_empty() =>
+                {
+                    halted = at;
+                }
+                Left::No(_) => {
+                    stuck.endless = endless;
+                    break;
+                }
             }
             if time.look() >= ALL {
                 break;
             }
         }
-        Ok((stack, level))
+        Ok(stuck)
+    }
+
+    fn loops_at(&mut self, level: Option<&Level>, tid: Pid, test: Test) -> Loops {
+        let level = level.filter(|_| test.loops);
+        level
+            .map(|level| self.loops_of(tid, level))
+            .unwrap_or_default()
+    }
+
+    /// Reads the stack of a stopped thread again, up to the call below `caller`; gives whether that
+    /// is still there.
+    fn look_again(&mut self, stuck: &mut Stuck, tid: Pid, caller: &Level) -> bool {
+        let Some(again) = Stack::of(tid, self.cache) else {
+            return false;
+        };
+        let at = again.levels.iter().position(|it| it.place == caller.place);
+        let Some(level) = at.and_then(|at| at.checked_sub(1)) else {
+            return false;
+        };
+        (stuck.stack, stuck.level) = (again, level);
+        true
     }
 
     /// Stops the thread where more can be read of its stack than where it stands, if possible.
@@ -123,14 +222,15 @@ impl Tracer<'_> {
         }
     }
 
-    /// Lets a thread go on until a call is left, or has had its time.
+    /// Lets a thread go on until a call, or a loop in it, is left, or has had its time.
     ///
     /// # Errors
     /// When the thread or the run has ended.
-    fn wait_for_return(
+    fn wait(
         &mut self,
         halted: Halted,
         trap: &Trap,
+        exits: Vec<Breakpoint>,
         time: &mut ActiveTime,
         returns: Duration,
     ) -> nix::Result<Left> {
@@ -139,16 +239,32 @@ impl Tracer<'_> {
             tid,
             process: self.family.process(tid),
             trap,
+            exits,
             held: Vec::new(),
-            steps: false,
+            steps: None,
             passes: 0,
+            strays: 0,
         };
         time.go_on();
         let end = time.look() + returns;
         halted.resume();
+        let left = self.await_any(&mut waiting, time, end)?;
+        if !matches!(left, Left::No(None)) {
+            waiting.clear();
+        }
+        Ok(left)
+    }
+
+    fn await_any(
+        &mut self,
+        waiting: &mut Waiting<'_>,
+        time: &mut ActiveTime,
+        end: Duration,
+    ) -> nix::Result<Left> {
+        let tid = waiting.tid;
         while waiting.passes < PASSES {
             match self.next_event()? {
-                None if time.look() >= end => return Ok(Left::No),
+                None if time.look() >= end => break,
                 None => {}
                 Some((thread, status)) if !libc::WIFSTOPPED(status) => {
                     self.happened(thread, status);
@@ -156,81 +272,151 @@ impl Tracer<'_> {
                         return Err(Errno::ESRCH);
                     }
                 }
-                Some((thread, status)) if self.leaves(&mut waiting, thread, status) => {
-                    trap.remove(tid);
-                    for held in waiting.held {
-                        resume(libc::PTRACE_CONT, held, 0);
+                Some((thread, status)) => {
+                    let halted = Halted { tid, signal: 0 };
+                    match self.meets(waiting, thread, status) {
+                        Some(Met::Return) => return Ok(Left::Call(halted)),
+                        Some(Met::Exit(pc)) => return Ok(Left::Loop(halted, pc)),
+                        None => {}
                     }
-                    return Ok(Left::Yes(Halted { tid, signal: 0 }));
                 }
-                Some(_) => {}
             }
         }
-        Ok(Left::No)
+        Ok(Left::No(self.halt(tid).ok()))
     }
 
-    /// Takes a stop of any thread: gives true where it is the one waited for, else lets it go on.
-    fn leaves(&mut self, waiting: &mut Waiting<'_>, thread: Pid, status: i32) -> bool {
+    /// Takes a stop of any thread: gives what the one that is waited for has met, else lets it go
+    /// on.
+    fn meets(&mut self, waiting: &mut Waiting<'_>, thread: Pid, status: i32) -> Option<Met> {
         let trapped = status >> 16 == 0 && libc::WSTOPSIG(status) == libc::SIGTRAP;
-        match waiting.trap {
-            Trap::Watch(place) if trapped && thread == waiting.tid && by_watch(thread) => {
-                let left = Trap::is_left(thread, *place);
-                if !left {
-                    resume(libc::PTRACE_CONT, thread, 0);
-                }
-                left
+        if let Trap::Watch(place) = waiting.trap
+            && trapped
+            && thread == waiting.tid
+            && by_watch(thread)
+        {
+            let left = Trap::is_left(thread, *place);
+            if !left {
+                resume(libc::PTRACE_CONT, thread, 0);
             }
-            Trap::Breakpoint(breakpoint) if trapped && breakpoint.was_met(thread) => {
-                met(waiting, breakpoint, thread, self.family.process(thread))
-            }
-            Trap::Breakpoint(breakpoint) if waiting.steps && thread == waiting.tid => {
-                let signal = if trapped {
-                    0
-                } else {
-                    self.pending(thread, status)
-                };
-                if signal == 0 {
-                    waiting.steps = false;
-                    // A thread that was killed meanwhile has no code any more.
-                    let _ = breakpoint.put_back(thread);
-                    resume(libc::PTRACE_CONT, thread, 0);
-                } else {
-                    resume(libc::PTRACE_SINGLESTEP, thread, signal);
-                }
-                false
-            }
-            _ => {
-                self.happened(thread, status);
-                false
-            }
+            return left.then_some(Met::Return);
+        }
+        if trapped && let Some(breakpoint) = waiting.breakpoint_met(thread) {
+            return waiting.met(&breakpoint, thread, self.family.process(thread));
+        }
+        let stepped = waiting.steps.filter(|_| thread == waiting.tid);
+        let Some(breakpoint) = stepped else {
+            self.happened(thread, status);
+            return None;
+        };
+        let signal = if trapped {
+            0
+        } else {
+            self.pending(thread, status)
+        };
+        if signal == 0 {
+            waiting.steps = None;
+            // A thread that was killed meanwhile has no code any more.
+            let _ = breakpoint.put_back(thread);
+            resume(libc::PTRACE_CONT, thread, 0);
+        } else {
+            resume(libc::PTRACE_SINGLESTEP, thread, signal);
+        }
+        None
+    }
+}
+
+impl Stuck {
+    /// Whether the stack was read up to the frame of this call, and there was more of it.
+    fn is_at_an_unclean_end(&self) -> bool {
+        self.level > 0 && self.level + 1 >= self.stack.levels.len() && self.stack.end != End::Clean
+    }
+
+    /// The call that is waited for, and its caller.
+    fn call(&self) -> Option<(Level, Level)> {
+        let level = |at: usize| self.stack.levels.get(at).cloned();
+        level(self.level).zip(level(self.level + 1))
+    }
+
+    fn address(&self) -> u64 {
+        let level = self.stack.levels.get(self.level);
+        level.map_or(0, Level::address)
+    }
+}
+
+impl Waiting<'_> {
+    /// Takes all traps away from the stopped thread.
+    fn clear(&mut self) {
+        self.trap.remove(self.tid);
+        self.lift_exits();
+        for held in self.held.drain(..) {
+            resume(libc::PTRACE_CONT, held, 0);
         }
     }
+
+    fn lift_exits(&mut self) {
+        for exit in self.exits.drain(..) {
+            exit.lift(self.tid);
+        }
+    }
+
+    /// The breakpoint that a stopped thread has met.
+    fn breakpoint_met(&self, thread: Pid) -> Option<Breakpoint> {
+        let of_the_call = match self.trap {
+            Trap::Breakpoint(breakpoint) => Some(breakpoint),
+            Trap::Watch(_) => None,
+        };
+        let mut all = of_the_call.into_iter().chain(&self.exits);
+        all.find(|it| it.was_met(thread)).copied()
+    }
+
+    /// A thread has met the breakpoint, and stands before it.
+    fn met(&mut self, breakpoint: &Breakpoint, thread: Pid, process: Pid) -> Option<Met> {
+        let is_exit = self.exits.iter().any(|it| it.place == breakpoint.place);
+        if thread == self.tid {
+            if breakpoint.is_left(thread) {
+                return Some(match is_exit {
+                    true => Met::Exit(breakpoint.place.pc),
+                    false => Met::Return,
+                });
+            }
+            // A deeper call of the same function.
+            match is_exit {
+                true => self.strays += 1,
+                false => self.passes += 1,
+            }
+            if self.strays < STRAYS {
+                self.steps = Some(*breakpoint);
+                breakpoint.lift(thread);
+                resume(libc::PTRACE_SINGLESTEP, thread, 0);
+            } else {
+                // What calls itself so often is not told by a loop.
+                self.lift_exits();
+                resume(libc::PTRACE_CONT, thread, 0);
+            }
+        } else if process == self.process {
+            // It would have to run where the other one is waited for.
+            self.held.push(thread);
+        } else {
+            // A copy of the process has got copies of the breakpoints.
+            breakpoint.lift(thread);
+            resume(libc::PTRACE_CONT, thread, 0);
+        }
+        None
+    }
+}
+
+/// The loop by offsets in the module of its call.
+fn in_module((endless, level): (Loop, &Level)) -> Option<Endless> {
+    let bias = level.address().wrapping_sub(level.frame.as_ref()?.offset);
+    let offset = |address: &u64| address.wrapping_sub(bias);
+    Some(Endless {
+        head: offset(&endless.head),
+        pieces: endless.pieces.iter().map(offset).collect(),
+    })
 }
 
 /// Whether a thread was stopped by the watch on its memory.
 fn by_watch(tid: Pid) -> bool {
     const TRAP_HWBKPT: i32 = 4;
     nix::sys::ptrace::getsiginfo(tid).is_ok_and(|info| info.si_code == TRAP_HWBKPT)
-}
-
-/// A thread has met the breakpoint, and stands before it.
-fn met(waiting: &mut Waiting<'_>, breakpoint: &Breakpoint, thread: Pid, process: Pid) -> bool {
-    if thread == waiting.tid {
-        if breakpoint.is_left(thread) {
-            return true;
-        }
-        // A deeper call of the same function.
-        waiting.passes += 1;
-        waiting.steps = true;
-        breakpoint.lift(thread);
-        resume(libc::PTRACE_SINGLESTEP, thread, 0);
-    } else if process == waiting.process {
-        // It would have to run where the other one is waited for.
-        waiting.held.push(thread);
-    } else {
-        // A copy of the process has got a copy of the breakpoint.
-        breakpoint.lift(thread);
-        resume(libc::PTRACE_CONT, thread, 0);
-    }
-    false
 }

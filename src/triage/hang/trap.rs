@@ -76,14 +76,15 @@ impl Trap {
 }
 
 /// A breakpoint in the code of a process.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Breakpoint {
     pub place: Place,
     before: libc::c_long,
 }
 
 impl Breakpoint {
-    fn plant(tid: Pid, place: Place) -> nix::Result<Breakpoint> {
+    /// Plants it in the code of the stopped thread `tid`.
+    pub fn plant(tid: Pid, place: Place) -> nix::Result<Breakpoint> {
         let before = ptrace::read(tid, place.pc as ptrace::AddressType)?;
         let breakpoint = Breakpoint { place, before };
         breakpoint.put_back(tid)?;
@@ -92,11 +93,16 @@ impl Breakpoint {
 
     /// Puts it where it was.
     pub fn put_back(&self, tid: Pid) -> nix::Result<()> {
-        let mut bytes = self.before.to_ne_bytes();
         let (instruction, _) = processor::BREAKPOINT;
-        bytes[..instruction.len()].copy_from_slice(instruction);
-        let word = libc::c_long::from_ne_bytes(bytes);
-        ptrace::write(tid, self.place.pc as ptrace::AddressType, word)
+        self.write(tid, instruction)
+    }
+
+    /// Writes the code there, and nothing behind it: another breakpoint may stand there.
+    fn write(&self, tid: Pid, code: &[u8]) -> nix::Result<()> {
+        let at = self.place.pc as ptrace::AddressType;
+        let mut bytes = ptrace::read(tid, at)?.to_ne_bytes();
+        bytes[..code.len()].copy_from_slice(code);
+        ptrace::write(tid, at, libc::c_long::from_ne_bytes(bytes))
     }
 
     /// Whether the stopped thread that has met it has left the call, and not a deeper one.
@@ -106,8 +112,9 @@ impl Breakpoint {
 
     /// Restores the code below it.
     pub fn lift(&self, tid: Pid) {
+        let (instruction, _) = processor::BREAKPOINT;
         // A thread that was killed meanwhile has no code any more.
-        let _ = ptrace::write(tid, self.place.pc as ptrace::AddressType, self.before);
+        let _ = self.write(tid, &self.before.to_ne_bytes()[..instruction.len()]);
     }
 
     /// Whether the stopped thread has met it; its program counter is set back then.

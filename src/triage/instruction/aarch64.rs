@@ -1,6 +1,6 @@
 //! Instructions of AArch64, as far as unwinding needs them. Accesses to memory are not decoded.
 
-use super::{CallTarget, MainArgument, MemoryAccess};
+use super::{Branch, CallTarget, MainArgument, MemoryAccess};
 use crate::triage::memory::Memory;
 use crate::triage::registers::Registers;
 
@@ -77,6 +77,11 @@ pub(crate) fn main_argument(_code: &[u8], _entry: u64) -> Option<MainArgument> {
 /// Not decoded on this processor: every function is taken for one that may return.
 pub(crate) fn only_gives_up(_code: &[u8], _address: u64, _loops: bool) -> bool {
     false
+}
+
+/// Not decoded on this processor: no function is known to have a loop.
+pub(crate) fn branches(_code: &[u8], _address: u64) -> Vec<Branch> {
+    Vec::new()
 }
 
 /// A branch to no address faults behind the branch on this processor, never on it.

@@ -35,6 +35,41 @@ pub(crate) enum CallTarget {
     Slot(u64),
 }
 
+/// Where control goes from a branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+pub(crate) enum Goes {
+    /// To this address.
+    To(u64),
+    /// To this address or on.
+    Either(u64),
+    /// Through a pointer.
+    Anywhere,
+    /// Out of the function.
+    Nowhere,
+}
+
+impl Goes {
+    /// Where it goes, if that is known.
+    pub(crate) fn target(self) -> Option<u64> {
+        match self {
+            Goes::To(target) | Goes::Either(target) => Some(target),
+            Goes::Anywhere | Goes::Nowhere => None,
+        }
+    }
+}
+
+/// An instruction behind which control need not go on. Calls are none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Branch {
+    /// Its address.
+    pub at: u64,
+    /// The address behind it.
+    pub next: u64,
+    /// Where control goes.
+    pub goes: Goes,
+}
+
 /// One access to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MemoryAccess {

@@ -5,7 +5,7 @@ use iced_x86::{
     OpAccess, OpKind, Register,
 };
 
-use super::{CallTarget, MainArgument, MemoryAccess};
+use super::{Branch, CallTarget, Goes, MainArgument, MemoryAccess};
 use crate::triage::fault::{Access, is_canonical};
 use crate::triage::memory::Memory;
 use crate::triage::registers::Registers;
@@ -185,6 +185,31 @@ pub(crate) fn only_gives_up(code: &[u8], address: u64, loops: bool) -> bool {
         }
     }
     calls >= 2
+}
+
+/// The branches in the code of a function, by address, up to the first instruction that is none.
+pub(crate) fn branches(code: &[u8], address: u64) -> Vec<Branch> {
+    let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
+    let mut branches = Vec::new();
+    for instruction in &mut decoder {
+        let goes = match instruction.flow_control() {
+            FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => continue,
+            FlowControl::UnconditionalBranch => Goes::To(instruction.near_branch_target()),
+            FlowControl::ConditionalBranch => Goes::Either(instruction.near_branch_target()),
+            FlowControl::IndirectBranch => Goes::Anywhere,
+            FlowControl::XbeginXabortXend | FlowControl::Interrupt => continue,
+            FlowControl::Return | FlowControl::Exception => Goes::Nowhere,
+        };
+        branches.push(Branch {
+            at: instruction.ip(),
+            next: instruction.next_ip(),
+            goes,
+        });
+        if instruction.is_invalid() {
+            break;
+        }
+    }
+    branches
 }
 
 /// Whether `code`, at the thread's program counter, begins with a jump through a pointer: what it

@@ -111,6 +111,22 @@ impl Symbolizer {
         }
     }
 
+    /// Gives a frame the names and lines of a loop, of which these `pieces` are the code: those of
+    /// the innermost function that holds all of it, in the first of its lines.
+    pub(crate) fn stand_in(&mut self, frame: &mut Frame, raw: &RawFrame, pieces: &[u64]) {
+        let Some(path) = &raw.path else {
+            return;
+        };
+        let version = version(path);
+        let sources = self.sources(&version, true);
+        let loaders = [&sources.apart, &sources.own].into_iter().flatten();
+        let common = loaders.filter_map(|loader| common_levels(loader, pieces));
+        if let Some(place) = common.map(Place::of_levels).next() {
+            frame.name = place.name.or(frame.name.take());
+            (frame.line, frame.lines, frame.inlined) = (place.line, place.lines, place.inlined);
+        }
+    }
+
     /// Of the function that starts at `start`, and of those inlined into it, the one that declares
     /// something in this line of its source; without a line the first one itself.
     pub(crate) fn declaring(
@@ -315,6 +331,35 @@ fn nearest(loader: &Loader, offset: u64, levels: &[Level]) -> Option<Level> {
         let same = there.get(1..) == Some(outer) && there[0].name == innermost.name;
         same.then(|| there.swap_remove(0))
     })
+}
+
+/// The functions that all of `pieces` belong to, innermost first, each in the first line that any
+/// of the pieces has in it.
+fn common_levels(loader: &Loader, pieces: &[u64]) -> Option<Vec<Level>> {
+    let all = pieces.iter().map(|piece| levels_as_told(loader, *piece));
+    // What the compiler makes up has no line, and may be counted to any of the functions.
+    let has_line = |levels: &Vec<Level>| levels.first().is_some_and(|it| it.line.is_some());
+    let mut all = all.filter(has_line);
+    let mut common = all.next()?;
+    for mut levels in all {
+        // From the outermost on, which all have; each is inlined by the same call of the next.
+        let same = common.iter().rev().zip(levels.iter().rev());
+        let inlined_alike = |(a, b): &(&Level, &Level)| a.name == b.name;
+        let mut count = same.clone().take_while(inlined_alike).count();
+        let split = same.take(count).position(|(a, b)| a.line != b.line);
+        // Below another call there is another function.
+        count = split.map_or(count, |split| (split + 1).min(count));
+        if count == 0 {
+            return None;
+        }
+        common.drain(..common.len() - count);
+        levels.drain(..levels.len() - count);
+        let line = |level: &Level| level.line.unwrap_or(u32::MAX);
+        if line(&levels[0]) < line(&common[0]) {
+            common[0] = levels.swap_remove(0);
+        }
+    }
+    Some(common)
 }
 
 /// The longest function that is looked through for a line, in bytes.
