@@ -338,6 +338,20 @@ fn larger_limits_and_a_status_that_does_not_count_are_no_fix() {
 }
 
 #[test]
+fn a_program_that_gets_no_file_any_more_is_warned_of() {
+    let desk = Desk::new();
+    desk.write("crash", "k");
+    desk.script("frail", "case $(cat \"$1\") in k) kill -SEGV $$ ;; esac");
+    desk.call("triage crash -o out -- ./frail @@").exits(1);
+    let warning = "put @@ where the file is to stand";
+    let said = desk.call("check out -- ./frail @@").exits(1);
+    assert!(!said.err.contains(warning), "{said:?}");
+    desk.script("frail", "true");
+    let said = desk.call("check out -- ./frail").exits(0);
+    assert!(said.err.contains(warning), "{said:?}");
+}
+
+#[test]
 fn a_build_without_overflow_checks_is_no_fix() {
     let desk = Desk::new();
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());

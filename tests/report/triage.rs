@@ -67,7 +67,6 @@ fn group() -> TriageGroup {
         why: None,
         same_by: None,
         build: None,
-        any_input: false,
     }
 }
 

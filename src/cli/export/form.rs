@@ -23,7 +23,8 @@ use crate::store::{Reader, hash_of};
 pub(super) enum Form {
     /// A #[test] in Rust that calls a function (--call), a cargo-fuzz harness, or a program
     RustTest,
-    /// A C program that exits with 0 if the bug is fixed and with 1 if it still fails
+    /// A C program that exits with 0 if the bug is fixed, with 1 if it still fails, and with 2 if
+    /// that cannot be told
     CTest,
     /// An array in C
     CArray,

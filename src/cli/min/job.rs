@@ -42,6 +42,7 @@ impl Job<'_> {
         let options = self.minimizing.options(self.shown.stop);
         into.minimize(start, options, |input, journal, options| {
             let minimizing = &self.minimizing;
+            self.shown.tell_of(&self.crash, minimizing.way);
             minimizing.minimize(input, &self.crash, journal, options)
         })
     }
@@ -53,6 +54,7 @@ impl Job<'_> {
         let kind = Kind::of_class(&self.crash.class);
         let filed = store.file(kind, &self.crash, &self.input)?;
         let store = Mutex::new(store);
+        self.shown.tell_of(&self.crash, *way);
         let options = self.minimizing.options(self.shown.stop);
         let options = self.shown.screen.watch(options);
         let finished = self.minimizing.entry_with(&store, &filed.id, options)?;

@@ -137,6 +137,12 @@ pub(super) struct Shown<'a> {
 }
 
 impl Shown<'_> {
+    /// Says which crash is held.
+    fn tell_of(&self, crash: &Crash, way: Way) {
+        self.screen
+            .say(&format!("{}, executed by {way}", holding(crash)));
+    }
+
     /// Says where a crash is kept that the result does not list.
     fn tell_of_stray(&self, path: &Path) {
         let path = path.display();
@@ -160,7 +166,6 @@ fn minimize_crash(
     let target = args.with_environment(target, call_files.as_ref());
     let way = args.target.probe(&target, output)?.executor.way();
     let crash = baseline(args.input.as_deref(), &input, &target, way)?;
-    output.say(&format!("{}, executed by {way}", holding(&crash)));
     if args.results.force {
         place.clear()?;
         call_files.as_ref().map_or(Ok(()), CallFiles::clear)?;

@@ -57,6 +57,7 @@ pub(super) struct Done {
 impl Turns<'_> {
     /// Takes turns until all is settled, or a budget is used up.
     pub(super) fn take(mut self) -> Result<(Finished, MinRecord), Failure> {
+        self.shown.tell_of(self.crash, self.way);
         let before = self.target.clone();
         let mut goes_on = true;
         while goes_on {

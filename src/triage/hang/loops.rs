@@ -251,8 +251,8 @@ mod tests {
         let heads = |at| -> Vec<u64> { found.around(at).iter().map(|it| it.head).collect() };
         assert_eq!(heads(0x1002), [0x1001, 0x1000]);
         assert_eq!(heads(0x1004), [0x1000]);
-        assert_eq!(heads(0x1006), []);
-        assert_eq!(heads(0x2000), []);
+        assert_eq!(heads(0x1006), [] as [u64; 0]);
+        assert_eq!(heads(0x2000), [] as [u64; 0]);
     }
 
     #[test]
