@@ -29,7 +29,7 @@ mod table;
 
 use builds::{
     Build, CRASHING, GCC_O2, LEAKING, LOOPING, OTHER_PLAIN, OWNED, RUST, RUST_BUILDS, RUST_RELEASE,
-    SANITIZED, STATIC_STRIPPED, STRIPPED, Source,
+    SANITIZED, SPINNING, STATIC_STRIPPED, STRIPPED, Source,
 };
 use ddfuzz::exec::Limits;
 
@@ -47,7 +47,7 @@ fn main() {
             .for_each(|build| print(build, &RUST, runs::generous()));
         print(&GCC_O2, &LOOPING, runs::tight());
         print(&STRIPPED, &LOOPING, runs::tight());
-        print(&builds::RUST_RELEASE, &builds::SPINNING, runs::tight());
+        print(&RUST_RELEASE, &SPINNING, runs::tight());
         SANITIZED
             .iter()
             .for_each(|build| print(build, &OWNED, runs::generous()));

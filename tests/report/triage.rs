@@ -67,6 +67,7 @@ fn group() -> TriageGroup {
         why: None,
         same_by: None,
         build: None,
+        any_input: false,
     }
 }
 
