@@ -47,10 +47,9 @@ impl FuzzerLimits {
     /// Those of these arguments. Of a flag given twice the later one holds.
     pub(crate) fn of(args: &[OsString]) -> FuzzerLimits {
         let flag = |name: &str| {
-            let values = args
-                .iter()
-                .filter_map(|arg| arg.to_str()?.strip_prefix(name));
-            values.last().and_then(|value| value.parse().ok())
+            let values = args.iter().rev();
+            let mut values = values.filter_map(|arg| arg.to_str()?.strip_prefix(name));
+            values.next().and_then(|value| value.parse().ok())
         };
         let rss: u64 = flag("-rss_limit_mb=").unwrap_or(RSS_LIMIT);
         let malloc = flag("-malloc_limit_mb=").filter(|limit| *limit > 0);

@@ -51,7 +51,7 @@ pub enum MinimizeError {
     /// The target cannot be run any more.
     #[error(transparent)]
     Oracle(#[from] OracleError),
-    /// A reproducer or a slip could not be kept.
+    /// A reproducer, or another crash that was met, could not be kept.
     #[error("{what} could not be stored: {source}")]
     Callback {
         /// What was to be kept.

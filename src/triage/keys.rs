@@ -30,7 +30,6 @@ pub fn keys(
     depth: usize,
     text: Option<&str>,
 ) -> Keys {
-    let overflow = class.0 == "stackoverflow";
     let object = object_id(class, snapshot);
     let endless = endless_id(class, snapshot, normalised);
     let (major_tag, minor_tag) = match object.is_some() || endless.is_some() {
@@ -40,7 +39,7 @@ pub fn keys(
     let mut major = Fields::new(major_tag, class);
     let mut minor = Fields::new(minor_tag, class);
     let first = normalised.own.first().map(|index| &snapshot.frames[*index]);
-    if overflow {
+    if class.0 == "stackoverflow" {
         // Where exactly the stack ends depends on the environment: neither the frames on top nor
         // the runtime function among them says anything.
         let recursion = recurring(snapshot, normalised);

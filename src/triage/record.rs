@@ -55,17 +55,8 @@ pub(crate) fn record(
         place,
     } = named;
     let frames = frames(snapshot, &normalised, symbolizer);
-    let own = normalised.own.iter();
-    let own = own.map_while(|index| frames.get(*index)?.levels().last()?.name);
-    let mut own: Vec<&str> = own.collect();
-    // Of a function that holds many others that one is told in which the loop is.
-    if let (Some(first), Some(_)) = (own.first_mut(), snapshot.and_then(|it| it.endless.as_ref())) {
-        *first = frames[0]
-            .levels()
-            .next()
-            .and_then(|it| it.name)
-            .unwrap_or(first);
-    }
+    let has_loop = snapshot.is_some_and(|it| it.endless.is_some());
+    let own = own_names(&frames, &normalised, has_loop);
     let via = normalised.via.as_deref();
     let mut details = details(snapshot, via, run);
     details.panic = place.map(|place| panic_record(place, run.told));
@@ -104,6 +95,21 @@ pub(crate) fn record(
         of: None,
         details,
     }
+}
+
+/// The names of the program's own functions on the stack. Inlined functions belong to the one that
+/// holds them, but for a loop that does not end: its first name is that of the function that it is
+/// written in.
+fn own_names<'a>(frames: &'a [Frame], normalised: &Normalised, has_loop: bool) -> Vec<&'a str> {
+    let own = normalised.own.iter();
+    let own = own.map_while(|index| frames.get(*index)?.levels().last()?.name);
+    let mut own: Vec<&str> = own.collect();
+    let innermost = frames.first().filter(|_| has_loop);
+    let innermost = innermost.and_then(|frame| frame.levels().next()?.name);
+    if let (Some(first), Some(name)) = (own.first_mut(), innermost) {
+        *first = name;
+    }
+    own
 }
 
 /// The frames with their names and lines. The first one of a hang is where its loop is.

@@ -116,10 +116,7 @@ fn a_slip_that_cannot_be_kept_ends_the_minimization() {
     };
     let (result, _) = run_with(INPUT, start(INPUT), &mut answers(script), &mut options);
     let error = result.expect_err("an error");
-    assert!(matches!(
-        error,
-        MinimizeError::Callback { what: "a slip", .. }
-    ));
+    assert!(matches!(error, MinimizeError::Callback { .. }));
     assert_eq!(
         error.to_string(),
         "another crash could not be stored: no space"

@@ -171,8 +171,7 @@ fn work(
         if looked.elapsed() >= LOOK {
             looked = Instant::now();
             executor.pulse.standing = standing(&state, &executor);
-            let limit = executor.patience.learned().cpu;
-            executor.hangs.learn_window(limit);
+            executor.hangs.learn_window(executor.patience.learned().cpu);
             manager.maybe_report_progress(&mut state, REPORT)?;
         }
     }

@@ -8,7 +8,7 @@ mod targets;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::behaviour::{self, Complaint};
@@ -158,9 +158,8 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     // Only now: while it lives, what it has unpacked is there for the workers. Were they to unpack
     // it at the same time, one might find it being written by another.
     drop(started);
-    let store = store
-        .into_inner()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let store = store.into_inner();
+    let store = store.unwrap_or_else(PoisonError::into_inner);
     let told = Told {
         unit: "run",
         minimizing: &settings.minimizing,

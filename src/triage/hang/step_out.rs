@@ -154,9 +154,8 @@ impl Tracer<'_> {
                 break;
             };
             let exits = endless.iter().flat_map(|it| &it.exits);
-            let exits = exits
-                .filter_map(|exit| here.breakpoint(tid, *exit))
-                .collect();
+            let exits = exits.filter_map(|exit| here.breakpoint(tid, *exit));
+            let exits = exits.collect();
             match self.wait(halted, &trap, exits, &mut time, test.returns)? {
                 Left::Call(at) => {
                     (halted, stuck.level) = (at, stuck.level + 1);
@@ -186,6 +185,7 @@ impl Tracer<'_> {
         Ok(stuck)
     }
 
+    /// The loops around where a call stands; none where a test asks for none.
     fn loops_at(&mut self, level: Option<&Level>, tid: Pid, test: Test) -> Loops {
         let level = level.filter(|_| test.loops);
         level

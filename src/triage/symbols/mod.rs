@@ -387,8 +387,9 @@ fn declaring(loader: &Loader, start: u64, line: Option<u64>) -> Option<Declaring
         if levels.last().map(|level| &level.name) != Some(&holder.name) {
             break;
         }
-        let innermost = levels.into_iter().rev().enumerate().last();
-        let Some((inlined, level)) = innermost.filter(|(_, level)| level.line.is_some()) else {
+        let inlined = levels.len().saturating_sub(1);
+        let innermost = levels.into_iter().next();
+        let Some(level) = innermost.filter(|level| level.line.is_some()) else {
             continue;
         };
         let here = level.line.unwrap_or_default();

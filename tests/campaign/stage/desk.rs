@@ -135,7 +135,7 @@ fn smaller_inputs_of_a_group_with_an_outcome_are_stored_and_claimed() {
         hand_in(desk, Kind::Crash, ("a", minor), &vec![7; size])
     };
     let founder = hand(&mut desk, "one", 5000).unwrap();
-    assert_eq!(claims(&mut desk), [founder.clone()]);
+    assert_eq!(claims(&mut desk), std::slice::from_ref(&founder));
     // While it is minimized, what is smaller than all before is stored.
     let waiting = hand(&mut desk, "one", 600).unwrap();
     desk.write_minimized(&founder, &[7; 90]).unwrap();
@@ -156,7 +156,11 @@ fn smaller_inputs_of_a_group_with_an_outcome_are_stored_and_claimed() {
         "one of this size waits"
     );
     let least = hand(&mut desk, "one", 80).unwrap();
-    assert_eq!(claims(&mut desk), [least.clone()], "the smallest, and once");
+    assert_eq!(
+        claims(&mut desk),
+        std::slice::from_ref(&least),
+        "the smallest, and once"
+    );
     desk.write_minimized(&least, &[7; 40]).unwrap();
     let ended = Minimized {
         size_before: 80,

@@ -205,7 +205,7 @@ impl Reading {
     fn object(&mut self, said: object::Said) {
         let object = match said {
             object::Said::InFrame => return self.part = Part::Holder,
-            object::Said::Object(object) => object,
+            object::Said::Object(object) => *object,
         };
         let known = self.report.object.as_ref();
         if known.is_none_or(|known| object.distance() < known.distance()) {

@@ -80,7 +80,7 @@ pub(super) enum Said {
     /// It is a variable; the frame that stands below is of its function.
     InFrame,
     /// This one.
-    Object(ReportObject),
+    Object(Box<ReportObject>),
 }
 
 /// Reads a line that tells the object; `None` where it is another.
@@ -89,14 +89,14 @@ pub(super) fn said(line: &str) -> Option<Said> {
         return line.contains(" in frame").then_some(Said::InFrame);
     }
     if line.starts_with('[') {
-        return variable(line).map(Said::Object);
+        return variable(line).map(Box::new).map(Said::Object);
     }
     let (_, rest) = line.split_once(" is located ")?;
     let object = match rest.split_once(" global variable '") {
         Some((where_to, rest)) => global(where_to, rest),
         None => block(rest),
     };
-    object.map(Said::Object)
+    object.map(Box::new).map(Said::Object)
 }
 
 /// `[32, 64) 'name' (line 26) <== Memory access at offset 64 overflows this variable`
