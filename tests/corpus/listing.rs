@@ -203,7 +203,7 @@ fn what_was_named_and_is_no_corpus_is_an_error() {
     let seats = Seats::new();
     symlink("nowhere", seats.path().join("dangling")).unwrap();
     for (path, why) in [
-        (seats.path().join("missing"), "it is not there"),
+        (seats.path().join("missing"), "it does not exist"),
         (seats.path().join("dangling"), "a link that leads nowhere"),
         (PathBuf::from("/dev/null"), "a device"),
     ] {
