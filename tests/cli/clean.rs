@@ -277,7 +277,7 @@ fn a_target_without_coverage_keeps_one_input_of_each_behaviour() {
     }
     let words = ["--", "/usr/bin/wc", "-l"].map(OsStr::new);
     let said = desk.call_with("clean in -o out --json", &words).exits(0);
-    assert!(said.err.contains("tells no coverage"), "{said:?}");
+    assert!(said.err.contains("reports no coverage"), "{said:?}");
     let result = said.json();
     assert_eq!(result["edges_before"], Value::Null);
     assert_eq!(result["after"]["files"], 2, "{result}");

@@ -13,7 +13,7 @@ fn corpus(desk: &Desk) {
 }
 
 fn clean(desk: &Desk, words: &str) -> Value {
-    let words = format!("clean in --json --jobs 2 --target crtplot {words}");
+    let words = format!("clean in --json --jobs 2 --trim worth --target crtplot {words}");
     desk.call(&words).exits(0).json()
 }
 

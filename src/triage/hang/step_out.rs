@@ -132,11 +132,7 @@ impl Tracer<'_> {
         let tid = halted.tid;
         let mut time = ActiveTime::of(tid);
         let mut loops = self.loops_at(stack.levels.first(), tid, test);
-        let mut stuck = Stuck {
-            stack,
-            level: 0,
-            endless: None,
-        };
+        let mut stuck = Stuck::at_the_innermost_call(stack);
         for _ in 0..HOPS {
             if stuck.is_at_an_unclean_end() {
                 // From outside the frames whose stack could not be read it may look better.
@@ -154,8 +150,9 @@ impl Tracer<'_> {
                 break;
             };
             let exits = endless.iter().flat_map(|it| &it.exits);
-            let exits = exits.filter_map(|exit| here.breakpoint(tid, *exit));
-            let exits = exits.collect();
+            let exits = exits
+                .filter_map(|exit| here.breakpoint(tid, *exit))
+                .collect();
             match self.wait(halted, &trap, exits, &mut time, test.returns)? {
                 Left::Call(at) => {
                     (halted, stuck.level) = (at, stuck.level + 1);
@@ -326,6 +323,14 @@ impl Tracer<'_> {
 }
 
 impl Stuck {
+    fn at_the_innermost_call(stack: Stack) -> Stuck {
+        Stuck {
+            stack,
+            level: 0,
+            endless: None,
+        }
+    }
+
     /// Whether the stack was read up to the frame of this call, and there was more of it.
     fn is_at_an_unclean_end(&self) -> bool {
         self.level > 0 && self.level + 1 >= self.stack.levels.len() && self.stack.end != End::Clean

@@ -140,5 +140,5 @@ fn a_program_that_is_gone_leaves_the_forms_without_it() {
     of("--as rust-test --call parse(INPUT)").exits(0);
     let error = of("--as rust-test").exits(2).json();
     let message = error["error"]["message"].as_str().unwrap();
-    assert!(message.contains("not there any more"), "{message}");
+    assert!(message.contains("no longer exists"), "{message}");
 }
