@@ -51,6 +51,7 @@ fn run_has_the_keys_of_the_contract() {
         "severity_reason",
         "size_after",
         "size_before",
+        "source",
         "status",
         "tests",
     ];
@@ -148,7 +149,9 @@ fn triage_has_the_keys_of_the_contract() {
         "severity",
         "severity_reason",
         "size",
+        "source",
         "stable",
+        "why",
     ];
     assert_eq!(keys(&result["groups"][0]), expected);
 }

@@ -138,7 +138,7 @@ fn a_campaign_goes_on_with_the_target_on_record() {
     let said = desk.call("run --resume --runs 20 --max-len 500 -o nowhere -- ./two_bugs");
     assert!(
         said.err
-            .contains("nowhere does not exist: a new campaign begins"),
+            .contains("nowhere does not exist: a new campaign is started"),
         "{said:?}"
     );
     assert!(desk.file("nowhere/ddfuzz.json").exists());

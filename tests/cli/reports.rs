@@ -143,14 +143,16 @@ fn results_say_what_to_type_next() {
         lines.map(str::to_owned).collect::<Vec<_>>()
     };
     let commands = next(&said.err);
-    assert_eq!(commands.len(), 3, "{said:?}");
+    assert_eq!(commands.len(), 4, "{said:?}");
+    assert!(commands[0].starts_with("min "), "{commands:?}");
     // What is said can be typed.
     let call = |command: &str| desk.call(command.split('#').next().unwrap());
     call(&commands[0]).exits(0);
-    // The target is a program of C.
-    assert!(commands[1].contains("--as c-test"), "{commands:?}");
     call(&commands[1]).exits(0);
-    call(&commands[2]).exits(1);
+    // The target is a program of C.
+    assert!(commands[2].contains("--as c-test"), "{commands:?}");
+    call(&commands[2]).exits(0);
+    call(&commands[3]).exits(1);
     let said = desk.call("min crash --target crtplot").exits(0);
     desk.call(&next(&said.err)[0]).exits(0);
     let said = desk.call("min crash -o kept/ --target crtplot").exits(0);
