@@ -11,9 +11,9 @@ use crate::triage::Key;
 /// Milliseconds between two lines on the course.
 const EVERY_MS: u64 = 10_000;
 
-/// Makes the lines: one on the course every ten seconds and with each phase, one for each new group, and one for each
-/// minimization that has ended. `t` is the time since the campaign began, in whole seconds. What
-/// is not known is `-`.
+/// Makes the lines: one on the course every ten seconds and with each phase, one for each new group,
+/// and one for each minimization that has ended. `t` is the time since the campaign began, in whole
+/// seconds. What is not known is `-`.
 #[derive(Debug, Default)]
 pub struct Statuses {
     time_ms: u64,
@@ -46,7 +46,7 @@ impl Statuses {
             progress.crashes,
             progress.hangs,
             progress.ooms,
-            progress.groups,
+            progress.groups.max(self.crash_groups()),
             progress.minimizing,
             progress.minimizer_share,
             progress.corpus,
@@ -54,6 +54,13 @@ impl Statuses {
             count(progress.edges_of),
             known(progress.stability.map(|share| format!("{share:.3}"))),
         ))
+    }
+
+    /// How many groups of crashes the lines have named. Some were met by minimizations only, which
+    /// the campaign does not count.
+    fn crash_groups(&self) -> u64 {
+        let crashes = self.told.iter().filter(|(kind, _)| *kind == Kind::Crash);
+        crashes.count() as u64
     }
 
     /// The line on a group that was not told before.

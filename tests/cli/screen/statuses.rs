@@ -88,6 +88,13 @@ fn a_group_is_told_once_and_its_end_as_well() {
              tests=47 claim=1-minimal"
         )
     );
+    // Each group that was named counts, also where only a minimization has met it.
+    let course = Progress {
+        groups: 1,
+        ..progress(30, false)
+    };
+    let line = statuses.progress(&course).unwrap();
+    assert!(line.contains(" groups=2 "), "{line}");
     let mut hostile = view("se\u{1b}gv", 4);
     hostile.place = Some("a\nstatus t=0".to_owned());
     let line = statuses.group(&hostile).unwrap();
