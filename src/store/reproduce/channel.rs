@@ -45,7 +45,13 @@ const TYPE: &str = r#"type_keys() {
         sleep 0.1
     done <"$scratch/keys"
     sleep 0.5
-    kill -HUP "$pid" 2>/dev/null && sleep 1 && kill -KILL "$pid" 2>/dev/null
+    kill -HUP "$pid" 2>/dev/null
+    tries=0
+    while kill -0 "$pid" 2>/dev/null && [ "$tries" -lt 50 ]; do
+        tries=$((tries + 1))
+        sleep 0.1
+    done
+    kill -KILL "$pid" 2>/dev/null
 }
 command -v script >/dev/null || {
     echo "$0: script is missing, which makes a terminal (package bsdutils, of util-linux)" >&2
