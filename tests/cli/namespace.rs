@@ -62,7 +62,7 @@ fn a_campaign_on_a_full_disk_goes_on_by_itself_when_there_is_room() {
              sleep 0.5; mount -o remount,size=64m tmpfs .
              code=0; wait $pid || code=$?
              echo \"code $code\"
-             grep -c 'disk is full' ../said; grep -c 'there is room again' ../said"
+             grep -c 'disk is full' ../said; grep -c 'there is space again' ../said"
         );
         let Some(said) = script(&desk, &text) else {
             return;
@@ -116,7 +116,7 @@ fn a_campaign_on_a_disk_that_stays_full_ends_at_its_time() {
             "mkdir -p disk; mount -t tmpfs -o size=256k tmpfs disk; cd disk
              code=0; timeout 100 $DD {words} --minimize {when} 2>../said || code=$?
              echo \"code $code\"
-             grep -c 'disk is full' ../said; grep -c 'there is room again' ../said || true
+             grep -c 'disk is full' ../said; grep -c 'there is space again' ../said || true
              timeout 100 $DD show --json out"
         );
         let Some(said) = script(&desk, &text) else {
@@ -149,7 +149,7 @@ fn a_watch_on_a_disk_that_stays_full_ends_at_its_time() {
     let text = "mkdir -p disk; mount -t tmpfs -o size=128k tmpfs disk; cd disk
          code=0; timeout 100 $DD watch ../found --json --target ul --time 3s -o out 2>../said || code=$?
          echo \"code $code\"
-         grep -c 'disk is full' ../said; grep -c 'there is room again' ../said || true";
+         grep -c 'disk is full' ../said; grep -c 'there is space again' ../said || true";
     let Some(said) = script(&desk, text) else {
         return;
     };
