@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use super::room::Gate;
+use crate::exec::Ended;
 
 /// What ends the work of all workers.
 pub(in crate::campaign) struct Bounds<'a> {
@@ -48,6 +49,12 @@ impl<'a> Bounds<'a> {
         self.has_ended() || self.is_late()
     }
 
+    /// Whether a run over its limits is to be named, which takes as long again and more: not when
+    /// the user has stopped, or the whole time is over. It is made again by the call that goes on.
+    pub(in crate::campaign) fn name(&self, ended: Ended) -> bool {
+        ended != Ended::Timeout || !self.stop.load(Ordering::Relaxed)
+    }
+
     /// Whether the time is over.
     pub(in crate::campaign) fn is_late(&self) -> bool {
         self.deadline
@@ -56,5 +63,21 @@ impl<'a> Bounds<'a> {
 
     fn has_ended(&self) -> bool {
         self.stop.load(Ordering::Relaxed) || self.broken.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hang_is_not_named_when_the_whole_time_is_over_and_a_crash_is() {
+        let (stop, gate) = (AtomicBool::new(false), Gate::default());
+        // The time for fuzzing ends no run that is under way.
+        let bounds = Bounds::new(&stop, Some(Instant::now()), &gate);
+        assert!(bounds.are_over() && bounds.name(Ended::Timeout));
+        stop.store(true, Ordering::Relaxed);
+        assert!(!bounds.name(Ended::Timeout));
+        assert!(bounds.name(Ended::Signal(11)) && bounds.name(Ended::Exit(0)));
     }
 }

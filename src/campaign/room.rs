@@ -171,9 +171,12 @@ impl<'a> Room<'a> {
         };
         if self.full.is_none() {
             self.full = Some((Instant::now(), path.to_owned()));
-            if !self.is_over() {
+            let waits = !self.is_over();
+            if waits {
                 self.gate.closed.store(true, Ordering::Release);
-                say(&message(path));
+            }
+            if waits || self.is_late() {
+                say(&message(path, waits));
             }
         }
         let end = Instant::now() + self.pause;
@@ -228,15 +231,21 @@ impl<'a> Room<'a> {
     }
 }
 
-/// What is said of a full disk.
-fn message(path: &Path) -> String {
+/// What is said of a full disk; `waits`: room is waited for.
+fn message(path: &Path, waits: bool) -> String {
     let free = match space::free(path) {
         Some(free) => format!("{} free", size::bytes(free)),
         None => "free space unknown".to_owned(),
     };
+    let what_next = match waits {
+        true => {
+            "the campaign continues when there is space; it ends with what is stored when its time \
+             is over, or by Ctrl-C"
+        }
+        false => "the time for fuzzing is over, and the campaign ends with what is stored",
+    };
     format!(
-        "the disk is full: {} cannot be written ({free}); the campaign continues when there is \
-         space; it ends with what is stored when its time is over, or by Ctrl-C",
+        "the disk is full: {} cannot be written ({free}); {what_next}",
         path.display()
     )
 }

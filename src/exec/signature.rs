@@ -13,6 +13,13 @@ use std::time::{Duration, Instant};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
+/// Windows before the first look at a request: most have an answer by then. Each look costs the
+/// one who looks a switch of processes, and on a busy machine the one looked at another.
+const FIRST: u32 = 8;
+/// Windows between two looks while no run takes long, at first; twice as many each time that it is
+/// another run, so many times.
+const NEXT: u32 = 2;
+const DOUBLINGS: u32 = 3;
 /// Looks of a window: a counter that has come back to its value at one look differs at another.
 const LOOKS: u32 = 4;
 /// A run that has had so many signatures, or windows, is not looked at any more.
@@ -62,6 +69,8 @@ pub(crate) struct Lookout {
     known: HashSet<Signature>,
     /// The run that the last look has met: only where the next one meets it again it takes long.
     met: Option<u64>,
+    /// How many looks have met another run than the one before.
+    passing: u32,
     /// The window that is open, of that run.
     open: Option<Window>,
     /// How many windows it has had.
@@ -109,7 +118,7 @@ impl Lookout {
 
     /// A request is about to be waited for.
     pub(crate) fn begin(&mut self) {
-        self.met = None;
+        (self.met, self.passing) = (None, 0);
         self.forget();
     }
 
@@ -125,7 +134,7 @@ impl Lookout {
         looks.then(|| match &self.open {
             // Who does not get a processor is not looked at as often.
             Some(window) => (self.window / LOOKS) * (1 << window.idle.min(6)),
-            None => self.window / 2,
+            None => self.window * (NEXT << self.passing.min(DOUBLINGS)),
         })
     }
 
@@ -133,7 +142,7 @@ impl Lookout {
     /// known that could stop it.
     pub(crate) fn first_pause(&self) -> Option<Duration> {
         let early = !self.window.is_zero() && !self.known.is_empty();
-        early.then_some(self.window * 2)
+        early.then_some(self.window * FIRST)
     }
 
     /// Whether nothing is known yet of run number `run`, which is over its limits, and could be.
@@ -145,6 +154,7 @@ impl Lookout {
     /// Looks at run number `run`. Whether it is to be stopped.
     pub(crate) fn look(&mut self, run: u64, sight: &dyn Sight) -> bool {
         if self.met.replace(run) != Some(run) {
+            self.passing += 1;
             self.forget();
             return false;
         }
@@ -312,7 +322,7 @@ mod tests {
         let known = signatures(&[], &[10, 11], 2).into_iter().collect();
         lookout.recognise(WINDOW, &known);
         lookout.begin();
-        assert_eq!(lookout.first_pause(), Some(WINDOW * 2));
+        assert_eq!(lookout.first_pause(), Some(WINDOW * FIRST));
         let stopped = (0..9).find(|_| {
             made.pass(&[10, 11]);
             lookout.look(4, &made)
@@ -393,6 +403,24 @@ mod tests {
         let mut lookout = Lookout::default();
         lookout.recognise(WINDOW, &HashSet::new());
         assert_eq!(lookout.first_pause(), None);
-        assert_eq!(lookout.pause(), Some(WINDOW / 2));
+        assert_eq!(lookout.pause(), Some(WINDOW * NEXT));
+    }
+
+    #[test]
+    fn while_runs_pass_it_is_looked_less_and_less_often() {
+        let (made, mut lookout) = (Made::new(), Lookout::default());
+        lookout.recognise(WINDOW, &HashSet::new());
+        lookout.begin();
+        let pauses = (1..=9).map(|run| {
+            lookout.look(run, &made);
+            lookout.pause().unwrap().as_nanos() / WINDOW.as_nanos()
+        });
+        let pauses: Vec<u128> = pauses.collect();
+        assert_eq!(pauses, [4, 8, 16, 16, 16, 16, 16, 16, 16]);
+        // The second look at one run opens a window.
+        lookout.look(9, &made);
+        assert_eq!(lookout.pause(), Some(WINDOW / LOOKS));
+        lookout.begin();
+        assert_eq!(lookout.pause(), Some(WINDOW * NEXT));
     }
 }

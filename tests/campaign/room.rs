@@ -34,7 +34,10 @@ fn what_is_refused_for_want_of_room_is_done_again_and_said_once() {
         said[0].contains("/dev/shm/file") && said[0].contains(" free"),
         "{said:?}"
     );
-    assert!(said[1].contains("room again"), "{said:?}");
+    assert!(
+        said[1].contains("there is space again for /dev/shm/file"),
+        "{said:?}"
+    );
     assert!(gate.held() >= Duration::from_millis(600));
     gate.pass(|| panic!("it is open"));
 }
@@ -69,6 +72,23 @@ fn room_is_waited_for_until_the_time_is_over() {
     let silent = &mut |text: &str| panic!("{text}");
     let again = room.made(silent, || Err::<(), _>(error(ErrorKind::StorageFull)));
     assert!(again.unwrap_err().is_full());
+}
+
+#[test]
+fn a_disk_that_is_full_when_the_time_is_over_is_told_of_and_not_waited_for() {
+    let (stop, gate) = (AtomicBool::new(false), Gate::default());
+    let mut room = Room::new(&stop, &gate).until(Some(Instant::now()));
+    let mut said = Vec::new();
+    let mut tries = 0;
+    let full = room.made(&mut |text| said.push(text.to_owned()), || {
+        tries += 1;
+        Err::<(), _>(error(ErrorKind::StorageFull))
+    });
+    assert!(full.unwrap_err().is_full());
+    assert_eq!((tries, said.len()), (1, 1), "{said:?}");
+    assert!(said[0].contains("ends with what is stored"), "{said:?}");
+    assert!(!said[0].contains("continues"), "{said:?}");
+    gate.pass(|| panic!("it is open"));
 }
 
 #[test]

@@ -57,6 +57,7 @@ fn a_campaign_on_a_full_disk_goes_on_by_itself_when_there_is_room() {
         // There is room for the program and the first entries, and none for the log.
         let text = format!(
             "mkdir -p disk; mount -t tmpfs -o size=256k tmpfs disk; cd disk
+             : >../said
              timeout 100 $DD {words} --minimize {when} 2>../said & pid=$!
              while kill -0 $pid && ! grep -q 'disk is full' ../said; do sleep 0.05; done
              sleep 0.5; mount -o remount,size=64m tmpfs .

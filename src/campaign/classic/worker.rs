@@ -87,6 +87,9 @@ impl Worker<'_> {
                 let Some((name, input)) = waiting.pop_front() else {
                     break;
                 };
+                if !self.shared.bounds.name(run.ended) {
+                    return Ok(chunk);
+                }
                 let what = self.namer.judge(run.ended, &input, &*self.executor)?;
                 let finding = what.map(|what| Finding {
                     run: first + chunk.runs,

@@ -17,6 +17,8 @@ use super::parts::{Manager, Observers, State};
 
 /// Mutants that are made before they are run.
 const AT_ONCE: usize = 128;
+/// For each of them so many may be left out because they are likely to hang, and others made.
+const LEFT_OUT: usize = 3;
 
 /// How many mutants of an input a stage makes.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +55,7 @@ impl<M> BatchStage<M> {
     }
 
     /// Makes up to `count` mutants of `input`; fewer where the mutator has nothing to try, or where
-    /// those are left out that are likely to hang, as mutants of the input `spared`.
+    /// most are likely to hang, as mutants of the input `spared`, and are left out.
     fn mutate(
         &mut self,
         state: &mut State,
@@ -64,8 +66,9 @@ impl<M> BatchStage<M> {
     where
         M: Mutator<BytesInput, State>,
     {
-        let mut made = 0;
-        for _ in 0..count {
+        let (mut made, mut tries, mut left_out) = (0, 0, 0);
+        while tries < count + left_out {
+            tries += 1;
             if self.mutants.len() == made {
                 self.mutants.push(BytesInput::new(Vec::new()));
             }
@@ -75,8 +78,12 @@ impl<M> BatchStage<M> {
             let mutated = self.mutator.mutate(state, &mut self.mutants[made])?;
             let mutant = self.mutants[made].as_ref();
             let hangs = |id| self.proneness.may_hang(id, input.as_ref(), mutant);
-            if mutated == MutationResult::Mutated && !spared.is_some_and(hangs) {
-                made += 1;
+            if mutated != MutationResult::Mutated {
+                continue;
+            }
+            match spared.is_some_and(hangs) {
+                true => left_out = (left_out + 1).min(LEFT_OUT * count),
+                false => made += 1,
             }
         }
         Ok(made)
@@ -88,13 +95,16 @@ impl<M> BatchStage<M> {
         self.proneness.rests(id, &executor.hangs)
     }
 
-    fn iterations(&mut self, state: &mut State) -> Result<usize, Error> {
+    /// How many mutants the stage makes. While hangs are over their share they are no fewer than
+    /// are run at once: the inputs whose mutants pass get the turns of those that rest.
+    fn iterations(&mut self, state: &mut State, over: bool) -> Result<usize, Error> {
         match self.power {
             Power::Fixed(count) => Ok(count),
             Power::Scheduled => {
                 let mut testcase = state.current_testcase_mut()?;
                 let score = CorpusPowerTestcaseScore::compute(state, &mut testcase)?;
-                Ok((score as usize).max(1) * self.proneness.turns())
+                let least = if over { AT_ONCE } else { 1 };
+                Ok(((score as usize).max(1) * self.proneness.turns()).max(least))
             }
         }
     }
@@ -118,7 +128,7 @@ where
         if self.rests(id, executor) {
             return Ok(());
         }
-        let mut left = self.iterations(state)?;
+        let mut left = self.iterations(state, executor.hangs.are_over_share())?;
         let input = state.current_input_cloned()?;
         while left > 0 && executor.pulse.left().map_err(|error| fail(&error))? > 0 {
             let count = left.min(AT_ONCE);

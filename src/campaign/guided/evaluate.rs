@@ -162,7 +162,7 @@ where
 }
 
 /// Takes in what the main process has found out about hangs, and tells it what was counted.
-fn hear_judged<Z>(
+pub(super) fn hear_judged<Z>(
     fuzzer: &mut Z,
     executor: &mut TargetExecutor,
     state: &mut State,

@@ -10,6 +10,7 @@ use crossbeam::channel::{Receiver, Sender, TryRecvError, bounded, unbounded};
 use super::session::Session;
 use super::wire::{Judged, Judgement};
 use crate::campaign::Report;
+use crate::campaign::ledger::lock;
 use crate::exec::{Ended, ExecError, Signature, Target, Way};
 use crate::store::{Kind, StoreError};
 use crate::triage::{Crash, Key, Triager, Verdict};
@@ -52,6 +53,8 @@ pub(super) struct Examiner {
     waiting: VecDeque<Suspect>,
     /// Which group has hangs of this signature; `None` while that is being found out.
     known: HashMap<Signature, Option<(Kind, Key)>>,
+    /// Runs of workers that have ended, to be counted when it is found out.
+    uncounted: Vec<(Signature, u64)>,
     thread: Option<Thread>,
     /// What the thread is busy with, if it is, and since when.
     busy: Option<(Suspect, Instant)>,
@@ -74,6 +77,7 @@ impl Examiner {
             way,
             waiting: VecDeque::new(),
             known: HashMap::new(),
+            uncounted: Vec::new(),
             thread: None,
             busy: None,
             spent: Duration::ZERO,
@@ -83,11 +87,7 @@ impl Examiner {
 
     /// Takes a suspect; gives the group that it is to be counted in, where it is not examined.
     pub(super) fn take(&mut self, mut suspect: Suspect) -> Option<(Kind, Key)> {
-        let known = suspect
-            .signatures
-            .iter()
-            .find_map(|one| self.known.get(one));
-        let known = known.copied();
+        let known = self.known(&suspect.signatures);
         // Another worker may have met the same.
         suspect.first &= known.is_none();
         if self.waiting.len() >= MOST_WAITING && !suspect.first || self.waiting.len() >= MOST_FIRST
@@ -105,6 +105,29 @@ impl Examiner {
             false => self.waiting.push_back(suspect),
         }
         None
+    }
+
+    /// What is known of one of these signatures.
+    fn known(&self, signatures: &[Signature]) -> Option<Option<(Kind, Key)>> {
+        let mut known = signatures.iter().filter_map(|one| self.known.get(one));
+        known.next().copied()
+    }
+
+    /// The group in which runs with these signatures are to be counted; where that is being found
+    /// out, they are counted with it.
+    pub(super) fn count(&mut self, signatures: &[Signature], runs: u64) -> Option<(Kind, Key)> {
+        let group = self.known(signatures).flatten();
+        if let (None, Some(signature)) = (group, signatures.first()) {
+            self.uncounted.push((*signature, runs));
+        }
+        group
+    }
+
+    /// Takes the runs that are to be counted in the group of these signatures.
+    fn take_uncounted(&mut self, signatures: &[Signature]) -> u64 {
+        let of_it = |(signature, _): &mut (Signature, u64)| signatures.contains(signature);
+        let taken = self.uncounted.extract_if(.., of_it);
+        taken.map(|(_, runs)| runs).sum()
     }
 
     /// How many hang where none has before, and are not examined yet.
@@ -133,12 +156,19 @@ impl Examiner {
         None
     }
 
-    /// Takes away what nobody will examine: those that are the first of theirs, or of whom nothing
-    /// is known. All others hang where others do.
-    pub(super) fn take_rest(&mut self) -> Vec<Suspect> {
+    /// Takes away what nobody will examine, each with the group that it is to be counted in: all
+    /// but those that are the first of theirs, or of whom nothing is known, hang where others do.
+    pub(super) fn take_rest(&mut self) -> Vec<(Suspect, Option<(Kind, Key)>)> {
         let busy = self.busy.take().map(|(suspect, _)| suspect);
-        let rest = busy.into_iter().chain(self.waiting.drain(..));
-        rest.filter(|suspect| suspect.first || suspect.signatures.is_empty())
+        let rest: Vec<Suspect> = busy.into_iter().chain(self.waiting.drain(..)).collect();
+        let with_group = rest.into_iter().map(|suspect| {
+            let group = self.known(&suspect.signatures).flatten();
+            (suspect, group)
+        });
+        with_group
+            .filter(|(suspect, group)| {
+                group.is_some() || suspect.first || suspect.signatures.is_empty()
+            })
             .collect()
     }
 
@@ -147,6 +177,7 @@ impl Examiner {
     pub(super) fn reset(&mut self) -> Option<Examined> {
         let thread = self.thread.take();
         self.known.clear();
+        self.uncounted.clear();
         self.busy = None;
         let Thread {
             tasks,
@@ -262,9 +293,16 @@ impl Session<'_> {
             Some(Verdict::Crash(crash)) => {
                 let kind = Kind::of_class(&crash.class);
                 self.file(kind, &crash, &suspect)?;
+                let uncounted = self.examiner.take_uncounted(&suspect.signatures);
+                if uncounted > 0 {
+                    self.count(kind, crash.keys.major, uncounted)?;
+                }
                 Judgement::Of(kind, crash.keys.major)
             }
-            Some(Verdict::Flaky { .. }) => Judgement::Ends,
+            Some(Verdict::Flaky { .. }) => {
+                self.keep(&suspect)?;
+                Judgement::Ends
+            }
             None => {
                 self.file_unexamined(&suspect)?;
                 Judgement::Unknown
@@ -279,9 +317,30 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// Keeps in the corpus what ends by itself after all, where none of the workers hears of it any
+    /// more: the next call sees what it reaches.
+    fn keep(&mut self, suspect: &Suspect) -> Result<(), StoreError> {
+        match suspect.first && self.is_over() {
+            true => lock(self.store).add_to_corpus(&suspect.input).map(drop),
+            false => Ok(()),
+        }
+    }
+
+    /// Counts, or files, a suspect that nobody has examined.
+    pub(super) fn leave(
+        &mut self,
+        suspect: &Suspect,
+        group: Option<(Kind, Key)>,
+    ) -> Result<(), StoreError> {
+        match group {
+            Some((kind, major)) => self.count(kind, major, 1),
+            None => self.file_unexamined(suspect),
+        }
+    }
+
     /// Files a suspect that there was no time to examine, or that could not be: as what was seen
     /// once, so that nothing is lost.
-    pub(super) fn file_unexamined(&mut self, suspect: &Suspect) -> Result<(), StoreError> {
+    fn file_unexamined(&mut self, suspect: &Suspect) -> Result<(), StoreError> {
         let minimizing = &self.settings.minimizing;
         // Where the program is gone there is nobody to say what its record is.
         match Triager::of_target(&minimizing.target, minimizing.way) {

@@ -177,6 +177,8 @@ impl TargetExecutor {
     pub(super) fn run_patiently(&mut self, input: &[u8]) -> Result<Told, ExecError> {
         self.tell(Telling::Novel);
         self.executor.limit_time(self.patience.full());
+        // What is known by now to end there would be stopped else.
+        self.recognise();
         let run = self.executor.run(input)?;
         let counters = self.executor.covered().last();
         Ok(Told {

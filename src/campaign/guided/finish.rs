@@ -21,8 +21,8 @@ impl Session<'_> {
     pub(super) fn finish(mut self) -> Result<Summary, CampaignError> {
         if let Some(error) = self.failed.take() {
             // What was found stands; the counts are all that may be lost.
-            for suspect in self.examiner.take_rest() {
-                let _ = self.file_unexamined(&suspect);
+            for (suspect, group) in self.examiner.take_rest() {
+                let _ = self.leave(&suspect, group);
             }
             let _ = self.books.ledger.save();
             return Err(error);
@@ -68,8 +68,8 @@ impl Session<'_> {
             self.screen.progress(&self.progress());
             std::thread::sleep(LOOK);
         }
-        for suspect in self.examiner.take_rest() {
-            match self.file_unexamined(&suspect).map_err(CampaignError::from) {
+        for (suspect, group) in self.examiner.take_rest() {
+            match self.leave(&suspect, group).map_err(CampaignError::from) {
                 Err(error) if self.gives_up(&error) => self.unstored += 1,
                 filed => filed?,
             }

@@ -282,6 +282,21 @@ impl Hangs {
         named.collect()
     }
 
+    /// Takes those of which nobody has said yet what hangs there, by the signatures of the place.
+    pub(super) fn take_unnamed(&mut self) -> Vec<(Vec<Signature>, u64)> {
+        let places = self.places.iter_mut().enumerate();
+        let pending = places.filter(|(_, place)| place.state == State::Pending && place.runs > 0);
+        let taken: Vec<(usize, u64)> = pending
+            .map(|(at, place)| (at, std::mem::take(&mut place.runs)))
+            .collect();
+        let signatures = |at: usize| {
+            let of = self.of.iter().filter(|(_, place)| **place == at);
+            of.map(|(signature, _)| *signature).collect()
+        };
+        let taken = taken.into_iter();
+        taken.map(|(at, runs)| (signatures(at), runs)).collect()
+    }
+
     /// So many runs took so long, the last of which, if `stopped`, was stopped.
     pub(super) fn took(&mut self, runs: usize, time: Duration, stopped: bool) {
         let usual = self.usual() * u32::try_from(runs - usize::from(stopped)).unwrap_or(0);
@@ -461,10 +476,19 @@ mod tests {
         assert_eq!(hangs.meet(&stopped(4), 40), Act::Count);
         assert_eq!(hangs.meet(&over(&[4, 9]), 5), Act::Count);
         assert_eq!(hangs.take_counts(), []);
+        // A worker that ends before it has a name leaves its count to others.
+        let (mut signatures, runs) = hangs.take_unnamed().remove(0);
+        signatures.sort();
+        assert_eq!((signatures, runs), (vec![signature(3), signature(4)], 2));
+        assert_eq!(hangs.take_unnamed(), []);
+        assert_eq!(hangs.meet(&stopped(4), 40), Act::Count);
         let of = (Kind::Hang, Key::of([&b"loop"[..]]));
         hangs.hear(&judged(&[3, 4], 1, Judgement::Of(of.0, of.1)), Some(1));
-        assert_eq!(hangs.take_counts(), [(of.0, of.1, 2)]);
-        assert_eq!(hangs.take_counts(), []);
+        assert_eq!(hangs.take_counts(), [(of.0, of.1, 1)]);
+        assert_eq!(
+            (hangs.take_counts(), hangs.take_unnamed()),
+            (vec![], vec![])
+        );
         // Another place is another one.
         assert!(matches!(
             hangs.meet(&over(&[5]), 40),

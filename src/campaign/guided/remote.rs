@@ -11,7 +11,7 @@ use super::wire::{self, Beat, Order, Reply, Request};
 use crate::campaign::ledger::lock;
 use crate::campaign::shelf::Shelf;
 use crate::campaign::{Desk, KnownKey, Report};
-use crate::exec::Target;
+use crate::exec::{Signature, Target};
 use crate::store::{EntryId, Filed, Kind, Minimized, Reader, StoreError};
 use crate::triage::{Crash, Key};
 
@@ -76,6 +76,15 @@ impl Remote {
     /// Has an input kept in the corpus; nobody waits until it is.
     pub(super) fn keep(&self, input: &[u8]) -> Result<(), StoreError> {
         self.tell(&Request::Keep, input)
+    }
+
+    /// Has runs counted where what hangs gets a name later.
+    pub(super) fn count_unnamed(
+        &self,
+        signatures: Vec<Signature>,
+        runs: u64,
+    ) -> Result<(), StoreError> {
+        self.have(&Request::CountUnnamed { signatures, runs }, &[])
     }
 
     /// Says something that the user should know.

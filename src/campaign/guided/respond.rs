@@ -79,6 +79,12 @@ impl Session<'_> {
                 self.count(*kind, *major, *runs)?;
                 Reply::Done
             }
+            Request::CountUnnamed { signatures, runs } => {
+                if let Some((kind, major)) = self.examiner.count(signatures, *runs) {
+                    self.count(kind, major, *runs)?;
+                }
+                Reply::Done
+            }
             Request::Beat(beat) => Reply::Order(self.order(peer, *beat)),
             Request::Claim => Reply::Entry(self.claim(peer)?),
             Request::GiveBack {
@@ -140,7 +146,7 @@ impl Session<'_> {
     }
 
     /// Counts runs of a group.
-    fn count(&mut self, kind: Kind, major: Key, runs: u64) -> Result<(), StoreError> {
+    pub(super) fn count(&mut self, kind: Kind, major: Key, runs: u64) -> Result<(), StoreError> {
         self.books.desk.count(kind, major, runs)?;
         self.books.count(kind, major, runs);
         self.note_return(kind, &major.short())

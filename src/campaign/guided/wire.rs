@@ -58,6 +58,11 @@ pub(super) enum Request {
         ended: bool,
         spent_us: u64,
     },
+    /// Runs that were stopped where what hangs has no name yet, as far as the worker knows.
+    CountUnnamed {
+        signatures: Vec<Signature>,
+        runs: u64,
+    },
     /// An input that is worth keeping.
     Keep,
     /// An input whose run took too long.

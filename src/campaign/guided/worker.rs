@@ -10,7 +10,7 @@ use libafl::events::{ProgressReporter, SendExiting};
 use libafl::executors::HasObservers;
 use libafl::feedback_and_fast;
 use libafl::feedbacks::MaxMapFeedback;
-use libafl::fuzzer::{Fuzzer, StdFuzzer};
+use libafl::fuzzer::{ExecutionProcessor, Fuzzer, StdFuzzer};
 use libafl::inputs::BytesInput;
 use libafl::mutators::{HavocScheduledMutator, Tokens, havoc_mutations, tokens_mutations};
 use libafl::schedulers::powersched::PowerSchedule;
@@ -23,12 +23,12 @@ use libafl_bolts::tuples::{Merge, tuple_list};
 
 use super::batch::{BatchStage, Power};
 use super::compare::CompareStage;
-use super::evaluate::UnheardStage;
+use super::evaluate::{UnheardStage, hear_judged};
 use super::executor::{TargetExecutor, fail};
 use super::kept::Kept;
 use super::load::load;
 use super::minimizer;
-use super::parts::{Manager, State};
+use super::parts::{Manager, Observers, State};
 use super::process::exit;
 use super::pulse::Pulse;
 use super::remote::Remote;
@@ -175,7 +175,7 @@ fn work(
             manager.maybe_report_progress(&mut state, REPORT)?;
         }
     }
-    take_leave(&mut executor, &state, manager)
+    take_leave(&mut fuzzer, &mut executor, &mut state, manager)
 }
 
 /// The executor of a worker, with its heartbeat.
@@ -189,12 +189,21 @@ fn started(brief: &Brief<'_>, remote: &Remote, before: u32) -> Result<TargetExec
     Ok(executor)
 }
 
-/// Tells what no beat has told yet.
-fn take_leave(
+/// Hears what the last beats have brought, and tells what none has told yet.
+fn take_leave<Z>(
+    fuzzer: &mut Z,
     executor: &mut TargetExecutor,
-    state: &State,
+    state: &mut State,
     manager: &mut Manager,
-) -> Result<(), Error> {
+) -> Result<(), Error>
+where
+    Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
+{
+    hear_judged(fuzzer, executor, state, manager)?;
+    for (signatures, runs) in executor.hangs.take_unnamed() {
+        let counted = executor.pulse.remote().count_unnamed(signatures, runs);
+        counted.map_err(|error| fail(&error))?;
+    }
     executor.pulse.standing = standing(state, executor);
     executor.pulse.beat().map_err(|error| fail(&error))?;
     manager.send_exiting()

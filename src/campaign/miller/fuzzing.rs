@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
 
 use crossbeam::channel::{self, Receiver, RecvTimeoutError};
@@ -142,9 +142,10 @@ impl Engine<'_> {
         at: usize,
     ) -> Result<bool, CampaignError> {
         let all = self.loses_nothing(shared, at);
-        let hangs = take_out_slow(&mut chunk, &self.state().hangs[at]);
-        // The user's Ctrl-C may have ended what was asked about.
-        if self.stopped() && !all && hangs != self.state().hangs[at] {
+        let stop = self.stop;
+        let hangs = take_out_slow(&mut chunk, &self.state().hangs[at], stop);
+        // Ctrl-C, or the end of the whole time, may have ended what was asked about.
+        if self.stopped() && hangs != self.state().hangs[at] {
             return Ok(false);
         }
         self.state().hangs[at] = hangs;
@@ -205,10 +206,10 @@ impl Engine<'_> {
 
 /// Counts the runs of a chunk that were over their time and do end as slow, and no more as
 /// findings; gives what is known of hangs then.
-fn take_out_slow(chunk: &mut Chunk, known: &Hangs) -> Hangs {
+fn take_out_slow(chunk: &mut Chunk, known: &Hangs, stop: &AtomicBool) -> Hangs {
     let mut hangs = known.clone();
     for finding in std::mem::take(&mut chunk.findings) {
-        if is_slow(&finding, &chunk.subject, &mut hangs) {
+        if is_slow(&finding, &chunk.subject, &mut hangs, stop) {
             let tally = &mut chunk.tallies[(finding.run - chunk.first) as usize];
             (tally.hangs, tally.slow) = (0, 1);
         } else {
@@ -219,12 +220,12 @@ fn take_out_slow(chunk: &mut Chunk, known: &Hangs) -> Hangs {
 }
 
 /// Whether a finding is a run over its time that does end.
-fn is_slow(finding: &Finding, subject: &Subject, hangs: &mut Hangs) -> bool {
+fn is_slow(finding: &Finding, subject: &Subject, hangs: &mut Hangs, stop: &AtomicBool) -> bool {
     match &finding.what {
         What::Crash(crash) if Kind::of_class(&crash.class) == Kind::Hang => {
             // That a program cannot be started any more, its workers say.
             !hangs
-                .is_real(&finding.input, crash, subject)
+                .is_real(&finding.input, crash, subject, stop)
                 .unwrap_or_default()
         }
         _ => false,

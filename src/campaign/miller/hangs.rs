@@ -2,7 +2,10 @@
 //! hang.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+use crossbeam::channel::{RecvTimeoutError, bounded};
 use serde::{Deserialize, Serialize};
 
 use crate::exec::{Ended, ExecError, Freshness, Limits, TimeLimit, start};
@@ -10,6 +13,8 @@ use crate::triage::{Crash, Key, Subject};
 
 /// How many times its limit a run is given before it is called a hang.
 const PATIENCE: u32 = 10;
+/// How often it is looked whether somebody waits for the answer.
+const GLANCE: Duration = Duration::from_millis(50);
 /// So often is asked of one utility; what stands at further places is taken for slow.
 const MOST: u32 = 6;
 /// So often is asked at one place.
@@ -30,7 +35,8 @@ struct Place {
 }
 
 impl Hangs {
-    /// Whether `subject` hangs on `input`, on which it was over its limit as `crash` says.
+    /// Whether `subject` hangs on `input`, on which it was over its limit as `crash` says. Nobody
+    /// waits for the answer when `stop` is true.
     ///
     /// # Errors
     /// When the program cannot be started.
@@ -39,25 +45,68 @@ impl Hangs {
         input: &[u8],
         crash: &Crash,
         subject: &Subject,
+        stop: &AtomicBool,
     ) -> Result<bool, ExecError> {
         let place = self.places.entry(crash.keys.major).or_default();
         if place.is_real || self.asked >= MOST || place.slow >= MOST_AT_ONE {
             return Ok(place.is_real);
         }
         self.asked += 1;
-        place.is_real = outlasts(input, crash.limits, subject)?;
+        place.is_real = outlasts(input, crash.limits, subject, stop)?;
         place.slow += u32::from(!place.is_real);
         Ok(place.is_real)
     }
 }
 
-/// Whether the run does not end in many times its limits.
-fn outlasts(input: &[u8], limits: Limits, subject: &Subject) -> Result<bool, ExecError> {
+/// Whether the run does not end in many times its limits, as far as that is known when `stop`
+/// becomes true.
+fn outlasts(
+    input: &[u8],
+    limits: Limits,
+    subject: &Subject,
+    stop: &AtomicBool,
+) -> Result<bool, ExecError> {
     let patient = TimeLimit::from(limits).times(PATIENCE).within(limits);
     let Some(target) = subject.target.target(patient) else {
         return Ok(false);
     };
-    let way = Some(subject.target.way);
-    let mut executor = start(&target, way, Freshness::Fresh)?.executor;
-    Ok(executor.run(input)?.ended == Ended::Timeout)
+    let (way, input) = (Some(subject.target.way), input.to_vec());
+    let (tell, told) = bounded(1);
+    std::thread::spawn(move || {
+        let run = start(&target, way, Freshness::Fresh).and_then(|mut it| it.executor.run(&input));
+        // Nobody listens any more where the call has been stopped.
+        let _ = tell.send(run);
+    });
+    while !stop.load(Ordering::Relaxed) {
+        match told.recv_timeout(GLANCE) {
+            Ok(run) => return Ok(run?.ended == Ended::Timeout),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::exec::{Program, Target, TargetRecord, Way};
+
+    #[test]
+    fn nobody_waits_for_the_answer_who_has_been_stopped() {
+        let target = Target {
+            args: vec!["1000".into()],
+            ..Target::new(Program::Path("/bin/sleep".into()))
+        };
+        let subject = Subject {
+            utility: "sleep".to_owned(),
+            target: TargetRecord::new(&target, Way::Command),
+        };
+        let limits = Limits::with_cpu(Duration::from_secs(1000));
+        let (stop, began) = (AtomicBool::new(true), Instant::now());
+        assert!(!outlasts(b"", limits, &subject, &stop).unwrap());
+        assert!(began.elapsed() < limits.cpu);
+    }
 }

@@ -1,6 +1,7 @@
 //! How often a reproducer fails when it is run again.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::engine::Engine;
 use crate::campaign::error::CampaignError;
@@ -19,7 +20,8 @@ impl Engine<'_> {
             return Ok(());
         };
         let replayed = self.replayed(&entry);
-        let Some(replayed) = self.unless_gone(id, replayed)? else {
+        // Who has stopped meanwhile gets it from the call that goes on.
+        let Some(Some(replayed)) = self.unless_gone(id, replayed)? else {
             return Ok(());
         };
         let (kind, major) = (id.kind(), id.major());
@@ -66,17 +68,19 @@ impl Engine<'_> {
         Ok(least.into_values().map(|(_, id)| id).collect())
     }
 
-    fn replayed(&self, entry: &Entry) -> Result<Replayed, CampaignError> {
+    fn replayed(&self, entry: &Entry) -> Result<Option<Replayed>, CampaignError> {
         let minimizing = self.settings.minimizing.of(&entry.crash);
         let (target, way) = (&minimizing.target, minimizing.way);
         let input = entry.reproducer_bytes()?;
         let tries = self.settings.replays;
-        Ok(replay(target, way, &input, &entry.crash, tries)?)
+        let stop = self.stop;
+        Ok(replay(target, way, &input, (&entry.crash, tries), stop)?)
     }
 }
 
 /// Runs `input` by plain `execve` with random addresses, `tries` times; where some of them do not
-/// end in the group of `crash`, as often without. A hang may stand elsewhere each time.
+/// end in the group of `crash`, as often without. A hang may stand elsewhere each time. `None` where
+/// `stop` turns true meanwhile.
 ///
 /// # Errors
 /// When the target cannot be started or traced.
@@ -84,13 +88,16 @@ fn replay(
     target: &Target,
     way: Way,
     input: &[u8],
-    crash: &Crash,
-    tries: u32,
-) -> Result<Replayed, ExecError> {
+    (crash, tries): (&Crash, u32),
+    stop: &AtomicBool,
+) -> Result<Option<Replayed>, ExecError> {
     let mut triager = Triager::of_target(target, way)?;
     let mut hits_of = |random: bool| {
         let mut hits = 0;
         for _ in 0..tries {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
             let is_it = match triager.key_at(input, random)? {
                 Quick::Crash { class, .. } if Kind::of_class(&class) == Kind::Hang => {
                     class == crash.class
@@ -100,16 +107,20 @@ fn replay(
             };
             hits += u32::from(is_it);
         }
-        Ok::<u32, ExecError>(hits)
+        Ok::<Option<u32>, ExecError>(Some(hits))
     };
-    let hits = hits_of(true)?;
+    let Some(hits) = hits_of(true)? else {
+        return Ok(None);
+    };
     let fixed_hits = match hits < tries {
-        true => Some(hits_of(false)?),
+        true => hits_of(false)?,
         false => None,
     };
-    Ok(Replayed {
+    // All of what is asked for, or nothing.
+    let all = hits == tries || fixed_hits.is_some();
+    Ok(all.then_some(Replayed {
         hits,
         tries,
         fixed_hits,
-    })
+    }))
 }

@@ -7,6 +7,7 @@ use super::engine::Engine;
 use super::options::minimize_options;
 use crate::campaign::error::CampaignError;
 use crate::campaign::ledger::lock;
+use crate::campaign::minimizing::Minimizing;
 use crate::campaign::orders::{is_done, is_of_target, minimize_entry};
 use crate::campaign::schedule::{Met, file_met};
 use crate::campaign::screen::Phase;
@@ -14,7 +15,9 @@ use crate::minimize::MinimizeError;
 use crate::report::GroupView;
 use crate::store::{Entry, EntryId};
 
-/// What several minimizations may take together at least.
+/// What several minimizations may take together of the time of the runs: one of so many parts.
+const SHARE: u32 = 5;
+/// The least that they may.
 const LEAST: Duration = Duration::from_secs(10);
 
 impl Engine<'_> {
@@ -25,7 +28,7 @@ impl Engine<'_> {
 
     /// Minimizes what else there is: groups that were only slipped into, one by one, for each may
     /// slip into further ones, and hangs and memory blow-ups. Where the study has a time and not a
-    /// number of runs, all of them together have the time of one.
+    /// number of runs, all of them together have the time of one, or a fifth of the runs' time.
     pub(super) fn minimize_others(&mut self) -> Result<(), CampaignError> {
         self.minimize_pending(true, self.budget_of_all())
     }
@@ -36,18 +39,7 @@ impl Engine<'_> {
         let budget = minimizing
             .budget_time
             .filter(|_| self.settings.time.is_some())?;
-        // Behind a short study they are not to take longer than that.
-        let short = self.fuzzed.max(LEAST);
-        Some(if minimizing.hurried {
-            budget.min(short)
-        } else {
-            budget
-        })
-    }
-
-    fn budget_ms(&self) -> Option<u64> {
-        let budget = self.settings.minimizing.budget_time;
-        budget.map(|budget| budget.as_millis() as u64)
+        Some(of_all(budget, self.fuzzed, minimizing.hurried))
     }
 
     fn minimize_pending(
@@ -66,14 +58,16 @@ impl Engine<'_> {
             let Some(id) = pending.first().cloned() else {
                 break;
             };
+            let left = budget.map(|budget| budget.saturating_sub(began.elapsed()));
+            let each = least(self.settings.minimizing.budget_time, left);
             self.waiting = pending.len() as u64;
             self.phase = Phase::Minimizing {
                 done: taken.len() as u64,
                 of: (taken.len() + pending.len()) as u64,
-                each_ms: self.budget_ms(),
+                each_ms: each.map(|each| each.as_millis() as u64),
             };
             taken.insert(id.clone());
-            self.minimize(&id)?;
+            self.minimize(&id, each)?;
         }
         self.waiting = 0;
         Ok(())
@@ -104,14 +98,14 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Minimizes one group, when there is room. What is of no utility is left to the campaign on
-    /// its target.
-    pub(super) fn minimize(&mut self, id: &EntryId) -> Result<(), CampaignError> {
+    /// Minimizes one group within the time `each`, when there is room. What is of no utility is
+    /// left to the campaign on its target.
+    fn minimize(&mut self, id: &EntryId, each: Option<Duration>) -> Result<(), CampaignError> {
         if (self.entry(id)?).is_none_or(|entry| entry.crash.of.is_none()) {
             return Ok(());
         }
         loop {
-            let result = self.minimize_once(id);
+            let result = self.minimize_once(id, each);
             let Engine { room, screen, .. } = self;
             if room.is_again(&result, &mut |text: &str| screen.note(text)) {
                 continue;
@@ -148,13 +142,20 @@ impl Engine<'_> {
         }
     }
 
-    fn minimize_once(&mut self, id: &EntryId) -> Result<(), CampaignError> {
+    fn minimize_once(
+        &mut self,
+        id: &EntryId,
+        budget_time: Option<Duration>,
+    ) -> Result<(), CampaignError> {
         self.shed_options(id)?;
         let (began, progress) = (self.began, self.progress());
         let screen = &mut *self.screen;
         let watch = &mut || screen.progress(&progress.later(began.elapsed()));
-        let minimizing = &self.settings.minimizing;
-        minimize_entry(self.store, minimizing, self.stop, id, watch)
+        let minimizing = Minimizing {
+            budget_time,
+            ..self.settings.minimizing.clone()
+        };
+        minimize_entry(self.store, &minimizing, self.stop, id, watch)
     }
 
     /// Has the options minimized first, unless the input's turn has come already.
@@ -180,5 +181,36 @@ impl Engine<'_> {
 
     pub(super) fn entry(&self, id: &EntryId) -> Result<Option<Entry>, CampaignError> {
         Ok(lock(self.store).reader().entry(id)?)
+    }
+}
+
+/// What several minimizations may take together where one may take `budget`: behind a short study
+/// that is `hurried`, no longer than a share of it.
+fn of_all(budget: Duration, fuzzed: Duration, hurried: bool) -> Duration {
+    match hurried {
+        true => budget.min((fuzzed / SHARE).max(LEAST)),
+        false => budget,
+    }
+}
+
+/// The shorter of two times, where there are any.
+fn least(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
+    one.into_iter().chain(other).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_minimized_last_has_a_share_of_the_time_and_each_what_is_left_of_it() {
+        let seconds = Duration::from_secs;
+        assert_eq!(of_all(seconds(60), seconds(100), true), seconds(20));
+        assert_eq!(of_all(seconds(60), seconds(6), true), LEAST);
+        assert_eq!(of_all(seconds(60), seconds(3600), true), seconds(60));
+        assert_eq!(of_all(seconds(60), seconds(6), false), seconds(60));
+        assert_eq!(least(Some(seconds(60)), Some(seconds(4))), Some(seconds(4)));
+        assert_eq!(least(Some(seconds(60)), None), Some(seconds(60)));
+        assert_eq!(least(None, None), None);
     }
 }

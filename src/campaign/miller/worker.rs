@@ -121,6 +121,9 @@ impl<'a> Worker<'a> {
             let input = shared.plan.input(shared.utility, run);
             let bytes = input.build();
             let ended = started.executor.run(&bytes)?.ended;
+            if !shared.bounds.name(ended) {
+                break;
+            }
             let what = match ended {
                 Ended::Timeout if is_endless => None,
                 _ => (started.namer).judge(ended, &bytes, &*started.executor)?,

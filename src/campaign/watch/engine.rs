@@ -157,6 +157,9 @@ impl<'a> Engine<'a> {
             return Ok(None);
         }
         let watched = self.or_stopped(watched, ());
+        if self.over.is_none() && self.room.is_given_up() {
+            self.over = Some(Over::Time);
+        }
         let elapsed = self.elapsed();
         self.watched = Some(elapsed);
         self.shrinking.count_from_here();
