@@ -16,8 +16,8 @@ pub fn identity(target: &Target) -> Result<ContentHash, CampaignError> {
     let program = match &target.program {
         Program::Bundled(name) => ContentHash::of(bundled::program(name).unwrap_or_default()),
         Program::Path(path) => {
-            let bytes = std::fs::read(path).map_err(FileError::at("read", path));
-            ContentHash::of(&bytes.map_err(StoreError::from)?)
+            let hash = ContentHash::of_file(path).map_err(FileError::at("read", path));
+            hash.map_err(StoreError::from)?
         }
     };
     let record = TargetRecord::new(target, Way::Command);

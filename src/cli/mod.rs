@@ -26,6 +26,7 @@ mod known;
 mod log;
 mod log_show;
 mod man;
+mod memory;
 mod merge;
 mod min;
 mod next;
@@ -145,6 +146,7 @@ fn called<Job: FnOnce(&Output) -> Result<Exit, Failure>>(
     whole: &clap::Command,
     understand: impl FnOnce(&ArgMatches) -> Result<(Output, Job), clap::Error>,
 ) -> ExitCode {
+    memory::give_back();
     let asks_json = wants_json(&typed);
     let dashes::Words { words: typed, hint } = dashes::complete(typed, &root);
     let call = match config::complete(typed, root.clone(), whole) {

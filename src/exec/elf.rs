@@ -1,14 +1,17 @@
 //! What an executable's ELF file says about how it can be run.
 
-use std::os::unix::fs::MetadataExt;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use super::Sanitizer;
 use super::entry::{Entry, EntryFunctions};
 use super::{Program, Target, find_program};
-use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
-use object::{Endianness, Object, ObjectSection, ObjectSymbol, elf};
+use object::read::elf::{ElfFile64, FileHeader, ProgramHeader, SectionHeader};
+use object::{Endianness, Object, ObjectSection, ObjectSymbol, ReadCache, elf};
 
 /// Functions of the C library that start processes.
 const FORKING: [&str; 11] = [
@@ -72,6 +75,51 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Elf<'_>> {
     (file.elf_header().e_machine(file.endian()) == ours).then_some(file)
 }
 
+/// The file of a program, with zeros for its debug information, which is most of it where there is
+/// any: this takes no memory until somebody reads it.
+///
+/// # Errors
+/// When the file cannot be read.
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let file = File::open(path)?;
+    let length = file.metadata()?.len();
+    let Some(left_out) = debug_information(&file, length) else {
+        return std::fs::read(path);
+    };
+    let mut bytes = vec![0; usize::try_from(length).map_err(io::Error::other)?];
+    let mut from = 0;
+    for range in left_out.into_iter().chain([length..length]) {
+        if from < range.start {
+            // Within `bytes`, whose length is a usize.
+            file.read_exact_at(&mut bytes[from as usize..range.start as usize], from)?;
+        }
+        from = from.max(range.end);
+    }
+    Ok(bytes)
+}
+
+/// Where a file of this length has debug information, in ascending order; `None` where it is no
+/// 64-bit ELF file with section headers.
+fn debug_information(file: &File, length: u64) -> Option<Vec<Range<u64>>> {
+    let parts = ReadCache::new(file);
+    let header = elf::FileHeader64::<Endianness>::parse(&parts).ok()?;
+    let endian = header.endian().ok()?;
+    let sections = header.sections(endian, &parts).ok()?;
+    let mut found: Vec<Range<u64>> = Vec::new();
+    for section in sections.iter() {
+        let name = sections.section_name(endian, section).unwrap_or_default();
+        let is_loaded = section.sh_flags(endian).contains(elf::SHF_ALLOC);
+        if is_loaded || !name.starts_with(b".debug_") {
+            continue;
+        }
+        let (start, size) = section.file_range(endian)?;
+        let end = start.checked_add(size).filter(|end| *end <= length)?;
+        found.push(start..end);
+    }
+    found.sort_by_key(|range| range.start);
+    (!sections.is_empty()).then_some(found)
+}
+
 /// What is known of files that were read: programs with debug information are large, and are asked
 /// for with each server that is started.
 static KNOWN: Mutex<Vec<(Version, Option<Facts>)>> = Mutex::new(Vec::new());
@@ -96,7 +144,7 @@ pub(crate) fn facts(path: &Path) -> Option<Facts> {
     if let Some((_, facts)) = known.iter().find(|(known, _)| *known == version) {
         return facts.clone();
     }
-    let bytes = std::fs::read(path).ok()?;
+    let bytes = read(path).ok()?;
     let facts = parse(&bytes).map(|file| Facts::of(&file));
     if known.len() == MOST_KNOWN {
         known.remove(0);
@@ -207,6 +255,38 @@ pub(crate) fn holds(data: &[u8], text: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_is_read_without_its_debug_information() {
+        let program = std::env::current_exe().unwrap();
+        let (all, some) = (std::fs::read(&program).unwrap(), read(&program).unwrap());
+        assert_eq!(all.len(), some.len());
+        let (all, some) = (parse(&all).unwrap(), parse(&some).unwrap());
+        let mut left_out = 0;
+        for (one, other) in all.sections().zip(some.sections()) {
+            let (one_data, other_data) = (one.data().unwrap(), other.data().unwrap());
+            if one.name().unwrap().starts_with(".debug_") {
+                left_out += other_data.len();
+                assert!(other_data.iter().all(|byte| *byte == 0));
+            } else {
+                assert!(one_data == other_data, "{}", one.name().unwrap());
+            }
+        }
+        // The tests are built with lines at least.
+        assert!(left_out > 1 << 20);
+        assert_eq!(Facts::of(&all), Facts::of(&some));
+    }
+
+    #[test]
+    fn what_is_no_program_is_read_in_full() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("script");
+        for text in ["", "#!/bin/sh\n", "\x7fELF"] {
+            std::fs::write(&path, text).unwrap();
+            assert_eq!(read(&path).unwrap(), text.as_bytes());
+        }
+        assert!(read(&dir.path().join("none")).is_err());
+    }
 
     #[test]
     fn a_text_is_found_wherever_it_stands() {

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use nix::unistd::Pid;
 use object::ReadCache;
@@ -26,6 +26,11 @@ struct Identity {
     size: u64,
     runtime: bool,
 }
+
+/// Modules that some triager of this process uses, with the functions that the user wants dropped:
+/// each keeps some megabytes of a program with debug information, and one is made for each crash
+/// that is minimized.
+static IN_USE: Mutex<Vec<(Identity, Vec<String>, Weak<Module>)>> = Mutex::new(Vec::new());
 
 /// An executable mapping and the module behind it.
 #[derive(Clone, Debug)]
@@ -230,7 +235,7 @@ impl ModuleCache {
         if let Some(module) = self.modules.get(&identity) {
             return (module.clone(), Some(path));
         }
-        let module = Arc::new(parse(&path, &identity, &self.dropped).unwrap_or_default());
+        let module = in_use(&path, &identity, &self.dropped);
         self.modules.insert(identity, module.clone());
         (module, Some(path))
     }
@@ -248,13 +253,30 @@ impl ModuleCache {
     }
 }
 
+/// The module that another triager uses, else the one that is read now.
+fn in_use(path: &Path, identity: &Identity, dropped: &[String]) -> Arc<Module> {
+    let known = || IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
+    let same = |(one, names, _): &&(Identity, Vec<String>, Weak<Module>)| {
+        one == identity && names == dropped
+    };
+    let found = known().iter().find(same).map(|(.., module)| module.clone());
+    if let Some(module) = found.and_then(|module| module.upgrade()) {
+        return module;
+    }
+    let module = Arc::new(parse(path, identity, dropped).unwrap_or_default());
+    let mut known = known();
+    known.retain(|(.., module)| module.strong_count() > 0);
+    known.push((identity.clone(), dropped.to_vec(), Arc::downgrade(&module)));
+    module
+}
+
 /// Files up to this size are read at once, which is much faster; of larger ones, which are mostly
 /// debug information, only the parts are read that are needed. In bytes.
 const READ_AT_ONCE: u64 = 128 << 20;
 
 fn parse(path: &Path, identity: &Identity, dropped: &[String]) -> Option<Module> {
     if identity.size <= READ_AT_ONCE {
-        let image = std::fs::read(path).ok()?;
+        let image = crate::exec::read_program(path).ok()?;
         return Module::parse(image.as_slice(), identity.runtime, dropped);
     }
     let file = File::open(path).ok()?;

@@ -67,6 +67,7 @@ const PLACES: &[(&str, &[&str])] = &[
             "campaign/guided/process.rs",
             "campaign/guided/shmem.rs",
             "cli/cargo/libfuzzer/process.rs",
+            "cli/memory.rs",
             "cli/runner/last.rs",
             "cli/ui/campaign/terminal.rs",
         ],

@@ -34,6 +34,7 @@ mod log;
 mod log_lines;
 mod man;
 mod max;
+mod memory;
 mod merge;
 mod min;
 mod min_directory;

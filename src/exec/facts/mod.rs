@@ -103,7 +103,7 @@ impl TargetFacts {
     pub fn of(target: &Target) -> Result<TargetFacts, ExecError> {
         let private = PrivateDir::get()?;
         let path = resolve::locate(&target.program, &private)?;
-        let bytes = std::fs::read(&path).unwrap_or_default();
+        let bytes = elf::read(&path).unwrap_or_default();
         let mut facts = TargetFacts {
             setuid: is_setuid(&path),
             as_root: nix::unistd::Uid::effective().is_root()

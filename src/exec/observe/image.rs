@@ -38,7 +38,7 @@ pub(crate) struct Image {
 impl Image {
     /// Reads the program at `path`; `None` if it is no 64-bit ELF file.
     pub(crate) fn read(path: &Path) -> Option<Image> {
-        let data = std::fs::read(path).ok()?;
+        let data = crate::exec::elf::read(path).ok()?;
         let header = elf::FileHeader64::<Endianness>::parse(data.as_slice()).ok()?;
         let endian = header.endian().ok()?;
         let unwind_table = header

@@ -13,7 +13,7 @@ use super::told::Told;
 pub(crate) struct Plan;
 
 impl Plan {
-    pub(crate) fn of(_: &Image, _: &[Hook]) -> Plan {
+    pub(crate) fn of(_: Image, _: &[Hook]) -> Plan {
         Plan
     }
 

@@ -61,7 +61,7 @@ impl Watching {
             .into_iter()
             .filter(|hook| hook.can_be_listened_to());
         let listened: Vec<Hook> = listened.copied().collect();
-        let plan = image.as_ref().map(|image| Plan::of(image, &listened));
+        let plan = image.map(|image| Plan::of(image, &listened));
         let plan = plan.filter(|plan| plan.len() > 0);
         let traced = plan.as_ref().map_or(0, Plan::len);
         let listened = listened.len().min(traced);

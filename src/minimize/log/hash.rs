@@ -3,6 +3,9 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
+use std::fs::File;
+use std::io;
+use std::path::Path;
 
 use crate::delta::TextId;
 
@@ -18,6 +21,16 @@ impl ContentHash {
     /// The hash of `text`.
     pub fn of(text: &[u8]) -> ContentHash {
         ContentHash(blake3::hash(text))
+    }
+
+    /// The hash of the text in a file, which is not held in memory.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn of_file(path: &Path) -> io::Result<ContentHash> {
+        let mut hasher = blake3::Hasher::new();
+        io::copy(&mut File::open(path)?, &mut hasher)?;
+        Ok(ContentHash(hasher.finalize()))
     }
 
     /// The hash that these bytes are.

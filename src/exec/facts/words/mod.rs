@@ -37,7 +37,7 @@ type Ranges = Vec<(u64, u64)>;
 pub fn program_words(target: &Target) -> Result<Vec<Vec<u8>>, ExecError> {
     let private = PrivateDir::get()?;
     let path = resolve::locate(&target.program, &private)?;
-    let bytes = std::fs::read(&path).unwrap_or_default();
+    let bytes = elf::read(&path).unwrap_or_default();
     let (Some(file), Some(image)) = (elf::parse(&bytes), Image::read(&path)) else {
         return Ok(Vec::new());
     };

@@ -42,7 +42,7 @@ impl Plan {
     /// `listened` to so. Only functions that are code from their beginning to their end are
     /// touched: a byte of data that was taken for an instruction would change what the program
     /// does.
-    pub(crate) fn of(image: &Image, listened: &[Hook]) -> Plan {
+    pub(crate) fn of(image: Image, listened: &[Hook]) -> Plan {
         let mut sites = BTreeMap::new();
         let is_hook = |start| image.hooks.iter().any(|hook| hook.address == start);
         for (start, end) in image.functions.iter().filter(|(start, _)| !is_hook(*start)) {
@@ -54,7 +54,8 @@ impl Plan {
         }
         let hooks = listened.iter();
         sites.extend(hooks.map(|hook| (hook.address, Site::Hook(hook.kind))));
-        let executable = image.segments.iter().filter(|segment| segment.executable);
+        let segments = image.segments.into_iter();
+        let executable = segments.filter(|segment| segment.executable);
         let code = executable.map(|segment| changed(segment, &sites)).collect();
         Plan {
             entry: image.entry,
@@ -77,7 +78,7 @@ impl Plan {
     }
 }
 
-fn changed(segment: &Segment, sites: &BTreeMap<u64, Site>) -> Code {
+fn changed(segment: Segment, sites: &BTreeMap<u64, Site>) -> Code {
     let mut changed = segment.bytes.clone();
     for address in sites.keys() {
         if let Some(place) = segment.place(*address, 1) {
@@ -86,7 +87,7 @@ fn changed(segment: &Segment, sites: &BTreeMap<u64, Site>) -> Code {
     }
     Code {
         address: segment.address,
-        original: segment.bytes.clone(),
+        original: segment.bytes,
         changed,
     }
 }
