@@ -51,7 +51,7 @@ pub enum Malformed {
     #[error("there is text after the value; write a quote inside of it as \\\"")]
     Behind,
     /// Something stands before it that is no name.
-    #[error("the text before the value is not a name and `=`")]
+    #[error("expected a name and `=` before the value; a line looks like name=\"value\"")]
     Name,
     /// An escape that there is not.
     #[error("an unknown escape; known are \\\\, \\\", \\n, \\r, \\t and \\xHH")]

@@ -261,7 +261,7 @@ impl Rebuild<'_> {
         let doubtful = match doubtful {
             0 => String::new(),
             some => format!(
-                ", {} cannot be told (`ddfuzz check` shows why)",
+                ", {} undecided (`ddfuzz check` shows why)",
                 size::grouped(some)
             ),
         };

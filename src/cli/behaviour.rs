@@ -56,10 +56,11 @@ impl Behaviour {
     pub fn deafness(&self, target: &Target) -> Option<Complaint> {
         let on_stdin = !target.takes_file() && !matches!(target.channel, Channel::Terminal(_));
         (on_stdin && self.read == Some(0)).then(|| Complaint {
-            seen: "it reads nothing of a short text on stdin".to_owned(),
-            fix: "if it reads a file, write @@ where its path goes; else find the options that \
-                  make it read stdin"
-                .to_owned(),
+            seen: "the target does not read stdin".to_owned(),
+            fix:
+                "if it reads a file, write @@ for the path of the file; otherwise find the options \
+                  that make it read stdin"
+                    .to_owned(),
         })
     }
 
@@ -72,7 +73,7 @@ impl Behaviour {
         };
         self.crashes.then(|| Complaint {
             seen: format!(
-                "it crashes on the empty input and on a short text in the same way ({how})"
+                "the target crashes on the empty input and on a short text alike ({how})"
             ),
             fix: WHATEVER.to_owned(),
         })
@@ -88,8 +89,8 @@ impl Behaviour {
 }
 
 /// What is to be done where a target crashes with any input.
-const WHATEVER: &str = "run it by hand: are its arguments, its libraries and the files it needs \
-                        right? What crashes whatever the input is hides all other bugs";
+const WHATEVER: &str = "run it by hand, and check its arguments, its libraries and the files that it \
+                        needs: a crash on any input hides all other bugs";
 
 /// What the runs of a campaign tell of its target besides what is known already: that all of them
 /// crashed, or that none reached anything that the first had not.

@@ -190,6 +190,10 @@ impl From<LogError> for Failure {
                 _ => Failure::new(Exit::Usage, "log", &error),
             }
             .path(path),
+            LogError::Mismatch { .. } => Failure::new(Exit::Usage, "log", &error).hint(
+                "repeat the earlier command with --resume added, or start again: omit --resume and \
+                 add --force",
+            ),
             _ => Failure::new(Exit::Usage, "log", &error).hint(
                 "give a log.jsonl of an output directory, or the INPUT.min.log.jsonl of ddfuzz min",
             ),

@@ -199,7 +199,7 @@ fn rebuild(args: &LogArgs, out: Option<&Path>, output: &Output) -> Result<Exit, 
         .claim
         .map_or("unfinished".to_owned(), |claim| claim.to_string());
     let mut text = format!(
-        "the log holds: {} to {}, {claim}",
+        "the log is consistent: {}, result {}, {claim}",
         size::counted(rebuilt.tests.executed, "test"),
         amount(&start, rebuilt.size),
     );
@@ -289,20 +289,20 @@ fn verdict(proven: &Proven, still: Option<String>) -> String {
     );
     match (proven.holds, still, proven.result) {
         (true, ..) if proven.proved.of == 0 && claim == Claim::BestSoFar => {
-            "best-so-far holds: the result fails, which is all that it claims".to_owned()
+            "best-so-far is verified: the result fails".to_owned()
         }
         (true, ..) => format!(
-            "{claim} holds: the result fails, and after each single removal it no longer does ({of})"
+            "{claim} is verified: the result fails, and after any single removal it no longer fails ({of} tested)"
         ),
-        (false, Some(still), _) => format!("{claim} does not hold: {still}"),
+        (false, Some(still), _) => format!("{claim} is refuted: {still}"),
         (false, None, Outcome::Fail) => {
-            format!("{claim} is not proved: the result fails, but only {of} are proved")
+            format!("{claim} is not verified: the result fails, but only {of} were tested")
         }
         (false, None, Outcome::Pass) => format!(
-            "{claim} does not hold: the result no longer fails (is the bug fixed in this program?)"
+            "{claim} is refuted: the result no longer fails (is the bug fixed in this program?)"
         ),
         (false, None, Outcome::Unresolved) => format!(
-            "{claim} does not hold: the result fails in another way now, or was cut off by a limit"
+            "{claim} is not verified: the result now fails differently, or a limit ended the run"
         ),
     }
 }

@@ -77,7 +77,7 @@ pub fn after_triage(output: &Output) {
 pub fn after_cleaning(output: &Output) {
     say(
         output,
-        "the same with --trim worth shortens each kept file, which may take minutes",
+        "add --trim worth to shorten each kept file, which may take minutes",
     );
 }
 

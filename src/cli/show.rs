@@ -88,9 +88,10 @@ impl Args {
         views.retain(|view| view.major.to_string().starts_with(beginning));
         if views.is_empty() {
             let message = format!("no group of {} begins with {beginning}", self.out.display());
-            return Err(Failure::usage(message)
-                .path(&self.out)
-                .hint("list them without GROUP"));
+            return Err(Failure::usage(message).path(&self.out).hint(format!(
+                "`ddfuzz show {}` lists the groups",
+                self.out.display()
+            )));
         }
         Ok(views
             .iter()

@@ -36,21 +36,21 @@ pub enum Warning {
 impl std::fmt::Display for Warning {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Warning::EmptyInputFails => f.write_str("the empty input fails"),
+            Warning::EmptyInputFails => f.write_str("the empty input fails, too, so it is the result"),
             Warning::AnyInputFails => f.write_str(
-                "crashes whatever the input is: the target crashes before it reads its input, or \
-                 does not read it (@@ in its arguments stands for a file that holds the input)",
+                "crashes on any input: the target crashes before it reads its input, or never reads \
+                 it (if it reads a file, write @@ for the path of that file in its arguments)",
             ),
             Warning::Values { untried } => write!(
                 f,
-                "the budget ended before each byte was tried as `0`: {untried} of those left may \
-                 not matter"
+                "the budget ended before each byte was replaced by `0`: {untried} of the remaining \
+                 bytes may be irrelevant"
             ),
             Warning::FlakyInput { rate, votes } => write!(
                 f,
                 "the failure is flaky: the input failed in {rate}. Each candidate was run up to {votes} \
-                 times, which finds all but one in {:.0} of those that fail as often; the result \
-                 is not claimed to be minimal",
+                 times; a candidate that fails as often as the input is missed with a probability \
+                 of 1 in {:.0}. The result is not claimed to be minimal",
                 odds(*rate, *votes)
             ),
             Warning::FlakyResult { rate } => write!(

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::json::lossy;
 use super::size;
 use super::table::render_columns;
+use super::triage::is_or_are;
 use crate::store::{Kind, Status};
 
 /// The result of `check`.
@@ -101,8 +102,9 @@ fn doubts(result: &CheckResult) -> String {
         }
     }
     let each = reasons.into_iter().map(|((why, hint), groups)| {
+        let are = is_or_are(groups.len());
         let groups = groups.join(", ");
-        format!("cannot tell whether {groups} is fixed: {why}\n  to find out: {hint}\n")
+        format!("cannot tell whether {groups} {are} fixed: {why}\n  to find out: {hint}\n")
     });
     each.collect()
 }
@@ -145,7 +147,7 @@ pub fn check_table(result: &CheckResult, width: Option<usize>) -> String {
     };
     let cannot_tell = match result.cannot_tell {
         0 => String::new(),
-        count => format!("; {} cannot be told", size::grouped(count)),
+        count => format!("; {} undecided", size::grouped(count)),
     };
     let not_run = match result.not_run {
         0 => String::new(),
@@ -155,7 +157,7 @@ pub fn check_table(result: &CheckResult, width: Option<usize>) -> String {
         ),
     };
     format!(
-        "{table}{}{}: {} fixed, {} still failing, {} failing in another way, {} flaky{cannot_tell}{not_run}",
+        "{table}{}{}: {} fixed, {} still failing, {} failing differently, {} flaky{cannot_tell}{not_run}",
         doubts(result),
         size::counted(result.groups.len() as u64, "group"),
         size::grouped(result.fixed),

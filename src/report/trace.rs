@@ -296,11 +296,11 @@ impl Stack {
                 faint(printable(&format!("… {frames} of {}", listed(runtimes))))
             }
             Shown::Again { lines: 1, times } => faint(format!(
-                "… the same {} more",
+                "… the line above, repeated {} more",
                 size::counted(*times as u64, "time")
             )),
             Shown::Again { lines, times } => faint(format!(
-                "… these {lines} lines {} more",
+                "… the {lines} lines above, repeated {} more",
                 size::counted(*times as u64, "time")
             )),
         }
@@ -410,7 +410,7 @@ fn frames_in(shown: &Shown<'_>) -> usize {
 /// `a`, `a and b`, `a, b and c`.
 fn listed(names: &[&str]) -> String {
     match names {
-        [] => "a runtime in the program".to_owned(),
+        [] => "a runtime linked into the program".to_owned(),
         [one] => (*one).to_owned(),
         [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }

@@ -232,8 +232,9 @@ pub fn triage_cannot_tell(result: &TriageResult) -> Option<String> {
         }
     }
     for (why, groups) in reasons {
+        let are = is_or_are(groups.len());
         let groups = groups.join(", ");
-        lines.push(format!("cannot tell whether {groups} is new: {why}"));
+        lines.push(format!("cannot tell whether {groups} {are} new: {why}"));
     }
     let mut reasons: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for group in result.cannot_tell.iter().filter(|_| result.healthy > 0) {
@@ -241,12 +242,21 @@ pub fn triage_cannot_tell(result: &TriageResult) -> Option<String> {
         of_reason.push(&group.major);
     }
     for ((why, hint), groups) in reasons {
+        let are = is_or_are(groups.len());
         let groups = groups.join(", ");
         lines.push(format!(
-            "cannot tell whether {groups} is fixed: {why}\n  to find out: {hint}"
+            "cannot tell whether {groups} {are} fixed: {why}\n  to find out: {hint}"
         ));
     }
     (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+/// The verb for so many groups.
+pub(super) fn is_or_are(groups: usize) -> &'static str {
+    match groups {
+        1 => "is",
+        _ => "are",
+    }
 }
 
 /// What a triage came to, in a line.

@@ -212,17 +212,19 @@ pub fn claim(minimized: &Minimized) -> String {
     let tests = super::size::counted(minimized.proved.of, "test");
     let claim = &minimized.claim;
     match minimized.is_proved() {
-        _ if minimized.any_input => "crashes whatever the input is".to_owned(),
+        _ if minimized.any_input => "crashes on any input".to_owned(),
         true if minimized.size_after == 0 => "crashes on the empty input".to_owned(),
         true if minimized.untried > 0 => {
             let bytes = super::size::counted(minimized.untried, "byte");
-            format!("{claim}, proved by {tests}; the budget ended before {bytes} were tried as 0")
+            format!(
+                "{claim}, proved by {tests}; the budget ended before {bytes} were replaced by 0"
+            )
         }
         true => format!("{claim}, proved by {tests}"),
         false => {
             let proved = minimized.proved;
             let claim = claim.replace('-', " ");
-            format!("{claim}, {} of {} proved", proved.done, proved.of)
+            format!("{claim}, {} of {} removals proved", proved.done, proved.of)
         }
     }
 }

@@ -63,7 +63,7 @@ impl Crash {
     pub fn seen_otherwise(&self) -> Unobservable {
         let known = self.details.instrumentation.as_deref().unwrap_or_default();
         Unobservable {
-            why: "the program fails in another way, but in a build with other sanitizers: it may \
+            why: "the program fails differently, but in a build with other sanitizers: it may \
                   be the same bug"
                 .to_owned(),
             hint: format!(

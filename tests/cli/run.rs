@@ -149,7 +149,7 @@ fn a_target_that_reads_nothing_of_its_input_is_told_of_before_and_after() {
     };
     let warning = warning.as_str().unwrap();
     assert!(
-        warning.contains("reads nothing") && warning.contains("@@"),
+        warning.contains("does not read stdin") && warning.contains("@@"),
         "{warning}"
     );
     assert!(said.err.contains(warning), "{said:?}");

@@ -29,7 +29,7 @@ fn an_unproved_claim_says_how_much_is_proved() {
     let minimized = view.minimized.as_mut().unwrap();
     minimized.claim = "best-so-far".to_owned();
     minimized.proved.done = 2;
-    assert!(block(&view).contains("  claim   best so far, 2 of 6 proved\n"));
+    assert!(block(&view).contains("  claim   best so far, 2 of 6 removals proved\n"));
 }
 
 #[test]

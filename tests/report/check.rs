@@ -67,7 +67,7 @@ fn a_group_that_fails_otherwise_is_shown_as_it_was_and_as_it_is() {
          /out/minimized\n\
          other   crashes  0123456789ab  segv   parse at a.c:1  abrt ffffffffffff -  \
          /out/minimized\n\
-         2 groups: 1 fixed, 0 still failing, 1 failing in another way, 0 flaky"
+         2 groups: 1 fixed, 0 still failing, 1 failing differently, 0 flaky"
     );
 }
 
@@ -94,8 +94,8 @@ fn of_what_cannot_be_told_the_reason_stands_below_once() {
         table.contains("\ncannot tell  crashes  bbbbbbbbbbbb  "),
         "{table}"
     );
-    let below = "\ncannot tell whether aaaaaaaaaaaa, bbbbbbbbbbbb is fixed: there is no AddressSanitizer\n  \
+    let below = "\ncannot tell whether aaaaaaaaaaaa, bbbbbbbbbbbb are fixed: there is no AddressSanitizer\n  \
                  to find out: compile with -fsanitize=address\n\
-                 4 groups: 1 fixed, 0 still failing, 1 failing in another way, 0 flaky; 2 cannot be told";
+                 4 groups: 1 fixed, 0 still failing, 1 failing differently, 0 flaky; 2 undecided";
     assert!(table.ends_with(below), "{table}");
 }

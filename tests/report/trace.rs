@@ -82,7 +82,7 @@ fn a_recursion_is_shown_once_and_a_long_stack_is_cut() {
             "stack   #0   leaf at nowhere.c:9",
             "#1   even at nowhere.c:1",
             "#2   odd at nowhere.c:2",
-            "… these 2 lines 99 times more",
+            "… the 2 lines above, repeated 99 times more",
             "#201 main at nowhere.c:3",
         ]
     );
@@ -110,7 +110,7 @@ fn each_inlined_function_of_the_user_has_a_line_of_its_own() {
         [
             "stack   #0   inner at list.rs:3 (inlined)",
             "#0   outer at list.rs:9",
-            "… 1 frame of a runtime in the program",
+            "… 1 frame of a runtime linked into the program",
         ]
     );
 }

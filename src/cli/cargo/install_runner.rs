@@ -172,7 +172,7 @@ fn agreed() -> Result<bool, Failure> {
     if !stdin.is_terminal() {
         return Err(
             Failure::usage("the change is not confirmed: stdin is not a terminal")
-                .hint("the change is shown above; add --yes to make it without a question"),
+                .hint("the change is shown above; add --yes to make it without asking"),
         );
     }
     crate::cli::output::tell("make this change? [y/N]");

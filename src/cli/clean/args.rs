@@ -55,8 +55,8 @@ pub struct Args {
     /// [default: off]
     #[arg(long, value_enum)]
     trim: Option<TrimArg>,
-    /// Maximum number of runs to trim one file [default: 1000]; as the two below, it implies --trim
-    /// worth
+    /// Maximum number of runs to trim one file [default: 1000]. Implies --trim worth, as
+    /// --trim-time and --trim-search do
     #[arg(long, value_name = "N")]
     pub(in crate::cli) trim_tests: Option<u64>,
     /// Maximum time to trim one file; the result then depends on the speed of the machine

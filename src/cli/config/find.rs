@@ -99,7 +99,7 @@ fn who_else(facts: &Metadata, file: &Metadata) -> Option<&'static str> {
 
 fn untrusted(path: &Path, why: &str) -> Failure {
     refused(path, 0, why).hint(
-        "only you may be able to write to the settings file and its directory; --config FILE \
-         reads another file, --no-config none",
+        "check the path, and that only you can write to the file and its directory; --config \
+         FILE reads another file, --no-config reads none",
     )
 }

@@ -127,7 +127,7 @@ pub fn rebuild(
     };
     let claim = rebuilt.claim.map(|claim| claim.to_string());
     let text = format!(
-        "the log holds: {} to {} that pass and {} that fail, {}",
+        "the log is consistent: {}, {} that pass and {} that fail, {}",
         size::counted(rebuilt.tests.executed, "test"),
         size::bytes(rebuilt.size_passing),
         size::bytes(rebuilt.size_failing),
@@ -173,21 +173,30 @@ pub fn prove(
         size::grouped(proven.proved.done),
         size::counted(proven.proved.of, "delta test")
     );
-    let ends = format!("the ends gave {} and {}", proven.passing, proven.failing);
+    let ends = format!(
+        "the passing input gives {}, the failing input gives {}",
+        proven.passing, proven.failing
+    );
     let text = match (proven.holds, &verified.refuted) {
         (true, _) if proven.claim == Claim::BestSoFar => {
-            "the failing end fails; best-so-far claims no more".to_owned()
+            "best-so-far is verified: the failing input fails".to_owned()
         }
-        (true, _) => format!("{} holds: {ends}, {of} are as claimed", proven.claim),
+        (true, _) => format!(
+            "{} is verified: {ends}; {of} have the outcome that the log records",
+            proven.claim
+        ),
         (false, Some(found)) => format!(
-            "{} does not hold: {}",
+            "{} is refuted: {}",
             proven.claim,
             match found.side {
-                Side::Passing => "with one delta more the passing end still passes",
-                Side::Failing => "with one delta less the failing end still fails",
+                Side::Passing => "with one more delta the passing input still passes",
+                Side::Failing => "with one delta less the failing input still fails",
             }
         ),
-        (false, None) => format!("{} does not hold: {ends}, {of} were proved", proven.claim),
+        (false, None) => format!(
+            "{} is not verified: {ends}; {of} have the outcome that the log records",
+            proven.claim
+        ),
     };
     output.result(&text, &proven);
     Ok(match proven.holds {

@@ -16,7 +16,7 @@ pub(super) fn text(record: &DifferenceResult, isolated: &Isolated) -> String {
     let sizes = size::reduction(record.size_failing, record.size_passing);
     let deltas = size::counted(record.deltas, unit);
     let mut lines = vec![match record.goal {
-        Some(Goal::Maximize) => format!("{sizes} pass, without {deltas}, {}", tests(record)),
+        Some(Goal::Maximize) => format!("{sizes} that pass; {deltas} left out; {}", tests(record)),
         _ => {
             let make = match record.deltas {
                 1 => "makes",
@@ -49,7 +49,10 @@ fn tests(record: &DifferenceResult) -> String {
             record.claim,
             size::counted(of, "outcome")
         ),
-        false => format!("in {tests}: {}, {done} of {of} proved", record.claim),
+        false => format!(
+            "in {tests}: {}, {done} of {of} outcomes proved",
+            record.claim
+        ),
     }
 }
 

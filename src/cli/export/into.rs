@@ -50,7 +50,8 @@ pub(super) fn write(
     });
     if !groups.is_empty() && !is_test {
         output.say(&format!(
-            "note: cargo runs the tests of a package's tests/NAME/main.rs, and {} is no such folder",
+            "note: cargo does not run these tests: {} is not a folder directly below tests/ of a Cargo \
+             package; use --into PACKAGE/tests/NAME",
             dir.display()
         ));
     }

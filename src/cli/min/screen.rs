@@ -10,7 +10,7 @@ pub(super) fn text(record: &MinRecord, finished: &Finished) -> String {
     let claim = match record.claim {
         _ if record.call.is_none() => claim(&finished.outcome()),
         Claim::BestSoFar => format!(
-            "{}, {} of {} proved",
+            "{}, {} of {} removals proved",
             record.claim,
             size::grouped(record.proved.done),
             size::grouped(record.proved.of)

@@ -45,7 +45,7 @@ pub struct Args {
     /// Run this utility although it is on the list of those that could do harm; may be repeated
     #[arg(help_heading = WHICH, long, value_name = "UTILITY")]
     pub(super) allow: Vec<String>,
-    /// Run only utilities that get their input this way; may be repeated
+    /// Run only utilities that get their input through this channel; may be repeated
     #[arg(help_heading = WHICH, long, value_name = "CHANNEL", value_parser = ["stdin", "file", "cp", "two_files", "pty"])]
     pub(super) channel: Vec<String>,
     /// Run part K of N equal parts of the list; `ddfuzz merge` joins their results

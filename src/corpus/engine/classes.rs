@@ -36,8 +36,8 @@ impl Engine<'_> {
         books: &mut Books,
     ) -> Result<(), CleanError> {
         watcher.say(
-            "the target reports no coverage: inputs that it treats alike count as equal, of which \
-             the smallest is kept, and no file is trimmed",
+            "the target reports no coverage: of the inputs with the same behaviour the smallest is \
+             kept, and no file is trimmed",
         );
         let (mut healthy, recovered) = self.sort_out(contents, watcher, books)?;
         healthy.extend(recovered);
@@ -170,15 +170,13 @@ impl Engine<'_> {
         if !classes.lacks().is_empty() {
             let lacks = names(classes.lacks());
             watcher.say(&format!(
-                "whether inputs are treated alike was decided without what cannot be observed of \
-                 this target: {lacks}"
+                "not compared, because it cannot be observed in this target: {lacks}"
             ));
         }
         if !classes.varies().is_empty() {
             let varies = names(classes.varies());
             watcher.say(&format!(
-                "whether inputs are treated alike was decided without what differs from run to \
-                 run: {varies}"
+                "not compared, because it differs from run to run: {varies}"
             ));
         }
     }

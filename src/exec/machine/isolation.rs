@@ -33,10 +33,10 @@ pub(super) fn sandbox() -> Vec<Check> {
                 let version = landlock_version().unwrap_or_default();
                 good(name, format!("supported (version {version}): {holds}"))
             }
-            None => good(name, format!("there: {holds}")),
+            None => good(name, format!("supported: {holds}")),
             Some(why) => bad(
                 name,
-                format!("not supported ({why}), so this does not hold: {holds}"),
+                format!("not supported ({why}), so this is not guaranteed: {holds}"),
                 *fix,
             ),
         })

@@ -17,7 +17,7 @@ pub enum LogError {
         source: io::Error,
     },
     /// A line is not of this format.
-    #[error("line {line} of the log is not understood: {why}")]
+    #[error("line {line} is not a line of a minimization log: {why}")]
     Malformed {
         /// The line.
         line: u64,
@@ -37,15 +37,13 @@ pub enum LogError {
     #[error("the log is empty")]
     Empty,
     /// The log belongs to another minimization.
-    #[error(
-        "the log was written for another {what}; give another --log, or start again without --resume"
-    )]
+    #[error("the log was written with another {what}")]
     Mismatch {
         /// What differs: `input`, `search`, `target`, `key`, `test`, `call`, `cache` or `difference`.
         what: &'static str,
     },
     /// A line cannot follow from those before it.
-    #[error("line {line} of the log does not hold: {why}")]
+    #[error("line {line} of the log is inconsistent: {why}")]
     Disagrees {
         /// The first such line.
         line: u64,

@@ -155,11 +155,11 @@ fn header(linked: Linked<'_>, flags: &[&str]) -> String {
     };
     let file = linked.file;
     format!(
-        "// Compiled and run like this it ends with 0 where that is fixed, with 1 where it still\n\
-         // fails, with 2 where that cannot be told. harness.c stands for the sources of the\n\
-         // harness, or for their objects compiled with the same flags; libFuzzer is not linked.\n\
+        "// Compile and run it as shown. It exits with 0 if the bug is fixed, with 1 if it still\n\
+         // fails, and with 2 if it cannot decide. Replace harness.c by the sources of the\n\
+         // harness, or by their objects compiled with the same flags; libFuzzer is not linked.\n\
          //   {cc} -g{flags} -o test {file} harness.c && ./test\n\
-         // Of a harness in C++:\n\
+         // For a harness in C++:\n\
          //   {cc} -g{flags} -c -o test.o {file} && {cxx} -g{flags} -o test test.o harness.cc && ./test\n"
     )
 }

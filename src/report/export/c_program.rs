@@ -115,14 +115,14 @@ pub fn c_program_test(of: &Reproducer, called: &Called<'_>, file: &str) -> Strin
     };
     format!(
         "// {}\n\
-         // Compiled and run like this it ends with 0 where that is fixed, with 1 where it still\n\
-         // fails, with 2 where that cannot be told.\n\
+         // Compile and run it as shown. It exits with 0 if the bug is fixed, with 1 if it still\n\
+         // fails, and with 2 if it cannot decide.\n\
          //   cc -g -o test {file} && ./test [PROGRAM]\n\
          {INCLUDES}#include <ctype.h>\n#include <sys/mman.h>\n#include <sys/stat.h>\n\n\
          static const unsigned char input[] = {{\n{}}};\n\
          enum {{ INPUT_SIZE = {} }};\n\
          static const char PROGRAM[] = {};\n\
-         // @@ stands for a file with the input; without it, it is on stdin.\n\
+         // @@ is replaced by the path of a file with the input; without @@ the input is on stdin.\n\
          static const char *const arguments[] = {{\n{arguments}    NULL,\n}};\n\
          static const int takes_file = {}, env_only = {};\n{}{}{NEEDS}{WITH_PATH}{MAIN}",
         of.title(),

@@ -7,7 +7,7 @@ use super::{Input, Reproducer};
 pub fn rust_call_test(of: &Reproducer, input: Input<'_>, call: &str) -> String {
     format!(
         "// {}\n\n\
-         /// The input that made it fail.\n{}\n\
+         /// The input that causes the failure.\n{}\n\
          #[test]\nfn {}() {{\n    let _ = {};\n}}\n",
         of.title(),
         input.constant(),

@@ -86,8 +86,8 @@ pub fn rust_fuzz_test(of: &Reproducer, input: Input<'_>, project: FuzzProject<'_
     let name = of.identifier();
     format!(
         "// {}\n\n{USES}\n\
-         /// The input that made it fail.\n{}\n\
-         /// The cargo-fuzz project, from the manifest of this test on.\n\
+         /// The input that causes the failure.\n{}\n\
+         /// The cargo-fuzz project, relative to the Cargo.toml of this test.\n\
          const PROJECT: &[u8] = {};\n\
          /// Its harness.\nconst HARNESS: &str = {};\n{sanitizer}\
          /// Flags of libFuzzer.\nconst FLAGS: &[&str] = &[{flags}];\n\

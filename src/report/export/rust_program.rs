@@ -83,8 +83,8 @@ pub fn rust_program_test(of: &Reproducer, input: Input<'_>, called: &Called<'_>)
     let needs = fails::needs(of);
     format!(
         "// {}\n\n{uses}\n\
-         /// The input that made it fail.\n{}\n\
-         /// The program, from the manifest of this test on.\nconst PROGRAM: &[u8] = {};\n\
+         /// The input that causes the failure.\n{}\n\
+         /// The program, relative to the Cargo.toml of this test.\nconst PROGRAM: &[u8] = {};\n\
          /// Its arguments{}.\nconst ARGUMENTS: &[&[u8]] = &[{}];\n{}\n\
          #[test]\nfn {name}() {{\n    \
              let program = Path::new(env!(\"CARGO_MANIFEST_DIR\")).join(OsStr::from_bytes(PROGRAM));\n    \
@@ -94,7 +94,7 @@ pub fn rust_program_test(of: &Reproducer, input: Input<'_>, called: &Called<'_>)
         input.constant(),
         word(called.program.as_os_str().as_bytes()),
         if takes_file {
-            "; @@ stands for a file with the input"
+            "; @@ is replaced by the path of a file with the input"
         } else {
             ""
         },

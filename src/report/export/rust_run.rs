@@ -11,9 +11,9 @@ pub(super) fn limits(of: &Reproducer, time: Option<u64>, memory: Option<u64>) ->
         None => "None".to_owned(),
     };
     format!(
-        "/// No run takes longer.\nconst LIMIT: Duration = Duration::from_millis({});\n\
-         /// Nor more processor time.\nconst TIME: Option<Duration> = {time};\n\
-         /// Nor more bytes of memory.\nconst MEMORY: Option<u64> = {memory:?};\n",
+        "/// Limit on the time of a run.\nconst LIMIT: Duration = Duration::from_millis({});\n\
+         /// Limit on its CPU time.\nconst TIME: Option<Duration> = {time};\n\
+         /// Limit on its memory, in bytes.\nconst MEMORY: Option<u64> = {memory:?};\n",
         of.patience().as_millis(),
     )
 }

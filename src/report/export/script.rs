@@ -102,17 +102,17 @@ pub fn interestingness_test(
     let major = crash.keys.major.short();
     let source = match taking {
         Taking::Anywhere => {
-            "The input is the first argument; without one, the file named below in the\n\
-             # current directory; where there is none either, stdin."
+            "The input is the first argument; without one, the file `name` (see below) in the\n\
+             # current directory; if there is no such file, stdin."
         }
-        Taking::File => "The input is the file named below in the current directory.",
+        Taking::File => "The input is the file `name` (see below) in the current directory.",
     };
     let mut text = format!(
         "#!/bin/sh\n\
-         # Interestingness test of ddfuzz {}: exits with 0 where an input causes the crash {class}\n\
-         # of group {major}, with 1 where it causes none, with 125 where it causes another or\n\
-         # cannot be told. {source}\n\
-         # It needs ddfuzz, in PATH or where DDFUZZ=PATH says.\n\
+         # Interestingness test of ddfuzz {}: exits with 0 if an input causes the crash {class}\n\
+         # of group {major}, with 1 if it causes none, with 125 if it causes another or\n\
+         # the test cannot decide. {source}\n\
+         # It runs ddfuzz: the path in the variable DDFUZZ, the path below, or ddfuzz in PATH.\n\
          major={major}\n",
         env!("CARGO_PKG_VERSION"),
     )
