@@ -408,8 +408,8 @@ impl Minimizing {
         let campaign = store.reader().campaigns()?.current;
         let rebuilt = campaign.is_some_and(|campaign| campaign.builds.len() > 1);
         let why = match rebuilt {
-            true => "the crash does not come again since the program was rebuilt",
-            false => "the crash does not come again",
+            true => "the crash does not reproduce since the program was rebuilt",
+            false => "the crash does not reproduce",
         };
         let unchanged = store::Minimized {
             claim: Claim::BestSoFar.to_string(),

@@ -90,7 +90,7 @@ fn came_once(triager: &Triager, keys: Keys, class: Class, tried: Examined) -> Ex
             hits: 1,
             tries,
             severity: Severity::Low,
-            severity_reason: "it came once and did not come again".to_owned(),
+            severity_reason: "it occurred once and did not reproduce".to_owned(),
             ..triager.unwatched(tried.ended)
         })),
         ..tried

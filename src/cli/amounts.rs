@@ -63,7 +63,7 @@ const LEAST_MEMORY: u64 = 1 << 20;
 pub fn memory_limit(text: &str) -> Result<u64, String> {
     match size(text)? {
         limit if limit < LEAST_MEMORY => Err(format!(
-            "{limit} bytes are too few for any program, the least is 1M; write 512M or 2G for \
+            "{limit} bytes are too few for any program, the minimum is 1M; write 512M or 2G for \
              megabytes or gigabytes"
         )),
         limit => Ok(limit),

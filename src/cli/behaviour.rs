@@ -101,13 +101,13 @@ pub fn hindsight(summary: &Summary, corpus: Option<usize>) -> Option<Complaint> 
     let runs = size::grouped(summary.runs);
     if summary.crashes >= summary.runs {
         return Some(Complaint {
-            seen: format!("each of {runs} runs crashed, whatever the input was"),
+            seen: format!("each of {runs} runs crashed, with different inputs"),
             fix: WHATEVER.to_owned(),
         });
     }
     let alike = summary.crashes == 0 && corpus.is_some_and(|inputs| inputs <= 1);
     alike.then(|| Complaint {
-        seen: format!("none of {runs} runs reached anything that the first had not"),
+        seen: format!("none of {runs} runs reached coverage that the first run had not reached"),
         fix: "does it read its input? `ddfuzz doctor` shows how it gets its input".to_owned(),
     })
 }

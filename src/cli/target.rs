@@ -62,7 +62,7 @@ pub struct TargetArgs {
 /// Ways of execution on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum WayArg {
-    /// The fastest of the others that works for this program
+    /// Chosen by the kind of program, usually the fastest that works; `ddfuzz doctor` shows why
     Auto,
     /// Start a new process for each run
     Command,

@@ -77,7 +77,7 @@ pub fn explain(place: &Place, result: &CleanResult, file: &Path) -> Result<Fate,
                 let ended = seen.ended;
                 format!("its run reported no coverage: it ended by {ended}")
             }
-            None => "the target treats a smaller input alike".to_owned(),
+            None => "a smaller input has the same behaviour".to_owned(),
             Some(features) => covered(&look, result, &features)?,
         },
     })
@@ -174,7 +174,7 @@ fn group_of(place: &Place, bytes: &[u8]) -> Result<Option<String>, CleanError> {
     let found = reader.originals()?.into_iter().find(|id| id.hash() == hash);
     if let Some(id) = found {
         let (folder, major, minor) = (id.kind().folder(), id.major(), id.minor());
-        let why = format!("it crashes, hangs or fails otherwise: {folder}/{major}/{minor}/{hash}");
+        let why = format!("it fails, and is stored in {folder}/{major}/{minor}/{hash}");
         return Ok(Some(why));
     }
     // Of inputs that fail alike one is filed.
@@ -183,7 +183,7 @@ fn group_of(place: &Place, bytes: &[u8]) -> Result<Option<String>, CleanError> {
     let crash = (lines.filter(|line| line.input == content)).find_map(|line| line.crash);
     Ok(crash.map(|crash| {
         let (folder, major) = (crash.kind.folder(), crash.major.short());
-        format!("it crashes, hangs or fails otherwise, as others in {folder}/{major}")
+        format!("it fails like the inputs in {folder}/{major}")
     }))
 }
 

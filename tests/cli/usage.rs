@@ -117,11 +117,11 @@ fn values_that_an_option_takes_stand_in_its_help() {
 fn a_memory_limit_in_which_no_program_starts_is_a_mistake() {
     let desk = crashing();
     let said = desk.call("min crash --memory 1 -- ./program").exits(2);
-    assert!(said.err.contains("the least is 1M"), "{said:?}");
+    assert!(said.err.contains("the minimum is 1M"), "{said:?}");
     // Also where a file sets it.
     desk.write("ddfuzz.toml", "[min]\nmemory = \"4K\"\n");
     let said = desk.call("min crash -- ./program").exits(2);
-    assert!(said.err.contains("the least is 1M"), "{said:?}");
+    assert!(said.err.contains("the minimum is 1M"), "{said:?}");
 }
 
 #[test]

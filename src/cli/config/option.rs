@@ -96,9 +96,9 @@ fn program(words: &[Value], folder: &Path) -> Result<Words, String> {
         }
     }
     match program.first_mut() {
-        None => return Err("is an empty list: a program comes first".to_owned()),
+        None => return Err("is an empty list: its first element is the program".to_owned()),
         Some(name) if name.is_empty() => {
-            return Err("begins with an empty text: a program comes first".to_owned());
+            return Err("begins with an empty string: its first element is the program".to_owned());
         }
         Some(name) if name.to_string_lossy().contains('/') => {
             *name = folder.join(&*name).into_os_string();

@@ -20,7 +20,7 @@ use crate::exec::{Freshness, Target, Way, start};
 /// Check this machine and a program: how the program can be executed, and how fast
 ///
 /// Without a program only the machine is checked. With one, a short campaign measures each way of
-/// execution; nothing of it is kept.
+/// execution; its results are not stored.
 #[derive(clap::Args)]
 #[command(
     after_help = "Example:\n  ddfuzz doctor\n  ddfuzz doctor --target ul\n  \

@@ -147,7 +147,7 @@ impl Shown<'_> {
     fn tell_of_stray(&self, path: &Path) {
         let path = path.display();
         self.screen
-            .say(&format!("kept {path}: another crash, met while minimizing"));
+            .say(&format!("stored {path}: another crash, found while minimizing"));
     }
 }
 

@@ -267,7 +267,7 @@ impl Args {
                 self.out.display()
             );
             return Err(Failure::usage(message).path(&self.out).hint(
-                "name its output directory with -o, or a program behind `--` to begin a campaign",
+                "give its output directory with -o, or start a new campaign: give a program after `--`",
             ));
         }
         recorded::of_current(&self.out, &self.target)

@@ -98,7 +98,7 @@ impl Engine<'_> {
             size_before: id.size(),
             time: contents.seen(number)?.time,
             why: match self.cleaning.subset {
-                true => "it is the smallest input of those that the target treats alike".to_owned(),
+                true => "it is the smallest input with this behaviour".to_owned(),
                 false => "every different file that ends normally is kept".to_owned(),
             },
             ..Keeping::default()

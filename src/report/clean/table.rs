@@ -128,7 +128,7 @@ fn libfuzzer(result: &CleanResult) -> Option<String> {
     };
     let least = match own.counts {
         0 | 1 => String::new(),
-        counts => format!(" (the least of {counts} counts, which differ from run to run)"),
+        counts => format!(" (the smallest of {counts} counts, which differ from run to run)"),
     };
     let less = match own.is_less() {
         true => "; LESS than before, though all that its merge adds is kept",
