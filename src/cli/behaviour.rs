@@ -4,7 +4,8 @@
 use serde::Serialize;
 
 use crate::campaign::Summary;
-use crate::exec::{Channel, Ended, Executor, Target};
+use crate::exec::facts::TargetFacts;
+use crate::exec::{Channel, Ended, Executor, Target, Way};
 use crate::report::size;
 
 /// A text that looks like something to most programs that read text.
@@ -86,6 +87,17 @@ impl Behaviour {
             .chain(self.frailty())
             .collect()
     }
+}
+
+/// That a libFuzzer binary is called as a program that reads a file, which costs its coverage and
+/// most of its speed.
+pub fn unused_entry(target: &Target, way: Way) -> Option<Complaint> {
+    let is_called = target.takes_file() && way != Way::Harness;
+    let facts = is_called.then(|| TargetFacts::of(target).ok()).flatten()?;
+    facts.libfuzzer.then(|| Complaint {
+        seen: format!("the target is a libFuzzer binary; executed by {way} it reports no coverage"),
+        fix: "omit @@ to fuzz it in process, guided by coverage".to_owned(),
+    })
 }
 
 /// What is to be done where a target crashes with any input.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use super::run::other_groups;
 use super::{Exit, Failure, Output, next};
 use crate::report::size;
 use crate::store::{Kind, Reader, merge};
@@ -43,10 +44,13 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         Some(1) => ", and the study of 1 utility".to_owned(),
         Some(count) => format!(", and the study of {} utilities", size::grouped(count)),
     };
+    let count = |kind| Ok::<_, Failure>(reader.groups(kind)?.len() as u64);
+    let others = [count(Kind::Hang)?, count(Kind::Oom)?, count(Kind::Flaky)?];
     let path = std::path::absolute(&args.out).unwrap_or_else(|_| args.out.clone());
     let text = format!(
-        "{}{study} in {}",
+        "{}{}{study} in {}",
         size::counted(groups, "crash group"),
+        other_groups(&others),
         path.display()
     );
     output.result(

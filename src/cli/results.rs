@@ -76,6 +76,11 @@ impl Place {
             .log
             .clone()
             .unwrap_or_else(|| with_ending(&result, ".log.jsonl"));
+        // The result stands in a file until it is printed: in none that may be the user's.
+        let result = match args.to_stdout() {
+            true => with_ending(&result, ".stdout"),
+            false => result,
+        };
         let more = endings
             .iter()
             .skip(1)

@@ -249,7 +249,10 @@ fn the_fate_of_each_file_is_explained() {
         explain("in/crash")
     );
     let other = explain("in/other");
-    assert!(other.contains("it fails like the inputs in crashes/"), "{other}");
+    assert!(
+        other.contains("it fails like the inputs in crashes/"),
+        "{other}"
+    );
     assert!(
         explain("in/long").contains("--max-len"),
         "{}",

@@ -28,6 +28,8 @@ fn one_byte_of_the_failing_input_makes_the_difference() {
         desk.file("crash.diff.pass").to_str().unwrap()
     );
     assert_eq!(record["size_failing"], failing.len());
+    let text = desk.call("diff --empty crash --force --target crtplot");
+    assert!(text.exits(0).out.contains("  + 74  |t|"));
     desk.call("log verify crash.diff.log.jsonl").exits(0);
     desk.call("log replay crash.diff.log.jsonl -o again")
         .exits(0);

@@ -231,3 +231,17 @@ fn an_input_that_only_took_long_is_told_from_a_failure() {
     let hint = error["error"]["hint"].as_str().unwrap();
     assert!(hint.contains("took long"), "{hint}");
 }
+
+#[test]
+fn a_libfuzzer_binary_that_is_given_files_is_warned_of() {
+    let desk = Desk::new();
+    if harness(&desk, "nest", "-fsanitize=fuzzer").is_none() {
+        return;
+    }
+    let warnings = |words: &str| {
+        let words = format!("run --json --runs 20 --max-len 8 --seed 1 --exec inject {words}");
+        desk.call(&words).json()["warnings"].to_string()
+    };
+    let said = warnings("-o files -- ./nest @@");
+    assert!(said.contains("omit @@ to fuzz it in process"), "{said}");
+}

@@ -64,6 +64,21 @@ fn one_is_not_spoken_of_in_the_plural() {
     assert!(!said.err.contains("error"), "{}", said.err);
     let merged = desk.call("merge out -o all").exits(0);
     assert!(merged.out.starts_with("1 crash group in "));
+    // Hangs are groups, too.
+    desk.call("run --target ul --runs 300 --max-len 2000 --seed 7 --minimize off -o other")
+        .exits(1);
+    let both = desk.call("merge out other -o both").exits(0).out;
+    let kinds = ["hangs", "oom", "flaky"];
+    let has = |kind: &&&str| {
+        desk.file(&format!("both/{kind}"))
+            .read_dir()
+            .is_ok_and(|mut all| all.next().is_some())
+    };
+    assert_eq!(
+        kinds.iter().filter(has).count(),
+        both.matches(", ").count(),
+        "{both}"
+    );
     let nothing = desk
         .call("run --target crtplot --runs 1 --max-len 0 -o empty")
         .exits(0);

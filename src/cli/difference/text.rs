@@ -25,8 +25,11 @@ pub(super) fn text(record: &DifferenceResult, isolated: &Isolated) -> String {
             format!("{deltas} {make} the difference, {}", tests(record))
         }
     }];
+    // The bytes of the failing input are what is added to the passing one.
+    let is_of_edits = matches!(record.units, Some(Units::Edits | Units::EditBytes));
+    let is_of_failing = record.goal != Some(Goal::Maximize) && !is_of_edits;
     for differing in isolated.difference.iter().take(PLACES) {
-        lines.push(place(differing));
+        lines.push(place(differing, is_of_failing));
     }
     if let Some(more) = isolated.difference.len().checked_sub(PLACES + 1) {
         lines.push(format!(
@@ -56,13 +59,17 @@ fn tests(record: &DifferenceResult) -> String {
     }
 }
 
-fn place(differing: &Differing) -> String {
-    let at = &differing.at;
-    let removed = hexdump::line(&differing.removed, 16);
-    let inserted = hexdump::line(&differing.inserted, 16);
-    match (differing.removed.is_empty(), differing.inserted.is_empty()) {
-        (false, true) => format!("at {}  - {removed}", at.start),
-        (true, _) => format!("at {}  + {inserted}", at.start),
-        (false, false) => format!("at {}  - {removed}  + {inserted}", at.start),
+/// One place: `-` are bytes of the passing input, `+` those of the failing one.
+fn place(differing: &Differing, is_of_failing: bool) -> String {
+    let at = differing.at.start;
+    let (passing, failing) = match is_of_failing {
+        true => (&differing.inserted, &differing.removed),
+        false => (&differing.removed, &differing.inserted),
+    };
+    let line = |bytes: &[u8]| hexdump::line(bytes, 16);
+    match (passing.is_empty(), failing.is_empty()) {
+        (false, true) => format!("at {at}  - {}", line(passing)),
+        (true, _) => format!("at {at}  + {}", line(failing)),
+        (false, false) => format!("at {at}  - {}  + {}", line(passing), line(failing)),
     }
 }

@@ -146,8 +146,9 @@ impl Shown<'_> {
     /// Says where a crash is kept that the result does not list.
     fn tell_of_stray(&self, path: &Path) {
         let path = path.display();
-        self.screen
-            .say(&format!("stored {path}: another crash, found while minimizing"));
+        self.screen.say(&format!(
+            "stored {path}: another crash, found while minimizing"
+        ));
     }
 }
 

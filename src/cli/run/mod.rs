@@ -25,6 +25,7 @@ use crate::campaign::{
 use crate::exec::{Channel, Started, Target, Way};
 use crate::store::KnownGroups;
 pub use directory::{Asked, campaign_of, open_store};
+pub(in crate::cli) use result::other_groups;
 pub use result::{Before, OUT_OF_ROOM, Told, report};
 use screen::heading;
 pub use screen::screen;
@@ -188,7 +189,8 @@ fn complaints(started: &mut Started, target: &Target, output: &Output) -> Vec<Co
         return Vec::new();
     }
     let seen = behaviour::observe(&mut *started.executor, target);
-    let complaints = seen.complaints(target);
+    let mut complaints = seen.complaints(target);
+    complaints.extend(behaviour::unused_entry(target, started.executor.way()));
     for complaint in &complaints {
         output.say(&format!("warning: {complaint}"));
     }

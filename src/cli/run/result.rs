@@ -156,7 +156,9 @@ impl Told<'_> {
         let is_left =
             |view: &&GroupView| view.kind == Kind::Crash && view.status != Some(Status::Fixed);
         let left = views.iter().filter(is_left);
-        let next = left.min_by_key(|view| self.is_new(view, store) == Some(false));
+        let never_comes = |view: &GroupView| view.flaky.is_some_and(|rate| rate.hits == 0);
+        let is_old = |view: &GroupView| self.is_new(view, store) == Some(false);
+        let next = left.min_by_key(|view| (never_comes(view), is_old(view)));
         if let Some(view) = next {
             let target = Some(&self.minimizing.target);
             next::after_groups(output, self.out, &view.major.short(), target);
@@ -214,12 +216,17 @@ fn found(counts: &[u64], new: u64) -> String {
             }
         }
     };
+    crashes + &other_groups(&counts[1..])
+}
+
+/// How many groups there are of hangs, of runs out of memory, and of flaky crashes, behind another
+/// count: `, 1 hang group`; nothing for those that are none.
+pub(in crate::cli) fn other_groups(counts: &[u64]) -> String {
     let kinds = ["hang group", "out-of-memory group", "flaky group"];
-    let others = counts[1..].iter().zip(kinds);
-    let others = others.filter(|(count, _)| **count > 0);
-    others.fold(crashes, |text, (count, kind)| {
-        format!("{text}, {}", size::counted(*count, kind))
-    })
+    let others = counts.iter().zip(kinds).filter(|(count, _)| **count > 0);
+    others
+        .map(|(count, kind)| format!(", {}", size::counted(*count, kind)))
+        .collect()
 }
 
 /// What ended the campaign, where that is not just what was asked for.

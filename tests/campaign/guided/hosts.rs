@@ -260,7 +260,7 @@ fn two_hosts_exchange_corpus_and_groups_through_a_tunnel_that_is_cut_and_comes_b
     drop(tunnel);
     second.says(&desk, "is lost");
     let _tunnel = Tunnel::dig(&other, &one, 4000, Some(port));
-    second.says(&desk, &format!("connected to 127.0.0.1:{port} again"));
+    second.says(&desk, &format!("joined 127.0.0.1:{port} again"));
     // A third joins with what none of them can find, and it goes from a to b as well.
     seeds(&desk, "c-seeds", "sealed-one--");
     let third = format!("{words} --seed 3 --seeds c-seeds --join 127.0.0.1:4000 -o c -- ./gates");
