@@ -73,28 +73,30 @@ impl Engine<'_> {
             let mut files = written.clone();
             files.extend_from_slice(&kept.onto);
             own.after = count(&files, &mut own.why_not)?;
-            if !own.is_less() {
+            if own.is_less() && own.counts < COUNTS {
+                own.counts += 1;
+                let again = count(&corpus, &mut own.why_not)?;
+                own.before = own.before.zip(again).map(|(one, other)| one.least(other));
+            }
+            if own.is_less() && own.merges == MERGES {
+                // All that it adds is there: what is still less may be chance.
+                let again = count(&files, &mut own.why_not)?;
+                own.after = own.after.zip(again).map(|(one, other)| one.most(other));
+            }
+            if !own.is_less() || own.merges == MERGES {
                 break;
             }
-            if own.merges < MERGES {
-                own.merges += 1;
-                let excluded = reserve.paths_of(&reserve.excluded(&kept.files))?;
-                let more = ruler.merge(&files, &excluded, self.stop);
-                let more = self.told(more, &mut own.why_not)?.unwrap_or_default();
-                let more = taken_back(reserve, &more)?;
-                if !more.is_empty() {
-                    own.added += more.len() as u64;
-                    kept.files.extend(more);
-                    *written = self.write(kept)?;
-                    continue;
-                }
-            }
-            if own.counts == COUNTS {
+            own.merges += 1;
+            let excluded = reserve.paths_of(&reserve.excluded(&kept.files))?;
+            let more = ruler.merge(&files, &excluded, self.stop);
+            let more = self.told(more, &mut own.why_not)?.unwrap_or_default();
+            let more = taken_back(reserve, &more)?;
+            if more.is_empty() {
                 break;
             }
-            own.counts += 1;
-            let again = count(&corpus, &mut own.why_not)?;
-            own.before = own.before.zip(again).map(|(one, other)| one.least(other));
+            own.added += more.len() as u64;
+            kept.files.extend(more);
+            *written = self.write(kept)?;
         }
         kept.own_count = Some(own);
         Ok(())
