@@ -77,15 +77,13 @@ impl Place {
             .clone()
             .unwrap_or_else(|| with_ending(&result, ".log.jsonl"));
         // The result stands in a file until it is printed: in none that may be the user's.
-        let result = match args.to_stdout() {
+        let first = match args.to_stdout() {
             true => with_ending(&result, ".stdout"),
-            false => result,
+            false => result.clone(),
         };
-        let more = endings
-            .iter()
-            .skip(1)
-            .map(|ending| with_ending(&result, ending));
-        let results: Vec<PathBuf> = std::iter::once(result.clone()).chain(more).collect();
+        let more = endings.iter().skip(1);
+        let more = more.map(|ending| with_ending(&result, ending));
+        let results: Vec<PathBuf> = std::iter::once(first).chain(more).collect();
         for file in results.iter().chain([&log]) {
             if inputs.iter().any(|input| is_same_file(file, input)) {
                 let message = format!("{} is the input, which is only read", file.display());

@@ -130,6 +130,14 @@ fn a_dash_is_stdin_and_stdout() {
     let said = piped(&desk, "min - -o - -- ./program", b"a t b").exits(0);
     assert_eq!(said.out, "t");
     assert!(said.err.contains("1-minimal"), "{said:?}");
+    // An earlier result of the user stays as it is.
+    desk.write("crash", "a t b");
+    desk.write("crash.min", "mine");
+    let said = desk.call("min crash -o - -- ./program").exits(0);
+    assert_eq!(
+        (said.out.as_str(), &desk.read("crash.min")[..]),
+        ("t", &b"mine"[..])
+    );
     // The log knows its input: it is kept under the name of its content.
     let log = said
         .err
