@@ -98,12 +98,12 @@ impl<M> BatchStage<M> {
     /// How many mutants the stage makes. While hangs are over their share they are no fewer than
     /// are run at once: the inputs whose mutants pass get the turns of those that rest.
     fn iterations(&mut self, state: &mut State, over: bool) -> Result<usize, Error> {
+        let least = if over { AT_ONCE } else { 1 };
         match self.power {
-            Power::Fixed(count) => Ok(count),
+            Power::Fixed(count) => Ok(count.max(least)),
             Power::Scheduled => {
                 let mut testcase = state.current_testcase_mut()?;
                 let score = CorpusPowerTestcaseScore::compute(state, &mut testcase)?;
-                let least = if over { AT_ONCE } else { 1 };
                 Ok(((score as usize).max(1) * self.proneness.turns()).max(least))
             }
         }

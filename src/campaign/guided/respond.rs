@@ -10,6 +10,7 @@ use crate::campaign::ledger::lock;
 use crate::campaign::settings::When;
 use crate::campaign::shelf::Shelf;
 use crate::campaign::{CampaignError, Desk, Fullness, Report};
+use crate::exec::Signature;
 use crate::report::size;
 use crate::store::{EntryId, Kind, StoreError};
 use crate::triage::Key;
@@ -80,9 +81,7 @@ impl Session<'_> {
                 Reply::Done
             }
             Request::CountUnnamed { signatures, runs } => {
-                if let Some((kind, major)) = self.examiner.count(signatures, *runs) {
-                    self.count(kind, major, *runs)?;
-                }
+                self.count_unnamed(signatures, *runs)?;
                 Reply::Done
             }
             Request::Beat(beat) => Reply::Order(self.order(peer, *beat)),
@@ -100,6 +99,14 @@ impl Session<'_> {
             }
             writing => self.write(writing, body)?,
         })
+    }
+
+    /// Counts runs of a group that the worker does not know, or keeps their count until it is known.
+    fn count_unnamed(&mut self, signatures: &[Signature], runs: u64) -> Result<(), StoreError> {
+        match self.examiner.count(signatures, runs) {
+            Some((kind, major)) => self.count(kind, major, runs),
+            None => Ok(()),
+        }
     }
 
     /// Hands a run that seems to hang to the examiner, and counts it where its group is known.

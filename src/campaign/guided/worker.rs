@@ -154,7 +154,6 @@ fn work(
         StdWeightedScheduler::with_schedule(&mut state, &observers[&map], power),
     );
     let mut fuzzer = StdFuzzer::new(scheduler, feedback, objective);
-
     load(brief, &mut fuzzer, &mut executor, &mut state, manager)?;
     let mutator = HavocScheduledMutator::with_max_stack_pow(
         havoc_mutations().merge(tokens_mutations()),
