@@ -27,10 +27,12 @@ struct Identity {
     runtime: bool,
 }
 
-/// Modules that some triager of this process uses, with the functions that the user wants dropped:
-/// each keeps some megabytes of a program with debug information, and one is made for each crash
-/// that is minimized.
-static IN_USE: Mutex<Vec<(Identity, Vec<String>, Weak<Module>)>> = Mutex::new(Vec::new());
+/// A module that is read already: its file, the functions that the user wants dropped, its facts.
+type InUse = (Identity, Vec<String>, Weak<Module>);
+
+/// Modules that some triager of this process uses: each keeps some megabytes of a program with debug
+/// information, and one is made for each crash that is minimized.
+static IN_USE: Mutex<Vec<InUse>> = Mutex::new(Vec::new());
 
 /// An executable mapping and the module behind it.
 #[derive(Clone, Debug)]
