@@ -88,7 +88,7 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     };
     let mut bytes = vec![0; usize::try_from(length).map_err(io::Error::other)?];
     let mut from = 0;
-    for range in left_out.into_iter().chain([length..length]) {
+    for range in left_out.into_iter().chain(std::iter::once(length..length)) {
         if from < range.start {
             // Within `bytes`, whose length is a usize.
             file.read_exact_at(&mut bytes[from as usize..range.start as usize], from)?;

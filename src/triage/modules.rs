@@ -27,10 +27,12 @@ struct Identity {
     runtime: bool,
 }
 
-/// Modules that some triager of this process uses, with the functions that the user wants dropped:
-/// each keeps some megabytes of a program with debug information, and one is made for each crash
+/// A module, and the functions that the user wants dropped in it.
+type Shared = (Identity, Vec<String>, Weak<Module>);
+
+/// Modules that some triager of this process uses: each keeps some megabytes of a program with debug information, and one is made for each crash
 /// that is minimized.
-static IN_USE: Mutex<Vec<(Identity, Vec<String>, Weak<Module>)>> = Mutex::new(Vec::new());
+static IN_USE: Mutex<Vec<Shared>> = Mutex::new(Vec::new());
 
 /// An executable mapping and the module behind it.
 #[derive(Clone, Debug)]
@@ -256,9 +258,7 @@ impl ModuleCache {
 /// The module that another triager uses, else the one that is read now.
 fn in_use(path: &Path, identity: &Identity, dropped: &[String]) -> Arc<Module> {
     let known = || IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
-    let same = |(one, names, _): &&(Identity, Vec<String>, Weak<Module>)| {
-        one == identity && names == dropped
-    };
+    let same = |(one, names, _): &&Shared| one == identity && names == dropped;
     let found = known().iter().find(same).map(|(.., module)| module.clone());
     if let Some(module) = found.and_then(|module| module.upgrade()) {
         return module;
