@@ -30,8 +30,8 @@ struct Identity {
 /// A module, and the functions that the user wants dropped in it.
 type Shared = (Identity, Vec<String>, Weak<Module>);
 
-/// Modules that some triager of this process uses: each keeps some megabytes of a program with debug information, and one is made for each crash
-/// that is minimized.
+/// Modules that some triager of this process uses: each keeps some megabytes of a program with
+/// debug information, and a triager is made for each crash that is minimized.
 static IN_USE: Mutex<Vec<Shared>> = Mutex::new(Vec::new());
 
 /// An executable mapping and the module behind it.
