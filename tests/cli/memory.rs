@@ -14,12 +14,16 @@ const LARGE: &str = "#include <stdio.h>\n\
 
 /// The most that one of its processes took at a time, in MiB.
 fn peak(desk: &Desk, words: &str) -> i64 {
-    let child = desk.start(words);
+    let mut child = desk.start(words);
     let pid = libc::pid_t::try_from(child.id()).unwrap();
-    let (mut status, mut usage) = (0, unsafe { std::mem::zeroed::<libc::rusage>() });
-    // SAFETY: waits for our child, whose handle is not used after this.
+    let mut status = 0;
+    // SAFETY: a record of numbers may be all zeros.
+    let mut usage = unsafe { std::mem::zeroed::<libc::rusage>() };
+    // SAFETY: waits for our child, whose handle is used no more but to drop it.
     let waited = unsafe { libc::wait4(pid, &raw mut status, 0, &raw mut usage) };
     assert_eq!(waited, pid, "{words}");
+    // It is gone already, and says so.
+    assert!(child.wait().is_err(), "{words}");
     assert!(libc::WIFEXITED(status), "{words}: {status}");
     assert_eq!(libc::WEXITSTATUS(status), 1, "{words}");
     usage.ru_maxrss / 1024
