@@ -47,6 +47,32 @@ pub struct Effort {
     pub steps: u64,
 }
 
+/// Steps for each input, where that is less than the default: as much time as some ten runs take.
+const STEPS_EACH: u64 = 20_000;
+/// The fewest steps, which prove most small covers to be optimal.
+const FEWEST_STEPS: u64 = 5_000_000;
+
+impl Effort {
+    /// What a choice among so many inputs may cost beside running them.
+    pub fn among(inputs: usize) -> Effort {
+        let most = Effort::default();
+        let steps = (inputs as u64).saturating_mul(STEPS_EACH);
+        Effort {
+            steps: steps.clamp(FEWEST_STEPS, most.steps),
+            ..most
+        }
+    }
+
+    /// A first choice, which more runs will change: good, and not proved to be the best.
+    pub fn first(self) -> Effort {
+        Effort {
+            nodes: 0,
+            steps: self.steps / 10,
+            ..self
+        }
+    }
+}
+
 impl Default for Effort {
     fn default() -> Effort {
         Effort {

@@ -115,8 +115,14 @@ pub(super) fn choose(
     chooser.look_at_slow()?;
     let mut looks = if chooser.source.repeats() { LOOKS } else { 0 };
     let mut found = 0;
+    // While more runs change what is known, a good cover shows which runs these are.
+    let mut is_first = true;
     loop {
-        let (cover, universe) = chooser.settle(elsewhere.covered, effort)?;
+        let effort = match is_first {
+            true => effort.first(),
+            false => *effort,
+        };
+        let (cover, universe) = chooser.settle(elsewhere.covered, &effort)?;
         let unsteady = chooser.seen.less(&universe);
         let unsteady = unsteady.less(elsewhere.covered).less(elsewhere.seen);
         if !unsteady.is_empty() && looks > 0 {
@@ -130,7 +136,7 @@ pub(super) fn choose(
                 continue;
             }
         }
-        if chooser.look_at_holders(&unsteady)? {
+        if chooser.look_at_holders(&unsteady)? || std::mem::take(&mut is_first) {
             continue;
         }
         let held = held(&mut chooser, &cover.chosen, &universe, elsewhere.covered);

@@ -42,7 +42,8 @@ impl Engine<'_> {
             covered: &kept.covered,
             seen: &kept.seen,
         };
-        let Some(choice) = choose(&mut pool, elsewhere, &Effort::default())? else {
+        let effort = Effort::among(pool.healthy.len());
+        let Some(choice) = choose(&mut pool, elsewhere, &effort)? else {
             return Ok(None);
         };
         let relapsed = std::mem::take(&mut pool.relapsed);
