@@ -17,7 +17,7 @@ use super::screen::{Progress, Screen};
 use super::shelf::Shelf;
 use crate::minimize::{MinimizeError, Options};
 use crate::report::GroupView;
-use crate::store::{Entry, EntryId, Kind, KnownGroups, Reader, Store, StoreError};
+use crate::store::{self, Entry, EntryId, Kind, KnownGroups, Reader, Store, StoreError};
 
 /// Hangs are minimized after fuzzing for this fraction of its time: one of so many parts.
 const HANGS: u32 = 5;
@@ -47,8 +47,8 @@ pub(in crate::campaign) fn minimize_orders(
 }
 
 /// Minimizes the groups of an output directory that are not minimized yet, or not by their smallest
-/// inputs, one after the other. Leaks stay as they are, and what a study has found: that is
-/// minimized by the call that resumes it.
+/// inputs, one after the other; with `resume` also those whose budget had ended. Leaks stay as they
+/// are, and what a study has found: that is minimized by the call that resumes it.
 ///
 /// # Errors
 /// When the target cannot be run, or something cannot be written; what was minimized until then is
@@ -57,6 +57,7 @@ pub fn minimize_left(
     store: &Mutex<Store>,
     minimizing: &Minimizing,
     known: &KnownGroups,
+    resume: bool,
     screen: &mut dyn Screen,
     stop: &AtomicBool,
 ) -> Result<(), CampaignError> {
@@ -71,7 +72,10 @@ pub fn minimize_left(
     let (began, mut taken, mut met) = (Instant::now(), HashSet::new(), Met::default());
     let wanted = |major: &str| !reader.is_muted(Kind::Crash, major, known);
     while !stop.load(Ordering::Relaxed) {
-        let left = left_to_minimize(&reader, minimizing.variants, known)?;
+        let mut left = left_to_minimize(&reader, minimizing.variants, known)?;
+        if resume {
+            left.extend(unfinished(&reader, known)?);
+        }
         let left: Vec<EntryId> = left.into_iter().filter(|id| !taken.contains(id)).collect();
         let progress = |watched: &mut dyn Screen| {
             watched.progress(&Progress {
@@ -96,6 +100,29 @@ pub fn minimize_left(
         }
     }
     Ok(())
+}
+
+/// Entries whose minimization a budget has ended.
+fn unfinished(reader: &Reader, known: &KnownGroups) -> Result<Vec<EntryId>, StoreError> {
+    let mut unfinished = Vec::new();
+    for kind in [Kind::Crash, Kind::Hang, Kind::Oom] {
+        for group in reader.groups(kind)? {
+            let major = group.record.major.short();
+            if reader.is_muted(kind, &major, known) {
+                continue;
+            }
+            let entries = reader.entries(kind, &major)?.into_iter();
+            let is_unfinished = |entry: &Entry| {
+                let ended = entry
+                    .minimized
+                    .as_ref()
+                    .filter(|_| entry.crash.of.is_none());
+                ended.is_some_and(store::Minimized::is_unfinished)
+            };
+            unfinished.extend(entries.filter(is_unfinished).map(|entry| entry.id));
+        }
+    }
+    Ok(unfinished)
 }
 
 /// What [`minimize_left`] would minimize next, as far as it is known before.

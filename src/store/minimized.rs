@@ -58,4 +58,10 @@ impl Minimized {
     pub fn is_proved(&self) -> bool {
         self.claim != "best-so-far" && self.proved.done >= self.proved.of
     }
+
+    /// Whether more time would have come to more: a budget has ended it.
+    pub fn is_unfinished(&self) -> bool {
+        let is_settled = self.given_up.is_some() || self.flaky.is_some();
+        self.claim == "best-so-far" && !is_settled
+    }
 }

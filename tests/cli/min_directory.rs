@@ -119,6 +119,35 @@ fn options_of_one_input_are_refused_for_a_directory() {
 }
 
 #[test]
+fn what_a_budget_has_ended_goes_on_when_that_is_asked_for() {
+    let desk = desk();
+    desk.write(
+        "in/long",
+        "nothing but words, and words, and more of them, and one k at the end",
+    );
+    desk.call("triage in -o groups -- ./two_bugs").exits(1);
+    let claims = |words: &str| {
+        let groups = desk.call(words).exits(0).json()["groups"].clone();
+        let groups = groups.as_array().unwrap().iter();
+        let mut claims: Vec<String> = groups.map(|one| one["claim"].to_string()).collect();
+        claims.dedup();
+        claims
+    };
+    let unfinished = ["\"best-so-far\""];
+    assert_eq!(
+        claims("min groups --budget-tests 3 --search ddmin --json"),
+        unfinished
+    );
+    assert_eq!(claims("min groups --search ddmin --json"), unfinished);
+    assert_eq!(
+        claims("min groups --search ddmin --resume --json"),
+        ["\"1-minimal\""]
+    );
+    let said = desk.call("min groups --resume").exits(0);
+    assert!(said.out.contains("nothing to minimize"), "{said:?}");
+}
+
+#[test]
 fn a_campaign_goes_on_with_the_target_on_record() {
     let desk = desk();
     let words = "run --runs 40 --max-len 500 --seed 4 --timeout 3s -q -o out -- ./two_bugs";

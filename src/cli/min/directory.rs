@@ -48,12 +48,17 @@ pub(super) fn run(args: &Args, out: &Path, output: &Output) -> Result<Exit, Fail
     let way = started.executor.way();
     output.detail(&format!("executed by {way}: {}", started.why));
     let minimizing = Minimizing {
-        budget_time: Some(args.results.budget_time.unwrap_or(BUDGET)),
+        // What is resumed has used up the default.
+        budget_time: match (args.results.budget_time, args.results.resume) {
+            (None, true) => None,
+            (given, _) => Some(given.unwrap_or(BUDGET)),
+        },
         variants: args.variants(),
         ..args.minimizing(target, way)
     };
     let known = KnownGroups::default();
-    let done = minimize(out, &minimizing, &known, &stop, output);
+    let resume = args.results.resume;
+    let done = minimize(out, &minimizing, &known, resume, &stop, output);
     drop(started);
     let done = signals::unless_stopped(&stop, done)?;
     output.result(&done.text(out), &done);
@@ -97,6 +102,7 @@ pub(in crate::cli) fn minimize(
     out: &Path,
     minimizing: &Minimizing,
     known: &KnownGroups,
+    resume: bool,
     stop: &std::sync::atomic::AtomicBool,
     output: &Output,
 ) -> Result<Minimized, Failure> {
@@ -109,7 +115,7 @@ pub(in crate::cli) fn minimize(
         output,
         done: 0,
     };
-    let done = minimize_left(&store, minimizing, known, &mut shown, stop);
+    let done = minimize_left(&store, minimizing, known, resume, &mut shown, stop);
     let minimized = shown.done;
     drop(shown);
     done?;

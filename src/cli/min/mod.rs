@@ -41,7 +41,7 @@ pub struct Args {
     /// The crashing input, or - for stdin; the file is only read. With --args or --env-vars it may
     /// be omitted: stdin is then empty. If it is an output directory, all its groups are minimized
     /// that are not yet: each within 60s unless a budget is given, with the recorded program unless
-    /// one is given
+    /// one is given. With --resume also those whose budget was used up
     #[arg(required_unless_present_any = ["args", "env_vars"])]
     input: Option<PathBuf>,
     #[command(flatten)]

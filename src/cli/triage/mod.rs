@@ -190,7 +190,7 @@ impl Args {
             variants: Variants::Plain,
             ..Minimizing::of_target(target, way, "full")
         };
-        directory::minimize(out, &minimizing, known, stop, output)
+        directory::minimize(out, &minimizing, known, false, stop, output)
     }
 
     /// Workers.

@@ -79,7 +79,7 @@ impl Statuses {
     /// The line on a minimization that has ended.
     pub fn minimized(&mut self, group: &GroupView) -> String {
         self.told.insert((group.kind, group.major));
-        let ended = group.minimized.as_ref();
+        let claim = group.claim_word().map(|word| word.replace(' ', "-"));
         let tests = group.tests_executed().map(|tests| tests.to_string());
         format!(
             "minimized t={} {} size_before={} size_after={} tests={} claim={}",
@@ -88,7 +88,7 @@ impl Statuses {
             group.size_before,
             group.size_after(),
             tests.as_deref().unwrap_or("-"),
-            ended.map_or_else(|| "-".to_owned(), |ended| printable(&ended.claim)),
+            claim.map_or_else(|| "-".to_owned(), |claim| printable(&claim)),
         )
     }
 

@@ -95,6 +95,9 @@ fn a_group_is_told_once_and_its_end_as_well() {
     };
     let line = statuses.progress(&course).unwrap();
     assert!(line.contains(" groups=2 "), "{line}");
+    let mut any = minimized("trap", 0);
+    any.minimized.as_mut().unwrap().any_input = true;
+    assert!(statuses.minimized(&any).ends_with(" claim=any-input"));
     let mut hostile = view("se\u{1b}gv", 4);
     hostile.place = Some("a\nstatus t=0".to_owned());
     let line = statuses.group(&hostile).unwrap();
