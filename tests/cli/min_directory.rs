@@ -125,7 +125,7 @@ fn what_a_budget_has_ended_goes_on_when_that_is_asked_for() {
         "in/long",
         "nothing but words, and words, and more of them, and one k at the end",
     );
-    desk.call("triage in -o groups -- ./two_bugs").exits(1);
+    desk.call("triage long -o groups -- ./two_bugs").exits(1);
     let claims = |words: &str| {
         let groups = desk.call(words).exits(0).json()["groups"].clone();
         let groups = groups.as_array().unwrap().iter();
