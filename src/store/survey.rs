@@ -12,6 +12,8 @@ use super::{EntryId, GroupRecord, Kind, StoreError, json, layout, listing, rfc33
 pub(super) struct Rank {
     /// Proved ones first.
     unproved: bool,
+    /// Reproducers that show the minor key first.
+    other_minor: bool,
     /// Size of the reproducer, in bytes.
     size: u64,
 }
@@ -22,6 +24,7 @@ impl Rank {
         let size = |path: &Path| path.metadata().ok().map(|metadata| metadata.len());
         Rank {
             unproved: !entry.minimized.as_ref().is_some_and(|m| m.is_proved()),
+            other_minor: entry.shows_another_minor(),
             size: size(&entry.reproducer()).unwrap_or(u64::MAX),
         }
     }
@@ -138,7 +141,8 @@ impl Survey {
     }
 
     /// Chooses the representative of `minor` again: the least entry by (proved, size, bytes),
-    /// and by HASH where two reproducers are the same.
+    /// and by HASH where two reproducers are the same. Of several that are proved one that shows
+    /// another minor key comes last.
     pub(super) fn choose(&mut self, group: &Path, minor: &str) -> Result<(), StoreError> {
         let Some(ranks) = self.minors.get(minor) else {
             return Ok(());

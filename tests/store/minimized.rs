@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use ddfuzz::store::{EntryId, Kind, Store, StoreError};
+use ddfuzz::store::{EntryId, Kind, Minimized, Store, StoreError};
 use tempfile::TempDir;
 
 use crate::sample::{by_run, campaign, crash, key, outcome};
@@ -66,6 +66,24 @@ fn the_representative_is_the_least_by_proof_then_size_then_bytes() {
         .write_minimized(&ids[0], b"longer than all others")
         .unwrap();
     assert_eq!(chosen(&store), 2, "a representative can lose its place");
+}
+
+#[test]
+fn a_proved_reproducer_of_another_minor_key_comes_behind_one_of_the_own() {
+    let (_root, mut store, ids) = with_inputs(&[b"333", b"55555", b"4444"]);
+    let of_its_own = Minimized {
+        minor_after: Some(key("b")),
+        ..outcome(5, true)
+    };
+    // It moved to the minor key `after`.
+    store.write_outcome(&ids[0], &outcome(3, true)).unwrap();
+    assert_eq!(
+        representative(&store),
+        ids[0].hash(),
+        "before what is not proved"
+    );
+    store.write_outcome(&ids[1], &of_its_own).unwrap();
+    assert_eq!(representative(&store), ids[1].hash());
 }
 
 #[test]

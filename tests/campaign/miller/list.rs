@@ -137,7 +137,7 @@ fn wrong_lines_are_skipped_with_their_number_and_what_to_write() {
         ("stdin a | b", "shell"),
         ("stdin a $HOME", "shell"),
         ("stdin a \"`b`\"", "shell"),
-        ("stdin a 'b", "left open"),
+        ("stdin a 'b", "is not closed"),
         ("stdin a b\\", "backslash"),
         ("file a ]-x[", "square brackets"),
         ("two_files a @@", "2 times"),
