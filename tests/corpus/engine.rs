@@ -6,19 +6,23 @@ use std::path::Path;
 use ddfuzz::exec::{Program, Target};
 use serde_json::Value;
 
-use crate::ddfuzz::Desk;
+use crate::ddfuzz::{Desk, Said};
 use crate::harness::{harness, harness_with};
 
 /// Cleans `in` of the desk by these words; the target may make links in its `tmp`, whose path it is
 /// told in `SIGNS`.
 fn cleaned(desk: &Desk, words: &str, target: &Target) -> Value {
+    cleaning(desk, words, target).exits(0).json()
+}
+
+fn cleaning(desk: &Desk, words: &str, target: &Target) -> Said {
     let Program::Path(path) = &target.program else {
         panic!("a harness is a file");
     };
     let env = format!("SIGNS={}", desk.file("tmp").display());
     let words = format!("clean in -o out --json --jobs 1 --timeout 60s --env {env} {words}");
     let more = [OsStr::new("--"), path.as_os_str()];
-    desk.call_with(&words, &more).exits(0).json()
+    desk.call_with(&words, &more)
 }
 
 /// A harness with this body behind one that knows how to leave a sign in `SIGNS`: the first to
@@ -159,8 +163,8 @@ fn of_what_depends_on_the_seed_of_a_hash_map_two_are_kept_at_least() {
     let kept = kept(&result);
     let hashed = kept.iter().filter(|text| text.starts_with(b"h"));
     assert!(hashed.count() >= 2, "{kept:?}");
-    // Not each of the forty: as many as make it sure enough, and 16 at most, and `xz`.
-    assert!(kept.len() <= 17, "{kept:?}");
+    // Not each of the forty: as many as make it sure enough, and 24 at most, and `xz`.
+    assert!(kept.len() <= 25, "{kept:?}");
     assert_eq!(result["missing"].as_array().unwrap().len(), 0, "{result}");
 }
 
@@ -257,4 +261,32 @@ fn what_only_libfuzzer_tells_apart_is_kept_by_its_own_count() {
         counted(&target, &before, &tmp),
         counted(&target, &after, &tmp)
     );
+}
+
+#[test]
+fn where_coverage_is_flaky_libfuzzer_is_asked_a_few_times_only() {
+    // Each process takes each of these places by chance.
+    let chance = "static int chance(unsigned letter) {
+        unsigned long x = (unsigned long)getpid() * 64 + letter; x *= 0x9e3779b97f4a7c15;
+        x ^= x >> 29; x *= 0xbf58476d1ce4e5b9; return x >> 40 & 1; }";
+    let place = |at| format!("case {at}: __asm__ volatile(\"# {at}\"); place = {at}; break;");
+    let places: String = (0..32).map(place).collect();
+    let body = format!("if (length == 2 && chance(text[0])) switch (text[0]) {{ {places} }}");
+    let Some(target) = harness_with("chances", chance, &body) else {
+        return;
+    };
+    let desk = Desk::new();
+    std::fs::create_dir(desk.file("in")).unwrap();
+    for at in 0..32 {
+        desk.write(&format!("in/{at}"), [at, b'-']);
+    }
+    for _ in 0..3 {
+        // What came each time by chance may not come again.
+        let result = cleaning(&desk, "", &target).json();
+        // Each of these takes as long as all else.
+        let own = &result["libfuzzer"];
+        assert!(own["merges"].as_u64() <= Some(1), "{result}");
+        assert!(own["counts"].as_u64() <= Some(2), "{result}");
+        std::fs::remove_dir_all(desk.file("out")).unwrap();
+    }
 }

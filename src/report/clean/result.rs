@@ -206,7 +206,7 @@ impl Cover {
 pub struct OwnCount {
     /// Of all contents that end well, the least of its counts; null where it could not count.
     pub before: Option<Counted>,
-    /// Of what was written.
+    /// Of what was written; the most of two counts where one was less.
     pub after: Option<Counted>,
     /// How many files its own merge has added, so that what was written counts no less.
     pub added: u64,
@@ -241,6 +241,14 @@ impl Counted {
         Counted {
             cov: self.cov.min(other.cov),
             ft: self.ft.min(other.ft),
+        }
+    }
+
+    /// The greater of both numbers.
+    pub fn most(self, other: Counted) -> Counted {
+        Counted {
+            cov: self.cov.max(other.cov),
+            ft: self.ft.max(other.ft),
         }
     }
 }

@@ -131,7 +131,7 @@ fn libfuzzer(result: &CleanResult) -> Option<String> {
         counts => format!(" (the smallest of {counts} counts, which differ from run to run)"),
     };
     let less = match own.is_less() {
-        true => "; LESS than before, and its merge adds no more",
+        true => "; LESS than before, though all that its merge adds is kept",
         false => "",
     };
     Some(format!(
