@@ -551,8 +551,9 @@ mod tests {
 
     #[test]
     fn of_what_nobody_has_each_time_those_are_kept_that_have_it_most_often() {
-        let often: &[&[u32]] = &[&[1, 7], &[1, 7], &[1, 7], &[1, 7], &[1, 7], &[1]];
-        let rarely: &[&[u32]] = &[&[1, 7], &[1], &[1], &[1], &[1], &[1]];
+        let (both, one): (&[u32], &[u32]) = (&[1, 7], &[1]);
+        let often: &[&[u32]] = &[vec![both; 10], vec![one]].concat();
+        let rarely: &[&[u32]] = &[vec![both], vec![one; 10]].concat();
         let mut all = script(&[rarely, often, rarely, often, often, rarely]);
         let choice = chosen(&mut all, &[]);
         assert_eq!(choice.cover.chosen, [0]);
@@ -566,7 +567,7 @@ mod tests {
     #[test]
     fn at_least_two_are_kept_and_no_more_than_the_most() {
         let rarely: &[&[u32]] = &[&[1, 7], &[1], &[1], &[1], &[1], &[1]];
-        let choice = chosen(&mut script(&[rarely; 20]), &[]);
+        let choice = chosen(&mut script(&[rarely; 30]), &[]);
         assert_eq!(choice.sometimes.len(), MOST);
         let (both, one): (&[u32], &[u32]) = (&[1, 7], &[1]);
         let mostly = [vec![both; 99], vec![one]].concat();

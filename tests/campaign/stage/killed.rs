@@ -59,7 +59,8 @@ fn what_was_minimized_before_a_kill_is_not_minimized_again() {
             assert!(starts <= 1, "{}: {starts}", entry.log().display());
         }
         before = now;
-        if before.len() == 3 && kills >= 8 {
+        // Three groups, and variants of them.
+        if before.len() >= 3 && kills >= 8 {
             break;
         }
     }
