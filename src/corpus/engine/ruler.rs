@@ -9,12 +9,6 @@ use super::reserve::Reserve;
 use super::{CleanError, Doing, Engine, Watcher};
 use crate::report::clean::{Counted, OwnCount};
 
-/// Its merge is asked so often at most. One is what `cargo fuzz cmin` makes of a corpus; where
-/// coverage is flaky, each further one would add some files, and take as long.
-const MERGES: u32 = 1;
-/// Where coverage is flaky, so is its count: the least of so many counts of the corpus is what the
-/// kept files must come to.
-const COUNTS: u32 = 2;
 /// It is given a directory with a link to each file, and holds them all in memory.
 const MOST: usize = 100_000;
 
@@ -41,8 +35,9 @@ pub trait Ruler: Debug + Send + Sync {
 
 impl Engine<'_> {
     /// Has the target's own fuzzer count what the corpus reaches and what the files `written` do.
-    /// Where that is less, what its merge adds is kept, too, and written, until it is as much or
-    /// there is nothing to add.
+    /// Where that is less, what its merge adds is kept, too, and written. One merge is what
+    /// `cargo fuzz cmin` makes of a corpus; where coverage is flaky, each further one would add some
+    /// files, and take as long.
     pub(super) fn count_by_its_own(
         &self,
         kept: &mut Kept,
@@ -69,34 +64,29 @@ impl Engine<'_> {
         };
         own.before = count(&corpus, &mut own.why_not)?;
         own.counts = 1;
-        while own.before.is_some() {
-            let mut files = written.clone();
-            files.extend_from_slice(&kept.onto);
-            own.after = count(&files, &mut own.why_not)?;
-            if own.is_less() && own.counts < COUNTS {
-                own.counts += 1;
-                let again = count(&corpus, &mut own.why_not)?;
-                own.before = own.before.zip(again).map(|(one, other)| one.least(other));
-            }
-            if own.is_less() && own.merges == MERGES {
-                // All that it adds is there: what is still less may be chance.
-                let again = count(&files, &mut own.why_not)?;
-                own.after = own.after.zip(again).map(|(one, other)| one.most(other));
-            }
-            if !own.is_less() || own.merges == MERGES {
-                break;
-            }
-            own.merges += 1;
+        if own.before.is_some() {
+            own.after = count(&all_of(written, kept), &mut own.why_not)?;
+        }
+        if own.is_less() {
+            own.merges = 1;
             let excluded = reserve.paths_of(&reserve.excluded(&kept.files))?;
-            let more = ruler.merge(&files, &excluded, self.stop);
+            let more = ruler.merge(&all_of(written, kept), &excluded, self.stop);
             let more = self.told(more, &mut own.why_not)?.unwrap_or_default();
             let more = taken_back(reserve, &more)?;
-            if more.is_empty() {
-                break;
+            own.added = more.len() as u64;
+            if !more.is_empty() {
+                kept.files.extend(more);
+                *written = self.write(kept)?;
+                own.after = count(&all_of(written, kept), &mut own.why_not)?;
             }
-            own.added += more.len() as u64;
-            kept.files.extend(more);
-            *written = self.write(kept)?;
+        }
+        if own.is_less() {
+            // All that the merge adds is there: what is still less may be chance.
+            own.counts += 1;
+            let again = count(&corpus, &mut own.why_not)?;
+            own.before = own.before.zip(again).map(|(one, other)| one.least(other));
+            let again = count(&all_of(written, kept), &mut own.why_not)?;
+            own.after = own.after.zip(again).map(|(one, other)| one.most(other));
         }
         kept.own_count = Some(own);
         Ok(())
@@ -113,6 +103,11 @@ impl Engine<'_> {
         }
         Ok(told.map_err(|why| *why_not = Some(why)).ok())
     }
+}
+
+/// The files that are written and those that they are added to.
+fn all_of(written: &[PathBuf], kept: &Kept) -> Vec<PathBuf> {
+    [written, &kept.onto[..]].concat()
 }
 
 fn taken_back(reserve: &Reserve<'_>, contents: &[Vec<u8>]) -> Result<Vec<Keeping>, CleanError> {
