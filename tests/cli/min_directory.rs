@@ -122,7 +122,7 @@ fn options_of_one_input_are_refused_for_a_directory() {
 fn what_a_budget_has_ended_goes_on_when_that_is_asked_for() {
     let desk = desk();
     desk.write(
-        "in/long",
+        "long",
         "nothing but words, and words, and more of them, and one k at the end",
     );
     desk.call("triage long -o groups -- ./two_bugs").exits(1);
