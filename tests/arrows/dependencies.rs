@@ -131,6 +131,7 @@ const PLACES: &[(&str, &[&str])] = &[
             "exec/private_dir.rs",
             "exec/input.rs",
             "exec/scratch.rs",
+            "exec/elf.rs",
             "exec/marked.rs",
             "corpus/place.rs",
             "cli/clean/afl.rs",
