@@ -6,7 +6,7 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
-use super::clock::ActiveTime;
+use super::clock::{ActiveTime, Scheduled};
 use super::loops::{Loop, Loops};
 use super::probe::Halted;
 use super::recursion;
@@ -18,6 +18,8 @@ use crate::triage::snapshot::{End, Endless, Event, Snapshot};
 
 /// Active time in which a call that is not the loop returns.
 pub(super) const RETURNS: Duration = Duration::from_millis(150);
+/// A thread that runs for less than one part in so many of that waits.
+const WAITS: u32 = 8;
 /// The same where each millisecond costs memory: long against one allocation, short against what
 /// a machine has.
 pub(super) const EATING: Duration = Duration::from_millis(10);
@@ -102,6 +104,7 @@ impl Tracer<'_> {
             returns: RETURNS,
             loops: true,
         };
+        let before = Scheduled::of(tid).cpu;
         // It may be about to end by itself: where it stood first is all there is then.
         let Ok(stuck) = self.step_out(halted, stack, test) else {
             return Some(first);
@@ -110,8 +113,11 @@ impl Tracer<'_> {
         let mut snapshot = stuck
             .stack
             .snapshot(level, Event::OutOfTime, tid, self.cache);
-        // What stands for a recursion has no loop of its own.
-        let endless = stuck.endless.filter(|_| level == stuck.level);
+        // What stands for a recursion has no loop of its own; and who waits is not held by the loop
+        // around the call that waits: on a busy machine such a thread may have run just before.
+        let ran = Scheduled::of(tid).cpu.saturating_sub(before);
+        let runs = ran * WAITS >= RETURNS;
+        let endless = stuck.endless.filter(|_| level == stuck.level && runs);
         snapshot.endless = endless
             .zip(stuck.stack.levels.get(level))
             .and_then(in_module);
