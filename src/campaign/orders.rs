@@ -71,11 +71,13 @@ pub fn minimize_left(
     let reader = lock(store).reader().clone();
     let (began, mut taken, mut met) = (Instant::now(), HashSet::new(), Met::default());
     let wanted = |major: &str| !reader.is_muted(Kind::Crash, major, known);
+    let unfinished = match resume {
+        true => unfinished(&reader, known)?,
+        false => Vec::new(),
+    };
     while !stop.load(Ordering::Relaxed) {
         let mut left = left_to_minimize(&reader, minimizing.variants, known)?;
-        if resume {
-            left.extend(unfinished(&reader, known)?);
-        }
+        left.extend_from_slice(&unfinished);
         let left: Vec<EntryId> = left.into_iter().filter(|id| !taken.contains(id)).collect();
         let progress = |watched: &mut dyn Screen| {
             watched.progress(&Progress {
