@@ -23,27 +23,25 @@
 pub use ddfuzz_target::target;
 
 #[cfg(all(feature = "engine", not(target_os = "linux")))]
-compile_error!(
-    "ddfuzz runs on Linux only; use it with `default-features = false` for `delta` alone"
-);
+compile_error!("ddfuzz runs on Linux only; use the crate `ddfuzz-delta` for delta debugging alone");
 
-#[cfg(feature = "campaign")]
-pub mod campaign;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;
 #[cfg(feature = "campaign")]
-pub mod corpus;
-pub mod delta;
+pub use ddfuzz_campaign as campaign;
+#[cfg(feature = "campaign")]
+pub use ddfuzz_corpus as corpus;
+pub use ddfuzz_delta as delta;
 #[cfg(feature = "engine")]
-pub mod exec;
+pub use ddfuzz_exec as exec;
 #[cfg(feature = "engine")]
-pub mod files;
+pub use ddfuzz_minimize as minimize;
 #[cfg(feature = "engine")]
-pub mod minimize;
+pub use ddfuzz_model::files;
 #[cfg(feature = "engine")]
-pub mod report;
+pub use ddfuzz_store as store;
 #[cfg(feature = "engine")]
-pub mod store;
+pub use ddfuzz_store::report;
 #[cfg(feature = "engine")]
-pub mod triage;
+pub use ddfuzz_triage as triage;

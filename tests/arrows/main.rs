@@ -1,9 +1,11 @@
-//! The arrows between the modules point one way, and each dependency stays in its place.
+//! The arrows between the crates point one way, each dependency stays in its crates, and delta
+//! debugging is pure. Cargo refuses cycles and dependencies that no manifest names; these tables
+//! say which ones a manifest may name.
 
-mod dependencies;
-mod modules;
+mod manifests;
 mod paths;
 mod pure;
+mod records;
 #[path = "../tree/mod.rs"]
 mod tree;
 
@@ -11,21 +13,22 @@ use std::path::{Path, PathBuf};
 
 use paths::Paths;
 
-/// The source files of the library and the program, with the paths they use.
-fn sources() -> Vec<(PathBuf, Paths)> {
+/// The source files of a crate, `ddfuzz-exec` for example, with the paths they use.
+fn sources(name: &str) -> Vec<(PathBuf, Paths)> {
+    let folder = Path::new("crates").join(name).join("src");
     let all = tree::rust_files().into_iter();
-    all.filter(|(file, _)| file.starts_with("src"))
+    let found: Vec<(PathBuf, Paths)> = all
+        .filter(|(file, _)| file.starts_with(&folder))
         .map(|(file, text)| {
             let paths = Paths::of(&file, &text);
             (file, paths)
         })
-        .collect()
+        .collect();
+    assert!(!found.is_empty(), "{name} has no sources");
+    found
 }
 
-/// The module that a file of `src/` belongs to: its folder there, or its own name.
-fn module_of(file: &Path) -> String {
-    let inside = file.strip_prefix("src").unwrap_or(file);
-    let first = inside.iter().next().map(Path::new);
-    let name = first.and_then(Path::file_stem);
-    name.unwrap_or_default().to_string_lossy().into_owned()
+/// Fails with everything that was found, one finding a line.
+fn assert_none(rule: &str, findings: &[String]) {
+    assert!(findings.is_empty(), "{rule}:\n  {}", findings.join("\n  "));
 }

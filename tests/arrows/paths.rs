@@ -129,11 +129,11 @@ impl Paths {
     }
 }
 
-/// The module that a file of `src/` is, as parts of its path.
+/// The module that a file below `src/` is, as parts of its path in its crate.
 fn home(file: &Path) -> Vec<String> {
-    let inside = file.strip_prefix("src").unwrap_or(file).with_extension("");
+    let file = file.with_extension("");
+    let inside = file.iter().skip_while(|part| *part != "src").skip(1);
     let mut parts: Vec<String> = inside
-        .iter()
         .map(|part| part.to_string_lossy().into_owned())
         .collect();
     if matches!(

@@ -1,9 +1,9 @@
-//! `delta` is pure: no file, clock, thread, process or random number, and no `unsafe`.
+//! `ddfuzz-delta` is pure: no file, clock, thread, process or random number, and no `unsafe`.
 
 use std::path::Path;
 
 use crate::paths::Paths;
-use crate::{module_of, sources};
+use crate::{assert_none, sources};
 
 /// What of the standard library reaches outside, or differs from run to run.
 const OUTSIDE: [&str; 11] = [
@@ -58,42 +58,32 @@ fn unordered(file: &Path, text: &str) -> Vec<String> {
 #[test]
 fn delta_touches_nothing_outside() {
     let mut found = Vec::new();
-    for (file, paths) in sources() {
-        if module_of(&file) == "delta" {
-            found.extend(impure(&file, &paths));
-        }
+    for (file, paths) in sources("ddfuzz-delta") {
+        found.extend(impure(&file, &paths));
     }
-    assert!(
-        found.is_empty(),
-        "delta is not pure:\n  {}",
-        found.join("\n  ")
-    );
+    assert_none("delta is not pure", &found);
 }
 
 #[test]
 fn delta_walks_over_no_hash_map() {
     let mut found = Vec::new();
     for (file, text) in crate::tree::rust_files() {
-        if file.starts_with("src/delta") {
+        if file.starts_with("crates/ddfuzz-delta/src") {
             found.extend(unordered(&file, &text));
         }
     }
-    assert!(
-        found.is_empty(),
-        "orders that differ from run to run:\n  {}",
-        found.join("\n  ")
-    );
+    assert_none("orders that differ from run to run", &found);
 }
 
 #[test]
 fn impurities_are_found_out() {
-    let file = Path::new("src/delta/ddmin.rs");
+    let file = Path::new("crates/ddfuzz-delta/src/ddmin.rs");
     let source =
         "use std::{ops::Range, time::Instant};\nfn a() { unsafe { std::thread::yield_now() } }";
     let expected = [
-        "src/delta/ddmin.rs:1: std::time::Instant",
-        "src/delta/ddmin.rs:2: std::thread::yield_now",
-        "src/delta/ddmin.rs:2: unsafe",
+        "crates/ddfuzz-delta/src/ddmin.rs:1: std::time::Instant",
+        "crates/ddfuzz-delta/src/ddmin.rs:2: std::thread::yield_now",
+        "crates/ddfuzz-delta/src/ddmin.rs:2: unsafe",
     ];
     assert_eq!(impure(file, &Paths::of(file, source)), expected);
     let walk = "let map: HashMap<u8, u8>;\nfor key in map.keys() {}";

@@ -74,28 +74,39 @@ fn each_link_leads_somewhere() {
     assert_none("links that lead nowhere", &dead);
 }
 
-#[test]
-fn each_module_is_on_the_map() {
-    let map = read("ARCHITECTURE.md");
-    let mut modules = BTreeSet::new();
+/// Fails where a folder below `root` is not named in the document that maps it.
+fn assert_mapped(root: &str, document: &str) {
+    let map = read(document);
+    let mut folders = BTreeSet::new();
     for file in files() {
-        let Ok(inside) = file.strip_prefix("src") else {
-            continue;
-        };
-        match inside.parent() {
-            Some(folder) if folder != Path::new("") => {
-                modules.insert(format!("{}/", folder.display()));
-            }
-            _ => {
-                modules.insert(inside.display().to_string());
-            }
+        let inside = file.strip_prefix(root).ok().and_then(Path::parent);
+        folders.extend(inside.map(|folder| format!("{}/", folder.display())));
+    }
+    folders.remove("/");
+    let missing: Vec<String> = folders
+        .into_iter()
+        .filter(|folder| !map.contains(&format!("`{folder}`")))
+        .collect();
+    assert_none(&format!("folders that {document} does not name"), &missing);
+}
+
+#[test]
+fn each_folder_of_a_crate_is_on_its_map() {
+    let map = read("ARCHITECTURE.md");
+    let mut crates = BTreeSet::new();
+    for file in files() {
+        let mut parts = file.iter().map(|part| part.to_string_lossy().into_owned());
+        if parts.next().as_deref() == Some("crates") {
+            crates.extend(parts.next());
         }
     }
-    let missing: Vec<String> = modules
-        .into_iter()
-        .filter(|module| !map.contains(&format!("`{module}`")))
-        .collect();
-    assert_none("modules that ARCHITECTURE.md does not name", &missing);
+    assert!(crates.len() > 8, "only {crates:?} were found");
+    for name in crates {
+        assert!(map.contains(&format!("`{name}`")), "{name} is on no map");
+        let folder = format!("crates/{name}");
+        assert_mapped(&format!("{folder}/src"), &format!("{folder}/README.md"));
+    }
+    assert_mapped("src/cli", "src/cli/README.md");
 }
 
 #[test]

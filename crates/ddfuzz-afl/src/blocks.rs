@@ -1,6 +1,6 @@
 //! A coarse search: blocks, ever smaller ones.
 
-use ddfuzz::delta::{Candidate, Config, Outcome, Rule, Search};
+use ddfuzz_delta::{Candidate, Config, Outcome, Rule, Search};
 
 use crate::steps::blocks;
 

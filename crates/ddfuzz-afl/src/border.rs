@@ -7,7 +7,7 @@ use std::ffi::{c_uint, c_void};
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use ddfuzz::delta::Outcome;
+use ddfuzz_delta::Outcome;
 
 use crate::{Settings, Trimmer};
 

@@ -1,6 +1,6 @@
 //! The trimming of one entry.
 
-use ddfuzz::delta::{Cache, Caching, Outcome, Search, Seen};
+use ddfuzz_delta::{Cache, Caching, Outcome, Search, Seen};
 
 use crate::TrimSearch;
 use crate::name::name;

@@ -13,7 +13,7 @@
 //! There is no state outside of a [`Trimmer`]. No panic leaves the library: a trimmer that has met
 //! one trims no more, and the campaign goes on. (That needs `panic = "unwind"`, Cargo's default.)
 //!
-//! [`Search`]: ddfuzz::delta::Search
+//! [`Search`]: ddfuzz_delta::Search
 
 mod blocks;
 pub mod border;

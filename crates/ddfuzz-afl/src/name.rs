@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hasher};
 
-use ddfuzz::delta::TextId;
+use ddfuzz_delta::TextId;
 
 /// The name of a text: two hashes of it, each of 64 bits. Texts made to collide could be made by
 /// who knows the hash, but all that comes of it is a deletion that is not tried.

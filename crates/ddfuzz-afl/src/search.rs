@@ -1,6 +1,6 @@
 //! The searches that trim.
 
-use ddfuzz::delta::{Ddmin, Ddmin2002, Full, Search, Subset};
+use ddfuzz_delta::{Ddmin, Ddmin2002, Full, Search, Subset};
 
 use crate::blocks::Blocks;
 

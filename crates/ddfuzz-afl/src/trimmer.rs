@@ -1,6 +1,6 @@
 //! The dialogue with AFL++, without pointers.
 
-use ddfuzz::delta::Outcome;
+use ddfuzz_delta::Outcome;
 
 use crate::Settings;
 use crate::entry::Entry;
@@ -9,7 +9,7 @@ use crate::steps::default_steps;
 /// Trims one entry after the other: all the state of the library.
 ///
 /// ```
-/// use ddfuzz::delta::Outcome;
+/// use ddfuzz_delta::Outcome;
 /// use ddfuzz_afl::{Settings, Trimmer};
 ///
 /// let mut trimmer = Trimmer::new(Settings::default());

@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use ddfuzz::delta::{Config, Tester, TextId, ddmin};
 use ddfuzz_afl::{SEARCHES, Settings, TrimSearch, Trimmer};
+use ddfuzz_delta::{Config, Tester, TextId, ddmin};
 
 use crate::{Trimmed, coverage, outcome, settings, text, trim};
 

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ddfuzz::delta::{Candidate, Config, Outcome, Search, Subset};
 use ddfuzz_afl::{Settings, TrimSearch, Trimmer};
+use ddfuzz_delta::{Candidate, Config, Outcome, Search, Subset};
 
 use crate::border::{State, at};
 

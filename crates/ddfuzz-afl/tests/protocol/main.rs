@@ -6,8 +6,8 @@ mod hostile;
 mod settings;
 mod steps;
 
-use ddfuzz::delta::Outcome;
 use ddfuzz_afl::{Settings, TrimSearch, Trimmer};
+use ddfuzz_delta::Outcome;
 
 /// Settings by the name of a search, with so many steps.
 fn settings(search: &str, steps: u32) -> Settings {

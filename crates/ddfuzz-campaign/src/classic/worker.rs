@@ -1,0 +1,136 @@
+//! A worker: runs inputs, names what crashes, and reports chunk by chunk.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crossbeam::channel::Sender;
+
+use super::inputs::Inputs;
+use super::plan::RunInput;
+use crate::bounds::Bounds;
+use crate::finding::Finding;
+use crate::mutation::Mutation;
+use crate::namer::Namer;
+use crate::settings::Settings;
+use ddfuzz_exec::{ExecError, Executor, Freshness, start};
+
+/// Some runs in a row.
+pub(super) struct Chunk {
+    /// Index of its first run.
+    pub(super) first: u64,
+    /// Runs that it should have.
+    pub(super) planned: u64,
+    /// Runs made: fewer only where the campaign was stopped.
+    pub(super) runs: u64,
+    pub(super) findings: Vec<Finding>,
+}
+
+/// Runs of one chunk.
+pub(super) const CHUNK: u64 = 16;
+
+/// What the workers of a campaign share.
+pub(super) struct Shared<'a> {
+    pub(super) inputs: Inputs,
+    /// The next run that nobody has taken.
+    pub(super) next: AtomicU64,
+    /// The first run that is not to be made.
+    pub(super) end: u64,
+    /// No new chunks are taken when they are over.
+    pub(super) bounds: Bounds<'a>,
+}
+
+/// One worker with its own target.
+pub(super) struct Worker<'a> {
+    pub(super) shared: &'a Shared<'a>,
+    pub(super) executor: Box<dyn Executor>,
+    /// What mutates seeds, where there are any.
+    pub(super) mutation: Option<Mutation>,
+    pub(super) namer: Namer,
+}
+
+impl Worker<'_> {
+    /// Takes chunks until there are none left, or nobody listens.
+    pub(super) fn work(mut self, reports: &Sender<Result<Chunk, ExecError>>) {
+        while self.shared.bounds.go_on() {
+            let first = self.shared.next.fetch_add(CHUNK, Ordering::Relaxed);
+            if first >= self.shared.end {
+                return;
+            }
+            let chunk = self.run_chunk(first, CHUNK.min(self.shared.end - first));
+            let failed = chunk.is_err();
+            if reports.send(chunk).is_err() || failed {
+                return;
+            }
+        }
+    }
+
+    /// A chunk that is cut short reports the runs made: those behind it are never committed.
+    fn run_chunk(&mut self, first: u64, count: u64) -> Result<Chunk, ExecError> {
+        let mut chunk = Chunk {
+            first,
+            planned: count,
+            runs: 0,
+            findings: Vec::new(),
+        };
+        // A process of its own for each run takes no inputs ahead.
+        let at_once = match self.executor.freshness() {
+            Freshness::Shared => count,
+            Freshness::Fresh => 1,
+        };
+        let mut waiting: VecDeque<(RunInput, Vec<u8>)> = VecDeque::new();
+        while chunk.runs < count && !self.shared.bounds.are_over() {
+            while (waiting.len() as u64) < at_once.min(count - chunk.runs) {
+                waiting.push_back(self.make(first + chunk.runs + waiting.len() as u64));
+            }
+            let inputs: Vec<&[u8]> = waiting.iter().map(|(_, input)| &input[..]).collect();
+            for run in self.executor.run_some(&inputs)? {
+                let Some((name, input)) = waiting.pop_front() else {
+                    break;
+                };
+                if !self.shared.bounds.name(run.ended) {
+                    return Ok(chunk);
+                }
+                let what = self.namer.judge(run.ended, &input, &*self.executor)?;
+                let finding = what.map(|what| Finding {
+                    run: first + chunk.runs,
+                    name: name.to_string(),
+                    input: if what.is_new() { input } else { Vec::new() },
+                    what,
+                });
+                chunk.findings.extend(finding);
+                chunk.runs += 1;
+            }
+        }
+        Ok(chunk)
+    }
+
+    /// The input of run `run`, with its name.
+    fn make(&mut self, run: u64) -> (RunInput, Vec<u8>) {
+        let Inputs { plan, seeds, .. } = &self.shared.inputs;
+        let drawn = plan.draw(run, seeds);
+        if let (RunInput::Mutated(name), Some(mutation)) = (&drawn, &mut self.mutation)
+            && let Some(input) = mutation.build(name)
+        {
+            return (drawn, input);
+        }
+        let name = plan.input(run);
+        let mut input = Vec::new();
+        name.write_into(&mut input);
+        (RunInput::Generated(name), input)
+    }
+}
+
+/// A worker of its own executor.
+pub(super) fn start_worker<'a>(
+    shared: &'a Shared<'a>,
+    settings: &Settings,
+) -> Result<Worker<'a>, ExecError> {
+    let Settings { minimizing, .. } = settings;
+    let started = start(&minimizing.target, Some(minimizing.way), Freshness::Shared)?;
+    Ok(Worker {
+        shared,
+        executor: started.executor,
+        mutation: shared.inputs.mutation(),
+        namer: Namer::of_target(&minimizing.target, minimizing.way)?,
+    })
+}

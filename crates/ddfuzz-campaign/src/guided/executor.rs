@@ -1,0 +1,264 @@
+//! Our ways of execution as one executor of LibAFL.
+
+use std::time::Duration;
+
+use libafl::Error;
+use libafl::executors::{Executor, ExitKind, HasObservers};
+use libafl::inputs::BytesInput;
+use libafl::observers::{CanTrack, HitcountsMapObserver, MapObserver, StdMapObserver};
+use libafl::state::HasExecutions;
+use libafl_bolts::tuples::{Handle, Handled, RefIndexable, tuple_list};
+
+use super::hangs::Hangs;
+use super::observer::EndObserver;
+use super::parts::{Map, Observers};
+use super::patience::Patience;
+use super::pulse::Pulse;
+use crate::{Seen, Sight};
+use ddfuzz_exec::{self as exec, Ended, ExecError, Freshness, Run, Target, Telling, Way};
+use ddfuzz_model::files::Base64;
+
+/// The name of the map of coverage.
+pub(super) const EDGES: &str = "edges";
+/// Inputs that a process of its own for each run is given at once: one.
+const ONE: usize = 1;
+/// Inputs that a loop is given at once, at most.
+const MANY: usize = 128;
+/// They are fewer where they would take longer: in between the worker reports, and hears that it is
+/// to end.
+const LONGEST: Duration = Duration::from_millis(100);
+
+/// One run of several, as far as LibAFL may want to know of it.
+pub(super) struct Told {
+    pub(super) run: Run,
+    /// What it has reached that no run had reached before, as all counters.
+    pub(super) counters: Option<Vec<u8>>,
+}
+
+/// A started target with LibAFL's observers. One input at a time it is an executor like any
+/// other; several at once go by [`TargetExecutor::run_some`], which tells only of what is new.
+pub(super) struct TargetExecutor {
+    pub(super) executor: Box<dyn exec::Executor>,
+    observers: Observers,
+    map: Handle<Map>,
+    /// Exit statuses of Rust programs that have panicked, or that the user calls a crash.
+    crash_exit: Option<i32>,
+    /// Where the objective reads what LibAFL does not tell of a run.
+    sight: Sight,
+    telling: Telling,
+    /// How many inputs a loop is given at once, by how long the last took.
+    many: usize,
+    /// Whether other hosts are to get what did not pass.
+    pub(super) linked: bool,
+    /// How long runs may take.
+    pub(super) patience: Patience,
+    /// What is known of those that do not end.
+    pub(super) hangs: Hangs,
+    /// How many more runs the worker may make, and when it has to report.
+    pub(super) pulse: Pulse,
+}
+
+impl TargetExecutor {
+    /// Starts `target`, which has to tell its coverage. `before`: how many workers have died in the
+    /// place of this one.
+    pub(super) fn start(
+        target: &Target,
+        way: Way,
+        pulse: Pulse,
+        before: u32,
+    ) -> Result<TargetExecutor, ExecError> {
+        let executor = exec::start(target, Some(way), Freshness::Shared)?.executor;
+        let places = executor.places().unwrap_or(1);
+        let map = StdMapObserver::owned(EDGES, vec![0; places]);
+        let map = HitcountsMapObserver::new(map).track_indices();
+        let handle = map.handle();
+        Ok(TargetExecutor {
+            executor,
+            observers: tuple_list!(map, EndObserver::new()),
+            map: handle,
+            crash_exit: target.crash_exit,
+            sight: Sight::default(),
+            telling: Telling::Nothing,
+            many: MANY,
+            linked: false,
+            patience: Patience::new(target.limits),
+            hangs: Hangs::new(before),
+            pulse,
+        })
+    }
+
+    /// The handle of the map.
+    pub(super) fn map(&self) -> &Handle<Map> {
+        &self.map
+    }
+
+    /// How many inputs [`run_some`](TargetExecutor::run_some) takes at once.
+    pub(super) fn at_once(&self) -> usize {
+        match (self.executor.way(), self.executor.freshness()) {
+            (Way::Harness, Freshness::Shared) => self.many,
+            _ => ONE,
+        }
+    }
+
+    /// So many inputs took so long; whether the last one was stopped.
+    pub(super) fn took(&mut self, inputs: usize, time: Duration, stopped: bool) {
+        self.hangs.took(inputs, time, stopped);
+        if stopped {
+            return;
+        }
+        if time > LONGEST {
+            self.many = (inputs / 2).max(1);
+        } else if time < LONGEST / 4 {
+            self.many = (self.many * 2).min(MANY);
+        }
+    }
+
+    /// How a run has ended that did not pass, and of which no objective has heard: one by which
+    /// LibAFL has calibrated an input.
+    pub(super) fn unheard(&self) -> Option<Ended> {
+        self.sight.ended()
+    }
+
+    /// Nobody is to hear of it.
+    pub(super) fn forget_unheard(&mut self) {
+        self.sight.leave(Seen::default());
+    }
+
+    /// Puts into the observers that a run has ended so, and nothing else.
+    pub(super) fn observe_end(&mut self, ended: Ended) -> Result<(), Error> {
+        let (map, (end, ())) = &mut self.observers;
+        map.as_mut().reset_map()?;
+        end.ended = Some(ended);
+        Ok(())
+    }
+
+    /// Where it leaves what it has seen of runs that did not pass.
+    pub(super) fn sight(&self) -> Sight {
+        self.sight.clone()
+    }
+
+    fn tell(&mut self, telling: Telling) {
+        if self.telling != telling {
+            self.executor.tell_coverage(telling);
+            self.telling = telling;
+        }
+    }
+
+    /// Runs the first of `inputs` and as many behind it as come back; see
+    /// [`exec::Executor::run_some`].
+    pub(super) fn run_some(&mut self, inputs: &[&[u8]]) -> Result<Vec<Told>, ExecError> {
+        self.tell(Telling::Novel);
+        self.executor.limit_time(self.patience.learned());
+        self.recognise();
+        let runs = self.executor.run_some(inputs)?;
+        let mut told: Vec<Told> = runs
+            .into_iter()
+            .map(|run| Told {
+                run,
+                counters: None,
+            })
+            .collect();
+        for covered in self.executor.covered() {
+            if let Some(told) = told.get_mut(covered.run) {
+                told.counters = Some(covered.counters.clone());
+            }
+        }
+        Ok(told)
+    }
+
+    /// Has runs stopped early that are known for hangs.
+    fn recognise(&mut self) {
+        if let Some((window, known)) = self.hangs.changed() {
+            self.executor.recognise(window, known);
+        }
+    }
+
+    /// Runs an input that was over the learned limit within the one that findings are held to.
+    pub(super) fn run_patiently(&mut self, input: &[u8]) -> Result<Told, ExecError> {
+        self.tell(Telling::Novel);
+        self.executor.limit_time(self.patience.full());
+        // What is known by now to end there would be stopped else.
+        self.recognise();
+        let run = self.executor.run(input)?;
+        let counters = self.executor.covered().last();
+        Ok(Told {
+            run,
+            counters: counters.map(|covered| covered.counters.clone()),
+        })
+    }
+
+    /// Puts what is known of one run into the observers.
+    pub(super) fn observe(&mut self, ended: Ended, counters: &[u8]) -> Result<(), Error> {
+        self.observe_end(ended)?;
+        let (map, _) = &mut self.observers;
+        let map = map.as_mut();
+        for (place, count) in counters.iter().enumerate().take(map.usable_count()) {
+            if *count != 0 {
+                map.set(place, *count);
+            }
+        }
+        if !ended.is_exit() || ended.is_suspect(self.crash_exit) {
+            let preceding = self.executor.preceding();
+            self.sight.leave(Seen {
+                ended: Some(ended),
+                copies: self.executor.copies(),
+                preceding: preceding.into_iter().map(Base64).collect(),
+            });
+        }
+        Ok(())
+    }
+
+    /// How LibAFL calls this ending.
+    pub(super) fn exit_kind(&self, ended: Ended) -> ExitKind {
+        match ended {
+            Ended::Timeout => ExitKind::Timeout,
+            Ended::OutOfMemory => ExitKind::Oom,
+            // A status that only may be a crash passes, for LibAFL, until triage has looked.
+            _ if ended.is_suspect(self.crash_exit) => ExitKind::Crash,
+            _ => ExitKind::Ok,
+        }
+    }
+}
+
+impl HasObservers for TargetExecutor {
+    type Observers = Observers;
+
+    fn observers(&self) -> RefIndexable<&Observers, Observers> {
+        RefIndexable::from(&self.observers)
+    }
+
+    fn observers_mut(&mut self) -> RefIndexable<&mut Observers, Observers> {
+        RefIndexable::from(&mut self.observers)
+    }
+}
+
+impl<EM, S: HasExecutions, Z> Executor<EM, BytesInput, S, Z> for TargetExecutor {
+    fn run_target(
+        &mut self,
+        _fuzzer: &mut Z,
+        state: &mut S,
+        _manager: &mut EM,
+        input: &BytesInput,
+    ) -> Result<ExitKind, Error> {
+        *state.executions_mut() += 1;
+        self.tell(Telling::Every);
+        self.executor.limit_time(self.patience.full());
+        let run = self
+            .executor
+            .run(input.as_ref())
+            .map_err(|error| fail(&error))?;
+        let covered = self.executor.covered().last();
+        let counters = covered.map_or(Vec::new(), |covered| covered.counters.clone());
+        self.observe(run.ended, &counters)?;
+        let kind = self.exit_kind(run.ended);
+        if kind == ExitKind::Ok {
+            self.hangs.see(run.cpu);
+        }
+        Ok(kind)
+    }
+}
+
+/// An error of ours as one of LibAFL.
+pub(super) fn fail(error: &impl std::fmt::Display) -> Error {
+    Error::unknown(error.to_string())
+}

@@ -1,0 +1,205 @@
+//! The desk as a worker sees it: at the other end of a socket.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::wire::{self, Beat, Order, Reply, Request};
+use crate::ledger::lock;
+use crate::shelf::Shelf;
+use crate::{Desk, KnownKey, Report};
+use ddfuzz_exec::{Signature, Target};
+use ddfuzz_store::{EntryId, Filed, Kind, Minimized, Reader, StoreError};
+use ddfuzz_triage::{Crash, Key};
+
+/// A worker's end of the socket, shared by all who find and minimize in it.
+#[derive(Clone)]
+pub(super) struct Remote {
+    reader: Reader,
+    stream: Arc<Mutex<UnixStream>>,
+    /// Which worker this is.
+    worker: usize,
+    /// Runs of known groups that are not told yet.
+    tally: Arc<Mutex<HashMap<(Kind, Key), u64>>>,
+}
+
+impl Remote {
+    /// Calls the hub that listens at `socket`, as worker number `worker`.
+    pub(super) fn connect(socket: &Path, root: &Path, worker: usize) -> Result<Remote, StoreError> {
+        let reader = Reader::open(root)?;
+        let stream = UnixStream::connect(socket).map_err(|error| lost(&reader, &error))?;
+        let remote = Remote {
+            reader,
+            stream: Arc::new(Mutex::new(stream)),
+            worker,
+            tally: Arc::default(),
+        };
+        remote.tell(&Request::Hello { worker }, &[])?;
+        Ok(remote)
+    }
+
+    /// The number of what was handed in so, where this worker has.
+    pub(super) fn own(&self, (worker, number): (usize, u64)) -> Option<u64> {
+        (worker == self.worker).then_some(number)
+    }
+
+    /// Says what nobody answers.
+    pub(super) fn tell(&self, request: &Request, body: &[u8]) -> Result<(), StoreError> {
+        wire::send(&mut lock(&self.stream), request, body)
+            .map_err(|error| lost(&self.reader, &error))
+    }
+
+    fn ask(&self, request: &Request, body: &[u8]) -> Result<Reply, StoreError> {
+        let mut line = lock(&self.stream);
+        let answer = wire::send(&mut line, request, body).and_then(|()| wire::receive(&mut line));
+        match answer.map_err(|error| lost(&self.reader, &error))? {
+            (Reply::Failed { path, why }, _) => Err(StoreError::Unwritable { path, why }),
+            (reply, _) => Ok(reply),
+        }
+    }
+
+    /// For what is only to be done.
+    fn have(&self, request: &Request, body: &[u8]) -> Result<(), StoreError> {
+        match self.ask(request, body)? {
+            Reply::Done => Ok(()),
+            _ => Err(self.nonsense()),
+        }
+    }
+
+    fn nonsense(&self) -> StoreError {
+        lost(&self.reader, &io::ErrorKind::InvalidData.into())
+    }
+
+    /// Has an input kept in the corpus; nobody waits until it is.
+    pub(super) fn keep(&self, input: &[u8]) -> Result<(), StoreError> {
+        self.tell(&Request::Keep, input)
+    }
+
+    /// Has runs counted where what hangs gets a name later.
+    pub(super) fn count_unnamed(
+        &self,
+        signatures: Vec<Signature>,
+        runs: u64,
+    ) -> Result<(), StoreError> {
+        self.have(&Request::CountUnnamed { signatures, runs }, &[])
+    }
+
+    /// Says something that the user should know.
+    pub(super) fn note(&self, text: &str) -> Result<(), StoreError> {
+        self.tell(&Request::Note(text.to_owned()), &[])
+    }
+
+    /// Says why this worker cannot go on.
+    pub(super) fn fail(&self, why: &str) -> Result<(), StoreError> {
+        self.tell(&Request::Failed(why.to_owned()), &[])
+    }
+
+    /// Tells how the worker stands, and hears what it is to do.
+    pub(super) fn beat(&self, beat: Beat) -> Result<Order, StoreError> {
+        for ((kind, major), runs) in std::mem::take(&mut *lock(&self.tally)) {
+            self.have(&Request::Count { kind, major, runs }, &[])?;
+        }
+        match self.ask(&Request::Beat(beat), &[])? {
+            Reply::Order(order) => Ok(order),
+            _ => Err(self.nonsense()),
+        }
+    }
+}
+
+/// The hub is gone, and with it the one who writes.
+fn lost(reader: &Reader, error: &io::Error) -> StoreError {
+    StoreError::Unwritable {
+        path: reader.root().to_owned(),
+        why: format!("the process that writes it cannot be reached: {error}"),
+    }
+}
+
+impl Shelf for Remote {
+    fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
+    fn file(&mut self, kind: Kind, crash: &Crash, input: &[u8]) -> Result<Filed, StoreError> {
+        let crash = Box::new(crash.clone());
+        match self.ask(&Request::File { kind, crash }, input)? {
+            Reply::Filed {
+                id,
+                new_major,
+                new_minor,
+                already,
+            } => Ok(Filed {
+                path: id.folder(self.reader.root()),
+                id,
+                new_major,
+                new_minor,
+                already,
+            }),
+            _ => Err(self.nonsense()),
+        }
+    }
+
+    fn write_minimized(&mut self, id: &EntryId, bytes: &[u8]) -> Result<(), StoreError> {
+        self.have(&Request::Minimized { id: id.clone() }, bytes)
+    }
+
+    /// The hub knows the target.
+    fn write_reproduce(&mut self, id: &EntryId, _target: &Target) -> Result<(), StoreError> {
+        self.have(&Request::Reproduce { id: id.clone() }, &[])
+    }
+
+    fn write_outcome(&mut self, id: &EntryId, outcome: &Minimized) -> Result<(), StoreError> {
+        let (id, outcome) = (id.clone(), outcome.clone());
+        self.have(&Request::Outcome { id, outcome }, &[])
+    }
+}
+
+impl Desk for Remote {
+    fn known(&mut self) -> Result<Vec<KnownKey>, StoreError> {
+        match self.ask(&Request::Known, &[])? {
+            Reply::Known(known) => Ok(known),
+            _ => Err(self.nonsense()),
+        }
+    }
+
+    fn hand_in(&mut self, report: &Report<'_>) -> Result<Option<EntryId>, StoreError> {
+        let request = Request::HandIn {
+            kind: report.kind,
+            crash: Box::new(report.crash.clone()),
+            run: report.run,
+            name: report.name.to_owned(),
+        };
+        match self.ask(&request, report.input)? {
+            Reply::Entry(entry) => Ok(entry),
+            _ => Err(self.nonsense()),
+        }
+    }
+
+    /// Told with the next beat.
+    fn count(&mut self, kind: Kind, major: Key, runs: u64) -> Result<(), StoreError> {
+        *lock(&self.tally).entry((kind, major)).or_default() += runs;
+        Ok(())
+    }
+
+    fn claim(&mut self) -> Result<Option<EntryId>, StoreError> {
+        match self.ask(&Request::Claim, &[])? {
+            Reply::Entry(entry) => Ok(entry),
+            _ => Err(self.nonsense()),
+        }
+    }
+
+    fn give_back(&mut self, id: &EntryId, ended: bool, spent: Duration) -> Result<(), StoreError> {
+        let spent_us = u64::try_from(spent.as_micros()).unwrap_or(u64::MAX);
+        let id = id.clone();
+        self.have(
+            &Request::GiveBack {
+                id,
+                ended,
+                spent_us,
+            },
+            &[],
+        )
+    }
+}

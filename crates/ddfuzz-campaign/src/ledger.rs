@@ -1,0 +1,221 @@
+//! Commits findings in the order of their runs.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::checkpoint::Checkpoint;
+use super::finding::{Finding, What};
+use super::minimizing::Variants;
+use super::schedule::{self, is_slip};
+use ddfuzz_store::{EntryId, Kind, Store, StoreError};
+use ddfuzz_triage::{Crash, Found, Key};
+
+/// Ways into one bug of which an input is stored.
+pub(crate) const MINORS_KEPT: usize = 16;
+
+/// A finding of which the input is stored.
+pub(crate) struct Stored {
+    pub(crate) id: EntryId,
+    /// Whether it founds a group of crashes.
+    pub(crate) founds: bool,
+}
+
+/// What is stored of a bug, slips aside.
+#[derive(Debug, Default)]
+struct Settled {
+    minors: HashSet<String>,
+    /// Size of the smallest input, in bytes.
+    least: Option<u64>,
+}
+
+impl Settled {
+    fn take(&mut self, minor: String, size: u64) {
+        self.minors.insert(minor);
+        self.least = Some(self.least.map_or(size, |least| size.min(least)));
+    }
+
+    /// Whether an input of this size is stored: the first of a minor key, as long as there are not
+    /// many, and of crashes also each that is smaller than all before it.
+    fn wants(&self, kind: Kind, minor: &str, size: u64) -> bool {
+        let first = !self.minors.contains(minor) && self.minors.len() < MINORS_KEPT;
+        first || kind == Kind::Crash && self.least.is_none_or(|least| size < least)
+    }
+}
+
+/// A group, of one program: the kind of finding, the major key, and in a study of many programs
+/// the utility.
+type Bug = (Kind, String, Option<String>);
+
+/// The utility that a crash is of, in a study of many.
+fn utility(crash: &Crash) -> Option<String> {
+    crash.of.as_ref().map(|subject| subject.utility.clone())
+}
+
+/// What has been committed.
+pub(crate) struct Ledger<'a> {
+    store: &'a Mutex<Store>,
+    campaign: String,
+    pub(crate) checkpoint: Checkpoint,
+    /// Groups whose founder is settled: those founded by runs of this campaign, or there before
+    /// it. A group that was only slipped into may still get a run for its founder.
+    settled: HashMap<Bug, Settled>,
+    /// The counts of groups that stand in their records, as far as this process has written them.
+    written: BTreeMap<(Kind, String), u64>,
+    unsaved: bool,
+}
+
+impl<'a> Ledger<'a> {
+    /// Reads what was committed before.
+    pub(crate) fn open(store: &'a Mutex<Store>, campaign: &str) -> Result<Ledger<'a>, StoreError> {
+        let mut settled: HashMap<Bug, Settled> = HashMap::new();
+        let mut crashes = Vec::new();
+        let locked = lock(store);
+        let checkpoint = locked.reader().load_state::<Checkpoint>()?;
+        for kind in Kind::ALL {
+            for group in locked.reader().groups(kind)? {
+                let major = group.record.major.short();
+                for entry in locked.reader().entries(kind, &major)? {
+                    if !is_slip(entry.crash.found.as_ref()) {
+                        let bug = (kind, major.clone(), utility(&entry.crash));
+                        let minor = entry.crash.keys.minor.short();
+                        let settled = settled.entry(bug).or_default();
+                        settled.take(minor, schedule::size(&entry));
+                    }
+                }
+                if kind == Kind::Crash {
+                    crashes.push(major);
+                }
+            }
+        }
+        drop(locked);
+        let first_call = checkpoint.is_none();
+        let mut checkpoint = checkpoint.unwrap_or_default();
+        if first_call || checkpoint.told {
+            checkpoint.known_before = crashes.into_iter().collect();
+        }
+        // A group from before that was only slipped into is known all the same.
+        for major in &checkpoint.known_before {
+            let bug = (Kind::Crash, major.clone(), None);
+            settled.entry(bug).or_default();
+        }
+        let campaign = campaign.to_owned();
+        Ok(Ledger {
+            store,
+            campaign,
+            checkpoint,
+            settled,
+            written: BTreeMap::new(),
+            unsaved: false,
+        })
+    }
+
+    /// Commits one finding; gives its entry, where it is stored.
+    pub(crate) fn commit(&mut self, finding: &Finding) -> Result<Option<Stored>, StoreError> {
+        let found = Found::Run {
+            campaign: self.campaign.clone(),
+            run: finding.run,
+            input: finding.name.clone(),
+        };
+        self.take(&finding.what, &finding.input, found)
+    }
+
+    /// Commits what was found so; gives its entry, where it is stored.
+    pub(crate) fn take(
+        &mut self,
+        what: &What,
+        input: &[u8],
+        found: Found,
+    ) -> Result<Option<Stored>, StoreError> {
+        let (kind, crash) = match what {
+            What::Known { kind, major } => {
+                self.checkpoint.count(*kind, major.short());
+                return Ok(None);
+            }
+            What::Crash(crash) => (Kind::of_class(&crash.class), crash),
+            What::Flaky(crash) => (Kind::Flaky, crash),
+        };
+        let (major, minor) = (crash.keys.major.short(), crash.keys.minor.short());
+        let group = (kind, major.clone(), utility(crash));
+        let founds = !self.settled.contains_key(&group);
+        let (settled, size) = (self.settled.get(&group), input.len() as u64);
+        if settled.is_some_and(|settled| !settled.wants(kind, &minor, size)) {
+            self.checkpoint.count(kind, major);
+            return Ok(None);
+        }
+        let crash = Crash {
+            found: Some(found),
+            ..(**crash).clone()
+        };
+        let filed = lock(self.store).file(kind, &crash, input)?;
+        // Only now: where there was no room, it is done again.
+        self.checkpoint.count(kind, major);
+        self.settled.entry(group).or_default().take(minor, size);
+        self.unsaved = true;
+        Ok(Some(Stored {
+            id: filed.id,
+            founds: founds && kind == Kind::Crash,
+        }))
+    }
+
+    /// Whether a finding was stored since the last save.
+    pub(crate) fn is_unsaved(&self) -> bool {
+        self.unsaved
+    }
+
+    /// Saves the checkpoint and the groups' counts.
+    pub(crate) fn save(&mut self) -> Result<(), StoreError> {
+        let mut store = lock(self.store);
+        for (kind, groups) in &self.checkpoint.seen {
+            for (major, runs) in groups {
+                let name = (*kind, major.clone());
+                if self.written.get(&name) == Some(runs) {
+                    continue;
+                }
+                if let Some(group) = store.reader().group(*kind, major)? {
+                    store.set_seen(*kind, group.record.major, &self.campaign, *runs)?;
+                    self.written.insert(name, *runs);
+                }
+            }
+        }
+        store.save_state(&self.checkpoint)?;
+        self.unsaved = false;
+        Ok(())
+    }
+
+    /// Notes that the call comes to its end, and its count where that is complete.
+    pub(crate) fn end_call(&mut self) -> Result<(), StoreError> {
+        let checkpoint = &mut self.checkpoint;
+        checkpoint.told = true;
+        if checkpoint.goal == Some(checkpoint.next) {
+            checkpoint.goal = None;
+        }
+        self.save()
+    }
+
+    /// What is minimized next of all groups ([`schedule::pending`]).
+    pub(crate) fn pending(
+        &self,
+        variants: Variants,
+        last: bool,
+    ) -> Result<Vec<EntryId>, StoreError> {
+        let reader = lock(self.store).reader().clone();
+        schedule::pending(&reader, variants, last)
+    }
+
+    /// Groups of crashes that were neither there before the campaign nor told by an earlier call.
+    pub(crate) fn new_groups(&self, muted: impl Fn(Key) -> bool) -> Result<u64, StoreError> {
+        let groups = lock(self.store).reader().groups(Kind::Crash)?;
+        let new = groups
+            .iter()
+            .map(|group| group.record.major)
+            .filter(|major| {
+                !self.checkpoint.known_before.contains(&major.short()) && !muted(*major)
+            });
+        Ok(new.count() as u64)
+    }
+}
+
+/// The store, for a moment.
+pub(crate) fn lock<S>(store: &Mutex<S>) -> MutexGuard<'_, S> {
+    store.lock().unwrap_or_else(PoisonError::into_inner)
+}

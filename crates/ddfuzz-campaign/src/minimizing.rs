@@ -1,0 +1,485 @@
+//! Minimizes one entry of an output directory: log, reproducer and slips go where they belong.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::error::CampaignError;
+use super::ledger::lock;
+use super::schedule::is_variant;
+use super::shelf::Shelf;
+use super::verdict::fails_on_anything;
+use ddfuzz_delta::{Caching, Outcome};
+use ddfuzz_exec::{
+    Ended, ExecError, Freshness, Limits, Target, TimeLimit, Way, debug_text, observe, start,
+};
+use ddfuzz_minimize::log::{KeyRecord, Log, StartLine, TargetRecord};
+use ddfuzz_minimize::{
+    self as minimize, BoxedOracle, Claim, Counts, CrashOracle, Held, Journal, MinimizeError,
+    Minimized, OnSlip, Options, Oracle, OracleError, PATIENCE, Warning, Workers, hurried,
+    minimize_by_workers, search_by_name,
+};
+use ddfuzz_store::{self as store, Entry, EntryId, Kind, StoreError};
+use ddfuzz_triage::{Class, Crash, Found, Key, Quick, Subject, Triager, Verdict};
+
+/// So many candidates are tried to find a smaller input that keeps the minor key of a larger one.
+const TRIED: u64 = 256;
+
+/// What is minimized, and how.
+#[derive(Clone, Debug)]
+pub struct Minimizing {
+    /// The target.
+    pub target: Target,
+    /// The way of execution.
+    pub way: Way,
+    /// Name of the search.
+    pub search: String,
+    /// Longest time for one entry.
+    pub budget_time: Option<Duration>,
+    /// Most executed tests for one entry.
+    pub budget_tests: Option<u64>,
+    /// Whether candidates are written into the log.
+    pub log_inputs: bool,
+    /// Whether a text is tested again that another configuration gave before.
+    pub no_cache: bool,
+    /// The campaign's seed, for the log.
+    pub seed: Option<u64>,
+    /// Whether the limit on the time of a run is learned from the runs of the input; not where
+    /// the user has set one.
+    pub learn_limit: bool,
+    /// Whether hangs and memory blow-ups have only a part of the time that was fuzzed when the
+    /// fuzzing is over, all of them together; not where the user has set a budget.
+    pub hurried: bool,
+    /// Workers of one minimization; no result depends on their number.
+    pub jobs: usize,
+    /// How many further minor keys of a group are minimized.
+    pub variants: Variants,
+}
+
+/// How many minor keys of a group have a reproducer of their own, beside that of its first
+/// minimization: two bugs behind one helper function share a group, and differ by the minor key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Variants {
+    /// None.
+    #[default]
+    None,
+    /// [`Variants::MOST`] where no sanitizer has reported the crash: a sanitizer tells more of it,
+    /// by which groups are kept apart.
+    Plain,
+    /// So many.
+    Most(usize),
+}
+
+impl Variants {
+    /// The most of them where nobody says otherwise.
+    pub const MOST: usize = 3;
+
+    /// How many there are of a group of this class.
+    pub fn most(self, class: &Class) -> usize {
+        match self {
+            Variants::None => 0,
+            Variants::Plain if class.sanitizer().is_some() => 0,
+            Variants::Plain => Variants::MOST,
+            Variants::Most(most) => most,
+        }
+    }
+}
+
+/// How the minimization of one entry ended.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// The first line of its log.
+    pub start: StartLine,
+    /// The result.
+    pub minimized: Minimized,
+}
+
+impl Minimizing {
+    /// Minimizing without budgets.
+    pub fn of_target(target: Target, way: Way, search: &str) -> Minimizing {
+        Minimizing {
+            target,
+            way,
+            search: search.to_owned(),
+            budget_time: None,
+            budget_tests: None,
+            log_inputs: false,
+            no_cache: false,
+            seed: None,
+            learn_limit: true,
+            hurried: false,
+            jobs: 1,
+            variants: Variants::None,
+        }
+    }
+
+    /// The same for the program of this crash, in a study of many.
+    pub fn of(&self, crash: &Crash) -> Minimizing {
+        let record = crash.of.as_ref().map(|subject| &subject.target);
+        let own = record.and_then(|record| Some((record.target(crash.limits)?, record.way)));
+        match own {
+            Some((target, way)) => Minimizing {
+                target,
+                way,
+                ..self.clone()
+            },
+            None => self.clone(),
+        }
+    }
+
+    /// The budgets as options, without callbacks.
+    pub fn options<'a>(&self, stop: &'a AtomicBool) -> Options<'a> {
+        Options {
+            budget_tests: self.budget_tests,
+            budget_time: self.budget_time,
+            stop: Some(stop),
+            log_inputs: self.log_inputs,
+            ..Options::default()
+        }
+    }
+
+    /// The oracle that holds a crash, given by its record or by the keys of a log. It searches as
+    /// fast as the way of execution allows, where that is in a process that runs many inputs; what
+    /// a claim rests on runs in fresh ones.
+    ///
+    /// # Errors
+    /// When the target cannot be started.
+    pub fn oracle(&self, held: impl Into<Held>) -> Result<CrashOracle, ExecError> {
+        self.oracle_within(self.target.limits, held.into())
+    }
+
+    /// The same with these limits on the runs of the search.
+    fn oracle_within(&self, limits: Limits, held: Held) -> Result<CrashOracle, ExecError> {
+        let (mut target, way) = (self.target.clone(), self.way);
+        target.limits = limits;
+        let executor = start(&target, Some(way), Freshness::Shared)?.executor;
+        let triager = Triager::of_target(&target, way)?;
+        let crash_exit = target.crash_exit;
+        let observed = target.clone();
+        let mut patient = target.clone();
+        patient.limits = self.target.limits;
+        // A hang is one by the limit that it was found with.
+        let patience = if held.ended == Ended::Timeout {
+            1
+        } else {
+            PATIENCE
+        };
+        let fresh = Box::new(move || {
+            let mut patient = patient.clone();
+            let time = TimeLimit::from(patient.limits).times(patience);
+            patient.limits = time.within(patient.limits);
+            start(&patient, Some(way), Freshness::Fresh).map(|started| started.executor)
+        });
+        let keyer = Box::new(triager);
+        let oracle = CrashOracle::new(executor, fresh, keyer, held.clone(), crash_exit)
+            .observed_by(Box::new(move || observe::start(&observed, way)));
+        Ok(match self.learn_limit && held.ended != Ended::Timeout {
+            true => oracle,
+            false => oracle.with_fixed_time(),
+        })
+    }
+
+    /// The limits on the runs of the search: for a hang shorter ones than those that it was found
+    /// with, where the input shows it within them, or each run that fails would take all that time
+    /// (docs/decisions/0050).
+    fn pace(&self, input: &[u8], held: &Held) -> Result<Limits, ExecError> {
+        let whole = self.target.limits;
+        let hurried = hurried(TimeLimit::from(whole)).within(whole);
+        if held.ended != Ended::Timeout || !self.learn_limit || hurried == whole {
+            return Ok(whole);
+        }
+        let mut target = self.target.clone();
+        target.limits = hurried;
+        let shown = Triager::of_target(&target, self.way)?.key(input)?;
+        let shows = matches!(shown, Quick::Crash { class, major, .. }
+            if class == held.class && major == held.major);
+        Ok(if shows { hurried } else { whole })
+    }
+
+    /// Minimizes `input`, which crashes as `held` says, by as many workers as there shall be.
+    ///
+    /// # Errors
+    /// As [`minimize_by_workers`]; when the target cannot be started.
+    pub fn minimize(
+        &self,
+        input: &[u8],
+        held: impl Into<Held>,
+        journal: &mut Journal,
+        options: &mut Options<'_>,
+    ) -> Result<Minimized, MinimizeError> {
+        let held = held.into();
+        let limits = self.pace(input, &held).map_err(OracleError::from)?;
+        let oracle = || self.oracle_within(limits, held.clone());
+        let first = oracle().map_err(OracleError::from)?;
+        let make = || Ok(Box::new(oracle()?) as BoxedOracle<'_>);
+        let workers = Workers::new(Box::new(first), &make, self.jobs);
+        let mut minimized = minimize_by_workers(input, workers, journal, options)?;
+        for warning in &mut minimized.warnings {
+            if *warning == Warning::EmptyInputFails && self.fails_on_anything(held.major)? {
+                *warning = Warning::AnyInputFails;
+            }
+        }
+        Ok(minimized)
+    }
+
+    /// Whether any input crashes so.
+    fn fails_on_anything(&self, major: Key) -> Result<bool, MinimizeError> {
+        let triager = Triager::of_target(&self.target, self.way);
+        let fails = triager.and_then(|mut triager| fails_on_anything(&mut triager, major));
+        Ok(fails.map_err(OracleError::from)?)
+    }
+
+    /// The first line of the log of `input`, which crashes as `crash` says.
+    pub fn start_line(&self, input: &[u8], crash: &Crash) -> StartLine {
+        let target = TargetRecord::new(&self.target, self.way);
+        let key = KeyRecord {
+            class: crash.class.clone(),
+            major: crash.keys.major,
+            minor: crash.keys.minor,
+        };
+        let mut start = StartLine::new(input, &self.search, target, Some(key), self.target.limits);
+        start.seed = self.seed;
+        // A hang is one only by the limit that it was found with.
+        let by_limit = matches!(crash.ended, Ended::Timeout | Ended::OutOfMemory);
+        start.learn_limit = self.learn_limit && !by_limit;
+        start.doubtful = crash.hits < crash.tries;
+        if self.no_cache {
+            start.cache = Caching::Configuration;
+        }
+        start
+    }
+
+    /// Minimizes the entry `id`, or goes on with a minimization that was cut off. The store is
+    /// locked only for moments.
+    ///
+    /// # Errors
+    /// [`MinimizeError::Interrupted`] when `stop` turned true: calling again goes on. Else when
+    /// the target cannot be run or something cannot be written.
+    pub fn entry<S: Shelf>(
+        &self,
+        store: &Mutex<S>,
+        id: &EntryId,
+        stop: &AtomicBool,
+    ) -> Result<Finished, CampaignError> {
+        self.entry_with(store, id, self.options(stop))
+    }
+
+    /// The same with other options, whose results and slips go to the store all the same.
+    ///
+    /// # Errors
+    /// As [`Minimizing::entry`].
+    pub fn entry_with<S: Shelf>(
+        &self,
+        store: &Mutex<S>,
+        id: &EntryId,
+        options: Options<'_>,
+    ) -> Result<Finished, CampaignError> {
+        let entry = entry_of(&*lock(store), id)?;
+        let minimizing = &self.of(&entry.crash);
+        let input = entry.original_bytes()?;
+        let mut start = minimizing.start_line(&input, &entry.crash);
+        start.hold_minor = match Log::read_start(&entry.log()) {
+            Some(begun) => begun.hold_minor,
+            None => is_variant(lock(store).reader(), &entry, self.variants)?,
+        };
+        let stop = options.stop;
+        let mut journal = Journal::resume(&entry.log(), start).map_err(MinimizeError::from)?;
+        let start = journal.start().clone();
+        let mut options = Options {
+            on_reduce: Box::new(|best| lock(store).write_minimized(id, best).map_err(Into::into)),
+            on_slip: Minimizing::file_slips(store, id, entry.crash.of.clone()),
+            ..options
+        };
+        let minimized = minimizing.minimize(&input, &entry.crash, &mut journal, &mut options)?;
+        drop(options);
+        minimizing.file_moved(store, &entry, &minimized, stop)?;
+        minimizing.keep(store, id, &minimized)?;
+        Ok(Finished { start, minimized })
+    }
+
+    /// Files the result of a minimization that has moved from the minor key of its input to another
+    /// one, and an input that still shows the first: each is a variant of the group.
+    fn file_moved<S: Shelf>(
+        &self,
+        store: &Mutex<S>,
+        entry: &Entry,
+        minimized: &Minimized,
+        stop: Option<&AtomicBool>,
+    ) -> Result<(), CampaignError> {
+        let minor = entry.crash.keys.minor;
+        let moved = minimized.minor_after.is_some_and(|after| after != minor);
+        let varies = self.variants.most(&entry.crash.class) > 0;
+        if !moved || !varies || entry.id.kind() != Kind::Crash {
+            return Ok(());
+        }
+        let input = entry.original_bytes()?;
+        let kept = self.first_that_keeps(&input, &entry.crash, stop)?;
+        let mut triager = Triager::of_target(&self.target, self.way)?;
+        for text in kept.iter().chain([&minimized.text]) {
+            let Verdict::Crash(crash) = triager.examine(text)? else {
+                continue;
+            };
+            if crash.keys.major != entry.crash.keys.major || *text == input {
+                continue;
+            }
+            let found = Found::Slip {
+                of: entry.id.hash().to_owned(),
+                test: None,
+            };
+            let crash = Crash {
+                found: Some(found),
+                of: entry.crash.of.clone(),
+                ..*crash
+            };
+            lock(store).file(entry.id.kind(), &crash, text)?;
+        }
+        Ok(())
+    }
+
+    /// The first text that the search asks for which crashes by the same minor key; `None` where
+    /// there is none among the first.
+    fn first_that_keeps(
+        &self,
+        input: &[u8],
+        crash: &Crash,
+        stop: Option<&AtomicBool>,
+    ) -> Result<Option<Vec<u8>>, CampaignError> {
+        let search = search_by_name(&self.search, input).map_err(MinimizeError::from);
+        let (mut search, mut oracle) = (search?, self.oracle(crash)?);
+        let mut text = Vec::new();
+        for executed in 0..TRIED {
+            let Some(candidate) = search.next() else {
+                return Ok(None);
+            };
+            if stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+                let size = input.len() as u64;
+                return Err(MinimizeError::Interrupted { size, executed }.into());
+            }
+            candidate.write_into(input, input, &mut text);
+            let answer = oracle.ask(&text, minimize::Kind::Deleting);
+            let answer = answer.map_err(MinimizeError::from)?;
+            if answer.minor == Some(crash.keys.minor) && text != input {
+                return Ok(Some(text));
+            }
+            search.tell(match answer.outcome {
+                Outcome::Fail => Outcome::Unresolved,
+                other => other,
+            });
+        }
+        Ok(None)
+    }
+
+    /// Files what a minimization slips into: every new (major, minor) of it, whatever the store
+    /// holds by then, so that what is stored does not depend on when.
+    /// `of` is what they are slips of, in a study of many programs.
+    pub fn file_slips<'a, S: Shelf>(
+        store: &'a Mutex<S>,
+        id: &'a EntryId,
+        of: Option<Box<Subject>>,
+    ) -> OnSlip<'a> {
+        Box::new(move |slip, test| {
+            let Some(crash) = &slip.crash else {
+                return Ok(());
+            };
+            let found = Found::Slip {
+                of: id.hash().to_owned(),
+                test,
+            };
+            let crash = Crash {
+                found: Some(found),
+                of: of.clone(),
+                ..(**crash).clone()
+            };
+            lock(store).file(Kind::of_class(&crash.class), &crash, &slip.input)?;
+            Ok(())
+        })
+    }
+
+    /// Ends the minimization of an entry whose crash is not seen again, with what there is, and
+    /// with the reason.
+    ///
+    /// # Errors
+    /// When something cannot be written.
+    pub fn give_up<S: Shelf>(&self, store: &Mutex<S>, id: &EntryId) -> Result<(), CampaignError> {
+        let mut store = lock(store);
+        let entry = entry_of(&*store, id)?;
+        let size = entry.original_bytes()?.len() as u64;
+        store.write_reproduce(id, &self.of(&entry.crash).target.by_main())?;
+        let campaign = store.reader().campaigns()?.current;
+        let rebuilt = campaign.is_some_and(|campaign| campaign.builds.len() > 1);
+        let why = match rebuilt {
+            true => "the crash does not reproduce since the program was rebuilt",
+            false => "the crash does not reproduce",
+        };
+        let unchanged = store::Minimized {
+            claim: Claim::BestSoFar.to_string(),
+            size_before: size,
+            size_after: size,
+            tests: serde_json::to_value(Counts::default()).unwrap_or_default(),
+            proved: store::Proved { done: 0, of: 0 },
+            minor_after: None,
+            debug: None,
+            any_input: false,
+            untried: 0,
+            flaky: None,
+            given_up: Some(why.to_owned()),
+        };
+        store.write_outcome(id, &unchanged)?;
+        Ok(())
+    }
+
+    /// Writes the result, the script that shows it, and last the record that it is final.
+    fn keep<S: Shelf>(
+        &self,
+        store: &Mutex<S>,
+        id: &EntryId,
+        minimized: &Minimized,
+    ) -> Result<(), CampaignError> {
+        // Without it the reproducer is shown in bytes alone.
+        let debug = debug_text(&self.target, &minimized.text).unwrap_or_default();
+        let mut store = lock(store);
+        store.write_minimized(id, &minimized.text)?;
+        store.write_reproduce(id, &self.target.by_main())?;
+        store.write_outcome(id, &outcome(minimized, debug))?;
+        Ok(())
+    }
+}
+
+/// The entry, which must be complete.
+fn entry_of(store: &impl Shelf, id: &EntryId) -> Result<Entry, StoreError> {
+    let missing = || StoreError::NoSuch {
+        path: id.folder(store.reader().root()),
+    };
+    store.reader().entry(id)?.ok_or_else(missing)
+}
+
+impl Finished {
+    /// The record of how it ended.
+    pub fn outcome(&self) -> store::Minimized {
+        outcome(&self.minimized, None)
+    }
+}
+
+/// The record of how a minimization ended.
+fn outcome(minimized: &Minimized, debug: Option<String>) -> store::Minimized {
+    let untried = |warning: &Warning| match warning {
+        Warning::Values { untried } => Some(*untried),
+        _ => None,
+    };
+    store::Minimized {
+        any_input: minimized.warnings.contains(&Warning::AnyInputFails),
+        untried: minimized.warnings.iter().find_map(untried).unwrap_or(0),
+        claim: minimized.claim.to_string(),
+        size_before: minimized.size_before,
+        size_after: minimized.text.len() as u64,
+        tests: serde_json::to_value(minimized.counts).unwrap_or_default(),
+        proved: store::Proved {
+            done: minimized.proved.done,
+            of: minimized.proved.of,
+        },
+        minor_after: minimized.minor_after,
+        debug,
+        flaky: minimized.flaky(),
+        given_up: None,
+    }
+}

@@ -1,0 +1,357 @@
+//! The stage that minimizes what a fuzzer finds while it runs.
+
+use std::marker::PhantomData;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use libafl::corpus::{Corpus, CorpusId};
+use libafl::events::{EventFirer, LogSeverity};
+use libafl::inputs::{BytesInput, HasTargetBytes, Input};
+use libafl::stages::{Restartable, Stage};
+use libafl::state::{HasExecutions, HasSolutions};
+use libafl::{Error, HasMetadata};
+
+use super::account::Account;
+use super::cursor::SolutionCursor;
+use super::group_metadata::GroupMetadata;
+use super::local_desk::LocalDesk;
+use super::naming::{Became, Finding, Naming};
+use super::settings::StageSettings;
+use super::sight::Seen;
+use super::statistics::Statistics;
+use super::works::Works;
+use crate::desk::Desk;
+use crate::error::CampaignError;
+use crate::ledger::lock;
+use crate::minimizing::Minimizing;
+use crate::schedule::Met;
+use ddfuzz_exec::{Freshness, Program, Target, find_program, start};
+
+/// What could not be named is tried again after this time.
+const NAMED_AGAIN: Duration = Duration::from_secs(10);
+
+/// A LibAFL [`Stage`] that groups and minimizes the solutions of any fuzzer while it runs.
+///
+/// Each time it is performed it walks the new solutions, names those that no
+/// [`GroupObjective`](super::GroupObjective) has named, and goes on with a minimization for a
+/// slice: at most its share of all time. A new group may take a second at once, which is repaid
+/// later, so that an easy one is minimized within a second of its discovery; a hard one waits for
+/// its slices. The target runs in executors of the stage's own, in other processes, and never in
+/// the fuzzer's executor. All state is in the output directory and in the metadata of the
+/// fuzzer's state: whatever ends, the next start goes on by the logs, and what has a result is not
+/// minimized again.
+///
+/// ```no_run
+/// use ddfuzz_campaign::DdminStage;
+/// use ddfuzz_exec::{Program, Target};
+/// # use libafl_bolts::tuples::tuple_list;
+/// # fn stages() -> Result<(), ddfuzz_campaign::CampaignError> {
+/// let target = Target::new(Program::Path("./parser".into()));
+/// let ddmin = DdminStage::open("ddfuzz-out", target)?;
+/// let mut stages = tuple_list!(/* StdMutationalStage::new(mutator), */ ddmin);
+/// # let _: &mut (DdminStage<_>, ()) = &mut stages;
+/// # Ok(())
+/// # }
+/// ```
+pub struct DdminStage<D: Desk + 'static = LocalDesk, I = BytesInput> {
+    // First, so that work has ended before anything else goes.
+    works: Works<D>,
+    desk: Arc<Mutex<D>>,
+    minimizing: Minimizing,
+    naming: Naming,
+    account: Account,
+    statistics: Statistics,
+    began: Instant,
+    /// Solutions are not named before that; in time since the beginning.
+    names_from: Duration,
+    trouble: Option<String>,
+    inputs: PhantomData<fn(I)>,
+}
+
+impl<I> DdminStage<LocalDesk, I> {
+    /// A stage with default [`StageSettings`] and an output directory of its own; an existing one
+    /// of the same target is gone on with. `target` is started here, so that one which does not
+    /// run is an error now.
+    ///
+    /// # Errors
+    /// As [`LocalDesk::open`]; when the target cannot be run.
+    pub fn open(
+        out: impl AsRef<Path>,
+        target: Target,
+    ) -> Result<DdminStage<LocalDesk, I>, CampaignError> {
+        DdminStage::open_with(out, target, StageSettings::default())
+    }
+
+    /// The same with other settings.
+    ///
+    /// # Errors
+    /// As [`DdminStage::open`].
+    pub fn open_with(
+        out: impl AsRef<Path>,
+        mut target: Target,
+        settings: StageSettings,
+    ) -> Result<DdminStage<LocalDesk, I>, CampaignError> {
+        if let Program::Path(path) = &mut target.program {
+            *path = find_program(path)?;
+        }
+        let started = start(&target, settings.way, Freshness::Shared)?;
+        let way = started.executor.way();
+        drop(started);
+        let desk = LocalDesk::open(out.as_ref(), &target, way)?
+            .muting(settings.muted.clone())
+            .varying(settings.variants);
+        let minimizing = Minimizing {
+            budget_time: settings.budget_time,
+            budget_tests: settings.budget_tests,
+            log_inputs: settings.log_inputs,
+            learn_limit: settings.learn_limit,
+            variants: settings.variants,
+            ..Minimizing::of_target(target, way, &settings.search)
+        };
+        DdminStage::new(
+            Arc::new(Mutex::new(desk)),
+            minimizing,
+            settings.share_percent,
+        )
+    }
+}
+
+impl<D: Desk + 'static, I> DdminStage<D, I> {
+    /// A stage that takes its work from `desk`, and at most `share_percent` of the time.
+    ///
+    /// # Errors
+    /// When the program is missing or cannot be executed.
+    pub fn new(
+        desk: Arc<Mutex<D>>,
+        minimizing: Minimizing,
+        share_percent: u8,
+    ) -> Result<DdminStage<D, I>, CampaignError> {
+        Ok(DdminStage {
+            works: Works::new(Arc::clone(&desk)),
+            naming: Naming::new(&minimizing.target, minimizing.way)?,
+            desk,
+            minimizing,
+            account: Account::new(share_percent),
+            statistics: Statistics::default(),
+            began: Instant::now(),
+            names_from: Duration::ZERO,
+            trouble: None,
+            inputs: PhantomData,
+        })
+    }
+
+    /// Its desk, for a [`GroupObjective`](super::GroupObjective) beside it.
+    pub fn desk(&self) -> Arc<Mutex<D>> {
+        Arc::clone(&self.desk)
+    }
+
+    /// What it minimizes, and how.
+    pub fn minimizing(&self) -> &Minimizing {
+        &self.minimizing
+    }
+
+    /// Time that it has taken, of the time since it was made.
+    pub fn used(&self) -> (Duration, Duration) {
+        self.account.used()
+    }
+
+    /// Groups that it has minimized, or given up.
+    pub fn minimized(&self) -> u64 {
+        self.statistics.minimized
+    }
+
+    /// Names one solution and hands it in.
+    fn hand_in(&mut self, input: &[u8], name: &str, run: u64) -> Result<(), CampaignError> {
+        let finding = Finding {
+            input,
+            run,
+            name,
+            // LibAFL does not say it of solutions; they are in its own files all the same.
+            ended: None,
+            seen: Seen::default(),
+        };
+        if let Became::Filed(_) = self.naming.take(&self.desk, &finding)? {
+            self.works.expect();
+            self.statistics.change();
+        }
+        Ok(())
+    }
+
+    /// One slice.
+    fn minimize(&mut self, now: Duration) -> Result<(), CampaignError> {
+        let works = &mut self.works;
+        if let Some(ending) = works.go_on(now, &mut self.account, &self.minimizing)? {
+            self.statistics.end(ending.sizes());
+            self.trouble = None;
+        }
+        Ok(())
+    }
+}
+
+/// What the walk finds behind the cursor.
+enum Walked<I> {
+    /// A solution that was handed in when it was found.
+    HandedIn,
+    /// One to be named.
+    Unnamed(I, u64),
+}
+
+impl<D: Desk + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
+    /// Walks the new solutions, as far as there is time for naming them.
+    fn walk<S>(&mut self, state: &mut S) -> Result<Result<(), CampaignError>, Error>
+    where
+        S: HasSolutions<I> + HasMetadata,
+    {
+        loop {
+            let cursor = *state.metadata_or_insert_with(SolutionCursor::default);
+            let Some(id) = cursor.next(state.solutions()) else {
+                return Ok(Ok(()));
+            };
+            match walked(state.solutions(), id) {
+                // Somebody has taken its file away.
+                Err(_) => {}
+                Ok(Walked::HandedIn) => {
+                    self.works.expect();
+                    self.statistics.change();
+                }
+                Ok(Walked::Unnamed(input, run)) => {
+                    if !self.account.may_name(!self.works.is_empty()) {
+                        return Ok(Ok(()));
+                    }
+                    let began = Instant::now();
+                    let name = input.generate_name(Some(id));
+                    let done = self.hand_in(&input.target_bytes(), &name, run);
+                    self.account.spend_on_naming(began.elapsed());
+                    if done.is_err() {
+                        return Ok(done);
+                    }
+                }
+            }
+            state.metadata_mut::<SolutionCursor>()?.pass(id);
+        }
+    }
+
+    /// Names all solutions and minimizes all groups that are left, each within its budget, taking
+    /// all the time there is: for the end of the fuzzing. Ends early when `stop` turns true, and
+    /// where something fails, which the event manager is told.
+    ///
+    /// # Errors
+    /// Those of LibAFL.
+    pub fn finish<EM, S>(
+        &mut self,
+        state: &mut S,
+        manager: &mut EM,
+        stop: &AtomicBool,
+    ) -> Result<(), Error>
+    where
+        EM: EventFirer<I, S>,
+        S: HasSolutions<I> + HasMetadata + HasExecutions,
+    {
+        self.account.take_all();
+        self.works.expect();
+        let mut met = Met::default();
+        while !stop.load(Ordering::Relaxed) {
+            let mut done = self.walk(state)?;
+            if done.is_ok() && self.works.is_idle() {
+                match met.file_next(&*self.desk, &self.minimizing, &|_| true) {
+                    Ok(false) => break,
+                    filed => done = filed.map(drop),
+                }
+            }
+            if done.is_ok() {
+                self.works.expect();
+                done = self.minimize(self.began.elapsed());
+            }
+            let failed = done.is_err();
+            self.tell_trouble(done, state, manager)?;
+            if failed || self.works.is_resting(self.began.elapsed()) {
+                break;
+            }
+        }
+        self.account.pass(self.began.elapsed());
+        Ok(())
+    }
+
+    /// Says what went wrong, once.
+    fn tell_trouble<EM, S>(
+        &mut self,
+        done: Result<(), CampaignError>,
+        state: &mut S,
+        manager: &mut EM,
+    ) -> Result<(), Error>
+    where
+        EM: EventFirer<I, S>,
+        S: HasExecutions,
+    {
+        let Err(error) = done else {
+            return Ok(());
+        };
+        let trouble =
+            format!("ddfuzz: {error}; the minimization is tried again, and fuzzing continues");
+        if self.trouble.as_ref() != Some(&trouble) {
+            manager.log(state, LogSeverity::Warn, trouble.clone())?;
+            self.trouble = Some(trouble);
+        }
+        Ok(())
+    }
+}
+
+fn walked<I: Clone>(solutions: &impl Corpus<I>, id: CorpusId) -> Result<Walked<I>, Error> {
+    let mut testcase = solutions.get(id)?.borrow_mut();
+    if testcase.has_metadata::<GroupMetadata>() {
+        return Ok(Walked::HandedIn);
+    }
+    let run = *testcase.executions();
+    let input = testcase.load_input(solutions)?.clone();
+    Ok(Walked::Unnamed(input, run))
+}
+
+impl<D, E, EM, I, S, Z> Stage<E, EM, S, Z> for DdminStage<D, I>
+where
+    D: Desk + 'static,
+    EM: EventFirer<I, S>,
+    I: HasTargetBytes + Input,
+    S: HasSolutions<I> + HasMetadata + HasExecutions,
+{
+    fn perform(
+        &mut self,
+        _fuzzer: &mut Z,
+        _executor: &mut E,
+        state: &mut S,
+        manager: &mut EM,
+    ) -> Result<(), Error> {
+        let now = self.began.elapsed();
+        self.account.pass(now);
+        if now >= self.names_from {
+            let walked = self.walk(state)?;
+            if walked.is_err() {
+                self.names_from = now + NAMED_AGAIN;
+            }
+            self.tell_trouble(walked, state, manager)?;
+        }
+        let minimized = self.minimize(now);
+        self.tell_trouble(minimized, state, manager)?;
+        self.account.pass(self.began.elapsed());
+        if self.statistics.is_due(now) {
+            let known = lock(&self.desk).known();
+            let used = self.account.used();
+            if let Ok(known) = known {
+                (self.statistics).tell(now, &known, used, state, manager)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<D: Desk + 'static, I, S> Restartable<S> for DdminStage<D, I> {
+    fn should_restart(&mut self, _state: &mut S) -> Result<bool, Error> {
+        // The target does not run in this process: nothing of it can be what killed it.
+        Ok(true)
+    }
+
+    fn clear_progress(&mut self, _state: &mut S) -> Result<(), Error> {
+        Ok(())
+    }
+}

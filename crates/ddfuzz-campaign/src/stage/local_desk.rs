@@ -1,0 +1,369 @@
+//! The desk of who owns an output directory.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::counting::Counting;
+use super::tally::Tally;
+use super::waiting::{GroupName, Waiting};
+use crate::desk::{Desk, KnownKey, Report};
+use crate::ledger::MINORS_KEPT;
+use crate::minimizing::Variants;
+use crate::schedule::{Bug, Reached, Turn, is_slip, rank, size};
+use crate::shelf::Shelf;
+use ddfuzz_exec::Target;
+use ddfuzz_store::{
+    Entry, EntryId, Filed, Kind, KnownGroups, Minimized, Reader, Store, StoreError,
+};
+use ddfuzz_triage::{Crash, Found, Key, Keys};
+
+/// A group as far as handing in asks.
+struct Group {
+    major: Key,
+    /// By minor key (12 hex digits): the key whole, and the size of the smallest input.
+    minors: BTreeMap<String, (Key, u64)>,
+    /// What its minimizations came to.
+    reached: Reached,
+    /// Size of the smallest input that waits behind them.
+    open: Option<u64>,
+}
+
+impl Group {
+    fn of(major: Key) -> Group {
+        Group {
+            major,
+            minors: BTreeMap::new(),
+            reached: Reached::default(),
+            open: None,
+        }
+    }
+
+    /// Inputs of a minor key whose smallest stored one has `least` bytes are not stored where they
+    /// have so many: they are neither smaller, nor worth a minimization of their own.
+    fn enough(&self, least: u64) -> u64 {
+        let worth = self.reached.most().map_or(0, |most| most + 1);
+        least.max(self.open.map_or(worth, |open| open.min(worth)))
+    }
+
+    /// An input of this size is stored.
+    fn hold(&mut self, minor: &Key, size: u64) {
+        let (_, least) = (self.minors.entry(minor.short())).or_insert((*minor, size));
+        *least = size.min(*least);
+    }
+}
+
+/// A [`Desk`] in the process that owns the output directory.
+///
+/// The first input of each way into a bug is filed (at most 16 ways a group), and each that is
+/// smaller than all that is stored of it, or than a tenth of the smallest input that was
+/// minimized. Runs are counted in memory, and written every few
+/// seconds, by [`LocalDesk::flush`], and when it is dropped: a process that is killed forgets the
+/// counts of some seconds, and nothing else.
+pub struct LocalDesk<S: Counting = Store> {
+    shelf: S,
+    muted: KnownGroups,
+    variants: Variants,
+    groups: BTreeMap<GroupName, Group>,
+    tally: Tally,
+    waiting: Waiting,
+}
+
+impl<S: Counting> LocalDesk<S> {
+    /// The desk of the campaign of this id. What the directory holds is known from the beginning,
+    /// and what has no outcome waits to be minimized: what was cut off first, then by the runs
+    /// that found it, what was only slipped into behind these, then smaller inputs of groups that
+    /// have an outcome, hangs and memory blow-ups last.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
+    pub fn new(shelf: S, campaign: &str) -> Result<LocalDesk<S>, StoreError> {
+        let mut desk = LocalDesk {
+            shelf,
+            muted: KnownGroups::default(),
+            variants: Variants::None,
+            groups: BTreeMap::new(),
+            tally: Tally::new(campaign),
+            waiting: Waiting::default(),
+        };
+        let reader = desk.shelf.reader().clone();
+        for kind in Kind::ALL {
+            let mut pending = Vec::new();
+            for group in reader.groups(kind)? {
+                let major = group.record.major;
+                if let Some(runs) = group.record.seen.get(campaign) {
+                    desk.tally.set((kind, major), *runs);
+                }
+                let entries = reader.entries(kind, &major.short())?;
+                for entry in &entries {
+                    desk.know(kind, &entry.crash.keys, sizes(entry));
+                }
+                let name = (kind, major.short());
+                desk.learn_reached(&name, &entries);
+                if let Some((turn, entry)) = desk.next_of(&name, &reader, &entries) {
+                    let found = entry.crash.found.as_ref();
+                    pending.push((turn, rank(found), name, entry.log().exists()));
+                }
+            }
+            pending.sort();
+            for (turn, _, group, begun) in pending {
+                desk.waiting.enqueue(group, turn, begun);
+            }
+        }
+        Ok(desk)
+    }
+
+    /// Never gives these groups to be minimized; they are counted and stored all the same.
+    #[must_use]
+    pub fn muting(mut self, muted: KnownGroups) -> LocalDesk<S> {
+        self.muted = muted;
+        self
+    }
+
+    /// Gives inputs of further minor keys of a group to be minimized, when nothing else waits.
+    #[must_use]
+    pub fn varying(mut self, variants: Variants) -> LocalDesk<S> {
+        self.variants = variants;
+        let reader = self.shelf.reader().clone();
+        let names: Vec<GroupName> = self.groups.keys().cloned().collect();
+        for name in names {
+            // What cannot be read now waits for the next one that is filed.
+            let _ = self.wait_for_more(&name, &reader);
+        }
+        self
+    }
+
+    /// Writes the counts.
+    ///
+    /// # Errors
+    /// When they cannot be written; they are written next time then.
+    pub fn flush(&mut self) -> Result<(), StoreError> {
+        self.tally.write(&mut self.shelf)
+    }
+
+    /// How many groups wait to be minimized, those included that somebody has claimed.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// The id of the campaign that counts here.
+    pub fn campaign(&self) -> &str {
+        self.tally.campaign()
+    }
+
+    /// What it writes to.
+    pub fn shelf(&mut self) -> &mut S {
+        &mut self.shelf
+    }
+
+    /// Remembers that an input of this size is stored.
+    fn know(&mut self, kind: Kind, keys: &Keys, size: u64) {
+        let group = self.groups.entry((kind, keys.major.short()));
+        let group = group.or_insert_with(|| Group::of(keys.major));
+        group.hold(&keys.minor, size);
+    }
+
+    /// Remembers what the minimizations of a group came to, and what waits behind them.
+    fn learn_reached(&mut self, name: &GroupName, entries: &[Entry]) {
+        if let Some(group) = self.groups.get_mut(name)
+            && name.0 == Kind::Crash
+        {
+            group.reached = Reached::of(entries);
+            let open = entries.iter().filter(|entry| entry.minimized.is_none());
+            group.open = open.map(size).min();
+        }
+    }
+
+    /// Whether an input of this size is stored.
+    fn keeps(&self, kind: Kind, keys: &Keys, size: u64) -> bool {
+        let Some(group) = self.groups.get(&(kind, keys.major.short())) else {
+            return true;
+        };
+        match group.minors.get(&keys.minor.short()) {
+            Some((_, least)) => size < group.enough(*least),
+            None => group.minors.len() < MINORS_KEPT || size < group.enough(0),
+        }
+    }
+
+    /// The entry of a group that is minimized next, and how soon.
+    fn next_of<'a>(
+        &self,
+        (kind, _): &GroupName,
+        reader: &'a Reader,
+        entries: &'a [Entry],
+    ) -> Option<(Turn, &'a Entry)> {
+        let bug = Bug::of(reader, entries);
+        if let Some(founder) = bug.founder_or_begun() {
+            let turn = Turn::of(*kind, is_slip(founder.crash.found.as_ref()))?;
+            return Some((turn, founder));
+        }
+        if *kind != Kind::Crash {
+            return None;
+        }
+        let class = entries.first().map(|entry| &entry.crash.class)?;
+        let smaller = bug.smaller().map(|entry| (Turn::Smaller, entry));
+        let variant = || bug.variant(self.variants.most(class));
+        smaller.or_else(|| variant().map(|entry| (Turn::Variant, entry)))
+    }
+
+    /// Lets a group wait that has an outcome, where there is more of it to minimize.
+    fn wait_for_more(&mut self, name: &GroupName, reader: &Reader) -> Result<(), StoreError> {
+        let entries = reader.entries(name.0, &name.1)?;
+        self.learn_reached(name, &entries);
+        if let Some((turn, entry)) = self.next_of(name, reader, &entries) {
+            self.waiting
+                .enqueue(name.clone(), turn, entry.log().exists());
+        }
+        Ok(())
+    }
+
+    fn file_and_know(
+        &mut self,
+        kind: Kind,
+        crash: &Crash,
+        input: &[u8],
+    ) -> Result<Filed, StoreError> {
+        let filed = self.shelf.file(kind, crash, input)?;
+        let name = (kind, crash.keys.major.short());
+        self.know(kind, &crash.keys, input.len() as u64);
+        let slipped = is_slip(crash.found.as_ref());
+        if self.is_ended(&name)? {
+            let reader = self.shelf.reader().clone();
+            self.wait_for_more(&name, &reader)?;
+        } else if let Some(turn) = Turn::of(kind, slipped)
+            && (filed.new_major || !slipped)
+        {
+            // One that a run finds after a slip comes sooner.
+            self.waiting.enqueue(name, turn, false);
+        }
+        Ok(filed)
+    }
+
+    /// Whether the group has an outcome.
+    fn is_ended(&self, group: &GroupName) -> Result<bool, StoreError> {
+        let entries = self.shelf.reader().entries(group.0, &group.1)?;
+        Ok(entries.iter().any(|entry| entry.minimized.is_some()))
+    }
+
+    fn is_muted(&self, (kind, major): &GroupName) -> bool {
+        self.shelf.reader().is_muted(*kind, major, &self.muted)
+    }
+
+    fn write_if_due(&mut self) {
+        if self.tally.is_due() {
+            // What cannot be written now is written later, and is no reason to file nothing.
+            let _ = self.flush();
+        }
+    }
+}
+
+impl<S: Counting> Shelf for LocalDesk<S> {
+    fn reader(&self) -> &Reader {
+        self.shelf.reader()
+    }
+
+    fn file(&mut self, kind: Kind, crash: &Crash, input: &[u8]) -> Result<Filed, StoreError> {
+        self.file_and_know(kind, crash, input)
+    }
+
+    fn write_minimized(&mut self, id: &EntryId, bytes: &[u8]) -> Result<(), StoreError> {
+        self.shelf.write_minimized(id, bytes)?;
+        let group = self.groups.get_mut(&(id.kind(), id.major().to_owned()));
+        if let Some((_, least)) = group.and_then(|group| group.minors.get_mut(id.minor())) {
+            *least = (bytes.len() as u64).min(*least);
+        }
+        Ok(())
+    }
+
+    fn write_reproduce(&mut self, id: &EntryId, target: &Target) -> Result<(), StoreError> {
+        self.shelf.write_reproduce(id, target)
+    }
+
+    fn write_outcome(&mut self, id: &EntryId, outcome: &Minimized) -> Result<(), StoreError> {
+        self.shelf.write_outcome(id, outcome)
+    }
+}
+
+impl<S: Counting> Desk for LocalDesk<S> {
+    fn known(&mut self) -> Result<Vec<KnownKey>, StoreError> {
+        let groups = self.groups.iter();
+        let keys = groups.flat_map(|((kind, _), group)| {
+            group.minors.values().map(|(minor, least)| KnownKey {
+                kind: *kind,
+                major: group.major,
+                minor: *minor,
+                least: group.enough(*least),
+            })
+        });
+        Ok(keys.collect())
+    }
+
+    fn hand_in(&mut self, report: &Report<'_>) -> Result<Option<EntryId>, StoreError> {
+        let keys = &report.crash.keys;
+        let mut filed = None;
+        if self.keeps(report.kind, keys, report.input.len() as u64) {
+            let found = Found::Run {
+                campaign: self.campaign().to_owned(),
+                run: report.run,
+                input: report.name.to_owned(),
+            };
+            let crash = Crash {
+                found: Some(found),
+                ..report.crash.clone()
+            };
+            filed = Some(self.file_and_know(report.kind, &crash, report.input)?.id);
+        }
+        self.tally.add((report.kind, keys.major), 1);
+        self.write_if_due();
+        Ok(filed)
+    }
+
+    fn count(&mut self, kind: Kind, major: Key, runs: u64) -> Result<(), StoreError> {
+        self.tally.add((kind, major), runs);
+        self.write_if_due();
+        Ok(())
+    }
+
+    fn claim(&mut self) -> Result<Option<EntryId>, StoreError> {
+        self.write_if_due();
+        while let Some(group) = self.waiting.next() {
+            let reader = self.shelf.reader();
+            let entries = reader.entries(group.0, &group.1)?;
+            let next = self.next_of(&group, reader, &entries);
+            let next = next.map(|(_, entry)| entry.id.clone());
+            match next.filter(|_| !self.is_muted(&group)) {
+                Some(id) => {
+                    self.waiting.claim(&group);
+                    return Ok(Some(id));
+                }
+                None => self.waiting.remove(&group),
+            }
+        }
+        Ok(None)
+    }
+
+    fn give_back(&mut self, id: &EntryId, ended: bool, spent: Duration) -> Result<(), StoreError> {
+        let group = (id.kind(), id.major().to_owned());
+        if ended {
+            self.waiting.remove(&group);
+            let reader = self.shelf.reader().clone();
+            self.wait_for_more(&group, &reader)?;
+        } else {
+            self.waiting.give_back(&group, spent);
+        }
+        Ok(())
+    }
+}
+
+impl<S: Counting> Drop for LocalDesk<S> {
+    fn drop(&mut self) {
+        let _ = self.flush();
+    }
+}
+
+/// The size of an entry's smallest input, in bytes; without one the largest there is, so that any
+/// other is smaller.
+fn sizes(entry: &Entry) -> u64 {
+    let files = [entry.original(), entry.reproducer()];
+    let sizes = files.iter().filter_map(|file| file.metadata().ok());
+    sizes.map(|facts| facts.len()).min().unwrap_or(u64::MAX)
+}

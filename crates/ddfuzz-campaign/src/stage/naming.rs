@@ -1,0 +1,194 @@
+//! Names runs that did not pass, and hands them in.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use super::sight::Seen;
+use crate::desk::{Desk, Report};
+use crate::error::CampaignError;
+use crate::ledger::lock;
+use ddfuzz_exec::{Ended, Target, Way};
+use ddfuzz_store::{EntryId, Kind};
+use ddfuzz_triage::{Class, Crash, Key, Keys, Quick, Triager, Verdict};
+
+/// Between two questions for what was handed in elsewhere.
+const ASKED_EVERY: Duration = Duration::from_secs(1);
+
+/// An input whose run did not pass.
+pub(super) struct Finding<'a> {
+    pub(super) input: &'a [u8],
+    /// Which run, from 0.
+    pub(super) run: u64,
+    /// What the fuzzer calls the input.
+    pub(super) name: &'a str,
+    /// How it ended then; `None` where nobody knows. What does not come again has no name then.
+    pub(super) ended: Option<Ended>,
+    /// What else was seen of it.
+    pub(super) seen: Seen,
+}
+
+/// What was handed in and filed.
+pub(super) struct HandedIn {
+    pub(super) id: EntryId,
+    pub(super) class: Class,
+    pub(super) keys: Keys,
+}
+
+/// What became of a finding.
+pub(super) enum Became {
+    /// Filed: the first of its way into a bug, or smaller than what was stored.
+    Filed(Box<HandedIn>),
+    /// Counted only.
+    Counted,
+    /// Nothing: it is no crash, or does not come again and nobody knows how it had ended.
+    Unseen,
+}
+
+/// Names findings for one desk. Which ways into bugs are known is remembered, so that most
+/// findings cost one run, and no question.
+pub(super) struct Naming {
+    triager: Triager,
+    crash_exit: Option<i32>,
+    /// Inputs of at least so many bytes are not kept, by kind, major and minor key.
+    known: HashMap<(Kind, Key, Key), u64>,
+    asked: Option<Instant>,
+}
+
+impl Naming {
+    pub(super) fn new(target: &Target, way: Way) -> Result<Naming, CampaignError> {
+        Ok(Naming {
+            triager: Triager::of_target(target, way)?,
+            crash_exit: target.crash_exit,
+            known: HashMap::new(),
+            asked: None,
+        })
+    }
+
+    /// Names a finding and hands it in. The desk is locked for moments only.
+    ///
+    /// # Errors
+    /// When the target cannot be run, or the desk cannot take it: it may be handed in again.
+    pub(super) fn take<D: Desk>(
+        &mut self,
+        desk: &Mutex<D>,
+        finding: &Finding<'_>,
+    ) -> Result<Became, CampaignError> {
+        let size = finding.input.len() as u64;
+        match self.triager.key(finding.input)? {
+            Quick::Crash {
+                class,
+                major,
+                minor,
+            } => {
+                let kind = Kind::of_class(&class);
+                if self.is_known(desk, (kind, major, minor), size)? {
+                    lock(desk).count(kind, major, 1)?;
+                    return Ok(Became::Counted);
+                }
+            }
+            // Only suspected, and no crash by what it said.
+            Quick::Ended(_) if finding.ended.is_some_and(|ended| self.is_plain_exit(ended)) => {
+                return Ok(Became::Unseen);
+            }
+            Quick::Ended(_) => {}
+        }
+        let (kind, crash) = match self.triager.examine(finding.input)? {
+            Verdict::Crash(crash) => (Kind::of_class(&crash.class), *crash),
+            Verdict::Flaky { .. } => match finding.ended {
+                Some(ended) => (Kind::Flaky, self.seen_once(ended, &finding.seen)),
+                None => return Ok(Became::Unseen),
+            },
+        };
+        self.hand_in(desk, kind, crash, finding)
+    }
+
+    /// Hands a finding in that cannot be named now, as one that was seen once.
+    ///
+    /// # Errors
+    /// When the desk cannot take it.
+    pub(super) fn hand_in_unnamed<D: Desk>(
+        &mut self,
+        desk: &Mutex<D>,
+        finding: &Finding<'_>,
+    ) -> Result<Became, CampaignError> {
+        let Some(ended) = finding.ended else {
+            return Ok(Became::Unseen);
+        };
+        let crash = self.seen_once(ended, &finding.seen);
+        self.hand_in(desk, Kind::Flaky, crash, finding)
+    }
+
+    fn hand_in<D: Desk>(
+        &mut self,
+        desk: &Mutex<D>,
+        kind: Kind,
+        crash: Crash,
+        finding: &Finding<'_>,
+    ) -> Result<Became, CampaignError> {
+        let report = Report {
+            kind,
+            crash: &crash,
+            input: finding.input,
+            run: finding.run,
+            name: finding.name,
+        };
+        let filed = lock(desk).hand_in(&report)?;
+        // Filed or not, one of this size is not kept again.
+        let size = finding.input.len() as u64;
+        self.learn((kind, crash.keys.major, crash.keys.minor), size);
+        Ok(match filed {
+            Some(id) => Became::Filed(Box::new(HandedIn {
+                id,
+                class: crash.class,
+                keys: crash.keys,
+            })),
+            None => Became::Counted,
+        })
+    }
+
+    /// Whether a run that ended so may be a crash, and is worth being named.
+    pub(super) fn suspects(&self, ended: Ended) -> bool {
+        matches!(ended, Ended::Timeout | Ended::OutOfMemory) || self.triager.suspects(ended)
+    }
+
+    fn is_plain_exit(&self, ended: Ended) -> bool {
+        ended.is_exit() && !ended.is_crash(self.crash_exit)
+    }
+
+    /// The record of a crash that did not come again.
+    fn seen_once(&mut self, ended: Ended, seen: &Seen) -> Crash {
+        Crash {
+            // What a shared process remembers of them may be why it died.
+            preceding: seen.preceding.clone(),
+            ..self.triager.left_behind(ended, seen.copies.as_deref())
+        }
+    }
+
+    /// Whether an input of this size is not kept; asks the desk now and then. Larger ones are kept
+    /// again once a minimization has ended.
+    fn is_known<D: Desk>(
+        &mut self,
+        desk: &Mutex<D>,
+        key: (Kind, Key, Key),
+        size: u64,
+    ) -> Result<bool, CampaignError> {
+        if self
+            .asked
+            .is_none_or(|asked| asked.elapsed() >= ASKED_EVERY)
+        {
+            for known in lock(desk).known()? {
+                let key = (known.kind, known.major, known.minor);
+                self.known.insert(key, known.least);
+            }
+            self.asked = Some(Instant::now());
+        }
+        let least = self.known.get(&key);
+        Ok(least.is_some_and(|least| size >= *least))
+    }
+
+    fn learn(&mut self, key: (Kind, Key, Key), size: u64) {
+        let least = self.known.entry(key).or_insert(size);
+        *least = size.min(*least);
+    }
+}

@@ -1,0 +1,238 @@
+//! Measures how a target behaves on the inputs of a corpus.
+
+use std::panic::resume_unwind;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::journal::BehaviourJournal;
+use super::observed::{Observed, behaviour};
+use super::record::Behaviour;
+use super::runner::{Round, Runner};
+use crate::lock::lock;
+use ddfuzz_campaign::CampaignError;
+use ddfuzz_exec::{ExecError, Target, Way};
+use ddfuzz_minimize::log::ContentHash;
+use ddfuzz_model::files::regular;
+
+/// Inputs that are measured together: all of them once, then all again.
+const TOGETHER: usize = 4096;
+/// From the first round to the second, at least: a program that writes the time in seconds writes
+/// another one then.
+const APART: Duration = Duration::from_millis(1100);
+/// How often the user's patience is looked at meanwhile.
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// What is measured, and how.
+#[derive(Clone, Debug)]
+pub struct Behaving {
+    /// The target.
+    pub target: Target,
+    /// The way of execution.
+    pub way: Way,
+    /// Threads that run inputs. No result depends on their number.
+    pub jobs: usize,
+}
+
+/// One input of a corpus.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subject {
+    /// The file that has it.
+    pub path: PathBuf,
+    /// Its content.
+    pub content: ContentHash,
+    /// Its length, in bytes.
+    pub size: u64,
+}
+
+/// What became of one input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Measured {
+    /// The target behaves so. After a run that did not exit there is no other.
+    Behaves(Box<Behaviour>),
+    /// Its file has vanished, or has another content by now.
+    Gone,
+}
+
+/// Measures how the target behaves on each of `subjects`, as far as the journal does not say it
+/// already, and tells it in their order. What is told of a content hangs on it and the target
+/// alone. Each input is run in a process of its own.
+///
+/// Gives whether all were measured: not where the user has stopped before.
+///
+/// # Errors
+/// When the target cannot be run, or the journal cannot be written; what was measured until then
+/// stands in it. Those of `told`.
+pub fn measure(
+    subjects: impl IntoIterator<Item = Subject>,
+    settings: &Behaving,
+    journal: &mut BehaviourJournal,
+    stop: &AtomicBool,
+    mut told: impl FnMut(&Subject, Measured) -> Result<(), CampaignError>,
+) -> Result<bool, CampaignError> {
+    let mut crew: Vec<Runner> = Vec::new();
+    let mut subjects = subjects.into_iter();
+    loop {
+        let together: Vec<Subject> = subjects.by_ref().take(TOGETHER).collect();
+        if together.is_empty() {
+            return Ok(true);
+        }
+        let unknown = together.iter().filter(|one| !journal.has(one.content));
+        let batch = Batch::of(unknown.cloned().collect());
+        if !batch.subjects.is_empty() {
+            while crew.len() < settings.jobs.clamp(1, batch.subjects.len()) {
+                crew.push(Runner::new(&settings.target, settings.way)?);
+            }
+            batch.run_all(&mut crew, stop)?;
+        }
+        let stopped = stop.load(Ordering::Relaxed);
+        let mut found = batch.finish().into_iter().peekable();
+        for subject in &together {
+            let own = found.next_if(|(one, _)| one.content == subject.content);
+            let measured = match own {
+                Some((_, measured)) => measured,
+                None => journal
+                    .get(subject.content)?
+                    .map(Box::new)
+                    .map(Measured::Behaves),
+            };
+            // What was not come to before the user stopped is not told.
+            let Some(measured) = measured else { continue };
+            if let (Measured::Behaves(of), false) = (&measured, journal.has(subject.content)) {
+                journal.add(subject.content, of)?;
+            }
+            told(subject, measured)?;
+        }
+        journal.sync()?;
+        if stopped {
+            return Ok(false);
+        }
+    }
+}
+
+/// What is known of one input of a batch.
+enum Slot {
+    /// The runs so far.
+    Runs(Vec<Observed>),
+    /// Its file is not what it was.
+    Gone,
+}
+
+impl Slot {
+    /// Whether it is run no more.
+    fn is_done(&self) -> bool {
+        match self {
+            Slot::Gone => true,
+            // What crashes or takes too long is not well, whatever else it does.
+            Slot::Runs(runs) => {
+                runs.len() == Round::ALL.len()
+                    || runs.last().is_some_and(|run| !run.ended.is_exit())
+            }
+        }
+    }
+
+    /// What was measured, where it is done.
+    fn measured(&self) -> Option<Measured> {
+        match self {
+            Slot::Gone => Some(Measured::Gone),
+            Slot::Runs(runs) => {
+                (self.is_done()).then(|| Measured::Behaves(Box::new(behaviour(runs))))
+            }
+        }
+    }
+}
+
+/// Inputs that are measured together.
+struct Batch {
+    subjects: Vec<Subject>,
+    slots: Mutex<Vec<Slot>>,
+}
+
+impl Batch {
+    fn of(subjects: Vec<Subject>) -> Batch {
+        let slots = subjects.iter().map(|_| Slot::Runs(Vec::new())).collect();
+        Batch {
+            slots: Mutex::new(slots),
+            subjects,
+        }
+    }
+
+    fn run_all(&self, crew: &mut [Runner], stop: &AtomicBool) -> Result<(), CampaignError> {
+        let began = Instant::now();
+        for (at, round) in Round::ALL.into_iter().enumerate() {
+            while at > 0 && began.elapsed() < APART && !stop.load(Ordering::Relaxed) {
+                std::thread::sleep(GLANCE);
+            }
+            self.run_round(round, crew, stop)?;
+        }
+        Ok(())
+    }
+
+    /// Runs each input once that is not done.
+    fn run_round(
+        &self,
+        round: Round,
+        crew: &mut [Runner],
+        stop: &AtomicBool,
+    ) -> Result<(), ExecError> {
+        let next = AtomicUsize::new(0);
+        let work = |runner: &mut Runner| {
+            while !stop.load(Ordering::Relaxed) {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some(subject) = self.subjects.get(at) else {
+                    break;
+                };
+                self.run(at, subject, round, runner, stop)
+                    .inspect_err(|_| next.store(self.subjects.len(), Ordering::Relaxed))?;
+            }
+            Ok(())
+        };
+        let work = &work;
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = crew
+                .iter_mut()
+                .map(|runner| scope.spawn(move || work(runner)))
+                .collect();
+            for worker in workers {
+                worker.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+            }
+            Ok(())
+        })
+    }
+
+    fn run(
+        &self,
+        at: usize,
+        subject: &Subject,
+        round: Round,
+        runner: &mut Runner,
+        stop: &AtomicBool,
+    ) -> Result<(), ExecError> {
+        if lock(&self.slots)[at].is_done() {
+            return Ok(());
+        }
+        let bytes = regular::read(&subject.path, subject.size).ok();
+        let bytes = bytes.filter(|bytes| ContentHash::of(bytes) == subject.content);
+        let observed = bytes.map(|bytes| runner.run(&bytes, round));
+        // The user's Ctrl-C may have reached the target, too.
+        if stop.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let observed = observed.transpose()?;
+        let slot = &mut lock(&self.slots)[at];
+        match (slot, observed) {
+            (Slot::Runs(runs), Some(observed)) => runs.push(observed),
+            (slot, _) => *slot = Slot::Gone,
+        }
+        Ok(())
+    }
+
+    /// What was measured of each input; `None` where it was not measured to the end.
+    fn finish(self) -> Vec<(Subject, Option<Measured>)> {
+        let slots = self.slots.into_inner();
+        let slots = slots.unwrap_or_else(PoisonError::into_inner);
+        let measured = slots.iter().map(Slot::measured);
+        self.subjects.into_iter().zip(measured).collect()
+    }
+}

@@ -1,0 +1,82 @@
+//! What a file holds, whatever it is called.
+
+use std::fmt::{Display, Formatter};
+
+/// Bytes of a hash that name a file.
+const NAME_BYTES: usize = 8;
+
+/// Names a content: its length and its blake3. The order, shorter first, is the one in which all
+/// results of a cleanup stand; no name of a file, and no order of a directory, has a say in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ContentId {
+    size: u64,
+    blake3: [u8; 32],
+}
+
+impl ContentId {
+    /// That of these bytes.
+    pub fn of(bytes: &[u8]) -> ContentId {
+        ContentId {
+            size: bytes.len() as u64,
+            blake3: *blake3::hash(bytes).as_bytes(),
+        }
+    }
+
+    /// That of a content of so many bytes with this blake3.
+    pub fn new(size: u64, blake3: [u8; 32]) -> ContentId {
+        ContentId { size, blake3 }
+    }
+
+    /// The content of so many bytes with the blake3 of these 64 hex digits; `None` where they are
+    /// none.
+    pub fn parse(size: u64, digits: &str) -> Option<ContentId> {
+        let blake3 = blake3::Hash::from_hex(digits).ok()?;
+        Some(ContentId::new(size, *blake3.as_bytes()))
+    }
+
+    /// The length of the content, in bytes.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The blake3 of the content.
+    pub fn blake3(&self) -> &[u8; 32] {
+        &self.blake3
+    }
+
+    /// The name that output directories give a file of this content: the first 16 hex digits of
+    /// its blake3.
+    pub fn name(&self) -> String {
+        let digits = self.blake3[..NAME_BYTES].iter();
+        digits.map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+impl Display for ContentId {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        self.blake3
+            .iter()
+            .try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shorter_contents_come_first_whatever_their_hashes() {
+        let mut ids: Vec<ContentId> = (0..20).map(|len| ContentId::of(&vec![7; len])).collect();
+        ids.reverse();
+        ids.sort();
+        let sizes: Vec<u64> = ids.iter().map(ContentId::size).collect();
+        assert_eq!(sizes, (0..20).collect::<Vec<u64>>());
+    }
+
+    #[test]
+    fn a_name_is_that_of_the_output_directory() {
+        let id = ContentId::of(b"abc");
+        assert_eq!(id.name(), ddfuzz_store::hash_of(b"abc"));
+        assert!(id.to_string().starts_with(&id.name()));
+    }
+}

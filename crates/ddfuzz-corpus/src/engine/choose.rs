@@ -1,0 +1,644 @@
+//! Which contents are kept: the cover of all that the corpus reaches each time, and for each
+//! feature that no content reaches each time the contents that reach it most often.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::time::Duration;
+
+use super::CleanError;
+use crate::cover::{Cover, Effort, FAST, Held, Sets, Slowness, cover, held};
+use crate::{Feature, Features};
+
+/// Where more than one in so many features comes each time in a process of its own, and not in one
+/// that has run other inputs, what a run reaches is not to be told from what ran before it.
+const REMEMBERED: usize = 20;
+/// So many contents are run alone to find those features,
+const ALONE: usize = 4;
+/// and as many more, so often at most, while some are found.
+const LOOKS: u32 = 4;
+/// For a feature that no content reaches each time, contents are kept until it is as unlikely as
+/// this that none of them reaches it in one run of each, by how often each of them has;
+const MISSED: f64 = 0.01;
+/// but no fewer than this, where there are as many,
+const LEAST: usize = 2;
+/// and no more than this.
+const MOST: usize = 24;
+/// So many contents are known of each such feature.
+const KNOWN: usize = 64;
+
+/// Contents to choose from, in their canonical order.
+pub(super) trait Source {
+    /// How many there are.
+    fn len(&self) -> usize;
+
+    /// The size of one, in bytes.
+    fn bytes(&self, item: usize) -> u64;
+
+    /// What its first run has reached, which replaces what is in `into`, and its CPU time.
+    fn first(&mut self, item: usize, into: &mut Vec<Feature>) -> io::Result<Duration>;
+
+    /// Runs these again, and gives for each what it reached in each run, the first one too.
+    fn again(&mut self, items: &[usize]) -> Result<Vec<Again>, CleanError>;
+
+    /// Runs each of these several times, each time in a process of its own, and gives what it
+    /// reached in all of them; `None` where each run has a process of its own in any case.
+    fn alone(&mut self, items: &[usize]) -> Result<Option<Vec<Features>>, CleanError>;
+
+    /// Whether contents are run more than once at all.
+    fn repeats(&self) -> bool;
+}
+
+/// What more runs of a content came to.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Again {
+    /// What each of its runs reached; nothing where one of them did not end well.
+    pub steady: Features,
+    /// What some of them reached, and in how many of those after the first. The first run says
+    /// nothing of how often: for what it reached, the content was chosen.
+    pub sometimes: BTreeMap<Feature, u32>,
+    /// How many runs after the first that is of.
+    pub runs: u32,
+    /// The least CPU time of its runs.
+    pub time: Duration,
+}
+
+impl Again {
+    /// What any of its runs reached.
+    pub fn ever(&self) -> Features {
+        let sometimes = self.sometimes.keys().copied().collect();
+        self.steady.or(&Features::from_unsorted(sometimes))
+    }
+}
+
+/// What is chosen.
+#[derive(Debug)]
+pub(super) struct Choice {
+    /// The cover, of contents by their number.
+    pub cover: Cover,
+    /// The contents by which features are kept that none reaches each time, and how many features
+    /// each is kept for. Some of them are in the cover, too.
+    pub sometimes: BTreeMap<usize, u64>,
+    /// What the chosen ones reach each time, and how fast, with that of all that were run again.
+    pub again: BTreeMap<usize, Again>,
+    /// All that the corpus reaches each time.
+    pub universe: Features,
+    /// All that was seen to be reached: what is not in the universe did not come each time with any
+    /// content.
+    pub seen: Features,
+    /// What is reached once only.
+    pub held: Held,
+    /// The CPU times of the first runs of all contents.
+    pub times: Vec<Duration>,
+}
+
+/// What the kept contents reach in any case.
+#[derive(Clone, Copy)]
+pub(super) struct Elsewhere<'a> {
+    /// Each time.
+    pub covered: &'a Features,
+    /// Now and then.
+    pub seen: &'a Features,
+}
+
+/// Chooses the contents that reach all that the corpus does and `elsewhere` does not. Those that
+/// are chosen are run again: what they do not reach each time does not count for them, until the
+/// choice rests on nothing but what comes each time. For a feature that no content reaches each
+/// time, those are kept as well that reach it most often.
+///
+/// `None` where too much of what a run reaches depends on the runs before it in the same process.
+pub(super) fn choose(
+    source: &mut dyn Source,
+    elsewhere: Elsewhere<'_>,
+    effort: &Effort,
+) -> Result<Option<Choice>, CleanError> {
+    let mut chooser = Chooser::new(source)?;
+    chooser.look_at_slow()?;
+    let mut looks = if chooser.source.repeats() { LOOKS } else { 0 };
+    let mut found = 0;
+    // While more runs change what is known, a good cover shows which runs these are.
+    let mut is_first = true;
+    loop {
+        let effort = match is_first {
+            true => effort.first(),
+            false => *effort,
+        };
+        let (cover, universe) = chooser.settle(elsewhere.covered, &effort)?;
+        let unsteady = chooser.seen.less(&universe);
+        let unsteady = unsteady.less(elsewhere.covered).less(elsewhere.seen);
+        if !unsteady.is_empty() && looks > 0 {
+            let more = chooser.look_alone(&unsteady, &cover.chosen)?;
+            found += more;
+            if found * REMEMBERED > chooser.seen.len() {
+                return Ok(None);
+            }
+            looks = if more > 0 { looks - 1 } else { 0 };
+            if more > 0 {
+                continue;
+            }
+        }
+        if chooser.look_at_holders(&unsteady)? || std::mem::take(&mut is_first) {
+            continue;
+        }
+        let held = held(&mut chooser, &cover.chosen, &universe, elsewhere.covered);
+        return Ok(Some(Choice {
+            held: held.map_err(CleanError::journal)?,
+            sometimes: chooser.most_often(&unsteady, &cover.chosen),
+            seen: chooser.seen,
+            times: chooser.times,
+            again: chooser.again,
+            cover,
+            universe,
+        }));
+    }
+}
+
+struct Chooser<'a> {
+    source: &'a mut dyn Source,
+    again: BTreeMap<usize, Again>,
+    /// Those that were run alone.
+    alone: BTreeSet<usize>,
+    /// For each feature, how many contents reach it, by all that is known.
+    holders: Vec<u32>,
+    /// What was seen at all.
+    seen: Features,
+    /// By how much the target is slower than what counts as fast: its contents are compared with
+    /// each other.
+    pace: u32,
+    /// The CPU times of the first runs.
+    times: Vec<Duration>,
+}
+
+impl<'a> Chooser<'a> {
+    fn new(source: &'a mut dyn Source) -> Result<Chooser<'a>, CleanError> {
+        let (mut holders, mut features) = (Vec::new(), Vec::new());
+        let mut times = Vec::with_capacity(source.len());
+        for item in 0..source.len() {
+            let first = source.first(item, &mut features);
+            times.push(first.map_err(CleanError::journal)?);
+            let most = features.last().map_or(0, |last| last.0 as usize + 1);
+            if holders.len() < most {
+                holders.resize(most, 0);
+            }
+            features.iter().for_each(|one| holders[one.0 as usize] += 1);
+        }
+        let mut chooser = Chooser {
+            source,
+            again: BTreeMap::new(),
+            alone: BTreeSet::new(),
+            holders,
+            seen: Features::default(),
+            pace: 1,
+            times,
+        };
+        chooser.seen = chooser.universe();
+        Ok(chooser)
+    }
+
+    fn universe(&self) -> Features {
+        let reached = self.holders.iter().enumerate();
+        let reached = reached.filter(|(_, count)| **count > 0);
+        Features::from_unsorted(reached.map(|(at, _)| Feature(at as u32)).collect())
+    }
+
+    /// The cover, which rests on nothing but what comes each time, and all that it covers.
+    fn settle(
+        &mut self,
+        covered: &Features,
+        effort: &Effort,
+    ) -> Result<(Cover, Features), CleanError> {
+        loop {
+            let universe = self.universe();
+            let cover = cover(self, &universe, covered, effort).map_err(CleanError::journal)?;
+            let fresh: Vec<usize> = (cover.chosen.iter().copied())
+                .filter(|item| !self.again.contains_key(item))
+                .collect();
+            if fresh.is_empty() {
+                return Ok((cover, universe));
+            }
+            self.run_again(&fresh)?;
+        }
+    }
+
+    /// Runs again what seems slow: the noise of the machine must not decide.
+    fn look_at_slow(&mut self) -> Result<(), CleanError> {
+        let times = &self.times;
+        let mut sorted = times.clone();
+        if times.is_empty() {
+            return Ok(());
+        }
+        let (_, middle, _) = sorted.select_nth_unstable(times.len() / 2);
+        self.pace = u32::try_from(Slowness::of(*middle).factor()).unwrap_or(u32::MAX);
+        let limit = FAST * self.pace;
+        let slow: Vec<usize> = (0..times.len())
+            .filter(|item| times[*item] >= limit)
+            .collect();
+        match slow.is_empty() {
+            true => Ok(()),
+            false => self.run_again(&slow),
+        }
+    }
+
+    fn run_again(&mut self, items: &[usize]) -> Result<(), CleanError> {
+        let answers = self.source.again(items)?;
+        let mut first = Vec::new();
+        for (item, again) in items.iter().zip(answers) {
+            (self.source.first(*item, &mut first)).map_err(CleanError::journal)?;
+            for feature in first.iter().filter(|one| !again.steady.contains(**one)) {
+                self.holders[feature.0 as usize] -= 1;
+            }
+            let ever = again.ever();
+            if !self.seen.has_all(&ever) {
+                self.seen = self.seen.or(&ever);
+            }
+            self.again.insert(*item, again);
+        }
+        Ok(())
+    }
+
+    /// What happens once in a process, such as a table that the first run builds, comes with the
+    /// first content of the process that needs it, and with none of the others. Alone each of them
+    /// reaches it each time: one is enough to keep it. Says how many features it was.
+    fn look_alone(&mut self, unsteady: &Features, chosen: &[usize]) -> Result<usize, CleanError> {
+        let mut holders = self.holders_of(unsteady)?;
+        for holders in &mut holders {
+            holders.retain(|item| !self.alone.contains(item));
+        }
+        // What any content makes happen, the smallest one that is kept does.
+        let smallest = chosen.first().filter(|item| !self.alone.contains(item));
+        let mut items: Vec<usize> = smallest.copied().into_iter().collect();
+        let mut left: BTreeSet<usize> = (0..unsteady.len()).collect();
+        while items.len() < ALONE && !left.is_empty() {
+            let mut reached: BTreeMap<usize, usize> = BTreeMap::new();
+            for item in left.iter().flat_map(|at| &holders[*at]) {
+                *reached.entry(*item).or_insert(0) += 1;
+            }
+            let most = reached.iter().max_by_key(|(item, count)| {
+                let is_chosen = chosen.binary_search(item).is_ok();
+                (**count, is_chosen, std::cmp::Reverse(**item))
+            });
+            let Some((item, _)) = most else { break };
+            left.retain(|at| !holders[*at].contains(item));
+            if !items.contains(item) {
+                items.push(*item);
+            }
+        }
+        let new = items.iter().filter(|item| !self.again.contains_key(item));
+        let new: Vec<usize> = new.copied().collect();
+        self.run_again(&new)?;
+        let Some(alone) = self.source.alone(&items)? else {
+            return Ok(0);
+        };
+        self.alone.extend(&items);
+        let before = self.universe();
+        for (item, alone) in items.iter().zip(alone) {
+            self.take_alone(*item, &alone.less(&before));
+        }
+        Ok(self.universe().len() - before.len())
+    }
+
+    /// Alone, this content reaches these, too, each time.
+    fn take_alone(&mut self, item: usize, features: &Features) {
+        let Some(again) = self.again.get_mut(&item) else {
+            return;
+        };
+        // What does not end well each time counts for nothing.
+        if again.runs == 0 || features.is_empty() {
+            return;
+        }
+        let new = features.less(&again.steady);
+        again.steady = again.steady.or(&new);
+        for feature in new.as_slice() {
+            again.sometimes.remove(feature);
+            let at = feature.0 as usize;
+            if self.holders.len() <= at {
+                self.holders.resize(at + 1, 0);
+            }
+            self.holders[at] += 1;
+        }
+        self.seen = self.seen.or(&new);
+    }
+
+    /// For each of these features the contents that have reached it in any run, the smallest ones,
+    /// and no more than [`KNOWN`].
+    fn holders_of(&mut self, features: &Features) -> Result<Vec<Vec<usize>>, CleanError> {
+        let mut holders = vec![Vec::new(); features.len()];
+        let mut first = Vec::new();
+        for item in 0..self.source.len() {
+            match self.again.get(&item) {
+                Some(again) => first = again.ever().as_slice().to_vec(),
+                None => {
+                    let read = self.source.first(item, &mut first);
+                    read.map_err(CleanError::journal)?;
+                }
+            }
+            for feature in &first {
+                if let Ok(at) = features.as_slice().binary_search(feature)
+                    && holders[at].len() < KNOWN
+                {
+                    holders[at].push(item);
+                }
+            }
+        }
+        Ok(holders)
+    }
+
+    /// Runs contents again that reach one of these features, where it is not known of enough of
+    /// them how often they do. Says whether there were any.
+    fn look_at_holders(&mut self, unsteady: &Features) -> Result<bool, CleanError> {
+        if unsteady.is_empty() || !self.source.repeats() {
+            return Ok(false);
+        }
+        let known = self.how_often(unsteady);
+        let holders = self.holders_of(unsteady)?;
+        let mut items = BTreeSet::new();
+        for (holders, known) in holders.iter().zip(&known) {
+            let rates = known.iter().map(|(_, rate)| *rate);
+            if known.len() >= LEAST && is_enough(rates) {
+                continue;
+            }
+            let new = holders.iter().filter(|item| !self.again.contains_key(item));
+            items.extend(new.take(MOST.saturating_sub(known.len())));
+        }
+        let items: Vec<usize> = items.into_iter().collect();
+        match items.is_empty() {
+            true => Ok(false),
+            false => self.run_again(&items).map(|()| true),
+        }
+    }
+
+    /// For each of these features, the contents that have reached it and were run again, and how
+    /// likely each reaches it in its next run: by its own repeats, which are few, and by those of
+    /// all of them.
+    fn how_often(&self, features: &Features) -> Vec<Vec<(usize, f64)>> {
+        let mut known = vec![Vec::new(); features.len()];
+        for (item, again) in &self.again {
+            for (feature, hits) in &again.sometimes {
+                if let Ok(at) = features.as_slice().binary_search(feature) {
+                    known[at].push((*item, f64::from(*hits), f64::from(again.runs)));
+                }
+            }
+        }
+        let rates = known.into_iter().map(|known: Vec<(usize, f64, f64)>| {
+            let hits: f64 = known.iter().map(|(_, hits, _)| hits).sum();
+            let runs: f64 = known.iter().map(|(_, _, runs)| runs).sum();
+            let of_all = hits / runs.max(1.0);
+            let rate = |(item, hits, runs)| (item, (hits + of_all) / (runs + 1.0));
+            known.into_iter().map(rate).collect()
+        });
+        rates.collect()
+    }
+
+    /// The contents that reach these features most often, and for how many features each is kept;
+    /// of those that do so alike the chosen ones, then the smaller ones.
+    fn most_often(&self, unsteady: &Features, chosen: &[usize]) -> BTreeMap<usize, u64> {
+        let mut kept: BTreeMap<usize, u64> = BTreeMap::new();
+        let mut known = self.how_often(unsteady);
+        // Where there is no choice, it is made first.
+        known.sort_by_key(Vec::len);
+        for mut items in known {
+            items.sort_by(|(one, one_rate), (other, other_rate)| {
+                let is_kept =
+                    |item: &usize| chosen.binary_search(item).is_ok() || kept.contains_key(item);
+                let order = |item: &usize| (!is_kept(item), self.source.bytes(*item), *item);
+                (other_rate.total_cmp(one_rate)).then_with(|| order(one).cmp(&order(other)))
+            });
+            let mut taken = Vec::new();
+            for (item, rate) in items.into_iter().take(MOST) {
+                if taken.len() >= LEAST && is_enough(taken.iter().copied()) {
+                    break;
+                }
+                taken.push(rate);
+                *kept.entry(item).or_insert(0) += 1;
+            }
+        }
+        kept
+    }
+}
+
+/// Whether it is unlikely enough that none of them reaches a feature which each reaches so often.
+fn is_enough(rates: impl Iterator<Item = f64>) -> bool {
+    rates.map(|rate| 1.0 - rate).product::<f64>() <= MISSED
+}
+
+impl Sets for Chooser<'_> {
+    fn len(&self) -> usize {
+        self.source.len()
+    }
+
+    fn bytes(&self, item: usize) -> u64 {
+        self.source.bytes(item)
+    }
+
+    fn slowness(&self, item: usize) -> Slowness {
+        let again = self.again.get(&item);
+        again.map_or(Slowness::default(), |again| {
+            Slowness::of(again.time / self.pace)
+        })
+    }
+
+    fn features(&mut self, item: usize, into: &mut Vec<Feature>) -> io::Result<()> {
+        match self.again.get(&item) {
+            Some(again) => {
+                into.clear();
+                into.extend_from_slice(again.steady.as_slice());
+                Ok(())
+            }
+            None => self.source.first(item, into).map(drop),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Contents of ten bytes each, with what each of their runs reaches, the first one first.
+    #[derive(Default)]
+    struct Script {
+        runs: Vec<Vec<Vec<u32>>>,
+        /// What each reaches in a process of its own; nothing where all runs have one.
+        alone: Option<Vec<Vec<u32>>>,
+        /// Which were run again.
+        repeated: Vec<usize>,
+        slow: Vec<usize>,
+    }
+
+    fn set(numbers: &[u32]) -> Features {
+        Features::from_unsorted(numbers.iter().copied().map(Feature).collect())
+    }
+
+    impl Source for Script {
+        fn len(&self) -> usize {
+            self.runs.len()
+        }
+
+        fn bytes(&self, _: usize) -> u64 {
+            10
+        }
+
+        fn first(&mut self, item: usize, into: &mut Vec<Feature>) -> io::Result<Duration> {
+            *into = set(&self.runs[item][0]).as_slice().to_vec();
+            Ok(match self.slow.contains(&item) {
+                true => FAST * 5,
+                false => Duration::ZERO,
+            })
+        }
+
+        fn again(&mut self, items: &[usize]) -> Result<Vec<Again>, CleanError> {
+            self.repeated.extend_from_slice(items);
+            let of = |item: &usize| {
+                let runs = &self.runs[*item];
+                let steady = runs.iter().map(|run| set(run)).reduce(|a, b| a.and(&b));
+                let steady = steady.unwrap_or_default();
+                let hits = |feature: &u32| {
+                    let repeats = runs[1..].iter();
+                    repeats.filter(|run| run.contains(feature)).count() as u32
+                };
+                let all = runs.iter().flatten();
+                let unsteady = all.filter(|feature| !steady.contains(Feature(**feature)));
+                let sometimes = unsteady.map(|feature| (Feature(*feature), hits(feature)));
+                Again {
+                    sometimes: sometimes.collect(),
+                    runs: runs.len() as u32 - 1,
+                    steady: steady.clone(),
+                    time: match self.slow.contains(item) {
+                        true => FAST * 5,
+                        false => Duration::ZERO,
+                    },
+                }
+            };
+            Ok(items.iter().map(of).collect())
+        }
+
+        fn alone(&mut self, items: &[usize]) -> Result<Option<Vec<Features>>, CleanError> {
+            let alone = self.alone.as_ref();
+            Ok(alone.map(|alone| items.iter().map(|item| set(&alone[*item])).collect()))
+        }
+
+        fn repeats(&self) -> bool {
+            self.runs.iter().any(|runs| runs.len() > 1)
+        }
+    }
+
+    fn script(runs: &[&[&[u32]]]) -> Script {
+        let of = |runs: &&[&[u32]]| runs.iter().map(|run| run.to_vec()).collect();
+        Script {
+            runs: runs.iter().map(of).collect(),
+            ..Script::default()
+        }
+    }
+
+    fn chosen(script: &mut Script, covered: &[u32]) -> Choice {
+        let elsewhere = Elsewhere {
+            covered: &set(covered),
+            seen: &Features::default(),
+        };
+        choose(script, elsewhere, &Effort::default())
+            .unwrap()
+            .unwrap()
+    }
+
+    #[test]
+    fn what_does_not_come_each_time_counts_for_who_has_it_each_time() {
+        // The first reaches all, once; the others each a part, each time.
+        let mut all = script(&[&[&[1, 2, 3], &[1]], &[&[1, 2], &[1, 2]], &[&[3], &[3]]]);
+        let choice = chosen(&mut all, &[]);
+        assert_eq!(choice.cover.chosen, [1, 2]);
+        assert_eq!(choice.universe, set(&[1, 2, 3]));
+        assert!(choice.sometimes.is_empty());
+        assert_eq!(all.repeated, [0, 1, 2]);
+    }
+
+    #[test]
+    fn of_what_nobody_has_each_time_those_are_kept_that_have_it_most_often() {
+        let (both, one): (&[u32], &[u32]) = (&[1, 7], &[1]);
+        let often: &[&[u32]] = &[vec![both; 10], vec![one]].concat();
+        let rarely: &[&[u32]] = &[vec![both], vec![one; 10]].concat();
+        let mut all = script(&[rarely, often, rarely, often, often, rarely]);
+        let choice = chosen(&mut all, &[]);
+        assert_eq!(choice.cover.chosen, [0]);
+        assert_eq!(choice.universe, set(&[1]));
+        assert_eq!(choice.seen, set(&[1, 7]));
+        // Of a hundred times, none of the three reaches it once.
+        assert_eq!(choice.sometimes, BTreeMap::from([(1, 1), (3, 1), (4, 1)]));
+        assert_eq!(all.repeated, [0, 1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn at_least_two_are_kept_and_no_more_than_the_most() {
+        let rarely: &[&[u32]] = &[&[1, 7], &[1], &[1], &[1], &[1], &[1]];
+        let choice = chosen(&mut script(&[rarely; 30]), &[]);
+        assert_eq!(choice.sometimes.len(), MOST);
+        let (both, one): (&[u32], &[u32]) = (&[1, 7], &[1]);
+        let mostly = [vec![both; 99], vec![one]].concat();
+        let choice = chosen(&mut script(&[&mostly, &mostly, &mostly]), &[]);
+        assert_eq!(choice.sometimes, BTreeMap::from([(0, 1), (1, 1)]));
+    }
+
+    #[test]
+    fn what_is_seen_now_and_then_elsewhere_keeps_nobody() {
+        let mut all = script(&[&[&[1, 7], &[1]], &[&[1, 7], &[1]]]);
+        let elsewhere = Elsewhere {
+            covered: &Features::default(),
+            seen: &set(&[7]),
+        };
+        let choice = choose(&mut all, elsewhere, &Effort::default()).unwrap();
+        assert!(choice.unwrap().sometimes.is_empty());
+    }
+
+    #[test]
+    fn what_happens_once_in_a_process_needs_one_that_makes_it_happen() {
+        // 9 is a table that the first run of a process builds, 8 one that two of them need.
+        let mut runs: Vec<Vec<Vec<u32>>> = vec![vec![vec![1, 9], vec![1]]];
+        runs.extend((2..60).map(|own| vec![vec![own], vec![own]]));
+        runs[20] = vec![vec![21, 8], vec![21]];
+        runs[40] = vec![vec![41], vec![41, 8]];
+        let mut alone: Vec<Vec<u32>> = (1..60).map(|own| vec![own, 9]).collect();
+        alone[20].push(8);
+        alone[40].push(8);
+        let mut all = Script {
+            runs,
+            alone: Some(alone),
+            ..Script::default()
+        };
+        let choice = chosen(&mut all, &[]);
+        assert_eq!(choice.universe, set(&(1..60).collect::<Vec<u32>>()));
+        assert!(choice.sometimes.is_empty(), "{choice:?}");
+    }
+
+    #[test]
+    fn a_target_that_remembers_much_gets_a_process_for_each_run() {
+        let of = |own: u32| vec![vec![own, own + 100], vec![own]];
+        let mut all = Script {
+            runs: (0..60).map(of).collect(),
+            alone: Some((0..60).map(|own| vec![own, own + 100]).collect()),
+            ..Script::default()
+        };
+        let none = Features::default();
+        let elsewhere = Elsewhere {
+            covered: &none,
+            seen: &none,
+        };
+        assert!(
+            choose(&mut all, elsewhere, &Effort::default())
+                .unwrap()
+                .is_none()
+        );
+    }
+
+    #[test]
+    fn what_is_covered_already_needs_nobody() {
+        let mut all = script(&[&[&[1, 2], &[1, 2]], &[&[3], &[3]]]);
+        let choice = chosen(&mut all, &[1, 2]);
+        assert_eq!(choice.cover.chosen, [1]);
+        assert_eq!(all.repeated, [1]);
+    }
+
+    #[test]
+    fn of_two_that_reach_the_same_the_faster_one_is_kept() {
+        let same: &[&[u32]] = &[&[1], &[1]];
+        let mut all = script(&[same; 3]);
+        all.slow = vec![0];
+        assert_eq!(chosen(&mut all, &[]).cover.chosen, [1]);
+    }
+}

@@ -1,0 +1,259 @@
+//! Writes what is kept, has it checked, and says what it came to.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use super::books::Books;
+use super::check::Checked;
+use super::keeping::{Keeping, Kept};
+use super::names::Names;
+use super::reserve::Reserve;
+use super::subset::micros;
+use super::{CleanError, Engine, Watcher};
+use crate::measure::read_input;
+use crate::{Amount, ContentId, Features};
+use ddfuzz_model::files::OsText;
+use ddfuzz_model::files::swap::Fresh;
+use ddfuzz_store::report::clean::{self, CleanResult, Gained, Missing, Step, StepName};
+
+/// What the check misses is nothing that does not come each time where it is more than one feature
+/// in so many: then something else is wrong.
+const FEW: usize = 20;
+
+impl Engine<'_> {
+    /// Writes what is kept, and makes the result.
+    pub(super) fn finish(
+        &self,
+        mut kept: Kept,
+        reserve: Option<&Reserve<'_>>,
+        watcher: &mut dyn Watcher,
+        mut books: Books,
+    ) -> Result<CleanResult, CleanError> {
+        if kept.files.is_empty() && self.cleaning.onto.is_none() {
+            let why =
+                "no input ends normally, or none reaches the same coverage each time".to_owned();
+            return Err(CleanError::Empty { why });
+        }
+        let mut written = self.write(&mut kept)?;
+        let mut checked = self.check(&kept, &written, watcher)?;
+        if let Some(reserve) = reserve.filter(|_| self.cleaning.subset) {
+            self.take_missing_back(&mut kept, reserve, &mut written, &mut checked, watcher)?;
+            self.count_by_its_own(&mut kept, reserve, &mut written, watcher)?;
+        }
+        books.runs += checked.runs;
+        for file in &kept.files {
+            books.spread.sizes_after.add(file.size());
+            books.spread.times_after.add(micros(file.time));
+        }
+        Ok(self.result(kept, &written, &checked, books))
+    }
+
+    /// What the check has missed did come each time in all runs before. The contents that reached
+    /// it then are kept, too; what the check misses even so, though all of them are kept, does not
+    /// come each time.
+    fn take_missing_back(
+        &self,
+        kept: &mut Kept,
+        reserve: &Reserve<'_>,
+        written: &mut Vec<PathBuf>,
+        checked: &mut Checked,
+        watcher: &mut dyn Watcher,
+    ) -> Result<(), CleanError> {
+        if checked.missing.is_empty() {
+            return Ok(());
+        }
+        let why = "the check missed a feature that this file has reached";
+        let holders = reserve.holders(&checked.missing, &kept.files, why)?;
+        if !holders.is_empty() {
+            kept.files.extend(holders);
+            *written = self.write(kept)?;
+            let again = self.check(kept, written, watcher)?;
+            *checked = Checked {
+                runs: checked.runs + again.runs,
+                ..again
+            };
+        }
+        let universe = kept.universe.take().unwrap_or_default();
+        let few = checked.missing.len() * FEW <= universe.len();
+        kept.universe = Some(match few {
+            true => universe.less(&std::mem::take(&mut checked.missing)),
+            false => universe,
+        });
+        Ok(())
+    }
+
+    /// Writes the files into a new folder, which takes the place of the last cleanup's, and gives
+    /// their paths.
+    pub(super) fn write(&self, kept: &mut Kept) -> Result<Vec<PathBuf>, CleanError> {
+        let corpus = self.place.corpus();
+        if !self.place.may_replace(&corpus)? {
+            return Err(CleanError::Occupied { path: corpus });
+        }
+        kept.files
+            .sort_by_cached_key(|file| (file.size(), file.content.clone()));
+        let fresh = Fresh::beside(&corpus)?;
+        let mut names = Names::new(&self.cleaning.corpus, self.cleaning.keep_names);
+        let mut given = Vec::with_capacity(kept.files.len());
+        let mut bytes = Vec::new();
+        for file in &kept.files {
+            let text = match &file.bytes {
+                Some(text) => text,
+                None => {
+                    let changed = || CleanError::Changed {
+                        path: file.from.clone(),
+                    };
+                    read_input(&file.from, file.size_before, &mut bytes).map_err(|_| changed())?;
+                    if ContentId::of(&bytes).to_string() != file.content {
+                        return Err(changed());
+                    }
+                    &bytes
+                }
+            };
+            let name = names.name(&file.from, text);
+            fresh.add(&name, text)?;
+            given.push(name);
+        }
+        self.place.announce(&given)?;
+        let aside = self.place.aside();
+        if aside.symlink_metadata().is_ok() {
+            remove(&aside)?;
+        }
+        if fresh.take_place(&aside)? {
+            remove(&aside)?;
+        }
+        Ok(given.iter().map(|name| corpus.join(name)).collect())
+    }
+
+    /// All steps, and the bytes that trimming took.
+    fn steps(&self, books: &Books, chosen: Amount, after: Amount) -> (Vec<Step>, u64) {
+        let left = books.left();
+        let mut steps = books.steps();
+        steps.push(Step {
+            step: match self.cleaning.onto {
+                Some(_) => StepName::Onto,
+                None => StepName::Subset,
+            },
+            files: left.files.saturating_sub(chosen.files),
+            bytes: left.bytes.saturating_sub(chosen.bytes),
+        });
+        let trimmed = chosen.bytes.saturating_sub(after.bytes);
+        steps.push(Step {
+            step: StepName::Trimming,
+            files: 0,
+            bytes: trimmed,
+        });
+        (steps, trimmed)
+    }
+
+    fn result(
+        &self,
+        kept: Kept,
+        written: &[PathBuf],
+        checked: &Checked,
+        books: Books,
+    ) -> CleanResult {
+        let sum = |size: fn(&Keeping) -> u64| {
+            kept.files.iter().fold(Amount::default(), |mut sum, file| {
+                sum.add(size(file));
+                sum
+            })
+        };
+        let (chosen, after) = (sum(|file| file.size_before), sum(Keeping::size));
+        let wanted = kept
+            .universe
+            .as_ref()
+            .map(|universe| universe.or(&kept.covered));
+        let (steps, trimmed_bytes) = self.steps(&books, chosen, after);
+        let corpus = self.cleaning.corpus.iter();
+        CleanResult {
+            before: books.before,
+            after,
+            edges_before: wanted.as_ref().map(edges),
+            edges_after: wanted.as_ref().map(|_| edges(&checked.reached)),
+            features_before: wanted.as_ref().map(|wanted| wanted.len() as u64),
+            features_after: wanted.as_ref().map(|_| checked.reached.len() as u64),
+            flaky_features: wanted.map_or(0, |wanted| kept.seen.less(&wanted).len() as u64),
+            flaky_files: kept.flaky_files,
+            libfuzzer: kept.own_count.clone(),
+            steps,
+            duplicates: books.duplicates.files,
+            crashes: books.crashes.files + books.flaky.files,
+            hangs: books.hangs.files,
+            ooms: books.ooms.files,
+            trimmed_bytes,
+            missing: missing(&kept, written, &checked.missing),
+            gained: gained(&checked.gained),
+            kept: kept_files(&kept, written),
+            groups: books.groups,
+            cover: kept.cover,
+            unread: books.unread,
+            spread: Some(books.spread),
+            runs: books.runs,
+            trim_runs: kept.trim_runs,
+            known: books.known,
+            max_len: self.cleaning.max_len,
+            exec: Some(self.cleaning.way),
+            corpus: corpus.map(|path| absolute(path)).collect(),
+            out: absolute(&self.place.corpus()),
+            onto: self.cleaning.onto.as_deref().map(absolute),
+            journal: kept.journal.to_owned(),
+            in_place: false,
+            old: None,
+            wall_ms: 0,
+        }
+    }
+}
+
+fn kept_files(kept: &Kept, written: &[PathBuf]) -> Vec<clean::Kept> {
+    let files = kept.files.iter().zip(written);
+    let files = files.map(|(file, path)| clean::Kept {
+        file: absolute(path),
+        from: absolute(&file.from),
+        content: file.content.clone(),
+        why: file.why.clone(),
+        size: file.size(),
+        size_before: file.size_before,
+        us: micros(file.time),
+        features: file.features.len() as u64,
+        only_here: file.only_here,
+        claim: file.claim.clone(),
+    });
+    files.collect()
+}
+
+fn missing(kept: &Kept, written: &[PathBuf], missing: &Features) -> Vec<Missing> {
+    let held_by = |feature| {
+        let mut files = kept.files.iter().zip(written);
+        let found = files.find(|(file, _)| file.features.contains(feature));
+        found.map(|(_, path)| absolute(path))
+    };
+    let missing = missing.as_slice().iter().map(|feature| Missing {
+        edge: feature.place(),
+        counts: feature.counts(),
+        file: held_by(*feature),
+    });
+    missing.collect()
+}
+
+fn gained(gained: &Features) -> Vec<Gained> {
+    let gained = gained.as_slice().iter().map(|feature| Gained {
+        edge: feature.place(),
+        counts: feature.counts(),
+    });
+    gained.collect()
+}
+
+/// How many places these are of.
+fn edges(features: &Features) -> u64 {
+    let places: BTreeSet<u32> = features.as_slice().iter().map(|one| one.place()).collect();
+    places.len() as u64
+}
+
+fn absolute(path: &std::path::Path) -> OsText {
+    OsText::from(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))
+}
+
+fn remove(folder: &std::path::Path) -> Result<(), CleanError> {
+    let removed = std::fs::remove_dir_all(folder);
+    Ok(removed.map_err(ddfuzz_model::files::FileError::at("remove", folder))?)
+}

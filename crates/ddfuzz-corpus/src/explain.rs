@@ -1,0 +1,192 @@
+//! Why a file was kept, or left out.
+
+use std::path::Path;
+
+use super::journal::Look;
+use super::measure::{JOURNAL_OF_FRESH, NotRead, read_input};
+use super::{CleanError, ContentId, Features, Place};
+use ddfuzz_minimize::log::ContentHash;
+use ddfuzz_model::files::OsText;
+use ddfuzz_store::report::clean::{CleanResult, Kept};
+use ddfuzz_store::{Reader, hash_of};
+
+/// What became of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fate {
+    /// Whether it was kept, or something made of it.
+    pub kept: bool,
+    /// Why.
+    pub why: String,
+}
+
+/// So many kept files are named that reach what another one does.
+const NAMED: usize = 3;
+
+/// What became of `file` in the cleanup whose result this is, and whose output directory has these
+/// places. Only the file, the result and the journal are read.
+///
+/// # Errors
+/// When the journal or the groups cannot be read.
+pub fn explain(place: &Place, result: &CleanResult, file: &Path) -> Result<Fate, CleanError> {
+    let out = |why: String| Ok(Fate { kept: false, why });
+    let mut bytes = Vec::new();
+    match read_input(file, result.max_len, &mut bytes) {
+        Ok(()) => {}
+        Err(why @ NotRead::Oversized { .. }) => return out(why.to_string()),
+        Err(why) => return out(format!("it cannot be read: {why}")),
+    }
+    let id = ContentId::of(&bytes);
+    let content = id.to_string();
+    if let Some(kept) = written_as(result, file) {
+        return Ok(Fate {
+            kept: true,
+            why: format!(
+                "it is the kept copy of {}: {}",
+                shown(&kept.from),
+                said(kept)
+            ),
+        });
+    }
+    if let Some(kept) = result.kept.iter().find(|kept| kept.content == content) {
+        return match is_same(&kept.from, file) {
+            true => Ok(Fate {
+                kept: true,
+                why: said(kept),
+            }),
+            false => out(format!(
+                "it is a duplicate of {}, which is kept",
+                shown(&kept.from)
+            )),
+        };
+    }
+    if let Some(group) = group_of(place, &bytes)? {
+        return out(group);
+    }
+    let journal = match result.journal == JOURNAL_OF_FRESH {
+        true => place.fresh_journal(),
+        false => place.journal(),
+    };
+    let Some(look) = Look::into(&journal)? else {
+        return out("the journal of the cleanup is gone: clean the corpus again".to_owned());
+    };
+    out(match look.seen(&id)? {
+        None => "it was not in the corpus, and so was not run".to_owned(),
+        Some(seen) if seen.suspicious => format!("it ended by {}", seen.ended),
+        Some(seen) => match seen.features {
+            None if result.edges_before.is_some() => {
+                let ended = seen.ended;
+                format!("its run reported no coverage: it ended by {ended}")
+            }
+            None => "a smaller input has the same behaviour".to_owned(),
+            Some(features) => covered(&look, result, &features)?,
+        },
+    })
+}
+
+/// The kept file that stands at this path: in the output directory, or in the place of the corpus.
+fn written_as<'a>(result: &'a CleanResult, file: &Path) -> Option<&'a Kept> {
+    let file = file.canonicalize().ok()?;
+    let out = Path::new(&result.out.0);
+    let corpus = result.corpus.first().filter(|_| result.in_place);
+    let roots = [Some(out), corpus.map(|corpus| Path::new(&corpus.0))];
+    let mut below = roots.into_iter().flatten().filter_map(|root| {
+        let root = root.canonicalize().ok()?;
+        Some(out.join(file.strip_prefix(root).ok()?))
+    });
+    let path = OsText::from(&below.next()?);
+    result.kept.iter().find(|kept| kept.file == path)
+}
+
+/// Whether both paths lead to one file.
+fn is_same(one: &OsText, other: &Path) -> bool {
+    let one = Path::new(&one.0);
+    let absolute = std::path::absolute(other);
+    absolute.is_ok_and(|other| one == other)
+        || matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
+}
+
+fn said(kept: &Kept) -> String {
+    let trimmed = match kept.size < kept.size_before {
+        true => format!("; trimmed from {} to {} bytes", kept.size_before, kept.size),
+        false => String::new(),
+    };
+    format!("{}{trimmed}", kept.why)
+}
+
+/// Who reaches what this one does.
+fn covered(look: &Look, result: &CleanResult, features: &Features) -> Result<String, CleanError> {
+    let mut left = features.clone();
+    let mut others = Vec::new();
+    for kept in &result.kept {
+        let Some(id) = ContentId::parse(kept.size_before, &kept.content) else {
+            continue;
+        };
+        let reached = look.seen(&id)?.and_then(|seen| seen.features);
+        others.push((kept, reached.unwrap_or_default()));
+    }
+    let mut named = Vec::new();
+    // The ones that reach the most of what is left, one after the other.
+    while !left.is_empty() {
+        let best = others
+            .iter()
+            .map(|(kept, reached)| (left.and(reached), kept));
+        let Some((both, kept)) = best.reduce(|a, b| if b.0.len() > a.0.len() { b } else { a })
+        else {
+            break;
+        };
+        if both.is_empty() {
+            break;
+        }
+        named.push(format!("{} ({})", shown(&kept.from), both.len()));
+        left = left.less(&both);
+    }
+    let more = named.len().saturating_sub(NAMED);
+    named.truncate(NAMED);
+    let mut by = named.join(", ");
+    if more > 0 {
+        by += &format!(" and {more} more");
+    }
+    let onto = result.onto.as_ref().map(shown);
+    Ok(reached(features.len(), left.len(), &by, onto.as_deref()))
+}
+
+/// `all` features are reached by the kept files `by`, but for `left` of them; `onto` was added to.
+fn reached(all: usize, left: usize, by: &str, onto: Option<&str>) -> String {
+    if all == 0 {
+        return "it reaches no coverage".to_owned();
+    }
+    let features = ddfuzz_store::report::size::counted(all as u64, "feature");
+    let rest = match onto {
+        Some(onto) => format!("by {onto}, or not in every run"),
+        None => "not in every run".to_owned(),
+    };
+    match left {
+        0 => format!("redundant: its {features} are reached by {by}"),
+        left if left == all => format!("redundant: its {features} are reached {rest}"),
+        left => format!("redundant: its {features} are reached by {by}; {left} of them {rest}"),
+    }
+}
+
+/// In which group its crash is.
+fn group_of(place: &Place, bytes: &[u8]) -> Result<Option<String>, CleanError> {
+    let hash = hash_of(bytes);
+    let reader = Reader::open(place.root())?;
+    let found = reader.originals()?.into_iter().find(|id| id.hash() == hash);
+    if let Some(id) = found {
+        let (folder, major, minor) = (id.kind().folder(), id.major(), id.minor());
+        let why = format!("it fails, and is stored in {folder}/{major}/{minor}/{hash}");
+        return Ok(Some(why));
+    }
+    // Of inputs that fail alike one is filed.
+    let content = ContentHash::of(bytes);
+    let lines = reader.triaged()?.into_iter().rev();
+    let crash = (lines.filter(|line| line.input == content)).find_map(|line| line.crash);
+    Ok(crash.map(|crash| {
+        let (folder, major) = (crash.kind.folder(), crash.major.short());
+        format!("it fails like the inputs in {folder}/{major}")
+    }))
+}
+
+fn shown(path: &OsText) -> String {
+    path.0.to_string_lossy().into_owned()
+}

@@ -1,0 +1,235 @@
+//! Files what is not well, and says what became of each input.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::ill::{Ill, in_order};
+use crate::Amount;
+use crate::lock::lock;
+use ddfuzz_campaign::watch::{Others, Producing, Watching, watch};
+use ddfuzz_campaign::{CampaignError, Deadline, Minimizing, Screen, When, identity, line_of};
+use ddfuzz_minimize::log::ContentHash;
+use ddfuzz_model::files::regular;
+use ddfuzz_store::{CrashLine, Kind, KnownGroups, Store, Triaged};
+use ddfuzz_triage::{Class, Crash, Found, Key, Triager};
+
+/// Runs that are known of an input which ends badly now and then, at least: the two that ended so,
+/// and the tries between them.
+const RUNS: u32 = 5;
+
+/// How inputs are quarantined.
+#[derive(Clone, Debug)]
+pub struct Quarantining {
+    /// When the groups are minimized. There is always one thread for it beside those that run
+    /// inputs: [`When::Inline`] and [`When::Worker`] are the same.
+    pub when: When,
+    /// Threads that run inputs.
+    pub jobs: usize,
+    /// What is run, and how groups are minimized.
+    pub minimizing: Minimizing,
+    /// Groups to mute: they are counted and stored, not minimized.
+    pub known: KnownGroups,
+}
+
+/// A group that inputs of the corpus belong to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Which kind of finding.
+    pub kind: Kind,
+    /// Which bug.
+    pub major: Key,
+    /// What kind of death.
+    pub class: Class,
+    /// Where in the user's code, as the first of them says.
+    pub place: Option<String>,
+    /// The inputs.
+    pub amount: Amount,
+}
+
+/// What became of inputs that did not end well.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Quarantine {
+    /// Those that crash.
+    pub crashes: Amount,
+    /// Those that take longer than they may.
+    pub hangs: Amount,
+    /// Those that use more memory than they may.
+    pub ooms: Amount,
+    /// Those that end badly now and then only.
+    pub flaky: Amount,
+    /// The groups that they are in, by kind and key.
+    pub groups: Vec<Held>,
+    /// Of each content in a group: which. In the order of examination.
+    pub held: Vec<(ContentHash, Kind, Key)>,
+    /// Those that ended well on every try: they may stay.
+    pub well: Vec<ContentHash>,
+    /// Those whose files have vanished, or have another content by now.
+    pub gone: Vec<ContentHash>,
+    /// Whether the user stopped it; then what is not in any of these was not examined.
+    pub interrupted: bool,
+}
+
+/// Triages `ills`, files them into the groups of the output directory, and minimizes each new
+/// group within its budget; without any, it minimizes what is left to be from before, slips
+/// included. What the journal of the output directory says of `campaign` and the target is not
+/// run again, so that a quarantine that was killed goes on where it was.
+///
+/// The order of examination, and so the founders of the groups, hang on the contents alone. Of a
+/// crash whose way into its bug is known each further one costs a single run.
+///
+/// A bundled program is to be installed in the store before.
+///
+/// # Errors
+/// When the target cannot be run, or the output directory cannot be written; what was filed until
+/// then is kept.
+pub fn quarantine(
+    store: &Mutex<Store>,
+    campaign: &str,
+    ills: &[Ill],
+    settings: &Quarantining,
+    screen: &mut dyn Screen,
+    stop: &AtomicBool,
+) -> Result<Quarantine, CampaignError> {
+    let ordered = in_order(ills);
+    let watching = Watching {
+        sources: ordered.iter().map(|ill| ill.path.clone()).collect(),
+        max_len: ordered.last().map_or(0, |ill| ill.size),
+        leaks: false,
+        time: None,
+        deadline: Deadline::default(),
+        until: Vec::new(),
+        when: settings.when,
+        jobs: settings.jobs,
+        minimizing: settings.minimizing.clone(),
+        known: settings.known.clone(),
+        waits_for_room: false,
+    };
+    let mut nobody = Others(Producing::Ended);
+    watch(store, campaign, &watching, &mut nobody, screen, stop)?;
+    let lines = lines(store, campaign, &settings.minimizing)?;
+    let mut found = Sorting::default();
+    for ill in ordered {
+        match lines.get(&ill.content) {
+            Some(Some(line)) => found.hold(ill, line),
+            Some(None) if ill.again => {
+                let line = file_as_flaky(store, campaign, ill, &settings.minimizing)?;
+                match line {
+                    Some(line) => found.hold(ill, &line),
+                    None => found.result.gone.push(ill.content),
+                }
+            }
+            Some(None) => found.result.well.push(ill.content),
+            None if stop.load(Ordering::Relaxed) => {}
+            None => found.result.gone.push(ill.content),
+        }
+    }
+    Ok(found.finish(stop.load(Ordering::Relaxed)))
+}
+
+/// By content, what the journal says of the crash; of several lines the last.
+type Lines = HashMap<ContentHash, Option<CrashLine>>;
+
+/// What the journal of the output directory says of this target.
+fn lines(
+    store: &Mutex<Store>,
+    campaign: &str,
+    minimizing: &Minimizing,
+) -> Result<Lines, CampaignError> {
+    let target = identity(&minimizing.target)?;
+    let (_, lines) = lock(store).triage_journal()?;
+    let ours = |line: &Triaged| {
+        line.v == Triaged::VERSION && line.campaign == campaign && line.target == target
+    };
+    let ours = lines.into_iter().filter(ours);
+    Ok(ours.map(|line| (line.input, line.crash)).collect())
+}
+
+/// Files an input as flaky that has ended badly again after it had ended well on every try: no
+/// one has looked at it meanwhile. `None` where its file has another content by now.
+fn file_as_flaky(
+    store: &Mutex<Store>,
+    campaign: &str,
+    ill: &Ill,
+    minimizing: &Minimizing,
+) -> Result<Option<CrashLine>, CampaignError> {
+    let bytes = regular::read(&ill.path, ill.size);
+    let Some(bytes) = bytes
+        .ok()
+        .filter(|bytes| ContentHash::of(bytes) == ill.content)
+    else {
+        return Ok(None);
+    };
+    let Minimizing { target, way, .. } = minimizing;
+    let crash = Crash {
+        found: Some(Found::File {
+            path: ill.path.clone(),
+        }),
+        hits: 2,
+        tries: RUNS,
+        ..Triager::of_target(target, *way)?.unwatched(ill.ended)
+    };
+    let line = line_of(&crash);
+    let mut store = lock(store);
+    let filed = store.file(Kind::Flaky, &crash, &bytes)?;
+    store.write_reproduce(&filed.id, &target.by_main())?;
+    let (mut journal, lines) = store.triage_journal()?;
+    journal.add(&Triaged {
+        v: Triaged::VERSION,
+        campaign: campaign.to_owned(),
+        target: identity(target)?,
+        input: ill.content,
+        size: ill.size,
+        ended: ill.ended,
+        hits: crash.hits,
+        tries: crash.tries,
+        examined: false,
+        crash: Some(line.clone()),
+    })?;
+    journal.sync()?;
+    let same = |other: &Triaged| {
+        let crash = other.crash.as_ref();
+        let same = |it: &CrashLine| it.kind == Kind::Flaky && it.major == line.major;
+        other.campaign == campaign && other.input != ill.content && crash.is_some_and(same)
+    };
+    let runs = 1 + lines.iter().filter(|line| same(line)).count() as u64;
+    store.set_seen(Kind::Flaky, line.major, campaign, runs)?;
+    Ok(Some(line))
+}
+
+/// The result, while inputs are sorted into it.
+#[derive(Default)]
+struct Sorting {
+    result: Quarantine,
+    groups: BTreeMap<(Kind, String), Held>,
+}
+
+impl Sorting {
+    fn hold(&mut self, ill: &Ill, line: &CrashLine) {
+        let amount = match line.kind {
+            Kind::Crash => &mut self.result.crashes,
+            Kind::Hang => &mut self.result.hangs,
+            Kind::Oom => &mut self.result.ooms,
+            Kind::Flaky => &mut self.result.flaky,
+        };
+        amount.add(ill.size);
+        self.result.held.push((ill.content, line.kind, line.major));
+        let group = self.groups.entry((line.kind, line.major.short()));
+        let group = group.or_insert_with(|| Held {
+            kind: line.kind,
+            major: line.major,
+            class: line.class.clone(),
+            place: line.place.clone(),
+            amount: Amount::default(),
+        });
+        group.amount.add(ill.size);
+    }
+
+    fn finish(self, interrupted: bool) -> Quarantine {
+        Quarantine {
+            groups: self.groups.into_values().collect(),
+            interrupted,
+            ..self.result
+        }
+    }
+}

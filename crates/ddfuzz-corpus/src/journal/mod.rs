@@ -1,0 +1,198 @@
+//! The journal of a cleanup: what each content did when it was run, so that nothing is run twice,
+//! whatever kills ddfuzz.
+//!
+//! An append-only file of binary records, each with a checksum. The first names the target; all
+//! others are runs of contents. What is behind the first damage is cut off: it is only run again.
+//! Nothing but whole records is ever believed. In memory stands where records are, and they are
+//! read when they are asked for.
+//!
+//! Localized here: `blake3` (checksums and the identity).
+
+mod identity;
+mod look;
+mod place;
+mod record;
+mod scan;
+mod seen;
+mod varint;
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::{Feature, Features};
+use ddfuzz_model::files::{FileError, atomic};
+
+pub use identity::JournalIdentity;
+pub use look::Look;
+pub use place::Place;
+pub use record::{Head, encode};
+pub use seen::Seen;
+
+/// Between two times that what was appended is written through to the device.
+const SYNC_EVERY: Duration = Duration::from_secs(5);
+
+/// What was found on opening a journal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Opened {
+    /// Whole records of runs of this target.
+    pub records: u64,
+    /// Bytes behind the last whole record, which were cut off.
+    pub cut: u64,
+    /// Whether there was a journal of another target, or build of it, or nothing that can be read
+    /// as a journal, which was replaced.
+    pub replaced: bool,
+}
+
+/// An open journal. One process writes it at a time, by the lock of the output directory.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    file: File,
+    /// Length of the whole records, in bytes.
+    length: u64,
+    /// Whether a part of a record may stand behind them.
+    torn: bool,
+    /// When it was last synced, if anything was appended since.
+    unsynced: Option<Instant>,
+}
+
+impl Journal {
+    /// Opens the journal at `path`, or makes it, and tells `each` of its records in the order in
+    /// which they were written. One of another target is replaced by an empty one.
+    ///
+    /// # Errors
+    /// When it cannot be opened, read, cut or replaced.
+    pub fn open(
+        path: &Path,
+        identity: &JournalIdentity,
+        each: &mut dyn FnMut(Place, Head),
+    ) -> Result<(Journal, Opened), FileError> {
+        let mut opened = Opened::default();
+        let whole = match File::open(path) {
+            Ok(file) => {
+                let found = file.metadata().map_err(FileError::at("read", path))?;
+                let counted = &mut |place, head| {
+                    opened.records += 1;
+                    each(place, head);
+                };
+                let whole = scan::scan(&file, identity, counted);
+                let whole = whole.map_err(FileError::at("read", path))?;
+                opened.cut = found.len() - whole.unwrap_or(0).min(found.len());
+                whole
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => return Err(FileError::at("open", path)(error)),
+        };
+        if whole.is_none() {
+            opened.replaced = opened.cut > 0;
+            opened.cut = 0;
+            atomic::write(path, &scan::first_record(identity))?;
+        }
+        let file = OpenOptions::new().read(true).append(true).open(path);
+        let file = file.map_err(FileError::at("open", path))?;
+        if let (Some(whole), 1..) = (whole, opened.cut) {
+            let cut = file.set_len(whole);
+            cut.map_err(FileError::at("cut off the damaged end of", path))?;
+        }
+        let length = file.metadata().map_err(FileError::at("read", path))?.len();
+        let journal = Journal {
+            path: path.to_owned(),
+            file,
+            length,
+            torn: false,
+            unsynced: None,
+        };
+        Ok((journal, opened))
+    }
+
+    /// Appends whole records ([`encode`]) by one `write`, and gives where the first of them
+    /// stands. They survive the death of the process at once, and a power cut after some seconds.
+    ///
+    /// # Errors
+    /// When not all could be written; the part that was is taken back.
+    pub fn append(&mut self, records: &[u8]) -> Result<u64, FileError> {
+        let failed = |error| FileError::at("append to", &self.path)(error);
+        if self.torn {
+            self.file.set_len(self.length).map_err(failed)?;
+            self.torn = false;
+        }
+        if let Err(error) = self.file.write_all(records) {
+            // Should taking it back fail too, it is tried again before the next records.
+            self.torn = self.file.set_len(self.length).is_err();
+            return Err(failed(error));
+        }
+        let at = self.length;
+        self.length += records.len() as u64;
+        let since = *self.unsynced.get_or_insert_with(Instant::now);
+        if since.elapsed() >= SYNC_EVERY {
+            self.sync()?;
+        }
+        Ok(at)
+    }
+
+    /// Writes all that was appended through to the device.
+    ///
+    /// # Errors
+    /// When the system cannot.
+    pub fn sync(&mut self) -> Result<(), FileError> {
+        let synced = self.file.sync_data();
+        synced.map_err(FileError::at("sync", &self.path))?;
+        self.unsynced = None;
+        Ok(())
+    }
+
+    /// Reads what was seen in the run whose record stands there.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is no whole record any more (somebody else has written there).
+    pub fn read(&self, place: Place) -> Result<(Head, Seen), FileError> {
+        read_whole(&self.file, place).map_err(FileError::at("read", &self.path))
+    }
+
+    /// The same with the features in `features`, ascending, which is emptied before; those of what
+    /// is given are none, where any were told.
+    ///
+    /// # Errors
+    /// Those of [`Journal::read`].
+    pub fn read_into(
+        &self,
+        place: Place,
+        features: &mut Vec<Feature>,
+    ) -> Result<(Head, Seen), FileError> {
+        read_record(&self.file, place, features).map_err(FileError::at("read", &self.path))
+    }
+
+    /// The file's path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file's length, in bytes.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+}
+
+/// What was seen in the run whose record stands there.
+fn read_whole(file: &File, place: Place) -> io::Result<(Head, Seen)> {
+    let mut features = Vec::new();
+    let (head, mut seen) = read_record(file, place, &mut features)?;
+    if seen.features.is_some() {
+        seen.features = Some(Features::from_unsorted(features));
+    }
+    Ok((head, seen))
+}
+
+/// The same with the features in `features`.
+fn read_record(file: &File, place: Place, features: &mut Vec<Feature>) -> io::Result<(Head, Seen)> {
+    let mut record = vec![0; place.length as usize];
+    file.read_exact_at(&mut record, place.at)?;
+    let decoded = record::body(&record).and_then(|body| record::decode(body, features));
+    decoded.ok_or_else(|| {
+        let why = format!("there is no whole record at byte {}", place.at);
+        io::Error::new(ErrorKind::InvalidData, why)
+    })
+}

@@ -1,0 +1,197 @@
+//! The records of the journal, as bytes.
+//!
+//! A record is the length of its body (4 bytes, lowest first), the first 8 bytes of the body's
+//! blake3, and the body. The first byte of a body says what it is.
+
+use std::time::Duration;
+
+use super::seen::Seen;
+use super::varint::{push, take};
+use crate::{ContentId, Feature, Features};
+use ddfuzz_exec::Ended;
+
+/// Bytes before the body.
+pub(super) const HEAD: usize = 4 + SUM;
+const SUM: usize = 8;
+/// No body is longer: the features of a target with as many places as memory allows.
+pub(super) const LONGEST: usize = 1 << 30;
+
+/// The kinds of bodies.
+pub(super) const IDENTITY: u8 = 1;
+const SEEN: u8 = 2;
+
+const SUSPICIOUS: u8 = 1;
+const ALONE: u8 = 2;
+const READ: u8 = 4;
+const TOLD: u8 = 8;
+
+/// What is known of a record without reading its features.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// Of which content it is.
+    pub content: ContentId,
+    /// Which run of it: 0 is the one that measures, all others are repeats.
+    pub round: u32,
+    /// Whether it did not end well; see [`Seen::suspicious`].
+    pub suspicious: bool,
+}
+
+/// Appends a whole record of what was seen in a run.
+pub fn encode(bytes: &mut Vec<u8>, content: &ContentId, round: u32, seen: &Seen) {
+    frame(bytes, |body| {
+        body.push(SEEN);
+        body.extend_from_slice(content.blake3());
+        push(body, content.size());
+        push(body, round.into());
+        let bits = [
+            (SUSPICIOUS, seen.suspicious),
+            (ALONE, seen.alone.is_some()),
+            (READ, seen.read.is_some()),
+            (TOLD, seen.features.is_some()),
+        ];
+        body.push(bits.iter().map(|(bit, is)| bit * u8::from(*is)).sum());
+        push_ended(body, seen.ended);
+        if let Some(alone) = seen.alone {
+            push_ended(body, alone);
+        }
+        push(
+            body,
+            u64::try_from(seen.time.as_micros()).unwrap_or(u64::MAX),
+        );
+        push(body, seen.work);
+        if let Some(read) = seen.read {
+            push(body, read);
+        }
+        if let Some(features) = &seen.features {
+            push_features(body, features);
+        }
+    });
+}
+
+/// Appends a record whose body `fill` writes.
+pub(super) fn frame(bytes: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
+    let start = bytes.len();
+    bytes.extend_from_slice(&[0; HEAD]);
+    fill(bytes);
+    let body = &bytes[start + HEAD..];
+    let (length, sum) = (body.len() as u32, sum(body));
+    bytes[start..start + 4].copy_from_slice(&length.to_le_bytes());
+    bytes[start + 4..start + HEAD].copy_from_slice(&sum);
+}
+
+/// The length of the body of a record that begins so; `None` where none is so long.
+pub(super) fn body_length(head: &[u8]) -> Option<usize> {
+    let length = u32::from_le_bytes(head.get(..4)?.try_into().ok()?);
+    let length = usize::try_from(length).ok()?;
+    (1..=LONGEST).contains(&length).then_some(length)
+}
+
+/// The body of the whole record `record`, if it is one.
+pub(super) fn body(record: &[u8]) -> Option<&[u8]> {
+    let length = body_length(record)?;
+    let body = record.get(HEAD..HEAD.checked_add(length)?)?;
+    (record[4..HEAD] == sum(body)).then_some(body)
+}
+
+fn sum(body: &[u8]) -> [u8; SUM] {
+    let mut sum = [0; SUM];
+    sum.copy_from_slice(&blake3::hash(body).as_bytes()[..SUM]);
+    sum
+}
+
+/// The beginning of the body of a run; `None` where it is none.
+pub(super) fn head(body: &[u8]) -> Option<Head> {
+    Some(take_head(&mut &body[..])?.0)
+}
+
+fn take_head(rest: &mut &[u8]) -> Option<(Head, u8)> {
+    let (kind, after) = rest.split_first()?;
+    let (blake3, after) = after.split_first_chunk::<32>()?;
+    *rest = after;
+    let (size, round) = (take(rest)?, take(rest)?);
+    let (bits, after) = rest.split_first()?;
+    *rest = after;
+    let head = Head {
+        content: ContentId::new(size, *blake3),
+        round: round.try_into().ok()?,
+        suspicious: bits & SUSPICIOUS != 0,
+    };
+    (*kind == SEEN).then_some((head, *bits))
+}
+
+/// Reads the body of a run, its features into `features`, which is emptied before; they are none
+/// where none were told. `None` where it is no such body.
+pub(super) fn decode(body: &[u8], features: &mut Vec<Feature>) -> Option<(Head, Seen)> {
+    features.clear();
+    let mut rest = body;
+    let (head, bits) = take_head(&mut rest)?;
+    let seen = Seen {
+        suspicious: head.suspicious,
+        ended: take_ended(&mut rest)?,
+        alone: match bits & ALONE {
+            0 => None,
+            _ => Some(take_ended(&mut rest)?),
+        },
+        time: Duration::from_micros(take(&mut rest)?),
+        work: take(&mut rest)?,
+        read: match bits & READ {
+            0 => None,
+            _ => Some(take(&mut rest)?),
+        },
+        features: (bits & TOLD != 0).then(Features::default),
+    };
+    if seen.features.is_some() {
+        take_features(&mut rest, features)?;
+    }
+    rest.is_empty().then_some((head, seen))
+}
+
+fn push_ended(body: &mut Vec<u8>, ended: Ended) {
+    let (kind, number) = match ended {
+        Ended::Exit(status) => (0, status),
+        Ended::Signal(signal) => (1, signal),
+        Ended::Timeout => (2, 0),
+        Ended::OutOfMemory => (3, 0),
+    };
+    body.push(kind);
+    push(body, u64::from(number.cast_unsigned()));
+}
+
+fn take_ended(rest: &mut &[u8]) -> Option<Ended> {
+    let (kind, after) = rest.split_first()?;
+    *rest = after;
+    let number = u32::try_from(take(rest)?).ok()?.cast_signed();
+    match kind {
+        0 => Some(Ended::Exit(number)),
+        1 => Some(Ended::Signal(number)),
+        2 => Some(Ended::Timeout),
+        3 => Some(Ended::OutOfMemory),
+        _ => None,
+    }
+}
+
+/// How many, the first, and the distance from each to the next.
+fn push_features(body: &mut Vec<u8>, features: &Features) {
+    push(body, features.len() as u64);
+    let mut last = 0;
+    for Feature(number) in features.as_slice() {
+        push(body, u64::from(number - last));
+        last = *number;
+    }
+}
+
+fn take_features(rest: &mut &[u8], features: &mut Vec<Feature>) -> Option<()> {
+    let count = usize::try_from(take(rest)?).ok()?;
+    // Each takes a byte at least: what claims more would only take memory.
+    features.reserve(count.min(rest.len()));
+    let mut last: u32 = 0;
+    for number in 0..count {
+        let step = u32::try_from(take(rest)?).ok()?;
+        if step == 0 && number > 0 {
+            return None;
+        }
+        last = last.checked_add(step)?;
+        features.push(Feature(last));
+    }
+    Some(())
+}

@@ -1,0 +1,296 @@
+//! Runs inputs again, in other processes and in another order.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use super::error::MeasureError;
+use super::reading::{self, NotRead};
+use super::runner::{MANY, Runner, Runners, Suspicion};
+use super::settings::Settings;
+use super::side_by_side::side_by_side;
+use super::worker::WAITING;
+use crate::journal::Seen;
+use crate::lock::lock;
+use ddfuzz_exec::Freshness;
+
+/// Into so many processes few inputs are divided, so that workers share them;
+const SHARES: usize = 4;
+/// but each process gets no fewer than so many, since a new one costs as much as some runs.
+const FEWEST: usize = 32;
+
+/// Inputs that are numbered from 0.
+pub trait Inputs: Sync {
+    /// How many there are.
+    fn count(&self) -> usize;
+
+    /// Puts the bytes of one into `bytes`.
+    ///
+    /// # Errors
+    /// When they are not to be had.
+    fn read(&self, number: usize, bytes: &mut Vec<u8>) -> Result<(), NotRead>;
+}
+
+impl<B: AsRef<[u8]> + Sync> Inputs for &[B] {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn read(&self, number: usize, bytes: &mut Vec<u8>) -> Result<(), NotRead> {
+        bytes.clear();
+        bytes.extend_from_slice(self[number].as_ref());
+        Ok(())
+    }
+}
+
+/// Files, as they are when they are read.
+#[derive(Clone, Copy, Debug)]
+pub struct Files<'a>(pub &'a [PathBuf]);
+
+impl Inputs for Files<'_> {
+    fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    fn read(&self, number: usize, bytes: &mut Vec<u8>) -> Result<(), NotRead> {
+        reading::read(&self.0[number], u64::MAX, bytes)
+    }
+}
+
+/// What is told of each input by its number: what was seen of it, or why it could not be read.
+pub type Each<'a> = dyn FnMut(usize, Result<Seen, NotRead>) -> Result<(), MeasureError> + Send + 'a;
+
+/// The same of some inputs, as they are done.
+type EachSome<'a> =
+    dyn FnMut(Vec<(usize, Result<Seen, NotRead>)>) -> Result<(), MeasureError> + Send + 'a;
+
+/// The order in which inputs are run, and which of them share a process.
+pub(super) struct Order<'a> {
+    /// The inputs, by their number.
+    pub(super) numbers: Vec<u32>,
+    /// So many of them in a row share a process, where the way lets runs share one. What each of
+    /// them reaches then depends on the others of its process, and on nothing else: not on the
+    /// workers, nor on what an earlier call has run.
+    pub(super) per_process: usize,
+    /// Whether what this input does is to be told. One that is not needed is run all the same
+    /// where it shares a process with one that is.
+    pub(super) needed: &'a (dyn Fn(usize) -> bool + Sync),
+}
+
+impl<'a> Order<'a> {
+    /// These inputs, as many in a process as is good for so many.
+    pub(super) fn of(numbers: Vec<u32>, needed: &'a (dyn Fn(usize) -> bool + Sync)) -> Order<'a> {
+        Order {
+            per_process: numbers.len().div_ceil(SHARES).clamp(FEWEST, MANY),
+            numbers,
+            needed,
+        }
+    }
+
+    /// Those that one worker runs without a break, by their places among the numbers.
+    fn parts(&mut self, freshness: Freshness, jobs: usize) -> Vec<Range<usize>> {
+        let needed = self.needed;
+        let count = match freshness {
+            Freshness::Shared => self.per_process,
+            Freshness::Fresh => {
+                self.numbers.retain(|number| needed(*number as usize));
+                // None of them waits long for its turn behind slow ones.
+                let fair = self.numbers.len().div_ceil(2 * jobs.max(1));
+                fair.clamp(1, MANY)
+            }
+        };
+        let ends = (0..self.numbers.len()).step_by(count);
+        let parts = ends.map(|from| from..self.numbers.len().min(from + count));
+        let has_needed = |part: &Range<usize>| {
+            let mut numbers = self.numbers[part.clone()].iter();
+            numbers.any(|number| needed(*number as usize))
+        };
+        parts.filter(has_needed).collect()
+    }
+}
+
+/// What workers share.
+struct Round<'a, 'e> {
+    settings: &'a Settings<'a>,
+    inputs: &'a dyn Inputs,
+    numbers: Vec<u32>,
+    parts: Vec<Range<usize>>,
+    next: AtomicUsize,
+    failed: AtomicBool,
+    each: Mutex<&'a mut EachSome<'e>>,
+}
+
+/// Runs all `inputs` once, by new processes, and in an order that belongs to `round`; tells `each`
+/// of them, in whatever order they are done. No journal is asked. False where it was stopped
+/// before all were run.
+///
+/// # Errors
+/// When the target cannot be run, and what `each` gives.
+pub fn run_again(
+    settings: &Settings<'_>,
+    inputs: &dyn Inputs,
+    round: u32,
+    each: &mut Each<'_>,
+) -> Result<bool, MeasureError> {
+    let order = Order::of(order(inputs.count(), round), &|_| true);
+    let each = &mut |told: Vec<_>| told.into_iter().try_for_each(|(at, seen)| each(at, seen));
+    run_in_order(settings, inputs, order, each, &mut || {})
+}
+
+/// The same, each in a process of its own.
+///
+/// # Errors
+/// As [`run_again`].
+pub fn run_alone(
+    settings: &Settings<'_>,
+    inputs: &dyn Inputs,
+    each: &mut Each<'_>,
+) -> Result<bool, MeasureError> {
+    let order = Order {
+        per_process: 1,
+        ..Order::of((0..inputs.count() as u32).collect(), &|_| true)
+    };
+    let each = &mut |told: Vec<_>| told.into_iter().try_for_each(|(at, seen)| each(at, seen));
+    run_in_order(settings, inputs, order, each, &mut || {})
+}
+
+/// Runs inputs in an order, as [`run_again`] does. `look` is called ten times a second.
+pub(super) fn run_in_order(
+    settings: &Settings<'_>,
+    inputs: &dyn Inputs,
+    mut order: Order<'_>,
+    each: &mut EachSome<'_>,
+    look: &mut dyn FnMut(),
+) -> Result<bool, MeasureError> {
+    let needed = |number: &u32| (order.needed)(*number as usize);
+    if !order.numbers.iter().any(needed) {
+        return Ok(!settings.stopped());
+    }
+    let suspicion = Suspicion::of(settings)?;
+    let first = Runners::take(settings, suspicion)?;
+    let parts = order.parts(first.freshness(), settings.jobs);
+    let jobs = settings.jobs.clamp(1, parts.len());
+    let round = Round {
+        settings,
+        inputs,
+        numbers: order.numbers,
+        parts,
+        next: AtomicUsize::new(0),
+        failed: AtomicBool::new(false),
+        each: Mutex::new(each),
+    };
+    let first = Mutex::new(Some(first));
+    let worker = || {
+        let first = lock(&first).take();
+        let mut runner = first.map_or_else(|| Runners::take(settings, suspicion), Ok)?;
+        round.work(&mut runner)?;
+        Runners::give_back(settings, runner);
+        Ok(())
+    };
+    side_by_side(jobs, &round.failed, &worker, look)?;
+    Ok(!settings.stopped())
+}
+
+impl Round<'_, '_> {
+    fn goes_on(&self) -> bool {
+        !self.settings.stopped() && !self.failed.load(Ordering::Relaxed)
+    }
+
+    fn work(&self, runner: &mut Runner) -> Result<(), MeasureError> {
+        while self.goes_on() {
+            let Some(part) = self.parts.get(self.next.fetch_add(1, Ordering::Relaxed)) else {
+                break;
+            };
+            self.run(runner, &self.numbers[part.clone()])?;
+        }
+        Ok(())
+    }
+
+    /// Runs these, and ends the process with the last of them.
+    fn run(&self, runner: &mut Runner, mut numbers: &[u32]) -> Result<(), MeasureError> {
+        while !numbers.is_empty() && self.goes_on() {
+            let mut told = Vec::with_capacity(numbers.len());
+            let waiting = self.read_some(&mut numbers, &mut told);
+            let inputs: Vec<&[u8]> = waiting.iter().map(|(_, bytes)| &bytes[..]).collect();
+            let mut done = 0;
+            while done < inputs.len() && self.goes_on() {
+                let ends = numbers.is_empty();
+                done += runner.run_some(&inputs[done..], ends, &mut |number, seen| {
+                    told.push((waiting[done + number].0, Ok(seen)));
+                })?;
+                lock(&self.each)(std::mem::take(&mut told))?;
+            }
+            if !told.is_empty() {
+                lock(&self.each)(told)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the first of `numbers`, as many as may be in a worker's hands, and takes them off; what
+    /// cannot be read is told.
+    fn read_some(
+        &self,
+        numbers: &mut &[u32],
+        told: &mut Vec<(usize, Result<Seen, NotRead>)>,
+    ) -> Vec<(usize, Vec<u8>)> {
+        let (mut waiting, mut size) = (Vec::new(), 0);
+        while size < WAITING
+            && let Some((first, rest)) = numbers.split_first()
+        {
+            let (number, mut bytes) = (*first as usize, Vec::new());
+            *numbers = rest;
+            match self.inputs.read(number, &mut bytes) {
+                Ok(()) => {
+                    size += bytes.len();
+                    waiting.push((number, bytes));
+                }
+                Err(why) => told.push((number, Err(why))),
+            }
+        }
+        waiting
+    }
+}
+
+/// The numbers below `count` in an order that belongs to `round`.
+pub(super) fn order(count: usize, round: u32) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..count as u32).collect();
+    order.sort_by_key(|number| mixed(u64::from(round) << 32 | u64::from(*number)));
+    order
+}
+
+/// A number that looks like chance (the finalizer of SplitMix64).
+fn mixed(number: u64) -> u64 {
+    let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ number >> 31
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_round_has_an_order_of_its_own() {
+        let (first, second) = (order(1000, 1), order(1000, 2));
+        assert_ne!(first, second);
+        assert_eq!(first, order(1000, 1));
+        let mut sorted = first.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, (0..1000).collect::<Vec<u32>>());
+        assert_ne!(first, sorted);
+    }
+
+    #[test]
+    fn who_shares_a_process_does_not_depend_on_what_is_needed_or_on_workers() {
+        let needed = |number: usize| number == 37 || number == 299;
+        let mut some = Order::of((0..300).collect(), &needed);
+        assert_eq!(some.parts(Freshness::Shared, 1), [0..75, 225..300]);
+        assert_eq!(some.parts(Freshness::Shared, 7), [0..75, 225..300]);
+        assert_eq!(Order::of((0..9000).collect(), &needed).per_process, MANY);
+        assert_eq!(some.parts(Freshness::Fresh, 1), [0..1, 1..2]);
+        assert_eq!(some.numbers, [37, 299]);
+    }
+}

@@ -1,0 +1,158 @@
+//! All contents of a corpus, in the order of results.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use super::progress::Progress;
+use super::reading::{self, NotRead};
+use super::spool::Spool;
+use super::table::Entry;
+use super::tally::Tally;
+use crate::journal::{Journal, Opened, Place, Seen};
+use crate::{ContentId, Feature};
+use ddfuzz_exec::Freshness;
+use ddfuzz_model::files::FileError;
+use ddfuzz_model::files::regular::Unread;
+
+/// All contents of a corpus that were measured, those that did not end well among them, in
+/// ascending order of their [`ContentId`]s: shorter ones first. In memory are 64 bytes of each;
+/// what it reaches stands in the journal, and its path in a file.
+#[derive(Debug)]
+pub struct Contents {
+    pub(super) entries: Vec<Entry>,
+    pub(super) journal: Journal,
+    pub(super) spool: Spool,
+    /// Records of repeats.
+    pub(super) repeats: HashMap<(ContentId, u32), Place>,
+    pub(super) tally: Tally,
+    pub(super) progress: Progress,
+    pub(super) opened: Opened,
+    pub(super) places: Option<usize>,
+    pub(super) freshness: Freshness,
+    pub(super) interrupted: bool,
+}
+
+impl Contents {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The content with this number, from 0.
+    ///
+    /// # Panics
+    /// Here and in the others: where there is none of this number.
+    pub fn id(&self, number: usize) -> ContentId {
+        self.entries[number].content
+    }
+
+    /// The number of this content; `None` where it is not among them.
+    pub fn find(&self, content: &ContentId) -> Option<usize> {
+        let place = |entry: &Entry| entry.content.cmp(content);
+        self.entries.binary_search_by(place).ok()
+    }
+
+    /// Whether its run did not end well; see [`Seen::suspicious`].
+    pub fn is_suspicious(&self, number: usize) -> bool {
+        self.entries[number].suspicious
+    }
+
+    /// What was seen of it.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn seen(&self, number: usize) -> Result<Seen, FileError> {
+        Ok(self.journal.read(self.place(number)?)?.1)
+    }
+
+    /// What it reaches, ascending, in `features`, which is emptied before; and the rest of what
+    /// was seen of it, whose features are none, where any were told.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn features(&self, number: usize, features: &mut Vec<Feature>) -> Result<Seen, FileError> {
+        Ok(self.journal.read_into(self.place(number)?, features)?.1)
+    }
+
+    fn place(&self, number: usize) -> Result<Place, FileError> {
+        self.entries[number].record().ok_or_else(|| {
+            let why = std::io::Error::other("a content without a record");
+            FileError::at("read", self.journal.path())(why)
+        })
+    }
+
+    /// The file that stands for it: of all that have this content the one with the least path, by
+    /// bytes.
+    ///
+    /// # Errors
+    /// When the file of paths cannot be read.
+    pub fn path(&self, number: usize) -> Result<PathBuf, FileError> {
+        path_of(&self.entries[number], &self.spool)
+    }
+
+    /// Its bytes, read once more.
+    ///
+    /// # Errors
+    /// When its file is gone, cannot be read, or holds something else by now.
+    pub fn read(&self, number: usize, bytes: &mut Vec<u8>) -> Result<(), NotRead> {
+        read_entry(&self.entries[number], &self.spool, bytes)
+    }
+
+    /// What became of the files.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// What was done.
+    pub fn progress(&self) -> Progress {
+        self.progress
+    }
+
+    /// What was found on opening the journal.
+    pub fn opened(&self) -> Opened {
+        self.opened
+    }
+
+    /// How many places of the target are instrumented; `None` where it tells no coverage.
+    pub fn places(&self) -> Option<usize> {
+        self.places
+    }
+
+    /// Whether the runs shared processes.
+    pub fn freshness(&self) -> Freshness {
+        self.freshness
+    }
+
+    /// Whether it was stopped: there may be more files, and contents that were not run.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupted
+    }
+}
+
+fn path_of(entry: &Entry, spool: &Spool) -> Result<PathBuf, FileError> {
+    let path = match entry.path() {
+        Some(at) => spool.path(at),
+        None => Err(std::io::Error::other("a content without a file")),
+    };
+    path.map_err(FileError::at("read", Path::new("the list of paths")))
+}
+
+/// Reads the file of a content, if that is still what it holds.
+pub(super) fn read_entry(entry: &Entry, spool: &Spool, bytes: &mut Vec<u8>) -> Result<(), NotRead> {
+    let size = entry.content.size();
+    let path = path_of(entry, spool).map_err(|error| NotRead::Refused {
+        size,
+        why: Unread::Refused(error.to_string()),
+    })?;
+    match reading::read(&path, size, bytes) {
+        Ok(()) if ContentId::of(bytes) == entry.content => Ok(()),
+        // It has grown.
+        Ok(()) | Err(NotRead::Oversized { .. }) => Err(NotRead::Changed),
+        Err(why) => Err(why),
+    }
+}

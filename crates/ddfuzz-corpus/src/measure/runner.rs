@@ -1,0 +1,232 @@
+//! Runs inputs, as many at once as the way takes, and says what each of them did.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use super::patience::Patience;
+use super::settings::Settings;
+use crate::Features;
+use crate::journal::Seen;
+use crate::lock::lock;
+use ddfuzz_exec::{
+    Ended, ExecError, Executor, Freshness, Run, Target, Telling, start, start_covered,
+};
+use ddfuzz_triage::Triager;
+
+/// Inputs that are given at once, at most.
+pub(super) const MANY: usize = 128;
+/// They are fewer where they would take longer: to stop, or to say how long one of them takes.
+const LONGEST: Duration = Duration::from_millis(100);
+
+/// Which endings may be crashes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Suspicion {
+    crash_exit: Option<i32>,
+    /// Whether the status by which Rust programs end after a panic is one.
+    panics: bool,
+}
+
+impl Suspicion {
+    pub(super) fn of(settings: &Settings<'_>) -> Result<Suspicion, ExecError> {
+        let crash_exit = settings.target.crash_exit;
+        let triager = Triager::of_target(settings.target, settings.way)?;
+        let status = Ended::Exit(ddfuzz_exec::RUST_PANIC);
+        Ok(Suspicion {
+            crash_exit,
+            panics: triager.suspects(status),
+        })
+    }
+
+    fn falls_on(self, ended: Ended) -> bool {
+        !ended.is_exit()
+            || ended.is_crash(self.crash_exit)
+            || self.panics && ended.is_suspect(self.crash_exit)
+    }
+}
+
+/// Started targets that no worker holds at the moment. Starting one costs as much as many runs.
+#[derive(Default)]
+pub struct Runners(Mutex<Vec<Runner>>);
+
+impl Runners {
+    /// One of them, or a new one where there is none that runs as `settings` say.
+    pub(super) fn take(settings: &Settings<'_>, suspicion: Suspicion) -> Result<Runner, ExecError> {
+        let started = settings.runners.and_then(|runners| {
+            let mut idle = lock(&runners.0);
+            let fits = |runner: &Runner| runner.asked == settings.freshness;
+            let at = idle.iter().position(fits)?;
+            Some(idle.swap_remove(at))
+        });
+        started.map_or_else(|| Runner::start(settings, suspicion), Ok)
+    }
+
+    /// Takes one back.
+    pub(super) fn give_back(settings: &Settings<'_>, runner: Runner) {
+        if let Some(runners) = settings.runners {
+            lock(&runners.0).push(runner);
+        }
+    }
+
+    /// Ends all of them.
+    pub fn clear(&self) {
+        lock(&self.0).clear();
+    }
+}
+
+impl std::fmt::Debug for Runners {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Runners")
+            .field(&lock(&self.0).len())
+            .finish()
+    }
+}
+
+/// A started target.
+pub(super) struct Runner {
+    executor: Box<dyn Executor>,
+    patience: Patience,
+    suspicion: Suspicion,
+    many: usize,
+    /// What it was started for.
+    asked: Freshness,
+}
+
+impl Runner {
+    /// Starts the target, which tells the coverage of each run where it can.
+    pub(super) fn start(
+        settings: &Settings<'_>,
+        suspicion: Suspicion,
+    ) -> Result<Runner, ExecError> {
+        let Target { limits, .. } = settings.target;
+        let executor = match settings.freshness {
+            Freshness::Fresh => start_covered(settings.target, settings.way)?,
+            Freshness::Shared => {
+                let started = start(settings.target, Some(settings.way), Freshness::Shared)?;
+                let mut executor = started.executor;
+                executor.tell_coverage(Telling::Every);
+                executor
+            }
+        };
+        Ok(Runner {
+            executor,
+            patience: Patience::new(*limits, settings.learn_limit),
+            suspicion,
+            many: MANY,
+            asked: settings.freshness,
+        })
+    }
+
+    /// How many places of the target are instrumented; `None` where it tells no coverage.
+    pub(super) fn places(&self) -> Option<usize> {
+        self.executor.places()
+    }
+
+    /// Whether its runs share a process.
+    pub(super) fn freshness(&self) -> Freshness {
+        self.executor.freshness()
+    }
+
+    /// Runs the first of `inputs` and some of those behind it, and tells `each` what they did, by
+    /// their number. Gives how many were run. With the last of them the process ends if `ends`.
+    pub(super) fn run_some(
+        &mut self,
+        inputs: &[&[u8]],
+        ends: bool,
+        each: &mut dyn FnMut(usize, Seen),
+    ) -> Result<usize, ExecError> {
+        let some = &inputs[..inputs.len().min(self.many)];
+        if ends && some.len() == inputs.len() {
+            self.executor.end_process();
+        }
+        self.executor.limit_time(self.patience.first());
+        let began = Instant::now();
+        let runs = self.executor.run_some(some)?;
+        let took = began.elapsed();
+        self.pace(runs.len(), took);
+        let share = took / u32::try_from(runs.len()).unwrap_or(1).max(1);
+        // What is asked again overwrites what was told: the last one, which may be asked, is last.
+        let mut told = self.executor.covered().iter().peekable();
+        let mut last = None;
+        for (number, run) in runs.iter().enumerate() {
+            let covered = told.next_if(|covered| covered.run == number);
+            let counters = covered.map(|covered| &covered.counters[..]);
+            let seen = self.seen(run, share, counters);
+            match number + 1 == runs.len() {
+                true => last = Some(seen),
+                false => each(number, seen),
+            }
+            if run.ended.is_exit() {
+                self.patience.see(seen_time(run, share));
+            }
+        }
+        if let Some(seen) = last {
+            let number = runs.len() - 1;
+            each(number, self.ask_again(some[number], seen)?);
+        }
+        Ok(runs.len())
+    }
+
+    fn seen(&self, run: &Run, share: Duration, counters: Option<&[u8]>) -> Seen {
+        let work = |counters: &[u8]| counters.iter().map(|count| u64::from(*count)).sum();
+        Seen {
+            ended: run.ended,
+            alone: None,
+            suspicious: self.suspicion.falls_on(run.ended),
+            time: seen_time(run, share),
+            work: counters.map_or(0, work),
+            read: run.read,
+            features: counters.map(Features::of_counters),
+        }
+    }
+
+    /// Asks again, alone in a new process, of what did not come back from one that may have been
+    /// shared: what earlier runs have left in it may be why. The process has died, so that the
+    /// next one is new.
+    fn ask_again(&mut self, input: &[u8], seen: Seen) -> Result<Seen, ExecError> {
+        let shared = self.executor.freshness() == Freshness::Shared;
+        let limited = matches!(seen.ended, Ended::Timeout | Ended::OutOfMemory);
+        let hasty = seen.ended == Ended::Timeout && self.patience.first() != self.patience.full();
+        if seen.ended.is_exit() || !(shared || hasty) {
+            return Ok(seen);
+        }
+        self.executor.limit_time(self.patience.full());
+        let began = Instant::now();
+        self.executor.end_process();
+        let run = self.executor.run(input)?;
+        let took = began.elapsed();
+        if hasty && run.ended != Ended::Timeout {
+            self.patience.was_hasty();
+        }
+        let counters = self.executor.covered().last();
+        let counters = counters.map(|covered| &covered.counters[..]);
+        let again = self.seen(&run, took, counters);
+        Ok(match limited {
+            // It was over a limit that others had used up, or that was only the first.
+            true => again,
+            // A crash is not lost because it does not come again.
+            false => Seen {
+                ended: seen.ended,
+                suspicious: true,
+                alone: Some(run.ended),
+                ..again
+            },
+        })
+    }
+
+    /// So many inputs took so long.
+    fn pace(&mut self, runs: usize, time: Duration) {
+        if time > LONGEST {
+            self.many = (runs / 2).max(1);
+        } else if time < LONGEST / 4 {
+            self.many = (self.many * 2).min(MANY);
+        }
+    }
+}
+
+/// The time of a run: its own where that was told.
+fn seen_time(run: &Run, share: Duration) -> Duration {
+    match run.cpu.is_zero() {
+        true => share,
+        false => run.cpu,
+    }
+}

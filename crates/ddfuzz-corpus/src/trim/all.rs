@@ -1,0 +1,120 @@
+//! Many files, by workers.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::{ToTrim, TrimError, Trimmed, Trimming};
+use crate::lock::lock;
+use ddfuzz_minimize::{CallbackError, Slip};
+
+/// How trimming many files is watched and stopped. The number of a file is its place among those
+/// given, from 0.
+pub struct Watch<'a> {
+    /// Takes what a file came to, in whatever order they are done, one call at a time.
+    pub on_trimmed: OnTrimmed<'a>,
+    /// Takes a crash that a candidate of a file has run into, and the index of its test in the log
+    /// of that file (`None` for a check): once per (major, minor) of each file, one call at a
+    /// time. Which come first depends on the workers, the whole set of them does not.
+    pub on_slip: OnSlipOf<'a>,
+    /// When it turns true, all workers stop with their state in the logs.
+    pub stop: &'a AtomicBool,
+}
+
+/// Trims files by `jobs` workers, each with a target of its own. Every result depends on its file
+/// alone. Files are taken one by one, so that no more than `jobs` need be in memory.
+///
+/// # Errors
+/// As [`Trimmer::trim`](super::Trimmer::trim), of the first file that failed; all workers have
+/// stopped then.
+pub fn trim_all<F>(
+    trimming: &Trimming,
+    files: F,
+    jobs: usize,
+    watch: Watch<'_>,
+) -> Result<(), TrimError>
+where
+    F: IntoIterator<Item = ToTrim>,
+    F::IntoIter: Send,
+{
+    let files = Mutex::new(files.into_iter().enumerate());
+    let desk = Desk {
+        on_trimmed: Mutex::new(watch.on_trimmed),
+        on_slip: Mutex::new(watch.on_slip),
+        stop: watch.stop,
+        failed: AtomicBool::new(false),
+    };
+    let results: Vec<Result<(), TrimError>> = std::thread::scope(|scope| {
+        let work = || desk.work(trimming, &files);
+        let others: Vec<_> = (1..jobs).map(|_| scope.spawn(work)).collect();
+        let mut results = vec![work()];
+        results.extend(others.into_iter().map(|other| match other.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }));
+        results
+    });
+    let mut interrupted = Ok(());
+    for result in results {
+        match result {
+            Err(error) if error.is_interrupted() => interrupted = Err(error),
+            result => result?,
+        }
+    }
+    interrupted
+}
+
+/// Takes what the file of this number came to.
+pub type OnTrimmed<'a> = &'a mut (dyn FnMut(usize, Trimmed) -> Result<(), CallbackError> + Send);
+/// Takes a crash of the file of this number, and the index of its test.
+pub type OnSlipOf<'a> =
+    &'a mut (dyn FnMut(usize, &Slip, Option<u64>) -> Result<(), CallbackError> + Send);
+
+/// Where the workers hand over what they have.
+struct Desk<'a> {
+    on_trimmed: Mutex<OnTrimmed<'a>>,
+    on_slip: Mutex<OnSlipOf<'a>>,
+    stop: &'a AtomicBool,
+    /// A worker has failed: the others take no more files.
+    failed: AtomicBool,
+}
+
+impl Desk<'_> {
+    fn work<I>(&self, trimming: &Trimming, files: &Mutex<I>) -> Result<(), TrimError>
+    where
+        I: Iterator<Item = (usize, ToTrim)>,
+    {
+        let result = self.trim_while_there_are(trimming, files);
+        if result.is_err() {
+            self.failed.store(true, Ordering::Relaxed);
+        }
+        result
+    }
+
+    fn trim_while_there_are<I>(
+        &self,
+        trimming: &Trimming,
+        files: &Mutex<I>,
+    ) -> Result<(), TrimError>
+    where
+        I: Iterator<Item = (usize, ToTrim)>,
+    {
+        // Started for the first file: there may be none.
+        let mut trimmer = None;
+        while !self.failed.load(Ordering::Relaxed) {
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(TrimError::Interrupted);
+            }
+            let Some((number, file)) = lock(files).next() else {
+                break;
+            };
+            let trimmer = match &mut trimmer {
+                Some(trimmer) => trimmer,
+                none => none.insert(trimming.start()?),
+            };
+            let on_slip = |slip: &Slip, test| (lock(&self.on_slip))(number, slip, test);
+            let trimmed = trimmer.trim(&file, &on_slip, self.stop)?;
+            (lock(&self.on_trimmed))(number, trimmed).map_err(TrimError::Callback)?;
+        }
+        Ok(())
+    }
+}

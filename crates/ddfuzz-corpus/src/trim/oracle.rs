@@ -1,0 +1,315 @@
+//! The oracle that holds coverage.
+
+use std::time::{Duration, Instant};
+
+use super::{Held, Left, TrimError, Wanted};
+use crate::Features;
+use ddfuzz_delta::Outcome;
+use ddfuzz_exec::{
+    Ended, ExecError, Executor, Freshness, Target, Telling, TimeLimit, Way, start, start_covered,
+};
+use ddfuzz_minimize::{
+    Answer, CutOff, Kind, Oracle, OracleError, PATIENCE, Process, Slip, SlipKeys, Slips,
+};
+use ddfuzz_triage::{Crash, Quick, Triager};
+
+/// Runs of the original in fresh processes by which it is known before it is held.
+const KNOWING: usize = 2;
+/// Runs of it in the process that sifts, the first of which only does what happens once.
+const SIFTING: usize = 4;
+
+/// Maps runs of a target to outcomes for one file of a corpus.
+///
+/// - FAIL: a run in a fresh process ended with the held status and reached what is wanted.
+/// - PASS: it ended by itself, and did not.
+/// - UNRESOLVED: a crash (a [`Slip`]), or a run that was cut off.
+///
+/// Where the way of execution runs many inputs in one process, that sifts: a candidate that does
+/// not reach what is wanted there is refused without more ado, any other has another run in a fresh
+/// process, which decides. So nothing that earlier runs have left behind is ever taken for the
+/// candidate's own, and what they keep from happening once more is not asked of the sieve.
+pub struct CoverageOracle {
+    /// As fast as the way allows: a sieve where that is many inputs in one process.
+    quick: Box<dyn Executor>,
+    /// A process for each run, with more patience.
+    fresh: Box<dyn Executor>,
+    slips: Slips,
+    crash_exit: Option<i32>,
+    held: Held,
+    sieve: Sieve,
+}
+
+/// What the quick executor is asked for.
+enum Sieve {
+    /// Everything: each of its runs has a process of its own.
+    Whole,
+    /// These of the wanted features. What passes is run in a fresh process.
+    Coarse(Features),
+    /// Nothing: the original does not do the same each time there.
+    Torn,
+}
+
+impl CoverageOracle {
+    /// An oracle for `target`, which is run by `way`; it holds nothing yet.
+    ///
+    /// # Errors
+    /// When the target cannot be started; [`TrimError::NoCoverage`] where it tells none.
+    pub fn start(target: &Target, way: Way) -> Result<CoverageOracle, TrimError> {
+        let mut patient = target.clone();
+        let time = TimeLimit::from(target.limits).times(PATIENCE);
+        patient.limits = time.within(target.limits);
+        let fresh = start_covered(&patient, way)?;
+        if fresh.places().is_none_or(|places| places == 0) {
+            return Err(TrimError::NoCoverage { way });
+        }
+        let mut quick = start(target, Some(way), Freshness::Shared)?.executor;
+        quick.tell_coverage(Telling::Every);
+        Ok(CoverageOracle {
+            sieve: Sieve::for_runs(quick.freshness()),
+            quick,
+            fresh,
+            slips: Slips::new(Box::new(Triager::of_target(target, way)?)),
+            crash_exit: target.crash_exit,
+            held: Held::nothing(),
+        })
+    }
+
+    /// How many instrumented places the target has.
+    pub fn places(&self) -> usize {
+        self.fresh.places().unwrap_or_default()
+    }
+
+    /// What is to be held of `input`, which reaches what is `wanted`: how it ends, and what it
+    /// reaches in fresh processes besides. Or why nothing can be.
+    ///
+    /// # Errors
+    /// When the target cannot be run any more.
+    pub fn know(&mut self, input: &[u8], wanted: Wanted) -> Result<Result<Held, Left>, ExecError> {
+        let mut reached: Option<(i32, Features)> = None;
+        for _ in 0..KNOWING {
+            let run = self.fresh.run(input)?;
+            let Ended::Exit(exit) = run.ended else {
+                return Ok(Err(Left::EndsBadly));
+            };
+            // A status that may be a crash could not be told from one without naming each run.
+            let suspect = self.slips.keyer.suspects(run.ended, self.crash_exit);
+            if suspect || run.ended.is_crash(self.crash_exit) {
+                return Ok(Err(Left::EndsBadly));
+            }
+            let Some(counters) = self.fresh.coverage() else {
+                return Ok(Err(Left::Unsteady));
+            };
+            if !wanted.must.are_in(counters) {
+                return Ok(Err(Left::Unsteady));
+            }
+            let found = Features::of_counters(counters);
+            reached = match reached {
+                None => Some((exit, found)),
+                Some((before, earlier)) if before == exit => Some((exit, earlier.or(&found))),
+                Some(_) => return Ok(Err(Left::Unsteady)),
+            };
+        }
+        let (exit, found) = reached.unwrap_or_default();
+        let besides = match &wanted.may {
+            Some(may) => found.less(&wanted.must).less(may),
+            None => Features::default(),
+        };
+        Ok(Ok(Held {
+            exit,
+            wanted,
+            besides,
+        }))
+    }
+
+    /// From here on holds this. The slips of earlier files are forgotten: each file has its own.
+    pub fn hold(&mut self, held: Held) {
+        self.held = held;
+        self.sieve = Sieve::for_runs(self.quick.freshness());
+        self.slips.forget();
+    }
+
+    /// Finds out what candidates of `input`, of which is held what is, can be sifted by.
+    ///
+    /// # Errors
+    /// When the target cannot be run any more.
+    pub fn learn_to_sift(&mut self, input: &[u8]) -> Result<(), ExecError> {
+        if matches!(self.sieve, Sieve::Whole) {
+            return Ok(());
+        }
+        let mut sifted = self.held.wanted.must.clone();
+        for number in 0..SIFTING {
+            let ended = self.quick.run(input)?.ended;
+            let Some(counters) = self.quick.coverage() else {
+                self.sieve = Sieve::Torn;
+                return Ok(());
+            };
+            if ended != Ended::Exit(self.held.exit) {
+                self.sieve = Sieve::Torn;
+                return Ok(());
+            }
+            // What happens once in a process has happened then.
+            if number > 0 {
+                sifted = sifted.of_which_in(counters);
+            }
+        }
+        self.sieve = Sieve::Coarse(sifted);
+        Ok(())
+    }
+
+    /// What each of `times` runs in fresh processes reaches, where all of them hold what
+    /// is held; else `None`.
+    ///
+    /// # Errors
+    /// When the target cannot be run any more.
+    pub fn steady(&mut self, text: &[u8], times: usize) -> Result<Option<Features>, ExecError> {
+        let mut steady: Option<Features> = None;
+        for _ in 0..times {
+            let run = self.fresh.run(text)?;
+            let counters = self.fresh.coverage();
+            let (Ended::Exit(exit), Some(counters)) = (run.ended, counters) else {
+                return Ok(None);
+            };
+            let found = Features::of_counters(counters);
+            if exit != self.held.exit || !self.held.is_met_by(&found) {
+                return Ok(None);
+            }
+            steady = Some(steady.map_or(found.clone(), |before| before.and(&found)));
+        }
+        Ok(steady)
+    }
+
+    /// What each of `times` runs in fresh processes reaches, whatever is held.
+    ///
+    /// # Errors
+    /// When the target cannot be run any more.
+    pub fn reached(&mut self, text: &[u8], times: usize) -> Result<Features, ExecError> {
+        let mut reached: Option<Features> = None;
+        for _ in 0..times {
+            let run = self.fresh.run(text)?;
+            let counters = self.fresh.coverage().filter(|_| run.ended.is_exit());
+            let found = counters.map_or(Features::default(), Features::of_counters);
+            reached = Some(reached.map_or(found.clone(), |before| before.and(&found)));
+        }
+        Ok(reached.unwrap_or_default())
+    }
+
+    /// The outcome of a run that did not end as held.
+    fn judge(&mut self, ended: Ended, input: &[u8]) -> Result<Answer, OracleError> {
+        let crash = ended.is_crash(self.crash_exit);
+        if crash || self.slips.keyer.suspects(ended, self.crash_exit) {
+            match self.slips.keyer.key(input)? {
+                Quick::Crash {
+                    class,
+                    major,
+                    minor,
+                } => {
+                    let keys = SlipKeys { major, minor };
+                    let slip = self.slips.of(class, keys, input)?;
+                    return Ok(Answer {
+                        slip: Some(slip),
+                        ..Answer::of(Outcome::Unresolved)
+                    });
+                }
+                Quick::Ended(_) if crash => return Ok(Answer::of(Outcome::Unresolved)),
+                Quick::Ended(_) => {}
+            }
+        }
+        let cut_off = match ended {
+            Ended::Timeout => Some(CutOff::Time),
+            Ended::OutOfMemory => Some(CutOff::Memory),
+            Ended::Exit(_) => return Ok(Answer::of(Outcome::Pass)),
+            Ended::Signal(_) => None,
+        };
+        Ok(Answer {
+            cut_off,
+            ..Answer::of(Outcome::Unresolved)
+        })
+    }
+
+    /// Asks the quick executor; `None` where a fresh process has to decide.
+    fn sift(&mut self, candidate: &[u8]) -> Result<Option<Answer>, OracleError> {
+        if matches!(self.sieve, Sieve::Torn) {
+            return Ok(None);
+        }
+        let run = self.quick.run(candidate)?;
+        let counters = self.quick.coverage();
+        let answer = match (&self.sieve, counters) {
+            (Sieve::Coarse(sifted), Some(counters)) if run.ended == Ended::Exit(self.held.exit) => {
+                if sifted.are_in(counters) {
+                    return Ok(None);
+                }
+                Answer::of(Outcome::Pass)
+            }
+            (Sieve::Whole, Some(counters)) if run.ended == Ended::Exit(self.held.exit) => {
+                self.held.judge(counters)
+            }
+            _ => self.judge(run.ended, candidate)?,
+        };
+        // The keyer runs in a process of its own: what it has named does not rest on ours.
+        let process = match (&self.sieve, &answer.slip) {
+            (Sieve::Whole, _) | (_, Some(_)) => Process::Own,
+            _ => Process::Shared,
+        };
+        Ok(Some(Answer {
+            process,
+            cpu: known(run.cpu),
+            read: run.read,
+            ..answer
+        }))
+    }
+
+    /// Asks a fresh process.
+    fn decide(&mut self, candidate: &[u8]) -> Result<Answer, OracleError> {
+        let run = self.fresh.run(candidate)?;
+        let answer = match self.fresh.coverage() {
+            Some(counters) if run.ended == Ended::Exit(self.held.exit) => self.held.judge(counters),
+            _ => self.judge(run.ended, candidate)?,
+        };
+        Ok(Answer {
+            cpu: known(run.cpu),
+            read: run.read,
+            ..answer
+        })
+    }
+}
+
+impl Sieve {
+    fn for_runs(freshness: Freshness) -> Sieve {
+        match freshness {
+            Freshness::Shared => Sieve::Coarse(Features::default()),
+            Freshness::Fresh => Sieve::Whole,
+        }
+    }
+}
+
+/// A process that serves many runs does not tell the CPU time of one.
+fn known(cpu: Duration) -> Option<Duration> {
+    (cpu != Duration::ZERO).then_some(cpu)
+}
+
+impl Oracle for CoverageOracle {
+    fn ask(&mut self, candidate: &[u8], _: Kind) -> Result<Answer, OracleError> {
+        let begin = Instant::now();
+        let answer = match self.sift(candidate)? {
+            Some(answer) => answer,
+            None => self.decide(candidate)?,
+        };
+        Ok(Answer {
+            cost: begin.elapsed(),
+            ..answer
+        })
+    }
+
+    fn ask_fresh(&mut self, candidate: &[u8], _: Kind) -> Result<Answer, OracleError> {
+        let begin = Instant::now();
+        let answer = self.decide(candidate)?;
+        Ok(Answer {
+            cost: begin.elapsed(),
+            ..answer
+        })
+    }
+
+    fn record(&mut self, slip: &Slip) -> Result<Option<Box<Crash>>, OracleError> {
+        self.slips.record(slip)
+    }
+}

@@ -1,0 +1,249 @@
+//! Delta debugging of a function call.
+
+use std::ops::Range;
+
+use super::arguments::name;
+use super::verdict::{Failure, call};
+use super::{
+    Arguments, Config, Dd, Difference, Mode, NotFailing, NotPassing, Outcome, Tally, Tester,
+    Verdict,
+};
+
+/// Debugs one failing call (DB, `with DeltaDebugger()`): which part of its arguments makes it fail?
+///
+/// The function takes its arguments by reference, a tuple where there are several, and fails by
+/// panicking, or by returning [`Outcome::Fail`] or `Err`. Strings and vectors are taken apart,
+/// other arguments stay (see [`Argument`](super::Argument)).
+///
+/// ```
+/// use ddfuzz_delta::DeltaDebugger;
+///
+/// fn mystery(input: &str) {
+///     if let Some(open) = input.find('(') {
+///         assert!(!input[open..].contains(')'), "invalid input");
+///     }
+/// }
+///
+/// let failing = "V\"/+!aF-(V4EOz*+s/Q,7)2@0_".to_owned();
+/// let mut debugger = DeltaDebugger::new(failing, |input| mystery(input))?;
+/// assert_eq!(debugger.min_args(), "()");
+/// assert_eq!(debugger.max_args()?, "V\"/+!aF-V4EOz*+s/Q,7)2@0_");
+///
+/// let isolated = debugger.min_arg_diff()?;
+/// assert_eq!(isolated.pass, "z*+s/Q,7)2@0_");
+/// assert_eq!(isolated.fail, "(z*+s/Q,7)2@0_");
+/// assert_eq!(isolated.difference, "(");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Which failure
+/// FAIL is the failure of the first call: a panic with the same message, where numbers and quoted
+/// text may differ. Another panic is UNRESOLVED. Where that tells too little, catch the panics that
+/// matter and return an [`Outcome`].
+///
+/// A panic that is caught is still printed, by the hook of the program that is debugged: a hook
+/// belongs to the whole process, and is not changed here. `std::panic::set_hook(Box::new(|_| {}))`
+/// silences it.
+///
+/// # Several arguments
+/// They are processed in turn by [`Dd`], the others held, until none changes any more. All three
+/// answers share what was tested: no input is run twice.
+pub struct DeltaDebugger<'a, A> {
+    arguments: A,
+    /// The units of each argument, all arguments counted through.
+    places: Vec<Range<usize>>,
+    tester: Tester<'a>,
+}
+
+impl<'a, A: Arguments + 'a> DeltaDebugger<'a, A> {
+    /// Makes the failing call.
+    ///
+    /// # Errors
+    /// [`NotFailing`] where it does not fail.
+    pub fn new<V: Verdict>(
+        arguments: A,
+        mut function: impl FnMut(&A) -> V + 'a,
+    ) -> Result<DeltaDebugger<'a, A>, NotFailing> {
+        let failure = match call(|| function(&arguments)) {
+            Ok(outcome) => return Err(NotFailing { outcome }),
+            Err(failure) => failure,
+        };
+        let places = places(&arguments.units());
+        let whole = Config::all(places.last().map_or(0, |last| last.end));
+        let build = {
+            let (arguments, places) = (arguments.clone(), places.clone());
+            move |config: &Config| arguments.keep(&split(config, &places))
+        };
+        let name_of = {
+            let build = build.clone();
+            move |config: &Config| name(&build(config))
+        };
+        let mut first = Some(failure.clone());
+        let mut tester = Tester::new(move |config| {
+            // The call that was made to see the failure is not made again.
+            let known = first.take().map(Err);
+            match known.unwrap_or_else(|| call(|| function(&build(config)))) {
+                Ok(outcome) => outcome,
+                Err(other) => same(&failure, &other),
+            }
+        });
+        tester.name_inputs_by(name_of);
+        tester.answer(&whole);
+        Ok(DeltaDebugger {
+            arguments,
+            places,
+            tester,
+        })
+    }
+
+    /// The smallest part of the arguments that fails: removing any one unit of any argument makes
+    /// the failure go away (1-minimal, A.11).
+    pub fn min_args(&mut self) -> A {
+        let mut fail = self.whole();
+        self.in_turn(|debugger, place| {
+            let pass = fail.minus(&place);
+            let before = fail.len();
+            fail = match debugger.outcome(&pass) {
+                Outcome::Fail => pass,
+                _ => {
+                    let sides = debugger.search(pass, fail.clone(), Mode::Minimize);
+                    sides.fail().clone()
+                }
+            };
+            fail.len() < before
+        });
+        self.build(&fail)
+    }
+
+    /// A largest part of the arguments that passes: with any one unit more it does not pass
+    /// (1-maximal).
+    ///
+    /// # Errors
+    /// [`NotPassing`] where the call without any units fails.
+    pub fn max_args(&mut self) -> Result<A, NotPassing> {
+        let mut pass = self.nothing()?;
+        let whole = self.whole();
+        self.in_turn(|debugger, place| {
+            let fail = pass.union(&whole.intersection(&place));
+            let before = pass.len();
+            pass = match debugger.outcome(&fail) {
+                Outcome::Pass => fail,
+                _ => {
+                    let sides = debugger.search(pass.clone(), fail, Mode::Maximize);
+                    sides.pass().clone()
+                }
+            };
+            pass.len() > before
+        });
+        Ok(self.build(&pass))
+    }
+
+    /// Two calls that differ in as little as possible, one passing and one failing: no unit of the
+    /// difference can be added to the one keeping PASS, nor taken from the other keeping FAIL
+    /// (1-minimal difference, A.15).
+    ///
+    /// # Errors
+    /// [`NotPassing`] where the call without any units fails.
+    pub fn min_arg_diff(&mut self) -> Result<Difference<A>, NotPassing> {
+        let mut pass = self.nothing()?;
+        let mut fail = self.whole();
+        self.in_turn(|debugger, place| {
+            // The failing call with the passing one's value of this argument.
+            let other = fail.minus(&place.minus(&pass));
+            if other == fail || other == pass {
+                return false;
+            }
+            match debugger.outcome(&other) {
+                Outcome::Fail => fail = other,
+                Outcome::Pass => pass = other,
+                Outcome::Unresolved => return false,
+            }
+            true
+        });
+        // What still differs has to be looked at together: one argument, unless calls that mix the
+        // two sides are unresolved.
+        let sides = self.search(pass, fail, Mode::Isolate);
+        Ok(Difference {
+            pass: self.build(sides.pass()),
+            fail: self.build(sides.fail()),
+            difference: self.build(sides.difference()),
+        })
+    }
+
+    /// Calls by kind, so far.
+    pub fn tally(&self) -> Tally {
+        self.tester.tally()
+    }
+
+    /// Lets `change` work on one argument after the other, until it has changed none of them.
+    fn in_turn(&mut self, mut change: impl FnMut(&mut Self, Config) -> bool) {
+        let places: Vec<Config> = self.places.iter().map(units_of).collect();
+        let mut unchanged = 0;
+        for place in places.iter().cycle() {
+            if unchanged == places.len() {
+                return;
+            }
+            let changed = !place.is_empty() && change(self, place.clone());
+            unchanged = if changed { 1 } else { unchanged + 1 };
+        }
+    }
+
+    fn search(&mut self, pass: Config, fail: Config, mode: Mode) -> Dd {
+        let mut search = Dd::between(pass, fail, mode);
+        self.tester.run(&mut search);
+        search
+    }
+
+    fn outcome(&mut self, config: &Config) -> Outcome {
+        self.tester.answer(config).0
+    }
+
+    fn whole(&self) -> Config {
+        Config::all(self.places.last().map_or(0, |last| last.end))
+    }
+
+    fn nothing(&mut self) -> Result<Config, NotPassing> {
+        match self.outcome(&Config::empty()) {
+            Outcome::Fail => Err(NotPassing),
+            _ => Ok(Config::empty()),
+        }
+    }
+
+    fn build(&self, config: &Config) -> A {
+        self.arguments.keep(&split(config, &self.places))
+    }
+}
+
+/// Whether a call failed as the first did.
+fn same(first: &Failure, other: &Failure) -> Outcome {
+    match first == other {
+        true => Outcome::Fail,
+        false => Outcome::Unresolved,
+    }
+}
+
+/// The places of this many units each, one behind the other.
+fn places(units: &[usize]) -> Vec<Range<usize>> {
+    let ends = units.iter().scan(0, |end, units| {
+        *end += units;
+        Some(*end - units..*end)
+    });
+    ends.collect()
+}
+
+fn units_of(place: &Range<usize>) -> Config {
+    Config::from_ascending([place.clone()])
+}
+
+/// The configuration of each argument.
+fn split(config: &Config, places: &[Range<usize>]) -> Vec<Config> {
+    let within = |place: &Range<usize>| {
+        let kept = config.intersection(&units_of(place));
+        let ranges: Vec<Range<usize>> = kept
+            .ranges()
+            .map(|range| range.start - place.start..range.end - place.start)
+            .collect();
+        Config::from_ascending(ranges)
+    };
+    places.iter().map(within).collect()
+}

@@ -1,0 +1,121 @@
+//! Pieces of a binary format that go while its numbers are kept right.
+
+use std::ops::Range;
+
+use super::field::{Field, Meaning};
+use super::places::{gone_within, moved, moved_place, union};
+use super::units::Units;
+use super::workpiece::Workpiece;
+use crate::{Edit, Replacement};
+
+/// A binary format: fields, and the pieces that can be deleted.
+///
+/// Invariant: a field that was right is right after each edit.
+#[derive(Clone, Debug)]
+pub(super) struct Protocol {
+    pub rule: &'static str,
+    /// Lengths and counts first, then checksums, those of smaller scopes first.
+    pub fields: Vec<Field>,
+    /// Records, or bytes.
+    pub pieces: Vec<Range<usize>>,
+}
+
+impl Protocol {
+    fn places(&self, cuts: &[Range<usize>]) -> Vec<Range<usize>> {
+        union(
+            cuts.iter()
+                .flat_map(|cut| self.pieces[cut.clone()].iter().cloned())
+                .collect(),
+        )
+    }
+
+    /// The fields that stay, in the text without `gone`, each with its scope before.
+    fn fields_behind(&self, gone: &[Range<usize>]) -> Vec<(Field, Range<usize>)> {
+        let stay = self
+            .fields
+            .iter()
+            .filter(|field| gone_within(gone, &field.place()) == 0);
+        let fields = stay.map(|field| {
+            let behind = Field {
+                at: moved(gone, field.at),
+                scope: moved_place(gone, &field.scope),
+                ..field.clone()
+            };
+            (behind, field.scope.clone())
+        });
+        fields.collect()
+    }
+
+    /// The text without some pieces, its numbers made right.
+    fn without(&self, text: &[u8], gone: &[Range<usize>], pieces: usize) -> Vec<u8> {
+        let mut left = Edit::Cut(gone.to_vec()).of_best(text);
+        for (field, scope) in self.fields_behind(gone) {
+            let bytes = gone_within(gone, &scope);
+            let number = field.form.read(&left, field.at).unwrap_or_default();
+            let right = match field.meaning {
+                Meaning::Check(checksum) => checksum.of(&left[field.scope.clone()]),
+                Meaning::Length => number.wrapping_sub(bytes as u64),
+                Meaning::Count if bytes > 0 => number.wrapping_sub(pieces as u64),
+                Meaning::Count => number,
+            };
+            left[field.place()].copy_from_slice(&field.form.write(right));
+        }
+        left
+    }
+}
+
+impl Units for Protocol {
+    fn rule(&self) -> &'static str {
+        self.rule
+    }
+
+    fn len(&self) -> usize {
+        self.pieces.len()
+    }
+
+    fn edit(&self, work: &mut Workpiece, cuts: &[Range<usize>]) -> Option<Edit> {
+        let text = work.text();
+        let gone = self.places(cuts);
+        let pieces = cuts.iter().map(Range::len).sum();
+        let left = self.without(&text, &gone, pieces);
+        let mut edits: Vec<Replacement> = gone
+            .iter()
+            .map(|cut| Replacement {
+                at: cut.clone(),
+                with: Vec::new(),
+            })
+            .collect();
+        for field in self
+            .fields
+            .iter()
+            .filter(|field| gone_within(&gone, &field.place()) == 0)
+        {
+            let to = moved(&gone, field.at);
+            let with = &left[to..to + field.form.width];
+            if text[field.place()] != *with {
+                edits.push(Replacement {
+                    at: field.place(),
+                    with: with.to_vec(),
+                });
+            }
+        }
+        edits.sort_by_key(|edit| edit.at.start);
+        Some(Edit::Set(edits))
+    }
+
+    fn taken(&mut self, _: &mut Workpiece, cuts: &[Range<usize>]) -> Vec<usize> {
+        let gone = self.places(cuts);
+        self.fields = self
+            .fields_behind(&gone)
+            .into_iter()
+            .map(|(field, _)| field)
+            .collect();
+        for cut in cuts.iter().rev() {
+            self.pieces.drain(cut.clone());
+        }
+        for piece in &mut self.pieces {
+            *piece = moved_place(&gone, piece);
+        }
+        vec![0; cuts.len()]
+    }
+}

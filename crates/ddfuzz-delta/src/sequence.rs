@@ -1,0 +1,129 @@
+//! The searches over any sequence, for those who want a result and no machine.
+
+use super::{
+    AxiomError, Config, Dd, Ddmin, Difference, Mode, NotFailing, NotPassing, Outcome, Search,
+    Tester,
+};
+
+/// Minimizes a failing sequence with [`Ddmin`]: the result's test is FAIL, it is a subsequence of
+/// `items`, and removing any one item of it makes FAIL go away (1-minimal, A.12).
+///
+/// The axiom is tested first: all items, then none. Where the test of no items is FAIL, the
+/// result is empty. A configuration is never tested twice.
+///
+/// # Errors
+/// [`NotFailing`] where the test of all items is not FAIL.
+///
+/// ```
+/// use ddfuzz_delta::{Outcome, ddmin};
+///
+/// let has_both = |kept: &[char]| match kept.contains(&'<') && kept.contains(&'>') {
+///     true => Outcome::Fail,
+///     false => Outcome::Pass,
+/// };
+/// let letters: Vec<char> = "some <b>bold</b> text".chars().collect();
+/// assert_eq!(ddmin(&letters, has_both), Ok(vec!['<', '>']));
+/// ```
+pub fn ddmin<T: Clone>(
+    items: &[T],
+    test: impl FnMut(&[T]) -> Outcome,
+) -> Result<Vec<T>, NotFailing> {
+    minimize(items, Ddmin::new, test)
+}
+
+/// Minimizes a failing sequence with any search that keeps items of it, as [`ddmin`] does; what
+/// the result guarantees is said at the search.
+///
+/// # Errors
+/// As `ddmin`.
+///
+/// ```
+/// use ddfuzz_delta::{Dd1999, Outcome, minimize};
+///
+/// let options = ["-O2", "-ffast-math", "-g", "-funroll-loops"];
+/// let fails = |kept: &[&str]| match kept.contains(&"-ffast-math") {
+///     true => Outcome::Fail,
+///     false => Outcome::Pass,
+/// };
+/// assert_eq!(minimize(&options, Dd1999::new, fails), Ok(vec!["-ffast-math"]));
+/// ```
+pub fn minimize<T: Clone, S: Search>(
+    items: &[T],
+    search: impl FnOnce(usize) -> S,
+    mut test: impl FnMut(&[T]) -> Outcome,
+) -> Result<Vec<T>, NotFailing> {
+    let outcome = test(items);
+    if outcome != Outcome::Fail {
+        return Err(NotFailing { outcome });
+    }
+    if items.is_empty() || test(&[]) == Outcome::Fail {
+        return Ok(Vec::new());
+    }
+    let mut search = search(items.len());
+    tester(items, &mut test).run(&mut search);
+    Ok(keep(items, search.best()))
+}
+
+/// General delta debugging ([`Dd`]) of a failing sequence: what passes, what fails, and what makes
+/// them differ. A configuration is never tested twice; the axiom is tested first, no items, then
+/// all of them.
+///
+/// # Errors
+/// [`NotFailing`] where the test of all items is not FAIL. Where that of no items is FAIL, all is
+/// empty if it minimizes, and [`NotPassing`] else.
+///
+/// ```
+/// use ddfuzz_delta::{Mode, Outcome, dd};
+///
+/// let fails_with_3_and_6 = |kept: &[u32]| match kept.contains(&3) && kept.contains(&6) {
+///     true => Outcome::Fail,
+///     false => Outcome::Pass,
+/// };
+/// let isolated = dd(&[1, 2, 3, 4, 5, 6, 7, 8], Mode::Isolate, fails_with_3_and_6)?;
+/// assert_eq!(isolated.pass, [5, 6, 7, 8]);
+/// assert_eq!(isolated.fail, [3, 5, 6, 7, 8]);
+/// assert_eq!(isolated.difference, [3]);
+/// # Ok::<(), ddfuzz_delta::AxiomError>(())
+/// ```
+pub fn dd<T: Clone>(
+    items: &[T],
+    mode: Mode,
+    mut test: impl FnMut(&[T]) -> Outcome,
+) -> Result<Difference<Vec<T>>, AxiomError> {
+    let nothing = test(&[]);
+    let outcome = match items {
+        [] => nothing,
+        _ => test(items),
+    };
+    if outcome != Outcome::Fail {
+        return Err(NotFailing { outcome }.into());
+    }
+    let mut search = Dd::new(items.len(), mode);
+    if nothing == Outcome::Fail {
+        if mode != Mode::Minimize {
+            return Err(NotPassing.into());
+        }
+        search = Dd::new(0, mode);
+    }
+    tester(items, &mut test).run(&mut search);
+    Ok(Difference {
+        pass: keep(items, search.pass()),
+        fail: keep(items, search.fail()),
+        difference: keep(items, search.difference()),
+    })
+}
+
+/// A tester of the items that a configuration keeps.
+fn tester<'a, T: Clone>(items: &'a [T], test: &'a mut impl FnMut(&[T]) -> Outcome) -> Tester<'a> {
+    let mut kept = Vec::new();
+    Tester::new(move |config| {
+        config.write_into(items, &mut kept);
+        test(&kept)
+    })
+}
+
+fn keep<T: Clone>(items: &[T], config: &Config) -> Vec<T> {
+    let mut kept = Vec::new();
+    config.write_into(items, &mut kept);
+    kept
+}

@@ -1,0 +1,140 @@
+//! Runs searches in one's own process, one test after the other.
+
+use super::{Cache, Caching, Config, Hit, Outcome, Predictor, Search, Seen, TextId};
+
+/// How a test was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Answered {
+    /// The test was run.
+    Run,
+    /// The same configuration was tested before.
+    Repeated,
+    /// Another configuration that builds the same input was tested before.
+    Cached,
+    /// A predictor said it.
+    Predicted,
+}
+
+impl From<Hit> for Answered {
+    fn from(hit: Hit) -> Answered {
+        match hit {
+            Hit::Repeated(_) => Answered::Repeated,
+            Hit::Cached(_) => Answered::Cached,
+        }
+    }
+}
+
+/// Numbers of tests, each kind counted apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Tally {
+    /// Tests that were run, those of the axiom included.
+    pub executed: u64,
+    /// Answered because another configuration builds the same input.
+    pub cached: u64,
+    /// Answered because the same configuration was tested before.
+    pub repeated: u64,
+    /// Answered by a predictor.
+    pub predicted: u64,
+}
+
+/// Answers the questions of searches: from what is known, by a predictor, or by running the test.
+///
+/// ```
+/// use ddfuzz_delta::{DdPlus, Order, Outcome, Search, Tester};
+///
+/// // Each of eight changes implies all earlier ones; the seventh makes the program fail.
+/// let mut tester = Tester::new(|kept| match kept.len() {
+///     0..=6 => Outcome::Pass,
+///     _ => Outcome::Fail,
+/// });
+/// tester.predict_by(Order);
+/// let mut search = DdPlus::new(8);
+/// tester.run(&mut search);
+/// assert_eq!(search.result().map(|found| found.ranges().collect()), Some(vec![6..7]));
+/// assert_eq!((tester.tally().executed, tester.tally().predicted), (3, 3));
+/// ```
+pub struct Tester<'a> {
+    test: Box<dyn FnMut(&Config) -> Outcome + 'a>,
+    name: Box<dyn Fn(&Config) -> TextId + 'a>,
+    cache: Cache,
+    predictors: Vec<Box<dyn Predictor + 'a>>,
+    tally: Tally,
+}
+
+impl<'a> Tester<'a> {
+    /// A tester that runs a configuration by calling `test`, and none twice.
+    pub fn new(test: impl FnMut(&Config) -> Outcome + 'a) -> Tester<'a> {
+        Tester {
+            test: Box::new(test),
+            name: Box::new(|config| TextId(config.id().to_bytes())),
+            cache: Cache::new(Caching::Text),
+            predictors: Vec::new(),
+            tally: Tally::default(),
+        }
+    }
+
+    /// Tells configurations apart by the input that they build: `name` gives equal names to equal
+    /// inputs and to no others. What builds the same input as another is not run again.
+    pub fn name_inputs_by(&mut self, name: impl Fn(&Config) -> TextId + 'a) {
+        self.name = Box::new(name);
+    }
+
+    /// Which tests are answered without a run from now on; what is known already is forgotten.
+    pub fn answer_by(&mut self, caching: Caching) {
+        self.cache = Cache::new(caching);
+    }
+
+    /// Asks this predictor, behind those that are there already, before a test is run.
+    pub fn predict_by(&mut self, predictor: impl Predictor + 'a) {
+        self.predictors.push(Box::new(predictor));
+    }
+
+    /// Tests by kind, so far.
+    pub fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    /// The outcome of a configuration, and how it was answered.
+    pub fn answer(&mut self, config: &Config) -> (Outcome, Answered) {
+        let text = (self.name)(config);
+        let (outcome, answered) = match self.cache.lookup(Some(config.id()), text) {
+            Some(hit) => (hit.outcome(), Answered::from(hit)),
+            None => self.find_out(config),
+        };
+        *match answered {
+            Answered::Run => &mut self.tally.executed,
+            Answered::Repeated => &mut self.tally.repeated,
+            Answered::Cached => &mut self.tally.cached,
+            Answered::Predicted => &mut self.tally.predicted,
+        } += 1;
+        let seen = Seen {
+            outcome,
+            test: None,
+        };
+        self.cache.record(Some(config.id()), text, seen);
+        (outcome, answered)
+    }
+
+    /// Runs a search that keeps units of the original to its end.
+    pub fn run(&mut self, search: &mut dyn Search) {
+        while let Some(config) = search
+            .next()
+            .and_then(|asked| asked.edit.apply(search.best()))
+        {
+            let (outcome, _) = self.answer(&config);
+            search.tell(outcome);
+        }
+    }
+
+    fn find_out(&mut self, config: &Config) -> (Outcome, Answered) {
+        let mut predictors = self.predictors.iter();
+        if let Some(outcome) = predictors.find_map(|predictor| predictor.predict(config)) {
+            return (outcome, Answered::Predicted);
+        }
+        let outcome = (self.test)(config);
+        for predictor in &mut self.predictors {
+            predictor.learn(config, outcome);
+        }
+        (outcome, Answered::Run)
+    }
+}

@@ -1,0 +1,22 @@
+/* What a target in a sandbox may still do, where it stands: files that it may write, system calls
+ * that it may make, and rlimits. ddfuzz makes the rules (crates/ddfuzz-exec/src/sandbox/). */
+#ifndef DDFUZZ_WALLS_H
+#define DDFUZZ_WALLS_H
+
+#include <stdint.h>
+
+struct walls {
+    int strict;         /* rlimits */
+    uint64_t access;    /* to files of these directories, of a Landlock ruleset; 0: there is none */
+    const char *const *open;
+    int open_count;
+    int filtered;       /* there are filters of system calls */
+};
+
+/* Each gives -1 and an errno where the system refuses. */
+int walls_limit(const struct walls *wanted);
+int walls_close_files(const struct walls *wanted);
+/* The last: what comes later is filtered, too. */
+int walls_filter_calls(const struct walls *wanted);
+
+#endif

@@ -1,0 +1,302 @@
+//! What an executable's ELF file says about how it can be run.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use super::Sanitizer;
+use super::entry::{Entry, EntryFunctions};
+use super::{Program, Target, find_program};
+use object::read::elf::{ElfFile64, FileHeader, ProgramHeader, SectionHeader};
+use object::{Endianness, Object, ObjectSection, ObjectSymbol, ReadCache, elf};
+
+/// Functions of the C library that start processes.
+const FORKING: [&str; 11] = [
+    "_Fork",
+    "clone",
+    "daemon",
+    "fork",
+    "forkpty",
+    "popen",
+    "posix_spawn",
+    "posix_spawnp",
+    "system",
+    "vfork",
+    "wordexp",
+];
+
+/// What AFL++'s runtime defines (`instrumentation/afl-compiler-rt.o.c`).
+const AFL: [&str; 2] = ["__afl_area_ptr", "__afl_manual_init"];
+
+/// Facts of an executable.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// The dynamic linker it asks for; `None` for a static program.
+    pub(crate) interpreter: Option<String>,
+    /// The function that takes an input, where it has one.
+    pub(crate) entry: Option<Entry>,
+    /// It is started by the C library's `__libc_start_main`, which the runtime takes the place of.
+    pub(crate) starts_by_libc: bool,
+    /// It may start other programs or processes, by what it asks of libraries or is linked with.
+    pub(crate) may_fork: bool,
+    /// It has AFL++'s instrumentation, and so a fork server of its own.
+    pub(crate) afl: bool,
+    /// Its `main` is libFuzzer's.
+    pub(crate) is_fuzzer: bool,
+    /// libFuzzer is linked into it: not a `main` of the user's own around its entry.
+    pub(crate) fuzzer_main: bool,
+    /// It is a harness of libfuzzer-sys, which writes down what it makes of an input.
+    pub(crate) debug_text: bool,
+    /// It has the runtime of a sanitizer.
+    pub sanitized: bool,
+    /// It was compiled with one that needs terabytes of address space.
+    pub shadowed: bool,
+    /// It can end by a Rust panic: it has Rust's standard library, or executes other programs.
+    pub(crate) may_panic: bool,
+    /// It has Rust's standard library.
+    pub(crate) rust: bool,
+    /// It is a program of Go.
+    pub(crate) go: bool,
+}
+
+/// An ELF file of this machine.
+pub(crate) type Elf<'a> = ElfFile64<'a, Endianness>;
+
+/// The file, if it is a 64-bit ELF file of this machine.
+pub(crate) fn parse(bytes: &[u8]) -> Option<Elf<'_>> {
+    let file = Elf::parse(bytes).ok()?;
+    let ours = match cfg!(target_arch = "x86_64") {
+        true => elf::EM_X86_64,
+        false => elf::EM_AARCH64,
+    };
+    (file.elf_header().e_machine(file.endian()) == ours).then_some(file)
+}
+
+/// The file of a program, with zeros for its debug information, which is most of it where there is
+/// any: this takes no memory until somebody reads it.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let file = File::open(path)?;
+    let length = file.metadata()?.len();
+    let Some(left_out) = debug_information(&file, length) else {
+        return std::fs::read(path);
+    };
+    let mut bytes = vec![0; usize::try_from(length).map_err(io::Error::other)?];
+    let mut from = 0;
+    let end = std::iter::once(length..length);
+    for range in left_out.into_iter().chain(end) {
+        if from < range.start {
+            // Within `bytes`, whose length is a usize.
+            file.read_exact_at(&mut bytes[from as usize..range.start as usize], from)?;
+        }
+        from = from.max(range.end);
+    }
+    Ok(bytes)
+}
+
+/// Where a file of this length has debug information, in ascending order; `None` where it is no
+/// 64-bit ELF file with section headers.
+fn debug_information(file: &File, length: u64) -> Option<Vec<Range<u64>>> {
+    let parts = ReadCache::new(file);
+    let header = elf::FileHeader64::<Endianness>::parse(&parts).ok()?;
+    let endian = header.endian().ok()?;
+    let sections = header.sections(endian, &parts).ok()?;
+    let mut found: Vec<Range<u64>> = Vec::new();
+    for section in sections.iter() {
+        let name = sections.section_name(endian, section).unwrap_or_default();
+        let is_loaded = section.sh_flags(endian).contains(elf::SHF_ALLOC);
+        if is_loaded || !name.starts_with(b".debug_") {
+            continue;
+        }
+        let (start, size) = section.file_range(endian)?;
+        let end = start.checked_add(size).filter(|end| *end <= length)?;
+        found.push(start..end);
+    }
+    found.sort_by_key(|range| range.start);
+    (!sections.is_empty()).then_some(found)
+}
+
+/// What is known of files that were read: programs with debug information are large, and are asked
+/// for with each server that is started.
+static KNOWN: Mutex<Vec<(Version, Option<Facts>)>> = Mutex::new(Vec::new());
+/// So many of them are kept.
+const MOST_KNOWN: usize = 16;
+
+/// What tells a file, as it is now, from all others: device, inode, size, and when it was changed.
+type Version = (u64, u64, u64, i64, i64);
+
+/// Reads the facts of the program at `path`; `None` if it is not a 64-bit ELF file of this
+/// machine (a script, for one).
+pub fn facts(path: &Path) -> Option<Facts> {
+    let file = std::fs::metadata(path).ok()?;
+    let version = (
+        file.dev(),
+        file.ino(),
+        file.size(),
+        file.ctime(),
+        file.ctime_nsec(),
+    );
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, facts)) = known.iter().find(|(known, _)| *known == version) {
+        return facts.clone();
+    }
+    let bytes = read(path).ok()?;
+    let facts = parse(&bytes).map(|file| Facts::of(&file));
+    if known.len() == MOST_KNOWN {
+        known.remove(0);
+    }
+    known.push((version, facts.clone()));
+    facts
+}
+
+/// Whether the `main` of a target is libFuzzer's.
+pub fn is_libfuzzer(target: &Target) -> bool {
+    let Program::Path(path) = &target.program else {
+        return false;
+    };
+    let path = find_program(path).ok();
+    let facts = path.and_then(|path| facts(&path));
+    facts.is_some_and(|facts| facts.is_fuzzer)
+}
+
+impl Facts {
+    /// The facts of a file of this machine.
+    pub(crate) fn of(file: &Elf<'_>) -> Facts {
+        let mut facts = Facts {
+            interpreter: interpreter(file),
+            ..Facts::default()
+        };
+        facts.read_symbols(file);
+        facts.read_texts(file);
+        facts
+    }
+
+    fn read_symbols(&mut self, file: &Elf<'_>) {
+        let mut functions = EntryFunctions::default();
+        for symbol in file.symbols().chain(file.dynamic_symbols()) {
+            let Ok(name) = symbol.name() else {
+                continue;
+            };
+            // In the table that strip removes, the name carries its version.
+            match name.split('@').next().unwrap_or(name) {
+                "__libc_start_main" => self.starts_by_libc = true,
+                name if FORKING.contains(&name) => self.may_fork = true,
+                name if name.starts_with("exec") => self.may_panic = true,
+                name if AFL.contains(&name) => self.afl |= symbol.address() != 0,
+                name => match Sanitizer::of_symbol(name) {
+                    Some(sanitizer) => {
+                        self.sanitized = true;
+                        self.shadowed |= sanitizer.shadows();
+                    }
+                    None => functions.meet(name, symbol.address()),
+                },
+            }
+        }
+        self.entry = functions.entry(file);
+    }
+
+    /// What tells of them in stripped programs: the variable whose value AFL++'s runtime asks for,
+    /// and what libFuzzer says when it ends.
+    fn read_texts(&mut self, file: &Elf<'_>) {
+        let texts = file.section_by_name(".rodata");
+        let says = |text: &[u8]| {
+            let data = texts.as_ref().and_then(|section| section.data().ok());
+            holds(data.unwrap_or_default(), text)
+        };
+        self.afl = self.afl || says(b"__AFL_SHM_ID\0");
+        // What the panic hook says, and the name of the library where that stands else.
+        let libraries = file.section_by_name(".dynstr");
+        let needs_std = libraries
+            .and_then(|section| section.data().ok())
+            .is_some_and(|names| holds(names, b"libstd-"));
+        self.rust = needs_std || says(b" panicked at ");
+        self.may_panic |= self.rust;
+        self.go = file.section_by_name(".go.buildinfo").is_some();
+        self.fuzzer_main = says(b"ERROR: libFuzzer: ");
+        self.debug_text = says(b"RUST_LIBFUZZER_DEBUG_PATH");
+        self.is_fuzzer = match &self.entry {
+            // Others have the same function and a `main` of their own, which knows no flags.
+            Some(entry) => entry.is_fuzzer() && self.fuzzer_main,
+            None => self.fuzzer_main,
+        };
+    }
+}
+
+fn interpreter(file: &Elf<'_>) -> Option<String> {
+    let mut segments = file.elf_program_headers().iter();
+    let name = segments.find_map(|segment| {
+        segment
+            .interpreter(file.endian(), file.data())
+            .ok()
+            .flatten()
+    })?;
+    Some(String::from_utf8_lossy(name).into_owned())
+}
+
+/// Whether `text` stands somewhere in `data`.
+pub(crate) fn holds(data: &[u8], text: &[u8]) -> bool {
+    let Some((first, rest)) = text.split_first() else {
+        return true;
+    };
+    let mut left = data;
+    while let Some(at) = left.iter().position(|byte| byte == first) {
+        left = &left[at + 1..];
+        if left.starts_with(rest) {
+            return true;
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_read_without_its_debug_information() {
+        let program = std::env::current_exe().unwrap();
+        let (all, some) = (std::fs::read(&program).unwrap(), read(&program).unwrap());
+        assert_eq!(all.len(), some.len());
+        let (all, some) = (parse(&all).unwrap(), parse(&some).unwrap());
+        let mut left_out = 0;
+        for (one, other) in all.sections().zip(some.sections()) {
+            let (one_data, other_data) = (one.data().unwrap(), other.data().unwrap());
+            // Scripts for gdb are loaded.
+            let name = one.name().unwrap();
+            if name.starts_with(".debug_") && name != ".debug_gdb_scripts" {
+                left_out += other_data.len();
+                assert!(other_data.iter().all(|byte| *byte == 0));
+            } else {
+                assert!(one_data == other_data, "{name}");
+            }
+        }
+        // The tests are built with lines at least.
+        assert!(left_out > 1 << 20);
+        assert_eq!(Facts::of(&all), Facts::of(&some));
+    }
+
+    #[test]
+    fn what_is_no_program_is_read_in_full() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("script");
+        for text in ["", "#!/bin/sh\n", "\x7fELF"] {
+            std::fs::write(&path, text).unwrap();
+            assert_eq!(read(&path).unwrap(), text.as_bytes());
+        }
+        std::fs::remove_file(&path).unwrap();
+        assert!(read(&path).is_err());
+    }
+
+    #[test]
+    fn a_text_is_found_wherever_it_stands() {
+        assert!(holds(b"##SIG##", b"##SIG##"));
+        assert!(holds(b"x####SIG##", b"##SIG##"));
+        assert!(!holds(b"##SIG#", b"##SIG##"));
+        assert!(holds(b"", b""));
+    }
+}

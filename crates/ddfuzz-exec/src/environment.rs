@@ -1,0 +1,211 @@
+//! The environment of a target (interface.md): the inherited one less ddfuzz's own variables,
+//! a UTF-8 locale where none is set, a directory for temporary files that is emptied after each
+//! run, what the user added, and, for programs that may have a sanitizer, the options by which
+//! its reports become crashes.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use super::Sanitizer;
+
+/// Variables that would tell a target about ddfuzz; or, of another fuzzer that has started us,
+/// about memory that is not ours.
+const OWN_PREFIXES: [&[u8]; 2] = [b"DDFUZZ_", b"__AFL_"];
+const LOCALE: [&str; 3] = ["LC_ALL", "LC_CTYPE", "LANG"];
+
+/// crash-keys.md, "What a crash is". A runtime passes over the options that it does not know.
+const SANITIZER_OPTIONS: &str = "abort_on_error=1:halt_on_error=1:symbolize=0:\
+print_stacktrace=1:verify_asan_link_order=0";
+/// What a program with a sanitizer is told where it is run without ddfuzz, to fail as it did:
+/// with names in its reports. `memory`: in MiB, of what fills the memory.
+pub fn sanitizer_options(leaks: bool, memory: Option<u64>) -> String {
+    let leaks = u8::from(leaks);
+    let memory = match memory {
+        Some(limit) => format!(":hard_rss_limit_mb={}", limit.max(1)),
+        None => String::new(),
+    };
+    format!("{SANITIZER_OPTIONS}:detect_leaks={leaks}{memory}:symbolize=1")
+}
+
+const UNHANDLED: &[u8] = b":handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_sigill=0";
+
+type Variables = Vec<(OsString, OsString)>;
+
+/// The variables that a target gets where `extra` is set on top of them, `TMPDIR` aside unless it
+/// is set there. Names are in the order of our own environment, set ones last.
+pub fn inherited(extra: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
+    let mut all = own();
+    all.retain(|(name, _)| name != "TMPDIR");
+    extra
+        .iter()
+        .for_each(|(name, value)| set(&mut all, name, value));
+    all
+}
+
+fn own() -> Variables {
+    let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let mut all: Variables = std::env::vars_os()
+        .filter(|(name, _)| {
+            !OWN_PREFIXES
+                .iter()
+                .any(|own| name.as_bytes().starts_with(own))
+        })
+        .collect();
+    if !LOCALE.iter().any(is_set) {
+        all.retain(|(name, _)| name != "LANG");
+        all.push(("LANG".into(), "C.UTF-8".into()));
+    }
+    all
+}
+
+fn set(all: &mut Variables, name: &OsStr, value: &OsStr) {
+    all.retain(|(known, _)| known != name);
+    all.push((name.to_owned(), value.to_owned()));
+}
+
+/// What a program with a sanitizer is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sanitizing {
+    /// Where reports go, less the process id; to stderr where `None`.
+    pub(crate) log_path: Option<PathBuf>,
+    /// Whether leaks are looked for when it exits.
+    pub(crate) leaks: bool,
+    /// Whether it handles the signals that processors raise. Where it does not, they are what the
+    /// program dies of: at once, and not by an exit when the handler itself fails, as it often
+    /// does behind wild calls.
+    pub(crate) signals: bool,
+    /// Whether it lists its options when it starts, by which it is known to be there.
+    pub(crate) introduces: bool,
+    /// The largest allocation, in MiB: a larger one ends the program, as in libFuzzer's own runs.
+    pub(crate) allocation: Option<u64>,
+}
+
+/// The option by which sanitizers limit single allocations, in MiB.
+pub const LARGEST_ALLOCATION: &str = "max_allocation_size_mb";
+
+impl Sanitizing {
+    fn options(&self) -> Vec<u8> {
+        let leaks = u8::from(self.leaks);
+        let mut options = format!("{SANITIZER_OPTIONS}:detect_leaks={leaks}").into_bytes();
+        if !self.signals {
+            options.extend(UNHANDLED);
+        }
+        if let Some(limit) = self.allocation {
+            options.extend(format!(":{LARGEST_ALLOCATION}={limit}").into_bytes());
+        }
+        if let Some(path) = &self.log_path {
+            options.extend(b":log_path=");
+            options.extend(path.as_os_str().as_bytes());
+        }
+        if self.introduces {
+            options.extend(b":help=1");
+        }
+        options
+    }
+}
+
+/// The variables of a target's processes, as `NAME=VALUE`: the inherited ones unless `only` those
+/// named are wanted. `scratch`: where temporary files go. `home`: that is the user's directory, too.
+pub(crate) fn compose(
+    extra: &[(OsString, OsString)],
+    only: bool,
+    scratch: &Path,
+    home: bool,
+    sanitizing: Option<&Sanitizing>,
+) -> Vec<CString> {
+    let mut all = if only { Variables::new() } else { own() };
+    // A crashing program leaves its temporary files behind: an editor, one for each of a million
+    // runs. The inherited directory might be closed to whom the target runs as, too.
+    let named = |name: &str| (OsString::from(name), scratch.as_os_str().to_owned());
+    let here = [named("TMPDIR"), named("HOME")];
+    for (name, value) in here[..1 + usize::from(home)].iter().chain(extra) {
+        set(&mut all, name, value);
+    }
+    if let Some(sanitizing) = sanitizing {
+        add_sanitizer_options(&mut all, &sanitizing.options());
+    }
+    all.into_iter()
+        .filter_map(|(name, value)| assignment(&name, value))
+        .collect()
+}
+
+/// The variable PATH of a target's processes.
+pub(crate) fn path(extra: &[(OsString, OsString)], only: bool) -> Option<OsString> {
+    let set = extra.iter().rev().find(|(name, _)| name == "PATH");
+    match set {
+        Some((_, value)) => Some(value.clone()),
+        None if only => None,
+        None => std::env::var_os("PATH"),
+    }
+}
+
+/// Behind the user's own, so that of an option given twice ours holds.
+fn add_sanitizer_options(all: &mut Variables, options: &[u8]) {
+    for name in Sanitizer::ALL.map(Sanitizer::variable) {
+        let at = all.iter().position(|(known, _)| known == name);
+        let own = at.map(|at| all.remove(at).1).unwrap_or_default();
+        let mut value = own.into_vec();
+        if !value.is_empty() {
+            value.push(b':');
+        }
+        value.extend(options);
+        all.push((name.into(), OsString::from_vec(value)));
+    }
+}
+
+fn assignment(name: &OsStr, value: OsString) -> Option<CString> {
+    let mut text = name.as_bytes().to_vec();
+    text.push(b'=');
+    text.extend(value.into_vec());
+    CString::new(text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sanitizer_options_stand_behind_the_users_own() {
+        let extra = [("ASAN_OPTIONS".into(), "abort_on_error=0".into())];
+        let find = |sanitizing: Option<Sanitizing>| {
+            compose(
+                &extra,
+                false,
+                Path::new("/scratch"),
+                false,
+                sanitizing.as_ref(),
+            )
+            .into_iter()
+            .map(|word| word.into_string().unwrap())
+            .find(|word| word.starts_with("ASAN_OPTIONS="))
+            .unwrap()
+        };
+        assert_eq!(find(None), "ASAN_OPTIONS=abort_on_error=0");
+        let plain = find(Some(Sanitizing::default()));
+        assert!(plain.starts_with("ASAN_OPTIONS=abort_on_error=0:abort_on_error=1:"));
+        assert!(plain.contains(":detect_leaks=0:handle_segv=0:"));
+        let told = find(Some(Sanitizing {
+            log_path: Some("/reports/report".into()),
+            leaks: true,
+            signals: true,
+            introduces: false,
+            allocation: Some(2048),
+        }));
+        let end = ":detect_leaks=1:max_allocation_size_mb=2048:log_path=/reports/report";
+        assert!(told.ends_with(end), "{told}");
+    }
+
+    #[test]
+    fn the_home_of_a_sandbox_is_its_scratch_directory_unless_it_is_set() {
+        let home = |extra: &[(OsString, OsString)]| {
+            let all = compose(extra, true, Path::new("/scratch"), true, None);
+            all.into_iter()
+                .map(|word| word.into_string().unwrap())
+                .find(|word| word.starts_with("HOME="))
+        };
+        assert_eq!(home(&[]).as_deref(), Some("HOME=/scratch"));
+        let set = [("HOME".into(), "/elsewhere".into())];
+        assert_eq!(home(&set).as_deref(), Some("HOME=/elsewhere"));
+    }
+}

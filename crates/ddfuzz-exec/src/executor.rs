@@ -1,0 +1,113 @@
+//! The trait that all ways of execution share.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ddfuzz_delta::Comparison;
+
+use super::{
+    Copies, Covered, ExecError, Freshness, Run, Signature, Stuck, Telling, TimeLimit, Way,
+};
+
+/// A started target: feeds one input at a time and says how each run ended.
+///
+/// An executor recovers by itself from whatever the target does (a dead server is started
+/// again); an `Err` means that the target cannot be run any more.
+pub trait Executor: Send {
+    /// Runs the target once on `input`.
+    ///
+    /// # Errors
+    /// When the target, or the server that runs it, cannot be started or answers nonsense.
+    fn run(&mut self, input: &[u8]) -> Result<Run, ExecError>;
+
+    /// The way in which this executor runs its target.
+    fn way(&self) -> Way;
+
+    /// Whether runs may share a process.
+    fn freshness(&self) -> Freshness;
+
+    /// Runs the target on the first of `inputs`, and on as many of those behind it as the way
+    /// takes at once, up to the first that does not come back. Gives one run for each, and none
+    /// only where there are no inputs.
+    ///
+    /// # Errors
+    /// As [`run`](Executor::run).
+    fn run_some(&mut self, inputs: &[&[u8]]) -> Result<Vec<Run>, ExecError> {
+        match inputs.first() {
+            Some(input) => Ok(vec![self.run(input)?]),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Ends the process after the runs of the next call, so that those after them have a new one:
+    /// what a run reaches then depends on the runs since, and on no earlier ones. Nothing changes
+    /// where each run has a process of its own.
+    fn end_process(&mut self) {}
+
+    /// How many places of the target its compiler counts; `None` where runs tell no coverage.
+    fn places(&self) -> Option<usize> {
+        None
+    }
+
+    /// Whether, and of which runs, [`covered`](Executor::covered) is to tell from here on. A way
+    /// or a target without coverage tells nothing.
+    fn tell_coverage(&mut self, _telling: Telling) {}
+
+    /// What was told of the runs of the last call, those that died excepted, in their order.
+    fn covered(&self) -> &[Covered] {
+        &[]
+    }
+
+    /// Whether [`compared`](Executor::compared) is to tell from here on. Only a harness that runs
+    /// many inputs in one process can; it takes them one at a time then. For all others there is
+    /// [`observe`](super::observe).
+    ///
+    /// # Errors
+    /// When memory cannot be shared.
+    fn tell_comparisons(&mut self, _on: bool) -> Result<(), ExecError> {
+        Ok(())
+    }
+
+    /// What the last run compared: the last comparisons (at most 256, each pair of operands once)
+    /// whose operands differed, oldest first, each operand of at most 64 bytes.
+    fn compared(&mut self) -> Vec<Comparison> {
+        Vec::new()
+    }
+
+    /// How often each instrumented place of the target was passed in the last run: the compiler's
+    /// counters (modulo 256), of their real number; `None` where that was not told.
+    fn coverage(&mut self) -> Option<&[u8]> {
+        self.covered().last().map(|last| &last.counters[..])
+    }
+
+    /// The inputs that the process of the last run may have run before it, oldest first: the last
+    /// few (at most 32, none longer than 64 KiB). Empty where each run has its own process.
+    fn preceding(&self) -> Vec<Vec<u8>> {
+        Vec::new()
+    }
+
+    /// Where the process of the last run, if it was shared with earlier ones and has died, has
+    /// left copies of itself, which may be all that is ever known of a crash that does not come
+    /// again; `None` where it cannot.
+    fn copies(&self) -> Option<Arc<Copies>> {
+        None
+    }
+
+    /// Limits the time of all runs from here on. An executor without limits does nothing.
+    fn limit_time(&mut self, _time: TimeLimit) {}
+
+    /// Looks from here on at runs that take long, in windows of so much CPU time, and stops those
+    /// early that have one of the signatures `known`. They have ended by [`Ended::Timeout`], and
+    /// [`stuck`](Executor::stuck) tells them from those that were over their limits. A way or a
+    /// target without coverage does nothing.
+    ///
+    /// [`Ended::Timeout`]: super::Ended::Timeout
+    fn recognise(&mut self, _window: Duration, _known: &HashSet<Signature>) {}
+
+    /// What was seen of the last run of the last call, where it ended by a timeout. Without a
+    /// signature where it could not be looked at.
+    fn stuck(&mut self) -> Stuck {
+        Stuck::default()
+    }
+}

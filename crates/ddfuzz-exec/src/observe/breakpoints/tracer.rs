@@ -1,0 +1,325 @@
+//! Follows one process with breakpoints from its `execve` to its end.
+//!
+//! As in triage, the thread that traces has no children of its own, so that a wait for "any child
+//! of this thread" gives exactly what it traces.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+
+use nix::sys::ptrace::{self, Options};
+use nix::unistd::Pid;
+
+use super::flags::after_compare;
+use super::operand::{mask, memory, value};
+use super::plan::{Plan, Site};
+use crate::observe::history::History;
+use crate::observe::hook::HookKind;
+use crate::observe::told::Told;
+use crate::tracing::{resume, wait};
+
+/// Cases of one switch that are read.
+const CASES: u64 = 16;
+/// After so many hits of all breakpoints, one that was hit so often is removed. The later it is,
+/// the sooner: loops are given up on, and what comes at the end is still seen.
+const PATIENCE: [(u32, u32); 3] = [(4000, 500), (7000, 50), (9000, 5)];
+
+fn patience(hits: u32) -> u32 {
+    let found = PATIENCE.iter().find(|(until, _)| hits < *until);
+    found.map_or(0, |(_, most)| *most)
+}
+
+/// A traced process and its breakpoints.
+pub(crate) struct Tracer<'a> {
+    pid: Pid,
+    plan: &'a Plan,
+    told: Option<&'a mut Told>,
+    history: &'a mut History,
+    /// How much higher the program was loaded than its file says; `None` while it has no
+    /// breakpoints.
+    bias: Option<u64>,
+    /// Whether it has come to its program.
+    executed: bool,
+    /// How often each breakpoint was hit, and which are removed.
+    hits: HashMap<u64, u32>,
+    all_hits: u32,
+    removed: HashSet<u64>,
+    /// Threads and processes that are followed.
+    followed: HashSet<Pid>,
+    /// New ones: forked off (with memory of their own), or stopped before it was said what they
+    /// are.
+    forked: HashSet<Pid>,
+    stopped: HashSet<Pid>,
+}
+
+impl<'a> Tracer<'a> {
+    /// Seizes a process that waits before its `execve`.
+    ///
+    /// # Errors
+    /// The system's answer: `EPERM` where tracing is refused, `ESRCH` where the process is gone.
+    pub(crate) fn seize(
+        pid: Pid,
+        plan: &'a Plan,
+        told: Option<&'a mut Told>,
+        history: &'a mut History,
+    ) -> nix::Result<Tracer<'a>> {
+        ptrace::seize(
+            pid,
+            Options::PTRACE_O_EXITKILL
+                | Options::PTRACE_O_TRACECLONE
+                | Options::PTRACE_O_TRACEEXEC
+                | Options::PTRACE_O_TRACEFORK
+                | Options::PTRACE_O_TRACEVFORK,
+        )?;
+        Ok(Tracer {
+            pid,
+            plan,
+            told,
+            history,
+            bias: None,
+            executed: false,
+            hits: HashMap::new(),
+            all_hits: 0,
+            removed: HashSet::new(),
+            followed: HashSet::from([pid]),
+            forked: HashSet::new(),
+            stopped: HashSet::new(),
+        })
+    }
+
+    /// Lets the process run, with every signal delivered, to its end, or until it cannot be waited
+    /// for any more.
+    pub(crate) fn follow(mut self) {
+        while let Ok((tid, status)) = wait() {
+            if libc::WIFSTOPPED(status) {
+                self.stopped(tid, status);
+            } else if tid == self.pid {
+                break;
+            } else {
+                self.followed.remove(&tid);
+            }
+        }
+        self.drain();
+    }
+
+    fn stopped(&mut self, tid: Pid, status: i32) {
+        let signal = libc::WSTOPSIG(status);
+        match status >> 16 {
+            0 if signal == libc::SIGTRAP && self.hit(tid) => resume(libc::PTRACE_CONT, tid, 0),
+            0 => resume(libc::PTRACE_CONT, tid, signal),
+            libc::PTRACE_EVENT_STOP if !self.followed.contains(&tid) => self.meet(tid),
+            libc::PTRACE_EVENT_STOP if signal != libc::SIGTRAP => {
+                // The target stopped itself: it stays so until it is continued or killed.
+                resume(libc::PTRACE_LISTEN, tid, 0);
+            }
+            libc::PTRACE_EVENT_EXEC => self.executed(tid),
+            event @ (libc::PTRACE_EVENT_FORK
+            | libc::PTRACE_EVENT_VFORK
+            | libc::PTRACE_EVENT_CLONE) => {
+                if let Ok(child) = ptrace::getevent(tid) {
+                    self.expect(Pid::from_raw(child as i32), event);
+                }
+                resume(libc::PTRACE_CONT, tid, 0);
+            }
+            _ => resume(libc::PTRACE_CONT, tid, 0),
+        }
+    }
+
+    /// A new thread or process has stopped before its first instruction.
+    fn meet(&mut self, tid: Pid) {
+        if self.forked.remove(&tid) {
+            self.let_go(tid);
+        } else {
+            self.stopped.insert(tid); // its parent is about to say what it is
+        }
+    }
+
+    /// A new thread or process was announced.
+    fn expect(&mut self, tid: Pid, event: i32) {
+        let waits = self.stopped.remove(&tid);
+        match (event, waits) {
+            (libc::PTRACE_EVENT_FORK, true) => self.let_go(tid),
+            (libc::PTRACE_EVENT_FORK, false) => drop(self.forked.insert(tid)),
+            // It shares the memory: its breakpoints must be answered.
+            _ => {
+                self.followed.insert(tid);
+                if waits {
+                    resume(libc::PTRACE_CONT, tid, 0);
+                }
+            }
+        }
+    }
+
+    /// Lets a process with memory of its own run without breakpoints, unobserved.
+    fn let_go(&self, tid: Pid) {
+        if let (Some(bias), Some(memory)) = (self.bias, open_memory(tid)) {
+            for code in &self.plan.code {
+                let _ = memory.write_all_at(&code.original, code.address.wrapping_add(bias));
+            }
+        }
+        let _ = ptrace::detach(tid, None);
+    }
+
+    fn executed(&mut self, tid: Pid) {
+        if tid != self.pid {
+            self.followed.remove(&tid);
+            let _ = ptrace::detach(tid, None); // another program, which has no breakpoints
+            return;
+        }
+        // What the program becomes later is another, too.
+        let first = !std::mem::replace(&mut self.executed, true);
+        self.bias = if first { self.set_all(tid) } else { None };
+        resume(libc::PTRACE_CONT, tid, 0);
+    }
+
+    /// Sets all breakpoints, where the code in memory is that of the file.
+    fn set_all(&self, tid: Pid) -> Option<u64> {
+        let bias = entry_of(tid)?.wrapping_sub(self.plan.entry);
+        let memory = open_memory(tid)?;
+        let mut there = Vec::new();
+        for code in &self.plan.code {
+            let at = code.address.wrapping_add(bias);
+            there.resize(code.original.len(), 0);
+            memory.read_exact_at(&mut there, at).ok()?;
+            if there != code.original {
+                return None;
+            }
+        }
+        for code in &self.plan.code {
+            let at = code.address.wrapping_add(bias);
+            memory.write_all_at(&code.changed, at).ok()?;
+        }
+        Some(bias)
+    }
+
+    /// Answers a breakpoint; false if the signal is not one of ours. No instruction begins one byte
+    /// behind the beginning of a breakpoint's, so nothing else stops there.
+    fn hit(&mut self, tid: Pid) -> bool {
+        let (Some(bias), Ok(mut registers)) = (self.bias, ptrace::getregs(tid)) else {
+            return false;
+        };
+        let address = registers.rip.wrapping_sub(1).wrapping_sub(bias);
+        let Some(site) = self.plan.sites.get(&address) else {
+            return false;
+        };
+        let seen = !self.is_worn_out(address) && {
+            self.drain();
+            match site {
+                Site::Compare(instruction, width) => {
+                    self.compare(instruction, *width, bias, (tid, &mut registers))
+                }
+                Site::Hook(kind) => self.call(*kind, (tid, &mut registers)),
+            }
+        };
+        if !seen {
+            // The instruction itself is to run, and to fault where it must.
+            self.restore(tid, address, bias);
+            registers.rip = registers.rip.wrapping_sub(1);
+        }
+        let _ = ptrace::setregs(tid, registers);
+        true
+    }
+
+    /// Counts a hit, and says whether the breakpoint has been hit often enough.
+    fn is_worn_out(&mut self, address: u64) -> bool {
+        let hits = self.hits.entry(address).or_default();
+        *hits += 1;
+        self.all_hits += 1;
+        *hits > patience(self.all_hits) || self.removed.contains(&address)
+    }
+
+    /// Does what the instruction does; false where an operand cannot be read.
+    fn compare(
+        &mut self,
+        instruction: &iced_x86::Instruction,
+        width: usize,
+        bias: u64,
+        (tid, registers): (Pid, &mut libc::user_regs_struct),
+    ) -> bool {
+        let thread = (tid, &*registers);
+        let read = |operand| value(instruction, operand, width, bias, thread);
+        let (Some(left), Some(right)) = (read(0), read(1)) else {
+            return false;
+        };
+        registers.eflags = after_compare(registers.eflags, left, right, width);
+        let length = instruction.len() as u64;
+        registers.rip = registers.rip.wrapping_add(length - 1);
+        self.note(instruction.ip(), (left, right), width);
+        true
+    }
+
+    /// Does nothing but return, as a callback may.
+    fn call(
+        &mut self,
+        kind: HookKind,
+        (tid, registers): (Pid, &mut libc::user_regs_struct),
+    ) -> bool {
+        let Some(back) = memory(tid, registers.rsp, 8) else {
+            return false;
+        };
+        match kind {
+            HookKind::Compare { width, .. } => {
+                let operands = (registers.rdi & mask(width), registers.rsi & mask(width));
+                self.note(back, operands, width);
+            }
+            HookKind::Switch => self.switch(back, (tid, registers)),
+            HookKind::Function(_) => {}
+        }
+        registers.rip = back;
+        registers.rsp = registers.rsp.wrapping_add(8);
+        true
+    }
+
+    /// The cases of a switch that none of them fits.
+    fn switch(&mut self, site: u64, (tid, registers): (Pid, &libc::user_regs_struct)) {
+        let (value, list) = (registers.rdi, registers.rsi);
+        let word = |index: u64| memory(tid, list.wrapping_add(8 * index), 8);
+        let (Some(count), Some(bits)) = (word(0), word(1)) else {
+            return;
+        };
+        let width = bits as usize / 8;
+        let cases: Vec<u64> = (2..2 + count.min(CASES)).map_while(word).collect();
+        if matches!(width, 1 | 2 | 4 | 8) && !cases.contains(&value) {
+            for case in cases {
+                self.note(site, (value, case), width);
+            }
+        }
+    }
+
+    fn note(&mut self, site: u64, (left, right): (u64, u64), width: usize) {
+        let (left, right) = (left.to_le_bytes(), right.to_le_bytes());
+        self.history.push(site, &left[..width], &right[..width]);
+    }
+
+    /// Takes over what was told meanwhile, so that all stands in the order of the program.
+    fn drain(&mut self) {
+        if let Some(told) = &mut self.told {
+            told.drain(self.history);
+        }
+    }
+
+    /// Removes a breakpoint from the memory of a thread.
+    fn restore(&mut self, tid: Pid, address: u64, bias: u64) {
+        self.removed.insert(address);
+        if let (Some(byte), Some(memory)) = (self.plan.original(address), open_memory(tid)) {
+            let _ = memory.write_all_at(&[byte], address.wrapping_add(bias));
+        }
+    }
+}
+
+/// The memory of a stopped thread, code included.
+fn open_memory(tid: Pid) -> Option<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    options.open(format!("/proc/{tid}/mem")).ok()
+}
+
+/// Where the kernel has put the entry point of the program.
+fn entry_of(tid: Pid) -> Option<u64> {
+    let vector = std::fs::read(format!("/proc/{tid}/auxv")).ok()?;
+    vector.chunks_exact(16).find_map(|pair| {
+        let (kind, value) = pair.split_at(8);
+        let kind = u64::from_ne_bytes(kind.try_into().ok()?);
+        (kind == libc::AT_ENTRY).then_some(u64::from_ne_bytes(value.try_into().ok()?))
+    })
+}

@@ -1,0 +1,226 @@
+//! A directory of this process for what it unpacks: the launcher, the runtime, the bundled
+//! programs, and the targets' files.
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::SystemTime;
+
+use nix::sys::statvfs::{FsFlags, statvfs};
+
+use super::ExecError;
+
+const LAUNCHER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/launcher"));
+const RUNTIME: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/ddfuzz-runtime.so"));
+const OBSERVE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/ddfuzz-observe.so"));
+const COPY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/ddfuzz-copy.so"));
+const PREFIX: &str = "ddfuzz-";
+
+/// The private directory; removed when the last user of it is gone. One that a killed ddfuzz
+/// left behind is removed by the next.
+pub struct PrivateDir {
+    path: PathBuf,
+    /// Held locked as long as we live: so the next ddfuzz knows.
+    _lock: File,
+    names: AtomicU64,
+    /// Copies of programs, by their paths, lengths and times.
+    copies: Mutex<HashMap<(PathBuf, u64, SystemTime), PathBuf>>,
+}
+
+impl PrivateDir {
+    /// The directory of this process, made at the first call.
+    pub fn get() -> Result<Arc<PrivateDir>, ExecError> {
+        static CURRENT: Mutex<Weak<PrivateDir>> = Mutex::new(Weak::new());
+        let mut current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(dir) = current.upgrade() {
+            return Ok(dir);
+        }
+        let places = places();
+        let root = root(&places).ok_or_else(|| ExecError::System {
+            what: format!(
+                "finding a directory from which programs can be executed, among {places:?} (set \
+                 TMPDIR to one)"
+            ),
+            source: io::ErrorKind::PermissionDenied.into(),
+        })?;
+        let dir = PrivateDir::create(root)
+            .map(Arc::new)
+            .map_err(|source| ExecError::System {
+                what: format!("creating a private directory in {}", root.display()),
+                source,
+            })?;
+        *current = Arc::downgrade(&dir);
+        Ok(dir)
+    }
+
+    fn create(root: &Path) -> io::Result<PrivateDir> {
+        remove_stale(root);
+        let path = tempfile::Builder::new()
+            .prefix(PREFIX)
+            .tempdir_in(root)?
+            .keep();
+        // Others may pass through to what they are told of, but not list it.
+        fs::set_permissions(&path, Permissions::from_mode(0o711))?;
+        // Locked before it has its name: an unlocked one would look left behind.
+        let lock = File::create(path.join("lock.new"))?;
+        lock.lock()?;
+        fs::rename(path.join("lock.new"), path.join("lock"))?;
+        let dir = PrivateDir {
+            path,
+            _lock: lock,
+            names: AtomicU64::new(0),
+            copies: Mutex::default(),
+        };
+        dir.unpack("launcher", LAUNCHER)?;
+        dir.unpack("ddfuzz-runtime.so", RUNTIME)?;
+        dir.unpack("ddfuzz-observe.so", OBSERVE)?;
+        dir.unpack("ddfuzz-copy.so", COPY)?;
+        Ok(dir)
+    }
+
+    /// Writes an executable file, once.
+    pub(crate) fn unpack(&self, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+        let path = self.path.join(name);
+        if path.exists() {
+            return Ok(path);
+        }
+        // Under another name first: a second thread must not execute half a file.
+        let half = self.fresh("unpacking");
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&half)?;
+        file.write_all(bytes)?;
+        // Whatever our umask: the target may be another user.
+        file.set_permissions(Permissions::from_mode(0o755))?;
+        drop(file);
+        fs::rename(&half, &path)?;
+        Ok(path)
+    }
+
+    /// A copy of a program of the same name that everybody may execute, made once.
+    pub(crate) fn copy_of(&self, program: &Path) -> io::Result<PathBuf> {
+        let facts = fs::metadata(program)?;
+        let mut copies = self.copies.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (program.to_owned(), facts.len(), facts.modified()?);
+        if let Some(copy) = copies.get(&key) {
+            return Ok(copy.clone());
+        }
+        let folder = self.fresh("program");
+        fs::create_dir(&folder)?;
+        fs::set_permissions(&folder, Permissions::from_mode(0o755))?; // whatever the umask
+        let copy = folder.join(program.file_name().unwrap_or_default());
+        fs::copy(program, &copy)?;
+        fs::set_permissions(&copy, Permissions::from_mode(0o755))?;
+        copies.insert(key, copy.clone());
+        Ok(copy)
+    }
+
+    /// Path of the launcher.
+    pub(crate) fn launcher(&self) -> PathBuf {
+        self.path.join("launcher")
+    }
+
+    /// Path of the runtime that is injected.
+    pub(crate) fn runtime(&self) -> PathBuf {
+        self.path.join("ddfuzz-runtime.so")
+    }
+
+    /// Path of what is preloaded, behind the runtime, into a run that is observed.
+    pub(crate) fn observe(&self) -> PathBuf {
+        self.path.join("ddfuzz-observe.so")
+    }
+
+    /// Path of what is preloaded, behind the runtime, into a run that is copied when it dies.
+    pub(crate) fn copy(&self) -> PathBuf {
+        self.path.join("ddfuzz-copy.so")
+    }
+
+    /// A path in it that was never given before: forked processes share it, and go on counting
+    /// each for itself.
+    pub fn fresh(&self, what: &str) -> PathBuf {
+        let number = self.names.fetch_add(1, Ordering::Relaxed);
+        let process = std::process::id();
+        self.path.join(format!("{what}-{process}-{number}"))
+    }
+}
+
+impl Drop for PrivateDir {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Where it may be: tmpfs, else the usual places for temporary files.
+fn places() -> [PathBuf; 3] {
+    ["/dev/shm".into(), std::env::temp_dir(), "/var/tmp".into()]
+}
+
+/// The first place where we may write, and programs be executed.
+fn root(places: &[PathBuf]) -> Option<&Path> {
+    places.iter().map(PathBuf::as_path).find(|place| {
+        statvfs(*place).is_ok_and(|facts| !facts.flags().contains(FsFlags::ST_NOEXEC))
+            && tempfile::tempfile_in(place).is_ok()
+    })
+}
+
+/// Removes the directories of processes that are gone.
+fn remove_stale(root: &Path) {
+    let us = nix::unistd::geteuid().as_raw();
+    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
+        // Others may put here what they like.
+        let is_ours = entry.file_name().to_string_lossy().starts_with(PREFIX)
+            && entry
+                .metadata()
+                .is_ok_and(|facts| facts.is_dir() && facts.uid() == us);
+        if !is_ours {
+            continue;
+        }
+        let lock = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+            .open(entry.path().join("lock"));
+        // No lock file: made this moment by another ddfuzz, or not ours.
+        if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_that_is_missing_or_not_for_programs_is_passed_over() {
+        let good = tempfile::tempdir().unwrap();
+        let places = [
+            PathBuf::from("/dev/shm/ddfuzz-is-not-here"),
+            PathBuf::from("/proc"),
+            good.path().to_owned(),
+        ];
+        assert_eq!(root(&places), Some(good.path()));
+        assert_eq!(root(&places[..2]), None);
+    }
+
+    #[test]
+    fn only_directories_whose_owner_is_gone_are_removed() {
+        let root = tempfile::tempdir().unwrap();
+        let live = PrivateDir::create(root.path()).unwrap();
+        let dead = root.path().join("ddfuzz-dead");
+        fs::create_dir(&dead).unwrap();
+        fs::write(dead.join("lock"), "").unwrap();
+        let young = root.path().join("ddfuzz-young");
+        fs::create_dir(&young).unwrap();
+        let trap = root.path().join("ddfuzz-trap");
+        fs::create_dir(&trap).unwrap();
+        nix::unistd::mkfifo(&trap.join("lock"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        remove_stale(root.path());
+        assert!(live.launcher().exists() && young.exists());
+        assert!(!dead.exists());
+    }
+}

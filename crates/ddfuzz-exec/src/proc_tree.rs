@@ -1,0 +1,383 @@
+//! What the descendants of a process use, read from /proc. Looked at only when a run takes longer
+//! than most.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use nix::unistd::{Pid, SysconfVar, sysconf};
+
+/// Usage of a process tree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    /// CPU time, user and system, with that of reaped children.
+    pub(crate) cpu: Duration,
+    /// Resident memory, in bytes; what several processes share counts for each of them.
+    pub(crate) memory: u64,
+}
+
+/// No tree is followed further than this many processes.
+const MOST: usize = 4096;
+
+/// The usage of all that descend from `root`, without its own.
+pub(crate) fn usage_below(root: Pid) -> Usage {
+    let mut total = Usage::default();
+    for pid in descendants(root) {
+        if let Some(own) = stat(pid).and_then(|stat| stat.usage()) {
+            total.cpu += own.cpu;
+            total.memory = total.memory.saturating_add(own.memory);
+        }
+    }
+    total
+}
+
+/// CPU time of `root` and of all that descend from it, with that of reaped children.
+pub fn tree_cpu(root: Pid) -> Duration {
+    let own = stat(root).and_then(|stat| stat.usage()).unwrap_or_default();
+    own.cpu + usage_below(root).cpu
+}
+
+/// Whether `root` and all that descends from it have more resident memory than `limit`, in bytes.
+/// Asked for exactly only where the sum that counts shared pages for each of them is more.
+pub fn tree_exceeds(root: Pid, limit: u64) -> bool {
+    let resident = |pid| stat(pid).and_then(|stat| stat.usage()).map(|it| it.memory);
+    let own = resident(root).unwrap_or(0);
+    let sum = own.saturating_add(usage_below(root).memory);
+    sum > limit && shared_memory_below(root).is_none_or(|below| below.saturating_add(own) > limit)
+}
+
+/// Resident memory of one process, in bytes; 0 once it has ended.
+pub fn resident_memory(pid: Pid) -> u64 {
+    let usage = stat(pid).and_then(|stat| stat.usage());
+    usage.map_or(0, |usage| usage.memory)
+}
+
+/// Resident memory of all that descend from `root`, in bytes, each page counted once among those
+/// that share it; `None` where the system does not tell.
+pub(crate) fn shared_memory_below(root: Pid) -> Option<u64> {
+    descendants(root).into_iter().try_fold(0u64, |sum, pid| {
+        match std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")) {
+            Ok(text) => Some(sum.saturating_add(proportional(&text))),
+            // It has ended since, and uses nothing.
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Some(sum),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some(sum),
+            Err(_) => None,
+        }
+    })
+}
+
+fn proportional(rollup: &str) -> u64 {
+    rollup
+        .lines()
+        .find_map(|line| line.strip_prefix("Pss:"))
+        .and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok())
+        .unwrap_or(0)
+        .saturating_mul(1024)
+}
+
+/// How long each thread of `root` and of all that descend from it has waited for a processor;
+/// nothing of those of which the system does not tell.
+pub(crate) fn run_delays(root: Pid) -> HashMap<Pid, Duration> {
+    each_thread(root, "schedstat", |line| {
+        let waited = line.split_whitespace().nth(1)?.parse().ok()?;
+        Some(Duration::from_nanos(waited))
+    })
+}
+
+/// How often each thread of `root` and of all that descends from it has given up a processor.
+pub fn switches(root: Pid) -> HashMap<Pid, String> {
+    each_thread(root, "status", |status| {
+        let counts = status.lines().filter(|line| line.contains("ctxt_switches"));
+        Some(counts.collect())
+    })
+}
+
+/// What `read` makes of the file `name` of each thread of `root` and of all that descends from it.
+fn each_thread<T>(root: Pid, name: &str, read: impl Fn(&str) -> Option<T>) -> HashMap<Pid, T> {
+    let processes = descendants(root).into_iter().chain([root]);
+    let threads = processes.flat_map(|pid| {
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task"));
+        threads.into_iter().flatten().flatten()
+    });
+    threads
+        .filter_map(|thread| {
+            let pid = thread.file_name().to_str()?.parse().ok()?;
+            let text = std::fs::read_to_string(thread.path().join(name)).ok()?;
+            Some((Pid::from_raw(pid), read(&text)?))
+        })
+        .collect()
+}
+
+/// Whether a thread of `root`, or of what descends from it, runs or waits for a processor.
+pub fn is_runnable(root: Pid) -> bool {
+    let processes = descendants(root).into_iter().chain([root]);
+    let mut threads = processes.flat_map(|pid| {
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task"));
+        threads.into_iter().flatten().flatten()
+    });
+    threads.any(|thread| {
+        let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        let state = stat.rfind(')').and_then(|end| stat.get(end + 2..));
+        state.is_some_and(|state| state.starts_with('R'))
+    })
+}
+
+/// CPU time of all the children of `root` that it has waited for, and of theirs.
+pub(crate) fn reaped_cpu(root: Pid) -> Option<Duration> {
+    let stat = stat(root)?;
+    Some(ticks(stat.field(16)? + stat.field(17)?))
+}
+
+/// CPU time of the children of `root` that are dead and that it has not waited for.
+pub(crate) fn dead_cpu(root: Pid) -> Duration {
+    let children = children(root).into_iter().filter_map(stat);
+    let dead = children.filter(Stat::has_ended);
+    dead.filter_map(|stat| stat.usage())
+        .map(|usage| usage.cpu)
+        .sum()
+}
+
+/// Whether the process is gone, or waits for nothing but its parent.
+pub(crate) fn is_dead(pid: Pid) -> bool {
+    stat(pid).is_none_or(|stat| matches!(stat.state(), Some("Z" | "X")))
+}
+
+/// The processes whose parent is `root`.
+pub(crate) fn children(root: Pid) -> Vec<Pid> {
+    listed_children(root).unwrap_or_else(|| scanned_children(root))
+}
+
+/// Whether `ancestor` is `pid`'s parent, or its parent's, and so on.
+pub(crate) fn descends(pid: Pid, ancestor: Pid) -> bool {
+    let mut at = pid;
+    for _ in 0..MOST {
+        match stat(at).and_then(|stat| stat.parent()) {
+            Some(parent) if parent == ancestor => return true,
+            Some(parent) if parent.as_raw() > 0 => at = parent,
+            _ => return false,
+        }
+    }
+    false
+}
+
+/// Whether `pid` has not ended: the kernel refuses to trace who has as it refuses who may not.
+pub fn lives(pid: Pid) -> bool {
+    stat(pid).is_some_and(|stat| !stat.has_ended())
+}
+
+/// Whether `parent` is the parent of `pid`.
+pub fn is_child(pid: Pid, parent: Pid) -> bool {
+    stat(pid).and_then(|stat| stat.parent()) == Some(parent)
+}
+
+/// The parent of a process, if that is there.
+pub(crate) fn parent(pid: Pid) -> Option<Pid> {
+    stat(pid).and_then(|stat| stat.parent())
+}
+
+/// The state of each thread of all that descend from `root`, as proc(5) names it, with how many
+/// threads it stands for.
+pub(crate) fn states_below(root: Pid) -> Vec<(u8, u64)> {
+    let mut states = Vec::new();
+    for pid in descendants(root) {
+        let Some(stat) = stat(pid) else { continue };
+        match stat.field(20) {
+            Some(0 | 1) | None => states.push((stat.first_of_state(), 1)),
+            Some(_) => states.extend(thread_states(pid).into_iter().map(|state| (state, 1))),
+        }
+    }
+    states
+}
+
+fn thread_states(pid: Pid) -> Vec<u8> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task"));
+    let lines = threads
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|thread| {
+            let bytes = std::fs::read(thread.path().join("stat")).ok()?;
+            let line = String::from_utf8_lossy(&bytes).into_owned();
+            Some(Stat { line }.first_of_state())
+        });
+    lines.collect()
+}
+
+/// The processes below `root`, those above others first.
+pub(crate) fn descendants(root: Pid) -> Vec<Pid> {
+    let mut found = children(root);
+    let mut at = 0;
+    while at < found.len() && found.len() < MOST {
+        found.extend(children(found[at]));
+        at += 1;
+    }
+    found
+}
+
+/// As the kernel lists them, thread by thread; `None` for kernels that do not
+/// (`CONFIG_PROC_CHILDREN`).
+fn listed_children(root: Pid) -> Option<Vec<Pid>> {
+    static LISTS: LazyLock<bool> =
+        LazyLock::new(|| Path::new("/proc/thread-self/children").exists());
+    if !*LISTS {
+        return None;
+    }
+    let threads = std::fs::read_dir(format!("/proc/{root}/task"));
+    let lists = threads
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    Some(
+        lists
+            .flat_map(|list| {
+                list.split_whitespace()
+                    .flat_map(str::parse)
+                    .map(Pid::from_raw)
+                    .collect::<Vec<Pid>>()
+            })
+            .collect(),
+    )
+}
+
+/// By asking every process for its parent.
+fn scanned_children(root: Pid) -> Vec<Pid> {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(Pid::from_raw))
+        .filter(|pid| stat(*pid).and_then(|stat| stat.parent()) == Some(root))
+        .collect()
+}
+
+/// A line of /proc/PID/stat.
+struct Stat {
+    line: String,
+}
+
+fn stat(pid: Pid) -> Option<Stat> {
+    let bytes = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    Some(Stat {
+        line: String::from_utf8_lossy(&bytes).into_owned(),
+    })
+}
+
+impl Stat {
+    /// A field by its number in proc(5), from 4 on.
+    fn field(&self, number: usize) -> Option<u64> {
+        // The command's name stands in brackets and may hold anything, brackets too.
+        let rest = self.line.get(self.line.rfind(')')? + 2..)?;
+        rest.split_whitespace().nth(number - 3)?.parse().ok()
+    }
+
+    fn state(&self) -> Option<&str> {
+        let rest = self.line.get(self.line.rfind(')')? + 2..)?;
+        rest.split_whitespace().next()
+    }
+
+    /// Its letter; that of a process that runs where there is none.
+    fn first_of_state(&self) -> u8 {
+        let letter = self.state().and_then(|state| state.bytes().next());
+        letter.unwrap_or(b'R')
+    }
+
+    fn has_ended(&self) -> bool {
+        self.state()
+            .is_none_or(|state| state.starts_with(['Z', 'X']))
+    }
+
+    fn parent(&self) -> Option<Pid> {
+        Some(Pid::from_raw(i32::try_from(self.field(4)?).ok()?))
+    }
+
+    /// utime, stime, cutime, cstime (ticks) and rss (pages).
+    fn usage(&self) -> Option<Usage> {
+        let ticks = self.field(14)? + self.field(15)? + self.field(16)? + self.field(17)?;
+        Some(Usage {
+            cpu: self::ticks(ticks),
+            memory: self.field(24)?.saturating_mul(units().page),
+        })
+    }
+}
+
+fn ticks(count: u64) -> Duration {
+    Duration::from_millis(count.saturating_mul(1000) / units().ticks)
+}
+
+/// What the kernel counts in.
+struct Units {
+    /// Clock ticks in a second.
+    ticks: u64,
+    /// Bytes in a page.
+    page: u64,
+}
+
+fn units() -> &'static Units {
+    static UNITS: LazyLock<Units> = LazyLock::new(|| {
+        let ask = |what| match sysconf(what) {
+            Ok(Some(number)) if number > 0 => Some(number.cast_unsigned()),
+            _ => None,
+        };
+        Units {
+            ticks: ask(SysconfVar::CLK_TCK).unwrap_or(100),
+            page: ask(SysconfVar::PAGE_SIZE).unwrap_or(4096),
+        }
+    });
+    &UNITS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_brackets_and_blanks_does_not_shift_the_fields() {
+        let line = "7 (a) b) c) S 1 7 7 0 -1 0 0 0 0 0 3 4 5 6 20 0 1 0 99 1000 25 1 1".to_owned();
+        let stat = Stat { line };
+        let usage = stat.usage().unwrap();
+        assert_eq!(stat.parent(), Some(Pid::from_raw(1)));
+        assert_eq!(usage.cpu, Duration::from_millis(18 * 1000 / units().ticks));
+        assert_eq!(usage.memory, 25 * units().page);
+    }
+
+    #[test]
+    fn a_child_is_found_by_its_parents_list_and_by_asking_all() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let pid = Pid::from_raw(child.id().cast_signed());
+        let listed = listed_children(Pid::this());
+        let scanned = scanned_children(Pid::this());
+        let below = descends(pid, Pid::this());
+        let found = descendants(Pid::this());
+        let alive = lives(pid);
+        let shared = shared_memory_below(Pid::this());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(listed.is_none_or(|listed| listed.contains(&pid)));
+        assert!(scanned.contains(&pid));
+        assert!(alive && !lives(pid));
+        assert!(below && found.contains(&pid));
+        assert!(shared.is_none_or(|shared| shared > 0));
+    }
+
+    #[test]
+    fn our_own_usage_is_not_nothing() {
+        assert!(stat(Pid::this()).unwrap().usage().unwrap().memory > 0);
+    }
+
+    #[test]
+    fn the_scheduler_tells_of_every_thread() {
+        // Kernels may be built without it; then nothing is told.
+        let tells = Path::new("/proc/self/schedstat").exists();
+        assert_eq!(run_delays(Pid::this()).contains_key(&Pid::this()), tells);
+    }
+
+    #[test]
+    fn the_proportional_share_is_read_in_bytes() {
+        let rollup = "5-6 ---p 00 00:00 0 [rollup]\nRss:  20 kB\nPss:  12 kB\nPss_Dirty: 1 kB\n";
+        assert_eq!(proportional(rollup), 12 * 1024);
+        assert_eq!(proportional("nonsense"), 0);
+    }
+}

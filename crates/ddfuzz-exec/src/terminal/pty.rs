@@ -1,0 +1,177 @@
+//! A pair of pseudo terminals: our side, and the one that is a terminal to a target.
+
+use std::fs::{File, Permissions};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::pty::{PtyMaster, posix_openpt, unlockpt};
+use nix::sys::termios::{
+    FlushArg, InputFlags, SetArg, Termios, tcflush, tcgetattr, tcgetsid, tcsetattr,
+};
+use nix::unistd::Pid;
+
+use crate::identity::Identity;
+
+/// As login programs leave it: of the user, who alone may read it.
+const MODE: u32 = 0o620;
+/// Blocks of output that are taken at one time from who writes without end.
+const MOST_BLOCKS: usize = 64;
+
+/// The pair.
+pub(super) struct Pty {
+    ours: File,
+    theirs: File,
+    /// As it was when it was new.
+    fresh: Termios,
+}
+
+impl Pty {
+    /// Opens a pair; `owner` is who the target runs as, where that is not us.
+    pub(super) fn open(owner: Option<Identity>) -> io::Result<Pty> {
+        let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
+        let master = posix_openpt(flags)?;
+        unlockpt(&master)?;
+        let theirs = peer(&master)?;
+        if let Some(owner) = owner {
+            std::os::unix::fs::fchown(&theirs, Some(owner.uid), Some(owner.gid))?;
+        }
+        let fresh = tcgetattr(&theirs)?;
+        let ours = File::from(OwnedFd::from(master));
+        Ok(Pty {
+            ours,
+            theirs,
+            fresh,
+        })
+    }
+
+    /// What the server is born with.
+    pub(super) fn theirs(&self) -> io::Result<File> {
+        self.theirs.try_clone()
+    }
+
+    /// Another owner of the pair.
+    pub(super) fn try_clone(&self) -> io::Result<Pty> {
+        Ok(Pty {
+            ours: self.ours.try_clone()?,
+            theirs: self.theirs.try_clone()?,
+            fresh: self.fresh.clone(),
+        })
+    }
+
+    /// Undoes what a run has done to it: modes, size, and what stands in its queues.
+    ///
+    /// # Errors
+    /// When the terminal is not to be saved: somebody has hung it up.
+    pub(super) fn reset(&self, rows: u16, columns: u16) -> io::Result<()> {
+        // Shared with all that had it as their stdin.
+        fcntl(&self.theirs, FcntlArg::F_SETFL(OFlag::O_RDWR))?;
+        self.theirs.set_permissions(Permissions::from_mode(MODE))?;
+        number(&self.theirs, libc::TIOCSETD, &mut 0)?; // the ordinary line discipline
+        // SAFETY: this request takes no argument.
+        Errno::result(unsafe { libc::ioctl(self.theirs.as_raw_fd(), libc::TIOCNXCL) })?;
+        // What was stopped by ^S goes on when ^S means nothing any more.
+        let mut flowing = self.fresh.clone();
+        flowing.input_flags.remove(InputFlags::IXON);
+        tcsetattr(&self.theirs, SetArg::TCSANOW, &flowing)?;
+        tcsetattr(&self.theirs, SetArg::TCSANOW, &self.fresh)?;
+        let _ = self.unread(); // brings to its queue what is under way to it
+        tcflush(&self.theirs, FlushArg::TCIOFLUSH)?;
+        self.take_output(&mut |_| ());
+        self.resize(rows, columns)
+    }
+
+    /// Gives it another size, of which those who work at it are told by SIGWINCH.
+    pub(super) fn resize(&self, rows: u16, columns: u16) -> io::Result<()> {
+        let mut size = libc::winsize {
+            ws_row: rows,
+            ws_col: columns,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        let ours = self.ours.as_raw_fd();
+        // SAFETY: the request reads a size from where the pointer shows.
+        Errno::result(unsafe { libc::ioctl(ours, libc::TIOCSWINSZ, &raw mut size) })?;
+        Ok(())
+    }
+
+    /// The process that leads the session at it; `None` where there is none.
+    pub(super) fn leader(&self) -> Option<Pid> {
+        tcgetsid(&self.ours).ok().filter(|pid| pid.as_raw() > 0)
+    }
+
+    /// The group of processes in its foreground.
+    pub(super) fn foreground(&self) -> Option<Pid> {
+        let mut group = 0;
+        number(&self.ours, libc::TIOCGPGRP, &mut group).ok()?;
+        Some(Pid::from_raw(group)).filter(|pid| pid.as_raw() > 0)
+    }
+
+    /// Types these bytes; gives how many have found room.
+    pub(super) fn type_in(&self, bytes: &[u8]) -> usize {
+        let mut typed = 0;
+        while let Some(rest) = bytes.get(typed..).filter(|rest| !rest.is_empty()) {
+            match (&self.ours).write(rest) {
+                Ok(count) if count > 0 => typed += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                _ => break,
+            }
+        }
+        typed
+    }
+
+    /// How many bytes have been typed that nobody has read, in lines that are complete where it
+    /// reads lines.
+    pub(super) fn unread(&self) -> usize {
+        // What was typed comes to the queue a moment later, unless somebody polls for it.
+        polled(&self.theirs);
+        let mut count = 0;
+        let asked = number(&self.theirs, libc::FIONREAD, &mut count);
+        asked.map_or(0, |()| usize::try_from(count).unwrap_or(0))
+    }
+
+    /// Takes what was written to it; gives whether there was something.
+    pub(super) fn take_output(&self, take: &mut dyn FnMut(&[u8])) -> bool {
+        let mut block = [0; 1 << 14];
+        for taken in 0..MOST_BLOCKS {
+            polled(&self.ours); // as above, for the other direction
+            match (&self.ours).read(&mut block) {
+                Ok(count) if count > 0 => take(&block[..count]),
+                _ => return taken > 0,
+            }
+        }
+        true
+    }
+
+    /// Our side, to be waited for.
+    pub(super) fn ours(&self) -> &File {
+        &self.ours
+    }
+}
+
+/// The side that is a terminal, without a way to it by its name.
+fn peer(master: &PtyMaster) -> io::Result<File> {
+    let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
+    // SAFETY: the request takes flags, and gives a new descriptor or an error.
+    let fd = unsafe { libc::ioctl(master.as_raw_fd(), libc::TIOCGPTPEER, flags) };
+    let fd = Errno::result(fd)?;
+    // SAFETY: the descriptor is new and owned by nobody else.
+    Ok(unsafe { File::from_raw_fd(fd) })
+}
+
+/// A request about a number.
+fn number(of: &File, request: libc::Ioctl, number: &mut libc::c_int) -> nix::Result<()> {
+    // SAFETY: these requests read or write one number where the pointer shows.
+    let asked = unsafe { libc::ioctl(of.as_raw_fd(), request, std::ptr::from_mut(number)) };
+    Errno::result(asked).map(drop)
+}
+
+fn polled(fd: &File) {
+    let _ = poll(
+        &mut [PollFd::new(fd.as_fd(), PollFlags::POLLIN)],
+        PollTimeout::ZERO,
+    );
+}

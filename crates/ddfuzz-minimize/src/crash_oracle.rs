@@ -1,0 +1,290 @@
+//! The oracle that holds a crash by its keys.
+
+use std::time::{Duration, Instant};
+
+use super::log::KeyRecord;
+use super::observing::{Observing, StartObserver};
+use super::slips::Slips;
+use super::{Answer, CutOff, Keyer, Kind, Oracle, OracleError, PATIENCE, Process, Slip, SlipKeys};
+use ddfuzz_delta::{Hints, Outcome};
+use ddfuzz_exec::{Ended, ExecError, Executor, Freshness, TimeLimit};
+use ddfuzz_triage::{Class, Crash, Key, Quick};
+
+/// Runs under watch that a crash is given to come again.
+const NAMING: u32 = 10;
+
+/// The crash that is held while its input shrinks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// What kind of death.
+    pub class: Class,
+    /// Which bug.
+    pub major: Key,
+    /// Which way into it.
+    pub minor: Key,
+    /// How its runs end.
+    pub ended: Ended,
+}
+
+impl From<&Crash> for Held {
+    fn from(crash: &Crash) -> Held {
+        Held {
+            class: crash.class.clone(),
+            major: crash.keys.major,
+            minor: crash.keys.minor,
+            ended: crash.ended,
+        }
+    }
+}
+
+impl From<&KeyRecord> for Held {
+    fn from(key: &KeyRecord) -> Held {
+        let ended = match key.class.0.as_str() {
+            "hang" => Ended::Timeout,
+            "oom" => Ended::OutOfMemory,
+            class => match class.strip_prefix("exit:").map(str::parse) {
+                Some(Ok(status)) => Ended::Exit(status),
+                // Which signal does not matter: all that are crashes are keyed.
+                _ => Ended::Signal(libc::SIGSEGV),
+            },
+        };
+        Held {
+            class: key.class.clone(),
+            major: key.major,
+            minor: key.minor,
+            ended,
+        }
+    }
+}
+
+/// Starts an executor whose every run has a process of its own, its limits ten times as long.
+pub type FreshExecutor = Box<dyn FnMut() -> Result<Box<dyn Executor>, ExecError> + Send>;
+
+/// Maps runs of a target to outcomes for one crash.
+///
+/// - PASS: the run ended by itself without a crash.
+/// - FAIL: it crashed with the held class and major key, and the held minor key where bytes were
+///   rewritten.
+/// - UNRESOLVED: another crash (a [`Slip`]), a run cut off, or a crash that was not seen again
+///   when it was watched.
+pub struct CrashOracle {
+    executor: Box<dyn Executor>,
+    fresh: FreshExecutor,
+    /// Started when it is first asked.
+    patient: Option<Box<dyn Executor>>,
+    /// The limit on time is the user's.
+    fixed_time: bool,
+    /// The limit on time that was learned.
+    learned: Option<TimeLimit>,
+    slips: Slips,
+    held: Held,
+    crash_exit: Option<i32>,
+    observing: Observing,
+}
+
+impl CrashOracle {
+    /// An oracle for the crash `held`; `crash_exit` is the exit status that counts as a crash.
+    pub fn new(
+        executor: Box<dyn Executor>,
+        fresh: FreshExecutor,
+        keyer: Box<dyn Keyer>,
+        held: Held,
+        crash_exit: Option<i32>,
+    ) -> CrashOracle {
+        CrashOracle {
+            executor,
+            fresh,
+            patient: None,
+            fixed_time: false,
+            learned: None,
+            slips: Slips::new(keyer),
+            held,
+            crash_exit,
+            observing: Observing::Impossible,
+        }
+    }
+
+    /// The same oracle, which can tell what runs compare: `start` is called at the first question
+    /// for that.
+    pub fn observed_by(self, start: StartObserver) -> CrashOracle {
+        CrashOracle {
+            observing: Observing::Unstarted(start),
+            ..self
+        }
+    }
+
+    /// The same with the limit on time that it has, which is not to be learned.
+    pub fn with_fixed_time(mut self) -> CrashOracle {
+        self.fixed_time = true;
+        self
+    }
+
+    /// The outcome of a run that ended so.
+    fn judge(&mut self, ended: Ended, input: &[u8], kind: Kind) -> Result<Answer, OracleError> {
+        let crash = ended.is_crash(self.crash_exit);
+        let as_held = ended == self.held.ended;
+        if crash || as_held || self.slips.keyer.suspects(ended, self.crash_exit) {
+            match self.key(input, crash)? {
+                Quick::Crash {
+                    class,
+                    major,
+                    minor,
+                } => {
+                    if let Some(limit) = cut_off_by(&class)
+                        && class != self.held.class
+                    {
+                        return Ok(unresolved(Some(limit)));
+                    }
+                    return self.compare(class, SlipKeys { major, minor }, input, kind);
+                }
+                Quick::Ended(_) if crash || as_held => return Ok(unresolved(cut_off(ended))),
+                Quick::Ended(_) => {}
+            }
+        }
+        Ok(match ended {
+            Ended::Timeout | Ended::OutOfMemory => unresolved(cut_off(ended)),
+            // A signal that is no crash (PIPE, TERM, …) ended the run from outside.
+            Ended::Signal(_) => unresolved(None),
+            Ended::Exit(_) => Answer::of(Outcome::Pass),
+        })
+    }
+
+    /// Names a run that ended in a crash, which may be one that does not come every time.
+    fn key(&mut self, input: &[u8], crash: bool) -> Result<Quick, OracleError> {
+        let mut quick = self.slips.keyer.key(input)?;
+        for _ in 1..NAMING {
+            if !crash || matches!(quick, Quick::Crash { .. }) {
+                break;
+            }
+            quick = self.slips.keyer.key(input)?;
+        }
+        Ok(quick)
+    }
+
+    /// The outcome of a crash with these keys.
+    fn compare(
+        &mut self,
+        class: Class,
+        keys: SlipKeys,
+        input: &[u8],
+        kind: Kind,
+    ) -> Result<Answer, OracleError> {
+        if class == self.held.class && keys.major == self.held.major {
+            let same = kind == Kind::Deleting || keys.minor == self.held.minor;
+            let outcome = if same {
+                Outcome::Fail
+            } else {
+                Outcome::Unresolved
+            };
+            return Ok(Answer {
+                minor: Some(keys.minor),
+                ..Answer::of(outcome)
+            });
+        }
+        let slip = self.slips.of(class, keys, input)?;
+        Ok(Answer {
+            slip: Some(slip),
+            ..unresolved(None)
+        })
+    }
+}
+
+impl Oracle for CrashOracle {
+    fn ask(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError> {
+        let begin = Instant::now();
+        let run = self.executor.run(candidate)?;
+        // A process that serves many runs does not tell the CPU time of one; it is not above this,
+        // unless by threads.
+        let cpu = match run.cpu {
+            Duration::ZERO => begin.elapsed(),
+            cpu => cpu,
+        };
+        let answer = self.judge(run.ended, candidate, kind)?;
+        // The keyer runs in a process of its own: what it has named does not rest on ours.
+        let named = answer.minor.is_some() || answer.slip.is_some();
+        let process = match self.executor.freshness() {
+            Freshness::Shared if !named => Process::Shared,
+            _ => Process::Own,
+        };
+        Ok(Answer {
+            cost: begin.elapsed(),
+            cpu: Some(cpu),
+            read: run.read,
+            process,
+            ..answer
+        })
+    }
+
+    fn ask_observed(
+        &mut self,
+        candidate: &[u8],
+        kind: Kind,
+    ) -> Result<(Answer, Hints), OracleError> {
+        let answer = self.ask(candidate, kind)?;
+        // A run that was cut off would only take its time once more.
+        let hints = match answer.cut_off {
+            Some(_) => Hints::default(),
+            None => self.observing.hints(candidate),
+        };
+        Ok((answer, hints))
+    }
+
+    fn ask_fresh(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError> {
+        let begin = Instant::now();
+        let patient = match &mut self.patient {
+            Some(patient) => patient,
+            none => {
+                let patient = none.insert((self.fresh)()?);
+                if let Some(learned) = self.learned {
+                    patient.limit_time(learned.times(PATIENCE));
+                }
+                patient
+            }
+        };
+        let ended = patient.run(candidate)?.ended;
+        let answer = self.judge(ended, candidate, kind)?;
+        Ok(Answer {
+            cost: begin.elapsed(),
+            ..answer
+        })
+    }
+
+    fn limit_time(&mut self, learned: TimeLimit) {
+        if self.fixed_time {
+            return;
+        }
+        self.learned = Some(learned);
+        self.executor.limit_time(learned);
+        if let Some(patient) = &mut self.patient {
+            patient.limit_time(learned.times(PATIENCE));
+        }
+    }
+
+    fn record(&mut self, slip: &Slip) -> Result<Option<Box<Crash>>, OracleError> {
+        self.slips.record(slip)
+    }
+}
+
+fn unresolved(cut_off: Option<CutOff>) -> Answer {
+    Answer {
+        cut_off,
+        ..Answer::of(Outcome::Unresolved)
+    }
+}
+
+/// The limit that a run of this class has gone over.
+fn cut_off_by(class: &Class) -> Option<CutOff> {
+    match class.0.as_str() {
+        "hang" => Some(CutOff::Time),
+        "oom" => Some(CutOff::Memory),
+        _ => None,
+    }
+}
+
+fn cut_off(ended: Ended) -> Option<CutOff> {
+    match ended {
+        Ended::Timeout => Some(CutOff::Time),
+        Ended::OutOfMemory => Some(CutOff::Memory),
+        Ended::Exit(_) | Ended::Signal(_) => None,
+    }
+}

@@ -1,0 +1,328 @@
+//! Runs a minimization to its end.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use super::judge::{Alone, Judge};
+use super::lines::Lines;
+use super::log::{Base64, CheckLine, Line, LogError, Source, What};
+use super::options::CallbackError;
+use super::progress::{Progress, Want};
+use super::reply::Reply;
+use super::{
+    Answer, Journal, MinimizeError, Minimized, Options, Oracle, OracleError, Slip, SlipKeys,
+};
+use ddfuzz_delta::{Hints, Outcome};
+
+/// Between two words on where things stand: nobody reads faster.
+const SHOWING: Duration = Duration::from_millis(100);
+
+/// Minimizes `input`, whose log is `journal`, with `oracle` as the judge.
+///
+/// The input is run three times (more often where it does not fail every time), then the empty
+/// input (the axiom), then the search goes on until it ends or a budget does; what its own outcomes
+/// do not prove is tested in fresh processes, and the result is confirmed three times likewise.
+/// Every run is a line of the log. Lines that the journal held already are taken as answers first;
+/// where they end because a budget did, and this one is larger, the search goes on. Where the empty input fails, it is the result.
+///
+/// # Errors
+/// [`MinimizeError::NotFailing`] where no run of the input fails; [`MinimizeError::Alternating`]
+/// where a script's outcome does not depend on the input; [`MinimizeError::Interrupted`]
+/// where the caller asked to stop; a log that does not follow from this input and search; an
+/// oracle or a callback that failed. The log is valid and can be resumed in each of these cases
+/// but the log's own.
+pub fn minimize(
+    input: &[u8],
+    oracle: &mut dyn Oracle,
+    journal: &mut Journal,
+    options: &mut Options<'_>,
+) -> Result<Minimized, MinimizeError> {
+    drive(input, &mut Alone(oracle), journal, options)
+}
+
+/// Minimizes with `judge` to answer.
+pub(super) fn drive(
+    input: &[u8],
+    judge: &mut dyn Judge,
+    journal: &mut Journal,
+    options: &mut Options<'_>,
+) -> Result<Minimized, MinimizeError> {
+    let progress = Progress::new(input, journal.start())?;
+    let mut driver = Driver {
+        progress,
+        judge,
+        options,
+        begin: Instant::now(),
+        earlier: Duration::ZERO,
+        shown: None,
+        filed: HashSet::new(),
+        strayed: HashSet::new(),
+    };
+    let result = driver.go_through(journal);
+    // However it ended, no crash is lost that was met.
+    driver.judge.finish();
+    let filed = driver.file_strays();
+    match result {
+        Ok(_) | Err(MinimizeError::Interrupted { .. }) => filed.and(result),
+        Err(_) => result,
+    }
+}
+
+struct Driver<'a, 'o> {
+    progress: Progress,
+    judge: &'a mut dyn Judge,
+    options: &'a mut Options<'o>,
+    begin: Instant,
+    /// Time of the tests that were logged before this call.
+    earlier: Duration,
+    /// When it was last told where things stand.
+    shown: Option<Instant>,
+    /// Slips handed over in this call, and whether their record was there.
+    filed: HashSet<(SlipKeys, bool)>,
+    /// The same of slips that belong to no test.
+    strayed: HashSet<(SlipKeys, bool)>,
+}
+
+impl Lines for Driver<'_, '_> {
+    fn next_line(&mut self) -> Result<Option<Line>, MinimizeError> {
+        loop {
+            let stopped = self.options.stopped();
+            let spent = self.spent();
+            let executed = self.progress.course().counts.executed;
+            let what = match self.progress.want() {
+                Want::Nothing => return Ok(None),
+                Want::NotFailing { last, tries } => {
+                    return Err(MinimizeError::NotFailing { last, tries });
+                }
+                Want::Alternating { rate, empty } => {
+                    return Err(MinimizeError::Alternating { rate, empty });
+                }
+                Want::Write(Line::End(mut end)) => {
+                    end.tests.speculative = self.judge.finish();
+                    self.file_strays()?;
+                    return Ok(Some(Line::End(end)));
+                }
+                Want::Write(line) => return Ok(Some(line)),
+                Want::Test(asked) if asked.known().is_some() => {
+                    let outcome = asked.known().unwrap_or(Outcome::Unresolved);
+                    let answer = Answer::of(outcome);
+                    return Ok(self.test_line(Source::Cache, answer, &Hints::default()));
+                }
+                _ if stopped => return Err(self.interrupted()),
+                Want::Check(what) => Some(what),
+                Want::Test(_) if spent => {
+                    self.progress.cease();
+                    continue;
+                }
+                Want::Test(_) => None,
+            };
+            let left = self.options.left(executed);
+            let Some((mut answer, hints)) = self.judge.answer(&self.progress, left)? else {
+                return Ok(None);
+            };
+            self.progress.weigh(&mut answer);
+            self.file(answer.slip.as_mut(), what)?;
+            self.file_strays()?;
+            return Ok(match what {
+                Some(what) => Some(check_line(what, &answer)),
+                None if self.progress.is_vote(answer.outcome) => {
+                    Some(check_line(What::Vote, &answer))
+                }
+                None => self.test_line(Source::Run, answer, &hints),
+            });
+        }
+    }
+
+    fn goes_on(&mut self) -> bool {
+        let more = self.progress.can_go_on() && !self.spent();
+        if more {
+            self.progress.go_on();
+        }
+        more
+    }
+}
+
+impl Driver<'_, '_> {
+    fn go_through(&mut self, journal: &mut Journal) -> Result<Minimized, MinimizeError> {
+        self.go_over_past(journal)?;
+        self.show();
+        while let Some(line) = self.next_line_or_more()? {
+            journal.append(&line)?;
+            self.feed(&line, None)?;
+            (self.options.on_line)(&line);
+            self.show();
+            // A test that alternates has none, even if the empty input fails.
+            if gives_new_best(&line) && self.progress.reduced().is_some() {
+                self.hand_over_best()?;
+            }
+        }
+        // Nothing more is wanted only behind the end line, so that there is a result.
+        let minimized = self.progress.minimized();
+        minimized.ok_or(MinimizeError::Log(LogError::Empty))
+    }
+
+    /// Feeds the lines that the log held already.
+    fn go_over_past(&mut self, journal: &mut Journal) -> Result<(), MinimizeError> {
+        for (number, line) in journal.take_past() {
+            let us = match &line {
+                Line::Test(test) => test.us,
+                Line::Check(check) => check.us,
+                _ => 0,
+            };
+            self.earlier += Duration::from_micros(us);
+            self.feed(&line, Some(number))?;
+        }
+        self.filed = self
+            .progress
+            .slips()
+            .iter()
+            .map(|keys| (*keys, true))
+            .collect();
+        match self.progress.reduced() {
+            Some(_) => self.hand_over_best(),
+            None => Ok(()),
+        }
+    }
+
+    fn feed(&mut self, line: &Line, number: Option<u64>) -> Result<(), MinimizeError> {
+        self.progress.feed(line).map_err(|why| {
+            // A line of our own always follows; its number would be that behind the past ones.
+            MinimizeError::Log(LogError::Disagrees {
+                line: number.unwrap_or_default(),
+                why,
+            })
+        })?;
+        if matches!(line, Line::Check(check) if check.what == What::Baseline)
+            && let Some(limit) = self.progress.time_limit()
+        {
+            self.judge.limit_time(limit);
+        }
+        Ok(())
+    }
+
+    /// Whether a budget is used up.
+    fn spent(&self) -> bool {
+        let executed = self.progress.course().counts.executed;
+        let time = self.earlier + self.options.worked(self.begin);
+        self.options.spent(executed, time)
+    }
+
+    fn test_line(&self, source: Source, answer: Answer, hints: &Hints) -> Option<Line> {
+        let asked = self.progress.course().asked()?;
+        let minor = answer.minor.filter(|_| answer.outcome == Outcome::Fail);
+        let reply = Reply {
+            minor: minor.filter(|minor| self.progress.minor() != Some(*minor)),
+            comparisons: asked.is_observed().then(|| logged(hints)),
+            ..Reply::from_answer(source, &answer, self.options.log_inputs)
+        };
+        self.progress.test_line(&reply).map(Line::Test)
+    }
+
+    /// Hands a slip over, once for its keys, before its line is written.
+    fn file(&mut self, slip: Option<&mut Slip>, what: Option<What>) -> Result<(), MinimizeError> {
+        let Some(slip) = slip else { return Ok(()) };
+        if self.filed.contains(&(slip.keys, true)) {
+            return Ok(());
+        }
+        self.complete(slip)?;
+        if !self.filed.insert((slip.keys, slip.crash.is_some())) {
+            return Ok(());
+        }
+        let test = match what {
+            Some(_) => None,
+            None => Some(self.progress.course().tests()),
+        };
+        (self.options.on_slip)(slip, test).map_err(not_kept("another crash"))
+    }
+
+    /// Hands over the slips of tests that were run ahead in vain, once for their keys, if no test
+    /// slipped into them before.
+    fn file_strays(&mut self) -> Result<(), MinimizeError> {
+        for mut slip in self.judge.strays() {
+            let with_record = (slip.keys, true);
+            if self.filed.contains(&with_record) || self.strayed.contains(&with_record) {
+                continue;
+            }
+            // A target that cannot be run any more is the error of a test, not of this.
+            let _ = self.complete(&mut slip);
+            if self.strayed.insert((slip.keys, slip.crash.is_some())) {
+                (self.options.on_slip)(&slip, None).map_err(not_kept("another crash"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the record, where another test than the first of its keys has it.
+    fn complete(&mut self, slip: &mut Slip) -> Result<(), OracleError> {
+        if slip.crash.is_none() {
+            slip.crash = self.judge.record(slip)?;
+        }
+        Ok(())
+    }
+
+    fn hand_over_best(&mut self) -> Result<(), MinimizeError> {
+        let best = self.progress.course().best();
+        (self.options.on_reduce)(best).map_err(not_kept("the reproducer"))
+    }
+
+    /// Tells where things stand, unless it did just now.
+    fn show(&mut self) {
+        let Some(on_standing) = &mut self.options.on_standing else {
+            return;
+        };
+        let now = Instant::now();
+        if self.shown.is_none_or(|shown| now - shown >= SHOWING) {
+            self.shown = Some(now);
+            on_standing(&self.progress.standing());
+        }
+    }
+
+    fn interrupted(&self) -> MinimizeError {
+        let course = self.progress.course();
+        MinimizeError::Interrupted {
+            size: course.best().len() as u64,
+            executed: course.counts.executed,
+        }
+    }
+}
+
+/// Whether the best is another one after this line.
+fn gives_new_best(line: &Line) -> bool {
+    match line {
+        Line::Reduce(_) => true,
+        Line::Check(check) => check.what == What::Axiom && check.outcome == Outcome::Fail,
+        _ => false,
+    }
+}
+
+pub(super) fn check_line(what: What, answer: &Answer) -> Line {
+    Line::Check(CheckLine {
+        what,
+        outcome: answer.outcome,
+        us: micros(answer.cost),
+        cpu_us: match what {
+            What::Baseline => answer.cpu.map(micros),
+            What::Axiom | What::Confirm | What::Vote => None,
+        },
+        read: answer.read.filter(|_| what == What::Baseline),
+        minor: answer.minor,
+        cut_off: answer.cut_off,
+        process: answer.process,
+        slip: answer.slip.as_ref().map(|slip| slip.keys),
+    })
+}
+
+/// Comparisons as they are logged.
+fn logged(hints: &Hints) -> Vec<(Base64, Base64)> {
+    let pairs = hints.comparisons.iter();
+    let pairs = pairs.map(|pair| (Base64(pair.left.clone()), Base64(pair.right.clone())));
+    pairs.collect()
+}
+
+pub(super) fn micros(cost: Duration) -> u64 {
+    cost.as_micros().try_into().unwrap_or(u64::MAX)
+}
+
+pub(super) fn not_kept(what: &'static str) -> impl FnOnce(CallbackError) -> MinimizeError {
+    move |source| MinimizeError::Callback { what, source }
+}

@@ -1,0 +1,184 @@
+//! Runs a search between two ends to its conclusion.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use super::progress::{Progress, Want};
+use super::{Isolated, Side, Subject};
+use crate::driver::{check_line, not_kept};
+use crate::lines::Lines;
+use crate::log::{Line, LogError, Source, What};
+use crate::reply::Reply;
+use crate::{Answer, CallbackError, Journal, Kind, MinimizeError, Options, Oracle, Slip, SlipKeys};
+
+/// Takes a new text of one end.
+pub type OnSide<'a> = Box<dyn FnMut(Side, &[u8]) -> Result<(), CallbackError> + 'a>;
+
+/// Maximizes or isolates between the inputs of `subject`, as the first line of `journal` says,
+/// with `oracle` as the judge.
+///
+/// The failing input is run three times, then the passing one (the axiom); then the search goes on
+/// until it ends or a budget does; what its own outcomes do not prove is tested in fresh processes,
+/// and the ends are confirmed three times likewise. Every run is a line of the log; lines that the
+/// journal held already are taken as answers first; where they end because a budget did, and this
+/// one is larger, the search goes on. `on_side` is called with each new text of an
+/// end after its `reduce` line is synced, and with both once after a resume;
+/// [`Options::on_reduce`] is not called.
+///
+/// # Errors
+/// [`MinimizeError::NotFailing`] where no run of the failing input fails,
+/// [`MinimizeError::NotPassing`] where the passing one fails; else as
+/// [`minimize`](crate::minimize()).
+pub fn isolate(
+    subject: &Subject,
+    oracle: &mut dyn Oracle,
+    journal: &mut Journal,
+    options: &mut Options<'_>,
+    on_side: OnSide<'_>,
+) -> Result<Isolated, MinimizeError> {
+    let progress = Progress::new(subject, journal.start())?;
+    let mut driver = Driver {
+        progress,
+        oracle,
+        options,
+        on_side,
+        begin: Instant::now(),
+        earlier: Duration::ZERO,
+        handed: HashSet::new(),
+    };
+    driver.take_up(journal.take_past())?;
+    while let Some(line) = driver.next_line_or_more()? {
+        journal.append(&line)?;
+        driver.feed(&line, 0, true)?;
+        (driver.options.on_line)(&line);
+    }
+    let isolated = driver.progress.isolated();
+    isolated.ok_or(MinimizeError::Log(LogError::Empty))
+}
+
+struct Driver<'a, 'o, 's> {
+    progress: Progress,
+    oracle: &'a mut dyn Oracle,
+    options: &'a mut Options<'o>,
+    on_side: OnSide<'s>,
+    begin: Instant,
+    /// Time of the tests that were logged before this call.
+    earlier: Duration,
+    /// Slips handed over in this call or before, and whether with their record.
+    handed: HashSet<(SlipKeys, bool)>,
+}
+
+impl Lines for Driver<'_, '_, '_> {
+    fn next_line(&mut self) -> Result<Option<Line>, MinimizeError> {
+        let mut room = Vec::new();
+        loop {
+            let (stopped, spent) = (self.options.stopped(), self.spent());
+            let (what, answer) = match self.progress.want(&mut room) {
+                Want::Nothing => return Ok(None),
+                Want::Stop(error) => return Err(error),
+                Want::Write(line) => return Ok(Some(line)),
+                Want::Test { asked, .. } if asked.known().is_some() => {
+                    return Ok(asked.known().and_then(|(outcome, source)| {
+                        self.test_line(source, &Answer::of(outcome))
+                    }));
+                }
+                _ if stopped => return Err(self.interrupted()),
+                // What a claim rests on has a process of its own.
+                Want::Check { what, text } => {
+                    (Some(what), self.oracle.ask_fresh(text, Kind::Deleting)?)
+                }
+                Want::Test { .. } if spent => {
+                    self.progress.cease();
+                    continue;
+                }
+                Want::Test { asked, text } if asked.in_proof() => {
+                    (None, self.oracle.ask_fresh(text, Kind::Deleting)?)
+                }
+                Want::Test { text, .. } => (None, self.oracle.ask(text, Kind::Deleting)?),
+            };
+            if let Some(slip) = &answer.slip {
+                self.hand_over_slip(slip, what)?;
+            }
+            return Ok(match what {
+                Some(what) => Some(check_line(what, &answer)),
+                None => self.test_line(Source::Run, &answer),
+            });
+        }
+    }
+
+    fn goes_on(&mut self) -> bool {
+        let more = self.progress.can_go_on() && !self.spent();
+        if more {
+            self.progress.go_on();
+        }
+        more
+    }
+}
+
+impl Driver<'_, '_, '_> {
+    /// Goes over the lines that the log held already.
+    fn take_up(&mut self, past: Vec<(u64, Line)>) -> Result<(), MinimizeError> {
+        for (number, line) in &past {
+            self.earlier += Duration::from_micros(match line {
+                Line::Check(check) => check.us,
+                Line::Test(test) => test.us,
+                Line::Start(_) | Line::Reduce(_) | Line::End(_) => 0,
+            });
+            self.feed(line, *number, false)?;
+        }
+        let logged = self.progress.slips().iter();
+        self.handed = logged.map(|keys| (*keys, true)).collect();
+        let moved = past.iter().any(|(_, line)| matches!(line, Line::Reduce(_)));
+        if moved {
+            self.hand_over(Side::Passing)?;
+            self.hand_over(Side::Failing)?;
+        }
+        Ok(())
+    }
+
+    /// Feeds a line; where an end moves with it, `tells` says whether to hand that over.
+    fn feed(&mut self, line: &Line, number: u64, tells: bool) -> Result<(), MinimizeError> {
+        let fed = self.progress.feed(line);
+        let moved = fed.map_err(|why| LogError::Disagrees { line: number, why })?;
+        match moved.filter(|_| tells) {
+            Some(side) => self.hand_over(side),
+            None => Ok(()),
+        }
+    }
+
+    fn hand_over(&mut self, side: Side) -> Result<(), MinimizeError> {
+        let text = self.progress.sides().end(side);
+        (self.on_side)(side, &text).map_err(not_kept("a result"))
+    }
+
+    /// Whether a budget is used up.
+    fn spent(&self) -> bool {
+        let executed = self.progress.sides().counts.executed;
+        let time = self.earlier + self.options.worked(self.begin);
+        self.options.spent(executed, time)
+    }
+
+    fn interrupted(&self) -> MinimizeError {
+        let sides = self.progress.sides();
+        MinimizeError::Interrupted {
+            size: sides.end(sides.sought()).len() as u64,
+            executed: sides.counts.executed,
+        }
+    }
+
+    fn test_line(&self, source: Source, answer: &Answer) -> Option<Line> {
+        let reply = Reply::from_answer(source, answer, self.options.log_inputs);
+        self.progress.test_line(&reply).map(Line::Test)
+    }
+
+    /// Hands a slip over, once for its keys, before its line is written.
+    fn hand_over_slip(&mut self, slip: &Slip, what: Option<What>) -> Result<(), MinimizeError> {
+        let new = !self.handed.contains(&(slip.keys, true))
+            && self.handed.insert((slip.keys, slip.crash.is_some()));
+        let test = what.is_none().then(|| self.progress.sides().tests);
+        match new {
+            true => (self.options.on_slip)(slip, test).map_err(not_kept("another crash")),
+            false => Ok(()),
+        }
+    }
+}

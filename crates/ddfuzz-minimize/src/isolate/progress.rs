@@ -1,0 +1,349 @@
+//! How the search between two ends goes on: from the lines of a log to the line that comes next.
+
+mod result;
+
+use super::Subject;
+use super::sides::{Asked, Side, Sides, kept, refuted_by};
+use super::start::record_of;
+use crate::log::{
+    CheckLine, EndLine, Goal, Line, LogError, Phase, ReduceLine, Source, StartLine, TestLine, What,
+};
+use crate::progress::{agree, follows};
+use crate::reply::Reply;
+use crate::steadiness::{AGREEING, agreeing};
+use crate::{MinimizeError, Rate, SlipKeys};
+use ddfuzz_delta::{Config, Dd, Outcome, Rule, Search};
+
+/// Where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Baseline,
+    Axiom,
+    Search,
+    /// Single deltas are tested.
+    Proof,
+    /// This end is run again.
+    Confirm(Side),
+    End,
+    Over,
+    /// The failing input does not fail.
+    NotFailing(Outcome),
+    /// The passing input fails.
+    NotPassing,
+}
+
+/// What comes next.
+pub(super) enum Want<'a> {
+    /// The answer to this candidate.
+    Test { asked: &'a Asked, text: &'a [u8] },
+    /// A run of this text for its own sake.
+    Check { what: What, text: &'a [u8] },
+    /// That this line is written.
+    Write(Line),
+    /// An end with an error: half of the axiom does not hold.
+    Stop(MinimizeError),
+    /// Nothing more: the log is whole.
+    Nothing,
+}
+
+/// A search between two ends as a pure function of its log, as
+/// [`minimize::progress`](crate) is for one.
+pub(super) struct Progress {
+    sides: Sides,
+    machine: Dd,
+    goal: Goal,
+    stage: Stage,
+    /// A new end whose line is due.
+    moved: Option<(Side, ReduceLine)>,
+    /// What is still to be proven, the next one last.
+    open: Option<Vec<(Rule, Config)>>,
+    /// So many runs of the failing input are made first.
+    agreeing: u64,
+    baseline: Rate,
+    confirmed_passing: Rate,
+    confirmed_failing: Rate,
+    slips: Vec<SlipKeys>,
+    /// What a budget has ended.
+    ceased: Option<Stage>,
+    end: Option<EndLine>,
+}
+
+impl Progress {
+    /// The beginning, for the inputs that the start line names.
+    pub fn new(subject: &Subject, start: &StartLine) -> Result<Progress, LogError> {
+        let record = record_of(subject, start)?;
+        let (subject, deltas) = (subject.clone(), subject.deltas());
+        Ok(Progress {
+            machine: Dd::new(deltas, record.goal.mode()),
+            sides: Sides::new(subject, record, start.cache),
+            goal: record.goal,
+            stage: Stage::Baseline,
+            moved: None,
+            open: None,
+            agreeing: agreeing(start.doubtful),
+            baseline: Rate::default(),
+            confirmed_passing: Rate::default(),
+            confirmed_failing: Rate::default(),
+            slips: Vec::new(),
+            ceased: None,
+            end: None,
+        })
+    }
+
+    pub fn sides(&self) -> &Sides {
+        &self.sides
+    }
+
+    /// The keys of all slips so far.
+    pub fn slips(&self) -> &[SlipKeys] {
+        &self.slips
+    }
+
+    /// A budget is used up: no more tests, the ends reached are the result.
+    pub fn cease(&mut self) {
+        if matches!(self.stage, Stage::Search | Stage::Proof) {
+            self.ceased = Some(self.stage);
+            self.stage = self.confirmation();
+        }
+    }
+
+    /// Whether the log ends only because a budget did.
+    pub fn can_go_on(&self) -> bool {
+        self.stage == Stage::Over && self.ceased.is_some()
+    }
+
+    /// Goes on behind the end that a budget has brought about.
+    pub fn go_on(&mut self) {
+        if self.stage == Stage::Over
+            && let Some(stage) = self.ceased.take()
+        {
+            self.stage = stage;
+            (self.confirmed_passing, self.confirmed_failing) = (Rate::default(), Rate::default());
+            self.end = None;
+        }
+    }
+
+    /// The first end to confirm: maximizing, the failing one is the input.
+    fn confirmation(&self) -> Stage {
+        Stage::Confirm(self.sides.sought())
+    }
+
+    /// What comes next; `text` is where texts of ends are built.
+    pub fn want<'a>(&'a mut self, text: &'a mut Vec<u8>) -> Want<'a> {
+        self.pass_finished_stages();
+        if let Some((_, line)) = &self.moved {
+            return Want::Write(Line::Reduce(line.clone()));
+        }
+        let subject = &self.sides.subject;
+        let (what, config) = match self.stage {
+            Stage::Baseline => (What::Baseline, Config::all(subject.deltas())),
+            Stage::Axiom => (What::Axiom, Config::empty()),
+            Stage::Confirm(Side::Passing) => (What::Confirm, self.sides.pass.clone()),
+            Stage::Confirm(Side::Failing) => (What::Confirm, self.sides.fail.clone()),
+            Stage::Search | Stage::Proof => {
+                let asked = self.sides.asked.as_ref();
+                let text = self.sides.text();
+                return asked.map_or(Want::Nothing, |asked| Want::Test { asked, text });
+            }
+            Stage::End => return Want::Write(Line::End(self.end_line())),
+            Stage::Over => return Want::Nothing,
+            Stage::NotFailing(last) => {
+                let tries = self.baseline.tries;
+                return Want::Stop(MinimizeError::NotFailing { last, tries });
+            }
+            Stage::NotPassing => {
+                let what = match subject.passing().is_empty() {
+                    true => "the empty input",
+                    false => "the passing input",
+                };
+                return Want::Stop(MinimizeError::NotPassing { what });
+            }
+        };
+        subject.write_into(&config, text);
+        Want::Check { what, text }
+    }
+
+    /// Leaves the search and the proof where they have no more questions, and else asks.
+    fn pass_finished_stages(&mut self) {
+        if self.moved.is_some() {
+            return;
+        }
+        if self.stage == Stage::Search {
+            let next = self.machine.next();
+            match next.and_then(|next| Some((next.rule, kept(&next)?))) {
+                Some((rule, config)) => self.sides.ask(rule, config, None),
+                None => self.stage = Stage::Proof,
+            }
+        }
+        if self.stage == Stage::Proof {
+            let sides = &self.sides;
+            let open = self.open.get_or_insert_with(|| {
+                let all = sides.neighbours().zip(sides.proofs());
+                let mut open: Vec<_> = all.filter(|(_, proof)| proof.is_none()).collect();
+                open.reverse();
+                open.into_iter().map(|(neighbour, _)| neighbour).collect()
+            });
+            match open.last().cloned() {
+                Some((rule, config)) => self.sides.ask(rule, config, Some(Phase::Proof)),
+                None => self.stage = self.confirmation(),
+            }
+        }
+    }
+
+    /// The line of the test being asked, with this answer.
+    pub fn test_line(&self, reply: &Reply) -> Option<TestLine> {
+        self.sides.test_line(reply)
+    }
+
+    /// Takes the next line; gives the end that moved with it, if one did. `Err` says why the line
+    /// cannot follow from those before it.
+    pub fn feed(&mut self, line: &Line) -> Result<Option<Side>, String> {
+        if matches!(line, Line::Test(_) | Line::Check(_)) {
+            // A budget has ended the log once, and another one has gone on with it.
+            self.go_on();
+        }
+        self.pass_finished_stages();
+        let confirms = matches!(line, Line::Check(check) if check.what == What::Confirm);
+        if let (None, true) = (&self.moved, confirms || matches!(line, Line::End(_))) {
+            self.cease();
+        }
+        match (line, self.moved.take()) {
+            (Line::Reduce(reduce), Some((side, expected))) if *reduce == expected => {
+                return Ok(Some(side));
+            }
+            (_, Some((_, expected))) => {
+                return Err(format!("the reduction of test {} is missing", expected.i));
+            }
+            (Line::Reduce(_), None) => return Err("no end moved here".to_owned()),
+            (Line::Start(_), None) => return Err("a second start line".to_owned()),
+            (Line::Check(check), None) => self.feed_check(check)?,
+            (Line::Test(test), None) => self.feed_test(test)?,
+            (Line::End(end), None) => {
+                if self.stage != Stage::End {
+                    return Err("the end is not due".to_owned());
+                }
+                follows(end, &self.end_line())?;
+                self.end = Some(end.clone());
+                self.stage = Stage::Over;
+            }
+        }
+        Ok(None)
+    }
+
+    fn feed_check(&mut self, check: &CheckLine) -> Result<(), String> {
+        let failed = check.outcome == Outcome::Fail;
+        let passed = check.outcome == Outcome::Pass;
+        match (self.stage, check.what) {
+            (Stage::Baseline, What::Baseline) => {
+                if tried(&mut self.baseline, failed, self.agreeing) {
+                    self.stage = match self.baseline.hits {
+                        0 => Stage::NotFailing(check.outcome),
+                        _ => Stage::Axiom,
+                    };
+                    let whole = Outcome::Fail;
+                    self.sides.record_check(check.what, whole, check.cut_off);
+                }
+            }
+            (Stage::Axiom, What::Axiom) => {
+                self.sides
+                    .record_check(check.what, check.outcome, check.cut_off);
+                self.stage = match failed {
+                    true => Stage::NotPassing,
+                    false => Stage::Search,
+                };
+            }
+            (Stage::Confirm(Side::Failing), What::Confirm) => {
+                if tried(&mut self.confirmed_failing, failed, AGREEING) {
+                    self.stage = Stage::Confirm(Side::Passing);
+                }
+            }
+            (Stage::Confirm(Side::Passing), What::Confirm) => {
+                if tried(&mut self.confirmed_passing, passed, AGREEING) {
+                    self.stage = Stage::End;
+                }
+            }
+            _ => return Err(format!("no check of this kind is due: {:?}", check.what)),
+        }
+        self.sides.counts.checks += 1;
+        self.note(check.slip);
+        Ok(())
+    }
+
+    fn feed_test(&mut self, line: &TestLine) -> Result<(), String> {
+        if !matches!(self.stage, Stage::Search | Stage::Proof) {
+            return Err("no test is due".to_owned());
+        }
+        let reply = Reply::of(line);
+        let asked = self.sides.asked.as_ref();
+        let (Some(asked), Some(expected)) = (asked, self.test_line(&reply)) else {
+            return Err("the search asks for no test".to_owned());
+        };
+        agree(line, &expected)?;
+        match asked.known() {
+            Some(known) if known != (line.outcome, line.source) => {
+                return Err(format!("it is known as {} without a run", known.0));
+            }
+            None if line.source != Source::Run => {
+                return Err("nothing is known of it without a run".to_owned());
+            }
+            _ => {}
+        }
+        let i = self.sides.tests;
+        let asked = self.sides.commit(&reply);
+        self.note(line.slip);
+        match (self.stage, asked) {
+            (Stage::Search, Some(asked)) => {
+                self.machine.tell(line.outcome);
+                let (pass, fail) = (self.machine.pass().clone(), self.machine.fail().clone());
+                let (rule, i) = match (asked.rule, line.outcome) {
+                    // At two parts, what passes with a part is known from the test before.
+                    (Rule::Complement, Outcome::Unresolved) if pass != self.sides.pass => {
+                        (Rule::IncreaseToComplement, i.saturating_sub(1))
+                    }
+                    (Rule::Complement, Outcome::Pass) => (Rule::IncreaseToSubset, i),
+                    (rule, _) => (rule, i),
+                };
+                self.move_ends(pass, fail, rule, i);
+            }
+            (_, Some(asked)) if line.outcome == refuted_by(asked.rule) => {
+                let (pass, fail) = (self.sides.pass.clone(), self.sides.fail.clone());
+                let (pass, fail) = match asked.rule {
+                    Rule::Complement => (pass, asked.config),
+                    _ => (asked.config, fail),
+                };
+                self.move_ends(pass, fail, asked.rule, i);
+                self.open = None;
+            }
+            _ => self.open.iter_mut().for_each(|open| drop(open.pop())),
+        }
+        Ok(())
+    }
+
+    /// Takes the ends as they are now; the line of the one that moved is due.
+    fn move_ends(&mut self, pass: Config, fail: Config, rule: Rule, i: u64) {
+        let side = match (pass != self.sides.pass, fail != self.sides.fail) {
+            (true, _) => Side::Passing,
+            (false, true) => Side::Failing,
+            (false, false) => return,
+        };
+        (self.sides.pass, self.sides.fail) = (pass, fail);
+        let line = ReduceLine {
+            rule: rule.name().to_owned(),
+            size: self.sides.end(side).len() as u64,
+            i,
+        };
+        self.moved = Some((side, line));
+    }
+
+    fn note(&mut self, slip: Option<SlipKeys>) {
+        let new = slip.filter(|slip| !self.slips.contains(slip));
+        self.slips.extend(new);
+    }
+}
+
+/// Counts a try; gives whether it was the last.
+fn tried(rate: &mut Rate, hit: bool, of: u64) -> bool {
+    rate.tries += 1;
+    rate.hits += u64::from(hit);
+    rate.tries == of
+}

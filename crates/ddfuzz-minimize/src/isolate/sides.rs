@@ -1,0 +1,292 @@
+//! The two ends of a difference: what is asked, what is known.
+
+use std::collections::HashMap;
+
+use super::Subject;
+use crate::course::MOST_HASHED;
+use crate::log::{
+    Base64, ContentHash, DifferenceRecord, EditRecord, Goal, Phase, Source, TestLine, What,
+};
+use crate::reply::Reply;
+use crate::{Counts, CutOff, Process, ProofRef};
+use ddfuzz_delta::{
+    Cache, Caching, Candidate, Config, ConfigId, Edit, Hit, Monotony, Order, Outcome, Predictor,
+    Rule, Seen, TextId,
+};
+
+/// One end of a difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// The one that passes.
+    Passing,
+    /// The one that fails.
+    Failing,
+}
+
+/// A candidate that waits for its answer.
+pub(super) struct Asked {
+    pub rule: Rule,
+    pub config: Config,
+    hash: ContentHash,
+    phase: Option<Phase>,
+    hit: Option<Hit>,
+    /// What a predictor says, where the cache does not know it.
+    predicted: Option<Outcome>,
+}
+
+impl Asked {
+    /// The answer, where no run is needed for it.
+    pub fn known(&self) -> Option<(Outcome, Source)> {
+        let cached = self.hit.map(|hit| (hit.outcome(), Source::Cache));
+        cached.or(self.predicted.map(|outcome| (outcome, Source::Predicted)))
+    }
+
+    /// Whether it belongs to the proof, and needs a fresh process.
+    pub fn in_proof(&self) -> bool {
+        self.phase.is_some()
+    }
+}
+
+/// An outcome that may prove something, and where it stands; `None` once another run of the same
+/// text has contradicted it.
+type Sure = Option<(Outcome, ProofRef)>;
+
+/// The two ends and what is known of all that was tested.
+pub(super) struct Sides {
+    pub subject: Subject,
+    goal: Goal,
+    pub pass: Config,
+    pub fail: Config,
+    text: Vec<u8>,
+    pub asked: Option<Asked>,
+    cache: Cache,
+    predictors: Vec<Box<dyn Predictor + Send>>,
+    /// Outcomes from processes of their own, not cut off in time.
+    sure: HashMap<TextId, Sure>,
+    texts: HashMap<ConfigId, TextId>,
+    /// A text failed in one run, and did not in another.
+    pub contradicted: bool,
+    pub tests: u64,
+    pub counts: Counts,
+}
+
+impl Sides {
+    pub fn new(subject: Subject, record: &DifferenceRecord, caching: Caching) -> Sides {
+        let mut predictors: Vec<Box<dyn Predictor + Send>> = Vec::new();
+        if record.ordered {
+            predictors.push(Box::new(Order));
+        }
+        if record.monotone {
+            predictors.push(Box::new(Monotony::default()));
+        }
+        Sides {
+            goal: record.goal,
+            pass: Config::empty(),
+            fail: Config::all(subject.deltas()),
+            subject,
+            text: Vec::new(),
+            asked: None,
+            cache: Cache::new(caching),
+            predictors,
+            sure: HashMap::new(),
+            texts: HashMap::new(),
+            contradicted: false,
+            tests: 0,
+            counts: Counts::default(),
+        }
+    }
+
+    /// The text last built.
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// The end that is searched for in the first place.
+    pub fn sought(&self) -> Side {
+        match self.goal {
+            Goal::Maximize => Side::Passing,
+            Goal::Isolate => Side::Failing,
+        }
+    }
+
+    /// The text of one end.
+    pub fn end(&self, side: Side) -> Vec<u8> {
+        self.subject.text(match side {
+            Side::Passing => &self.pass,
+            Side::Failing => &self.fail,
+        })
+    }
+
+    /// What only the failing end has.
+    pub fn difference(&self) -> Config {
+        self.fail.minus(&self.pass)
+    }
+
+    /// Records a run of the baseline or of the axiom.
+    pub fn record_check(&mut self, what: What, outcome: Outcome, cut_off: Option<CutOff>) {
+        let config = match what {
+            What::Axiom => Config::empty(),
+            _ => Config::all(self.subject.deltas()),
+        };
+        let text = ContentHash::of(&self.subject.text(&config)).text_id();
+        let seen = Seen {
+            outcome,
+            test: None,
+        };
+        self.cache.record(Some(config.id()), text, seen);
+        self.texts.insert(config.id(), text);
+        if cut_off != Some(CutOff::Time) {
+            self.be_sure(text, outcome, ProofRef::Check(what));
+        }
+    }
+
+    fn be_sure(&mut self, text: TextId, outcome: Outcome, proof: ProofRef) {
+        let known = self.sure.entry(text).or_insert(Some((outcome, proof)));
+        if let Some((before, _)) = *known
+            && before != outcome
+        {
+            self.contradicted |= [before, outcome].contains(&Outcome::Fail);
+            *known = None;
+        }
+    }
+
+    /// Asks for a candidate, unless it is being asked for already.
+    pub fn ask(&mut self, rule: Rule, config: Config, phase: Option<Phase>) {
+        if self
+            .asked
+            .as_ref()
+            .is_some_and(|asked| asked.config == config)
+        {
+            return;
+        }
+        self.subject.write_into(&config, &mut self.text);
+        let hash = ContentHash::of(&self.text);
+        let mut asked = Asked {
+            hit: None,
+            predicted: None,
+            rule,
+            config,
+            hash,
+            phase,
+        };
+        // The proof asks for what is not sure yet, whatever the cache or a predictor says.
+        if phase.is_none() {
+            let id = Some(asked.config.id());
+            asked.hit = self.cache.lookup(id, hash.text_id());
+            let mut predictors = self.predictors.iter();
+            asked.predicted = predictors.find_map(|one| one.predict(&asked.config));
+        }
+        self.asked = Some(asked);
+    }
+
+    /// The line of the test being asked, with this answer.
+    pub fn test_line(&self, reply: &Reply) -> Option<TestLine> {
+        let asked = self.asked.as_ref()?;
+        let keep = Candidate::keep(asked.rule, asked.config.clone()).edit;
+        Some(TestLine {
+            phase: asked.phase,
+            hash: asked.hash.short(),
+            edit: EditRecord::from(&keep),
+            i: self.tests,
+            size: self.text.len() as u64,
+            source: reply.source,
+            outcome: reply.outcome,
+            process: reply.process,
+            cut_off: reply.cut_off,
+            slip: reply.slip,
+            minor: None,
+            comparisons: None,
+            pass: None,
+            input: reply.log_input.then(|| Base64(self.text.clone())),
+            us: reply.us,
+        })
+    }
+
+    /// Takes the answer to the test being asked; gives what was asked.
+    pub fn commit(&mut self, reply: &Reply) -> Option<Asked> {
+        let asked = self.asked.take()?;
+        let (id, text) = (asked.config.id(), asked.hash.text_id());
+        match (reply.source, asked.hit) {
+            (Source::Run, _) => self.counts.executed += 1,
+            (Source::Predicted, _) => self.counts.predicted += 1,
+            (Source::Cache, Some(Hit::Repeated(_))) => self.counts.repeated += 1,
+            (Source::Cache, _) => self.counts.cached += 1,
+        }
+        let test = Some(self.tests);
+        let outcome = reply.outcome;
+        self.texts.insert(id, text);
+        self.cache.record(Some(id), text, Seen { outcome, test });
+        if reply.source == Source::Run {
+            for predictor in &mut self.predictors {
+                predictor.learn(&asked.config, outcome);
+            }
+            let cut_off = reply.cut_off == Some(CutOff::Time);
+            if reply.process == Process::Own && !cut_off {
+                self.be_sure(text, outcome, ProofRef::Test(self.tests));
+            }
+        }
+        self.tests += 1;
+        Some(asked)
+    }
+
+    /// What the claim rests on: for each delta of the difference, ascending, the passing end with
+    /// it, and, isolating, the failing end without it.
+    pub fn neighbours(&self) -> impl Iterator<Item = (Rule, Config)> + '_ {
+        neighbours(self.goal, &self.pass, &self.fail)
+    }
+
+    /// What proves each of the [`neighbours`](Sides::neighbours); `None` where nothing does.
+    pub fn proofs(&self) -> Vec<Option<ProofRef>> {
+        let mut hashed = 0;
+        let proof = |(rule, config): (Rule, Config)| {
+            let known = self.texts.get(&config.id()).copied();
+            let text = known.or_else(|| {
+                hashed += self
+                    .subject
+                    .failing()
+                    .len()
+                    .max(self.subject.passing().len());
+                let text = || ContentHash::of(&self.subject.text(&config)).text_id();
+                (hashed <= MOST_HASHED).then(text)
+            })?;
+            let (outcome, proof) = (*self.sure.get(&text)?)?;
+            (outcome != refuted_by(rule)).then_some(proof)
+        };
+        self.neighbours().map(proof).collect()
+    }
+}
+
+/// The configurations next to the ends, with the rules that lead to them.
+pub(super) fn neighbours<'a>(
+    goal: Goal,
+    pass: &'a Config,
+    fail: &'a Config,
+) -> impl Iterator<Item = (Rule, Config)> + 'a {
+    let difference = fail.minus(pass);
+    let single = |delta: usize| Config::from_ranges(std::iter::once(delta..delta + 1));
+    let deltas: Vec<usize> = difference.ranges().flatten().collect();
+    deltas
+        .into_iter()
+        .filter_map(single)
+        .flat_map(move |delta| {
+            let added = (Rule::IncreaseToComplement, pass.union(&delta));
+            let taken = (goal == Goal::Isolate).then(|| (Rule::Complement, fail.minus(&delta)));
+            std::iter::once(added).chain(taken)
+        })
+}
+
+/// The outcome of a neighbour that would refute the claim.
+pub(super) fn refuted_by(rule: Rule) -> Outcome {
+    match rule {
+        Rule::Complement => Outcome::Fail,
+        _ => Outcome::Pass,
+    }
+}
+
+/// The configuration that a candidate keeps.
+pub(super) fn kept(candidate: &Candidate) -> Option<Config> {
+    match &candidate.edit {
+        Edit::Keep(config) => Some(config.clone()),
+        Edit::Cut(_) | Edit::Set(_) => None,
+    }
+}

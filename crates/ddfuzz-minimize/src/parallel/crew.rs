@@ -1,0 +1,287 @@
+//! The workers of one minimization, and what they run ahead.
+
+use std::collections::VecDeque;
+use std::sync::PoisonError;
+use std::thread::{Builder, Scope};
+use std::time::Instant;
+
+use crossbeam::channel::{Receiver, Sender, unbounded};
+
+use super::Workers;
+use super::guess::Guess;
+use super::jobs::{Jobs, Need};
+use super::pace::Pace;
+use super::queue::Queue;
+use super::toll::Toll;
+use super::worker::{Report, Source, work};
+use crate::judge::{Judge, Told};
+use crate::log::What;
+use crate::progress::{Progress, Prospect};
+use crate::question::{Manner, Question};
+use crate::{Answer, OracleError, Slip};
+use ddfuzz_delta::Hints;
+use ddfuzz_exec::TimeLimit;
+use ddfuzz_triage::Crash;
+
+/// Jobs for each worker that are out or wait to be asked for.
+const AHEAD: usize = 2;
+
+/// What will be asked if no test fails, as far as it was handed out.
+struct Forecast {
+    prospect: Prospect,
+    jobs: VecDeque<(Question, u64)>,
+}
+
+/// Answers questions in their order, and has what comes next run meanwhile.
+pub(super) struct Crew<'scope, 'env, 'o> {
+    scope: &'scope Scope<'scope, 'env>,
+    workers: &'env Workers<'o>,
+    queue: &'env Queue,
+    to_us: Sender<Report>,
+    reports: Receiver<Report>,
+    hired: usize,
+    alive: usize,
+    forecast: Option<Forecast>,
+    jobs: Jobs,
+    guess: Guess,
+    pace: Pace,
+    toll: Toll,
+}
+
+impl<'scope, 'env, 'o> Crew<'scope, 'env, 'o> {
+    /// A crew whose threads are started in `scope` when there is something for them to do.
+    pub fn new(
+        scope: &'scope Scope<'scope, 'env>,
+        workers: &'env Workers<'o>,
+        queue: &'env Queue,
+    ) -> Crew<'scope, 'env, 'o> {
+        let (to_us, reports) = unbounded();
+        Crew {
+            scope,
+            workers,
+            queue,
+            to_us,
+            reports,
+            hired: 0,
+            alive: 0,
+            forecast: None,
+            jobs: Jobs::default(),
+            guess: Guess::default(),
+            pace: Pace::new(workers.worth),
+            toll: Toll::default(),
+        }
+    }
+
+    /// Starts one more worker, if there may be more. One at a time, so that a minimization of a
+    /// few tests does not start the targets of many workers.
+    fn hire(&mut self) {
+        if self.hired == self.workers.jobs {
+            return;
+        }
+        let (workers, queue, to_us) = (self.workers, self.queue, self.to_us.clone());
+        let source = match self.hired {
+            0 => Source::First(&workers.first),
+            _ => Source::Made(workers.make),
+        };
+        let thread = Builder::new().name("ddfuzz-test".to_owned());
+        // Where there is no room for one more thread, those that there are go on.
+        self.hired = match thread.spawn_scoped(self.scope, move || work(source, queue, to_us)) {
+            Ok(_) => {
+                self.alive += 1;
+                self.hired + 1
+            }
+            Err(_) => self.workers.jobs,
+        };
+    }
+
+    fn take(&mut self, report: Report) {
+        match report {
+            Report::Done {
+                id,
+                answer,
+                fresh,
+                cost,
+            } => {
+                self.pace.note(fresh, cost);
+                self.jobs.enter(id, answer);
+            }
+            Report::Gone => {
+                self.alive -= 1;
+                if self.alive == 0 {
+                    self.queue.withdraw();
+                    self.jobs.give_up_all();
+                }
+            }
+        }
+    }
+
+    /// Forgets what was thought to come.
+    fn drop_forecast(&mut self) {
+        if let Some(forecast) = self.forecast.take() {
+            let taken_back = self.queue.withdraw();
+            self.jobs.give_up(forecast.jobs.into_iter(), &taken_back);
+        }
+    }
+
+    /// Hands out what is likely to be asked, until there are `room` jobs.
+    fn look_ahead(&mut self, progress: &Progress, room: usize) {
+        let Some(forecast) = &mut self.forecast else {
+            return;
+        };
+        let known = |(question, id): &(Question, u64)| self.jobs.turns(*id, question.manner);
+        if forecast.jobs.iter().any(known) {
+            return;
+        }
+        let mut text = Vec::new();
+        while forecast.jobs.len() < room {
+            let likely = |rule| self.guess.likely(rule);
+            let next = forecast.prospect.next(progress.course(), likely, &mut text);
+            let Some(question) = next else { return };
+            let (id, need) = self.jobs.expect(question);
+            forecast.jobs.push_back((question, id));
+            if let Need::Run = need {
+                self.queue
+                    .push(id, question.manner, std::mem::take(&mut text));
+            }
+        }
+    }
+
+    /// The number of the job that answers this question, if it was foreseen.
+    fn foreseen(&mut self, question: Question) -> Option<u64> {
+        let jobs = &mut self.forecast.as_mut()?.jobs;
+        let (_, id) = jobs.pop_front_if(|(first, _)| *first == question)?;
+        Some(id)
+    }
+
+    /// Waits for the answer of a job; `None` where none will come.
+    fn wait(&mut self, id: u64) -> Option<Answer> {
+        loop {
+            if let Some(answer) = self.jobs.collect(id) {
+                return answer;
+            }
+            match self.reports.recv() {
+                Ok(report) => self.take(report),
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// Answers what is due by a job, and has what comes next run.
+    fn by_job(&mut self, question: Question, progress: &Progress, room: usize) -> Option<Answer> {
+        let first = self.forecast.as_ref().and_then(|one| one.jobs.front());
+        if first.is_none_or(|(first, _)| *first != question) {
+            self.drop_forecast();
+            if !self.toll.is_paid_off() {
+                return None;
+            }
+            self.forecast = Some(Forecast {
+                prospect: self.toll.pay(|| progress.prospect()),
+                jobs: VecDeque::new(),
+            });
+        }
+        self.hire();
+        if self.alive == 0 {
+            self.drop_forecast();
+            return None;
+        }
+        self.look_ahead(progress, room);
+        let id = self.foreseen(question)?;
+        self.wait(id)
+    }
+
+    /// Answers what is due in this thread.
+    fn by_hand(&mut self, progress: &Progress) -> Result<Option<Told>, OracleError> {
+        let Some((manner, text)) = progress.due() else {
+            return Ok(None);
+        };
+        let mut first = self.workers.first.lock();
+        let oracle = first.as_mut().unwrap_or_else(PoisonError::get_mut);
+        let began = Instant::now();
+        let told = manner.put(oracle.as_mut(), text)?;
+        // What is observed takes its time, and says nothing of others.
+        if !manner.is_observed() {
+            self.pace.note(manner.is_fresh(), began.elapsed());
+        }
+        Ok(Some(told))
+    }
+}
+
+impl Judge for Crew<'_, '_, '_> {
+    fn answer(
+        &mut self,
+        progress: &Progress,
+        left: Option<u64>,
+    ) -> Result<Option<Told>, OracleError> {
+        while let Ok(report) = self.reports.try_recv() {
+            self.take(report);
+        }
+        let Some(question) = progress.question() else {
+            return Ok(None);
+        };
+        let most = AHEAD * self.workers.jobs;
+        let votes = usize::try_from(progress.votes()).unwrap_or(usize::MAX);
+        let room = match (question.manner, left.map(usize::try_from)) {
+            // Confirmations are no tests.
+            (Manner::Check(What::Confirm), _) | (_, None | Some(Err(_))) => most,
+            (_, Some(Ok(left))) => most.min(left.max(1).saturating_mul(votes)),
+        };
+        let manner = question.manner;
+        let ahead = !manner.is_observed() && self.pace.is_worth_it(manner.is_fresh());
+        let answer = match ahead {
+            true => self.by_job(question, progress, room),
+            false => {
+                self.drop_forecast();
+                None
+            }
+        };
+        let told = match answer {
+            Some(answer) => Some((answer, Hints::default())),
+            None => self.by_hand(progress)?,
+        };
+        if let Some((answer, _)) = &told {
+            if let (Manner::Test { .. }, Some(asked)) = (question.manner, progress.course().asked())
+            {
+                self.guess.learn(asked.rule(), answer.outcome);
+            }
+            if question.manner.turns_at(answer.outcome) {
+                self.drop_forecast();
+            }
+        }
+        Ok(told)
+    }
+
+    fn limit_time(&mut self, learned: TimeLimit) {
+        self.queue.limit_time(learned);
+        let mut first = self.workers.first.lock();
+        let oracle = first.as_mut().unwrap_or_else(PoisonError::get_mut);
+        oracle.limit_time(learned);
+    }
+
+    fn record(&mut self, slip: &Slip) -> Result<Option<Box<Crash>>, OracleError> {
+        let mut first = self.workers.first.lock();
+        let oracle = first.as_mut().unwrap_or_else(PoisonError::get_mut);
+        oracle.record(slip)
+    }
+
+    fn strays(&mut self) -> Vec<Slip> {
+        self.jobs.strays()
+    }
+
+    fn finish(&mut self) -> u64 {
+        self.drop_forecast();
+        while self.jobs.is_running() {
+            match self.reports.recv() {
+                Ok(report) => self.take(report),
+                Err(_) => break,
+            }
+        }
+        self.queue.close();
+        self.jobs.in_vain()
+    }
+}
+
+impl Drop for Crew<'_, '_, '_> {
+    fn drop(&mut self) {
+        self.queue.close();
+    }
+}

@@ -1,0 +1,332 @@
+//! How a minimization goes on: from the lines of a log to the line that comes next.
+
+mod feed;
+mod prospect;
+mod result;
+mod standing;
+
+pub(super) use feed::{agree, follows};
+pub(super) use prospect::Prospect;
+
+use std::time::Duration;
+
+use super::course::{Asked, Course, remove};
+use super::log::{EndLine, Line, Phase, ReduceLine, StartLine, TestLine, What};
+use super::question::Manner;
+use super::reply::Reply;
+use super::steadiness::{AGREEING, ESTIMATING, agreeing};
+use super::time_limit::learned;
+use super::{Answer, Kind, Rate, SlipKeys, UnknownSearch, search_by_name};
+use ddfuzz_delta::{Candidate, Full, Outcome, Search};
+use ddfuzz_exec::TimeLimit;
+use ddfuzz_triage::Key;
+
+/// Where a minimization stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Baseline,
+    Axiom,
+    Search,
+    Proof,
+    Confirm,
+    End,
+    Over,
+    NotFailing(Outcome),
+    Alternating,
+}
+
+/// The runs of what is asked just now.
+#[derive(Clone, Copy, Debug)]
+struct Votes {
+    /// So many runs that do not fail are an outcome.
+    needed: u64,
+    /// So many have been made.
+    cast: u64,
+    /// One of them proves nothing, as if it were a whole test.
+    cut_off: bool,
+    shared: bool,
+}
+
+impl Votes {
+    fn none(needed: u64) -> Votes {
+        Votes {
+            needed,
+            cast: 0,
+            cut_off: false,
+            shared: false,
+        }
+    }
+
+    /// Whether a run with this outcome leaves the question open.
+    fn leaves_open(&self, outcome: Outcome) -> bool {
+        outcome != Outcome::Fail && self.cast + 1 < self.needed
+    }
+}
+
+/// What comes next.
+pub(super) enum Want<'a> {
+    /// A text is to be run aside from the search: `Progress::due`.
+    Check(What),
+    /// This candidate is to be tested.
+    Test(&'a Asked),
+    /// This line follows from those before it.
+    Write(Line),
+    /// Nothing: the input does not fail.
+    NotFailing { last: Outcome, tries: u64 },
+    /// Nothing: now and then the test fails, whatever it is given.
+    Alternating { rate: Rate, empty: Rate },
+    /// Nothing: the log is whole.
+    Nothing,
+}
+
+/// A minimization as a pure function of its log: fed with lines, it says which line comes next.
+/// Live, resumed and replayed minimizations all go through it, so that none can differ.
+pub(super) struct Progress {
+    course: Course,
+    machine: Box<dyn Search>,
+    stage: Stage,
+    /// A reduction whose line is due.
+    reduction: Option<ReduceLine>,
+    /// Removals still to be proven of the current best, the next one last.
+    open: Option<Vec<Candidate>>,
+    /// So many of them were asked in the proof, and are not proven all the same.
+    unproven: u64,
+    baseline: Rate,
+    /// A run of the input was cut off in time.
+    slow: bool,
+    /// So many runs of the input have to agree.
+    agreeing: u64,
+    votes: Votes,
+    /// CPU time of the slowest run of the input that failed.
+    slowest: Option<Duration>,
+    /// Wall time of the slowest run of the input that a script found interesting.
+    slept: Option<Duration>,
+    learns_limit: bool,
+    /// So much of the input was read, in bytes.
+    read: Option<u64>,
+    /// A script or coverage decides, and no crash.
+    by_script: bool,
+    /// What a budget has ended.
+    ceased: Option<Stage>,
+    confirmed: Rate,
+    /// Of the empty input, where a script found it interesting.
+    empty: Rate,
+    /// The minor key of the best.
+    minor: Option<Key>,
+    /// The minor key that has to stay, however a candidate is made.
+    held_minor: Option<Key>,
+    minor_after: Option<Key>,
+    slips: Vec<SlipKeys>,
+    empty_fails: bool,
+    /// The search writes values, too.
+    rewrites: bool,
+    end: Option<EndLine>,
+}
+
+impl Progress {
+    pub fn new(input: &[u8], start: &StartLine) -> Result<Progress, UnknownSearch> {
+        Ok(Progress {
+            course: Course::new(input, start.cache),
+            machine: search_by_name(&start.search, input)?,
+            stage: Stage::Baseline,
+            reduction: None,
+            open: None,
+            unproven: 0,
+            baseline: Rate::default(),
+            slow: false,
+            agreeing: agreeing(start.doubtful),
+            votes: Votes::none(1),
+            slowest: None,
+            slept: None,
+            read: None,
+            learns_limit: start.learn_limit,
+            by_script: start.key.is_none(),
+            ceased: None,
+            confirmed: Rate::default(),
+            empty: Rate::default(),
+            minor: start.key.as_ref().map(|key| key.minor),
+            held_minor: (start.key.as_ref())
+                .filter(|_| start.hold_minor)
+                .map(|key| key.minor),
+            minor_after: None,
+            slips: Vec::new(),
+            empty_fails: false,
+            rewrites: start.search == Full::NAME,
+            end: None,
+        })
+    }
+
+    pub fn course(&self) -> &Course {
+        &self.course
+    }
+
+    /// The minor key of the best, where a crash is held.
+    pub fn minor(&self) -> Option<Key> {
+        self.minor
+    }
+
+    /// Decides by the minor key what the answer to the question that is due means: that of the best
+    /// has to stay where bytes were rewritten, and it may move where they were only deleted, unless
+    /// it is held.
+    pub fn weigh(&self, answer: &mut Answer) {
+        let Some(minor) = answer.minor else {
+            return;
+        };
+        let rewrites = matches!(
+            self.due(),
+            Some((
+                Manner::Test {
+                    kind: Kind::Rewriting,
+                    ..
+                },
+                _
+            ))
+        );
+        let wanted = if rewrites {
+            self.minor
+        } else {
+            self.held_minor
+        };
+        if wanted.is_none_or(|wanted| wanted == minor) {
+            answer.outcome = Outcome::Fail;
+        } else {
+            (answer.outcome, answer.minor) = (Outcome::Unresolved, None);
+        }
+    }
+
+    /// The keys of all slips so far.
+    pub fn slips(&self) -> &[SlipKeys] {
+        &self.slips
+    }
+
+    /// The best so far; `None` before its first reduction.
+    pub fn reduced(&self) -> Option<&[u8]> {
+        let best = self.course.best();
+        (best.len() < self.course.original().len() || best != self.course.original())
+            .then_some(best)
+    }
+
+    /// The last line, once it is known.
+    pub fn end(&self) -> Option<&EndLine> {
+        self.end.as_ref().filter(|_| self.stage == Stage::Over)
+    }
+
+    /// A budget is used up: no more tests, what is best now is the result.
+    pub fn cease(&mut self) {
+        if matches!(self.stage, Stage::Search | Stage::Proof) {
+            self.ceased = Some(self.stage);
+            self.stage = Stage::Confirm;
+        }
+    }
+
+    /// Whether the log ends only because a budget did.
+    pub fn can_go_on(&self) -> bool {
+        self.stage == Stage::Over && self.ceased.is_some()
+    }
+
+    /// Goes on behind the end that a budget has brought about.
+    pub fn go_on(&mut self) {
+        if self.stage == Stage::Over
+            && let Some(stage) = self.ceased.take()
+        {
+            self.stage = stage;
+            self.confirmed = Rate::default();
+            self.end = None;
+        }
+    }
+
+    /// The limit on the time of a run that the runs of the input have taught.
+    pub fn time_limit(&self) -> Option<TimeLimit> {
+        let known = self.learns_limit && self.stage != Stage::Baseline;
+        let slowest = self.slowest.filter(|_| known)?;
+        Some(learned(slowest, self.slept))
+    }
+
+    /// Runs that a candidate takes which does not fail.
+    pub fn votes(&self) -> u64 {
+        self.votes.needed
+    }
+
+    /// Whether a run of the candidate asked with this outcome is one vote of several.
+    pub fn is_vote(&self, outcome: Outcome) -> bool {
+        self.votes.leaves_open(outcome)
+    }
+
+    fn is_flaky(&self) -> bool {
+        self.baseline.hits < self.baseline.tries
+    }
+
+    /// Runs of the result.
+    fn confirmations(&self) -> u64 {
+        match self.is_flaky() || self.course.is_contradicted() {
+            true => ESTIMATING,
+            false => AGREEING,
+        }
+    }
+
+    /// What comes next.
+    pub fn want(&mut self) -> Want<'_> {
+        self.pass_finished_stages();
+        if let Some(line) = &self.reduction {
+            return Want::Write(Line::Reduce(line.clone()));
+        }
+        let course = &self.course;
+        match self.stage {
+            Stage::Baseline => Want::Check(What::Baseline),
+            Stage::Axiom => Want::Check(What::Axiom),
+            Stage::Confirm => Want::Check(What::Confirm),
+            Stage::NotFailing(last) => Want::NotFailing {
+                last,
+                tries: self.baseline.tries,
+            },
+            Stage::Alternating => Want::Alternating {
+                rate: self.baseline,
+                empty: self.empty,
+            },
+            Stage::End => Want::Write(Line::End(self.end_line())),
+            Stage::Search | Stage::Proof => match course.asked() {
+                Some(asked) => Want::Test(asked),
+                None => Want::Nothing,
+            },
+            Stage::Over => Want::Nothing,
+        }
+    }
+
+    /// Leaves the search and the proof where they have no more questions, and else asks.
+    fn pass_finished_stages(&mut self) {
+        if self.reduction.is_some() {
+            return;
+        }
+        if self.stage == Stage::Search {
+            match self.machine.next() {
+                Some(candidate) => {
+                    self.course.ask(candidate, None);
+                }
+                None => self.stage = Stage::Proof,
+            }
+        }
+        if self.stage == Stage::Proof {
+            let course = &self.course;
+            let open = self.open.get_or_insert_with(|| {
+                let certificate = course.certificate();
+                let missing = certificate
+                    .removals()
+                    .iter()
+                    .rev()
+                    .filter(|one| one.proof.is_none());
+                missing.map(|removal| remove(&removal.at)).collect()
+            });
+            match open.last().cloned() {
+                Some(candidate) => {
+                    self.course.ask(candidate, Some(Phase::Proof));
+                }
+                None => self.stage = Stage::Confirm,
+            }
+        }
+    }
+
+    /// The line of the test being asked, with this answer.
+    pub fn test_line(&self, reply: &Reply) -> Option<TestLine> {
+        self.course.test_line(reply)
+    }
+}

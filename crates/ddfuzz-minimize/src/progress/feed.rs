@@ -1,0 +1,267 @@
+//! Feeding: what each line of a log means for what comes next.
+
+use std::time::Duration;
+
+use super::super::log::{Base64, CheckLine, EndLine, Line, ReduceLine, Source, TestLine, What};
+use super::super::reply::Reply;
+use super::super::steadiness::{Baseline, judge};
+use super::super::{CutOff, Process, SlipKeys};
+use super::{Progress, Stage, Votes};
+use ddfuzz_delta::{Comparison, Hints, Outcome};
+
+impl Progress {
+    /// Takes the next line; `Err` says why it cannot follow from those before it.
+    pub fn feed(&mut self, line: &Line) -> Result<(), String> {
+        if matches!(line, Line::Test(_) | Line::Check(_)) {
+            // A budget has ended the log once, and another one has gone on with it.
+            self.go_on();
+        }
+        self.pass_finished_stages();
+        let ceases = match line {
+            Line::Check(check) => check.what == What::Confirm,
+            Line::End(_) => true,
+            _ => false,
+        };
+        if ceases && self.reduction.is_none() {
+            self.cease();
+        }
+        match line {
+            Line::Start(_) => Err("a second start line".to_owned()),
+            Line::Check(check) => self.feed_check(check),
+            Line::Test(test) => self.feed_test(test),
+            Line::Reduce(reduce) => self.feed_reduce(reduce),
+            Line::End(end) => self.feed_end(end),
+        }
+    }
+
+    fn feed_check(&mut self, check: &CheckLine) -> Result<(), String> {
+        let fails = check.outcome == Outcome::Fail;
+        let failed = u64::from(fails);
+        match (self.stage, check.what) {
+            _ if self.reduction.is_some() => return Err("the reduce line is missing".to_owned()),
+            (Stage::Search | Stage::Proof, What::Vote) => self.feed_vote(check)?,
+            (Stage::Baseline, What::Baseline) => {
+                self.baseline.tries += 1;
+                self.baseline.hits += failed;
+                let cpu = check.cpu_us.filter(|_| fails).map(Duration::from_micros);
+                self.slowest = self.slowest.max(cpu);
+                if self.by_script && fails {
+                    self.slept = self.slept.max(Some(Duration::from_micros(check.us)));
+                }
+                self.read = self.read.max(check.read);
+                self.slow |= check.cut_off == Some(CutOff::Time);
+                self.stage = match judge(self.baseline, self.slow, self.agreeing) {
+                    Baseline::Open => Stage::Baseline,
+                    Baseline::Never => Stage::NotFailing(check.outcome),
+                    Baseline::Fails { votes } => {
+                        self.votes = Votes::none(votes);
+                        self.machine.hint(&Hints {
+                            read: self.read.and_then(|read| usize::try_from(read).ok()),
+                            comparisons: Vec::new(),
+                        });
+                        Stage::Axiom
+                    }
+                };
+            }
+            (Stage::Axiom, What::Axiom) => self.feed_axiom(check),
+            (Stage::Confirm, What::Confirm) => {
+                self.confirmed.tries += 1;
+                self.confirmed.hits += failed;
+                self.minor_after = check.minor.or(self.minor_after);
+                if self.confirmed.tries == self.confirmations() {
+                    self.stage = self.behind_confirmations();
+                }
+            }
+            _ => return Err(format!("no check of this kind is due: {:?}", check.what)),
+        }
+        self.course.counts.checks += 1;
+        self.note(check.slip);
+        Ok(())
+    }
+
+    /// An empty input that a script finds interesting only now and then is no result.
+    fn behind_confirmations(&mut self) -> Stage {
+        let steady = self.confirmed.hits == self.confirmed.tries;
+        if !self.by_script || !self.empty_fails || steady {
+            return Stage::End;
+        }
+        self.empty.hits += self.confirmed.hits;
+        self.empty.tries += self.confirmed.tries;
+        Stage::Alternating
+    }
+
+    fn feed_axiom(&mut self, check: &CheckLine) {
+        if self.votes.leaves_open(check.outcome) {
+            self.count_vote(check);
+            return;
+        }
+        let cut_off = check.cut_off.or(self.cut_off_before());
+        self.course.record_check(&[], check.outcome, cut_off);
+        self.empty.tries = self.votes.cast + 1;
+        self.empty.hits = u64::from(check.outcome == Outcome::Fail);
+        self.votes = Votes::none(self.votes.needed);
+        self.stage = match check.outcome == Outcome::Fail {
+            // A crash may come of anything; a script that is not asked about anything is of no use.
+            true if self.is_flaky() && self.by_script => Stage::Alternating,
+            true => {
+                self.empty_fails = true;
+                self.course.take_empty();
+                Stage::Confirm
+            }
+            false => Stage::Search,
+        };
+    }
+
+    fn feed_vote(&mut self, check: &CheckLine) -> Result<(), String> {
+        let asked = self.course.asked().filter(|asked| asked.known().is_none());
+        if asked.is_none() || !self.votes.leaves_open(check.outcome) {
+            return Err("no vote is due".to_owned());
+        }
+        self.count_vote(check);
+        Ok(())
+    }
+
+    fn count_vote(&mut self, check: &CheckLine) {
+        self.votes.cast += 1;
+        self.votes.cut_off |= check.cut_off == Some(CutOff::Time);
+        self.votes.shared |= check.process == Process::Shared;
+    }
+
+    /// By what an earlier vote on the same question was cut off.
+    fn cut_off_before(&self) -> Option<CutOff> {
+        self.votes.cut_off.then_some(CutOff::Time)
+    }
+
+    fn feed_test(&mut self, line: &TestLine) -> Result<(), String> {
+        if self.reduction.is_some() {
+            return Err("the reduce line is missing".to_owned());
+        }
+        if !matches!(self.stage, Stage::Search | Stage::Proof) {
+            return Err("no test is due".to_owned());
+        }
+        let reply = Reply::of(line);
+        let (Some(asked), Some(expected)) = (self.course.asked(), self.test_line(&reply)) else {
+            return Err("the search asks for no test".to_owned());
+        };
+        agree(line, &expected)?;
+        if asked.is_observed() != line.comparisons.is_some() {
+            return Err("its comparisons do not belong to a test that is observed".to_owned());
+        }
+        match (asked.known(), line.source) {
+            (Some(known), Source::Cache) if known == line.outcome => {}
+            (Some(known), _) => return Err(format!("the cache knows this text as {known}")),
+            (None, Source::Cache) => return Err("the cache does not know this text".to_owned()),
+            (None, Source::Run) if self.votes.leaves_open(line.outcome) => {
+                return Err(format!("{} runs of it are missing", self.votes.needed));
+            }
+            (None, Source::Run | Source::Predicted) => {}
+        }
+        // What is not proven by one of its votes is not proven.
+        let whole = Reply {
+            cut_off: line.cut_off.or(self.cut_off_before()),
+            process: match self.votes.shared {
+                true => Process::Shared,
+                false => line.process,
+            },
+            ..reply
+        };
+        self.votes = Votes::none(self.votes.needed);
+        self.reduction = self.course.commit(&whole);
+        if self.reduction.is_some() {
+            self.minor = line.minor.or(self.minor);
+        }
+        self.note(line.slip);
+        match self.stage {
+            Stage::Search => {
+                if let Some(comparisons) = &line.comparisons {
+                    self.machine.hint(&hints(comparisons));
+                }
+                self.machine.tell(line.outcome);
+            }
+            _ if self.reduction.is_some() => {
+                self.open = None;
+                self.unproven = 0;
+            }
+            _ => {
+                self.open.iter_mut().for_each(|open| drop(open.pop()));
+                let proves = whole.cut_off != Some(CutOff::Time) && whole.process.is_own();
+                self.unproven += u64::from(!proves);
+            }
+        }
+        Ok(())
+    }
+
+    fn feed_reduce(&mut self, line: &ReduceLine) -> Result<(), String> {
+        match &self.reduction {
+            Some(expected) if expected == line => self.reduction = None,
+            Some(expected) => {
+                return Err(format!("the reduction of test {} differs", expected.i));
+            }
+            None => return Err("no test failed here".to_owned()),
+        }
+        Ok(())
+    }
+
+    fn feed_end(&mut self, line: &EndLine) -> Result<(), String> {
+        if self.stage != Stage::End || self.reduction.is_some() {
+            return Err("the end is not due".to_owned());
+        }
+        follows(line, &self.end_line())?;
+        self.end = Some(line.clone());
+        self.stage = Stage::Over;
+        Ok(())
+    }
+
+    fn note(&mut self, slip: Option<SlipKeys>) {
+        self.slips
+            .extend(slip.filter(|slip| !self.slips.contains(slip)));
+    }
+}
+
+/// What a logged test tells the search beside its outcome.
+fn hints(comparisons: &[(Base64, Base64)]) -> Hints {
+    let pair = |(left, right): &(Base64, Base64)| Comparison {
+        left: left.0.clone(),
+        right: right.0.clone(),
+    };
+    Hints {
+        read: None,
+        comparisons: comparisons.iter().map(pair).collect(),
+    }
+}
+
+/// Whether a logged end is the one that the lines before it lead to.
+pub(crate) fn follows(line: &EndLine, expected: &EndLine) -> Result<(), String> {
+    let mut tests = line.tests;
+    tests.speculative = expected.tests.speculative;
+    let proof = (&line.proof, line.proved) != (&expected.proof, expected.proved);
+    let differs = [
+        (line.size != expected.size, "size"),
+        (line.blake3 != expected.blake3, "blake3"),
+        (line.passing != expected.passing, "passing end"),
+        (line.claim != expected.claim, "claim"),
+        (proof, "proof"),
+        (tests != expected.tests, "count of tests"),
+    ];
+    match differs.into_iter().find(|(differs, _)| *differs) {
+        Some((_, what)) => Err(format!("its {what} does not follow from the log")),
+        None => Ok(()),
+    }
+}
+
+/// Whether a logged test is the one that the search asks for.
+pub(crate) fn agree(line: &TestLine, expected: &TestLine) -> Result<(), String> {
+    let differs = [
+        (line.i != expected.i, "index"),
+        (line.edit != expected.edit, "ranges"),
+        (line.phase != expected.phase, "phase"),
+        (line.pass != expected.pass, "pass"),
+        (line.size != expected.size, "size"),
+        (line.hash != expected.hash, "hash"),
+        (line.input != expected.input, "input"),
+    ];
+    match differs.into_iter().find(|(differs, _)| *differs) {
+        Some((_, what)) => Err(format!("its {what} is not that of test {}", expected.i)),
+        None => Ok(()),
+    }
+}

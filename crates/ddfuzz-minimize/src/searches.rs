@@ -1,0 +1,62 @@
+//! Searches by name.
+
+use ddfuzz_delta::{Dd, Dd1999, DdPlus, Ddmin, Ddmin2002, Full, Mode, Search, Subset};
+
+/// The names of all searches, as `--search` takes them.
+pub const SEARCHES: &[&str] = &[
+    Full::NAME,
+    Subset::NAME,
+    Ddmin::NAME,
+    Ddmin2002::NAME,
+    Dd::NAME,
+    Dd1999::NAME,
+    DdPlus::NAME,
+];
+
+/// What the search of this name does, in one line for the help of `--search`.
+pub fn search_summary(name: &str) -> &'static str {
+    match name {
+        Full::NAME => "Delete and replace bytes, by the structure of the input and what runs show",
+        Subset::NAME => "The same, but only delete bytes",
+        Ddmin::NAME => "ddmin as published in 2000: subsets, then complements",
+        Ddmin2002::NAME => "ddmin of The Debugging Book: complements only",
+        Dd::NAME => "General delta debugging (dd), minimizing",
+        Dd1999::NAME => "The first delta debugging (1999), for monotone failures",
+        DdPlus::NAME => "The same with unresolved outcomes (dd+)",
+        _ => "",
+    }
+}
+
+/// No search has this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no search {name:?}; there are: {}", SEARCHES.join(", "))]
+pub struct UnknownSearch {
+    /// The name asked for.
+    pub name: String,
+}
+
+/// A search of this name over the bytes of `input`, before its first step. `dd` minimizes.
+///
+/// None of them knows of the content cache: it answers what they ask again, `ddmin-2002` too, which
+/// as published runs everything. Such a test is counted as *repeated*, or as *cached* where another
+/// configuration had the same text.
+///
+/// # Errors
+/// [`UnknownSearch`] where there is none.
+pub fn search_by_name(name: &str, input: &[u8]) -> Result<Box<dyn Search>, UnknownSearch> {
+    let units = input.len();
+    Ok(match name {
+        Full::NAME => Box::new(Full::new(input)),
+        Subset::NAME => Box::new(Subset::new(input)),
+        Ddmin::NAME => Box::new(Ddmin::new(units)),
+        Ddmin2002::NAME => Box::new(Ddmin2002::new(units)),
+        Dd::NAME => Box::new(Dd::new(units, Mode::Minimize)),
+        Dd1999::NAME => Box::new(Dd1999::new(units)),
+        DdPlus::NAME => Box::new(DdPlus::new(units)),
+        _ => {
+            return Err(UnknownSearch {
+                name: name.to_owned(),
+            });
+        }
+    })
+}

@@ -1,0 +1,133 @@
+//! The oracle that asks an interestingness test.
+
+use std::ffi::OsString;
+use std::time::Instant;
+
+use super::script::{Script, ScriptState};
+use super::{Answer, CutOff, Kind, Oracle, OracleError, PATIENCE};
+use ddfuzz_delta::Outcome;
+use ddfuzz_exec::{Ended, Executor, Target, TimeLimit, start_test};
+
+/// The exit status by which a test says that it cannot tell.
+const CANNOT_TELL: i32 = 125;
+
+/// Maps runs of an interestingness test to outcomes (interface.md, "Interestingness test").
+///
+/// - FAIL: it exited with 0, the candidate is interesting.
+/// - UNRESOLVED: it exited with 125, or was cut off by a limit.
+/// - PASS: any other status, or a signal.
+///
+/// Each run has a process and an emptied directory of its own. The test must stay what it was when
+/// the oracle was made: outcomes of two tests do not belong together.
+pub struct TestOracle {
+    script: Script,
+    /// The test, and what the input is called in its directory.
+    target: Target,
+    name: OsString,
+    executor: Box<dyn Executor>,
+    /// Started when it is first asked.
+    patient: Option<Box<dyn Executor>>,
+    last: Option<Ended>,
+    /// The limit on time is the user's.
+    fixed_time: bool,
+}
+
+impl TestOracle {
+    /// An oracle that asks the program of `target`, which is `script`; the input is called `name`.
+    ///
+    /// # Errors
+    /// When the test cannot be started.
+    pub fn new(script: Script, target: Target, name: OsString) -> Result<TestOracle, OracleError> {
+        let executor = start_test(&target, &name)?;
+        Ok(TestOracle {
+            script,
+            target,
+            name,
+            executor,
+            patient: None,
+            last: None,
+            fixed_time: false,
+        })
+    }
+
+    /// The same with the limit on time that it has, which is not to be learned.
+    pub fn with_fixed_time(mut self) -> TestOracle {
+        self.fixed_time = true;
+        self
+    }
+
+    /// How the last run ended; `None` before the first.
+    pub fn last_ended(&self) -> Option<Ended> {
+        self.last
+    }
+
+    fn run(&mut self, candidate: &[u8], patiently: bool) -> Result<Answer, OracleError> {
+        let begin = Instant::now();
+        let executor = match (patiently, &mut self.patient) {
+            (false, _) => &mut self.executor,
+            (true, Some(patient)) => patient,
+            (true, none) => {
+                let mut target = self.target.clone();
+                let time = TimeLimit::from(target.limits).times(PATIENCE);
+                target.limits = time.within(target.limits);
+                none.insert(start_test(&target, &self.name)?)
+            }
+        };
+        let run = executor.run(candidate);
+        // Whatever a test has said that is another one by now, it does not count.
+        self.check_unchanged()?;
+        let run = run?;
+        self.last = Some(run.ended);
+        Ok(Answer {
+            cost: begin.elapsed(),
+            cpu: Some(run.cpu),
+            ..judge(run.ended)
+        })
+    }
+
+    fn check_unchanged(&mut self) -> Result<(), OracleError> {
+        let state = self.script.state();
+        let path = self.script.path().to_owned();
+        match state {
+            ScriptState::Same => Ok(()),
+            ScriptState::Changed => Err(OracleError::TestChanged { path }),
+            ScriptState::Gone => Err(OracleError::TestGone { path }),
+        }
+    }
+}
+
+fn judge(ended: Ended) -> Answer {
+    let (outcome, cut_off) = match ended {
+        Ended::Exit(0) => (Outcome::Fail, None),
+        Ended::Exit(CANNOT_TELL) => (Outcome::Unresolved, None),
+        Ended::Exit(_) | Ended::Signal(_) => (Outcome::Pass, None),
+        Ended::Timeout => (Outcome::Unresolved, Some(CutOff::Time)),
+        Ended::OutOfMemory => (Outcome::Unresolved, Some(CutOff::Memory)),
+    };
+    Answer {
+        cut_off,
+        ..Answer::of(outcome)
+    }
+}
+
+impl Oracle for TestOracle {
+    fn ask(&mut self, candidate: &[u8], _: Kind) -> Result<Answer, OracleError> {
+        self.run(candidate, false)
+    }
+
+    fn ask_fresh(&mut self, candidate: &[u8], _: Kind) -> Result<Answer, OracleError> {
+        self.run(candidate, true)
+    }
+
+    fn limit_time(&mut self, learned: TimeLimit) {
+        if self.fixed_time {
+            return;
+        }
+        // Also for one that is not started yet.
+        self.target.limits = learned.within(self.target.limits);
+        self.executor.limit_time(learned);
+        if let Some(patient) = &mut self.patient {
+            patient.limit_time(learned.times(PATIENCE));
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Whose directory it is (`ddfuzz.json`).
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Build, StoreError, json, layout, open};
+use ddfuzz_exec::{Limits, TargetRecord, Way};
+use ddfuzz_model::files::OsText;
+
+/// One campaign: what was run, where and when.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Campaign {
+    /// Its id, which no other campaign has.
+    #[serde(rename = "campaign")]
+    pub id: String,
+    /// The command line that began it, as it was typed.
+    pub command_line: Vec<OsText>,
+    /// What a file of settings has added to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<SettingsFile>,
+    /// What it runs; `None` where there are several targets (`revisit`).
+    pub target: Option<TargetRecord>,
+    /// The builds of the program that were run, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub builds: Vec<Build>,
+    /// Limits on each run of it.
+    pub limits: Option<Limits>,
+    /// The ways of execution used.
+    pub ways: Vec<Way>,
+    /// The seed of its generator, if it has one.
+    pub seed: Option<u64>,
+    /// When it began, RFC 3339 in UTC ([`super::rfc3339`]).
+    pub started: String,
+    /// The machine it began on.
+    pub host: String,
+}
+
+/// A file of settings, and what it adds to a command line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SettingsFile {
+    /// The file, absolute.
+    pub file: OsText,
+    /// What it adds: its settings, as the command line would say them.
+    pub arguments: Vec<OsText>,
+}
+
+impl std::fmt::Display for SettingsFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let file = self.file.0.to_string_lossy();
+        if self.arguments.is_empty() {
+            return write!(f, "{file} adds nothing to this command");
+        }
+        write!(f, "{file} adds")?;
+        let all = self.arguments.iter();
+        all.map(|argument| argument.0.to_string_lossy())
+            .try_for_each(|argument| write!(f, " {argument}"))
+    }
+}
+
+/// The campaign file. The fields of the campaign that the directory belongs to stand at the top
+/// level; a directory that [`super::merge()`] made belongs to none, and has only `campaigns`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CampaignFile {
+    /// The version of the directory's contract.
+    pub version: u64,
+    /// The campaign that the directory belongs to, and that `--resume` goes on with.
+    #[serde(flatten)]
+    pub current: Option<Campaign>,
+    /// Other campaigns whose findings are here, by id.
+    #[serde(rename = "campaigns")]
+    pub others: Vec<Campaign>,
+}
+
+impl CampaignFile {
+    /// The file of a directory that belongs to `current`.
+    pub(super) fn of(current: Option<Campaign>) -> CampaignFile {
+        CampaignFile {
+            version: open::VERSION,
+            current,
+            others: Vec::new(),
+        }
+    }
+
+    /// Reads the file of the directory `root`; `None` where there is none.
+    pub(super) fn read(root: &Path) -> Result<Option<CampaignFile>, StoreError> {
+        let path = root.join(layout::CAMPAIGN);
+        let Some(value) = json::read::<Value>(&path)? else {
+            return Ok(None);
+        };
+        let damaged = |why: String| StoreError::Damaged {
+            path: path.clone(),
+            why,
+        };
+        // The version first: nothing else can be expected of a file of another one.
+        let version = (value.get("version").and_then(Value::as_u64))
+            .ok_or_else(|| damaged("it has no version".to_owned()))?;
+        if version != open::VERSION {
+            return Err(StoreError::OtherVersion {
+                path: root.to_owned(),
+                found: version,
+                known: open::VERSION,
+            });
+        }
+        let current = match value.get("campaign") {
+            None => None,
+            Some(_) => {
+                Some(Campaign::deserialize(&value).map_err(|error| damaged(error.to_string()))?)
+            }
+        };
+        let others = match value.get("campaigns") {
+            None => Vec::new(),
+            Some(others) => Vec::deserialize(others).map_err(|error| damaged(error.to_string()))?,
+        };
+        Ok(Some(CampaignFile {
+            version,
+            current,
+            others,
+        }))
+    }
+
+    /// Writes the file into the directory `root`.
+    pub(super) fn write(&self, root: &Path) -> Result<(), StoreError> {
+        json::write(&root.join(layout::CAMPAIGN), self)
+    }
+
+    /// Takes in another campaign: one record an id, the least as text where two differ, so that
+    /// the result does not depend on the order of taking in.
+    pub(super) fn take(&mut self, campaign: Campaign) {
+        if self.current.as_ref().is_some_and(|c| c.id == campaign.id) {
+            return;
+        }
+        match (self.others).binary_search_by(|other| other.id.cmp(&campaign.id)) {
+            Err(at) => self.others.insert(at, campaign),
+            Ok(at) => {
+                let text = |campaign: &Campaign| serde_json::to_string(campaign).ok();
+                if text(&campaign) < text(&self.others[at]) {
+                    self.others[at] = campaign;
+                }
+            }
+        }
+    }
+
+    /// All campaigns whose findings are here.
+    pub fn all(&self) -> impl Iterator<Item = &Campaign> {
+        self.current.iter().chain(&self.others)
+    }
+}

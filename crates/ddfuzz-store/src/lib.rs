@@ -1,0 +1,73 @@
+//! The output directory as a contract, version [`VERSION`].
+//!
+//! ```text
+//! ddfuzz.json                           whose directory it is (campaign::CampaignFile)
+//! crashes/MAJOR/group.json              one bug (group::GroupRecord)
+//! crashes/MAJOR/MINOR/HASH/original     the input as found; HASH = 16 hex digits of its blake3
+//! crashes/MAJOR/MINOR/HASH/minimized    the reproducer, atomically replaced while it shrinks
+//! crashes/MAJOR/MINOR/HASH/crash.json   triage's record
+//! crashes/MAJOR/MINOR/HASH/minimized.json  how the minimization ended; absent until it has
+//! crashes/MAJOR/MINOR/HASH/log.jsonl    the minimization log
+//! crashes/MAJOR/MINOR/HASH/options.jsonl  the same of the options, in a study of many utilities
+//! crashes/MAJOR/MINOR/HASH/reproduce.sh shows the crash without ddfuzz
+//! flaky/ hangs/ oom/                    the same layout
+//! corpus/HASH                           inputs worth keeping
+//! bin/HASH/NAME                         bundled programs, for reproduce.sh
+//! state.json stats.jsonl                the campaign's checkpoint and its course
+//! triage.jsonl                          what `triage` has done, a line an input
+//! studies/CAMPAIGN.json                 what a study of many utilities came to (study::StudyRecord)
+//! ```
+//!
+//! A [`Store`] is the one writer (by lock); a [`Reader`] needs no lock and may read while the
+//! writer is at work. [`merge()`] is the union of several directories. [`foreign`] knows the
+//! directories of other fuzzers.
+//!
+//! **No crash is ever lost.** An input is written and synced before the record that makes its
+//! entry count; an input without its record (the writer was killed in between) stays where it
+//! is, is listed by [`Reader::incomplete`], and is completed by filing it again.
+
+mod build;
+mod campaign;
+mod entry;
+mod error;
+mod filing;
+pub mod foreign;
+mod group;
+mod had;
+mod json;
+mod known;
+mod layout;
+mod listing;
+mod merge;
+mod minimized;
+mod open;
+mod origin;
+mod reader;
+pub mod report;
+mod reproduce;
+mod study;
+mod survey;
+mod sweep;
+mod timestamp;
+mod triaged;
+mod writer;
+
+pub use build::{Build, Status};
+pub use campaign::{Campaign, CampaignFile, SettingsFile};
+pub use entry::Entry;
+pub use error::StoreError;
+pub use filing::Filed;
+pub use group::{Group, GroupRecord};
+pub use had::HadGroups;
+pub use known::{KnownGroups, NoKey};
+pub use layout::{EntryId, Kind, hash_of};
+pub use merge::{Merged, merge};
+pub use minimized::{Minimized, Proved};
+pub use open::VERSION;
+pub use reader::Reader;
+pub use reproduce::channel as shell_channel;
+pub use reproduce::script;
+pub use study::{GroupTally, REFUSALS, Replayed, StudyRecord, Tally, UtilityRecord, is_refusal};
+pub use timestamp::rfc3339;
+pub use triaged::{CrashLine, TriageJournal, Triaged};
+pub use writer::Store;

@@ -1,0 +1,179 @@
+//! An interestingness test for other reducers: a script that asks ddfuzz.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use ddfuzz_exec::{Program, Sanitizer, Target, Way};
+use ddfuzz_model::files::shell::quoted;
+use ddfuzz_triage::Crash;
+
+/// Finds ddfuzz. `$built` is set before.
+const FIND: &str = r#"
+ddfuzz=${DDFUZZ:-$built}
+[ -x "$ddfuzz" ] || ddfuzz=ddfuzz
+command -v "$ddfuzz" >/dev/null || {
+    echo "$0: ddfuzz is not found; DDFUZZ=PATH says where it is" >&2
+    exit 125
+}
+"#;
+
+/// Takes the input wherever it is. `$name` is set before.
+const ANYWHERE: &str = r#"if [ $# -gt 0 ]; then
+    input=$1
+elif [ -f "./$name" ]; then
+    input=./$name
+else
+    input=$(mktemp) || exit 125
+    trap 'rm -f -- "$input"' EXIT
+    trap 'exit 125' HUP INT TERM
+    cat >"$input" || exit 125
+fi
+"#;
+
+/// Takes the file that reducers put into the current directory. `$name` is set before.
+const FILE: &str = "input=./$name\n";
+
+/// Makes sure that it is there.
+const THERE: &str = r#"case $input in
+/*) ;;
+*) input=./$input ;;
+esac
+[ -f "$input" ] || {
+    echo "$0: there is no input $input" >&2
+    exit 125
+}
+"#;
+
+/// Reads the answer. A crash of another group is no pass.
+const JUDGE: &str = r#"case $? in
+0 | 1) ;;
+*) exit 125 ;;
+esac
+case $said in
+*'"major":"'"$major"'"'*) exit 0 ;;
+*'"ended":"timeout"'* | *'"ended":"out of memory"'*) exit 125 ;;
+*'"class":null'*) ;;
+*) exit 125 ;;
+esac
+"#;
+
+/// The lines that read the answer. That an input causes no crash says something only of a program
+/// that could show this one.
+fn judge(needed: &[String]) -> String {
+    let lines = needed.iter().map(|flag| {
+        format!(
+            "case $said in\n\
+             *'\"instrumentation\":null'* | *'\"instrumentation\":['*'\"{flag}\"'*) ;;\n\
+             *)\n    \
+                 echo \"$0: compile the program with -fsanitize={flag}\" >&2\n    \
+                 exit 125\n    \
+                 ;;\n\
+             esac\n"
+        )
+    });
+    let lines: String = lines.collect();
+    format!("{JUDGE}{lines}exit 1\n")
+}
+
+/// Where an interestingness test takes its input from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taking {
+    /// The first argument; without one, the file of that name in the current directory; where there
+    /// is none either, stdin (interface.md, "Interestingness test").
+    Anywhere,
+    /// The file of that name in the current directory, as for creduce and cvise.
+    File,
+}
+
+/// A POSIX shell script that exits with 0 where an input causes this crash, by its group, with 1 where
+/// it causes none, with 125 where it causes another or cannot be told. `name` is the basename that the input has where it is a file in the current directory.
+///
+/// It asks `ddfuzz triage`, and so names crashes as the minimization does; `ddfuzz` is the program
+/// to ask where no other is named in the environment.
+pub fn interestingness_test(
+    taking: Taking,
+    name: &OsStr,
+    crash: &Crash,
+    (target, way): (&Target, Way),
+    ddfuzz: &Path,
+) -> Vec<u8> {
+    let class = super::printable(&crash.class.0);
+    let major = crash.keys.major.short();
+    let source = match taking {
+        Taking::Anywhere => {
+            "The input is the first argument; without one, the file `name` (see below) in the\n\
+             # current directory; if there is no such file, stdin."
+        }
+        Taking::File => "The input is the file `name` (see below) in the current directory.",
+    };
+    let mut text = format!(
+        "#!/bin/sh\n\
+         # Interestingness test of ddfuzz {}: exits with 0 if an input causes the crash {class}\n\
+         # of group {major}, with 1 if it causes none, with 125 if it causes another or\n\
+         # the test cannot decide. {source}\n\
+         # It runs ddfuzz: the path in the variable DDFUZZ, the path below, or ddfuzz in PATH.\n\
+         major={major}\n",
+        env!("CARGO_PKG_VERSION"),
+    )
+    .into_bytes();
+    for (variable, value) in [("name", name), ("built", ddfuzz.as_os_str())] {
+        text.extend(variable.as_bytes());
+        text.push(b'=');
+        text.extend(quoted(value.as_bytes()));
+        text.push(b'\n');
+    }
+    text.extend(FIND.as_bytes());
+    text.extend(match taking {
+        Taking::Anywhere => ANYWHERE.as_bytes(),
+        Taking::File => FILE.as_bytes(),
+    });
+    text.extend(THERE.as_bytes());
+    text.extend(b"said=$(\"$ddfuzz\" triage --no-config --json --quiet ");
+    text.extend(options(target, way));
+    if crash.class.sanitizer() == Some(Sanitizer::Lsan) {
+        text.extend(b" --leaks");
+    }
+    text.extend(b" \"$input\"");
+    if let Program::Path(program) = &target.program {
+        text.extend(b" -- ");
+        text.extend(quoted(program.as_os_str().as_bytes()));
+        for arg in &target.args {
+            text.push(b' ');
+            text.extend(quoted(arg.as_bytes()));
+        }
+    }
+    text.extend(b")\n");
+    text.extend(judge(&crash.needed_sanitizers()).bytes());
+    text
+}
+
+/// How the target is run.
+fn options(target: &Target, way: Way) -> Vec<u8> {
+    let limits = &target.limits;
+    let mut line = format!(
+        "--exec {way} --timeout {}ms --memory {}",
+        limits.cpu.as_millis().max(1),
+        limits.memory
+    );
+    if let Some(status) = target.crash_exit {
+        line.push_str(&format!(" --crash-exit {status}"));
+    }
+    if let Program::Bundled(name) = &target.program {
+        line.push_str(&format!(" --target {name}"));
+    }
+    let mut line = line.into_bytes();
+    for option in target.channel.options() {
+        line.push(b' ');
+        line.extend(quoted(option.as_bytes()));
+    }
+    if let Some(cwd) = &target.cwd {
+        line.extend(b" --cwd=");
+        line.extend(quoted(cwd.as_os_str().as_bytes()));
+    }
+    for (name, value) in &target.env {
+        line.extend(b" --env=");
+        line.extend(quoted(&[name.as_bytes(), b"=", value.as_bytes()].concat()));
+    }
+    line
+}

@@ -1,0 +1,290 @@
+//! Several studies side by side: what is new, what is gone, and whether the rates differ.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::{Marks, Row, RowGroup, Summary, fisher, mcnemar};
+use crate::Kind;
+use crate::report::SameBy;
+
+/// One of the directories to be compared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StudyIn {
+    /// The directory, as the user names it.
+    pub name: String,
+    /// Its rows ([`super::rows()`]).
+    pub rows: Vec<Row>,
+}
+
+/// Studies side by side, in the order in which they were named.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// The directories.
+    pub directories: Vec<DirectoryResult>,
+    /// The utilities of all of them, in the order of the first list that has them.
+    pub utilities: Vec<ComparedUtility>,
+    /// Each directory beside the one before it.
+    pub tests: Vec<Tested>,
+}
+
+/// What the study in one directory came to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DirectoryResult {
+    /// The directory, as the user names it.
+    pub directory: String,
+    /// Its rates. A utility that was run on several machines counts once, and fails if it fails on
+    /// one of them.
+    #[serde(flatten)]
+    pub summary: Summary,
+}
+
+/// One utility in all studies.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ComparedUtility {
+    /// What the lists call it.
+    pub utility: String,
+    /// What each directory has of it; null where it has nothing.
+    pub studies: Vec<Option<UtilityIn>>,
+    /// Its groups in all of them.
+    pub groups: Vec<ComparedGroup>,
+}
+
+/// One utility in one study.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct UtilityIn {
+    /// Package and version, each once; empty where no package owns it.
+    pub versions: Vec<String>,
+    /// How its runs ended; null where there was none.
+    pub marks: Option<Marks>,
+    /// Runs.
+    pub runs: u64,
+    /// What is special about it.
+    pub label: Option<String>,
+}
+
+/// One group of a utility in all studies.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ComparedGroup {
+    /// The kind of finding.
+    pub kind: Kind,
+    /// What kind of death; null where no directory has an input of it.
+    pub class: Option<String>,
+    /// Where in the user's code.
+    pub frame: Option<String>,
+    /// The first 12 hex digits of its major keys in each directory; builds may differ in them.
+    pub majors: Vec<Vec<String>>,
+    /// By what the directories have it in common; null where only one has it.
+    pub same_by: Option<SameBy>,
+    /// What became of it in the last directory.
+    pub change: Change,
+    /// By stable key and build id, in what directories it is.
+    #[serde(skip)]
+    names: BTreeSet<(String, Option<String>)>,
+}
+
+/// What became of a group in the last of several studies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    /// Only the last study has it.
+    New,
+    /// An earlier one has it, and the last has not, although it ran the utility. It may be fixed,
+    /// or not have been met.
+    Gone,
+    /// An earlier one has it, and the last did not run the utility.
+    NotRun,
+    /// The last one has it, and an earlier one.
+    Same,
+}
+
+impl Change {
+    /// The name, as in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Change::New => "new",
+            Change::Gone => "gone",
+            Change::NotRun => "not-run",
+            Change::Same => "same",
+        }
+    }
+}
+
+/// Whether the rates of failure of two studies differ by more than chance.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Tested {
+    /// The places of the two, from 0.
+    pub studies: [usize; 2],
+    /// The p value of Fisher's exact test, two-sided, over all utilities that each of them has run:
+    /// right where these are different utilities.
+    pub fisher: f64,
+    /// Utilities that both have run.
+    pub both_run: u64,
+    /// Of these, those that failed in the first alone.
+    pub only_first: u64,
+    /// Those that failed in the second alone.
+    pub only_second: u64,
+    /// The p value of McNemar's exact test, two-sided, over these: right where they are the same
+    /// utilities.
+    pub mcnemar: f64,
+}
+
+/// Compares the studies; of a group it is asked whether an earlier directory has it by its major
+/// key, else by the names of functions, where the program was built anew.
+pub fn compare(studies: &[StudyIn]) -> Comparison {
+    let mut names: Vec<&str> = Vec::new();
+    for row in studies.iter().flat_map(|study| &study.rows) {
+        if !names.contains(&row.utility.as_str()) {
+            names.push(&row.utility);
+        }
+    }
+    let utilities: Vec<ComparedUtility> = names
+        .into_iter()
+        .map(|name| compared(name, studies))
+        .collect();
+    let of = |at: usize| -> Vec<Option<&UtilityIn>> {
+        let all = utilities.iter();
+        all.map(|utility| utility.studies[at].as_ref()).collect()
+    };
+    let directories = studies.iter().map(|study| DirectoryResult {
+        directory: study.name.clone(),
+        summary: Summary::of(&study.rows),
+    });
+    let directories: Vec<DirectoryResult> = directories.collect();
+    let tests = (1..studies.len()).map(|at| tested(at, &directories, &of(at - 1), &of(at)));
+    let tests = tests.collect();
+    Comparison {
+        directories,
+        tests,
+        utilities,
+    }
+}
+
+fn compared(name: &str, studies: &[StudyIn]) -> ComparedUtility {
+    let mut groups: Vec<ComparedGroup> = Vec::new();
+    let mut cells = Vec::new();
+    for (at, study) in studies.iter().enumerate() {
+        let rows = study.rows.iter().filter(|row| row.utility == name);
+        let rows: Vec<&Row> = rows.collect();
+        for group in rows.iter().flat_map(|row| &row.groups) {
+            place(&mut groups, group, at, studies.len());
+        }
+        cells.push(utility_in(&rows));
+    }
+    let last_ran = cells
+        .last()
+        .is_some_and(|cell: &Option<UtilityIn>| cell.as_ref().is_some_and(|cell| cell.runs > 0));
+    for group in &mut groups {
+        let Some((last, earlier)) = group.majors.split_last() else {
+            continue;
+        };
+        group.change = match (last.is_empty(), earlier.iter().all(Vec::is_empty)) {
+            (false, true) => Change::New,
+            (false, false) => Change::Same,
+            (true, _) if last_ran => Change::Gone,
+            (true, _) => Change::NotRun,
+        };
+    }
+    ComparedUtility {
+        utility: name.to_owned(),
+        studies: cells,
+        groups,
+    }
+}
+
+fn utility_in(rows: &[&Row]) -> Option<UtilityIn> {
+    if rows.is_empty() {
+        return None;
+    }
+    let mut cell = UtilityIn::default();
+    for row in rows {
+        let names = [row.package.as_deref(), row.version.as_deref()];
+        let version = names.into_iter().flatten().collect::<Vec<_>>().join(" ");
+        if !version.is_empty() && !cell.versions.contains(&version) {
+            cell.versions.push(version);
+        }
+        if let Some(marks) = row.marks() {
+            cell.marks = Some(cell.marks.unwrap_or_default().or(marks));
+        }
+        cell.runs += row.total().runs;
+        cell.label = cell.label.or_else(|| row.label.clone());
+    }
+    Some(cell)
+}
+
+/// Puts a group of the directory `at` to the same one of an earlier directory, else to the others.
+fn place(groups: &mut Vec<ComparedGroup>, group: &RowGroup, at: usize, count: usize) {
+    let by_key =
+        (groups.iter()).position(|one| one.majors.iter().flatten().any(|m| *m == group.major));
+    let found = group.found.as_ref();
+    let names = found.and_then(|found| Some((found.stable.clone()?, found.build.clone())));
+    let by_names = || {
+        let (stable, build) = names.as_ref()?;
+        // Within one build, two places in one function are two bugs.
+        let is_same = |one: &ComparedGroup| {
+            let mut known = one.names.iter().filter(|(name, _)| name == stable);
+            let other = |known: &Option<String>| known.is_none() || known != build;
+            one.names.iter().any(|(name, _)| name == stable) && known.all(|(_, known)| other(known))
+        };
+        groups.iter().position(is_same)
+    };
+    let (to, same_by) = match by_key {
+        Some(to) => (Some(to), SameBy::Key),
+        None => (by_names(), SameBy::Names),
+    };
+    let to = match to {
+        Some(to) => {
+            let elsewhere = (groups[to].majors.iter().enumerate())
+                .any(|(study, majors)| study != at && !majors.is_empty());
+            if elsewhere && groups[to].same_by.is_none() {
+                groups[to].same_by = Some(same_by);
+            }
+            to
+        }
+        None => {
+            groups.push(ComparedGroup {
+                kind: group.kind,
+                class: None,
+                frame: None,
+                majors: vec![Vec::new(); count],
+                same_by: None,
+                change: Change::Same,
+                names: BTreeSet::new(),
+            });
+            groups.len() - 1
+        }
+    };
+    let one = &mut groups[to];
+    if !one.majors[at].contains(&group.major) {
+        one.majors[at].push(group.major.clone());
+    }
+    one.names.extend(names);
+    if let Some(found) = found {
+        one.class = Some(found.view.class.0.clone());
+        one.frame = found.view.place.clone().or_else(|| one.frame.take());
+    }
+}
+
+fn tested(
+    at: usize,
+    directories: &[DirectoryResult],
+    first: &[Option<&UtilityIn>],
+    second: &[Option<&UtilityIn>],
+) -> Tested {
+    let fails = |cell: &Option<&UtilityIn>| cell.and_then(|cell| cell.marks).map(Marks::fails);
+    let pairs = first.iter().zip(second);
+    let pairs: Vec<(bool, bool)> = pairs
+        .filter_map(|(first, second)| Some((fails(first)?, fails(second)?)))
+        .collect();
+    let count = |wanted| pairs.iter().filter(|pair| **pair == wanted).count() as u64;
+    let (only_first, only_second) = (count((true, false)), count((false, true)));
+    let [a, b] = [at - 1, at].map(|at| directories[at].summary.failing);
+    Tested {
+        studies: [at - 1, at],
+        fisher: fisher(a.hits, a.of, b.hits, b.of),
+        both_run: pairs.len() as u64,
+        only_first,
+        only_second,
+        mcnemar: mcnemar(only_first, only_second),
+    }
+}

@@ -1,0 +1,155 @@
+//! Shares with their intervals: of utilities, and of runs.
+
+use serde::Serialize;
+
+use super::Row;
+use super::rows::once_each;
+use crate::Tally;
+
+/// The quantile of the normal distribution for 95 % on two sides.
+const Z: f64 = 1.959_963_984_540_054;
+
+/// A share, with the 95 % confidence interval of Wilson's score (E. B. Wilson: Probable inference,
+/// the law of succession, and statistical inference. Journal of the American Statistical
+/// Association 22, 1927): for `k` of `n`, with z = 1.96, the two solutions `p` of
+/// (k/n − p)² = z² p (1 − p) / n. It is right for few utilities and for rates near 0, where the
+/// usual interval is not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Rate {
+    /// How many.
+    pub hits: u64,
+    /// Of how many.
+    pub of: u64,
+    /// The share, from 0 to 1; `None` of nothing.
+    pub share: Option<f64>,
+    /// The interval's lower end.
+    pub low: Option<f64>,
+    /// The interval's upper end.
+    pub high: Option<f64>,
+}
+
+impl Rate {
+    /// The share of `hits` in `of`.
+    pub fn new(hits: u64, of: u64) -> Rate {
+        if of == 0 {
+            return Rate {
+                hits,
+                ..Rate::default()
+            };
+        }
+        // What is counted twice by mistake shall not become the root of a negative number.
+        let hits = hits.min(of);
+        let n = of as f64;
+        let share = hits as f64 / n;
+        let square = Z * Z;
+        let centre = (share + square / (2.0 * n)) / (1.0 + square / n);
+        let half =
+            Z / (1.0 + square / n) * (share * (1.0 - share) / n + square / (4.0 * n * n)).sqrt();
+        // At both ends the formula is exact, and floating point is not.
+        let low = match hits {
+            0 => 0.0,
+            _ => (centre - half).max(0.0),
+        };
+        let high = match hits == of {
+            true => 1.0,
+            false => (centre + half).min(1.0),
+        };
+        Rate {
+            hits,
+            of,
+            share: Some(share),
+            low: Some(low),
+            high: Some(high),
+        }
+    }
+
+    /// As text: `12.2 %, 95 % interval 6.5–21.5 %`; `no rate` of nothing.
+    pub fn text(&self) -> String {
+        match (self.share, self.interval()) {
+            (Some(share), Some(interval)) => {
+                format!("{} %, 95 % interval {interval} %", percent(share))
+            }
+            _ => "no rate".to_owned(),
+        }
+    }
+
+    /// In a cell: `12.2 % (6.5–21.5)`; `–` of nothing.
+    pub fn cell(&self) -> String {
+        match (self.share, self.interval()) {
+            (Some(share), Some(interval)) => format!("{} % ({interval})", percent(share)),
+            _ => "–".to_owned(),
+        }
+    }
+
+    fn interval(&self) -> Option<String> {
+        let (low, high) = (self.low?, self.high?);
+        Some(format!("{}–{}", percent(low), percent(high)))
+    }
+}
+
+/// A share in percent, with as many digits as it takes not to look like nothing.
+fn percent(share: f64) -> String {
+    let value = share * 100.0;
+    match value {
+        0.0 => "0".to_owned(),
+        ..0.1 => format!("{value:.4}"),
+        _ => format!("{value:.1}"),
+    }
+}
+
+/// The rates of failure (crash or hang) by one channel, or on one kind of input.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RateLine {
+    /// The channel or kind.
+    pub name: String,
+    /// Over the utilities that were run so: each counts once, in however many versions and on
+    /// however many machines, and fails if it fails in one of them.
+    pub utilities: Rate,
+    /// Over their runs. Those of one utility are not independent of each other, so that this
+    /// interval says how well the runs were counted, and not what other utilities would do.
+    pub runs: Rate,
+}
+
+/// The rates by channel; all names that inputs are copied under count as one channel.
+pub fn by_channel(rows: &[Row]) -> Vec<RateLine> {
+    by(rows, |tally| {
+        let word = tally.channel.split_whitespace().next();
+        word.unwrap_or(&tally.channel)
+    })
+}
+
+/// The rates by kind of input.
+pub fn by_kind(rows: &[Row]) -> Vec<RateLine> {
+    by(rows, |tally| &tally.kind)
+}
+
+fn by(rows: &[Row], name: impl for<'a> Fn(&'a Tally) -> &'a str) -> Vec<RateLine> {
+    let mut names: Vec<&str> = Vec::new();
+    for tally in rows.iter().flat_map(|row| &row.tallies) {
+        let name = name(tally);
+        if tally.runs > 0 && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let once = once_each(rows);
+    let line = |wanted: &str| {
+        let (mut utilities, mut failing) = (0, 0);
+        let mut all = Tally::default();
+        for row in &once {
+            let mut own = Tally::default();
+            let tallies = row.tallies.iter();
+            tallies
+                .filter(|tally| name(tally) == wanted)
+                .for_each(|tally| own.add(tally));
+            utilities += u64::from(own.runs > 0);
+            failing += u64::from(own.crashes + own.hangs > 0);
+            all.add(&own);
+        }
+        RateLine {
+            name: wanted.to_owned(),
+            utilities: Rate::new(failing, utilities),
+            runs: Rate::new(all.crashes + all.hangs, all.runs),
+        }
+    };
+    names.into_iter().map(line).collect()
+}

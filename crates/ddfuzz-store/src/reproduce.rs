@@ -1,0 +1,325 @@
+//! The script that shows a crash without ddfuzz (`reproduce.sh`).
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+pub mod channel;
+
+use super::{EntryId, Kind};
+use ddfuzz_exec::{
+    Channel, LARGEST_ALLOCATION, Sanitizer, Target, is_script, program_facts, sanitizer_options,
+};
+use ddfuzz_model::files::shell::quoted;
+use ddfuzz_triage::Class;
+
+/// Finds the entry's folder, from any working directory, and the best input in it.
+const FIND: &str = r#"
+case $0 in
+*/*) here=${0%/*} ;;
+*) here=. ;;
+esac
+here=$(CDPATH= cd -- "$here" && pwd) || exit 70
+input=$here/minimized
+[ -f "$input" ] || input=$here/original
+[ -f "$input" ] || {
+    echo "$0: the input is not beside this script" >&2
+    exit 70
+}
+"#;
+
+/// Runs where the program can do no harm, as ddfuzz does.
+const SCRATCH: &str = r#"scratch=$(mktemp -d) || exit 70
+trap 'cd / && rm -rf -- "$scratch"' EXIT
+trap 'exit 130' HUP INT TERM
+cp -- "$input" "$scratch/input" && mkdir -- "$scratch/cwd" || exit 70
+ulimit -c 0
+[ -n "${LC_ALL-}${LC_CTYPE-}${LANG-}" ] || {
+    LANG=C.UTF-8
+    export LANG
+}
+"#;
+
+/// The copy of the input.
+const COPY: &[u8] = b"\"$scratch/input\"";
+
+/// How the part begins that shows the crash in gdb.
+const GDB: &str = "if [ \"${1-}\" = gdb ]; then\n    shift\n";
+
+/// Whether a script has that part.
+pub(super) fn has_gdb(script: &[u8]) -> bool {
+    let part = GDB.as_bytes();
+    script.windows(part.len()).any(|window| window == part)
+}
+
+/// Ends with the program's status.
+const END: &str = r#"status=$?
+echo "ended with status $status" >&2
+exit "$status"
+"#;
+
+/// A POSIX shell script that runs the target once on the reproducer beside it (`minimized`, or
+/// `original` where there is none), from any working directory, and ends with its status.
+///
+/// `program` is the file to run; a relative one is taken from the output directory, four folders
+/// above the script. Paths, arguments and variables may hold any bytes. The program's working
+/// directory is the target's, or an empty scratch directory; its input is a copy. A hang is
+/// ended by its CPU limit or, where it sleeps, by `timeout`; memory that runs away by a limit on
+/// it. A sanitizer is told what it was told in the run, except that it says names. `class` is
+/// what the entry's record says; `root` is the output directory.
+///
+/// With `gdb` as its first argument it runs the program in gdb up to the crash; the arguments
+/// behind that are gdb's.
+pub fn script(
+    id: &EntryId,
+    class: &Class,
+    target: &Target,
+    program: &Path,
+    root: &Path,
+) -> Vec<u8> {
+    let with_gdb = runs_in_gdb(class, target, &root.join(program));
+    let facts = program_facts(&root.join(program)).unwrap_or_default();
+    let sanitized = facts.sanitized || class.sanitizer().is_some();
+    let shadowed = facts.shadowed || class.sanitizer().is_some_and(Sanitizer::shadows);
+    let mut text = head(id, class, with_gdb).into_bytes();
+    text.extend_from_slice(FIND.as_bytes());
+    text.extend_from_slice(b"program=");
+    if program.is_relative() {
+        text.extend_from_slice(b"$here/../../../../");
+    }
+    text.extend(quoted(program.as_os_str().as_bytes()));
+    text.push(b'\n');
+    text.extend_from_slice(SCRATCH.as_bytes());
+    text.extend_from_slice(limit(id.kind(), target, shadowed).as_bytes());
+    if sanitized {
+        text.extend_from_slice(options(id.kind(), class, target).as_bytes());
+    }
+    text.extend(b"cd -- ");
+    match &target.cwd {
+        Some(cwd) => text.extend(quoted(cwd.as_os_str().as_bytes())),
+        None => text.extend(b"\"$scratch/cwd\""),
+    }
+    text.extend(b" || exit 70\n");
+    text.extend(channel::place_input(target));
+    let variables = variables(target, sanitized);
+    if with_gdb {
+        text.extend(gdb(id.kind(), class, target, sanitized, &variables));
+    }
+    text.extend_from_slice(limit(id.kind(), target, sanitized).as_bytes());
+    let mut line = Vec::new();
+    if id.kind() == Kind::Hang {
+        line.extend(patience(target).bytes());
+    }
+    line.extend(&variables);
+    if !variables.is_empty() && holds_equals(program) {
+        // `env` would take such a path for one more variable.
+        line.extend(b"sh -c 'exec \"$@\"' sh ");
+    }
+    line.extend(command(target));
+    text.extend(channel::run(target, &line, COPY));
+    text.extend_from_slice(END.as_bytes());
+    text
+}
+
+/// The comment at the beginning: what the script shows, and how.
+fn head(id: &EntryId, class: &Class, with_gdb: bool) -> String {
+    format!(
+        "#!/bin/sh\n\
+         # Shows a crash without ddfuzz: group {}, variant {}, input {}.\n\
+         # Exits with the program's status; 128 + N means that signal N ended it.\n{}{}",
+        id.major(),
+        id.minor(),
+        id.hash(),
+        how_it_shows(id.kind(), class),
+        if with_gdb { IN_GDB } else { "" },
+    )
+}
+
+/// The tool that a class names, or the class.
+fn tool(class: &Class) -> &str {
+    class.0.split(':').next().unwrap_or_default()
+}
+
+/// How the crash shows, where that is not by a signal.
+fn how_it_shows(kind: Kind, class: &Class) -> String {
+    match (kind, tool(class)) {
+        (Kind::Hang, _) => "# It hangs: 152 (SIGXCPU) means that its CPU time was used up, 124 or \
+                            137 that its time was up.\n"
+            .to_owned(),
+        (Kind::Oom, _) => "# It runs out of memory: its memory is limited, and it ends as it does \
+                           then.\n"
+            .to_owned(),
+        (_, "rustpanic") => "# It panics: 101 is the status of a Rust program that panics, 134 \
+                             (SIGABRT) if panics abort.\n"
+            .to_owned(),
+        (_, "exit") => format!(
+            "# The crash is its status: {}.\n",
+            class.0.strip_prefix("exit:").unwrap_or_default()
+        ),
+        _ if class.sanitizer().is_some() => {
+            "# A sanitizer reports it, and aborts: 134 (SIGABRT).\n".to_owned()
+        }
+        _ => String::new(),
+    }
+}
+
+/// What keeps a finding that would use up the machine from doing so.
+fn limit(kind: Kind, target: &Target, shadowed: bool) -> String {
+    match kind {
+        Kind::Hang => {
+            let seconds = target.limits.cpu.as_secs() + 1;
+            // SIGXCPU first, which names the reason; SIGKILL for what does not heed it.
+            format!("ulimit -S -t {seconds}\nulimit -H -t {}\n", seconds + 5)
+        }
+        // The shadow of a sanitizer is larger than any limit: it has one of its own.
+        Kind::Oom if !shadowed => format!("ulimit -v {}\n", (target.limits.memory / 1024).max(1)),
+        Kind::Oom | Kind::Crash | Kind::Flaky => String::new(),
+    }
+}
+
+/// What ends a run that sleeps, and uses no processor time, in front of the program.
+fn patience(target: &Target) -> String {
+    let limits = &target.limits;
+    // As long as a run may take at most: behind the limit on processor time, also where others use
+    // the processor.
+    let seconds = limits
+        .wall
+        .max(limits.cpu)
+        .as_secs()
+        .saturating_mul(10)
+        .saturating_add(5);
+    let foreground = match target.channel {
+        // Else it could not read from there.
+        Channel::Terminal(_) => "--foreground ",
+        _ => "",
+    };
+    format!("timeout {foreground}-k 5 {seconds} ")
+}
+
+/// The options that sanitizers get.
+fn options(kind: Kind, class: &Class, target: &Target) -> String {
+    let leaks = class.sanitizer() == Some(Sanitizer::Lsan);
+    let is_oom = kind == Kind::Oom;
+    let memory = is_oom.then_some(target.limits.memory >> 20);
+    let allocation = target.fuzzer_limits().and_then(|limits| limits.allocation);
+    let allocation = allocation
+        .filter(|_| is_oom)
+        .map_or_else(String::new, |limit| {
+            format!(":{LARGEST_ALLOCATION}={limit}")
+        });
+    format!("options={}{allocation}\n", sanitizer_options(leaks, memory))
+}
+
+/// The line of the head that says how to come into gdb.
+const IN_GDB: &str = "# To stop at the crash in gdb: sh reproduce.sh gdb. More arguments are for gdb: sh \
+                      reproduce.sh gdb -batch -ex bt\n";
+
+/// Whether gdb can show a crash of this class: a leak is looked for by a tracer of its own, which
+/// gdb keeps out; keys are typed at a terminal, which gdb needs; and scripts are no programs to it.
+fn runs_in_gdb(class: &Class, target: &Target, program: &Path) -> bool {
+    let at_terminal = matches!(target.channel, Channel::Terminal(_));
+    tool(class) != "lsan" && !at_terminal && !is_script(program)
+}
+
+/// The lines that run the program in gdb, where that is asked for, and then end. The input, a limit
+/// that must not be gdb's own, and the status of the program behind them, go to what gdb's shell
+/// puts in front of the program.
+fn gdb(kind: Kind, class: &Class, target: &Target, sanitized: bool, variables: &[u8]) -> Vec<u8> {
+    let mut text = GDB.as_bytes().to_vec();
+    let wrapper = match kind {
+        Kind::Hang => {
+            let seconds = target.limits.cpu.as_secs() + 1;
+            format!("prlimit --cpu={seconds}:{}", seconds + 5)
+        }
+        Kind::Oom if !sanitized => format!("prlimit --as={}", target.limits.memory),
+        // It does nothing; one program there must be.
+        Kind::Oom | Kind::Crash | Kind::Flaky => "nice -n 0".to_owned(),
+    };
+    let stdin = match target.takes_file() {
+        true => "/dev/null",
+        false => "'$stdin'",
+    };
+    // In double quotes of the script, in single quotes of gdb's shell.
+    text.extend(b"    stdin=$(printf %s \"$scratch/input\" | sed \"s/'/'\\\\\\\\''/g\")\n");
+    text.extend(b"    ");
+    if variables.is_empty() {
+        text.extend(b"env -- ");
+    }
+    text.extend(variables);
+    text.extend(b"SHELL=/bin/sh gdb -q -ex 'unset environment LINES' \\\n");
+    text.extend(b"        -ex 'unset environment COLUMNS' ");
+    text.extend(format!("-ex \"set exec-wrapper <{stdin} {wrapper}\" ").bytes());
+    text.extend(stops_at(class));
+    text.extend(b"-ex run \\\n        \"$@\" --args ");
+    text.extend(command(target));
+    text.extend(b"\n    exit\nfi\n");
+    text
+}
+
+/// What gdb is told to stop at, where no signal ends the program.
+fn stops_at(class: &Class) -> &'static [u8] {
+    match tool(class) {
+        "rustpanic" => b"-ex 'set breakpoint pending on' -ex 'break rust_panic' ",
+        "exit" => b"-ex 'catch syscall exit_group' ",
+        _ => b"",
+    }
+}
+
+/// The words in front of the program that set its variables; none where it has none of its own.
+fn variables(target: &Target, sanitized: bool) -> Vec<u8> {
+    let mut line = Vec::new();
+    let own = channel::variables(target);
+    let sandboxed = !target.sandbox.is_off();
+    if target.env_only || sandboxed || !target.env.is_empty() || sanitized || !own.is_empty() {
+        line.extend(if target.env_only {
+            b"env -i -- TMPDIR=\"$scratch\" ".as_slice()
+        } else {
+            b"env -- "
+        });
+        if sandboxed {
+            // As it had there; what the target sets comes behind it.
+            line.extend(b"HOME=\"$scratch/cwd\" ");
+        }
+        line.extend(own);
+        for (name, value) in &target.env {
+            line.extend(quoted(&[name.as_bytes(), b"=", value.as_bytes()].concat()));
+            line.push(b' ');
+        }
+        if sanitized {
+            line.extend(sanitizer_variables(target));
+        }
+    }
+    line
+}
+
+fn holds_equals(program: &Path) -> bool {
+    program.as_os_str().as_bytes().contains(&b'=')
+}
+
+/// The words of the program and its arguments.
+fn command(target: &Target) -> Vec<u8> {
+    let mut line = b"\"$program\"".to_vec();
+    let mut named = 0;
+    for arg in &target.args {
+        line.push(b' ');
+        line.extend(channel::argument(target, arg, COPY, &mut named));
+    }
+    line
+}
+
+/// The variables of sanitizers, our options behind the user's own.
+fn sanitizer_variables(target: &Target) -> Vec<u8> {
+    let mut words = Vec::new();
+    for name in Sanitizer::ALL.map(Sanitizer::variable) {
+        words.extend(format!("{name}=").bytes());
+        let set = target.env.iter().rev().find(|(known, _)| known == name);
+        match set {
+            Some((_, value)) if !value.is_empty() => {
+                words.extend(quoted(&[value.as_bytes(), b":"].concat()));
+            }
+            None if !target.env_only => words.extend(format!("\"${{{name}:+${name}:}}\"").bytes()),
+            _ => {}
+        }
+        words.extend(b"\"$options\" ");
+    }
+    words
+}

@@ -1,0 +1,158 @@
+//! How scripts without ddfuzz give a target its input: the same files, names and keystrokes.
+//!
+//! They expect the input at `$input`, the program at `$program` where they name it, and a directory
+//! of their own at `$scratch`.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use ddfuzz_exec::{Channel, Target, Terminal, sample_text};
+use ddfuzz_model::files::Base64;
+use ddfuzz_model::files::shell::quoted;
+
+/// What stands for the input file in an argument.
+const INPUT_MARK: &[u8] = b"@@";
+/// Characters in a line of base64.
+const LINE: usize = 76;
+
+/// Splits the input at its first file separator.
+const TWO_FILES: &str = r#"at=$(od -An -v -tu1 "$input" |
+    awk '{ for (i = 1; i <= NF; i++) { if ($i == 28) { print n + 0; exit }; n++ } }')
+head -c "${at:-$(wc -c <"$input")}" "$input" >"$scratch/first"
+: >"$scratch/second"
+[ -z "$at" ] || tail -c +"$((at + 2))" "$input" >"$scratch/second"
+"#;
+
+const KEYS: &str = include_str!("keys.awk");
+
+/// Types the keys, with pauses in which the program comes to wait for the next one, and ends what
+/// is left. Runs beside the program, whose number and terminal stand in files.
+const TYPE: &str = r#"type_keys() {
+    tries=0
+    while [ ! -s "$scratch/pid" ] && [ "$tries" -lt 100 ]; do
+        tries=$((tries + 1))
+        sleep 0.1
+    done
+    pid=$(cat "$scratch/pid")
+    sleep 0.5
+    while read -r rows columns key; do
+        kill -0 "$pid" 2>/dev/null || exit 0
+        if [ "$rows" -gt 0 ]; then
+            stty rows "$rows" cols "$columns" <"$(cat "$scratch/tty")"
+        else
+            printf "$key"
+        fi
+        sleep 0.1
+    done <"$scratch/keys"
+    sleep 0.5
+    kill -HUP "$pid" 2>/dev/null
+    tries=0
+    while kill -0 "$pid" 2>/dev/null && [ "$tries" -lt 50 ]; do
+        tries=$((tries + 1))
+        sleep 0.1
+    done
+    kill -KILL "$pid" 2>/dev/null
+}
+command -v script >/dev/null || {
+    echo "$0: script is missing, which makes a terminal (package bsdutils, of util-linux)" >&2
+    exit 70
+}
+shell=${SHELL-}
+export scratch program shell
+"#;
+
+/// The lines that put the input in its place.
+pub fn place_input(target: &Target) -> Vec<u8> {
+    match &target.channel {
+        Channel::Plain => Vec::new(),
+        Channel::Named(name) => {
+            let name = quoted(name.0.as_bytes());
+            let copy = b"mkdir -- \"$scratch/named\" && cp -- \"$input\" \"$scratch/named\"/";
+            [&copy[..], &name, b" || exit 70\n"].concat()
+        }
+        Channel::TwoFiles => TWO_FILES.into(),
+        Channel::Terminal(terminal) => place_keys(target, terminal),
+    }
+}
+
+fn place_keys(target: &Target, terminal: &Terminal) -> Vec<u8> {
+    let ends = terminal.ending.0.iter().chain(b"\x04\x04");
+    let ends: String = ends.map(|byte| format!("\\{byte:03o}")).collect();
+    let mut text = format!("{{\n    cat -- \"$input\"\n    printf '{ends}'\n}} | od -An -v -tu1 |");
+    text.push_str(" awk '\n");
+    text.push_str(KEYS);
+    text.push_str("' >\"$scratch/keys\" || exit 70\n");
+    if target.names_file() {
+        text.push_str("base64 -d >\"$scratch/sample\" <<'END' || exit 70\n");
+        let all = Base64(sample_text().to_vec()).text();
+        let mut rest = all.as_str();
+        while !rest.is_empty() {
+            let (line, behind) = rest.split_at(rest.len().min(LINE));
+            text.push_str(line);
+            text.push('\n');
+            rest = behind;
+        }
+        text.push_str("END\n");
+    }
+    text.push_str(TYPE);
+    text.into_bytes()
+}
+
+/// An argument as a shell word; `named` counts the files that were named before it. `plain` is the
+/// word for the file of an input that goes there as it is.
+pub fn argument(target: &Target, arg: &OsStr, plain: &[u8], named: &mut usize) -> Vec<u8> {
+    let mut rest = arg.as_bytes();
+    let mut word = Vec::new();
+    while let Some(at) = (rest.windows(INPUT_MARK.len())).position(|part| part == INPUT_MARK) {
+        if at > 0 {
+            word.extend(quoted(&rest[..at]));
+        }
+        word.extend(file(target, plain, *named));
+        *named += 1;
+        rest = &rest[at + INPUT_MARK.len()..];
+    }
+    if !rest.is_empty() || word.is_empty() {
+        word.extend(quoted(rest));
+    }
+    word
+}
+
+fn file(target: &Target, plain: &[u8], named: usize) -> Vec<u8> {
+    match &target.channel {
+        Channel::Plain => plain.to_vec(),
+        Channel::Named(name) => [b"\"$scratch/named\"/", &quoted(name.0.as_bytes())[..]].concat(),
+        Channel::TwoFiles if named == 0 => b"\"$scratch/first\"".to_vec(),
+        Channel::TwoFiles => b"\"$scratch/second\"".to_vec(),
+        Channel::Terminal(_) => b"\"$scratch/sample\"".to_vec(),
+    }
+}
+
+/// The variables that a run at a terminal has besides the target's own, as words in front of them.
+pub fn variables(target: &Target) -> &'static [u8] {
+    match &target.channel {
+        Channel::Terminal(_) => b"TERM=xterm ",
+        _ => b"",
+    }
+}
+
+/// The lines that run `command`, words without a redirection; `stdin` is the word for the file of
+/// an input that goes there. The status is the program's, or 128 and the signal that ended it.
+pub fn run(target: &Target, command: &[u8], stdin: &[u8]) -> Vec<u8> {
+    if let Channel::Terminal(terminal) = &target.channel {
+        let size = format!("stty rows {} cols {}\n", terminal.rows, terminal.columns);
+        return [
+            b"cat >\"$scratch/run\" <<'END_OF_RUN' || exit 70\nSHELL=$shell\ntty >\"$scratch/tty\"\n",
+            size.as_bytes(),
+            b"echo $$ >\"$scratch/pid\"\nexec ",
+            command,
+            b"\nEND_OF_RUN\ntype_keys | SHELL=/bin/sh script -qec 'exec sh \"$scratch/run\"' /dev/null \
+              >/dev/null\n",
+        ]
+        .concat();
+    }
+    let stdin = match target.takes_file() {
+        true => b"/dev/null",
+        false => stdin,
+    };
+    [command, b" <", stdin, b"\n"].concat()
+}

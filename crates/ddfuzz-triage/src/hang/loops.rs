@@ -1,0 +1,289 @@
+//! The loops of a function, read off its machine code, which is there with and without symbols.
+//!
+//! A compiler makes one function of many: in an optimized program it may be the whole parser that
+//! does not return. Which of its loops it is that does not end tells these apart.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use nix::unistd::Pid;
+
+use super::stack::Level;
+use crate::capture::Tracer;
+use crate::instruction::{Goes, branches};
+use crate::maps::Maps;
+use crate::memory::{Memory, ProcessMemory};
+use crate::source::Source;
+
+/// The longest function that is looked at, in bytes.
+const LONGEST: u64 = 256 << 10;
+/// The deepest nest of loops that is looked at.
+const DEEPEST: usize = 32;
+
+/// One loop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Loop {
+    /// Where it is entered; of several places the first.
+    pub head: u64,
+    /// Where straight pieces of its code begin.
+    pub pieces: BTreeSet<u64>,
+    /// Where its code goes on outside of it.
+    pub exits: Vec<u64>,
+}
+
+/// The loops of one function.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Loops {
+    /// Where each straight piece of code may go on, by its begin.
+    after: BTreeMap<u64, Vec<u64>>,
+    /// Outer loops stand before those in them.
+    loops: Vec<Loop>,
+    end: u64,
+}
+
+impl Tracer<'_> {
+    /// The loops of the function that a call of a stopped thread is in; none of the runtime's, and
+    /// of what cannot be read.
+    pub(super) fn loops_of(&mut self, tid: Pid, level: &Level) -> Loops {
+        self.code_of(tid, level)
+            .map(|(start, code)| Loops::of(&code, start))
+            .unwrap_or_default()
+    }
+
+    fn code_of(&mut self, tid: Pid, level: &Level) -> Option<(u64, Vec<u8>)> {
+        let frame = level.frame.as_ref().filter(|_| level.is_own())?;
+        let maps = Maps::of(tid);
+        let mut memory = ProcessMemory::new(tid, level.place.sp);
+        let source = Source::Live(tid);
+        let layout = self.cache.layout(&source, &maps, &mut memory);
+        let region = layout.region(level.address())?;
+        let function = region.module.function(frame.offset)?;
+        let length = function.end.checked_sub(function.start)?;
+        let start = function.start.wrapping_add(region.bias);
+        let code = (length <= LONGEST).then(|| memory.bytes(start, length as usize))?;
+        (code.len() as u64 == length).then_some((start, code))
+    }
+}
+
+impl Loops {
+    /// The loops of the function with this code, that begins at `start`.
+    pub fn of(code: &[u8], start: u64) -> Loops {
+        let end = start + code.len() as u64;
+        let mut loops = Loops {
+            after: pieces(code, start),
+            loops: Vec::new(),
+            end,
+        };
+        let all: BTreeSet<u64> = loops.after.keys().copied().collect();
+        let mut todo = vec![(all, BTreeSet::new(), 0)];
+        while let Some((within, without, depth)) = todo.pop() {
+            for circle in circles(&loops.after, &within, &without) {
+                let heads = loops.entries(&circle, start);
+                let Some(head) = heads.first().or(circle.first()).copied() else {
+                    continue;
+                };
+                loops.loops.push(Loop {
+                    head,
+                    exits: loops.exits(&circle),
+                    pieces: circle.clone(),
+                });
+                if depth < DEEPEST {
+                    todo.push((circle, heads, depth + 1));
+                }
+            }
+        }
+        loops
+    }
+
+    /// The loops around an address, innermost first.
+    pub fn around(&self, address: u64) -> Vec<&Loop> {
+        let piece = self.after.range(..=address).next_back();
+        let Some((piece, _)) = piece.filter(|_| address < self.end) else {
+            return Vec::new();
+        };
+        let holds = |it: &&Loop| it.pieces.contains(piece);
+        let mut around: Vec<&Loop> = self.loops.iter().filter(holds).collect();
+        around.sort_by_key(|it| it.pieces.len());
+        around
+    }
+
+    /// Where a circle is entered from outside of it.
+    fn entries(&self, circle: &BTreeSet<u64>, start: u64) -> BTreeSet<u64> {
+        let outside = self.after.iter().filter(|(at, _)| !circle.contains(at));
+        let entered = outside.flat_map(|(_, next)| next).chain([&start]);
+        entered.copied().filter(|at| circle.contains(at)).collect()
+    }
+
+    fn exits(&self, circle: &BTreeSet<u64>) -> Vec<u64> {
+        let next = circle.iter().flat_map(|at| &self.after[at]);
+        let exits: BTreeSet<u64> = next.copied().filter(|at| !circle.contains(at)).collect();
+        exits.into_iter().collect()
+    }
+}
+
+/// Cuts code into straight pieces, and tells where each may go on. A jump through a table may go to
+/// whatever nothing else is known to lead to.
+fn pieces(code: &[u8], start: u64) -> BTreeMap<u64, Vec<u64>> {
+    let end = start + code.len() as u64;
+    let inside = |at: &u64| (start..end).contains(at);
+    let branches = branches(code, start);
+    let targets = branches.iter().filter_map(|branch| branch.goes.target());
+    let behind = branches.iter().map(|branch| branch.next);
+    let begins: BTreeSet<u64> = targets
+        .chain(behind)
+        .filter(inside)
+        .chain([start])
+        .collect();
+    let mut after: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    let mut anywhere = Vec::new();
+    for begin in &begins {
+        let next_begin = begins.range(begin + 1..).next().copied();
+        let stop = next_begin.unwrap_or(end);
+        let last = branches.partition_point(|branch| branch.at < stop);
+        let last = last.checked_sub(1).map(|last| branches[last]);
+        let last = last.filter(|branch| branch.at >= *begin);
+        let next = match last.map(|branch| branch.goes) {
+            None => vec![next_begin],
+            Some(Goes::To(target)) => vec![Some(target)],
+            Some(Goes::Either(target)) => vec![Some(target), next_begin],
+            Some(Goes::Anywhere) => {
+                anywhere.push(*begin);
+                Vec::new()
+            }
+            Some(Goes::Nowhere) => Vec::new(),
+        };
+        let next = next.into_iter().flatten().filter(inside);
+        after.insert(*begin, next.collect());
+    }
+    let reached: BTreeSet<u64> = after.values().flatten().copied().chain([start]).collect();
+    let unknown: Vec<u64> = begins.difference(&reached).copied().collect();
+    for begin in anywhere {
+        after.insert(begin, unknown.clone());
+    }
+    after
+}
+
+/// The largest sets of pieces `within` from each of which all others are reached, by ways that do
+/// not go to pieces of `without`, and of single pieces those that go to themselves.
+fn circles(
+    after: &BTreeMap<u64, Vec<u64>>,
+    within: &BTreeSet<u64>,
+    without: &BTreeSet<u64>,
+) -> Vec<BTreeSet<u64>> {
+    let goes = |from: &u64, to: &u64| {
+        within.contains(from) && within.contains(to) && !without.contains(to)
+    };
+    let next = |at: u64| after[&at].iter().copied().filter(move |to| goes(&at, to));
+    let mut before: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    for at in within {
+        next(*at).for_each(|to| before.entry(to).or_default().push(*at));
+    }
+    let mut seen = BTreeSet::new();
+    let mut order = Vec::new();
+    for root in within {
+        walk(*root, &mut seen, &mut order, |at| next(at).collect());
+    }
+    let mut seen = BTreeSet::new();
+    let mut circles = Vec::new();
+    for root in order.into_iter().rev() {
+        let mut circle = Vec::new();
+        let back = |at: u64| before.get(&at).cloned().unwrap_or_default();
+        walk(root, &mut seen, &mut circle, back);
+        let turns = circle.len() > 1 || circle.iter().any(|at| next(*at).any(|to| to == *at));
+        if turns {
+            circles.push(circle.into_iter().collect());
+        }
+    }
+    circles
+}
+
+/// Adds what is reached from `root` and not `seen` to `order`, each piece behind those that are
+/// reached from it.
+fn walk(root: u64, seen: &mut BTreeSet<u64>, order: &mut Vec<u64>, next: impl Fn(u64) -> Vec<u64>) {
+    if !seen.insert(root) {
+        return;
+    }
+    let mut path = vec![(root, next(root))];
+    while let Some((at, left)) = path.last_mut() {
+        match left.pop() {
+            Some(to) if seen.insert(to) => path.push((to, next(to))),
+            Some(_) => {}
+            None => {
+                order.push(*at);
+                path.pop();
+            }
+        }
+    }
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+
+    /// The loops of some code, by their begins and ends.
+    fn loops(code: &[u8]) -> Vec<(u64, Vec<u64>, Vec<u64>)> {
+        let mut loops = Loops::of(code, 0x1000).loops;
+        loops.sort_by_key(|it| it.head);
+        let shown = |it: Loop| (it.head, it.pieces.into_iter().collect(), it.exits);
+        loops.into_iter().map(shown).collect()
+    }
+
+    #[test]
+    fn straight_code_has_no_loop() {
+        // jne 1003; nop; ret
+        assert_eq!(loops(&[0x75, 0x01, 0x90, 0xc3]), []);
+    }
+
+    #[test]
+    fn a_loop_has_a_head_and_exits() {
+        // nop; 1001: jne 1001; ret
+        let one = (0x1001, vec![0x1001], vec![0x1003]);
+        assert_eq!(loops(&[0x90, 0x75, 0xfe, 0xc3]), [one]);
+    }
+
+    #[test]
+    fn a_loop_in_a_loop_is_told_from_it() {
+        // 1000: nop; 1001: nop; 1002: jne 1001; 1004: jne 1000; ret
+        let code = [0x90, 0x90, 0x75, 0xfd, 0x75, 0xfa, 0xc3];
+        let outer = (0x1000, vec![0x1000, 0x1001, 0x1004], vec![0x1006]);
+        let inner = (0x1001, vec![0x1001], vec![0x1004]);
+        assert_eq!(loops(&code), [outer, inner]);
+        let found = Loops::of(&code, 0x1000);
+        let heads = |at| -> Vec<u64> { found.around(at).iter().map(|it| it.head).collect() };
+        assert_eq!(heads(0x1002), [0x1001, 0x1000]);
+        assert_eq!(heads(0x1004), [0x1000]);
+        assert_eq!(heads(0x1006), [] as [u64; 0]);
+        assert_eq!(heads(0x2000), [] as [u64; 0]);
+    }
+
+    #[test]
+    fn loops_side_by_side_are_two() {
+        // 1000: jne 1000; 1002: jne 1002; ret
+        let first = (0x1000, vec![0x1000], vec![0x1002]);
+        let second = (0x1002, vec![0x1002], vec![0x1004]);
+        assert_eq!(loops(&[0x75, 0xfe, 0x75, 0xfe, 0xc3]), [first, second]);
+    }
+
+    #[test]
+    fn a_jump_by_a_table_may_go_to_what_nothing_else_leads_to() {
+        // 1000: jmp *rax; 1002: jmp 1000; 1004: ret
+        let code = [0xff, 0xe0, 0xeb, 0xfc, 0xc3];
+        let one = (0x1000, vec![0x1000, 0x1002], vec![0x1004]);
+        assert_eq!(loops(&code), [one]);
+    }
+
+    #[test]
+    fn bytes_that_are_no_code_have_no_loop() {
+        let mut noise = 1u32;
+        let mut byte = || {
+            noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (noise >> 24) as u8
+        };
+        for _ in 0..200 {
+            let code: Vec<u8> = (0..512).map(|_| byte()).collect();
+            // It ends, and what it says is of the code.
+            for (head, pieces, _) in loops(&code) {
+                assert!(pieces.contains(&head) && pieces.iter().all(|at| *at < 0x1000 + 512));
+            }
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Finding out when a call is left: a breakpoint where it returns to, and, on processors that can,
+//! a watch on the place of its return address.
+//!
+//! The watch is what sees one call among many of the same function, as a recursion makes them,
+//! and one that is left by an exception or `longjmp`; nothing else of the program is slowed down.
+//! Where it cannot be set, and for what a signal has interrupted, the breakpoint serves.
+
+use nix::sys::ptrace;
+use nix::unistd::Pid;
+
+use super::stack::Level;
+use crate::registers::Registers;
+use crate::unwind::Place;
+
+#[cfg(target_arch = "x86_64")]
+mod processor {
+    /// The breakpoint instruction, and how far behind it the program counter stands then.
+    pub const BREAKPOINT: (&[u8], u64) = (&[0xcc], 1);
+    /// Bytes below the stack pointer of the caller where a return address stands.
+    pub const SLOT: u64 = 8;
+
+    pub fn set_pc(registers: &mut libc::user_regs_struct, pc: u64) {
+        registers.rip = pc;
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+mod processor {
+    /// The breakpoint instruction, and how far behind it the program counter stands then.
+    pub const BREAKPOINT: (&[u8], u64) = (&[0x00, 0x00, 0x20, 0xd4], 0);
+
+    pub fn set_pc(registers: &mut libc::user_regs_struct, pc: u64) {
+        registers.pc = pc;
+    }
+}
+
+/// What tells that a call is left.
+#[derive(Debug)]
+pub(super) enum Trap {
+    /// A watch on its return address.
+    Watch(Place),
+    /// A breakpoint behind it.
+    Breakpoint(Breakpoint),
+}
+
+impl Trap {
+    /// Sets a trap for the return to `caller` in the stopped thread `tid`.
+    pub fn set(tid: Pid, caller: &Level) -> nix::Result<Trap> {
+        if caller.has_called() && watch(tid, Some(caller.place)).is_ok() {
+            return Ok(Trap::Watch(caller.place));
+        }
+        Breakpoint::plant(tid, caller.place).map(Trap::Breakpoint)
+    }
+
+    /// Takes it away from the stopped thread `tid`.
+    pub fn remove(&self, tid: Pid) {
+        match self {
+            Trap::Watch(_) => drop(watch(tid, None)),
+            Trap::Breakpoint(breakpoint) => breakpoint.lift(tid),
+        }
+    }
+
+    /// Whether the stopped thread, which the watch has stopped, has left the call. What only reads
+    /// the return address, as an unwinder does, or overwrites it with something else, has not.
+    #[cfg(target_arch = "x86_64")]
+    pub fn is_left(tid: Pid, place: Place) -> bool {
+        // By its return, a jump out of it, or by another call in its place.
+        ptrace::getregs(tid).is_ok_and(|registers| registers.rsp + processor::SLOT >= place.sp)
+    }
+
+    /// There is no watch.
+    #[cfg(target_arch = "aarch64")]
+    pub fn is_left(_: Pid, _: Place) -> bool {
+        false
+    }
+}
+
+/// A breakpoint in the code of a process.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Breakpoint {
+    pub place: Place,
+    before: libc::c_long,
+}
+
+impl Breakpoint {
+    /// Plants it in the code of the stopped thread `tid`.
+    pub fn plant(tid: Pid, place: Place) -> nix::Result<Breakpoint> {
+        let before = ptrace::read(tid, place.pc as ptrace::AddressType)?;
+        let breakpoint = Breakpoint { place, before };
+        breakpoint.put_back(tid)?;
+        Ok(breakpoint)
+    }
+
+    /// Puts it where it was.
+    pub fn put_back(&self, tid: Pid) -> nix::Result<()> {
+        let (instruction, _) = processor::BREAKPOINT;
+        self.write(tid, instruction)
+    }
+
+    /// Writes the code there, and nothing behind it: another breakpoint may stand there.
+    fn write(&self, tid: Pid, code: &[u8]) -> nix::Result<()> {
+        let at = self.place.pc as ptrace::AddressType;
+        let mut bytes = ptrace::read(tid, at)?.to_ne_bytes();
+        bytes[..code.len()].copy_from_slice(code);
+        ptrace::write(tid, at, libc::c_long::from_ne_bytes(bytes))
+    }
+
+    /// Whether the stopped thread that has met it has left the call, and not a deeper one.
+    pub fn is_left(&self, tid: Pid) -> bool {
+        Registers::of(tid).is_ok_and(|registers| registers.sp >= self.place.sp)
+    }
+
+    /// Restores the code below it.
+    pub fn lift(&self, tid: Pid) {
+        let (instruction, _) = processor::BREAKPOINT;
+        // A thread that was killed meanwhile has no code any more.
+        let _ = self.write(tid, &self.before.to_ne_bytes()[..instruction.len()]);
+    }
+
+    /// Whether the stopped thread has met it; its program counter is set back then.
+    pub fn was_met(&self, tid: Pid) -> bool {
+        let Ok(mut registers) = ptrace::getregs(tid) else {
+            return false;
+        };
+        let (_, behind) = processor::BREAKPOINT;
+        if pc_of(&registers) != self.place.pc.wrapping_add(behind) {
+            return false;
+        }
+        processor::set_pc(&mut registers, self.place.pc);
+        ptrace::setregs(tid, registers).is_ok()
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn pc_of(registers: &libc::user_regs_struct) -> u64 {
+    registers.rip
+}
+
+#[cfg(target_arch = "aarch64")]
+fn pc_of(registers: &libc::user_regs_struct) -> u64 {
+    registers.pc
+}
+
+/// Watches reads and writes of the return address below `place`, or nothing any more.
+#[cfg(target_arch = "x86_64")]
+fn watch(tid: Pid, place: Option<Place>) -> nix::Result<()> {
+    /// Register 0, locally: enabled; eight bytes; reads and writes.
+    const ENABLED: libc::c_long = 1 | 0b1011 << 16;
+    let register = |number: usize| {
+        let registers = std::mem::offset_of!(libc::user, u_debugreg);
+        (registers + number * size_of::<u64>()) as ptrace::AddressType
+    };
+    ptrace::write_user(tid, register(7), 0)?;
+    if let Some(place) = place {
+        let slot = place.sp.wrapping_sub(processor::SLOT);
+        ptrace::write_user(tid, register(0), slot.cast_signed())?;
+        ptrace::write_user(tid, register(7), ENABLED)?;
+    }
+    Ok(())
+}
+
+#[cfg(target_arch = "aarch64")]
+fn watch(_: Pid, _: Option<Place>) -> nix::Result<()> {
+    Err(nix::errno::Errno::ENOSYS)
+}

@@ -1,0 +1,280 @@
+//! Reads an ELF file. It is hostile input: whatever is malformed is left out.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use object::elf::{PF_X, PT_GNU_EH_FRAME, PT_INTERP, PT_LOAD};
+use object::read::elf::{ElfFile64, ProgramHeader};
+use object::{
+    Endianness, Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, ReadRef, RelocationTarget,
+    SymbolKind,
+};
+
+use super::{Entry, Module, NamedRange, Names, Section, Segment, UnwindTables};
+use crate::instruction::{MainArgument, main_argument};
+use crate::runtime_modules::is_runtime_symbol;
+
+/// The most bytes of a section that are kept.
+const LARGEST_SECTION: u64 = 256 << 20;
+
+/// Where glibc keeps what it aborts for.
+const ABORT_MESSAGE: &str = "__abort_msg";
+
+type Elf<'data, R> = ElfFile64<'data, Endianness, R>;
+
+impl Module {
+    /// Reads the facts of a 64-bit ELF file; `None` where it is something else. `runtime` says
+    /// that it is a runtime module, of which less is needed; the functions named in `dropped` are
+    /// treated like runtime functions.
+    pub(crate) fn parse<'data, R: ReadRef<'data>>(
+        data: R,
+        runtime: bool,
+        dropped: &[String],
+    ) -> Option<Module> {
+        let elf = Elf::parse(data).ok()?;
+        let mut module = Module {
+            build_id: elf.build_id().ok().flatten().map(hex),
+            executable: executable_segments(&elf),
+            unwind: unwind_tables(&elf),
+            is_static: !has_interpreter(&elf) && elf.dynamic_symbol_table().is_none(),
+            has_symbols: elf.symbol_table().is_some(),
+            ..Module::default()
+        };
+        read_exports(&elf, &mut module);
+        if !runtime {
+            read_symbols(&elf, &mut module, dropped);
+            let relative = read_slots(&elf, &mut module);
+            find_main(&elf, &mut module, &relative);
+        }
+        Some(module)
+    }
+}
+
+fn hex(bytes: &[u8]) -> Arc<str> {
+    bytes
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect::<String>()
+        .into()
+}
+
+fn executable_segments<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Vec<Segment> {
+    let endian = elf.endian();
+    elf.elf_program_headers()
+        .iter()
+        .filter(|header| header.p_type(endian) == PT_LOAD && header.p_flags(endian).contains(PF_X))
+        .map(|header| Segment {
+            offset: header.p_offset(endian),
+            size: header.p_filesz(endian),
+            address: header.p_vaddr(endian),
+        })
+        .collect()
+}
+
+fn has_interpreter<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> bool {
+    elf.elf_program_headers()
+        .iter()
+        .any(|header| header.p_type(elf.endian()) == PT_INTERP)
+}
+
+fn unwind_tables<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Option<UnwindTables> {
+    let section = |name: &str| {
+        let section = elf
+            .section_by_name(name)
+            .filter(|it| it.size() <= LARGEST_SECTION)?;
+        Some(Section {
+            address: section.address(),
+            data: section.data().ok()?.into(),
+        })
+    };
+    let address = |name: &str| {
+        elf.section_by_name(name)
+            .map_or(0, |section| section.address())
+    };
+    let (text, got) = (address(".text"), address(".got"));
+    if let Some(eh_frame) = section(".eh_frame") {
+        return Some(UnwindTables::new(
+            eh_frame,
+            section(".eh_frame_hdr"),
+            text,
+            got,
+        ));
+    }
+    tables_by_segment(elf)
+}
+
+/// The tables of a file without section headers: the header has a segment of its own and points
+/// to the rest, which ends at the latest where its segment ends.
+fn tables_by_segment<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Option<UnwindTables> {
+    use addr2line::gimli::{BaseAddresses, EhFrameHdr, LittleEndian, Pointer};
+    let (endian, data) = (elf.endian(), elf.data());
+    let headers = elf.elf_program_headers();
+    let header = headers
+        .iter()
+        .find(|header| header.p_type(endian) == PT_GNU_EH_FRAME)?;
+    let eh_frame_hdr = Section {
+        address: header.p_vaddr(endian),
+        data: header.data(endian, data).ok()?.into(),
+    };
+    let bases = BaseAddresses::default().set_eh_frame_hdr(eh_frame_hdr.address);
+    let parsed = EhFrameHdr::new(&eh_frame_hdr.data, LittleEndian)
+        .parse(&bases, 8)
+        .ok()?;
+    let Pointer::Direct(address) = parsed.eh_frame_ptr() else {
+        return None;
+    };
+    let rest = headers
+        .iter()
+        .filter(|header| header.p_type(endian) == PT_LOAD)
+        .find_map(|load| {
+            let skip = address.checked_sub(load.p_vaddr(endian))?;
+            load.data(endian, data)
+                .ok()?
+                .get(usize::try_from(skip).ok()?..)
+        })?;
+    let eh_frame = Section {
+        address,
+        data: rest.into(),
+    };
+    Some(UnwindTables::new(eh_frame, Some(eh_frame_hdr), 0, 0))
+}
+
+fn read_exports<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>, module: &mut Module) {
+    let mut exports = Vec::new();
+    for symbol in elf
+        .dynamic_symbols()
+        .filter(|symbol| symbol.is_definition())
+    {
+        let Ok(name) = symbol.name() else { continue };
+        if name == ABORT_MESSAGE {
+            module.abort_message = Some(symbol.address());
+        }
+        if symbol.kind() == SymbolKind::Text {
+            exports.push(named(&symbol, name));
+            module
+                .entries
+                .extend(entry_named(name).map(|entry| (symbol.address(), entry)));
+        }
+    }
+    module.exports = Names::new(exports);
+}
+
+fn named<'data>(symbol: &impl ObjectSymbol<'data>, name: &str) -> NamedRange {
+    let start = symbol.address();
+    NamedRange {
+        start,
+        end: start.saturating_add(symbol.size()),
+        name: name.into(),
+    }
+}
+
+fn entry_named(name: &str) -> Option<Entry> {
+    match name {
+        "main" => Some(Entry::Main),
+        "target_main" | "LLVMFuzzerTestOneInput" => Some(Entry::Harness),
+        _ => None,
+    }
+}
+
+fn read_symbols<'data, R: ReadRef<'data>>(
+    elf: &Elf<'data, R>,
+    module: &mut Module,
+    dropped: &[String],
+) {
+    let mut linked = Vec::new();
+    for symbol in elf.symbols().filter(|symbol| symbol.is_definition()) {
+        let Ok(name) = symbol.name() else { continue };
+        if name == ABORT_MESSAGE {
+            module.abort_message = Some(symbol.address());
+        }
+        if symbol.kind() != SymbolKind::Text {
+            continue;
+        }
+        let named = named(&symbol, name);
+        module.symbols.push((named.start, named.end));
+        module
+            .entries
+            .extend(entry_named(name).map(|entry| (named.start, entry)));
+        if dropped.iter().any(|it| it == name) || is_runtime_symbol(name) {
+            linked.push(named);
+        }
+    }
+    // A stripped program with clang's sanitizers still exports what they consist of.
+    let exported = elf
+        .dynamic_symbols()
+        .filter(|symbol| symbol.is_definition() && symbol.kind() == SymbolKind::Text);
+    linked.extend(exported.filter_map(|symbol| {
+        let name = symbol.name().ok().filter(|name| is_runtime_symbol(name))?;
+        Some(named(&symbol, name))
+    }));
+    module.symbols.sort_unstable();
+    module.linked = Names::new(linked);
+}
+
+/// Reads the slots of imported functions; gives the slots that hold an address of the module
+/// itself, with that address.
+fn read_slots<'data, R: ReadRef<'data>>(
+    elf: &Elf<'data, R>,
+    module: &mut Module,
+) -> HashMap<u64, u64> {
+    let mut relative = HashMap::new();
+    let symbols = elf.dynamic_symbol_table();
+    for (slot, relocation) in elf.dynamic_relocations().into_iter().flatten() {
+        match relocation.target() {
+            RelocationTarget::Symbol(index) => {
+                let name = symbols
+                    .as_ref()
+                    .and_then(|table| table.symbol_by_index(index).ok())
+                    .and_then(|symbol| symbol.name().ok());
+                module
+                    .slots
+                    .extend(name.map(|name| (slot, Arc::from(name))));
+            }
+            _ => {
+                relative.insert(slot, relocation.addend() as u64);
+            }
+        }
+    }
+    relative
+}
+
+/// Bytes of start-up code that are decoded.
+const START_UP: u64 = 128;
+
+/// Finds `main` by what `_start` hands to the C library, which works on stripped programs too.
+fn find_main<'data, R: ReadRef<'data>>(
+    elf: &Elf<'data, R>,
+    module: &mut Module,
+    relative: &HashMap<u64, u64>,
+) {
+    let entry = elf.entry();
+    module.start = (entry != 0).then_some(entry);
+    let Some((segment, skip)) = module.executable.iter().find_map(|segment| {
+        let skip = entry
+            .checked_sub(segment.address)
+            .filter(|skip| *skip < segment.size)?;
+        Some((segment, skip))
+    }) else {
+        return;
+    };
+    let length = START_UP.min(segment.size - skip);
+    let offset = segment.offset.saturating_add(skip);
+    let Ok(code) = elf.data().read_bytes_at(offset, length) else {
+        return;
+    };
+    let main = match main_argument(code, entry) {
+        Some(MainArgument::Address(address)) => Some(address),
+        Some(MainArgument::Slot(slot)) => relative.get(&slot).copied(),
+        None => None,
+    };
+    let inside = |address: &u64| {
+        module.executable.iter().any(|segment| {
+            address
+                .checked_sub(segment.address)
+                .is_some_and(|skip| skip < segment.size)
+        })
+    };
+    if let Some(main) = main.filter(inside) {
+        module.entries.push((main, Entry::Main));
+    }
+}

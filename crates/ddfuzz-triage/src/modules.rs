@@ -1,0 +1,335 @@
+//! The modules of a process, and a cache of their facts.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use nix::unistd::Pid;
+use object::ReadCache;
+
+use super::maps::{Mapping, Maps};
+use super::memory::Memory;
+use super::module::Module;
+use super::runtime_modules::is_runtime_module;
+use super::source::Source;
+use super::unwind::Unwinder;
+
+/// What tells one version of a file from another.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Identity {
+    device: u64,
+    inode: u64,
+    modified: (i64, i64),
+    size: u64,
+    runtime: bool,
+}
+
+/// A module that is read already: its file, the functions that the user wants dropped, its facts.
+type InUse = (Identity, Vec<String>, Weak<Module>);
+
+/// Modules that some triager of this process uses: each keeps some megabytes of a program with debug
+/// information, and one is made for each crash that is minimized.
+static IN_USE: Mutex<Vec<InUse>> = Mutex::new(Vec::new());
+
+/// An executable mapping and the module behind it.
+#[derive(Clone, Debug)]
+pub(crate) struct Region {
+    /// The addresses of the mapping.
+    pub range: Range<u64>,
+    /// What is added to the file's addresses.
+    pub bias: u64,
+    /// Base name of the mapping; `exe` for the target's own executable.
+    pub name: Arc<str>,
+    /// Whether it is the executable of its process.
+    pub main: bool,
+    /// Whether the whole module is the runtime's.
+    pub runtime: bool,
+    /// Where the file can be read.
+    pub path: Option<Arc<Path>>,
+    /// Its facts.
+    pub module: Arc<Module>,
+}
+
+impl Region {
+    /// Whether the code at `address` is the runtime's.
+    pub(crate) fn is_runtime(&self, address: u64) -> bool {
+        let offset = address.wrapping_sub(self.bias);
+        self.runtime || self.module.linked.containing(offset).is_some()
+    }
+}
+
+/// The executable of a process.
+struct Main {
+    /// The path of its mapping.
+    path: Option<PathBuf>,
+    /// Whether it is the target's own.
+    own: bool,
+}
+
+impl Main {
+    fn is_at(&self, mapping: &Mapping) -> bool {
+        self.path.as_ref() == Some(&mapping.path)
+    }
+}
+
+/// The code of one process: where which module is mapped, and what unwinds it.
+pub(crate) struct Layout {
+    regions: Vec<Region>,
+    fingerprint: Vec<(Mapping, Option<Identity>)>,
+    /// Whether the process executes the target's own executable.
+    own: bool,
+    /// Unwinds through these modules.
+    pub unwinder: Unwinder,
+}
+
+impl Layout {
+    /// The file-backed executable mapping that holds `address`.
+    pub(crate) fn region(&self, address: u64) -> Option<&Region> {
+        let behind = self
+            .regions
+            .partition_point(|region| region.range.start <= address);
+        let region = self.regions.get(behind.checked_sub(1)?)?;
+        region.range.contains(&address).then_some(region)
+    }
+
+    /// Whether the program is static and stripped, so that its runtime cannot be told from it.
+    pub(crate) fn has_opaque_runtime(&self) -> bool {
+        self.regions
+            .iter()
+            .any(|region| region.main && region.module.is_static && !region.module.has_symbols)
+    }
+
+    /// All executable mappings, ascending.
+    pub(crate) fn regions(&self) -> &[Region] {
+        &self.regions
+    }
+}
+
+/// Facts of modules by file, and the layout of the last process: without randomization the next
+/// one looks the same, so that nothing has to be set up again.
+pub(crate) struct ModuleCache {
+    modules: HashMap<Identity, Arc<Module>>,
+    vdso: Option<Arc<Module>>,
+    layout: Option<Layout>,
+    /// Device and inode of the target's own executable.
+    target: Option<(u64, u64)>,
+    dropped: Vec<String>,
+}
+
+impl ModuleCache {
+    /// An empty cache; the functions named in `dropped` are treated like runtime functions.
+    pub(crate) fn new(dropped: Vec<String>) -> ModuleCache {
+        ModuleCache {
+            modules: HashMap::new(),
+            vdso: None,
+            layout: None,
+            target: None,
+            dropped,
+        }
+    }
+
+    /// Takes what the process executes now for the target's own executable. Any other that one of
+    /// its processes may execute keeps its name, so that their offsets are never taken for those
+    /// of one program.
+    pub(crate) fn know_target(&mut self, process: Pid) {
+        self.target = Source::Live(process).executable();
+    }
+
+    /// The same of what a copied run executed first, by device and inode.
+    pub(crate) fn know_copied_target(&mut self, executable: (u64, u64)) {
+        self.target = Some(executable);
+    }
+
+    /// The layout of a process.
+    pub(crate) fn layout(
+        &mut self,
+        source: &Source,
+        maps: &Maps,
+        memory: &mut dyn Memory,
+    ) -> &mut Layout {
+        let main = Main {
+            path: main_mapping(source, maps),
+            own: self.target.is_none() || source.executable() == self.target,
+        };
+        let fingerprint: Vec<(Mapping, Option<Identity>)> = maps
+            .iter()
+            .filter(|mapping| mapping.executable && (mapping.is_file() || is_vdso(mapping)))
+            .map(|mapping| {
+                let is_main = main.is_at(mapping);
+                let identity = identify(source, mapping, is_main).map(|(identity, _)| identity);
+                (mapping.clone(), identity)
+            })
+            .collect();
+        let layout = match self.layout.take() {
+            Some(layout) if layout.fingerprint == fingerprint && layout.own == main.own => layout,
+            _ => self.build(source, fingerprint, &main, memory),
+        };
+        self.layout.insert(layout)
+    }
+
+    fn build(
+        &mut self,
+        source: &Source,
+        fingerprint: Vec<(Mapping, Option<Identity>)>,
+        main: &Main,
+        memory: &mut dyn Memory,
+    ) -> Layout {
+        let regions: Vec<Region> = fingerprint
+            .iter()
+            .map(|(mapping, _)| self.region(source, mapping, main, memory))
+            .collect();
+        let unwinder = Unwinder::new(&regions);
+        Layout {
+            regions,
+            fingerprint,
+            own: main.own,
+            unwinder,
+        }
+    }
+
+    fn region(
+        &mut self,
+        source: &Source,
+        mapping: &Mapping,
+        main: &Main,
+        memory: &mut dyn Memory,
+    ) -> Region {
+        let is_main = main.is_at(mapping);
+        let base_name = mapping.base_name();
+        let runtime = !is_main && is_runtime_module(&base_name);
+        let (module, path) = if is_vdso(mapping) {
+            (self.vdso(mapping, memory), None)
+        } else {
+            self.file(source, mapping, is_main, runtime)
+        };
+        Region {
+            range: mapping.start..mapping.end,
+            bias: module.bias(mapping.start, mapping.offset),
+            name: if is_main && main.own {
+                "exe".into()
+            } else {
+                base_name.into()
+            },
+            main: is_main,
+            runtime,
+            path: path.map(Arc::from),
+            module,
+        }
+    }
+
+    fn file(
+        &mut self,
+        source: &Source,
+        mapping: &Mapping,
+        is_main: bool,
+        runtime: bool,
+    ) -> (Arc<Module>, Option<PathBuf>) {
+        let Some((identity, path)) = identify(source, mapping, is_main) else {
+            return (Arc::default(), None);
+        };
+        let identity = Identity {
+            runtime,
+            ..identity
+        };
+        if let Some(module) = self.modules.get(&identity) {
+            return (module.clone(), Some(path));
+        }
+        let module = in_use(&path, &identity, &self.dropped);
+        self.modules.insert(identity, module.clone());
+        (module, Some(path))
+    }
+
+    /// The kernel's own module has no file; it is the same in all processes.
+    fn vdso(&mut self, mapping: &Mapping, memory: &mut dyn Memory) -> Arc<Module> {
+        let read = || {
+            let length = usize::try_from(mapping.end - mapping.start)
+                .unwrap_or(0)
+                .min(1 << 20);
+            let image = memory.bytes(mapping.start, length);
+            Arc::new(Module::parse(image.as_slice(), true, &[]).unwrap_or_default())
+        };
+        self.vdso.get_or_insert_with(read).clone()
+    }
+}
+
+/// The module that another triager uses, else the one that is read now.
+fn in_use(path: &Path, identity: &Identity, dropped: &[String]) -> Arc<Module> {
+    let known = || IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
+    let same = |(one, names, _): &&(Identity, Vec<String>, Weak<Module>)| {
+        one == identity && names == dropped
+    };
+    let found = known().iter().find(same).map(|(.., module)| module.clone());
+    if let Some(module) = found.and_then(|module| module.upgrade()) {
+        return module;
+    }
+    let module = Arc::new(parse(path, identity, dropped).unwrap_or_default());
+    let mut known = known();
+    known.retain(|(.., module)| module.strong_count() > 0);
+    known.push((identity.clone(), dropped.to_vec(), Arc::downgrade(&module)));
+    module
+}
+
+/// Files up to this size are read at once, which is much faster; of larger ones, which are mostly
+/// debug information, only the parts are read that are needed. In bytes.
+const READ_AT_ONCE: u64 = 128 << 20;
+
+fn parse(path: &Path, identity: &Identity, dropped: &[String]) -> Option<Module> {
+    if identity.size <= READ_AT_ONCE {
+        let image = ddfuzz_exec::read_program(path).ok()?;
+        return Module::parse(image.as_slice(), identity.runtime, dropped);
+    }
+    let file = File::open(path).ok()?;
+    Module::parse(&ReadCache::new(file), identity.runtime, dropped)
+}
+
+fn is_vdso(mapping: &Mapping) -> bool {
+    mapping.path.as_os_str() == "[vdso]"
+}
+
+/// The path of the mapping that holds the program's entry point. Device and inode would not do:
+/// some file systems show others in the map than in the file's metadata.
+fn main_mapping(source: &Source, maps: &Maps) -> Option<PathBuf> {
+    let mapping = maps.find(source.entry()?);
+    mapping.map(|mapping| mapping.path.clone())
+}
+
+/// The file behind a mapping and where it can be read: by its path if that still is the same
+/// file, else by what the kernel keeps (a program that was deleted or replaced since).
+fn identify(source: &Source, mapping: &Mapping, is_main: bool) -> Option<(Identity, PathBuf)> {
+    if !mapping.is_file() {
+        return None;
+    }
+    let path = mapping.file_path();
+    let by_path = identity_of(&path);
+    if by_path
+        .as_ref()
+        .is_some_and(|identity| identity.inode == mapping.inode)
+    {
+        return by_path.map(|identity| (identity, path));
+    }
+    let Some(kept) = source.kept(mapping, is_main) else {
+        // Of a process that is gone, another file under the same name would be taken for it.
+        let gone = mapping.path != path;
+        return by_path.filter(|_| !gone).map(|identity| (identity, path));
+    };
+    match identity_of(&kept) {
+        Some(identity) => Some((identity, kept)),
+        None => by_path.map(|identity| (identity, path)),
+    }
+}
+
+fn identity_of(path: &Path) -> Option<Identity> {
+    let metadata = std::fs::metadata(path)
+        .ok()
+        .filter(|metadata| metadata.is_file())?;
+    Some(Identity {
+        device: metadata.dev(),
+        inode: metadata.ino(),
+        modified: (metadata.mtime(), metadata.mtime_nsec()),
+        size: metadata.len(),
+        runtime: false,
+    })
+}
