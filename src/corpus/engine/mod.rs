@@ -31,7 +31,7 @@ use crate::exec::Freshness;
 use crate::report::clean::CleanResult;
 use crate::store::Store;
 
-pub use ruler::Ruler;
+pub use ruler::{Merged, Ruler};
 pub use settings::{Cleaning, Trim, TrimBy};
 pub use watcher::{Doing, Watcher};
 
