@@ -261,7 +261,7 @@ fn what_only_libfuzzer_tells_apart_is_kept_by_its_own_count() {
 }
 
 #[test]
-fn where_coverage_is_flaky_libfuzzer_is_asked_a_few_times_only() {
+fn where_coverage_is_flaky_libfuzzer_counts_no_less() {
     // Each process takes each of these places by chance.
     let chance = "static int chance(unsigned letter) {
         unsigned long x = (unsigned long)getpid() * 64 + letter; x *= 0x9e3779b97f4a7c15;
@@ -280,10 +280,9 @@ fn where_coverage_is_flaky_libfuzzer_is_asked_a_few_times_only() {
     for _ in 0..3 {
         // What came each time by chance may not come again.
         let result = cleaning(&desk, "", &target).json();
-        // Each of these takes as long as all else.
         let own = &result["libfuzzer"];
-        assert!(own["merges"].as_u64() <= Some(1), "{result}");
-        assert!(own["counts"].as_u64() <= Some(2), "{result}");
+        assert!(own["before"]["ft"].as_u64() > Some(0), "{result}");
+        assert_eq!(own["before"], own["after"], "{result}");
         std::fs::remove_dir_all(desk.file("out")).unwrap();
     }
 }

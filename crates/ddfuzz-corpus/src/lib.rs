@@ -29,7 +29,7 @@ mod union;
 pub use aside::Aside;
 pub use content::ContentId;
 pub use ddfuzz_store::report::clean::Amount;
-pub use engine::{Cleaning, Doing, Ruler, Trim, TrimBy, Watcher, clean};
+pub use engine::{Cleaning, Doing, Merged, Ruler, Trim, TrimBy, Watcher, clean};
 pub use error::CleanError;
 pub use explain::{Fate, explain};
 pub use features::{Feature, Features};

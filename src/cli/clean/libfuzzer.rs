@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::cli::cargo::libfuzzer::{Attached, Process, Said, Scratch, flag};
-use crate::corpus::Ruler;
+use crate::corpus::{Merged, Ruler};
 use crate::exec::{Program, Sandbox, Target, Way, find_program, is_libfuzzer};
 use crate::report::clean::Counted;
 
@@ -20,7 +20,7 @@ const MOST_IN_MEMORY: usize = 50_000;
 /// How often it is looked whether it has ended.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// A libFuzzer that counts what a corpus reaches (`-runs=0`), and merges (`-merge=1`).
+/// A libFuzzer that counts what a corpus reaches while it merges (`-merge=1`).
 #[derive(Debug)]
 pub struct LibFuzzer {
     program: PathBuf,
@@ -57,16 +57,15 @@ impl LibFuzzer {
         })
     }
 
-    /// Runs it in the scratch directory, and gives what it said when it has ended well.
-    fn run(
-        &self,
-        mode: &str,
-        folders: &[&Path],
-        scratch: &Path,
-        stop: &AtomicBool,
-    ) -> Result<Said, String> {
+    /// Merges the folders in the scratch directory, and gives what it said when it has ended well.
+    fn run(&self, folders: &[&Path], scratch: &Path, stop: &AtomicBool) -> Result<Said, String> {
         let mut words = self.flags.clone();
-        let own = ["-seed=1", "-rss_limit_mb=0", "-malloc_limit_mb=0", mode];
+        let own = [
+            "-seed=1",
+            "-rss_limit_mb=0",
+            "-malloc_limit_mb=0",
+            "-merge=1",
+        ];
         words.extend(own.map(OsString::from));
         words.push(format!("-timeout={}", self.seconds).into());
         words.push(flag("artifact_prefix", &scratch.join("failing-")));
@@ -92,25 +91,25 @@ impl LibFuzzer {
 }
 
 impl Ruler for LibFuzzer {
-    fn count(&self, files: &[PathBuf], stop: &AtomicBool) -> Result<Counted, String> {
-        let scratch = scratch(files.len()).map_err(no_room)?;
-        let folder = linked(&scratch, "corpus", files).map_err(no_room)?;
-        let said = self.run("-runs=0", &[&folder], scratch.path(), stop)?;
-        let (cov, ft) = said.coverage.ok_or("it reported no coverage")?;
-        Ok(Counted { cov, ft })
-    }
-
     fn merge(
         &self,
         kept: &[PathBuf],
         others: &[PathBuf],
         stop: &AtomicBool,
-    ) -> Result<Vec<Vec<u8>>, String> {
+    ) -> Result<Merged, String> {
         let scratch = scratch(kept.len() + others.len()).map_err(no_room)?;
         let into = linked(&scratch, "kept", kept).map_err(no_room)?;
         let from = linked(&scratch, "others", others).map_err(no_room)?;
-        self.run("-merge=1", &[&into, &from], scratch.path(), stop)?;
-        new_files(&into).map_err(|error| format!("what it added cannot be read: {error}"))
+        let said = self.run(&[&into, &from], scratch.path(), stop)?;
+        if said.is_restarted {
+            return Err("it was started again after a file that it does not run".to_owned());
+        }
+        let (cov, ft) = said.coverage.ok_or("it reported no coverage")?;
+        let added = new_files(&into);
+        Ok(Merged {
+            all: Counted { cov, ft },
+            added: added.map_err(|error| format!("what it added cannot be read: {error}"))?,
+        })
     }
 }
 

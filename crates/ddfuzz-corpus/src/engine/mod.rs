@@ -31,7 +31,7 @@ use ddfuzz_exec::Freshness;
 use ddfuzz_store::Store;
 use ddfuzz_store::report::clean::CleanResult;
 
-pub use ruler::Ruler;
+pub use ruler::{Merged, Ruler};
 pub use settings::{Cleaning, Trim, TrimBy};
 pub use watcher::{Doing, Watcher};
 

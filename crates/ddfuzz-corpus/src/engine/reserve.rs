@@ -24,12 +24,6 @@ impl<'a> Reserve<'a> {
         Reserve { contents, healthy }
     }
 
-    /// The files of all of them.
-    pub fn paths(&self) -> Result<Vec<PathBuf>, CleanError> {
-        let paths = self.healthy.iter().map(|one| self.contents.path(*one));
-        Ok(paths.collect::<Result<_, _>>()?)
-    }
-
     /// The numbers of those that are not kept as they are: left out, or trimmed.
     pub fn excluded(&self, kept: &[Keeping]) -> Vec<usize> {
         let whole: HashSet<ContentId> = (kept.iter().filter(|file| !file.is_trimmed()))

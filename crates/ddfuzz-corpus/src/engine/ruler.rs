@@ -12,32 +12,35 @@ use ddfuzz_store::report::clean::{Counted, OwnCount};
 /// It is given a directory with a link to each file, and holds them all in memory.
 const MOST: usize = 100_000;
 
-/// A fuzzer's own count of what a corpus reaches. It may tell more apart than its counters do:
-/// libFuzzer counts how deep the stack was, too.
+/// A fuzzer's own merge, and its count of what a corpus reaches. It may tell more apart than its
+/// counters do: libFuzzer counts how deep the stack was, too.
 pub trait Ruler: Debug + Send + Sync {
-    /// What it counts of these files.
+    /// Runs the files of both lists once, those of `kept` first.
     ///
     /// # Errors
-    /// Why it could not count, for people; also when `stop` turned true.
-    fn count(&self, files: &[PathBuf], stop: &AtomicBool) -> Result<Counted, String>;
-
-    /// The contents of those of `others` that its own merge adds to `kept`.
-    ///
-    /// # Errors
-    /// As [`count`](Ruler::count).
+    /// Why it could not count or merge, for people; also when `stop` turned true.
     fn merge(
         &self,
         kept: &[PathBuf],
         others: &[PathBuf],
         stop: &AtomicBool,
-    ) -> Result<Vec<Vec<u8>>, String>;
+    ) -> Result<Merged, String>;
+}
+
+/// The result of a fuzzer's own merge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Merged {
+    /// The count of all files of both lists.
+    pub all: Counted,
+    /// The contents of the other files that it adds: with them the kept files count as much as all
+    /// do, in this run.
+    pub added: Vec<Vec<u8>>,
 }
 
 impl Engine<'_> {
-    /// Has the target's own fuzzer count what the corpus reaches and what the files `written` do.
-    /// Where that is less, what its merge adds is kept, too, and written. One merge is what
-    /// `cargo fuzz cmin` makes of a corpus; where coverage is flaky, each further one would add some
-    /// files, and take as long.
+    /// Asks the target's own fuzzer which other files it adds to the `written` ones, and keeps and
+    /// writes these, too. One merge is what `cargo fuzz cmin` makes of a corpus; where coverage is
+    /// flaky, each further one would add some files, and take as long.
     pub(super) fn count_by_its_own(
         &self,
         kept: &mut Kept,
@@ -49,59 +52,44 @@ impl Engine<'_> {
             return Ok(());
         };
         let mut own = OwnCount::default();
-        let mut corpus = reserve.paths()?;
-        corpus.extend_from_slice(&kept.onto);
-        if corpus.len() > MOST {
+        let excluded = reserve.paths_of(&reserve.excluded(&kept.files))?;
+        let files = excluded.len() + written.len() + kept.onto.len();
+        if files == 0 {
+            return Ok(());
+        }
+        if files > MOST {
             own.why_not = Some(format!("it is not asked about more than {MOST} files"));
             kept.own_count = Some(own);
             return Ok(());
         }
         watcher.doing(Doing::Counting {
-            files: corpus.len() as u64,
+            files: files as u64,
         });
-        let count = |files: &[PathBuf], why_not: &mut Option<String>| {
-            self.told(ruler.count(files, self.stop), why_not)
+        let merge = |kept: &[PathBuf], others: &[PathBuf], why_not: &mut Option<String>| {
+            let merged = ruler.merge(kept, others, self.stop);
+            if self.settings().stopped() {
+                return Err(CleanError::Interrupted);
+            }
+            Ok(merged.map_err(|why| *why_not = Some(why)).ok())
         };
-        own.before = count(&corpus, &mut own.why_not)?;
-        own.counts = 1;
-        if own.before.is_some() {
-            own.after = count(&all_of(written, kept), &mut own.why_not)?;
-        }
-        if own.is_less() {
-            own.merges = 1;
-            let excluded = reserve.paths_of(&reserve.excluded(&kept.files))?;
-            let more = ruler.merge(&all_of(written, kept), &excluded, self.stop);
-            let more = self.told(more, &mut own.why_not)?.unwrap_or_default();
-            let more = taken_back(reserve, &more)?;
+        if let Some(merged) = merge(&all_of(written, kept), &excluded, &mut own.why_not)? {
+            own.before = Some(merged.all);
+            own.after = Some(merged.all);
+            let more = taken_back(reserve, &merged.added)?;
             own.added = more.len() as u64;
+            let are_all = more.len() == merged.added.len();
             if !more.is_empty() {
                 kept.files.extend(more);
                 *written = self.write(kept)?;
-                own.after = count(&all_of(written, kept), &mut own.why_not)?;
             }
-        }
-        if own.is_less() {
-            // All that the merge adds is there: what is still less may be chance.
-            own.counts += 1;
-            let again = count(&corpus, &mut own.why_not)?;
-            own.before = own.before.zip(again).map(|(one, other)| one.least(other));
-            let again = count(&all_of(written, kept), &mut own.why_not)?;
-            own.after = own.after.zip(again).map(|(one, other)| one.most(other));
+            if !are_all {
+                // libFuzzer reads the first megabyte of a file only.
+                let alone = merge(&all_of(written, kept), &[], &mut own.why_not)?;
+                own.after = alone.map(|merged| merged.all);
+            }
         }
         kept.own_count = Some(own);
         Ok(())
-    }
-
-    /// What was told; where nothing was, why goes to `why_not`.
-    fn told<T>(
-        &self,
-        told: Result<T, String>,
-        why_not: &mut Option<String>,
-    ) -> Result<Option<T>, CleanError> {
-        if self.settings().stopped() {
-            return Err(CleanError::Interrupted);
-        }
-        Ok(told.map_err(|why| *why_not = Some(why)).ok())
     }
 }
 

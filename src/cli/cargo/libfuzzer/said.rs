@@ -15,6 +15,8 @@ pub struct Said {
     pub is_initialized: bool,
     /// What its corpus reaches, by the last status: `cov` (places) and `ft` (features).
     pub coverage: Option<(u64, u64)>,
+    /// A merge has ended early, and went on after the file that ended it.
+    pub is_restarted: bool,
     /// Where it wrote inputs that fail.
     pub written: Vec<PathBuf>,
     last: VecDeque<String>,
@@ -36,6 +38,8 @@ impl Said {
             }
         } else if let Some(count) = line.strip_prefix("stat::number_of_executed_units:") {
             self.runs = count.trim().parse().unwrap_or(self.runs);
+        } else if let Some(attempt) = line.strip_prefix("MERGE-OUTER: attempt ") {
+            self.is_restarted |= attempt.trim() != "1";
         } else if let Some((_, path)) = line.split_once("Test unit written to ") {
             self.written.push(PathBuf::from(path.trim_end()));
         }
@@ -75,6 +79,18 @@ mod tests {
         let said = after(&["#2\tREAD   units: 3", "stat::number_of_executed_units: 77"]);
         assert_eq!((said.runs, said.is_initialized), (77, false));
         assert_eq!(said.coverage, None);
+    }
+
+    #[test]
+    fn a_merge_that_was_restarted_is_known() {
+        let first = [
+            "MERGE-OUTER: attempt 1",
+            "#4\tDONE   cov: 12 ft: 13 exec/s: 0 rss: 31Mb",
+        ];
+        let said = after(&first);
+        assert_eq!((said.is_restarted, said.coverage), (false, Some((12, 13))));
+        let said = after(&["MERGE-OUTER: attempt 1", "MERGE-OUTER: attempt 2"]);
+        assert!(said.is_restarted);
     }
 
     #[test]

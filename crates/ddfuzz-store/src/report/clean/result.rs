@@ -201,20 +201,16 @@ impl Cover {
     }
 }
 
-/// What the target's own fuzzer counts of the corpus, and of what was written.
+/// The target's own fuzzer's counts, in one run over the corpus and what was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnCount {
-    /// Of all contents that end well, the least of its counts; null where it could not count.
+    /// The count of all contents that end well; null where it could not count.
     pub before: Option<Counted>,
-    /// Of what was written; the most of two counts where one was less.
+    /// The count of what was written.
     pub after: Option<Counted>,
     /// How many files its own merge has added, so that what was written counts no less.
     pub added: u64,
-    /// How often its merge was asked.
-    pub merges: u32,
-    /// How often it counted the corpus.
-    pub counts: u32,
-    /// Why it could not count, or not merge.
+    /// Why it could not count and merge.
     pub why_not: Option<String>,
 }
 
@@ -226,31 +222,13 @@ impl OwnCount {
     }
 }
 
-/// What libFuzzer counts in a run over a corpus (`-runs=0`).
+/// The coverage that libFuzzer counts in a run over a corpus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counted {
     /// Places in the code: its `cov`.
     pub cov: u64,
     /// Features: its `ft`.
     pub ft: u64,
-}
-
-impl Counted {
-    /// The lesser of both numbers.
-    pub fn least(self, other: Counted) -> Counted {
-        Counted {
-            cov: self.cov.min(other.cov),
-            ft: self.ft.min(other.ft),
-        }
-    }
-
-    /// The greater of both numbers.
-    pub fn most(self, other: Counted) -> Counted {
-        Counted {
-            cov: self.cov.max(other.cov),
-            ft: self.ft.max(other.ft),
-        }
-    }
 }
 
 /// A feature that got lost.

@@ -120,22 +120,21 @@ fn libfuzzer(result: &CleanResult) -> Option<String> {
     };
     let (Some(before), Some(after)) = (own.before, own.after) else {
         let why = own.why_not.as_deref().unwrap_or_default();
-        return Some(format!("libFuzzer (-runs=0): no count: {}", printable(why)));
+        return Some(format!(
+            "libFuzzer (-merge=1): no count: {}",
+            printable(why)
+        ));
     };
     let added = match own.added {
         0 => String::new(),
         added => format!("; {} added for it", size::counted(added, "file")),
-    };
-    let least = match own.counts {
-        0 | 1 => String::new(),
-        counts => format!(" (the smallest of {counts} counts, which differ from run to run)"),
     };
     let less = match own.is_less() {
         true => "; LESS than before, though all that its merge adds is kept",
         false => "",
     };
     Some(format!(
-        "libFuzzer (-runs=0): {} before{least}, {} after{added}{less}",
+        "libFuzzer (-merge=1): {} before, {} after{added}{less}",
         counted(before),
         counted(after)
     ))
