@@ -159,7 +159,6 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
             "ddfuzz-triage",
         ],
     ),
-    ("serde-sarif", &["ddfuzz-store"]),
     (
         "serde_json",
         &[

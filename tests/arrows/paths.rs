@@ -111,13 +111,6 @@ impl Paths {
         }
     }
 
-    /// The first parts of all paths: crates, and whatever is in scope by its name.
-    pub fn roots(&self) -> impl Iterator<Item = (&str, usize)> {
-        self.found
-            .iter()
-            .map(|found| (found.parts[0].as_str(), found.line))
-    }
-
     /// The modules of ours that are used.
     pub fn modules(&self) -> impl Iterator<Item = (&str, usize)> {
         self.found

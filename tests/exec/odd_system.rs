@@ -152,7 +152,10 @@ fn without_tracing_inject_sees_what_the_target_reaps() {
 
 #[test]
 fn processes_are_swept_away_by_kernels_that_do_not_list_children() {
-    let runtime = format!("-I{}/runtime", env!("CARGO_MANIFEST_DIR"));
+    let runtime = format!(
+        "-I{}/crates/ddfuzz-exec/runtime",
+        env!("CARGO_MANIFEST_DIR")
+    );
     for files in ["/proc/thread-self/children", "/nonexistent"] {
         let define = format!("-DOUR_CHILDREN=\"{files}\"");
         let program = compile("sweeper", &[&runtime, &define]);

@@ -88,7 +88,9 @@ pub(super) fn ask(target: &mut impl Attempts, inputs: &[&[u8]]) -> Result<Answer
             return give_up(target.program(), failure);
         }
         std::thread::sleep(PAUSE);
-        target.clean()?; // the next one must not see what this one has left
+        // The next one must not see what this one has left, or still writes.
+        let renewed = target.scratch().renew();
+        renewed.map_err(|source| target.launch().lost(source))?;
     }
 }
 

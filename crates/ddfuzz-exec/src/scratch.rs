@@ -92,6 +92,20 @@ impl Scratch {
         Ok(Cleaned::Same)
     }
 
+    /// Replaces it by an empty directory. A process that still runs in the old one does not reach
+    /// the new one by its working directory.
+    ///
+    /// # Errors
+    /// When no other can be made.
+    pub(crate) fn renew(&mut self) -> io::Result<()> {
+        let old = self.path.with_extension("old");
+        let _ = fs::rename(&self.path, &old);
+        self.inside = None;
+        self.replace()?;
+        remove(&old);
+        Ok(())
+    }
+
     /// Makes it again, where a target has removed it.
     fn replace(&mut self) -> io::Result<()> {
         // The target may have put something else in its place.
@@ -189,6 +203,19 @@ impl Drop for Scratch {
 mod tests {
     use super::super::private_dir::PrivateDir;
     use super::*;
+
+    #[test]
+    fn what_still_runs_in_a_renewed_directory_leaves_nothing_there() {
+        let private = PrivateDir::get().unwrap();
+        let mut scratch = Scratch::create(&private.fresh("test"), None).unwrap();
+        fs::write(scratch.path().join("file"), "x").unwrap();
+        // What a process keeps as its working directory.
+        let old = fs::File::open(scratch.path()).unwrap();
+        scratch.renew().unwrap();
+        let late = format!("/proc/self/fd/{}/late", old.as_raw_fd());
+        fs::write(late, "x").unwrap_err();
+        assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0);
+    }
 
     #[test]
     fn directories_nested_beyond_any_path_are_removed() {

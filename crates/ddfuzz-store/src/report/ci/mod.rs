@@ -1,7 +1,7 @@
 //! Results for CI servers, one file a format: a summary in Markdown, SARIF for code scanning, JUnit
 //! for lists of tests.
 //!
-//! Localized here: `serde-sarif` in `sarif.rs`, `quick-junit` in `junit.rs`.
+//! The only user of `quick-junit` (`junit.rs`).
 
 mod junit;
 mod markdown;
