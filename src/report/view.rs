@@ -101,7 +101,12 @@ impl GroupView {
     /// # Errors
     /// When a file cannot be read.
     pub fn of(reader: &Reader, id: &EntryId) -> Result<Option<GroupView>, StoreError> {
-        let (group, entry) = (reader.group(id.kind(), id.major())?, reader.entry(id)?);
+        let id = match reader.entry(id)? {
+            Some(_) => id.clone(),
+            // It has turned out not to come again.
+            None => id.among(Kind::Flaky),
+        };
+        let (group, entry) = (reader.group(id.kind(), id.major())?, reader.entry(&id)?);
         let both = group.zip(entry);
         both.map(|(group, entry)| GroupView::load(&group, &entry))
             .transpose()
