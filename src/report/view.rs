@@ -156,6 +156,21 @@ impl GroupView {
         self.reproducer.len() as u64
     }
 
+    /// The minor key of the entry (12 hex digits), where another one of the group has a result, too:
+    /// it is a variant then.
+    pub fn variant(&self) -> Option<String> {
+        (!self.variants.is_empty()).then(|| self.minor.short())
+    }
+
+    /// The group, as one of its variants where it has several results.
+    pub fn name(&self) -> String {
+        let major = self.major.short();
+        match self.variant() {
+            Some(minor) => format!("variant {minor} of group {major}"),
+            None => major,
+        }
+    }
+
     /// Tests that the minimization executed, where it has ended and says so.
     pub fn tests_executed(&self) -> Option<u64> {
         let tests = &self.minimized.as_ref()?.tests;

@@ -178,7 +178,7 @@ impl Screen for Shown<'_> {
         }
         self.output.say(&format!(
             "minimized {}, {}: {}",
-            group.major.short(),
+            group.name(),
             size::reduction(group.size_before, group.size_after()),
             group.claim()
         ));

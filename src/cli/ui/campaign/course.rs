@@ -164,7 +164,7 @@ impl Course {
             return self.put(group);
         }
         let sizes = size::reduction(group.size_before, group.size);
-        let text = format!("minimized {}: {sizes}, {}", group.key, group.standing());
+        let text = format!("minimized {}: {sizes}, {}", view.name(), group.standing());
         self.tell(&text, false);
         self.put(group);
     }
