@@ -50,6 +50,7 @@ impl Failure {
             format!("{doing} {}: {error}", path.display()),
         )
         .path(path)
+        .hint_where_missing(path)
     }
 
     /// Its kind, as scripts read it.
@@ -71,6 +72,23 @@ impl Failure {
         }
         error.path = Some(std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
         self
+    }
+
+    /// Says up to where a path leads that does not exist; nothing of one that does.
+    pub fn hint_where_missing(self, path: &Path) -> Failure {
+        let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let is_missing = |path: &&Path| matches!(path.try_exists(), Ok(false));
+        let Some(missing) = absolute.ancestors().take_while(is_missing).last() else {
+            return self;
+        };
+        match (missing.parent(), missing.file_name()) {
+            (Some(folder), Some(name)) => self.hint(format!(
+                "there is no {} in {}: check the path (-h shows what is expected there)",
+                name.display(),
+                folder.display()
+            )),
+            _ => self,
+        }
     }
 
     /// Says what to do.
@@ -166,7 +184,7 @@ impl From<StoreError> for Failure {
         let failure = Failure::new(Exit::Usage, error.kind(), &error).path(error.path());
         match error.hint() {
             Some(hint) => failure.hint(hint),
-            None => failure,
+            None => failure.hint_where_missing(error.path()),
         }
     }
 }
@@ -187,7 +205,7 @@ impl From<LogError> for Failure {
                 io::ErrorKind::ReadOnlyFilesystem => {
                     Failure::new(Exit::Usage, "read-only", &error).hint("give a writable place")
                 }
-                _ => Failure::new(Exit::Usage, "log", &error),
+                _ => Failure::new(Exit::Usage, "log", &error).hint_where_missing(path),
             }
             .path(path),
             LogError::Mismatch { .. } => Failure::new(Exit::Usage, "log", &error).hint(
@@ -288,14 +306,16 @@ impl Failure {
 
 impl From<SeedError> for Failure {
     fn from(error: SeedError) -> Failure {
-        Failure::usage(&error).path(&error.path)
+        Failure::usage(&error)
+            .path(&error.path)
+            .hint_where_missing(&error.path)
     }
 }
 
 impl From<DictionaryError> for Failure {
     fn from(error: DictionaryError) -> Failure {
         let (DictionaryError::Unread { path, .. } | DictionaryError::Line { path, .. }) = &error;
-        Failure::usage(&error).path(path)
+        Failure::usage(&error).path(path).hint_where_missing(path)
     }
 }
 

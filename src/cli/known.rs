@@ -19,8 +19,8 @@ pub fn read(path: Option<&Path>) -> Result<KnownGroups, Failure> {
     let Some(path) = path else {
         return Ok(KnownGroups::default());
     };
-    let text =
-        std::fs::read_to_string(path).map_err(|error| Failure::file(path, "reading", &error))?;
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::file(path, "reading the list of known groups", &error))?;
     KnownGroups::parse(&text).map_err(|error| {
         Failure::usage(format!("{}, {error}", path.display()))
             .path(path)

@@ -139,7 +139,7 @@ impl LogArgs {
             }
         };
         let input = std::fs::read(&path).map_err(|e| {
-            Failure::file(&path, "reading", &e).hint("give the input with --input FILE")
+            Failure::file(&path, "reading the input", &e).hint("give the input with --input FILE")
         })?;
         if ContentHash::of(&input) != start.input_blake3 {
             let message = format!("{} is not the input of this log", path.display());

@@ -126,7 +126,8 @@ fn of_call(
     let path = named.or_else(|| start.input.as_ref().map(|path| PathBuf::from(&path.0)));
     let bytes = match &path {
         Some(path) => std::fs::read(path).map_err(|error| {
-            Failure::file(path, "reading", &error).hint("give the input with --input FILE")
+            Failure::file(path, "reading the input", &error)
+                .hint("give the input with --input FILE")
         })?,
         None => Vec::new(),
     };

@@ -69,13 +69,9 @@ impl Place {
             Some(out) if out.is_dir() || out.as_os_str().to_string_lossy().ends_with('/') => {
                 return Ok(Place::Directory(out.clone()));
             }
-            Some(out) if !is_standard(out) => out.clone(),
-            _ => with_ending(named, endings[0]),
+            _ => args.result_of(&with_ending(named, endings[0])),
         };
-        let log = args
-            .log
-            .clone()
-            .unwrap_or_else(|| with_ending(&result, ".log.jsonl"));
+        let log = args.log_of(&result);
         // The result stands in a file until it is printed: in none that may be the user's.
         let first = match args.to_stdout() {
             true => with_ending(&result, ".stdout"),
@@ -147,6 +143,40 @@ impl ResultArgs {
         }
     }
 
+    /// The file of the result, which is called `named` unless it was given a name.
+    fn result_of(&self, named: &Path) -> PathBuf {
+        match &self.out {
+            Some(out) if !is_standard(out) => out.clone(),
+            _ => named.to_owned(),
+        }
+    }
+
+    /// The log of a result.
+    fn log_of(&self, result: &Path) -> PathBuf {
+        let named = self.log.clone();
+        named.unwrap_or_else(|| with_ending(result, ".log.jsonl"))
+    }
+
+    /// Names the files that stdin was written to, or removes them, where the call has failed before
+    /// there was a log that refers to them. `result` is the name that the result has from its input.
+    pub fn settle_stdin<T>(
+        &self,
+        done: &Result<T, Failure>,
+        inputs: &[InputFile],
+        result: &Path,
+        output: &Output,
+    ) {
+        let failed = matches!(done, Err(failure) if failure.exit != Exit::Interrupted);
+        let is_needed = !failed || self.log_of(&self.result_of(result)).exists();
+        for InputFile { path, .. } in inputs.iter().filter(|input| input.is_new) {
+            match is_needed {
+                true => output.say(&format!("the input from stdin is in {}", path.display())),
+                // One that cannot be removed does no harm.
+                false => drop(std::fs::remove_file(path)),
+            }
+        }
+    }
+
     /// Whether `-o -` asks for the result on stdout.
     pub fn to_stdout(&self) -> bool {
         self.out.as_deref().is_some_and(is_standard)
@@ -174,26 +204,41 @@ impl ResultArgs {
     }
 }
 
+/// The file of an input.
+#[derive(Clone, Debug)]
+pub struct InputFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Whether this call has written it.
+    is_new: bool,
+}
+
 /// The file of an input: what stdin holds is written into a file of this directory that is named
 /// after its content, because logs refer to their inputs.
 ///
 /// # Errors
 /// When stdin cannot be read, or the file not be written.
-pub fn input_file(path: PathBuf, output: &Output) -> Result<PathBuf, Failure> {
+pub fn input_file(path: PathBuf) -> Result<InputFile, Failure> {
+    let there = |path| InputFile {
+        path,
+        is_new: false,
+    };
     if !is_standard(&path) {
-        return Ok(path);
+        return Ok(there(path));
     }
     let mut bytes = Vec::new();
     let read = std::io::stdin().lock().read_to_end(&mut bytes);
     read.map_err(|error| Failure::file(Path::new("stdin"), "reading", &error))?;
     let file = PathBuf::from(format!("stdin-{}", &hash_of(&bytes)[..DIGITS]));
     if std::fs::read(&file).is_ok_and(|there| there == bytes) {
-        return Ok(file);
+        return Ok(there(file));
     }
     atomic::create_new(&file, &bytes)
         .map_err(|error| Failure::new(Exit::Usage, "output", error).path(&file))?;
-    output.say(&format!("the input from stdin is in {}", file.display()));
-    Ok(file)
+    Ok(InputFile {
+        path: file,
+        is_new: true,
+    })
 }
 
 /// The bytes of an input that is only read.
@@ -204,7 +249,7 @@ pub fn read_input(path: &Path) -> Result<Vec<u8>, Failure> {
             .path(path)
             .hint("give a file, or an output directory of ddfuzz"));
     }
-    std::fs::read(path).map_err(|error| Failure::file(path, "reading", &error))
+    std::fs::read(path).map_err(|error| Failure::file(path, "reading the input", &error))
 }
 
 /// Whether two names lead to one file.

@@ -1,7 +1,30 @@
 //! A crash that comes of what the process ran before, and of no input alone.
 
+use std::collections::BTreeSet;
+
 use crate::ddfuzz::Desk;
 use crate::outcome::{files, record};
+
+/// Crashes as long as it was run less often than its second argument says, by the
+/// directories that it makes beside its first one.
+const SOON_OVER: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    char input[4096];
+    (void)argc;
+    (void)!read(0, input, sizeof input);
+    for (int run = 0; run < atoi(argv[2]); run++) {
+        char name[4096];
+        snprintf(name, sizeof name, "%s-%d", argv[1], run);
+        if (mkdir(name, 0700) == 0) abort();
+    }
+    return 0;
+}
+"#;
 
 #[test]
 fn a_crash_that_no_input_brings_about_alone_is_kept_with_the_inputs_before_it() {
@@ -29,4 +52,49 @@ fn a_crash_that_no_input_brings_about_alone_is_kept_with_the_inputs_before_it() 
     let frames = crash["frames"].as_array().unwrap();
     let own = frames.iter().find(|frame| frame["own"] == true);
     assert_eq!(own.unwrap()["name"], "target_main", "{crash}");
+}
+
+#[test]
+fn a_crash_that_never_comes_again_is_flaky_and_keeps_its_input() {
+    let desk = Desk::new();
+    let (source, program) = (desk.write("soon.c", SOON_OVER), desk.file("soon"));
+    let mut compiler = std::process::Command::new("cc");
+    let built = compiler.arg("-O2").arg(source).arg("-o").arg(program);
+    assert!(built.status().expect("the compiler runs").success());
+    let mut ends = BTreeSet::new();
+    // Over before the minimization, among the runs of the input, in the search, and at its end.
+    for runs in (4..8).chain(12..17) {
+        let options = "--runs 1 --seed 5 --max-len 3 --jobs 1 --exec command --minimize after";
+        let count = desk.file(&format!("tmp/count{runs}"));
+        let program = format!("./soon {} {runs}", count.display());
+        let words = format!("run --json {options} -o out{runs} -- {program}");
+        let result = desk.call(&words).json();
+        for group in result["groups"].as_array().unwrap() {
+            assert_ne!(group["flaky"]["hits"], 0, "{runs}: {result}");
+        }
+        let flaky = files(&desk.file(&format!("out{runs}/flaky")));
+        let named = |name: &str| flaky.iter().find(|file| file.ends_with(name));
+        let Some(ended) = named("minimized.json").map(|file| record(file)) else {
+            continue;
+        };
+        assert_eq!(
+            (&result["flaky"], &ended["flaky"]["hits"]),
+            (&1.into(), &0.into())
+        );
+        assert!(result["groups"].as_array().unwrap().is_empty(), "{result}");
+        assert!(files(&desk.file(&format!("out{runs}/crashes"))).is_empty());
+        let original = std::fs::read(named("original").expect("the input")).unwrap();
+        assert!(!original.is_empty());
+        if let Some(minimized) = named("minimized") {
+            assert_eq!(std::fs::read(minimized).unwrap(), original, "{runs}");
+        }
+        ends.insert((
+            ended["given_up"].is_null(),
+            ended["flaky"]["tries"].as_u64(),
+        ));
+    }
+    // Never again, the input neither, and what was smaller neither.
+    for end in [(false, Some(12)), (true, Some(3)), (true, Some(5))] {
+        assert!(ends.contains(&end), "{ends:?}");
+    }
 }

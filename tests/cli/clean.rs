@@ -258,10 +258,21 @@ fn the_fate_of_each_file_is_explained() {
         "{}",
         explain("in/long")
     );
+    // What is not there was never seen, unless it was kept.
+    let none = explain("in/none");
+    let not_in = format!(": not in the corpus {}: ", desk.file("in").display());
     assert!(
-        explain("in/none").contains("cannot be read"),
-        "{}",
-        explain("in/none")
+        none.contains(&not_in) && !none.contains("left out"),
+        "{none}"
+    );
+    let stranger = desk.write("stranger", "never in the corpus");
+    let stranger = explain(stranger.to_str().unwrap());
+    assert!(stranger.contains(&not_in), "{stranger}");
+    std::fs::remove_file(first).unwrap();
+    let gone = explain(first);
+    assert!(
+        gone.contains(": kept: ") && gone.contains("no longer exists"),
+        "{gone}"
     );
     desk.is_left_clean();
 }

@@ -258,3 +258,57 @@ fn networks_and_monitors_are_for_campaigns_that_have_workers() {
     }
     assert!(!desk.file("out").exists());
 }
+
+#[test]
+fn a_file_that_does_not_exist_is_told_with_where_it_is_missing() {
+    let desk = Desk::new();
+    desk.write("there", "x");
+    for (words, code) in [
+        ("min nope --target ul", 2),
+        ("triage nope --target ul", 2),
+        ("triage there --known nope --target ul", 2),
+        ("log verify nope", 2),
+        ("log replay nope", 2),
+        ("log show nope", 2),
+        ("clean nope -o out --target ul", 2),
+        ("diff there nope --target ul", 2),
+        ("diff nope there --target ul", 2),
+        ("max nope --target ul", 2),
+        ("run --runs 1 --seeds nope --target ul", 2),
+        ("run --runs 1 --dict nope --target ul", 2),
+        ("run --runs 1 --known nope --target ul", 2),
+    ] {
+        let error = error(&desk, words, code);
+        let hint = error["hint"].as_str().unwrap_or_default();
+        let expected = format!(
+            "there is no nope in {}: check the path",
+            desk.path().display()
+        );
+        assert!(hint.starts_with(&expected), "{words}: {error}");
+        assert!(
+            error["message"].as_str().unwrap().contains("nope"),
+            "{words}: {error}"
+        );
+    }
+    // The first part of a path that is missing is named.
+    let error = error(&desk, "min there/no/such --target ul", 2);
+    assert_eq!(error["kind"], "file");
+    let error = self::error(&desk, "min no/such/file --target ul", 2);
+    let hint = error["hint"].as_str().unwrap();
+    assert!(hint.starts_with("there is no no in "), "{hint}");
+    for words in [
+        "check nope",
+        "show nope",
+        "export --out nope",
+        "merge nope -o merged",
+    ] {
+        let error = self::error(&desk, words, 2);
+        assert!(
+            error["hint"]
+                .as_str()
+                .unwrap()
+                .starts_with("give the directory"),
+            "{error}"
+        );
+    }
+}

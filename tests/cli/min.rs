@@ -178,3 +178,44 @@ fn a_slip_into_another_bug_is_filed_beside_the_result() {
     let major = triaged["groups"][0]["major"].as_str().unwrap();
     assert!(shown.starts_with(major), "{shown} {major}");
 }
+
+#[test]
+fn a_failing_call_leaves_no_file_of_stdin() {
+    let desk = Desk::new();
+    let call = |words: &str, bytes: &[u8]| {
+        let stdin = std::fs::File::open(desk.write("given", bytes)).unwrap();
+        let mut command = desk.command(env!("CARGO_BIN_EXE_ddfuzz"));
+        let output = command
+            .args(words.split(' '))
+            .stdin(stdin)
+            .output()
+            .unwrap();
+        (
+            output.status.code(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    let left = || {
+        let entries = std::fs::read_dir(desk.path()).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names
+            .filter(|name| name.starts_with("stdin"))
+            .collect::<Vec<_>>()
+    };
+    for (words, code) in [
+        ("min - --target ul", 3),
+        ("min - -- ./no-such-program", 3),
+        ("min - --test ./no-such-test", 3),
+        ("max - --target ul", 3),
+        ("diff --empty - -- ./no-such-program", 3),
+        ("diff - no-such-file --target ul", 2),
+    ] {
+        let (exit, said) = call(words, b"no crash");
+        assert_eq!((exit, left()), (Some(code), Vec::new()), "{words}: {said}");
+        assert!(!said.contains("the input from stdin is in"), "{said}");
+    }
+    let (exit, said) = call("min - --target ul", &crashes::for_ul());
+    assert_eq!(exit, Some(0), "{said}");
+    assert!(said.contains("the input from stdin is in stdin-"), "{said}");
+    assert_eq!(left().len(), 3, "{:?}", left());
+}

@@ -10,6 +10,7 @@ use ddfuzz::minimize::{
 use ddfuzz::triage::Class;
 
 use crate::crashes::key;
+use crate::crew::{Crew, as_of_one};
 use crate::failures::{subsequence, without_times};
 use crate::scripted::{answers, outcomes, resume_with, run_with, start};
 
@@ -303,4 +304,67 @@ fn a_text_that_fails_only_when_it_is_run_again_is_no_ground_for_a_claim() {
     assert_eq!(result.confirmed.tries, 20);
     let replayed = replay(INPUT, &Log::parse(&log).expect("a log")).expect("it holds");
     assert_eq!(replayed.minimized, Some(result));
+}
+
+/// Fails where the input is whole; a smaller one that keeps `<>` only in the search.
+fn by_chance(text: &[u8], fresh: bool) -> Result<Answer, OracleError> {
+    let fails = subsequence(b"<>")(text);
+    Ok(Answer::of(match fails {
+        Outcome::Fail if fresh && text != INPUT => Outcome::Pass,
+        outcome => outcome,
+    }))
+}
+
+#[test]
+fn what_does_not_fail_again_is_no_result_and_the_input_as_given_is() {
+    let mut script = answers(by_chance);
+    let (result, whole) = run_with(INPUT, of_crash(INPUT), &mut script, &mut Options::default());
+    let result = result.expect("a result");
+    assert_eq!((&result.text[..], result.claim), (INPUT, Claim::BestSoFar));
+    assert_eq!((result.proved.done, result.proved.of), (0, 8));
+    // The input itself is steady.
+    assert_eq!(result.confirmed, Rate { hits: 5, tries: 5 });
+    assert_eq!(result.warnings, [Warning::Restored { size: 2 }]);
+    let said = result.warnings[0].to_string();
+    assert!(said.contains("(2 bytes) did not fail again"), "{said}");
+    let parsed = Log::parse(&whole).expect("a log");
+    let replayed = replay(INPUT, &parsed).expect("it holds");
+    assert_eq!(
+        (&replayed.text[..], replayed.minimized.as_ref()),
+        (INPUT, Some(&result))
+    );
+    let verified = verify(INPUT, &parsed, &mut answers(by_chance), |_| ()).expect("verified");
+    assert!(verified.holds());
+    for cut in (0..=whole.len()).step_by(97) {
+        let mut script = answers(by_chance);
+        let options = &mut Options::default();
+        let (again, log) = resume_with(INPUT, of_crash(INPUT), &whole[..cut], &mut script, options);
+        assert_eq!(again.expect("a result"), result, "cut at {cut}");
+        assert_eq!(without_times(&log), without_times(&whole), "cut at {cut}");
+    }
+    for jobs in [2, 7] {
+        let crew = Crew::delayed(&by_chance, 1999);
+        let (by_many, log) = crew.run(jobs, INPUT, of_crash(INPUT), &mut Options::default());
+        assert_eq!(by_many.expect("a result").text, INPUT, "{jobs} workers");
+        assert_eq!(as_of_one(&log), as_of_one(&whole), "{jobs} workers");
+    }
+}
+
+#[test]
+fn an_input_whose_failure_is_never_seen_again_is_the_result_with_that_rate() {
+    let mut runs = 0;
+    // By chance every second run of the input fails, and the first of the empty one, and then none.
+    let (result, _, _) = minimize(|_, _| {
+        runs += 1;
+        Ok(Answer::of(match runs {
+            1..=20 if runs % 2 == 1 => Outcome::Fail,
+            21 => Outcome::Fail,
+            _ => Outcome::Pass,
+        }))
+    });
+    let result = result.expect("a result");
+    assert_eq!(result.text, INPUT);
+    let never = Rate { hits: 0, tries: 20 };
+    assert_eq!((result.confirmed, result.flaky()), (never, Some(never)));
+    assert!(!result.warnings.contains(&Warning::EmptyInputFails));
 }

@@ -26,6 +26,7 @@ fn a_run_has_exactly_the_keys_of_the_contract() {
         hangs: 2,
         ooms: 3,
         flaky: 4,
+        unnamed_hangs: 0,
         exec: Way::Inject,
         resumed: false,
         ended_by: EndedBy::Until,

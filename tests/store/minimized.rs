@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use ddfuzz::minimize::Rate;
 use ddfuzz::store::{EntryId, Kind, Minimized, Store, StoreError};
 use tempfile::TempDir;
 
@@ -118,4 +119,55 @@ fn an_entry_that_was_not_filed_cannot_be_minimized() {
     assert!(matches!(error, StoreError::NoSuch { .. }));
     assert!(store.write_outcome(&id, &outcome(1, true)).is_err());
     assert!(!root.path().join("crashes").exists());
+}
+
+#[test]
+fn a_crash_that_was_never_seen_again_moves_to_the_flaky_ones_with_all_that_is_known_of_it() {
+    let (root, mut store, ids) = with_inputs(&[b"steady", b"once"]);
+    store.set_seen(Kind::Crash, key("a"), "c1", 7).unwrap();
+    let never = Minimized {
+        flaky: Some(Rate { hits: 0, tries: 20 }),
+        ..outcome(4, false)
+    };
+    store.write_outcome(&ids[1], &never).unwrap();
+    let flaky = ids[1].among(Kind::Flaky);
+    let moved = store.reader().entry(&flaky).unwrap().expect("it is there");
+    assert_eq!(moved.original_bytes().unwrap(), b"once");
+    assert_eq!(moved.minimized.as_ref(), Some(&never));
+    assert!(store.reader().entry(&ids[1]).unwrap().is_none());
+    // The group stays with the other input.
+    assert_eq!(representative(&store), ids[0].hash());
+    store.write_outcome(&ids[0], &never).unwrap();
+    assert!(store.reader().groups(Kind::Crash).unwrap().is_empty());
+    let groups = store.reader().groups(Kind::Flaky).unwrap();
+    assert_eq!((groups.len(), groups[0].runs_seen()), (1, 7));
+    assert_eq!(groups[0].entries().unwrap().len(), 2);
+    assert!(!root.path().join("crashes").join(key("a").short()).exists());
+    // What is found again, and does not come again, does not stand in the way.
+    let again = store
+        .file(Kind::Crash, &by_run(crash("a", "b"), 9), b"once")
+        .unwrap();
+    store.write_outcome(&again.id, &never).unwrap();
+    assert!(store.reader().groups(Kind::Crash).unwrap().is_empty());
+}
+
+#[test]
+fn what_a_killed_writer_has_not_moved_is_moved_when_the_directory_is_opened() {
+    let (root, mut store, ids) = with_inputs(&[b"once"]);
+    let never = Minimized {
+        flaky: Some(Rate { hits: 0, tries: 12 }),
+        ..outcome(4, false)
+    };
+    let text = serde_json::to_vec(&never).unwrap();
+    fs::write(ids[0].folder(root.path()).join("minimized.json"), text).unwrap();
+    drop(store);
+    store = Store::create_or_resume(root.path(), campaign("c1")).unwrap();
+    assert!(store.reader().groups(Kind::Crash).unwrap().is_empty());
+    assert!(
+        store
+            .reader()
+            .entry(&ids[0].among(Kind::Flaky))
+            .unwrap()
+            .is_some()
+    );
 }

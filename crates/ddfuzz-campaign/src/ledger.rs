@@ -78,6 +78,12 @@ impl<'a> Ledger<'a> {
                     if !is_slip(entry.crash.found.as_ref()) {
                         let bug = (kind, major.clone(), utility(&entry.crash));
                         let minor = entry.crash.keys.minor.short();
+                        if kind == Kind::Flaky && entry.minimized.is_some() {
+                            // It was a crash, until it did not come again.
+                            let bug = (Kind::Crash, major.clone(), utility(&entry.crash));
+                            let settled = settled.entry(bug).or_default();
+                            settled.take(minor.clone(), schedule::size(&entry));
+                        }
                         let settled = settled.entry(bug).or_default();
                         settled.take(minor, schedule::size(&entry));
                     }

@@ -16,7 +16,7 @@ use ddfuzz_exec::{
 use ddfuzz_minimize::log::{KeyRecord, Log, StartLine, TargetRecord};
 use ddfuzz_minimize::{
     self as minimize, BoxedOracle, Claim, Counts, CrashOracle, Held, Journal, MinimizeError,
-    Minimized, OnSlip, Options, Oracle, OracleError, PATIENCE, Warning, Workers, hurried,
+    Minimized, OnSlip, Options, Oracle, OracleError, PATIENCE, Rate, Warning, Workers, hurried,
     minimize_by_workers, search_by_name,
 };
 use ddfuzz_store::{self as store, Entry, EntryId, Kind, StoreError};
@@ -395,12 +395,17 @@ impl Minimizing {
         })
     }
 
-    /// Ends the minimization of an entry whose crash is not seen again, with what there is, and
-    /// with the reason.
+    /// Ends the minimization of an entry whose crash is not seen again in so many runs, with what
+    /// there is, and with the reason. Unless the program was rebuilt, the crash is flaky.
     ///
     /// # Errors
     /// When something cannot be written.
-    pub fn give_up<S: Shelf>(&self, store: &Mutex<S>, id: &EntryId) -> Result<(), CampaignError> {
+    pub fn give_up<S: Shelf>(
+        &self,
+        store: &Mutex<S>,
+        id: &EntryId,
+        tries: u64,
+    ) -> Result<(), CampaignError> {
         let mut store = lock(store);
         let entry = entry_of(&*store, id)?;
         let size = entry.original_bytes()?.len() as u64;
@@ -421,7 +426,7 @@ impl Minimizing {
             debug: None,
             any_input: false,
             untried: 0,
-            flaky: None,
+            flaky: (!rebuilt).then_some(Rate { hits: 0, tries }),
             given_up: Some(why.to_owned()),
         };
         store.write_outcome(id, &unchanged)?;

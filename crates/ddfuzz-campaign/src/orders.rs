@@ -163,10 +163,10 @@ pub(crate) fn minimize_entry<S: Shelf>(
     };
     match minimizing.entry_with(store, id, options) {
         Ok(_) => Ok(()),
-        Err(CampaignError::Minimize(MinimizeError::NotFailing { .. }))
+        Err(CampaignError::Minimize(MinimizeError::NotFailing { tries, .. }))
             if !stop.load(Ordering::Relaxed) =>
         {
-            minimizing.give_up(store, id)
+            minimizing.give_up(store, id, tries)
         }
         Err(error) => Err(error),
     }

@@ -28,6 +28,9 @@ pub struct Summary {
     pub until: Option<Until>,
     /// Findings for which there was no room on the disk until the time was over.
     pub unstored: u64,
+    /// Runs over their time limit that are stored without a name: the time was over before it was
+    /// found out where they hang.
+    pub unnamed: u64,
     /// Whether there was still none at the end: some of what is told may not be stored.
     pub out_of_room: bool,
     /// Whether the program was built anew since the campaign began.

@@ -15,8 +15,36 @@ use ddfuzz_store::{Reader, hash_of};
 pub struct Fate {
     /// Whether it was kept, or something made of it.
     pub kept: bool,
+    /// Whether it was in the corpus, as far as that is on record.
+    pub in_corpus: bool,
     /// Why.
     pub why: String,
+}
+
+impl Fate {
+    fn kept(why: String) -> Fate {
+        Fate {
+            kept: true,
+            in_corpus: true,
+            why,
+        }
+    }
+
+    fn left_out(why: String) -> Fate {
+        Fate {
+            kept: false,
+            in_corpus: true,
+            why,
+        }
+    }
+
+    fn not_in_corpus(why: String) -> Fate {
+        Fate {
+            kept: false,
+            in_corpus: false,
+            why,
+        }
+    }
 }
 
 /// So many kept files are named that reach what another one does.
@@ -28,31 +56,26 @@ const NAMED: usize = 3;
 /// # Errors
 /// When the journal or the groups cannot be read.
 pub fn explain(place: &Place, result: &CleanResult, file: &Path) -> Result<Fate, CleanError> {
-    let out = |why: String| Ok(Fate { kept: false, why });
+    let out = |why: String| Ok(Fate::left_out(why));
     let mut bytes = Vec::new();
     match read_input(file, result.max_len, &mut bytes) {
         Ok(()) => {}
         Err(why @ NotRead::Oversized { .. }) => return out(why.to_string()),
+        Err(NotRead::Vanished) => return Ok(gone(result, file)),
         Err(why) => return out(format!("it cannot be read: {why}")),
     }
     let id = ContentId::of(&bytes);
     let content = id.to_string();
     if let Some(kept) = written_as(result, file) {
-        return Ok(Fate {
-            kept: true,
-            why: format!(
-                "it is the kept copy of {}: {}",
-                shown(&kept.from),
-                said(kept)
-            ),
-        });
+        return Ok(Fate::kept(format!(
+            "it is the kept copy of {}: {}",
+            shown(&kept.from),
+            said(kept)
+        )));
     }
     if let Some(kept) = result.kept.iter().find(|kept| kept.content == content) {
         return match is_same(&kept.from, file) {
-            true => Ok(Fate {
-                kept: true,
-                why: said(kept),
-            }),
+            true => Ok(Fate::kept(said(kept))),
             false => out(format!(
                 "it is a duplicate of {}, which is kept",
                 shown(&kept.from)
@@ -70,7 +93,10 @@ pub fn explain(place: &Place, result: &CleanResult, file: &Path) -> Result<Fate,
         return out("the journal of the cleanup is gone: clean the corpus again".to_owned());
     };
     out(match look.seen(&id)? {
-        None => "it was not in the corpus, and so was not run".to_owned(),
+        None => {
+            let why = "no file of its content was run".to_owned();
+            return Ok(Fate::not_in_corpus(why));
+        }
         Some(seen) if seen.suspicious => format!("it ended by {}", seen.ended),
         Some(seen) => match seen.features {
             None if result.edges_before.is_some() => {
@@ -81,6 +107,27 @@ pub fn explain(place: &Place, result: &CleanResult, file: &Path) -> Result<Fate,
             Some(features) => covered(&look, result, &features)?,
         },
     })
+}
+
+/// What became of a file that is not there: of these only what was kept, and examples of what could
+/// not be read, are on record by name.
+fn gone(result: &CleanResult, file: &Path) -> Fate {
+    if let Some(kept) = result.kept.iter().find(|kept| is_same(&kept.from, file)) {
+        return Fate::kept(format!(
+            "as {}; the file itself no longer exists: {}",
+            shown(&kept.file),
+            said(kept)
+        ));
+    }
+    let unread = result.unread.iter().find(|one| is_same(&one.file, file));
+    match unread {
+        Some(unread) => Fate::left_out(format!("it could not be read: {}", unread.why)),
+        None => Fate::not_in_corpus(
+            "there is no such file, and none of this name was kept (of files that were removed since, \
+             only the kept ones are on record)"
+                .to_owned(),
+        ),
+    }
 }
 
 /// The kept file that stands at this path: in the output directory, or in the place of the corpus.

@@ -261,7 +261,7 @@ impl Driver<'_, '_> {
     }
 
     fn hand_over_best(&mut self) -> Result<(), MinimizeError> {
-        let best = self.progress.course().best();
+        let best = self.progress.result();
         (self.options.on_reduce)(best).map_err(not_kept("the reproducer"))
     }
 

@@ -24,6 +24,12 @@ pub enum Warning {
         /// How often it did.
         rate: Rate,
     },
+    /// What the search came to failed in none of its confirmations, so that the input as given is
+    /// the result.
+    Restored {
+        /// Size of what it came to, in bytes.
+        size: u64,
+    },
     /// A text failed in one run, and did not in another; no claim is made.
     Contradicted,
     /// A budget ended before all values were tried; the claim stands.
@@ -56,6 +62,11 @@ impl std::fmt::Display for Warning {
             Warning::FlakyResult { rate } => write!(
                 f,
                 "the result is flaky: it failed in {rate}, so it is not claimed to be minimal"
+            ),
+            Warning::Restored { size } => write!(
+                f,
+                "the smallest input that failed ({size} bytes) did not fail again, so the result is \
+                 the input as it was given"
             ),
             Warning::Contradicted => f.write_str(
                 "the same bytes failed in one run and not in another, so the result is not claimed to \
@@ -101,7 +112,7 @@ impl Minimized {
         let of_others = || {
             self.warnings.iter().find_map(|warning| match warning {
                 Warning::FlakyInput { rate, .. } => Some(*rate),
-                Warning::Contradicted => Some(self.confirmed),
+                Warning::Contradicted | Warning::Restored { .. } => Some(self.confirmed),
                 _ => None,
             })
         };

@@ -109,6 +109,8 @@ pub(super) struct Progress {
     /// What a budget has ended.
     ceased: Option<Stage>,
     confirmed: Rate,
+    /// The best failed in none of its confirmations, so that the input as given is the result.
+    restored: bool,
     /// Of the empty input, where a script found it interesting.
     empty: Rate,
     /// The minor key of the best.
@@ -143,6 +145,7 @@ impl Progress {
             by_script: start.key.is_none(),
             ceased: None,
             confirmed: Rate::default(),
+            restored: false,
             empty: Rate::default(),
             minor: start.key.as_ref().map(|key| key.minor),
             held_minor: (start.key.as_ref())
@@ -199,9 +202,17 @@ impl Progress {
         &self.slips
     }
 
-    /// The best so far; `None` before its first reduction.
+    /// The result as things stand: the best, unless it did not fail again.
+    pub fn result(&self) -> &[u8] {
+        match self.restored {
+            true => self.course.original(),
+            false => self.course.best(),
+        }
+    }
+
+    /// The best so far; `None` before its first reduction, and where it did not fail again.
     pub fn reduced(&self) -> Option<&[u8]> {
-        let best = self.course.best();
+        let best = self.result();
         (best.len() < self.course.original().len() || best != self.course.original())
             .then_some(best)
     }
@@ -231,6 +242,7 @@ impl Progress {
         {
             self.stage = stage;
             self.confirmed = Rate::default();
+            self.restored = false;
             self.end = None;
         }
     }
@@ -260,6 +272,7 @@ impl Progress {
     fn confirmations(&self) -> u64 {
         match self.is_flaky() || self.course.is_contradicted() {
             true => ESTIMATING,
+            false if self.restored => agreeing(true),
             false => AGREEING,
         }
     }

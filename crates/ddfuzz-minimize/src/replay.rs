@@ -33,7 +33,7 @@ pub struct Replayed {
 pub fn replay(input: &[u8], log: &Log) -> Result<Replayed, MinimizeError> {
     let progress = feed_all(input, log, &mut |_, _| ())?;
     Ok(Replayed {
-        text: progress.course().best().to_vec(),
+        text: progress.result().to_vec(),
         counts: progress.course().counts,
         time_limit: progress.time_limit(),
         votes: progress.votes(),

@@ -1,9 +1,9 @@
 //! Filing crashes, and what becomes of them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::survey::{Rank, Survey};
+use super::survey::{self, Rank, Survey};
 use super::writer::{create_once, write_group};
 use super::{Entry, EntryId, Kind, Minimized, Store, StoreError, json, layout, origin, reproduce};
 use ddfuzz_exec::{Program, Target};
@@ -173,14 +173,51 @@ impl Store {
         match &outcome.debug {
             Some(text) => atomic::write(&debug, format!("{text}\n").as_bytes())?,
             // Of an earlier reproducer.
-            None if debug.exists() => {
-                std::fs::remove_file(&debug).map_err(FileError::at("remove", &debug))?;
-            }
-            None => {}
+            None => remove(&debug)?,
         }
         json::write(&entry.folder.join(layout::OUTCOME), outcome)?;
         let minimized = Some(outcome.clone());
-        self.enter(&Entry { minimized, ..entry })
+        self.enter(&Entry { minimized, ..entry })?;
+        match id.kind() == Kind::Crash && outcome.never_fails() {
+            true => self.move_to_flaky(id),
+            false => Ok(()),
+        }
+    }
+
+    /// Moves a crash that does not come again, whole, to where those are: its group goes along with
+    /// its last entry.
+    pub(super) fn move_to_flaky(&mut self, id: &EntryId) -> Result<(), StoreError> {
+        let root = self.reader.root().to_owned();
+        let (from, to) = (id.folder(&root), id.among(Kind::Flaky).folder(&root));
+        let major = id.major().to_owned();
+        let group = layout::group_folder(&root, Kind::Crash, &major);
+        let is_last = survey::entry_ids(&root, Kind::Crash, &major)?.len() == 1;
+        let left = self.groups.remove(&(Kind::Crash, major.clone()));
+        if is_last {
+            remove(&group.join(layout::GROUP))?;
+        }
+        folder::create_all(folder::parent(&to))?;
+        if to.exists() {
+            // The same input, with less known of it.
+            std::fs::remove_dir_all(&to).map_err(FileError::at("remove", &to))?;
+        }
+        std::fs::rename(&from, &to).map_err(FileError::at("rename", &from))?;
+        folder::sync(folder::parent(&to))?;
+        // Folders that hold nothing more.
+        let _ =
+            std::fs::remove_dir(folder::parent(&from)).and_then(|()| std::fs::remove_dir(&group));
+        if let Some(survey) = Survey::read(&root, Kind::Crash, &major)? {
+            write_group(&root, Kind::Crash, &survey)?;
+            self.groups.insert((Kind::Crash, major.clone()), survey);
+        }
+        if let Some(mut survey) = Survey::read(&root, Kind::Flaky, &major)? {
+            if let Some(left) = left.filter(|_| is_last) {
+                survey.record.join(left.record);
+            }
+            write_group(&root, Kind::Flaky, &survey)?;
+            self.groups.insert((Kind::Flaky, major), survey);
+        }
+        Ok(())
     }
 
     /// Writes the script that shows an entry's crash without ddfuzz ([`super::script`]), and
@@ -208,5 +245,13 @@ impl Store {
         let text = reproduce::script(id, &entry.crash.class, target, &program, root);
         atomic::write_program(&path, &text)?;
         Ok(path)
+    }
+}
+
+/// Removes a file, where it is there.
+fn remove(path: &Path) -> Result<(), FileError> {
+    match path.exists() {
+        true => std::fs::remove_file(path).map_err(FileError::at("remove", path)),
+        false => Ok(()),
     }
 }

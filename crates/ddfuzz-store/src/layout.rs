@@ -125,6 +125,14 @@ impl EntryId {
         })
     }
 
+    /// The same input among the findings of another kind.
+    pub fn among(&self, kind: Kind) -> EntryId {
+        EntryId {
+            kind,
+            ..self.clone()
+        }
+    }
+
     /// The kind of finding.
     pub fn kind(&self) -> Kind {
         self.kind

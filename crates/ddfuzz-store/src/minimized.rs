@@ -59,6 +59,11 @@ impl Minimized {
         self.claim != "best-so-far" && self.proved.done >= self.proved.of
     }
 
+    /// Whether the failure was seen in none of many runs, neither of the reproducer nor of the input.
+    pub fn never_fails(&self) -> bool {
+        self.flaky.is_some_and(|rate| rate.hits == 0)
+    }
+
     /// Whether more time would have come to more: a budget has ended it.
     pub fn is_unfinished(&self) -> bool {
         let is_settled = self.given_up.is_some() || self.flaky.is_some();

@@ -103,6 +103,18 @@ impl Store {
                 self.groups.insert((kind, major), survey);
             }
         }
+        self.move_what_never_fails()
+    }
+
+    /// Moves the crashes that do not come again where a killed writer has not.
+    fn move_what_never_fails(&mut self) -> Result<(), StoreError> {
+        for major in survey::majors(self.reader.root(), Kind::Crash)? {
+            for entry in self.reader.entries(Kind::Crash, &major)? {
+                if entry.minimized.is_some_and(|it| it.never_fails()) {
+                    self.move_to_flaky(&entry.id)?;
+                }
+            }
+        }
         Ok(())
     }
 

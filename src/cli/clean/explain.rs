@@ -14,6 +14,7 @@ use crate::report::text::printable;
 struct Explained {
     file: OsText,
     kept: bool,
+    in_corpus: bool,
     why: String,
 }
 
@@ -23,15 +24,30 @@ pub fn run(out: &Path, files: &[PathBuf], output: &Output) -> Result<Exit, Failu
     let result = read(&place.result())?;
     let mut all = Vec::new();
     for file in files {
-        let Fate { kept, why } =
-            explain(&place, &result, file).map_err(|error| Failure::from(error).path(file))?;
+        let Fate {
+            kept,
+            in_corpus,
+            why,
+        } = explain(&place, &result, file).map_err(|error| Failure::from(error).path(file))?;
         let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
         let file = OsText::from(&file);
-        all.push(Explained { file, kept, why });
+        all.push(Explained {
+            file,
+            kept,
+            in_corpus,
+            why,
+        });
     }
+    let corpus = result.corpus.iter().map(|one| one.0.to_string_lossy());
+    let corpus: Vec<String> = corpus.map(|one| printable(&one)).collect();
+    let not_in = format!("not in the corpus {}", corpus.join(", "));
     let lines: Vec<String> = (all.iter())
         .map(|one| {
-            let what = if one.kept { "kept" } else { "left out" };
+            let what = match (one.kept, one.in_corpus) {
+                (true, _) => "kept",
+                (false, true) => "left out",
+                (false, false) => &*not_in,
+            };
             let file = printable(&one.file.0.to_string_lossy());
             format!("{file}: {what}: {}", printable(&one.why))
         })

@@ -13,7 +13,9 @@ impl From<CleanError> for Failure {
             CleanError::Trim(error) => of_trimming(error),
             CleanError::NotListed(ref not_listed) => {
                 let path = not_listed.path.clone();
-                Failure::new(Exit::Usage, "file", &error).path(&path)
+                Failure::new(Exit::Usage, "file", &error)
+                    .path(&path)
+                    .hint_where_missing(&path)
             }
             CleanError::Journal { .. } => {
                 Failure::new(Exit::Usage, "journal", &error).hint("continue with the same command")

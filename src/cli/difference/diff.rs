@@ -56,6 +56,14 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
             ));
             }
         };
+    // What comes from stdin last: it is written into a file.
+    let (passing, failing) = match is_standard(&failing) {
+        true => (passing.map(Input::read).transpose()?, Input::read(failing)?),
+        false => {
+            let failing = Input::read(failing)?;
+            (passing.map(Input::read).transpose()?, failing)
+        }
+    };
     let sought = Sought {
         goal: Goal::Isolate,
         units: match (&passing, args.bytes) {
@@ -63,8 +71,8 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
             (Some(_), true) => Units::EditBytes,
             (Some(_), false) => Units::Edits,
         },
-        passing: passing.map(|path| Input::read(path, output)).transpose()?,
-        failing: Input::read(failing, output)?,
+        passing,
+        failing,
     };
     search(sought, args.search, output)
 }

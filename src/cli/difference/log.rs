@@ -35,7 +35,8 @@ impl PassingArgs {
             );
         };
         let bytes = std::fs::read(&path).map_err(|error| {
-            Failure::file(&path, "reading", &error).hint("give it with --passing FILE")
+            Failure::file(&path, "reading the passing input", &error)
+                .hint("give it with --passing FILE")
         })?;
         match ContentHash::of(&bytes) == logged.blake3 {
             true => Ok(bytes),

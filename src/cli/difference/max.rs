@@ -30,7 +30,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         goal: Goal::Maximize,
         units: Units::Bytes,
         passing: None,
-        failing: Input::read(args.input, output)?,
+        failing: Input::read(args.input)?,
     };
     search(sought, args.search, output)
 }

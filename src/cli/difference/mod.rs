@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use self::judge::Judge;
 pub use self::log::{PassingArgs, Subcommand, is_inverted, prove, rebuild};
 
-use super::results::{Place, ResultArgs, input_file, read_input};
+use super::results::{InputFile, Place, ResultArgs, input_file, read_input, with_ending};
 use super::script::{Interestingness, no_group};
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, signals};
@@ -56,13 +56,15 @@ struct SearchArgs {
 struct Input {
     path: PathBuf,
     bytes: Vec<u8>,
+    file: InputFile,
 }
 
 impl Input {
-    fn read(path: PathBuf, output: &Output) -> Result<Input, Failure> {
-        let path = input_file(path, output)?;
+    fn read(path: PathBuf) -> Result<Input, Failure> {
+        let file = input_file(path)?;
+        let path = file.path.clone();
         let bytes = read_input(&path)?;
-        Ok(Input { path, bytes })
+        Ok(Input { path, bytes, file })
     }
 }
 
@@ -98,17 +100,26 @@ impl Sought {
 
 fn search(sought: Sought, args: SearchArgs, output: &Output) -> Result<Exit, Failure> {
     let output = &args.results.output(output)?;
+    let done = search_for(&sought, &args, output);
+    let inputs = sought.passing.iter().chain([&sought.failing]);
+    let files: Vec<InputFile> = inputs.map(|input| input.file.clone()).collect();
+    let result = with_ending(&sought.failing.path, sought.endings()[0]);
+    args.results.settle_stdin(&done, &files, &result, output);
+    done
+}
+
+fn search_for(sought: &Sought, args: &SearchArgs, output: &Output) -> Result<Exit, Failure> {
     let (inputs, named) = (sought.paths(), &sought.failing.path);
     let place = Place::choose(&args.results, &inputs, named, sought.endings())?;
     let stop = signals::stop_flag()?;
-    let judge = judge(&sought, &args, &place, output);
+    let judge = judge(sought, args, &place, output);
     let judge = signals::unless_stopped(&stop, judge)?;
     if args.results.force {
         place.clear()?;
     }
     let job = job::Job {
-        sought: &sought,
-        args: &args,
+        sought,
+        args,
         judge: &judge,
         stop: &stop,
     };

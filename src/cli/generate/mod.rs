@@ -236,7 +236,7 @@ impl Args {
 }
 
 fn replayed(file: &Path) -> Result<std::fs::File, Failure> {
-    let unreadable = |error| Failure::file(file, "cannot read", &error);
+    let unreadable = |error| Failure::file(file, "cannot read the recorded stream", &error);
     let opened = std::fs::File::open(file).map_err(unreadable)?;
     // Opening a directory succeeds; reading it does not.
     match opened.metadata().map_err(unreadable)?.is_dir() {

@@ -170,9 +170,15 @@ impl Screen for Shown<'_> {
 
     fn minimized(&mut self, group: &GroupView) {
         self.done += 1;
+        if group.kind == Kind::Flaky {
+            return self.output.say(&format!(
+                "not minimized {}: it did not crash again, and stands under flaky now",
+                group.major.short()
+            ));
+        }
         self.output.say(&format!(
             "minimized {}, {}: {}",
-            group.major.short(),
+            group.name(),
             size::reduction(group.size_before, group.size_after()),
             group.claim()
         ));

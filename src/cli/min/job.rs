@@ -60,7 +60,13 @@ impl Job<'_> {
         let finished = self.minimizing.entry_with(&store, &filed.id, options)?;
         let mut record = MinRecord::new(&finished.minimized, &finished.start, Duration::ZERO);
         let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if let Some(entry) = store.reader().entry(&filed.id)? {
+        let reader = store.reader();
+        let entry = match reader.entry(&filed.id)? {
+            // It did not come again.
+            None => reader.entry(&filed.id.among(Kind::Flaky))?,
+            there => there,
+        };
+        if let Some(entry) = entry {
             record.output = text_of(&entry.reproducer());
             record.log = text_of(&entry.log());
         }

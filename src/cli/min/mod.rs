@@ -18,7 +18,7 @@ use std::time::Instant;
 use self::call_files::CallFiles;
 use self::job::Job;
 use self::turns::Turns;
-use super::results::{Place, ResultArgs, input_file, read_input};
+use super::results::{InputFile, Place, ResultArgs, input_file, read_input, with_ending};
 use super::run::processors;
 use super::shrinking::searches;
 use super::target::TargetArgs;
@@ -29,6 +29,9 @@ use crate::minimize::MinRecord;
 use crate::report::place;
 use crate::report::text::{cut, printable};
 use crate::triage::{Class, Crash, Found, Triager, Verdict};
+
+/// What the name of a result ends with.
+const ENDING: &str = ".min";
 
 /// Minimize one failing input, or all groups of an output directory
 #[derive(clap::Args)]
@@ -86,10 +89,20 @@ pub struct Args {
 /// Runs the command.
 pub fn run(mut args: Args, output: &Output) -> Result<Exit, Failure> {
     let output = &args.results.output(output)?;
-    let input = args.input.take().map(|path| input_file(path, output));
-    args.input = input.transpose()?;
+    let input = args.input.take().map(input_file);
+    let input = input.transpose()?;
+    args.input = input.as_ref().map(|input| input.path.clone());
+    let done = minimize(&args, output);
+    let inputs: Vec<InputFile> = input.into_iter().collect();
+    let result = with_ending(&args.subject(), ENDING);
+    args.results.settle_stdin(&done, &inputs, &result, output);
+    done
+}
+
+/// Minimizes what is at the path of the input.
+fn minimize(args: &Args, output: &Output) -> Result<Exit, Failure> {
     let input = match &args.input {
-        Some(path) if directory::is_one(path) => return directory::run(&args, path, output),
+        Some(path) if directory::is_one(path) => return directory::run(args, path, output),
         Some(path) => read_input(path)?,
         None => Vec::new(),
     };
@@ -100,8 +113,8 @@ pub fn run(mut args: Args, output: &Output) -> Result<Exit, Failure> {
         screen: ui::Minimizing::new(output),
     };
     let done = match (&args.test, &args.input) {
-        (Some(script), Some(path)) => script::minimize_by(script, &args, path, &input, &shown),
-        _ => minimize_crash(&args, input, &shown, output),
+        (Some(script), Some(path)) => script::minimize_by(script, args, path, &input, &shown),
+        _ => minimize_crash(args, input, &shown, output),
     };
     drop(shown);
     let (finished, mut record) = signals::unless_stopped(&stop, done)?;
@@ -112,7 +125,7 @@ pub fn run(mut args: Args, output: &Output) -> Result<Exit, Failure> {
     let printed = args.results.taken(&mut record.output);
     output.result(&screen::text(&record, &finished), &record);
     args.results.print(printed)?;
-    say_next(&args, &record, output)?;
+    say_next(args, &record, output)?;
     Ok(Exit::Done)
 }
 
@@ -212,7 +225,7 @@ impl Args {
     /// Where the result goes.
     fn place(&self) -> Result<Place, Failure> {
         let inputs: Vec<&Path> = self.input.as_deref().into_iter().collect();
-        Place::choose(&self.results, &inputs, &self.subject(), &[".min"])
+        Place::choose(&self.results, &inputs, &self.subject(), &[ENDING])
     }
 
     /// The files of turns, where parts of the call have turns, too.

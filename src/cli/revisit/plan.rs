@@ -70,7 +70,8 @@ fn read_list(args: &Args) -> Result<List, Failure> {
     let Some(path) = &args.list else {
         return Ok(List::debian());
     };
-    let bytes = std::fs::read(path).map_err(|error| Failure::file(path, "reading", &error))?;
+    let bytes = std::fs::read(path)
+        .map_err(|error| Failure::file(path, "reading the list of utilities", &error))?;
     let text = String::from_utf8_lossy(&bytes);
     let list = List::parse(&path.display().to_string(), &text);
     if list.entries.is_empty() && list.skipped.is_empty() {

@@ -41,6 +41,7 @@ pub fn report(
         hangs: counts[1],
         ooms: counts[2],
         flaky: counts[3],
+        unnamed_hangs: summary.unnamed,
         exec: way,
         resumed: told.before.resumed,
         ended_by: summary.ended_by,
@@ -61,7 +62,7 @@ pub fn report(
         size::counted(summary.runs, told.unit),
         ui::rate(result.runs_per_s),
         ended(summary),
-        found(&counts, summary.new_groups),
+        found(&counts, summary.new_groups) + &unnamed(summary.unnamed),
         store.reader().root().display(),
     );
     // Before the result: where one of them cannot be written, the one answer is an error.
@@ -148,7 +149,9 @@ impl Told<'_> {
                 size::counted(lost, "finding")
             ),
         });
-        Ok(all.map(Complaint::to_string).chain(full).collect())
+        let hung = (summary.unnamed > 0).then(|| of_unnamed(summary.unnamed, self.out));
+        let more = full.into_iter().chain(hung);
+        Ok(all.map(Complaint::to_string).chain(more).collect())
     }
 
     /// What to do with a group of crashes that is not fixed, if possible a new one.
@@ -227,6 +230,24 @@ pub(in crate::cli) fn other_groups(counts: &[u64]) -> String {
     others
         .map(|(count, kind)| format!(", {}", size::counted(*count, kind)))
         .collect()
+}
+
+/// How many hangs have no group, behind the counts of groups.
+fn unnamed(hangs: u64) -> String {
+    match hangs {
+        0 => String::new(),
+        hangs => format!(", {} seen and not yet named", size::counted(hangs, "hang")),
+    }
+}
+
+/// What is said of hangs that have no group.
+fn of_unnamed(hangs: u64, out: &Path) -> String {
+    format!(
+        "the time was over before {} could be named: the inputs are stored under flaky; continue with \
+         --resume and more time, or name them with `ddfuzz triage {}`",
+        size::counted(hangs, "hang"),
+        out.join(Kind::Flaky.folder()).display()
+    )
 }
 
 /// What ended the campaign, where that is not just what was asked for.

@@ -19,7 +19,7 @@ pub fn find(paths: &[PathBuf], out: Option<&Path>, output: &Output) -> Result<In
     };
     for path in paths {
         if let Err(error) = path.symlink_metadata().and_then(|_| path.metadata()) {
-            return Err(Failure::file(path, "reading", &error));
+            return Err(Failure::file(path, "reading the input", &error));
         }
         if inside(path) {
             let message = format!("{} is in the output directory", path.display());

@@ -76,19 +76,22 @@ impl Statuses {
         })
     }
 
-    /// The line on a minimization that has ended.
+    /// The line on a minimization that has ended; of a group with several results it says which
+    /// variant it is of.
     pub fn minimized(&mut self, group: &GroupView) -> String {
         self.told.insert((group.kind, group.major));
         let claim = group.claim_word().map(|word| word.replace(' ', "-"));
         let tests = group.tests_executed().map(|tests| tests.to_string());
+        let variant = group.variant().map(|minor| format!(" variant={minor}"));
         format!(
-            "minimized t={} {} size_before={} size_after={} tests={} claim={}",
+            "minimized t={} {} size_before={} size_after={} tests={} claim={}{}",
             self.seconds(),
             named(group),
             group.size_before,
             group.size_after(),
             tests.as_deref().unwrap_or("-"),
             claim.map_or_else(|| "-".to_owned(), |claim| printable(&claim)),
+            variant.unwrap_or_default(),
         )
     }
 

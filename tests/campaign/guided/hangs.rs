@@ -142,3 +142,30 @@ fn a_slow_run_that_ends_is_no_hang_and_what_it_reaches_is_kept() {
     let kept = corpus(&desk.file("out"));
     assert!(kept.values().any(reaches), "{kept:?}");
 }
+
+#[test]
+fn hangs_that_there_was_no_time_to_name_are_told_with_what_to_do() {
+    let desk = Desk::new();
+    if program(&desk, "loops", Built::Harness, LOOPS, &[]).is_none() {
+        return;
+    }
+    std::fs::create_dir(desk.file("seeds")).unwrap();
+    desk.write("seeds/a", "aaa?!aaa");
+    desk.write("seeds/l", "al!");
+    // To name one takes longer than the whole call may.
+    let words = "run --seed 1 --max-len 16 --jobs 1 --total-time 5s --timeout 30 --seeds seeds";
+    let said = desk.call(&format!("{words} -o out -- ./loops"));
+    assert!(hangs(&desk).is_empty(), "{said:?}");
+    let last = said
+        .out
+        .lines()
+        .find(|line| line.contains("results in"))
+        .unwrap();
+    assert!(last.contains("seen and not yet named"), "{said:?}");
+    let warning = said
+        .out
+        .lines()
+        .find(|line| line.starts_with("warning: the time was over"));
+    let warning = warning.unwrap_or_else(|| panic!("{said:?}"));
+    assert!(warning.contains("--resume") && warning.contains("ddfuzz triage out/flaky"));
+}

@@ -88,6 +88,19 @@ fn a_group_is_told_once_and_its_end_as_well() {
              tests=47 claim=1-minimal"
         )
     );
+    // A second result of a group is one of its variants.
+    let mut variant = minimized("segv", 9);
+    variant.variants = vec![ddfuzz::report::VariantView {
+        minor: "0123456789ab".to_owned(),
+        size_before: 40_000,
+        size_after: 6,
+        claim: "1-minimal".to_owned(),
+        caller: None,
+        file: "first".into(),
+    }];
+    let line = statuses.minimized(&variant);
+    let which = format!(" claim=1-minimal variant={}", variant.minor.short());
+    assert!(line.ends_with(&which), "{line}");
     // Each group that was named counts, also where only a minimization has met it.
     let course = Progress {
         groups: 1,

@@ -162,6 +162,7 @@ impl Engine<'_> {
             ended_by,
             until,
             unstored: self.unstored,
+            unnamed: 0,
             out_of_room: self.room.is_given_up(),
             rebuilt: self.rebuild().is_on_record(),
         })

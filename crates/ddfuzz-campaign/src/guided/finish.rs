@@ -50,6 +50,7 @@ impl Session<'_> {
             ended_by,
             until,
             unstored: self.unstored,
+            unnamed: self.unnamed,
             out_of_room: self.room.is_given_up(),
             rebuilt: self.rebuild().is_on_record(),
         })
@@ -71,7 +72,10 @@ impl Session<'_> {
         for (suspect, group) in self.examiner.take_rest() {
             match self.leave(&suspect, group).map_err(CampaignError::from) {
                 Err(error) if self.gives_up(&error) => self.unstored += 1,
-                filed => filed?,
+                filed => {
+                    filed?;
+                    self.unnamed += u64::from(group.is_none());
+                }
             }
         }
         Ok(())

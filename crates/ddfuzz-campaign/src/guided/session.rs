@@ -87,6 +87,8 @@ pub(super) struct Session<'a> {
     pub(super) room: Room<'a>,
     /// Findings for which there was no room until the time was over.
     pub(super) unstored: u64,
+    /// Runs over their time limit that were filed without a name.
+    pub(super) unnamed: u64,
     pub(super) gate: &'a Gate,
     /// What ended the campaign before its time.
     pub(super) failed: Option<CampaignError>,
@@ -131,6 +133,7 @@ impl<'a> Session<'a> {
             judged: Vec::new(),
             room: Room::new(stop, gate).until(settings.end_of(now)),
             unstored: 0,
+            unnamed: 0,
             gate,
             outstanding: 0,
             corpus: 0,

@@ -117,10 +117,10 @@ fn minimize<D: Desk>(
     };
     match minimizing.entry_with(desk, id, options) {
         Ok(finished) => Ok(Ending::Minimized(Box::new(finished))),
-        Err(CampaignError::Minimize(MinimizeError::NotFailing { .. }))
+        Err(CampaignError::Minimize(MinimizeError::NotFailing { tries, .. }))
             if !stop.load(Ordering::Relaxed) =>
         {
-            minimizing.give_up(desk, id)?;
+            minimizing.give_up(desk, id, tries)?;
             Ok(Ending::GivenUp)
         }
         Err(error) => Err(error),

@@ -124,6 +124,7 @@ impl Engine<'_> {
             until,
             // Who has dropped the files has them still.
             unstored: 0,
+            unnamed: 0,
             out_of_room: self.room.is_given_up(),
             rebuilt: self.rebuild().is_on_record(),
         })

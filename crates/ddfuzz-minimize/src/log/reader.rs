@@ -22,7 +22,7 @@ impl Log {
     /// # Errors
     /// When the file cannot be read, and as [`Log::parse`].
     pub fn read(path: &Path) -> Result<Log, LogError> {
-        let bytes = std::fs::read(path).map_err(LogError::io("reading", path))?;
+        let bytes = std::fs::read(path).map_err(LogError::io("reading the log", path))?;
         Log::parse(&bytes)
     }
 

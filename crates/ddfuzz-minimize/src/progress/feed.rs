@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::super::log::{Base64, CheckLine, EndLine, Line, ReduceLine, Source, TestLine, What};
 use super::super::reply::Reply;
 use super::super::steadiness::{Baseline, judge};
-use super::super::{CutOff, Process, SlipKeys};
+use super::super::{CutOff, Process, Rate, SlipKeys};
 use super::{Progress, Stage, Votes};
 use ddfuzz_delta::{Comparison, Hints, Outcome};
 
@@ -79,15 +79,22 @@ impl Progress {
         Ok(())
     }
 
-    /// An empty input that a script finds interesting only now and then is no result.
+    /// An empty input that a script finds interesting only now and then is no result, and nothing
+    /// is that has failed by chance, and not again: the input as given is confirmed in its place.
     fn behind_confirmations(&mut self) -> Stage {
         let steady = self.confirmed.hits == self.confirmed.tries;
-        if !self.by_script || !self.empty_fails || steady {
-            return Stage::End;
+        if self.by_script && self.empty_fails && !steady {
+            self.empty.hits += self.confirmed.hits;
+            self.empty.tries += self.confirmed.tries;
+            return Stage::Alternating;
         }
-        self.empty.hits += self.confirmed.hits;
-        self.empty.tries += self.confirmed.tries;
-        Stage::Alternating
+        if self.confirmed.hits == 0 && self.reduced().is_some() {
+            self.restored = true;
+            self.confirmed = Rate::default();
+            self.minor_after = None;
+            return Stage::Confirm;
+        }
+        Stage::End
     }
 
     fn feed_axiom(&mut self, check: &CheckLine) {

@@ -26,7 +26,7 @@ impl Progress {
         Some(match self.stage {
             Stage::Baseline => (Manner::Check(What::Baseline), course.original()),
             Stage::Axiom => (Manner::Check(What::Axiom), &[]),
-            Stage::Confirm => (Manner::Check(What::Confirm), course.best()),
+            Stage::Confirm => (Manner::Check(What::Confirm), self.result()),
             Stage::Search | Stage::Proof => {
                 let asked = course.asked()?;
                 (asked.manner(), course.text())
@@ -85,7 +85,11 @@ impl Progress {
                 }
             }
             Stage::Confirm => {
-                prospect.confirms = self.confirmations().saturating_sub(self.confirmed.tries);
+                let open = self.confirmations().saturating_sub(self.confirmed.tries);
+                match self.restored {
+                    true => prospect.checks = (0..open).map(|_| What::Confirm).collect(),
+                    false => prospect.confirms = open,
+                }
             }
             Stage::End | Stage::Over | Stage::NotFailing(_) | Stage::Alternating => {}
         }
@@ -97,13 +101,13 @@ impl Progress {
 /// minimization stood, and goes on by itself: it stays true until a test fails, and whoever asks
 /// compares each question with the one that is really due.
 pub(crate) struct Prospect {
-    /// Checks before the search.
+    /// Checks before the search, and those of the input as given after it.
     checks: VecDeque<What>,
     /// A clone of the search; `None` where it is over or not begun.
     machine: Option<Box<dyn Search>>,
     /// Removals to be proven, the next one last.
     open: Vec<Candidate>,
-    /// Confirmations behind the proof.
+    /// Confirmations of the best behind the proof.
     confirms: u64,
     /// Runs of a candidate that does not fail.
     votes: u64,

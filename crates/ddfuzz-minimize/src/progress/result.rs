@@ -1,5 +1,6 @@
 //! What a minimization comes to.
 
+use super::super::certificate::runs;
 use super::super::log::{ContentHash, EndLine};
 use super::super::{Claim, Minimized, Proved, Warning};
 use super::Progress;
@@ -7,13 +8,18 @@ use super::Progress;
 impl Progress {
     /// The last line. A claim is made only where every try of the input and the result failed, and
     /// no text ended in two ways; nothing is proven of a flaky input: what did not fail in some
-    /// runs is likely not to.
+    /// runs is likely not to. Nor is anything of an input that stands for a best that did not fail
+    /// again.
     pub(super) fn end_line(&self) -> EndLine {
         let certificate = self.course.certificate();
-        let best = self.course.best();
+        let best = self.result();
         let confirmed = self.confirmed.hits == self.confirmed.tries;
         let reproducible = confirmed && !self.course.is_contradicted();
         let (claim, proved, proof) = match self.is_flaky() {
+            _ if self.restored => {
+                let of = runs(best).count() as u64;
+                (Claim::BestSoFar, Proved { done: 0, of }, Vec::new())
+            }
             true => {
                 let of = certificate.proved().of;
                 (Claim::BestSoFar, Proved { done: 0, of }, Vec::new())
@@ -44,7 +50,7 @@ impl Progress {
             false => 0,
         };
         let warnings = [
-            (self.empty_fails, Warning::EmptyInputFails),
+            (self.empty_fails && !self.restored, Warning::EmptyInputFails),
             (
                 self.is_flaky(),
                 Warning::FlakyInput {
@@ -59,13 +65,19 @@ impl Progress {
                 },
             ),
             (
+                self.restored,
+                Warning::Restored {
+                    size: self.course.best().len() as u64,
+                },
+            ),
+            (
                 !self.is_flaky() && self.course.is_contradicted(),
                 Warning::Contradicted,
             ),
             (untried > 0, Warning::Values { untried }),
         ];
         Some(Minimized {
-            text: self.course.best().to_vec(),
+            text: self.result().to_vec(),
             claim: end.claim,
             proved: end.proved,
             size_before: self.course.original().len() as u64,

@@ -9,10 +9,10 @@ impl Progress {
     /// for it, as they are for a certificate.
     pub fn standing(&self) -> Standing {
         let course = self.course();
-        let of = runs(course.best()).count() as u64;
+        let of = runs(self.result()).count() as u64;
         let done = match (self.end(), &self.open) {
             (Some(end), _) => end.proved.done,
-            _ if self.is_flaky() => 0,
+            _ if self.is_flaky() || self.restored => 0,
             (None, Some(open)) => of.saturating_sub(open.len() as u64 + self.unproven),
             (None, None) => course.singles().min(of),
         };
@@ -25,7 +25,7 @@ impl Progress {
                 Stage::Proof => Doing::Proof,
                 Stage::Confirm | Stage::End | Stage::Over => Doing::Confirm,
             },
-            size: course.best().len() as u64,
+            size: self.result().len() as u64,
             size_before: course.original().len() as u64,
             executed: course.counts.executed,
             checks: course.counts.checks,

@@ -101,7 +101,12 @@ impl GroupView {
     /// # Errors
     /// When a file cannot be read.
     pub fn of(reader: &Reader, id: &EntryId) -> Result<Option<GroupView>, StoreError> {
-        let (group, entry) = (reader.group(id.kind(), id.major())?, reader.entry(id)?);
+        let id = match reader.entry(id)? {
+            Some(_) => id.clone(),
+            // It has turned out not to come again.
+            None => id.among(Kind::Flaky),
+        };
+        let (group, entry) = (reader.group(id.kind(), id.major())?, reader.entry(&id)?);
         let both = group.zip(entry);
         both.map(|(group, entry)| GroupView::load(&group, &entry))
             .transpose()
@@ -149,6 +154,21 @@ impl GroupView {
     /// Size of the best input known, in bytes.
     pub fn size_after(&self) -> u64 {
         self.reproducer.len() as u64
+    }
+
+    /// The minor key of the entry (12 hex digits), where another one of the group has a result, too:
+    /// it is a variant then.
+    pub fn variant(&self) -> Option<String> {
+        (!self.variants.is_empty()).then(|| self.minor.short())
+    }
+
+    /// The group, as one of its variants where it has several results.
+    pub fn name(&self) -> String {
+        let major = self.major.short();
+        match self.variant() {
+            Some(minor) => format!("variant {minor} of group {major}"),
+            None => major,
+        }
     }
 
     /// Tests that the minimization executed, where it has ended and says so.

@@ -156,8 +156,15 @@ impl Course {
     /// The minimization of a group has ended.
     pub fn minimized(&mut self, view: &GroupView) {
         let group = Group::of(view);
+        if view.kind == Kind::Flaky {
+            // It was a crash, until it did not come again.
+            self.tell(&format!("{} did not crash again: flaky", group.key), false);
+            let is_crash = |one: &Group| one.kind == Kind::Crash && one.key == group.key;
+            self.groups.retain(|one| !is_crash(one));
+            return self.put(group);
+        }
         let sizes = size::reduction(group.size_before, group.size);
-        let text = format!("minimized {}: {sizes}, {}", group.key, group.standing());
+        let text = format!("minimized {}: {sizes}, {}", view.name(), group.standing());
         self.tell(&text, false);
         self.put(group);
     }
