@@ -4,19 +4,18 @@
 //! crash by its keys and files it in a group; the *minimizer* runs delta debugging on each new
 //! group with "same key" as its oracle and writes the minimization log; the *store* keeps it all.
 //!
-//! # Map
-//! | module | what it is | uses |
-//! |---|---|---|
-//! | [`delta`] | pure delta debugging as step machines | nothing of ours |
-//! | `exec` | runs one input on one target and says how it ended | `files` |
-//! | `triage` | from a crashing run to keys | `exec` |
-//! | `minimize` | oracle, log, replay, verify, certificate | `delta`, `exec`, `triage` |
-//! | `campaign` | the fuzz loop | all of the above and `store` |
-//! | `corpus` | the least of a corpus that reaches as much | `campaign` and what it uses |
-//! | `files` | atomic writes, locks, append-only files | nothing of ours |
-//! | `store` | the output directory as a contract | records of `triage` and `minimize` |
-//! | `report` | one file per format | records |
-//! | `cli` | one file per subcommand | everything |
+//! This crate is the command line, and the library under one name: each module is a crate.
+//!
+//! | module | crate | what it does | feature |
+//! |---|---|---|---|
+//! | [`delta`] | `ddfuzz-delta` | pure delta debugging as step machines | |
+//! | `files` | `ddfuzz-model` | atomic writes, locks, append-only files | `engine` |
+//! | `exec` | `ddfuzz-exec` | runs one input and reports how the run ended | `engine` |
+//! | `triage` | `ddfuzz-triage` | from a crashing run to keys | `engine` |
+//! | `minimize` | `ddfuzz-minimize` | oracle, minimization log, replay, verification | `engine` |
+//! | `store`, `report` | `ddfuzz-store` | the output directory, and one file per format | `engine` |
+//! | `campaign` | `ddfuzz-campaign` | fuzz campaigns | `campaign` |
+//! | `corpus` | `ddfuzz-corpus` | a minimal subset of a corpus with the same coverage | `campaign` |
 //!
 //! [`target!`] makes a target of a closure; it is there in every combination of features.
 
