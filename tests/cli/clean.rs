@@ -258,23 +258,34 @@ fn the_fate_of_each_file_is_explained() {
         "{}",
         explain("in/long")
     );
-    // What is not there was never seen, unless it was kept.
-    let none = explain("in/none");
+    desk.is_left_clean();
+}
+
+#[test]
+fn a_file_that_was_never_in_the_corpus_is_told_from_one_that_is_gone() {
+    let desk = Desk::new();
+    corpus(&desk, "in", 20);
+    let result = clean(&desk, "in -o out");
+    let explain = |file: &str| {
+        let said = desk.call(&format!("clean -o out --explain {file}"));
+        said.exits(0).out
+    };
     let not_in = format!(": not in the corpus {}: ", desk.file("in").display());
-    assert!(
-        none.contains(&not_in) && !none.contains("left out"),
-        "{none}"
-    );
-    let stranger = desk.write("stranger", "never in the corpus");
-    let stranger = explain(stranger.to_str().unwrap());
-    assert!(stranger.contains(&not_in), "{stranger}");
+    desk.write("stranger", "never in the corpus");
+    for file in ["in/none", "stranger"] {
+        let said = explain(file);
+        assert!(
+            said.contains(&not_in) && !said.contains("left out"),
+            "{said}"
+        );
+    }
+    let first = result["kept"][0]["from"].as_str().unwrap();
     std::fs::remove_file(first).unwrap();
     let gone = explain(first);
     assert!(
         gone.contains(": kept: ") && gone.contains("no longer exists"),
         "{gone}"
     );
-    desk.is_left_clean();
 }
 
 #[test]

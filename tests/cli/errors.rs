@@ -296,12 +296,7 @@ fn a_file_that_does_not_exist_is_told_with_where_it_is_missing() {
     let error = self::error(&desk, "min no/such/file --target ul", 2);
     let hint = error["hint"].as_str().unwrap();
     assert!(hint.starts_with("there is no no in "), "{hint}");
-    for words in [
-        "check nope",
-        "show nope",
-        "export --out nope",
-        "merge nope -o merged",
-    ] {
+    for words in ["check nope", "show nope", "merge nope -o merged"] {
         let error = self::error(&desk, words, 2);
         assert!(
             error["hint"]
