@@ -368,3 +368,15 @@ fn an_input_whose_failure_is_never_seen_again_is_the_result_with_that_rate() {
     assert_eq!((result.confirmed, result.flaky()), (never, Some(never)));
     assert!(!result.warnings.contains(&Warning::EmptyInputFails));
 }
+
+#[test]
+fn a_log_that_ended_before_the_input_was_confirmed_again_is_replayed() {
+    // As written until 2026-11-22.
+    let log = include_bytes!("logs/best-that-did-not-fail-again.jsonl");
+    let log = Log::parse(log).expect("a log");
+    let replayed = replay(INPUT, &log).expect("it holds");
+    assert_eq!(replayed.text, b"<>");
+    let result = replayed.minimized.expect("it has ended");
+    assert_eq!(result.confirmed, Rate { hits: 0, tries: 3 });
+    assert_eq!(result.claim, Claim::BestSoFar);
+}

@@ -109,8 +109,9 @@ pub(super) struct Progress {
     /// What a budget has ended.
     ceased: Option<Stage>,
     confirmed: Rate,
-    /// The best failed in none of its confirmations, so that the input as given is the result.
-    restored: bool,
+    /// The rate of the best where it failed in none of its confirmations, so that the input as given
+    /// is the result.
+    restored: Option<Rate>,
     /// Of the empty input, where a script found it interesting.
     empty: Rate,
     /// The minor key of the best.
@@ -145,7 +146,7 @@ impl Progress {
             by_script: start.key.is_none(),
             ceased: None,
             confirmed: Rate::default(),
-            restored: false,
+            restored: None,
             empty: Rate::default(),
             minor: start.key.as_ref().map(|key| key.minor),
             held_minor: (start.key.as_ref())
@@ -205,8 +206,8 @@ impl Progress {
     /// The result as things stand: the best, unless it did not fail again.
     pub fn result(&self) -> &[u8] {
         match self.restored {
-            true => self.course.original(),
-            false => self.course.best(),
+            Some(_) => self.course.original(),
+            None => self.course.best(),
         }
     }
 
@@ -242,7 +243,7 @@ impl Progress {
         {
             self.stage = stage;
             self.confirmed = Rate::default();
-            self.restored = false;
+            self.restored = None;
             self.end = None;
         }
     }
@@ -272,7 +273,7 @@ impl Progress {
     fn confirmations(&self) -> u64 {
         match self.is_flaky() || self.course.is_contradicted() {
             true => ESTIMATING,
-            false if self.restored => agreeing(true),
+            false if self.restored.is_some() => agreeing(true),
             false => AGREEING,
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::super::log::{Base64, CheckLine, EndLine, Line, ReduceLine, Source, TestLine, What};
 use super::super::reply::Reply;
 use super::super::steadiness::{Baseline, judge};
-use super::super::{CutOff, Process, Rate, SlipKeys};
+use super::super::{CutOff, Process, SlipKeys};
 use super::{Progress, Stage, Votes};
 use ddfuzz_delta::{Comparison, Hints, Outcome};
 
@@ -89,8 +89,7 @@ impl Progress {
             return Stage::Alternating;
         }
         if self.confirmed.hits == 0 && self.reduced().is_some() {
-            self.restored = true;
-            self.confirmed = Rate::default();
+            self.restored = Some(std::mem::take(&mut self.confirmed));
             self.minor_after = None;
             return Stage::Confirm;
         }
@@ -210,6 +209,12 @@ impl Progress {
     }
 
     fn feed_end(&mut self, line: &EndLine) -> Result<(), String> {
+        if let (Stage::Confirm, 0, Some(rate)) = (self.stage, self.confirmed.tries, self.restored) {
+            // Before 2026-11-23 a log ended here, with the best that did not fail again.
+            self.restored = None;
+            self.confirmed = rate;
+            self.stage = Stage::End;
+        }
         if self.stage != Stage::End || self.reduction.is_some() {
             return Err("the end is not due".to_owned());
         }

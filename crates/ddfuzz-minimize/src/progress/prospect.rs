@@ -87,8 +87,8 @@ impl Progress {
             Stage::Confirm => {
                 let open = self.confirmations().saturating_sub(self.confirmed.tries);
                 match self.restored {
-                    true => prospect.checks = (0..open).map(|_| What::Confirm).collect(),
-                    false => prospect.confirms = open,
+                    Some(_) => prospect.checks = (0..open).map(|_| What::Confirm).collect(),
+                    None => prospect.confirms = open,
                 }
             }
             Stage::End | Stage::Over | Stage::NotFailing(_) | Stage::Alternating => {}

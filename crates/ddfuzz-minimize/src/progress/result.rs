@@ -16,7 +16,7 @@ impl Progress {
         let confirmed = self.confirmed.hits == self.confirmed.tries;
         let reproducible = confirmed && !self.course.is_contradicted();
         let (claim, proved, proof) = match self.is_flaky() {
-            _ if self.restored => {
+            _ if self.restored.is_some() => {
                 let of = runs(best).count() as u64;
                 (Claim::BestSoFar, Proved { done: 0, of }, Vec::new())
             }
@@ -50,7 +50,7 @@ impl Progress {
             false => 0,
         };
         let warnings = [
-            (self.empty_fails && !self.restored, Warning::EmptyInputFails),
+            (self.empty_fails && self.restored.is_none(), Warning::EmptyInputFails),
             (
                 self.is_flaky(),
                 Warning::FlakyInput {
@@ -65,7 +65,7 @@ impl Progress {
                 },
             ),
             (
-                self.restored,
+                self.restored.is_some(),
                 Warning::Restored {
                     size: self.course.best().len() as u64,
                 },

@@ -12,7 +12,7 @@ impl Progress {
         let of = runs(self.result()).count() as u64;
         let done = match (self.end(), &self.open) {
             (Some(end), _) => end.proved.done,
-            _ if self.is_flaky() || self.restored => 0,
+            _ if self.is_flaky() || self.restored.is_some() => 0,
             (None, Some(open)) => of.saturating_sub(open.len() as u64 + self.unproven),
             (None, None) => course.singles().min(of),
         };
