@@ -4,10 +4,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use ddfuzz_minimize as minimize;
+use ddfuzz_store as store;
+
+use super::desk::Shelf;
 use super::error::CampaignError;
 use super::ledger::lock;
 use super::schedule::is_variant;
-use super::shelf::Shelf;
 use super::verdict::fails_on_anything;
 use ddfuzz_delta::{Caching, Outcome};
 use ddfuzz_exec::{
@@ -15,11 +18,11 @@ use ddfuzz_exec::{
 };
 use ddfuzz_minimize::log::{KeyRecord, Log, StartLine, TargetRecord};
 use ddfuzz_minimize::{
-    self as minimize, BoxedOracle, Claim, Counts, CrashOracle, Held, Journal, MinimizeError,
-    Minimized, OnSlip, Options, Oracle, OracleError, PATIENCE, Rate, Warning, Workers, hurried,
-    minimize_by_workers, search_by_name,
+    BoxedOracle, Claim, Counts, CrashOracle, Held, Journal, MinimizeError, Minimized, OnSlip,
+    Options, Oracle, OracleError, PATIENCE, Rate, Warning, Workers, hurried, minimize_by_workers,
+    search_by_name,
 };
-use ddfuzz_store::{self as store, Entry, EntryId, Kind, StoreError};
+use ddfuzz_store::{Entry, EntryId, Kind, StoreError};
 use ddfuzz_triage::{Class, Crash, Found, Key, Quick, Subject, Triager, Verdict};
 
 /// So many candidates are tried to find a smaller input that keeps the minor key of a larger one.

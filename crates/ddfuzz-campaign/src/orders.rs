@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crossbeam::channel::{Receiver, Sender};
+use ddfuzz_store as store;
 
+use super::desk::Shelf;
 use super::error::CampaignError;
 use super::ledger::lock;
 use super::minimizing::{Minimizing, Variants};
@@ -14,10 +16,9 @@ use super::rebuild::{Rebuild, Watch};
 use super::room::Fullness;
 use super::schedule::{Met, pending};
 use super::screen::{Progress, Screen};
-use super::shelf::Shelf;
 use ddfuzz_minimize::{MinimizeError, Options};
 use ddfuzz_store::report::GroupView;
-use ddfuzz_store::{self as store, Entry, EntryId, Kind, KnownGroups, Reader, Store, StoreError};
+use ddfuzz_store::{Entry, EntryId, Kind, KnownGroups, Reader, Store, StoreError};
 
 /// Hangs are minimized after fuzzing for this fraction of its time: one of so many parts.
 const HANGS: u32 = 5;

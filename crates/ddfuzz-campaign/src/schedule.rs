@@ -9,10 +9,10 @@ use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::path::Path;
 use std::sync::Mutex;
 
+use super::desk::Shelf;
 use super::error::CampaignError;
 use super::ledger::lock;
 use super::minimizing::{Minimizing, Variants};
-use super::shelf::Shelf;
 use ddfuzz_minimize::log::Log;
 use ddfuzz_minimize::{LeastSlip, MinimizeError, least_slips};
 use ddfuzz_store::{Entry, EntryId, Kind, Reader, StoreError};

@@ -1,8 +1,15 @@
-//! Ends of a campaign that depend on what it finds (`--until`).
+//! When a campaign ends: by what it finds (`--until`), by the time of the whole call
+//! (`--total-time`), and what of that its workers have to know.
 
 use std::fmt::{Display, Formatter};
+use std::io;
 use std::str::FromStr;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::room::Gate;
+use ddfuzz_exec::Ended;
 
 /// When a campaign has found enough, or finds nothing more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,5 +116,158 @@ fn time_of(text: &str) -> Result<Duration, NoEnd> {
     match Duration::try_from_secs_f64(number * factor) {
         Ok(time) if time >= Duration::from_millis(1) => Ok(time),
         _ => Err(NoEnd::NoTime),
+    }
+}
+
+/// When a call is to have ended. It ends as it does when the user stops it: what is under way is
+/// saved, and the next call goes on with it.
+#[derive(Clone, Debug, Default)]
+pub struct Deadline {
+    over: Arc<AtomicBool>,
+}
+
+impl Deadline {
+    /// Raises `stop` after `total`, if there is one.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn begin(total: Option<Duration>, stop: &Arc<AtomicBool>) -> io::Result<Deadline> {
+        let at = total.and_then(|total| Instant::now().checked_add(total));
+        let deadline = Deadline::default();
+        if let Some(at) = at {
+            let (over, stop) = (Arc::clone(&deadline.over), Arc::clone(stop));
+            let wait = move || {
+                while let Some(left) = at.checked_duration_since(Instant::now()) {
+                    std::thread::sleep(left);
+                }
+                // Who has been stopped before was stopped by the user.
+                over.store(!stop.load(Ordering::Relaxed), Ordering::Relaxed);
+                stop.store(true, Ordering::Relaxed);
+            };
+            std::thread::Builder::new().spawn(wait)?;
+        }
+        Ok(deadline)
+    }
+
+    /// Whether it has stopped the call.
+    pub fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    /// How long the call may fuzz that was asked for `time`: where that is left open, it leaves a
+    /// quarter of the whole for what comes behind the fuzzing.
+    pub fn fuzzing(total: Option<Duration>, time: Option<Duration>) -> Option<Duration> {
+        match (total, time) {
+            (Some(total), Some(time)) => Some(time.min(total)),
+            (Some(total), None) => Some(total * 3 / 4),
+            (None, time) => time,
+        }
+    }
+}
+
+/// What ends the work of all workers.
+pub(crate) struct Bounds<'a> {
+    /// The user's patience.
+    stop: &'a AtomicBool,
+    /// The end of the time.
+    deadline: Option<Instant>,
+    /// One of them has failed, or what comes behind is not committed.
+    broken: AtomicBool,
+    /// Closed while nothing can be stored.
+    gate: &'a Gate,
+}
+
+impl<'a> Bounds<'a> {
+    /// Until `stop` turns true, or `deadline` is over.
+    pub(crate) fn new(
+        stop: &'a AtomicBool,
+        deadline: Option<Instant>,
+        gate: &'a Gate,
+    ) -> Bounds<'a> {
+        Bounds {
+            stop,
+            deadline,
+            broken: AtomicBool::new(false),
+            gate,
+        }
+    }
+
+    /// Ends it, if `so`; what is broken stays so.
+    pub(crate) fn break_off(&self, so: bool) {
+        self.broken.fetch_or(so, Ordering::Relaxed);
+    }
+
+    /// Whether there is more to be done, once it can be stored.
+    pub(crate) fn go_on(&self) -> bool {
+        self.gate.pass(|| self.are_over());
+        !self.are_over()
+    }
+
+    /// Whether nothing more is to be done.
+    pub(crate) fn are_over(&self) -> bool {
+        self.has_ended() || self.is_late()
+    }
+
+    /// Whether a run over its limits is to be named, which takes as long again and more: not when
+    /// the user has stopped, or the whole time is over. It is made again by the call that goes on.
+    pub(crate) fn name(&self, ended: Ended) -> bool {
+        ended != Ended::Timeout || !self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Whether the time is over.
+    pub(crate) fn is_late(&self) -> bool {
+        self.deadline
+            .is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    fn has_ended(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.broken.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_the_whole_is_left_for_what_comes_behind_the_fuzzing() {
+        let seconds = |total, time| {
+            let duration = |seconds: Option<u64>| seconds.map(Duration::from_secs);
+            Deadline::fuzzing(duration(total), duration(time)).map(|time| time.as_secs())
+        };
+        assert_eq!(seconds(Some(60), None), Some(45));
+        assert_eq!(seconds(Some(60), Some(50)), Some(50));
+        assert_eq!(seconds(Some(60), Some(90)), Some(60));
+        assert_eq!(seconds(None, Some(90)), Some(90));
+        assert_eq!(seconds(None, None), None);
+    }
+
+    #[test]
+    fn it_is_over_only_where_the_user_has_not_stopped_before() {
+        let until = |stop: &Arc<AtomicBool>, deadline: &Deadline, raised: bool| {
+            let begun = Instant::now();
+            while deadline.is_over() != raised && begun.elapsed() < Duration::from_secs(60) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            (stop.load(Ordering::Relaxed), deadline.is_over())
+        };
+        let stop = Arc::new(AtomicBool::new(false));
+        let deadline = Deadline::begin(Some(Duration::from_millis(5)), &stop).unwrap();
+        assert_eq!(until(&stop, &deadline, true), (true, true));
+        let stop = Arc::new(AtomicBool::new(true));
+        let deadline = Deadline::begin(Some(Duration::ZERO), &stop).unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(until(&stop, &deadline, false), (true, false));
+    }
+
+    #[test]
+    fn a_hang_is_not_named_when_the_whole_time_is_over_and_a_crash_is() {
+        let (stop, gate) = (AtomicBool::new(false), Gate::default());
+        // The time for fuzzing ends no run that is under way.
+        let bounds = Bounds::new(&stop, Some(Instant::now()), &gate);
+        assert!(bounds.are_over() && bounds.name(Ended::Timeout));
+        stop.store(true, Ordering::Relaxed);
+        assert!(!bounds.name(Ended::Timeout));
+        assert!(bounds.name(Ended::Signal(11)) && bounds.name(Ended::Exit(0)));
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::engine::Engine;
 use super::worker::Chunk;
+use crate::classifier::{Finding, What};
 use crate::error::CampaignError;
-use crate::finding::{Finding, What};
 use crate::ledger::{Ledger, Stored, lock};
 use crate::rebuild::Rebuild;
 use crate::room::Fullness;

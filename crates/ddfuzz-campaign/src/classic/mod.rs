@@ -9,11 +9,8 @@
 
 mod ending;
 mod engine;
-mod fuzzing;
 mod inputs;
-mod plan;
 mod worker;
 
 pub use engine::run;
-pub use inputs::greatest_length;
-pub use plan::{Plan, RunInput};
+pub use inputs::{Plan, RunInput, greatest_length};

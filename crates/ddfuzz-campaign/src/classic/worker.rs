@@ -5,13 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam::channel::Sender;
 
-use super::inputs::Inputs;
-use super::plan::RunInput;
-use crate::bounds::Bounds;
-use crate::finding::Finding;
+use super::inputs::{Inputs, RunInput};
+use crate::classifier::{Finding, Namer};
 use crate::mutation::Mutation;
-use crate::namer::Namer;
 use crate::settings::Settings;
+use crate::until::Bounds;
 use ddfuzz_exec::{ExecError, Executor, Freshness, start};
 
 /// Some runs in a row.

@@ -1,4 +1,5 @@
-//! Where workers reach the one who writes: a socket that this process alone can give away.
+//! The socket at which workers reach the main process, and the main process's answers. It lies in a
+//! directory that only this user can enter.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -11,10 +12,17 @@ use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
+use super::examiner::Suspect;
+use super::session::Session;
 use super::wire::{self, Beat, Reply, Request};
-use crate::CampaignError;
-use ddfuzz_exec::PrivateDir;
-use ddfuzz_store::EntryId;
+use crate::desk::Shelf;
+use crate::ledger::lock;
+use crate::settings::When;
+use crate::{CampaignError, Desk, Fullness, Report};
+use ddfuzz_exec::{PrivateDir, Signature};
+use ddfuzz_store::report::size;
+use ddfuzz_store::{EntryId, Kind, StoreError};
+use ddfuzz_triage::Key;
 
 /// So long a worker may take to say what it has begun to say.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -139,5 +147,266 @@ fn serve_one(peer: &mut Peer, answer: &mut impl Answer) -> io::Result<()> {
     match answer.answer(peer, request, body) {
         Some(reply) => wire::send(&mut peer.stream, &reply, &[]),
         None => Ok(()),
+    }
+}
+
+impl Session<'_> {
+    /// Where the disk is full, the worker waits for its answer until there is room.
+    fn respond_when_there_is_room(
+        &mut self,
+        peer: &mut Peer,
+        request: &Request,
+        body: &[u8],
+    ) -> Result<Reply, StoreError> {
+        let mut failed = false;
+        loop {
+            let answer = self.respond(peer, request, body);
+            // Now: until there is room, nothing else is done here.
+            let Session { room, screen, .. } = self;
+            let say = &mut |text: &str| screen.note(text);
+            match answer {
+                Err(error) if room.goes_on_after(&error, say) => failed = true,
+                Err(error) => return Err(error),
+                Ok(reply) => {
+                    room.is_written(failed, say);
+                    return Ok(reply);
+                }
+            }
+        }
+    }
+
+    fn respond(
+        &mut self,
+        peer: &mut Peer,
+        request: &Request,
+        body: &[u8],
+    ) -> Result<Reply, StoreError> {
+        Ok(match request {
+            Request::Above { .. }
+            | Request::Hello { .. }
+            | Request::Note(_)
+            | Request::Failed(_) => Reply::Done,
+            Request::Keep => {
+                // Workers give each other what they find.
+                let mut store = lock(self.store);
+                let is_new = !store.reader().keeps(body);
+                store.add_to_corpus(body)?;
+                self.corpus += u64::from(is_new);
+                Reply::Done
+            }
+            Request::Hang { .. } => self.suspect(peer, request, body)?,
+            Request::Known => Reply::Known(self.books.desk.known()?),
+            Request::HandIn {
+                kind,
+                crash,
+                run,
+                name,
+            } => {
+                let report = Report {
+                    kind: *kind,
+                    crash,
+                    input: body,
+                    run: *run,
+                    name,
+                };
+                self.take_in(&report)?
+            }
+            Request::Count { kind, major, runs } => {
+                self.count(*kind, *major, *runs)?;
+                Reply::Done
+            }
+            Request::CountUnnamed { signatures, runs } => {
+                self.count_unnamed(signatures, *runs)?;
+                Reply::Done
+            }
+            Request::Beat(beat) => Reply::Order(self.order(peer, *beat)),
+            Request::Claim => Reply::Entry(self.claim(peer)?),
+            Request::GiveBack {
+                id,
+                ended,
+                spent_us,
+            } => {
+                peer.claimed.retain(|claimed| claimed != id);
+                let spent = Duration::from_micros(*spent_us);
+                self.minimized += spent;
+                self.books.desk.give_back(id, *ended, spent)?;
+                Reply::Done
+            }
+            writing => self.write(writing, body)?,
+        })
+    }
+
+    /// Counts runs of a group that the worker does not know, or keeps their count until it is known.
+    fn count_unnamed(&mut self, signatures: &[Signature], runs: u64) -> Result<(), StoreError> {
+        match self.examiner.count(signatures, runs) {
+            Some((kind, major)) => self.count(kind, major, runs),
+            None => Ok(()),
+        }
+    }
+
+    /// Hands a run that seems to hang to the examiner, and counts it where its group is known.
+    fn suspect(
+        &mut self,
+        peer: &Peer,
+        request: &Request,
+        body: &[u8],
+    ) -> Result<Reply, StoreError> {
+        let Request::Hang {
+            number,
+            first,
+            signatures,
+            run,
+            name,
+        } = request
+        else {
+            return Ok(Reply::Done);
+        };
+        let Role::Worker(worker) = peer.role else {
+            return Ok(Reply::Done);
+        };
+        let group = self.examiner.take(Suspect {
+            from: (worker, *number),
+            first: *first,
+            signatures: signatures.clone(),
+            run: *run,
+            name: name.clone(),
+            input: body.to_vec(),
+        });
+        if let Some((kind, major)) = group {
+            self.count(kind, major, 1)?;
+        }
+        Ok(Reply::Done)
+    }
+
+    /// Ends the campaign, by an error; or by its time, where that was over before there was room.
+    fn fail_or_give_up(&mut self, error: StoreError, request: &Request) {
+        if !self.room.is_given_up() || error.full_at().is_none() {
+            return self.fail(error.into());
+        }
+        let finding = matches!(request, Request::HandIn { .. } | Request::File { .. });
+        self.unstored += u64::from(finding);
+    }
+
+    /// Counts runs of a group.
+    pub(super) fn count(&mut self, kind: Kind, major: Key, runs: u64) -> Result<(), StoreError> {
+        self.books.desk.count(kind, major, runs)?;
+        self.books.count(kind, major, runs);
+        self.note_return(kind, &major.short())
+    }
+
+    /// Files a finding, where it is to be.
+    pub(super) fn take_in(&mut self, report: &Report<'_>) -> Result<Reply, StoreError> {
+        let entry = self.books.desk.hand_in(report)?;
+        let major = report.crash.keys.major;
+        self.books.count(report.kind, major, 1);
+        self.note_return(report.kind, &major.short())?;
+        if let Some(id) = &entry {
+            self.show(id, false)?;
+        }
+        Ok(Reply::Entry(entry))
+    }
+
+    fn claim(&mut self, peer: &mut Peer) -> Result<Option<EntryId>, StoreError> {
+        let minimizes = matches!(self.settings.when, When::Inline | When::Worker);
+        if !minimizes || self.is_over() {
+            return Ok(None);
+        }
+        let id = self.books.desk.claim()?;
+        peer.claimed.extend(id.clone());
+        Ok(id)
+    }
+
+    /// What a minimization writes.
+    fn write(&mut self, request: &Request, body: &[u8]) -> Result<Reply, StoreError> {
+        let desk = &mut self.books.desk;
+        match request {
+            Request::File { kind, crash } => {
+                let filed = desk.file(*kind, crash, body)?;
+                return Ok(Reply::Filed {
+                    id: filed.id,
+                    new_major: filed.new_major,
+                    new_minor: filed.new_minor,
+                    already: filed.already,
+                });
+            }
+            Request::Minimized { id } => {
+                desk.write_minimized(id, body)?;
+                self.show(id, false)?;
+            }
+            Request::Reproduce { id } => {
+                desk.write_reproduce(id, &self.settings.minimizing.target.by_main())?;
+            }
+            Request::Outcome { id, outcome } => {
+                desk.write_outcome(id, outcome)?;
+                self.show(id, true)?;
+            }
+            _ => {}
+        }
+        Ok(Reply::Done)
+    }
+}
+
+impl Answer for Session<'_> {
+    fn answer(&mut self, peer: &mut Peer, request: Request, body: Vec<u8>) -> Option<Reply> {
+        match request {
+            Request::Above { worker } => {
+                peer.role = Role::Above(worker);
+                self.workers.begin(worker);
+                return None;
+            }
+            Request::Hello { worker } => {
+                peer.role = Role::Worker(worker);
+                if self.workers.is_another(worker) {
+                    self.tell(format!("worker {worker} is restarted"));
+                }
+                return None;
+            }
+            Request::Note(text) => {
+                self.tell(text);
+                return None;
+            }
+            Request::Failed(why) => {
+                let gone = self.has_directory().err().map(CampaignError::from);
+                self.fail(gone.unwrap_or(CampaignError::Worker(why)));
+                return None;
+            }
+            _ => {}
+        }
+        let reply = match self.respond_when_there_is_room(peer, &request, &body) {
+            Ok(reply) => reply,
+            Err(error) => {
+                let (path, why) = (error.path().to_owned(), error.to_string());
+                self.fail_or_give_up(error, &request);
+                Reply::Failed { path, why }
+            }
+        };
+        // Nobody waits for those.
+        (!matches!(request, Request::Keep | Request::Hang { .. })).then_some(reply)
+    }
+
+    fn lost(&mut self, peer: Peer) {
+        self.outstanding = self.outstanding.saturating_sub(peer.granted);
+        for id in &peer.claimed {
+            // It waits in memory only, where nothing can fail.
+            let _ = self.books.desk.give_back(id, false, Duration::ZERO);
+        }
+        if let Role::Above(worker) = peer.role {
+            self.workers.end(worker);
+        }
+        if self.is_over() {
+            return;
+        }
+        match peer.role {
+            Role::Worker(worker) => self.tell(format!("worker {worker} has died")),
+            Role::Above(worker) => {
+                let left = self.workers.count();
+                let are = if left == 1 { "is" } else { "are" };
+                let left = size::counted(left as u64, "worker");
+                self.tell(format!(
+                    "worker {worker} died too often and is not restarted; {left} {are} left"
+                ));
+            }
+            Role::Unknown => {}
+        }
     }
 }

@@ -177,7 +177,7 @@ mod tests {
     use libafl_bolts::llmp::{BrokerId, recv_tcp_msg};
     use libafl_bolts::shmem::{ShMem, ShMemProvider};
 
-    use super::super::shmem::Vanishing;
+    use super::super::process::Vanishing;
     use super::*;
 
     /// Accepts one caller as a broker does.

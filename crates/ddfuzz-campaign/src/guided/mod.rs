@@ -5,35 +5,20 @@
 //! broker, and the one who writes the output directory: what workers find reaches it through a
 //! socket ([`hub`]).
 
-mod batch;
-mod books;
 mod compare;
-mod course;
 mod evaluate;
 mod examiner;
 mod executor;
 mod finish;
 mod hangs;
 mod hub;
-mod kept;
 mod link;
-mod load;
-mod minimizer;
 mod monitors;
-mod observer;
-mod operand;
-mod parts;
-mod patience;
 mod process;
-mod pulse;
 mod remote;
-mod respond;
 mod session;
-mod shmem;
-mod standing;
 mod wire;
 mod worker;
-mod workers;
 
 use std::cell::Cell;
 use std::io;
@@ -51,20 +36,16 @@ use libafl_bolts::llmp::{Listener, LlmpBroker, Tag};
 use libafl_bolts::shmem::ShMemProvider;
 use libafl_bolts::tuples::tuple_list;
 
-use books::Books;
-use hub::Hub;
-use monitors::Monitors;
-use parts::{Manager, State};
-use process::Parent;
-use session::Session;
-use shmem::Vanishing;
-use worker::Brief;
-
 use super::ledger::{Ledger, lock};
 use super::screen::Screen;
 use super::settings::{DEFAULT_MAX_LEN, Settings};
-use super::{CampaignError, Gate, Summary};
+use crate::{CampaignError, Gate, Summary};
 use ddfuzz_store::Store;
+use hub::Hub;
+use monitors::Monitors;
+use process::{Parent, Vanishing};
+use session::{Books, Session};
+use worker::{Brief, Manager, State};
 
 /// What LibAFL's brokers say last; the name that it has for it is its own.
 const EXITING: Tag = Tag(0x013c_5171);

@@ -1,15 +1,16 @@
-//! The desk as a worker sees it: at the other end of a socket.
+//! A worker's connection to the main process: the [`Desk`] at the other end of a socket, and when the
+//! worker reports ([`Pulse`]).
 
 use std::collections::HashMap;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use super::wire::{self, Beat, Order, Reply, Request};
+use super::wire::{self, Beat, Judged, Order, Reply, Request};
+use crate::desk::Shelf;
 use crate::ledger::lock;
-use crate::shelf::Shelf;
 use crate::{Desk, KnownKey, Report};
 use ddfuzz_exec::{Signature, Target};
 use ddfuzz_store::{EntryId, Filed, Kind, Minimized, Reader, StoreError};
@@ -201,5 +202,85 @@ impl Desk for Remote {
             },
             &[],
         )
+    }
+}
+
+/// Between two beats.
+const EVERY: Duration = Duration::from_millis(100);
+/// So long a worker waits that has no runs left, while others finish theirs.
+const IDLE: Duration = Duration::from_millis(5);
+
+/// A worker's beats.
+pub(super) struct Pulse {
+    remote: Remote,
+    order: Order,
+    last: Instant,
+    /// Runs since the last beat.
+    runs: u64,
+    /// What was found out about hangs, and nobody has looked at yet.
+    judged: Vec<Judged>,
+    /// What else the next beat tells.
+    pub(super) standing: Beat,
+}
+
+impl Pulse {
+    /// The first beat, which asks for runs.
+    pub(super) fn begin(remote: Remote) -> Result<Pulse, StoreError> {
+        let mut order = remote.beat(Beat::default())?;
+        Ok(Pulse {
+            remote,
+            judged: std::mem::take(&mut order.judged),
+            order,
+            last: Instant::now(),
+            runs: 0,
+            standing: Beat::default(),
+        })
+    }
+
+    /// How many more runs the worker may make now, reporting where it is time to; none only where
+    /// it is to end.
+    pub(super) fn left(&mut self) -> Result<u64, StoreError> {
+        loop {
+            if self.order.stop {
+                return Ok(0);
+            }
+            let left = self.order.runs.saturating_sub(self.runs);
+            if left > 0 && self.last.elapsed() < EVERY {
+                return Ok(left);
+            }
+            if left == 0 && self.runs == 0 {
+                std::thread::sleep(IDLE);
+            }
+            self.beat()?;
+        }
+    }
+
+    /// So many runs were made.
+    pub(super) fn ran(&mut self, runs: u64) {
+        self.runs += runs;
+    }
+
+    /// Takes what was found out about hangs.
+    pub(super) fn take_judged(&mut self) -> Vec<Judged> {
+        std::mem::take(&mut self.judged)
+    }
+
+    /// Who it reports to.
+    pub(super) fn remote(&self) -> &Remote {
+        &self.remote
+    }
+
+    /// Reports now.
+    pub(super) fn beat(&mut self) -> Result<(), StoreError> {
+        let beat = Beat {
+            runs: self.runs,
+            ..self.standing
+        };
+        self.order = self.remote.beat(beat)?;
+        self.judged.append(&mut self.order.judged);
+        self.runs = 0;
+        self.standing.minimized_us = 0;
+        self.last = Instant::now();
+        Ok(())
     }
 }

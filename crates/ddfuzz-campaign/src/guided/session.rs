@@ -1,27 +1,28 @@
-//! The main process of a campaign: writes, counts, shows, and says when it ends.
+//! The main process of a guided campaign: it owns the output directory, counts, shows, and decides
+//! when the campaign ends.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::books::Books;
+use crossbeam::channel::{self, Receiver, Sender};
+use libafl::Error;
+
 use super::examiner::Examiner;
 use super::hub::{Answer, Hub, Peer, Role};
 use super::link::{self, Link};
 use super::wire::{Beat, Judged, Order};
-use super::workers::Workers;
-use crossbeam::channel::{self, Receiver, Sender};
-use libafl::Error;
-
-use crate::CampaignError;
-use crate::ledger::lock;
-use crate::screen::{Phase, Screen};
+use crate::ledger::{Ledger, lock};
+use crate::minimizing::Variants;
+use crate::screen::{Phase, Progress, Screen};
 use crate::settings::Settings;
-use crate::{Fullness, Gate, Rebuild, Room, Until, Watch};
+use crate::stage::{LocalDesk, SharedStore};
+use crate::{CampaignError, Course, Fullness, Gate, Rebuild, Room, Until, Watch, reached};
 use ddfuzz_store::report::GroupView;
-use ddfuzz_store::{EntryId, Kind, Store, StoreError};
+use ddfuzz_store::{EntryId, Kind, KnownGroups, Store, StoreError};
+use ddfuzz_triage::Key;
 
 /// Between two looks at the network while no worker has anything to say.
 const ROUND: Duration = Duration::from_millis(5);
@@ -418,4 +419,204 @@ impl<'a> Session<'a> {
         }
         Ok(())
     }
+}
+
+impl Session<'_> {
+    /// Whether no more runs are to be made.
+    pub(super) fn is_over(&self) -> bool {
+        self.stopped()
+            || self.failed.is_some()
+            || self.ended.is_some()
+            || self.until.is_some()
+            || self.rebuilt
+            || self.settings.time.is_some_and(|time| self.clock() >= time)
+            || self.left() == Some(0) && self.outstanding == 0
+    }
+
+    /// Runs of this count that nobody has made; `None` where there is no end.
+    pub(super) fn left(&self) -> Option<u64> {
+        let checkpoint = &self.books.ledger.checkpoint;
+        Some(checkpoint.goal?.saturating_sub(checkpoint.next))
+    }
+
+    /// How long was fuzzed: not while the disk was full, nor while another build was looked at.
+    pub(super) fn fuzzed(&self) -> Duration {
+        self.clock().saturating_sub(self.gate.held())
+    }
+
+    /// What of the time for fuzzing is over, which a full disk does not stop.
+    fn clock(&self) -> Duration {
+        let until = self.ended.unwrap_or_else(Instant::now);
+        let all = until.saturating_duration_since(self.began);
+        all.saturating_sub(self.paused)
+    }
+
+    /// Looks whether it is enough, or the program another one.
+    pub(super) fn look(&mut self) {
+        let elapsed = self.fuzzed();
+        self.count_new(elapsed);
+        let (groups, last) = self.new_seen;
+        let course = Course {
+            groups,
+            since_new: last.map(|last| elapsed.saturating_sub(last)),
+            elapsed,
+        };
+        self.until = self.until.or(reached(&self.settings.until, &course));
+        self.rebuilt = self.rebuilt || self.watch.has_changed();
+    }
+
+    /// Counts the groups that are new, where there are more groups than before: to ask of each
+    /// whether it is muted may take a look into its files.
+    fn count_new(&mut self, elapsed: Duration) {
+        let checkpoint = &self.books.ledger.checkpoint;
+        let seen = checkpoint.seen.get(&Kind::Crash);
+        let all = seen.map_or(0, |groups| groups.len());
+        if std::mem::replace(&mut self.counted, all) == all {
+            return;
+        }
+        let new = seen.into_iter().flatten().filter(|(major, _)| {
+            !checkpoint.known_before.contains(*major) && !self.books.is_muted(major)
+        });
+        let groups = new.count() as u64;
+        if groups > self.new_seen.0 {
+            self.new_seen = (groups, Some(elapsed));
+        }
+    }
+
+    /// The course at this moment.
+    pub(super) fn progress(&self) -> Progress {
+        let checkpoint = &self.books.ledger.checkpoint;
+        let groups = checkpoint
+            .seen
+            .get(&Kind::Crash)
+            .map_or(0, |groups| groups.len());
+        let best = self.best;
+        let stable = |edges: u64| 1.0 - best.unstable.min(edges) as f64 / edges as f64;
+        let workers = self.fuzzed().as_secs_f64() * self.settings.jobs.max(1) as f64;
+        Progress {
+            phase: self.phase,
+            time_ms: self.began.elapsed().as_millis() as u64,
+            runs: checkpoint.next - checkpoint.count_start,
+            runs_per_s: Progress::rate(checkpoint.next - self.first, self.fuzzed()),
+            corpus: self.corpus,
+            groups: groups as u64,
+            crashes: checkpoint.total(Kind::Crash),
+            hangs: checkpoint.total(Kind::Hang),
+            ooms: checkpoint.total(Kind::Oom),
+            minimizing: self.books.desk.waiting() as u64,
+            edges: Some(best.edges),
+            edges_of: Some(best.edges_of),
+            stability: (best.edges > 0).then(|| stable(best.edges)),
+            minimizer_share: self.minimized.as_secs_f64() / workers.max(0.001),
+        }
+    }
+}
+
+/// The workers of a launch, by their numbers.
+#[derive(Debug, Default)]
+pub(super) struct Workers {
+    /// Those whose process above has called.
+    begun: BTreeSet<usize>,
+    /// Of these, those whose process above has not ended.
+    kept: BTreeSet<usize>,
+    /// Those that have called themselves.
+    met: BTreeSet<usize>,
+}
+
+impl Workers {
+    /// The process above a worker has called.
+    pub(super) fn begin(&mut self, worker: usize) {
+        self.begun.insert(worker);
+        self.kept.insert(worker);
+    }
+
+    /// A worker has called. Whether that number has done so before.
+    pub(super) fn is_another(&mut self, worker: usize) -> bool {
+        !self.met.insert(worker)
+    }
+
+    /// The process above a worker has ended: it is not started any more.
+    pub(super) fn end(&mut self, worker: usize) {
+        self.kept.remove(&worker);
+    }
+
+    /// How many have begun.
+    pub(super) fn begun(&self) -> usize {
+        self.begun.len()
+    }
+
+    /// How many live, or are started again.
+    pub(super) fn count(&self) -> usize {
+        self.kept.len()
+    }
+}
+
+type SharedDesk<'a> = LocalDesk<SharedStore<&'a Mutex<Store>>>;
+
+/// The books of a campaign.
+pub(super) struct Books<'a> {
+    store: &'a Mutex<Store>,
+    pub(super) ledger: Ledger<'a>,
+    pub(super) desk: SharedDesk<'a>,
+    known: &'a KnownGroups,
+    variants: Variants,
+}
+
+impl<'a> Books<'a> {
+    /// Opens them.
+    pub(super) fn open(
+        store: &'a Mutex<Store>,
+        campaign: &str,
+        mut ledger: Ledger<'a>,
+        known: &'a KnownGroups,
+        variants: Variants,
+    ) -> Result<Books<'a>, StoreError> {
+        let desk = open_desk(store, campaign, known, variants)?;
+        // A killed call may have written the counts of groups after its last checkpoint.
+        for kind in Kind::ALL {
+            for group in lock(store).reader().groups(kind)? {
+                let told = group.record.seen.get(campaign).copied().unwrap_or(0);
+                ledger
+                    .checkpoint
+                    .have_counted(kind, group.record.major.short(), told);
+            }
+        }
+        Ok(Books {
+            store,
+            ledger,
+            desk,
+            known,
+            variants,
+        })
+    }
+
+    /// Reads anew what waits to be minimized.
+    pub(super) fn reopen(&mut self) -> Result<(), StoreError> {
+        let campaign = self.desk.campaign().to_owned();
+        self.desk.flush()?;
+        self.desk = open_desk(self.store, &campaign, self.known, self.variants)?;
+        Ok(())
+    }
+
+    /// Counts runs that ended in a group.
+    pub(super) fn count(&mut self, kind: Kind, major: Key, runs: u64) {
+        let seen = &mut self.ledger.checkpoint;
+        seen.count_runs(kind, major.short(), runs);
+    }
+
+    /// Whether the user does not want to hear of this group.
+    pub(super) fn is_muted(&self, major: &str) -> bool {
+        let store = lock(self.store);
+        store.reader().is_muted(Kind::Crash, major, self.known)
+    }
+}
+
+fn open_desk<'a>(
+    store: &'a Mutex<Store>,
+    campaign: &str,
+    known: &KnownGroups,
+    variants: Variants,
+) -> Result<SharedDesk<'a>, StoreError> {
+    let desk = LocalDesk::new(SharedStore::new(store), campaign)?;
+    Ok(desk.muting(known.clone()).varying(variants))
 }

@@ -1,5 +1,8 @@
-//! The stage that minimizes what a fuzzer finds while it runs.
+//! The stage that minimizes what a LibAFL fuzzer finds while it runs, with its settings and
+//! statistics.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::marker::PhantomData;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,27 +10,27 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use libafl::corpus::{Corpus, CorpusId};
-use libafl::events::{EventFirer, LogSeverity};
+use libafl::events::{Event, EventFirer, EventWithStats, LogSeverity};
 use libafl::inputs::{BytesInput, HasTargetBytes, Input};
+use libafl::monitors::stats::{AggregatorOps, UserStats, UserStatsValue};
 use libafl::stages::{Restartable, Stage};
 use libafl::state::{HasExecutions, HasSolutions};
 use libafl::{Error, HasMetadata};
+use serde::{Deserialize, Serialize};
 
 use super::account::Account;
-use super::cursor::SolutionCursor;
-use super::group_metadata::GroupMetadata;
 use super::local_desk::LocalDesk;
-use super::naming::{Became, Finding, Naming};
-use super::settings::StageSettings;
-use super::sight::Seen;
-use super::statistics::Statistics;
-use super::works::Works;
-use crate::desk::Desk;
+use super::naming::{Became, Finding, Naming, Seen};
+use super::objective::GroupMetadata;
+use super::work::Works;
+use crate::desk::{Desk, KnownKey};
 use crate::error::CampaignError;
 use crate::ledger::lock;
-use crate::minimizing::Minimizing;
+use crate::minimizing::{Minimizing, Variants};
 use crate::schedule::Met;
-use ddfuzz_exec::{Freshness, Program, Target, find_program, start};
+use ddfuzz_exec::{Freshness, Program, Target, Way, find_program, start};
+use ddfuzz_minimize::{UnknownSearch, search_by_name};
+use ddfuzz_store::{Kind, KnownGroups};
 
 /// What could not be named is tried again after this time.
 const NAMED_AGAIN: Duration = Duration::from_secs(10);
@@ -353,5 +356,212 @@ impl<D: Desk + 'static, I, S> Restartable<S> for DdminStage<D, I> {
 
     fn clear_progress(&mut self, _state: &mut S) -> Result<(), Error> {
         Ok(())
+    }
+}
+
+/// How a [`DdminStage`](super::DdminStage) minimizes. The default takes at most 20 % of the time,
+/// and 60 s for one group, by the search `full`.
+#[derive(Clone, Debug)]
+pub struct StageSettings {
+    pub(super) share_percent: u8,
+    pub(super) budget_time: Option<Duration>,
+    pub(super) budget_tests: Option<u64>,
+    pub(super) search: String,
+    pub(super) way: Option<Way>,
+    pub(super) learn_limit: bool,
+    pub(super) log_inputs: bool,
+    pub(super) muted: KnownGroups,
+    pub(super) variants: Variants,
+}
+
+impl Default for StageSettings {
+    fn default() -> StageSettings {
+        StageSettings {
+            share_percent: 20,
+            budget_time: Some(Duration::from_secs(60)),
+            budget_tests: None,
+            search: "full".to_owned(),
+            way: None,
+            learn_limit: true,
+            log_inputs: false,
+            muted: KnownGroups::default(),
+            variants: Variants::Plain,
+        }
+    }
+}
+
+impl StageSettings {
+    /// Takes at most this share of the time; more than 100 is 100, and 0 minimizes nothing.
+    #[must_use]
+    pub fn share_percent(mut self, share: u8) -> StageSettings {
+        self.share_percent = share.min(100);
+        self
+    }
+
+    /// Longest time for one group, in which it is worked on; `None`: until it is done.
+    #[must_use]
+    pub fn budget_time(mut self, time: Option<Duration>) -> StageSettings {
+        self.budget_time = time;
+        self
+    }
+
+    /// Most executed tests for one group; `None`: as many as it takes.
+    #[must_use]
+    pub fn budget_tests(mut self, tests: Option<u64>) -> StageSettings {
+        self.budget_tests = tests;
+        self
+    }
+
+    /// Minimizes by the search of this name.
+    ///
+    /// # Errors
+    /// When there is none; the error names those that there are.
+    pub fn search(mut self, name: &str) -> Result<StageSettings, UnknownSearch> {
+        search_by_name(name, b"x")?;
+        name.clone_into(&mut self.search);
+        Ok(self)
+    }
+
+    /// Runs the target in this way, and not in the fastest that works.
+    #[must_use]
+    pub fn way(mut self, way: Way) -> StageSettings {
+        self.way = Some(way);
+        self
+    }
+
+    /// Whether the limit on the time of tests is learned from the runs of the input (the default),
+    /// and not that of the target throughout.
+    #[must_use]
+    pub fn learn_limit(mut self, learn: bool) -> StageSettings {
+        self.learn_limit = learn;
+        self
+    }
+
+    /// Whether candidates are written into the logs, which makes them large.
+    #[must_use]
+    pub fn log_inputs(mut self, log: bool) -> StageSettings {
+        self.log_inputs = log;
+        self
+    }
+
+    /// How many further minor keys of a group are minimized, when nothing else waits.
+    #[must_use]
+    pub fn variants(mut self, variants: Variants) -> StageSettings {
+        self.variants = variants;
+        self
+    }
+
+    /// Groups that are counted and stored, and not minimized.
+    #[must_use]
+    pub fn muting(mut self, muted: KnownGroups) -> StageSettings {
+        self.muted = muted;
+        self
+    }
+}
+
+/// Between two reports.
+const TOLD_EVERY: Duration = Duration::from_secs(5);
+
+/// The counts of one stage.
+#[derive(Debug, Default)]
+pub(super) struct Statistics {
+    /// Groups of this stage that have ended.
+    pub(super) minimized: u64,
+    /// Sizes of the last one, before and after, in bytes.
+    pub(super) last: Option<(u64, u64)>,
+    changed: bool,
+    told: Option<Duration>,
+}
+
+impl Statistics {
+    /// A group has ended; `sizes`: before and after, where it was minimized.
+    pub(super) fn end(&mut self, sizes: Option<(u64, u64)>) {
+        self.minimized += 1;
+        self.last = sizes.or(self.last);
+        self.changed = true;
+    }
+
+    /// Something was handed in.
+    pub(super) fn change(&mut self) {
+        self.changed = true;
+    }
+
+    /// Whether it is time to tell. `now`: the time since the beginning.
+    pub(super) fn is_due(&self, now: Duration) -> bool {
+        let recent = |told: Duration| now.saturating_sub(told) < TOLD_EVERY;
+        self.changed && !self.told.is_some_and(recent)
+    }
+
+    /// Tells it through the event manager, by `ddmin_groups`, `ddmin_minimized`, `ddmin_share` and
+    /// `ddmin_last`.
+    pub(super) fn tell<EM, I, S>(
+        &mut self,
+        now: Duration,
+        known: &[KnownKey],
+        (spent, passed): (Duration, Duration),
+        state: &mut S,
+        manager: &mut EM,
+    ) -> Result<(), Error>
+    where
+        EM: EventFirer<I, S>,
+        S: HasExecutions,
+    {
+        self.changed = false;
+        self.told = Some(now);
+        let groups: BTreeSet<_> = (known.iter())
+            .filter(|key| key.kind != Kind::Flaky)
+            .map(|key| (key.kind, key.major))
+            .collect();
+        let share = spent.as_secs_f64() / passed.as_secs_f64().max(f64::EPSILON);
+        let mut values = vec![
+            ("ddmin_groups", UserStatsValue::Number(groups.len() as u64)),
+            ("ddmin_minimized", UserStatsValue::Number(self.minimized)),
+            ("ddmin_share", UserStatsValue::Percent(share)),
+        ];
+        if let Some((before, after)) = self.last {
+            let sizes = format!("{before} to {after} bytes");
+            values.push(("ddmin_last", UserStatsValue::String(Cow::Owned(sizes))));
+        }
+        for (name, value) in values {
+            let operation = match value {
+                UserStatsValue::Number(_) if name == "ddmin_minimized" => AggregatorOps::Sum,
+                UserStatsValue::Percent(_) => AggregatorOps::Avg,
+                UserStatsValue::Number(_) => AggregatorOps::Max,
+                _ => AggregatorOps::None,
+            };
+            let event = Event::UpdateUserStats {
+                name: Cow::Borrowed(name),
+                value: UserStats::new(value, operation),
+                phantom: PhantomData,
+            };
+            let executions = *state.executions();
+            manager.fire(state, EventWithStats::with_current_time(event, executions))?;
+        }
+        Ok(())
+    }
+}
+
+/// The last solution that the stage has seen. It is metadata of the fuzzer's state, and so is
+/// where the solutions are after a restart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SolutionCursor {
+    last: Option<CorpusId>,
+}
+
+libafl_bolts::impl_serdeany!(SolutionCursor);
+
+impl SolutionCursor {
+    /// The solution behind it, be its own still there or not.
+    pub fn next<I>(&self, solutions: &impl Corpus<I>) -> Option<CorpusId> {
+        match self.last {
+            None => solutions.first(),
+            Some(last) if solutions.get(last).is_ok() => solutions.next(last),
+            Some(last) => solutions.ids().find(|id| id.0 > last.0),
+        }
+    }
+
+    /// That solution was seen.
+    pub fn pass(&mut self, id: CorpusId) {
+        self.last = Some(id);
     }
 }

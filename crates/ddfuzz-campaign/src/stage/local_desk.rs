@@ -1,19 +1,20 @@
-//! The desk of who owns an output directory.
+//! The desk of the process that owns an output directory: groups, their counts, and which of them is
+//! minimized next.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime};
 
-use super::counting::Counting;
-use super::tally::Tally;
-use super::waiting::{GroupName, Waiting};
-use crate::desk::{Desk, KnownKey, Report};
+use crate::desk::{Counting, Desk, KnownKey, Report, Shelf};
+use crate::error::CampaignError;
 use crate::ledger::MINORS_KEPT;
 use crate::minimizing::Variants;
 use crate::schedule::{Bug, Reached, Turn, is_slip, rank, size};
-use crate::shelf::Shelf;
-use ddfuzz_exec::Target;
+use ddfuzz_exec::{Limits, Program, Target, TargetRecord, Way, bundled};
+use ddfuzz_model::files::OsText;
 use ddfuzz_store::{
-    Entry, EntryId, Filed, Kind, KnownGroups, Minimized, Reader, Store, StoreError,
+    Campaign, Entry, EntryId, Filed, Kind, KnownGroups, Minimized, Reader, Store, StoreError,
+    hash_of, rfc3339,
 };
 use ddfuzz_triage::{Crash, Found, Key, Keys};
 
@@ -366,4 +367,256 @@ fn sizes(entry: &Entry) -> u64 {
     let files = [entry.original(), entry.reproducer()];
     let sizes = files.iter().filter_map(|file| file.metadata().ok());
     sizes.map(|facts| facts.len()).min().unwrap_or(u64::MAX)
+}
+
+/// A group, by the first 12 hex digits of its major key.
+pub(super) type GroupName = (Kind, String);
+
+/// A group's place in the queue; the least is next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    turn: Turn,
+    /// How long it was worked on by those who gave it back: the hard ones come last.
+    spent: Duration,
+    /// Nobody has begun it: what was cut off comes first after a restart.
+    untouched: bool,
+    number: u64,
+}
+
+/// The queue.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    places: BTreeMap<GroupName, Place>,
+    claimed: BTreeMap<GroupName, Place>,
+    numbers: u64,
+}
+
+impl Waiting {
+    /// Lets a group wait behind those of its turn; one that waits keeps its place, if it is not in
+    /// a later turn. `begun`: its minimization was cut off.
+    pub(super) fn enqueue(&mut self, group: GroupName, turn: Turn, begun: bool) {
+        if self.claimed.contains_key(&group) {
+            return;
+        }
+        self.numbers += 1;
+        let new = Place {
+            turn,
+            spent: Duration::ZERO,
+            untouched: !begun,
+            number: self.numbers,
+        };
+        let place = self.places.entry(group).or_insert(new);
+        place.turn = place.turn.min(turn);
+    }
+
+    /// How many wait, or are worked on.
+    pub(super) fn len(&self) -> usize {
+        self.places.len() + self.claimed.len()
+    }
+
+    /// The group that is next.
+    pub(super) fn next(&self) -> Option<GroupName> {
+        let least = self.places.iter().min_by_key(|(_, place)| **place);
+        least.map(|(group, _)| group.clone())
+    }
+
+    /// Gives a group to somebody.
+    pub(super) fn claim(&mut self, group: &GroupName) {
+        if let Some(place) = self.places.remove(group) {
+            self.claimed.insert(group.clone(), place);
+        }
+    }
+
+    /// Takes a group back that was not ended, after so much more work.
+    pub(super) fn give_back(&mut self, group: &GroupName, spent: Duration) {
+        if let Some(place) = self.claimed.remove(group) {
+            let place = Place {
+                spent: place.spent + spent,
+                untouched: place.untouched && spent.is_zero(),
+                ..place
+            };
+            self.places.insert(group.clone(), place);
+        }
+    }
+
+    /// A group waits no more, until it is let wait again.
+    pub(super) fn remove(&mut self, group: &GroupName) {
+        self.places.remove(group);
+        self.claimed.remove(group);
+    }
+}
+
+/// Between two writings.
+const WRITTEN_EVERY: Duration = Duration::from_secs(2);
+
+/// The counts of one campaign.
+pub(super) struct Tally {
+    campaign: String,
+    runs: BTreeMap<(Kind, Key), u64>,
+    unwritten: BTreeSet<(Kind, Key)>,
+    written: Instant,
+}
+
+impl Tally {
+    /// The counts of the campaign of this id, from none.
+    pub(super) fn new(campaign: &str) -> Tally {
+        Tally {
+            campaign: campaign.to_owned(),
+            runs: BTreeMap::new(),
+            unwritten: BTreeSet::new(),
+            written: Instant::now(),
+        }
+    }
+
+    /// The campaign's id.
+    pub(super) fn campaign(&self) -> &str {
+        &self.campaign
+    }
+
+    /// What an earlier process has written of a group.
+    pub(super) fn set(&mut self, group: (Kind, Key), runs: u64) {
+        self.runs.insert(group, runs);
+    }
+
+    /// Counts more runs.
+    pub(super) fn add(&mut self, group: (Kind, Key), runs: u64) {
+        let counted = self.runs.entry(group).or_default();
+        *counted = counted.saturating_add(runs);
+        self.unwritten.insert(group);
+    }
+
+    /// Whether it is time to write.
+    pub(super) fn is_due(&self) -> bool {
+        !self.unwritten.is_empty() && self.written.elapsed() >= WRITTEN_EVERY
+    }
+
+    /// Writes what was counted since the last time. What cannot be written is written next time.
+    pub(super) fn write(&mut self, shelf: &mut impl Counting) -> Result<(), StoreError> {
+        self.written = Instant::now();
+        while let Some(group) = self.unwritten.first().copied() {
+            let runs = self.runs.get(&group).copied().unwrap_or_default();
+            match shelf.set_seen(group.0, group.1, &self.campaign, runs) {
+                // Somebody has tidied up: it is counted when it is filed again.
+                Ok(()) | Err(StoreError::NoSuch { .. }) => {}
+                Err(error) => return Err(error),
+            }
+            self.unwritten.remove(&group);
+        }
+        Ok(())
+    }
+}
+
+impl LocalDesk<Store> {
+    /// The desk of an output directory, which is made where there is none; one of the same target
+    /// is gone on with.
+    ///
+    /// # Errors
+    /// A directory of something else, of another target, or in use by another process; one that
+    /// cannot be read or written. Nothing in it is changed then.
+    pub fn open(root: &Path, target: &Target, way: Way) -> Result<LocalDesk<Store>, CampaignError> {
+        let mut store = Store::create_or_resume(root, new_campaign(target, way))?;
+        let campaign = match &store.campaigns().current {
+            Some(campaign) => campaign.clone(),
+            // Made so just now.
+            None => new_campaign(target, way),
+        };
+        let now = TargetRecord::new(target, way);
+        let same = |record: &TargetRecord| now.same_target(record);
+        if !campaign.target.as_ref().is_none_or(same) {
+            return Err(CampaignError::OtherTarget {
+                path: root.to_owned(),
+            });
+        }
+        if let Program::Bundled(name) = &target.program
+            && let Some(program) = bundled::program(name)
+        {
+            store.install_program(name, program)?;
+        }
+        Ok(LocalDesk::new(store, &campaign.id)?)
+    }
+}
+
+/// A new campaign of this process on this target, with an id that no other has.
+pub fn new_campaign(target: &Target, way: Way) -> Campaign {
+    Campaign {
+        target: Some(TargetRecord::new(target, way)),
+        ways: vec![way],
+        ..new_study(target.limits)
+    }
+}
+
+/// A new campaign of this process on many targets, with an id that no other has.
+pub fn new_study(limits: Limits) -> Campaign {
+    let now = SystemTime::now();
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host = host.trim().to_owned();
+    let moment = now.duration_since(SystemTime::UNIX_EPOCH);
+    let moment = moment.unwrap_or_default().as_nanos();
+    let unique = format!("{host} {} {moment}", std::process::id());
+    Campaign {
+        id: hash_of(unique.as_bytes()),
+        command_line: std::env::args_os().map(OsText).collect(),
+        target: None,
+        limits: Some(limits),
+        ways: Vec::new(),
+        builds: Vec::new(),
+        settings: None,
+        seed: None,
+        started: rfc3339(now),
+        host,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(name: &str) -> GroupName {
+        (Kind::Crash, name.to_owned())
+    }
+
+    fn claim(waiting: &mut Waiting) -> Option<String> {
+        let group = waiting.next()?;
+        waiting.claim(&group);
+        Some(group.1)
+    }
+
+    #[test]
+    fn what_was_cut_off_comes_first_and_hangs_come_last() {
+        let mut waiting = Waiting::default();
+        waiting.enqueue((Kind::Hang, "hang".to_owned()), Turn::Hang, true);
+        waiting.enqueue(group("slip"), Turn::Slipped, true);
+        waiting.enqueue(group("first"), Turn::Found, false);
+        waiting.enqueue(group("second"), Turn::Found, false);
+        waiting.enqueue(group("begun"), Turn::Found, true);
+        let order: Vec<String> = std::iter::from_fn(|| claim(&mut waiting)).collect();
+        assert_eq!(order, ["begun", "first", "second", "slip", "hang"]);
+    }
+
+    #[test]
+    fn what_is_given_back_waits_behind_what_nobody_has_tried() {
+        let mut waiting = Waiting::default();
+        waiting.enqueue(group("hard"), Turn::Found, false);
+        assert_eq!(claim(&mut waiting).as_deref(), Some("hard"));
+        // It is found again meanwhile.
+        waiting.enqueue(group("hard"), Turn::Found, false);
+        assert_eq!(claim(&mut waiting), None);
+        waiting.give_back(&group("hard"), Duration::from_secs(3));
+        waiting.enqueue(group("new"), Turn::Found, false);
+        assert_eq!(claim(&mut waiting).as_deref(), Some("new"));
+        assert_eq!(claim(&mut waiting).as_deref(), Some("hard"));
+        waiting.remove(&group("hard"));
+        waiting.give_back(&group("hard"), Duration::ZERO);
+        assert_eq!(claim(&mut waiting), None);
+    }
+
+    #[test]
+    fn a_group_that_was_slipped_into_comes_sooner_when_a_run_finds_it() {
+        let mut waiting = Waiting::default();
+        waiting.enqueue(group("slip"), Turn::Slipped, false);
+        waiting.enqueue((Kind::Hang, "hang".to_owned()), Turn::Hang, false);
+        waiting.enqueue(group("other"), Turn::Slipped, false);
+        waiting.enqueue(group("other"), Turn::Found, false);
+        assert_eq!(claim(&mut waiting).as_deref(), Some("other"));
+    }
 }

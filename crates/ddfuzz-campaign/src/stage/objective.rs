@@ -1,4 +1,5 @@
-//! An objective that knows groups.
+//! An objective that knows groups, what testcases record of theirs, and a feedback for inputs that
+//! passed.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
@@ -11,13 +12,14 @@ use libafl::inputs::{HasTargetBytes, Input};
 use libafl::state::HasExecutions;
 use libafl::{Error, HasMetadata};
 use libafl_bolts::Named;
+use serde::{Deserialize, Serialize};
 
-use super::group_metadata::GroupMetadata;
-use super::naming::{Became, Finding, HandedIn, Naming};
-use super::sight::{Seen, Sight};
+use super::naming::{Became, Finding, HandedIn, Naming, Seen, Sight};
 use crate::desk::Desk;
 use crate::error::CampaignError;
 use ddfuzz_exec::{Ended, Target, Way};
+use ddfuzz_store::EntryId;
+use ddfuzz_triage::{Class, Keys};
 
 /// A LibAFL [`Feedback`] to be used as objective: interested in exactly those runs that are the
 /// first of a way into a bug, or smaller than all inputs stored of it.
@@ -187,3 +189,57 @@ where
         Ok(())
     }
 }
+
+/// Interested in each run that passed: put before other feedbacks it keeps crashes out of the
+/// corpus.
+///
+/// LibAFL asks the feedback of each run that the objective has rejected. An objective that knows
+/// duplicates rejects them, so without this each duplicate that covers something new would become
+/// an entry of the corpus that crashes each time, and hands on its crash to all its offspring:
+///
+/// ```
+/// use ddfuzz_campaign::Passed;
+/// use libafl::feedbacks::ConstFeedback;
+/// use libafl::feedback_and_fast;
+///
+/// let coverage = ConstFeedback::new(true); // a `MaxMapFeedback`, say
+/// let feedback = feedback_and_fast!(Passed, coverage);
+/// # let _: libafl::feedbacks::FastAndFeedback<Passed, ConstFeedback> = feedback;
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Passed;
+
+impl Named for Passed {
+    fn name(&self) -> &Cow<'static, str> {
+        static NAME: Cow<'static, str> = Cow::Borrowed("Passed");
+        &NAME
+    }
+}
+
+impl<S> StateInitializer<S> for Passed {}
+
+impl<EM, I, OT, S> Feedback<EM, I, OT, S> for Passed {
+    fn is_interesting(
+        &mut self,
+        _state: &mut S,
+        _manager: &mut EM,
+        _input: &I,
+        _observers: &OT,
+        exit_kind: &ExitKind,
+    ) -> Result<bool, Error> {
+        Ok(*exit_kind == ExitKind::Ok)
+    }
+}
+
+/// Of a solution: what it is, and where it is filed. By it the stage knows that it was handed in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupMetadata {
+    /// Its entry in the output directory.
+    pub id: EntryId,
+    /// What kind of death.
+    pub class: Class,
+    /// Which bug, and which way into it.
+    pub keys: Keys,
+}
+
+libafl_bolts::impl_serdeany!(GroupMetadata);

@@ -3,12 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
 
-use super::examiner::Answer;
+use crate::classifier::What;
 use crate::error::CampaignError;
-use crate::finding::What;
-use crate::identity::identity;
 use crate::ledger::{Ledger, Stored, lock};
-use crate::verdict::{Judged, kind_of, line_of};
+use crate::verdict::{Judged, identity, kind_of, line_of};
+use crate::watch::Answer;
 use ddfuzz_exec::{Ended, Target};
 use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_store::{CrashLine, Kind, Store, StoreError, TriageJournal, Triaged};

@@ -1,4 +1,4 @@
-//! The loop of a watch: looks, hands out, commits.
+//! The loop of a watch: looks for files, hands them out, commits, and decides when it is over.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Mutex;
@@ -8,25 +8,22 @@ use std::time::{Duration, Instant};
 use crossbeam::channel::{Receiver, RecvTimeoutError, Sender};
 
 use super::books::Books;
-use super::examiner::{Answer, Task};
-use super::producer::{Producer, Producing};
-use super::queue::Queue;
-use super::shrinking::Shrinking;
-use super::sources::Sources;
-use super::watching::Watching;
+use super::minimize::Shrinking;
+use super::sources::{Queue, Sources};
+use crate::classifier::What;
 use crate::error::CampaignError;
-use crate::finding::What;
 use crate::ledger::{Stored, lock};
-use crate::orders::Word;
-use crate::rebuild::Watch;
+use crate::orders::{Word, is_of_target};
+use crate::rebuild::{Rebuild, Watch};
 use crate::room::{Fullness, Gate, Room};
-use crate::screen::Screen;
+use crate::run::Summary;
+use crate::screen::{Phase, Progress, Screen};
 use crate::settings::When;
-use crate::summary::Summary;
-use crate::until::Until;
+use crate::until::{Course, Until, reached};
+use crate::watch::{Answer, Producer, Producing, Task, Watching};
 use ddfuzz_exec::ExecError;
-use ddfuzz_store::report::{GroupView, size};
-use ddfuzz_store::{EntryId, Group, Kind, Store};
+use ddfuzz_store::report::{EndedBy, GroupView, size};
+use ddfuzz_store::{EntryId, Group, Kind, Store, StoreError, Triaged};
 use ddfuzz_triage::Key;
 
 /// How long answers are waited for, at most.
@@ -408,5 +405,183 @@ impl<'a> Engine<'a> {
             Err(CampaignError::Exec(_)) if self.stopped() => Ok(otherwise),
             answer => answer,
         }
+    }
+}
+
+impl Engine<'_> {
+    /// How long was watched: not while the disk was full.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.began.elapsed().saturating_sub(self.gate.held())
+    }
+
+    /// Counts the groups that are new in this call, and looks whether they are enough.
+    pub(super) fn count_new(&mut self) {
+        let checkpoint = &self.books.ledger.checkpoint;
+        let seen = checkpoint.seen.get(&Kind::Crash).into_iter().flatten();
+        let new = seen
+            .filter(|(major, _)| !checkpoint.known_before.contains(*major) && !self.is_muted(major))
+            .count() as u64;
+        if new > self.new_seen.0 {
+            self.new_seen = (new, Some(self.elapsed()));
+        }
+        self.end_with(Until::is_of_runs);
+    }
+
+    /// Whether the clock ends it.
+    pub(super) fn look_at_clock(&mut self) {
+        self.end_with(|until| !until.is_of_runs());
+        let is_over = |time| self.began.elapsed() >= time;
+        if self.over.is_none() && self.settings.time.is_some_and(is_over) {
+            self.over = Some(Over::Time);
+        }
+        if self.over.is_none() && self.build.has_changed() {
+            self.over = Some(Over::Rebuilt);
+        }
+    }
+
+    fn end_with(&mut self, which: impl Fn(&Until) -> bool) {
+        let (groups, last) = self.new_seen;
+        let elapsed = self.elapsed();
+        let course = Course {
+            groups,
+            since_new: last.map(|last| elapsed.saturating_sub(last)),
+            elapsed,
+        };
+        let ends: Vec<Until> = self.settings.until.iter().copied().filter(which).collect();
+        if self.over.is_none()
+            && let Some(until) = reached(&ends, &course)
+        {
+            self.over = Some(Over::Until(until));
+        }
+    }
+
+    /// Runs of this call.
+    fn runs(&self) -> u64 {
+        match self.producer.runs() {
+            0 => self.books.ledger.checkpoint.next - self.first,
+            runs => runs,
+        }
+    }
+
+    /// What is done: when nothing more is watched, what is left is minimized.
+    fn phase(&self) -> Phase {
+        let waiting = self.shrinking.waiting();
+        match self.watched {
+            Some(_) if waiting > 0 => Phase::Minimizing {
+                done: self.shrinking.done(),
+                of: self.shrinking.done() + waiting,
+                each_ms: (self.settings.minimizing.budget_time)
+                    .map(|budget| budget.as_millis() as u64),
+            },
+            _ => Phase::Fuzzing,
+        }
+    }
+
+    pub(super) fn progress(&self) -> Progress {
+        let checkpoint = &self.books.ledger.checkpoint;
+        let groups = checkpoint.seen.get(&Kind::Crash).map_or(0, BTreeMap::len);
+        let elapsed = self.began.elapsed();
+        Progress {
+            phase: self.phase(),
+            time_ms: elapsed.as_millis() as u64,
+            runs: self.runs(),
+            runs_per_s: Progress::rate(self.runs(), self.watched.unwrap_or(elapsed)),
+            groups: groups as u64,
+            crashes: checkpoint.total(Kind::Crash),
+            hangs: checkpoint.total(Kind::Hang),
+            ooms: checkpoint.total(Kind::Oom),
+            minimizing: self.shrinking.waiting(),
+            minimizer_share: self.shrinking.spent.as_secs_f64()
+                / self.settings.jobs.max(1) as f64
+                / elapsed.as_secs_f64().max(0.001),
+            ..Progress::default()
+        }
+    }
+
+    /// What the call has come to.
+    pub(super) fn summary(&self, watched: Duration) -> Result<Summary, CampaignError> {
+        let checkpoint = &self.books.ledger.checkpoint;
+        let muted = |major: Key| self.is_muted(&major.short());
+        let (ended_by, until) = match self.over {
+            _ if self.interrupted() => (EndedBy::Interrupted, None),
+            Some(Over::Until(until)) => (EndedBy::Until, Some(until)),
+            Some(Over::Time) => (EndedBy::Time, None),
+            Some(Over::Ended | Over::Rebuilt) | None => (EndedBy::Fuzzer, None),
+        };
+        Ok(Summary {
+            runs: self.runs(),
+            runs_of_call: self.runs(),
+            fuzzed: watched,
+            new_groups: self.books.ledger.new_groups(muted)?,
+            known_crashes: checkpoint.known_crashes(|major| self.is_muted(major)),
+            crashes: checkpoint.total(Kind::Crash),
+            interrupted: self.interrupted(),
+            ended_by,
+            until,
+            // Who has dropped the files has them still.
+            unstored: 0,
+            unnamed: 0,
+            out_of_room: self.room.is_given_up(),
+            rebuilt: self.rebuild().is_on_record(),
+        })
+    }
+}
+
+impl<'a> Engine<'a> {
+    /// What is done about other builds of the program.
+    pub(super) fn rebuild(&self) -> Rebuild<'a> {
+        Rebuild {
+            store: self.store,
+            minimizing: &self.settings.minimizing,
+            jobs: self.settings.jobs,
+            stop: self.stop,
+        }
+    }
+
+    /// Begins with the build that is on record.
+    pub(super) fn begin_build(&mut self) -> Result<(), CampaignError> {
+        self.gone = self.rebuild().not_the_same();
+        match self.settings.when {
+            When::Inline | When::Worker => self.enqueue_founders(),
+            When::After | When::Off => Ok(()),
+        }
+    }
+
+    /// Whether what was done has ended because the program is another one.
+    pub(super) fn is_rebuilt(&mut self, done: &Result<(), CampaignError>) -> bool {
+        let failed = done.as_ref().is_err_and(is_of_target);
+        if !self.stopped() && failed && self.build.is_another() {
+            self.over = Some(Over::Rebuilt);
+        }
+        !self.stopped() && self.over == Some(Over::Rebuilt)
+    }
+
+    /// Takes the program as it is now: all groups are checked, and all files are looked at again,
+    /// as they would be by a call that goes on with another build.
+    pub(super) fn take_build(&mut self) -> Result<(), CampaignError> {
+        self.over = None;
+        if self.build.settle(self.stop)? {
+            self.rebuild().recheck(&self.build, self.screen)?;
+        }
+        if self.stopped() {
+            return Ok(());
+        }
+        self.books.begin_anew()?;
+        self.queue.begin_anew();
+        self.shrinking.begin_anew();
+        self.early.clear();
+        (self.next, self.last_looks) = (0, 0);
+        self.begin_build()
+    }
+
+    /// A group that was fixed may have come again.
+    pub(super) fn note_return(&mut self, line: &Triaged) -> Result<(), StoreError> {
+        if let Some(crash) = &line.crash {
+            let group = (crash.kind, crash.major.short());
+            if self.gone.remove(&group) {
+                self.rebuild().seen_again(group.0, &group.1)?;
+            }
+        }
+        Ok(())
     }
 }
