@@ -8,7 +8,7 @@ use ddfuzz_store::Kind;
 use ddfuzz_triage::{Crash, Key, Quick, Triager, Verdict};
 
 /// Names runs of one target.
-pub(crate) struct Namer {
+pub(crate) struct RunClassifier {
     triager: Triager,
     crash_exit: Option<i32>,
     /// Minor keys that were told of in full. The runs of a worker come in ascending order, so
@@ -20,13 +20,13 @@ pub(crate) struct Namer {
     hangs_in_full: bool,
 }
 
-impl Namer {
-    /// A namer for `target`, which is run by `way`.
+impl RunClassifier {
+    /// A classifier for `target`, which is run by `way`.
     ///
     /// # Errors
     /// When the target cannot be started.
-    pub(crate) fn of_target(target: &Target, way: Way) -> Result<Namer, ExecError> {
-        Ok(Namer {
+    pub(crate) fn of_target(target: &Target, way: Way) -> Result<RunClassifier, ExecError> {
+        Ok(RunClassifier {
             triager: Triager::of_target(target, way)?,
             crash_exit: target.crash_exit,
             reported: HashSet::new(),
@@ -37,8 +37,8 @@ impl Namer {
 
     /// The same, for whoever decides of each run over its time whether it is a hang: none of them
     /// is told of as known.
-    pub(crate) fn with_hangs_in_full(self) -> Namer {
-        Namer {
+    pub(crate) fn with_hangs_in_full(self) -> RunClassifier {
+        RunClassifier {
             hangs_in_full: true,
             ..self
         }
@@ -53,7 +53,7 @@ impl Namer {
         ended: Ended,
         input: &[u8],
         executor: &dyn Executor,
-    ) -> Result<Option<What>, ExecError> {
+    ) -> Result<Option<Classified>, ExecError> {
         match ended {
             // Its keys alone would be of no use, and take as long.
             Ended::Timeout if self.hangs_in_full => self.examine(ended, input, executor).map(Some),
@@ -68,7 +68,7 @@ impl Namer {
         ended: Ended,
         input: &[u8],
         executor: &dyn Executor,
-    ) -> Result<Option<What>, ExecError> {
+    ) -> Result<Option<Classified>, ExecError> {
         match self.triager.key(input)? {
             Quick::Crash {
                 class,
@@ -76,7 +76,7 @@ impl Namer {
                 minor,
             } if self.reported.contains(&minor) && !self.is_smaller(major, input) => {
                 let kind = Kind::of_class(&class);
-                return Ok(Some(What::Known { kind, major }));
+                return Ok(Some(Classified::Known { kind, major }));
             }
             // Only suspected, and no crash by what it said.
             Quick::Ended(_) if ended.is_exit() && !ended.is_crash(self.crash_exit) => {
@@ -99,7 +99,7 @@ impl Namer {
         ended: Ended,
         input: &[u8],
         executor: &dyn Executor,
-    ) -> Result<What, ExecError> {
+    ) -> Result<Classified, ExecError> {
         Ok(match self.triager.examine(input)? {
             Verdict::Crash(crash) => {
                 if !self.hangs_in_full || Kind::of_class(&crash.class) != Kind::Hang {
@@ -110,9 +110,9 @@ impl Namer {
                     let least = self.least.entry(crash.keys.major).or_insert(size);
                     *least = size.min(*least);
                 }
-                What::Crash(crash)
+                Classified::Crash(crash)
             }
-            Verdict::Flaky { .. } => What::Flaky(Box::new(Crash {
+            Verdict::Flaky { .. } => Classified::Flaky(Box::new(Crash {
                 // What a shared process remembers of them may be why it died.
                 preceding: executor.preceding().into_iter().map(Base64).collect(),
                 ..self
@@ -124,7 +124,7 @@ impl Namer {
 }
 
 /// What one run found.
-pub(crate) enum What {
+pub(crate) enum Classified {
     /// A crash, hang or memory blow-up whose minor key this worker reports for the first time, or
     /// a crash by a smaller input than those that it has reported of the group.
     Crash(Box<Crash>),
@@ -139,10 +139,10 @@ pub(crate) enum What {
     Flaky(Box<Crash>),
 }
 
-impl What {
+impl Classified {
     /// Whether the input may have to be stored.
     pub(crate) fn is_new(&self) -> bool {
-        !matches!(self, What::Known { .. })
+        !matches!(self, Classified::Known { .. })
     }
 }
 
@@ -153,5 +153,5 @@ pub(crate) struct Finding {
     pub(crate) name: String,
     /// Empty where the finding is known.
     pub(crate) input: Vec<u8>,
-    pub(crate) what: What,
+    pub(crate) what: Classified,
 }

@@ -6,9 +6,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use super::classifier::{Finding, What};
+use super::classifier::{Classified, Finding};
 use super::minimizing::Variants;
 use super::schedule::{self, is_slip};
+use super::screen::Progress;
 use super::study::StudyState;
 use ddfuzz_model::files::Base64;
 use ddfuzz_store::{EntryId, Kind, Store, StoreError};
@@ -26,13 +27,13 @@ pub(crate) struct Stored {
 
 /// What is stored of a bug, slips aside.
 #[derive(Debug, Default)]
-struct Settled {
+struct SettledGroup {
     minors: HashSet<String>,
     /// Size of the smallest input, in bytes.
     least: Option<u64>,
 }
 
-impl Settled {
+impl SettledGroup {
     fn take(&mut self, minor: String, size: u64) {
         self.minors.insert(minor);
         self.least = Some(self.least.map_or(size, |least| size.min(least)));
@@ -62,7 +63,7 @@ pub(crate) struct Ledger<'a> {
     pub(crate) checkpoint: Checkpoint,
     /// Groups whose founder is settled: those founded by runs of this campaign, or there before
     /// it. A group that was only slipped into may still get a run for its founder.
-    settled: HashMap<Bug, Settled>,
+    settled: HashMap<Bug, SettledGroup>,
     /// The counts of groups that stand in their records, as far as this process has written them.
     written: BTreeMap<(Kind, String), u64>,
     unsaved: bool,
@@ -71,7 +72,7 @@ pub(crate) struct Ledger<'a> {
 impl<'a> Ledger<'a> {
     /// Reads what was committed before.
     pub(crate) fn open(store: &'a Mutex<Store>, campaign: &str) -> Result<Ledger<'a>, StoreError> {
-        let mut settled: HashMap<Bug, Settled> = HashMap::new();
+        let mut settled: HashMap<Bug, SettledGroup> = HashMap::new();
         let mut crashes = Vec::new();
         let locked = lock(store);
         let checkpoint = locked.reader().load_state::<Checkpoint>()?;
@@ -132,17 +133,17 @@ impl<'a> Ledger<'a> {
     /// Commits what was found so; gives its entry, where it is stored.
     pub(crate) fn take(
         &mut self,
-        what: &What,
+        what: &Classified,
         input: &[u8],
         found: Found,
     ) -> Result<Option<Stored>, StoreError> {
         let (kind, crash) = match what {
-            What::Known { kind, major } => {
+            Classified::Known { kind, major } => {
                 self.checkpoint.count(*kind, major.short());
                 return Ok(None);
             }
-            What::Crash(crash) => (Kind::of_class(&crash.class), crash),
-            What::Flaky(crash) => (Kind::Flaky, crash),
+            Classified::Crash(crash) => (Kind::of_class(&crash.class), crash),
+            Classified::Flaky(crash) => (Kind::Flaky, crash),
         };
         let (major, minor) = (crash.keys.major.short(), crash.keys.minor.short());
         let group = (kind, major.clone(), utility(crash));
@@ -309,6 +310,19 @@ impl Checkpoint {
             .filter(|(major, _)| self.known_before.contains(*major) || is_known(major))
             .map(|(major, runs)| runs - self.seen_before.get(major).unwrap_or(&0).min(runs))
             .sum()
+    }
+
+    /// The counts that campaigns show.
+    pub(crate) fn progress(&self) -> Progress {
+        let groups = self.seen.get(&Kind::Crash).map_or(0, BTreeMap::len);
+        Progress {
+            runs: self.next - self.count_start,
+            groups: groups as u64,
+            crashes: self.total(Kind::Crash),
+            hangs: self.total(Kind::Hang),
+            ooms: self.total(Kind::Oom),
+            ..Progress::default()
+        }
     }
 
     /// All runs that ended in a group of this kind.

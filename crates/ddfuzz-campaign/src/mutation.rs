@@ -30,7 +30,7 @@ const STACK_POWERS: usize = 7;
 
 /// Makes mutated seeds. One serves one thread; the seeds are shared.
 pub struct Mutation {
-    state: State,
+    state: MutatorState,
     /// Those on bytes, and those with other seeds and words. With nothing to cross with the latter
     /// would be draws in vain.
     mutators: Box<dyn MutateAt>,
@@ -52,7 +52,7 @@ impl Mutation {
         };
         metadata.insert(tokens);
         Mutation {
-            state: State {
+            state: MutatorState {
                 rand: Xoshiro256PlusPlusRand::with_seed(0),
                 max_size: usize::try_from(max_len).unwrap_or(usize::MAX),
                 corpus: SharedSeeds::new(seeds.clone()),
@@ -73,7 +73,7 @@ impl Mutation {
 
     /// The mutation of this number of the seed at `place`.
     fn mutate(&mut self, place: usize, number: u64) -> Vec<u8> {
-        let State { rand, corpus, .. } = &mut self.state;
+        let MutatorState { rand, corpus, .. } = &mut self.state;
         *rand = Xoshiro256PlusPlusRand::with_seed(number);
         corpus.current = Some(CorpusId(place));
         let mut input = BytesInput::new(corpus.seeds.all()[place].bytes.clone());
@@ -91,15 +91,15 @@ impl Mutation {
 /// A list of mutators, whatever its type.
 trait MutateAt {
     fn count(&self) -> usize;
-    fn mutate_at(&mut self, which: usize, state: &mut State, input: &mut BytesInput);
+    fn mutate_at(&mut self, which: usize, state: &mut MutatorState, input: &mut BytesInput);
 }
 
-impl<M: MutatorsTuple<BytesInput, State>> MutateAt for M {
+impl<M: MutatorsTuple<BytesInput, MutatorState>> MutateAt for M {
     fn count(&self) -> usize {
         self.len()
     }
 
-    fn mutate_at(&mut self, which: usize, state: &mut State, input: &mut BytesInput) {
+    fn mutate_at(&mut self, which: usize, state: &mut MutatorState, input: &mut BytesInput) {
         // None of these can fail: their errors are those of a corpus on a disk. One that did would
         // have changed nothing.
         let _ = self.get_and_mutate(MutationId::from(which), state, input);
@@ -107,14 +107,14 @@ impl<M: MutatorsTuple<BytesInput, State>> MutateAt for M {
 }
 
 /// What the mutators ask for.
-struct State {
+struct MutatorState {
     rand: Xoshiro256PlusPlusRand,
     max_size: usize,
     corpus: SharedSeeds,
     metadata: SerdeAnyMap,
 }
 
-impl HasRand for State {
+impl HasRand for MutatorState {
     type Rand = Xoshiro256PlusPlusRand;
 
     fn rand(&self) -> &Self::Rand {
@@ -126,7 +126,7 @@ impl HasRand for State {
     }
 }
 
-impl HasMaxSize for State {
+impl HasMaxSize for MutatorState {
     fn max_size(&self) -> usize {
         self.max_size
     }
@@ -136,7 +136,7 @@ impl HasMaxSize for State {
     }
 }
 
-impl HasMetadata for State {
+impl HasMetadata for MutatorState {
     fn metadata_map(&self) -> &SerdeAnyMap {
         &self.metadata
     }
@@ -146,7 +146,7 @@ impl HasMetadata for State {
     }
 }
 
-impl HasCorpus<BytesInput> for State {
+impl HasCorpus<BytesInput> for MutatorState {
     type Corpus = SharedSeeds;
 
     fn corpus(&self) -> &SharedSeeds {

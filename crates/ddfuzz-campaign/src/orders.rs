@@ -14,7 +14,7 @@ use super::ledger::lock;
 use super::minimizing::{Minimizing, Variants};
 use super::rebuild::{Rebuild, Watch};
 use super::room::Fullness;
-use super::schedule::{Met, pending};
+use super::schedule::{MetInputs, pending};
 use super::screen::{Progress, Screen};
 use ddfuzz_minimize::{MinimizeError, Options};
 use ddfuzz_store::report::GroupView;
@@ -28,7 +28,7 @@ const LEAST: Duration = Duration::from_secs(5);
 const ENOUGH: Duration = Duration::from_secs(1);
 
 /// What the minimizing worker says of an entry: how long it took, and how it ended.
-pub(crate) type Word = (EntryId, Duration, Result<(), CampaignError>);
+pub(crate) type MinimizerReply = (EntryId, Duration, Result<(), CampaignError>);
 
 /// The minimizing worker: does as it is told until the orders end.
 pub(crate) fn minimize_orders(
@@ -36,7 +36,7 @@ pub(crate) fn minimize_orders(
     minimizing: &Minimizing,
     stop: &AtomicBool,
     orders: &Receiver<EntryId>,
-    word: &Sender<Word>,
+    word: &Sender<MinimizerReply>,
 ) {
     for id in orders {
         let since = Instant::now();
@@ -70,7 +70,7 @@ pub fn minimize_left(
     };
     rebuild.begin(&Watch::of(&minimizing.target)?, screen)?;
     let reader = lock(store).reader().clone();
-    let (began, mut taken, mut met) = (Instant::now(), HashSet::new(), Met::default());
+    let (began, mut taken, mut met) = (Instant::now(), HashSet::new(), MetInputs::default());
     let wanted = |major: &str| !reader.is_muted(Kind::Crash, major, known);
     let unfinished = match resume {
         true => unfinished(&reader, known)?,

@@ -28,15 +28,15 @@ const GLANCE: Duration = Duration::from_millis(100);
 
 /// What of a file changes when it is written or replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Face {
+pub(crate) struct FileStamp {
     file: (u64, u64),
     size: u64,
     changed: (i64, i64),
 }
 
-impl Face {
-    fn of(facts: &Metadata) -> Face {
-        Face {
+impl FileStamp {
+    fn of(facts: &Metadata) -> FileStamp {
+        FileStamp {
             file: (facts.dev(), facts.ino()),
             size: facts.len(),
             changed: (facts.mtime(), facts.mtime_nsec()),
@@ -44,8 +44,8 @@ impl Face {
     }
 
     /// That of the file of this name, if there is one.
-    pub(crate) fn at(path: &Path) -> Option<Face> {
-        path.metadata().ok().map(|facts| Face::of(&facts))
+    pub(crate) fn at(path: &Path) -> Option<FileStamp> {
+        path.metadata().ok().map(|facts| FileStamp::of(&facts))
     }
 }
 
@@ -55,7 +55,7 @@ impl Face {
 pub struct Watch {
     /// `None` for a bundled program, which does not change while we run.
     program: Option<PathBuf>,
-    face: Option<Face>,
+    face: Option<FileStamp>,
     build: String,
     looked: Instant,
 }
@@ -67,7 +67,7 @@ impl Watch {
     /// When it cannot be read.
     pub fn of(target: &Target) -> Result<Watch, CampaignError> {
         let (program, face, build) = match &target.program {
-            Program::Path(path) => (Some(path.clone()), Face::at(path), build_of(path)?),
+            Program::Path(path) => (Some(path.clone()), FileStamp::at(path), build_of(path)?),
             Program::Bundled(name) => {
                 let bytes = bundled::program(name).unwrap_or_default();
                 (None, None, blake3::hash(bytes).to_hex().to_string())
@@ -97,7 +97,7 @@ impl Watch {
         let Some(path) = &self.program else {
             return false;
         };
-        let face = Face::at(path);
+        let face = FileStamp::at(path);
         if face == self.face {
             return false;
         }
@@ -119,7 +119,7 @@ impl Watch {
             return Ok(false);
         };
         let began = Instant::now();
-        let (mut face, mut since) = (Face::at(&path), Instant::now());
+        let (mut face, mut since) = (FileStamp::at(&path), Instant::now());
         while face.is_none() || since.elapsed() < SETTLED {
             if stop.load(Ordering::Relaxed) {
                 return Ok(false);
@@ -128,7 +128,7 @@ impl Watch {
                 return Err(ExecError::Missing { path }.into());
             }
             std::thread::sleep(GLANCE);
-            let now = Face::at(&path);
+            let now = FileStamp::at(&path);
             if now != face {
                 (face, since) = (now, Instant::now());
             }

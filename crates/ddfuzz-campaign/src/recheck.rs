@@ -49,7 +49,7 @@ impl Recheck<'_> {
         let next = AtomicUsize::new(0);
         let answers = Mutex::new(vec![None; self.groups.len()]);
         let work = || {
-            let mut bench = Bench::default();
+            let mut bench = LastTriager::default();
             while !self.stop.load(Ordering::Relaxed) {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let Some(group) = self.groups.get(at) else {
@@ -81,7 +81,7 @@ impl Recheck<'_> {
     /// the user stops in between, or the group has gone.
     fn check(
         &self,
-        bench: &mut Bench,
+        bench: &mut LastTriager,
         group: &Group,
     ) -> Result<Option<CheckedGroup>, CampaignError> {
         let mut checked: Option<CheckedGroup> = None;
@@ -160,11 +160,11 @@ impl Recheck<'_> {
 
 /// The program that a worker has started last.
 #[derive(Default)]
-struct Bench {
+struct LastTriager {
     held: Option<(Target, Way, Triager)>,
 }
 
-impl Bench {
+impl LastTriager {
     /// A triager of this target; the one at hand where it is of the same.
     fn triager(&mut self, target: &Target, way: Way) -> Result<&mut Triager, ExecError> {
         let held = match self.held.take() {

@@ -23,7 +23,7 @@ const PART: u64 = 10;
 
 /// How soon an entry is minimized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Turn {
+pub(crate) enum Priority {
     /// The founder of a group of crashes that a run has found.
     Found,
     /// The same of crashes that only a minimization slipped into.
@@ -40,14 +40,14 @@ pub(crate) enum Turn {
     Variant,
 }
 
-impl Turn {
+impl Priority {
     /// The turn of the founder of a group of this kind; `None`: never.
-    pub(crate) fn of(kind: Kind, slipped: bool) -> Option<Turn> {
+    pub(crate) fn of(kind: Kind, slipped: bool) -> Option<Priority> {
         match kind {
-            Kind::Crash if slipped => Some(Turn::Slipped),
-            Kind::Crash => Some(Turn::Found),
-            Kind::Hang => Some(Turn::Hang),
-            Kind::Oom => Some(Turn::Oom),
+            Kind::Crash if slipped => Some(Priority::Slipped),
+            Kind::Crash => Some(Priority::Found),
+            Kind::Hang => Some(Priority::Hang),
+            Kind::Oom => Some(Priority::Oom),
             // What does not come again cannot be held.
             Kind::Flaky => None,
         }
@@ -139,7 +139,7 @@ impl<'a> Bug<'a> {
             let (place, run, name) = rank(entry.crash.found.as_ref());
             (!self.is_begun(entry), place, run, size(entry), name)
         };
-        let reached = Reached::by(&found);
+        let reached = SmallestSizes::by(&found);
         let smaller = found.into_iter().filter(|entry| self.is_open(entry));
         let smaller = smaller.filter(|entry| reached.is_beaten_by(size(entry)));
         smaller.min_by_key(order)
@@ -148,7 +148,7 @@ impl<'a> Bug<'a> {
     /// The smallest entry, wherever it was found, that is smaller than what all others came to. What
     /// belongs to no test of a log, it leaves: whether such an input is met may hang on workers.
     pub(crate) fn smaller(&self) -> Option<&'a Entry> {
-        let reached = Reached::by(&self.entries);
+        let reached = SmallestSizes::by(&self.entries);
         let order = |entry: &&Entry| {
             let begun = self.is_begun(entry);
             (!begun, size(entry), rank(entry.crash.found.as_ref()))
@@ -214,24 +214,24 @@ impl<'a> Bug<'a> {
 
 /// How small the inputs of a bug have become.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Reached {
+pub(crate) struct SmallestSizes {
     /// Size of the smallest result, in bytes.
     result: Option<u64>,
     /// Size of the smallest input that was minimized.
     input: Option<u64>,
 }
 
-impl Reached {
-    fn by(entries: &[&Entry]) -> Reached {
-        let mut reached = Reached::default();
+impl SmallestSizes {
+    fn by(entries: &[&Entry]) -> SmallestSizes {
+        let mut reached = SmallestSizes::default();
         let results = entries.iter().filter_map(|entry| entry.minimized.as_ref());
         results.for_each(|result| reached.take(result.size_before, result.size_after));
         reached
     }
 
     /// What all entries have come to.
-    pub(crate) fn of(entries: &[Entry]) -> Reached {
-        Reached::by(&entries.iter().collect::<Vec<_>>())
+    pub(crate) fn of(entries: &[Entry]) -> SmallestSizes {
+        SmallestSizes::by(&entries.iter().collect::<Vec<_>>())
     }
 
     /// Takes in a minimization from one size to another.
@@ -280,7 +280,7 @@ pub(crate) fn pending(
                 };
                 // A slip that was begun goes on before what nobody has begun.
                 let order = match turn {
-                    Turn::Slipped => Turn::Found,
+                    Priority::Slipped => Priority::Found,
                     turn => turn,
                 };
                 let place = rank(entry.crash.found.as_ref());
@@ -306,19 +306,24 @@ fn next_of<'a>(
     kind: Kind,
     variants: usize,
     last: bool,
-) -> Option<(Turn, &'a Entry)> {
+) -> Option<(Priority, &'a Entry)> {
     if let Some(founder) = bug.founder() {
         let slipped = is_slip(founder.crash.found.as_ref());
-        let turn = Turn::of(kind, slipped)?;
+        let turn = Priority::of(kind, slipped)?;
         return (last || !slipped).then_some((turn, founder));
     }
     if kind != Kind::Crash {
         // Each run of these takes long: one result is enough.
         return None;
     }
-    let of_runs = bug.smaller_of_runs().map(|entry| (Turn::Smaller, entry));
-    let of_slips = || bug.smaller().map(|entry| (Turn::SmallerSlip, entry));
-    let variant = || bug.variant(variants).map(|entry| (Turn::Variant, entry));
+    let of_runs = bug
+        .smaller_of_runs()
+        .map(|entry| (Priority::Smaller, entry));
+    let of_slips = || bug.smaller().map(|entry| (Priority::SmallerSlip, entry));
+    let variant = || {
+        bug.variant(variants)
+            .map(|entry| (Priority::Variant, entry))
+    };
     match last {
         true => of_runs.or_else(of_slips).or_else(variant),
         false => of_runs,
@@ -348,13 +353,13 @@ pub(crate) fn is_variant(
 
 /// Inputs that minimizations have met in other groups: each log is read once.
 #[derive(Debug, Default)]
-pub(crate) struct Met {
+pub(crate) struct MetInputs {
     seen: HashSet<EntryId>,
     unread: VecDeque<EntryId>,
     slips: VecDeque<(EntryId, LeastSlip)>,
 }
 
-impl Met {
+impl MetInputs {
     /// The next input that is smaller than what its group came to, with the entry whose
     /// minimization has met it. Of groups that are not `wanted` there is none.
     pub(crate) fn next(
@@ -462,7 +467,7 @@ fn is_smaller(reader: &Reader, entry: &Entry, slip: &LeastSlip) -> Result<bool, 
     let is_open = |other: &Entry| other.minimized.is_none();
     // One that waits already, and is no larger, is as good.
     let waits = |other: &Entry| is_open(other) && self::size(other) <= size;
-    Ok(Reached::of(&entries).is_larger_than(size) && !entries.iter().any(waits))
+    Ok(SmallestSizes::of(&entries).is_larger_than(size) && !entries.iter().any(waits))
 }
 
 /// The utility that an entry is of, in a study of many programs.

@@ -50,6 +50,34 @@ impl Until {
     }
 }
 
+/// The new groups of a count, and when the last of them was found.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct NewGroups {
+    count: u64,
+    last: Option<Duration>,
+}
+
+impl NewGroups {
+    /// There are `count` of them now.
+    pub(super) fn update(&mut self, count: u64, elapsed: Duration) {
+        if count > self.count {
+            *self = NewGroups {
+                count,
+                last: Some(elapsed),
+            };
+        }
+    }
+
+    /// How far the campaign has come after so much fuzzing.
+    pub(super) fn course(&self, elapsed: Duration) -> Course {
+        Course {
+            groups: self.count,
+            since_new: self.last.map(|last| elapsed.saturating_sub(last)),
+            elapsed,
+        }
+    }
+}
+
 /// Which of several ends is reached; the first of them in their order.
 pub fn reached(ends: &[Until], course: &Course) -> Option<Until> {
     ends.iter().copied().find(|end| end.is_reached(course))
@@ -166,7 +194,7 @@ impl Deadline {
 }
 
 /// What ends the work of all workers.
-pub(crate) struct Bounds<'a> {
+pub(crate) struct StopCondition<'a> {
     /// The user's patience.
     stop: &'a AtomicBool,
     /// The end of the time.
@@ -177,14 +205,14 @@ pub(crate) struct Bounds<'a> {
     gate: &'a Gate,
 }
 
-impl<'a> Bounds<'a> {
+impl<'a> StopCondition<'a> {
     /// Until `stop` turns true, or `deadline` is over.
     pub(crate) fn new(
         stop: &'a AtomicBool,
         deadline: Option<Instant>,
         gate: &'a Gate,
-    ) -> Bounds<'a> {
-        Bounds {
+    ) -> StopCondition<'a> {
+        StopCondition {
             stop,
             deadline,
             broken: AtomicBool::new(false),
@@ -264,7 +292,7 @@ mod tests {
     fn a_hang_is_not_named_when_the_whole_time_is_over_and_a_crash_is() {
         let (stop, gate) = (AtomicBool::new(false), Gate::default());
         // The time for fuzzing ends no run that is under way.
-        let bounds = Bounds::new(&stop, Some(Instant::now()), &gate);
+        let bounds = StopCondition::new(&stop, Some(Instant::now()), &gate);
         assert!(bounds.are_over() && bounds.name(Ended::Timeout));
         stop.store(true, Ordering::Relaxed);
         assert!(!bounds.name(Ended::Timeout));

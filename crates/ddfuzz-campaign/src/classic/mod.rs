@@ -7,7 +7,6 @@
 //! minimized last. So the groups and their logs do not depend on the number of workers, nor on
 //! when a campaign was killed and resumed.
 
-mod ending;
 mod engine;
 mod inputs;
 mod worker;

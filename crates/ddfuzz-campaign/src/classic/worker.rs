@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crossbeam::channel::Sender;
 
 use super::inputs::{Inputs, RunInput};
-use crate::classifier::{Finding, Namer};
+use crate::classifier::{Finding, RunClassifier};
 use crate::mutation::Mutation;
 use crate::settings::Settings;
-use crate::until::Bounds;
+use crate::until::StopCondition;
 use ddfuzz_exec::{ExecError, Executor, Freshness, start};
 
 /// Some runs in a row.
@@ -27,23 +27,23 @@ pub(super) struct Chunk {
 pub(super) const CHUNK: u64 = 16;
 
 /// What the workers of a campaign share.
-pub(super) struct Shared<'a> {
+pub(super) struct WorkerContext<'a> {
     pub(super) inputs: Inputs,
     /// The next run that nobody has taken.
     pub(super) next: AtomicU64,
     /// The first run that is not to be made.
     pub(super) end: u64,
     /// No new chunks are taken when they are over.
-    pub(super) bounds: Bounds<'a>,
+    pub(super) bounds: StopCondition<'a>,
 }
 
 /// One worker with its own target.
 pub(super) struct Worker<'a> {
-    pub(super) shared: &'a Shared<'a>,
+    pub(super) shared: &'a WorkerContext<'a>,
     pub(super) executor: Box<dyn Executor>,
     /// What mutates seeds, where there are any.
     pub(super) mutation: Option<Mutation>,
-    pub(super) namer: Namer,
+    pub(super) classifier: RunClassifier,
 }
 
 impl Worker<'_> {
@@ -88,7 +88,7 @@ impl Worker<'_> {
                 if !self.shared.bounds.name(run.ended) {
                     return Ok(chunk);
                 }
-                let what = self.namer.judge(run.ended, &input, &*self.executor)?;
+                let what = self.classifier.judge(run.ended, &input, &*self.executor)?;
                 let finding = what.map(|what| Finding {
                     run: first + chunk.runs,
                     name: name.to_string(),
@@ -120,7 +120,7 @@ impl Worker<'_> {
 
 /// A worker of its own executor.
 pub(super) fn start_worker<'a>(
-    shared: &'a Shared<'a>,
+    shared: &'a WorkerContext<'a>,
     settings: &Settings,
 ) -> Result<Worker<'a>, ExecError> {
     let Settings { minimizing, .. } = settings;
@@ -129,6 +129,6 @@ pub(super) fn start_worker<'a>(
         shared,
         executor: started.executor,
         mutation: shared.inputs.mutation(),
-        namer: Namer::of_target(&minimizing.target, minimizing.way)?,
+        classifier: RunClassifier::of_target(&minimizing.target, minimizing.way)?,
     })
 }

@@ -16,8 +16,8 @@ use libafl::schedulers::testcase_score::CorpusPowerTestcaseScore;
 use libafl::stages::{Restartable, Stage};
 use libafl::state::{HasCorpus, HasCurrentTestcase, HasExecutions};
 
-use super::executor::{TargetExecutor, Told, fail};
-use super::hangs::{Act, Proneness};
+use super::executor::{NotedRun, TargetExecutor, fail};
+use super::hangs::{HangAction, HangRates};
 use super::wire::Request;
 use super::worker::{Manager, Observers, State};
 use crate::Desk;
@@ -25,7 +25,7 @@ use ddfuzz_exec::{Ended, Stuck};
 
 /// What becomes of the inputs behind one that hangs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Behind {
+pub(super) enum AfterHang {
     /// They are run all the same.
     Run,
     /// They are left out while hangs have taken more than their share.
@@ -51,14 +51,14 @@ pub(super) fn evaluate<Z>(
     state: &mut State,
     manager: &mut Manager,
     inputs: &[BytesInput],
-    behind: Behind,
+    behind: AfterHang,
 ) -> Result<Done, Error>
 where
     Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
 {
     let mut done = Done::default();
     while done.runs < inputs.len() && !done.spared {
-        let left = executor.pulse.left().map_err(|error| fail(&error))?;
+        let left = executor.heartbeat.left().map_err(|error| fail(&error))?;
         let some = executor.at_once().min(inputs.len() - done.runs);
         let some = some.min(usize::try_from(left).unwrap_or(usize::MAX));
         if some == 0 {
@@ -72,7 +72,7 @@ where
             .last()
             .is_some_and(|told| told.run.ended == Ended::Timeout);
         executor.took(told.len(), began.elapsed(), hangs);
-        executor.pulse.ran(told.len() as u64);
+        executor.heartbeat.ran(told.len() as u64);
         *state.executions_mut() += told.len() as u64;
         done.runs += told.len();
         if hangs {
@@ -84,7 +84,7 @@ where
                 _ => hear(fuzzer, executor, state, manager, input, &told)?,
             }
         }
-        done.spared = hangs && behind == Behind::Spare && executor.hangs.are_over_share();
+        done.spared = hangs && behind == AfterHang::Spare && executor.hangs.are_over_share();
     }
     hear_judged(fuzzer, executor, state, manager)?;
     Ok(done)
@@ -103,12 +103,12 @@ where
 {
     let stuck = executor.executor.stuck();
     match executor.hangs.meet(&stuck, input.as_ref().len()) {
-        Act::Count => Ok(()),
-        Act::HandIn { number, first } => {
+        HangAction::Count => Ok(()),
+        HangAction::HandIn { number, first } => {
             executor.hangs.keep(number, input, &stuck.counters);
             hand_in(executor, state, manager, input, stuck, (number, first))
         }
-        Act::RunOn => run_on(fuzzer, executor, state, manager, input),
+        HangAction::RunOn => run_on(fuzzer, executor, state, manager, input),
     }
 }
 
@@ -128,7 +128,7 @@ fn hand_in(
         run: state.executions().saturating_sub(1),
         name: input.generate_name(None),
     };
-    let told = executor.pulse.remote().tell(&request, input.as_ref());
+    let told = executor.heartbeat.remote().tell(&request, input.as_ref());
     told.map_err(|error| fail(&error))?;
     match executor.linked {
         true => share(state, manager, input, ExitKind::Timeout),
@@ -148,7 +148,7 @@ fn run_on<Z>(
 where
     Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
 {
-    if !executor.patience.has_time() || !executor.patience.doubts() {
+    if !executor.timeouts.has_time() || !executor.timeouts.doubts() {
         return Ok(());
     }
     let began = Instant::now();
@@ -161,7 +161,7 @@ where
         }
         _ => hear(fuzzer, executor, state, manager, input, &told),
     };
-    executor.patience.spend(began.elapsed());
+    executor.timeouts.spend(began.elapsed());
     heard
 }
 
@@ -175,14 +175,14 @@ pub(super) fn hear_judged<Z>(
 where
     Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
 {
-    for judged in executor.pulse.take_judged() {
-        let own = executor.pulse.remote().own(judged.from);
+    for judged in executor.heartbeat.take_judged() {
+        let own = executor.heartbeat.remote().own(judged.from);
         if let Some(input) = executor.hangs.hear(&judged, own) {
             run_on(fuzzer, executor, state, manager, &input)?;
         }
     }
     for (kind, major, runs) in executor.hangs.take_counts() {
-        let counted = executor.pulse.remote().clone().count(kind, major, runs);
+        let counted = executor.heartbeat.remote().clone().count(kind, major, runs);
         counted.map_err(|error| fail(&error))?;
     }
     Ok(())
@@ -195,7 +195,7 @@ fn hear<Z>(
     state: &mut State,
     manager: &mut Manager,
     input: &BytesInput,
-    told: &Told,
+    told: &NotedRun,
 ) -> Result<(), Error>
 where
     Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
@@ -207,7 +207,7 @@ where
         (None, _) => &[],
     };
     if kind == ExitKind::Ok {
-        executor.patience.see(told.run.cpu);
+        executor.timeouts.see(told.run.cpu);
     }
     executor.observe(told.run.ended, counters)?;
     tell(fuzzer, executor, state, manager, input, kind)
@@ -238,9 +238,9 @@ where
 
 /// A stage behind LibAFL's calibration, which only warns of a run that does not pass: such a run
 /// is a crash like any other.
-pub(super) struct UnheardStage;
+pub(super) struct ReportStage;
 
-impl<Z> Stage<TargetExecutor, Manager, State, Z> for UnheardStage
+impl<Z> Stage<TargetExecutor, Manager, State, Z> for ReportStage
 where
     Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
 {
@@ -265,7 +265,7 @@ where
     }
 }
 
-impl Restartable<State> for UnheardStage {
+impl Restartable<State> for ReportStage {
     /// A worker that starts again has a new state: there is nothing to go on with.
     fn should_restart(&mut self, _state: &mut State) -> Result<bool, Error> {
         Ok(true)
@@ -316,7 +316,7 @@ pub(super) struct BatchStage<M> {
     power: Power,
     /// The mutants of a batch; kept, for their memory.
     mutants: Vec<BytesInput>,
-    proneness: Proneness,
+    hang_rates: HangRates,
 }
 
 impl<M> BatchStage<M> {
@@ -326,7 +326,7 @@ impl<M> BatchStage<M> {
             mutator,
             power,
             mutants: Vec::new(),
-            proneness: Proneness::default(),
+            hang_rates: HangRates::default(),
         }
     }
 
@@ -358,7 +358,7 @@ impl<M> BatchStage<M> {
             mutant.extend_from_slice(input.as_ref());
             let mutated = self.mutator.mutate(state, &mut self.mutants[made])?;
             let mutant = self.mutants[made].as_ref();
-            let hangs = |id| self.proneness.may_hang(id, input.as_ref(), mutant);
+            let hangs = |id| self.hang_rates.may_hang(id, input.as_ref(), mutant);
             if mutated != MutationResult::Mutated {
                 continue;
             }
@@ -373,7 +373,7 @@ impl<M> BatchStage<M> {
     /// Whether the mutants of an input are left out for now, because they hang more often than
     /// those of others.
     pub(super) fn rests(&mut self, id: CorpusId, executor: &TargetExecutor) -> bool {
-        self.proneness.rests(id, &executor.hangs)
+        self.hang_rates.rests(id, &executor.hangs)
     }
 
     /// How many mutants the stage makes. While hangs are over their share they are no fewer than
@@ -385,7 +385,7 @@ impl<M> BatchStage<M> {
             Power::Scheduled => {
                 let mut testcase = state.current_testcase_mut()?;
                 let score = CorpusPowerTestcaseScore::compute(state, &mut testcase)?;
-                Ok(((score as usize).max(1) * self.proneness.turns()).max(least))
+                Ok(((score as usize).max(1) * self.hang_rates.turns()).max(least))
             }
         }
     }
@@ -411,7 +411,7 @@ where
         }
         let mut left = self.iterations(state, executor.hangs.are_over_share())?;
         let input = state.current_input_cloned()?;
-        while left > 0 && executor.pulse.left().map_err(|error| fail(&error))? > 0 {
+        while left > 0 && executor.heartbeat.left().map_err(|error| fail(&error))? > 0 {
             let count = left.min(AT_ONCE);
             let spared = executor.hangs.are_over_share().then_some(id);
             let made = self.mutate(state, &input, count, spared)?;
@@ -422,10 +422,10 @@ where
                 (0, Power::Fixed(_)) => break,
                 _ => &self.mutants[..made],
             };
-            let done = evaluate(fuzzer, executor, state, manager, inputs, Behind::Spare)?;
+            let done = evaluate(fuzzer, executor, state, manager, inputs, AfterHang::Spare)?;
             let of = (id, &input.as_ref()[..]);
-            self.proneness.note(of, &inputs[..done.runs], &done.hung);
-            if done.spared && self.proneness.rests(id, &executor.hangs) {
+            self.hang_rates.note(of, &inputs[..done.runs], &done.hung);
+            if done.spared && self.hang_rates.rests(id, &executor.hangs) {
                 break;
             }
             left -= count.min(left);

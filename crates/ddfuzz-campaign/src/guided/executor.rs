@@ -14,7 +14,7 @@ use libafl_bolts::tuples::{Handle, Handled, RefIndexable, tuple_list};
 use serde::{Deserialize, Serialize};
 
 use super::hangs::Hangs;
-use super::remote::Pulse;
+use super::remote::HeartbeatTimer;
 use super::worker::{Map, Observers};
 use crate::{Seen, Sight};
 use ddfuzz_exec::{Ended, ExecError, Freshness, Limits, Run, Target, Telling, TimeLimit, Way};
@@ -31,7 +31,7 @@ const MANY: usize = 128;
 const LONGEST: Duration = Duration::from_millis(100);
 
 /// One run of several, as far as LibAFL may want to know of it.
-pub(super) struct Told {
+pub(super) struct NotedRun {
     pub(super) run: Run,
     /// What it has reached that no run had reached before, as all counters.
     pub(super) counters: Option<Vec<u8>>,
@@ -53,11 +53,11 @@ pub(super) struct TargetExecutor {
     /// Whether other hosts are to get what did not pass.
     pub(super) linked: bool,
     /// How long runs may take.
-    pub(super) patience: Patience,
+    pub(super) timeouts: AdaptiveTimeout,
     /// What is known of those that do not end.
     pub(super) hangs: Hangs,
     /// How many more runs the worker may make, and when it has to report.
-    pub(super) pulse: Pulse,
+    pub(super) heartbeat: HeartbeatTimer,
 }
 
 impl TargetExecutor {
@@ -66,7 +66,7 @@ impl TargetExecutor {
     pub(super) fn start(
         target: &Target,
         way: Way,
-        pulse: Pulse,
+        heartbeat: HeartbeatTimer,
         before: u32,
     ) -> Result<TargetExecutor, ExecError> {
         let executor = exec::start(target, Some(way), Freshness::Shared)?.executor;
@@ -83,9 +83,9 @@ impl TargetExecutor {
             telling: Telling::Nothing,
             many: MANY,
             linked: false,
-            patience: Patience::new(target.limits),
+            timeouts: AdaptiveTimeout::new(target.limits),
             hangs: Hangs::new(before),
-            pulse,
+            heartbeat,
         })
     }
 
@@ -148,14 +148,14 @@ impl TargetExecutor {
 
     /// Runs the first of `inputs` and as many behind it as come back; see
     /// [`exec::Executor::run_some`].
-    pub(super) fn run_some(&mut self, inputs: &[&[u8]]) -> Result<Vec<Told>, ExecError> {
+    pub(super) fn run_some(&mut self, inputs: &[&[u8]]) -> Result<Vec<NotedRun>, ExecError> {
         self.tell(Telling::Novel);
-        self.executor.limit_time(self.patience.learned());
+        self.executor.limit_time(self.timeouts.learned());
         self.recognise();
         let runs = self.executor.run_some(inputs)?;
-        let mut told: Vec<Told> = runs
+        let mut told: Vec<NotedRun> = runs
             .into_iter()
-            .map(|run| Told {
+            .map(|run| NotedRun {
                 run,
                 counters: None,
             })
@@ -176,14 +176,14 @@ impl TargetExecutor {
     }
 
     /// Runs an input that was over the learned limit within the one that findings are held to.
-    pub(super) fn run_patiently(&mut self, input: &[u8]) -> Result<Told, ExecError> {
+    pub(super) fn run_patiently(&mut self, input: &[u8]) -> Result<NotedRun, ExecError> {
         self.tell(Telling::Novel);
-        self.executor.limit_time(self.patience.full());
+        self.executor.limit_time(self.timeouts.full());
         // What is known by now to end there would be stopped else.
         self.recognise();
         let run = self.executor.run(input)?;
         let counters = self.executor.covered().last();
-        Ok(Told {
+        Ok(NotedRun {
             run,
             counters: counters.map(|covered| covered.counters.clone()),
         })
@@ -244,7 +244,7 @@ impl<EM, S: HasExecutions, Z> Executor<EM, BytesInput, S, Z> for TargetExecutor 
     ) -> Result<ExitKind, Error> {
         *state.executions_mut() += 1;
         self.tell(Telling::Every);
-        self.executor.limit_time(self.patience.full());
+        self.executor.limit_time(self.timeouts.full());
         let run = self
             .executor
             .run(input.as_ref())
@@ -300,14 +300,14 @@ const SHARE: u32 = 5;
 /// So much it may take at once.
 const CREDIT: Duration = Duration::from_secs(3);
 
-/// A worker's patience with slow runs.
+/// The time limits of a worker: shorter than the target's, after what its runs take.
 ///
 /// A program that loops easily would else be waited for most of the time: each hang takes the
 /// whole limit, and twice that again to be named. So runs get a limit that is learned from those
 /// of the corpus. One that is over it is no hang yet: it is made once more within the limit that
 /// findings are held to, and named, where there is time for that, and else forgotten.
 #[derive(Debug)]
-pub(super) struct Patience {
+pub(super) struct AdaptiveTimeout {
     /// What findings are held to.
     full: TimeLimit,
     /// What other runs are.
@@ -319,10 +319,10 @@ pub(super) struct Patience {
     spent: Duration,
 }
 
-impl Patience {
+impl AdaptiveTimeout {
     /// As patient as the limits say.
-    pub(super) fn new(limits: Limits) -> Patience {
-        Patience {
+    pub(super) fn new(limits: Limits) -> AdaptiveTimeout {
+        AdaptiveTimeout {
             full: limits.into(),
             learned: limits.into(),
             runs: 0,
@@ -379,30 +379,30 @@ impl Patience {
 mod tests {
     use super::*;
 
-    fn patience(runs_ms: &[u64]) -> Patience {
-        let mut patience = Patience::new(Limits::with_cpu(Duration::from_secs(1)));
+    fn timeouts(runs_ms: &[u64]) -> AdaptiveTimeout {
+        let mut timeouts = AdaptiveTimeout::new(Limits::with_cpu(Duration::from_secs(1)));
         for ms in runs_ms {
-            patience.see(Duration::from_millis(*ms));
+            timeouts.see(Duration::from_millis(*ms));
         }
-        patience.learn();
-        patience
+        timeouts.learn();
+        timeouts
     }
 
     #[test]
     fn ten_times_the_mean_run_is_enough_within_the_full_limit() {
-        let cpu = |runs_ms: &[u64]| patience(runs_ms).learned().cpu;
+        let cpu = |runs_ms: &[u64]| timeouts(runs_ms).learned().cpu;
         assert_eq!(cpu(&[10, 30]), Duration::from_millis(200));
         assert_eq!(cpu(&[0, 1]), LEAST);
         assert_eq!(cpu(&[900]), Duration::from_secs(1));
         assert_eq!(cpu(&[]), Duration::from_secs(1));
-        assert!(patience(&[1]).doubts() && !patience(&[]).doubts());
+        assert!(timeouts(&[1]).doubts() && !timeouts(&[]).doubts());
     }
 
     #[test]
     fn slow_runs_are_looked_at_until_their_share_is_spent() {
-        let mut patience = patience(&[1]);
-        assert!(patience.has_time());
-        patience.spend(CREDIT + Duration::from_secs(3600));
-        assert!(!patience.has_time());
+        let mut timeouts = timeouts(&[1]);
+        assert!(timeouts.has_time());
+        timeouts.spend(CREDIT + Duration::from_secs(3600));
+        assert!(!timeouts.has_time());
     }
 }

@@ -12,11 +12,12 @@ use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::examiner::Suspect;
-use super::session::Session;
-use super::wire::{self, Beat, Reply, Request};
+use super::engine::GuidedEngine;
+use super::examiner::SuspectedHang;
+use super::wire::{self, Heartbeat, Reply, Request};
 use crate::desk::Shelf;
 use crate::ledger::lock;
+use crate::session::CampaignSession;
 use crate::settings::When;
 use crate::{CampaignError, Desk, Fullness, Report};
 use ddfuzz_exec::{PrivateDir, Signature};
@@ -33,7 +34,7 @@ pub(super) enum Role {
     /// It has not said so yet.
     Unknown,
     /// The process that starts this worker, again where it has died.
-    Above(usize),
+    Supervisor(usize),
     Worker(usize),
 }
 
@@ -46,13 +47,13 @@ pub(super) struct Peer {
     /// What it is minimizing.
     pub(super) claimed: Vec<EntryId>,
     /// How it stood when it last told.
-    pub(super) beat: Beat,
+    pub(super) heartbeat: Heartbeat,
     /// How many judgements it was told.
     pub(super) judged: usize,
 }
 
 /// Who answers what workers ask.
-pub(super) trait Answer {
+pub(super) trait RequestHandler {
     /// The answer; `None` where the worker does not wait for one.
     fn answer(&mut self, peer: &mut Peer, request: Request, body: Vec<u8>) -> Option<Reply>;
 
@@ -98,7 +99,11 @@ impl Hub {
     }
 
     /// Answers whoever asks, for `time` at most where nobody does.
-    pub(super) fn serve(&mut self, time: Duration, answer: &mut impl Answer) -> io::Result<()> {
+    pub(super) fn serve(
+        &mut self,
+        time: Duration,
+        answer: &mut impl RequestHandler,
+    ) -> io::Result<()> {
         let ready = self.wait(time)?;
         for (at, _) in ready.iter().enumerate().rev().filter(|(_, ready)| **ready) {
             let mut peer = self.peers.swap_remove(at);
@@ -116,7 +121,7 @@ impl Hub {
                 role: Role::Unknown,
                 granted: 0,
                 claimed: Vec::new(),
-                beat: Beat::default(),
+                heartbeat: Heartbeat::default(),
                 judged: 0,
             });
         }
@@ -142,7 +147,7 @@ impl Hub {
     }
 }
 
-fn serve_one(peer: &mut Peer, answer: &mut impl Answer) -> io::Result<()> {
+fn serve_one(peer: &mut Peer, answer: &mut impl RequestHandler) -> io::Result<()> {
     let (request, body) = wire::receive::<Request>(&mut peer.stream)?;
     match answer.answer(peer, request, body) {
         Some(reply) => wire::send(&mut peer.stream, &reply, &[]),
@@ -150,7 +155,7 @@ fn serve_one(peer: &mut Peer, answer: &mut impl Answer) -> io::Result<()> {
     }
 }
 
-impl Session<'_> {
+impl GuidedEngine<'_> {
     /// Where the disk is full, the worker waits for its answer until there is room.
     fn respond_when_there_is_room(
         &mut self,
@@ -162,7 +167,7 @@ impl Session<'_> {
         loop {
             let answer = self.respond(peer, request, body);
             // Now: until there is room, nothing else is done here.
-            let Session { room, screen, .. } = self;
+            let CampaignSession { room, screen, .. } = &mut self.session;
             let say = &mut |text: &str| screen.note(text);
             match answer {
                 Err(error) if room.goes_on_after(&error, say) => failed = true,
@@ -182,20 +187,20 @@ impl Session<'_> {
         body: &[u8],
     ) -> Result<Reply, StoreError> {
         Ok(match request {
-            Request::Above { .. }
+            Request::Supervisor { .. }
             | Request::Hello { .. }
             | Request::Note(_)
             | Request::Failed(_) => Reply::Done,
             Request::Keep => {
                 // Workers give each other what they find.
-                let mut store = lock(self.store);
+                let mut store = lock(self.session.store);
                 let is_new = !store.reader().keeps(body);
                 store.add_to_corpus(body)?;
                 self.corpus += u64::from(is_new);
                 Reply::Done
             }
             Request::Hang { .. } => self.suspect(peer, request, body)?,
-            Request::Known => Reply::Known(self.books.desk.known()?),
+            Request::Known => Reply::Known(self.registry.desk.known()?),
             Request::HandIn {
                 kind,
                 crash,
@@ -219,7 +224,7 @@ impl Session<'_> {
                 self.count_unnamed(signatures, *runs)?;
                 Reply::Done
             }
-            Request::Beat(beat) => Reply::Order(self.order(peer, *beat)),
+            Request::Heartbeat(heartbeat) => Reply::Order(self.order(peer, *heartbeat)),
             Request::Claim => Reply::Entry(self.claim(peer)?),
             Request::GiveBack {
                 id,
@@ -229,7 +234,7 @@ impl Session<'_> {
                 peer.claimed.retain(|claimed| claimed != id);
                 let spent = Duration::from_micros(*spent_us);
                 self.minimized += spent;
-                self.books.desk.give_back(id, *ended, spent)?;
+                self.registry.desk.give_back(id, *ended, spent)?;
                 Reply::Done
             }
             writing => self.write(writing, body)?,
@@ -264,7 +269,7 @@ impl Session<'_> {
         let Role::Worker(worker) = peer.role else {
             return Ok(Reply::Done);
         };
-        let group = self.examiner.take(Suspect {
+        let group = self.examiner.take(SuspectedHang {
             from: (worker, *number),
             first: *first,
             signatures: signatures.clone(),
@@ -280,7 +285,7 @@ impl Session<'_> {
 
     /// Ends the campaign, by an error; or by its time, where that was over before there was room.
     fn fail_or_give_up(&mut self, error: StoreError, request: &Request) {
-        if !self.room.is_given_up() || error.full_at().is_none() {
+        if !self.session.room.is_given_up() || error.full_at().is_none() {
             return self.fail(error.into());
         }
         let finding = matches!(request, Request::HandIn { .. } | Request::File { .. });
@@ -289,17 +294,17 @@ impl Session<'_> {
 
     /// Counts runs of a group.
     pub(super) fn count(&mut self, kind: Kind, major: Key, runs: u64) -> Result<(), StoreError> {
-        self.books.desk.count(kind, major, runs)?;
-        self.books.count(kind, major, runs);
-        self.note_return(kind, &major.short())
+        self.registry.desk.count(kind, major, runs)?;
+        self.registry.count(kind, major, runs);
+        self.session.note_return(kind, &major.short())
     }
 
     /// Files a finding, where it is to be.
     pub(super) fn take_in(&mut self, report: &Report<'_>) -> Result<Reply, StoreError> {
-        let entry = self.books.desk.hand_in(report)?;
+        let entry = self.registry.desk.hand_in(report)?;
         let major = report.crash.keys.major;
-        self.books.count(report.kind, major, 1);
-        self.note_return(report.kind, &major.short())?;
+        self.registry.count(report.kind, major, 1);
+        self.session.note_return(report.kind, &major.short())?;
         if let Some(id) = &entry {
             self.show(id, false)?;
         }
@@ -311,14 +316,14 @@ impl Session<'_> {
         if !minimizes || self.is_over() {
             return Ok(None);
         }
-        let id = self.books.desk.claim()?;
+        let id = self.registry.desk.claim()?;
         peer.claimed.extend(id.clone());
         Ok(id)
     }
 
     /// What a minimization writes.
     fn write(&mut self, request: &Request, body: &[u8]) -> Result<Reply, StoreError> {
-        let desk = &mut self.books.desk;
+        let desk = &mut self.registry.desk;
         match request {
             Request::File { kind, crash } => {
                 let filed = desk.file(*kind, crash, body)?;
@@ -346,11 +351,11 @@ impl Session<'_> {
     }
 }
 
-impl Answer for Session<'_> {
+impl RequestHandler for GuidedEngine<'_> {
     fn answer(&mut self, peer: &mut Peer, request: Request, body: Vec<u8>) -> Option<Reply> {
         match request {
-            Request::Above { worker } => {
-                peer.role = Role::Above(worker);
+            Request::Supervisor { worker } => {
+                peer.role = Role::Supervisor(worker);
                 self.workers.begin(worker);
                 return None;
             }
@@ -388,9 +393,9 @@ impl Answer for Session<'_> {
         self.outstanding = self.outstanding.saturating_sub(peer.granted);
         for id in &peer.claimed {
             // It waits in memory only, where nothing can fail.
-            let _ = self.books.desk.give_back(id, false, Duration::ZERO);
+            let _ = self.registry.desk.give_back(id, false, Duration::ZERO);
         }
-        if let Role::Above(worker) = peer.role {
+        if let Role::Supervisor(worker) = peer.role {
             self.workers.end(worker);
         }
         if self.is_over() {
@@ -398,7 +403,7 @@ impl Answer for Session<'_> {
         }
         match peer.role {
             Role::Worker(worker) => self.tell(format!("worker {worker} has died")),
-            Role::Above(worker) => {
+            Role::Supervisor(worker) => {
                 let left = self.workers.count();
                 let are = if left == 1 { "is" } else { "are" };
                 let left = size::counted(left as u64, "worker");

@@ -6,6 +6,7 @@
 //! socket ([`hub`]).
 
 mod compare;
+mod engine;
 mod evaluate;
 mod examiner;
 mod executor;
@@ -16,7 +17,6 @@ mod link;
 mod monitors;
 mod process;
 mod remote;
-mod session;
 mod wire;
 mod worker;
 
@@ -40,12 +40,13 @@ use super::ledger::{Ledger, lock};
 use super::screen::Screen;
 use super::settings::{DEFAULT_MAX_LEN, Settings};
 use crate::{CampaignError, Gate, Summary};
+pub use compare::Compared;
 use ddfuzz_store::Store;
+use engine::{GroupRegistry, GuidedEngine};
 use hub::Hub;
 use monitors::Monitors;
-use process::{Parent, Vanishing};
-use session::{Books, Session};
-use worker::{Brief, Manager, State};
+use process::{Parent, UnlinkedShMem};
+use worker::{Manager, State, WorkerSettings};
 
 /// What LibAFL's brokers say last; the name that it has for it is its own.
 const EXITING: Tag = Tag(0x013c_5171);
@@ -70,34 +71,34 @@ pub fn run(
     ledger.checkpoint.begin_count(settings.runs);
     ledger.save()?;
     let variants = settings.minimizing.variants;
-    let books = Books::open(store, campaign, ledger, &settings.known, variants)?;
+    let registry = GroupRegistry::open(store, campaign, ledger, &settings.known, variants)?;
     let root = lock(store).reader().root().to_owned();
     let gate = Gate::default();
-    let mut session = Session::new(store, settings, screen, stop, books, &gate)?;
-    session.begin_build()?;
+    let mut engine = GuidedEngine::new(store, settings, screen, stop, registry, &gate)?;
+    engine.begin_build()?;
     loop {
         let mut hub = Hub::open()?;
-        let brief = Brief {
+        let brief = WorkerSettings {
             settings,
             root: root.clone(),
             socket: hub.socket().to_owned(),
             max_len,
-            run_before: session.books.ledger.checkpoint.next,
+            run_before: engine.registry.ledger.checkpoint.next,
         };
-        launch(&brief, &mut hub, &mut session)?;
-        if !session.take_build()? {
+        launch(&brief, &mut hub, &mut engine)?;
+        if !engine.take_build()? {
             // Who has not ended until now hears that nobody listens to it any more.
             drop(hub);
-            return session.finish();
+            return engine.finish();
         }
     }
 }
 
 /// Starts the workers and serves them until they have ended.
 fn launch(
-    brief: &Brief<'_>,
+    brief: &WorkerSettings<'_>,
     hub: &mut Hub,
-    session: &mut Session<'_>,
+    engine: &mut GuidedEngine<'_>,
 ) -> Result<(), CampaignError> {
     let (workers, links) = (brief.workers(), &brief.settings.network);
     let (listener, port) = listen(links.port.unwrap_or(0))?;
@@ -106,7 +107,7 @@ fn launch(
     let cores = cores(workers)?;
     let before = Cell::new(0);
     let launcher = Launcher::builder()
-        .shmem_provider(Vanishing::new().map_err(network)?)
+        .shmem_provider(UnlinkedShMem::new().map_err(network)?)
         .configuration(EventConfig::AlwaysUnique)
         .monitor(Monitors::new(&brief.settings.monitoring)?)
         .cores(&cores)
@@ -126,19 +127,19 @@ fn launch(
         Some(client) => {
             before.set(process::become_worker(&parent, &brief.socket, client.id())?);
             let builder = LlmpEventManagerBuilder::new();
-            let manager = builder.build_on_port(Vanishing::new()?, port, config)?;
+            let manager = builder.build_on_port(UnlinkedShMem::new()?, port, config)?;
             Ok((None, manager))
         }
         None => {
             let monitor = monitor.ok_or_else(|| Error::illegal_state("it was started twice"))?;
             let hook = StdLlmpEventHook::<BytesInput, _>::new(monitor)?;
-            let mut broker = LlmpBroker::new(Vanishing::new()?, tuple_list!(hook))?;
+            let mut broker = LlmpBroker::new(UnlinkedShMem::new()?, tuple_list!(hook))?;
             let inner = broker.inner_mut();
             if let Some(listener) = listener.take() {
                 inner.launch_listener(Listener::Tcp(listener))?;
             }
-            let link = links.join.and_then(|other| session.join(other, port));
-            session.serve(hub, workers, || broker.broker_once().map(drop));
+            let link = links.join.and_then(|other| engine.join(other, port));
+            engine.serve(hub, workers, || broker.broker_once().map(drop));
             drop(link);
             // LibAFL's threads that are linked to other brokers end with this, and these call
             // again: it may be another broker of ours that answers.

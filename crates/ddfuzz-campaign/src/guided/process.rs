@@ -62,7 +62,7 @@ pub(super) fn become_worker(parent: &Parent, socket: &Path, worker: usize) -> io
     let _ = nix::sys::prctl::set_timerslack(SLACK);
     let above = getpid();
     let mut lifeline = UnixStream::connect(socket)?;
-    wire::send(&mut lifeline, &Request::Above { worker }, &[])?;
+    wire::send(&mut lifeline, &Request::Supervisor { worker }, &[])?;
     let mut young = 0;
     for before in 0.. {
         let began = Instant::now();
@@ -138,15 +138,15 @@ fn leave_files() -> io::Result<()> {
 /// attach them as long as somebody has them, and they are gone with the last of those, however
 /// they end.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Vanishing {
+pub(super) struct UnlinkedShMem {
     segments: UnixShMemProvider,
 }
 
-impl ShMemProvider for Vanishing {
+impl ShMemProvider for UnlinkedShMem {
     type ShMem = UnixShMem;
 
-    fn new() -> Result<Vanishing, Error> {
-        Ok(Vanishing {
+    fn new() -> Result<UnlinkedShMem, Error> {
+        Ok(UnlinkedShMem {
             segments: UnixShMemProvider::new()?,
         })
     }
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_segment_can_be_attached_while_it_is_held_and_is_gone_with_it() {
-        let mut provider = Vanishing::new().unwrap();
+        let mut provider = UnlinkedShMem::new().unwrap();
         let mut segment = provider.new_shmem(4096).unwrap();
         segment[7] = 42;
         let id = segment.id();

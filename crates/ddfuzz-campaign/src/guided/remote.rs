@@ -1,5 +1,5 @@
 //! A worker's connection to the main process: the [`Desk`] at the other end of a socket, and when the
-//! worker reports ([`Pulse`]).
+//! worker reports ([`HeartbeatTimer`]).
 
 use std::collections::HashMap;
 use std::io;
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::wire::{self, Beat, Judged, Order, Reply, Request};
+use super::wire::{self, Heartbeat, JudgedHang, Order, Reply, Request};
 use crate::desk::Shelf;
 use crate::ledger::lock;
 use crate::{Desk, KnownKey, Report};
@@ -99,11 +99,11 @@ impl Remote {
     }
 
     /// Tells how the worker stands, and hears what it is to do.
-    pub(super) fn beat(&self, beat: Beat) -> Result<Order, StoreError> {
+    pub(super) fn send_heartbeat(&self, heartbeat: Heartbeat) -> Result<Order, StoreError> {
         for ((kind, major), runs) in std::mem::take(&mut *lock(&self.tally)) {
             self.have(&Request::Count { kind, major, runs }, &[])?;
         }
-        match self.ask(&Request::Beat(beat), &[])? {
+        match self.ask(&Request::Heartbeat(heartbeat), &[])? {
             Reply::Order(order) => Ok(order),
             _ => Err(self.nonsense()),
         }
@@ -178,7 +178,7 @@ impl Desk for Remote {
         }
     }
 
-    /// Told with the next beat.
+    /// Told with the next heartbeat.
     fn count(&mut self, kind: Kind, major: Key, runs: u64) -> Result<(), StoreError> {
         *lock(&self.tally).entry((kind, major)).or_default() += runs;
         Ok(())
@@ -211,29 +211,29 @@ const EVERY: Duration = Duration::from_millis(100);
 const IDLE: Duration = Duration::from_millis(5);
 
 /// A worker's beats.
-pub(super) struct Pulse {
+pub(super) struct HeartbeatTimer {
     remote: Remote,
     order: Order,
     last: Instant,
-    /// Runs since the last beat.
+    /// Runs since the last heartbeat.
     runs: u64,
     /// What was found out about hangs, and nobody has looked at yet.
-    judged: Vec<Judged>,
-    /// What else the next beat tells.
-    pub(super) standing: Beat,
+    judged: Vec<JudgedHang>,
+    /// What else the next heartbeat tells.
+    pub(super) status: Heartbeat,
 }
 
-impl Pulse {
-    /// The first beat, which asks for runs.
-    pub(super) fn begin(remote: Remote) -> Result<Pulse, StoreError> {
-        let mut order = remote.beat(Beat::default())?;
-        Ok(Pulse {
+impl HeartbeatTimer {
+    /// The first heartbeat, which asks for runs.
+    pub(super) fn begin(remote: Remote) -> Result<HeartbeatTimer, StoreError> {
+        let mut order = remote.send_heartbeat(Heartbeat::default())?;
+        Ok(HeartbeatTimer {
             remote,
             judged: std::mem::take(&mut order.judged),
             order,
             last: Instant::now(),
             runs: 0,
-            standing: Beat::default(),
+            status: Heartbeat::default(),
         })
     }
 
@@ -251,7 +251,7 @@ impl Pulse {
             if left == 0 && self.runs == 0 {
                 std::thread::sleep(IDLE);
             }
-            self.beat()?;
+            self.send_heartbeat()?;
         }
     }
 
@@ -261,7 +261,7 @@ impl Pulse {
     }
 
     /// Takes what was found out about hangs.
-    pub(super) fn take_judged(&mut self) -> Vec<Judged> {
+    pub(super) fn take_judged(&mut self) -> Vec<JudgedHang> {
         std::mem::take(&mut self.judged)
     }
 
@@ -271,15 +271,15 @@ impl Pulse {
     }
 
     /// Reports now.
-    pub(super) fn beat(&mut self) -> Result<(), StoreError> {
-        let beat = Beat {
+    pub(super) fn send_heartbeat(&mut self) -> Result<(), StoreError> {
+        let heartbeat = Heartbeat {
             runs: self.runs,
-            ..self.standing
+            ..self.status
         };
-        self.order = self.remote.beat(beat)?;
+        self.order = self.remote.send_heartbeat(heartbeat)?;
         self.judged.append(&mut self.order.judged);
         self.runs = 0;
-        self.standing.minimized_us = 0;
+        self.status.minimized_us = 0;
         self.last = Instant::now();
         Ok(())
     }

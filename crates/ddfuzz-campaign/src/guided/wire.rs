@@ -19,7 +19,7 @@ const LONGEST: u32 = 1 << 30;
 #[derive(Serialize, Deserialize)]
 pub(super) enum Request {
     /// The first word of a process above a worker: which one it starts.
-    Above {
+    Supervisor {
         worker: usize,
     },
     /// The first word of a worker: which one it is.
@@ -75,7 +75,7 @@ pub(super) enum Request {
         run: u64,
         name: String,
     },
-    Beat(Beat),
+    Heartbeat(Heartbeat),
     /// Something that the user should know.
     Note(String),
     /// Why the worker cannot go on.
@@ -84,8 +84,8 @@ pub(super) enum Request {
 
 /// How a worker stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Beat {
-    /// Runs since the last beat.
+pub(super) struct Heartbeat {
+    /// Runs since the last heartbeat.
     pub(super) runs: u64,
     /// Inputs in its corpus.
     pub(super) corpus: u64,
@@ -95,7 +95,7 @@ pub(super) struct Beat {
     pub(super) edges_of: u64,
     /// Of the places reached, those whose counts change when an input is run again.
     pub(super) unstable: u64,
-    /// How long it has minimized since the last beat, in microseconds.
+    /// How long it has minimized since the last heartbeat, in microseconds.
     pub(super) minimized_us: u64,
 }
 
@@ -107,23 +107,23 @@ pub(super) struct Order {
     /// So many runs it may make until it asks again.
     pub(super) runs: u64,
     /// What was found out about hangs since it last asked.
-    pub(super) judged: Vec<Judged>,
+    pub(super) judged: Vec<JudgedHang>,
 }
 
 /// What an input that was handed in as a hang has come to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Judged {
+pub(super) struct JudgedHang {
     /// The worker that has handed it in, and the number that it has there.
     pub(super) from: (usize, u64),
     pub(super) signatures: Vec<Signature>,
     /// The size of the input, in bytes.
     pub(super) size: usize,
-    pub(super) judgement: Judgement,
+    pub(super) judgement: HangJudgement,
 }
 
 /// Whether it hangs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Judgement {
+pub(super) enum HangJudgement {
     /// It does, or does not end well: it is of this group.
     Of(Kind, Key),
     /// It ends by itself.

@@ -28,11 +28,11 @@ use libafl_bolts::shmem::UnixShMem;
 use libafl_bolts::tuples::{Merge, tuple_list};
 
 use super::compare::CompareStage;
-use super::evaluate::{BatchStage, Behind, Power, UnheardStage, evaluate, hear_judged};
+use super::evaluate::{AfterHang, BatchStage, Power, ReportStage, evaluate, hear_judged};
 use super::executor::{EDGES, EndObserver, TargetExecutor, fail};
-use super::process::{Vanishing, exit};
-use super::remote::{Pulse, Remote};
-use super::wire::Beat;
+use super::process::{UnlinkedShMem, exit};
+use super::remote::{HeartbeatTimer, Remote};
+use super::wire::Heartbeat;
 use crate::orders::minimize_entry;
 use crate::{
     CampaignError, DdminStage, Desk, Fullness, GroupObjective, Passed, Plan, Settings, Share, When,
@@ -50,7 +50,7 @@ const REPORT: Duration = Duration::from_secs(5);
 const STACK: usize = 3;
 
 /// What a worker has to know.
-pub(super) struct Brief<'a> {
+pub(super) struct WorkerSettings<'a> {
     pub(super) settings: &'a Settings,
     /// The output directory.
     pub(super) root: PathBuf,
@@ -62,7 +62,7 @@ pub(super) struct Brief<'a> {
     pub(super) run_before: u64,
 }
 
-impl Brief<'_> {
+impl WorkerSettings<'_> {
     /// How many fuzz.
     fn fuzzers(&self) -> usize {
         self.settings.jobs.max(1)
@@ -91,7 +91,12 @@ impl Brief<'_> {
 
 /// The life of a worker, at the end of which its process ends. `before`: how many have died in its
 /// place.
-pub(super) fn run(brief: &Brief<'_>, mut manager: Manager, worker: usize, before: u32) -> ! {
+pub(super) fn run(
+    brief: &WorkerSettings<'_>,
+    mut manager: Manager,
+    worker: usize,
+    before: u32,
+) -> ! {
     let socket = (&brief.socket, &brief.root);
     let Ok(remote) = Remote::connect(socket.0, socket.1, worker) else {
         exit(1)
@@ -123,7 +128,7 @@ pub(super) fn run(brief: &Brief<'_>, mut manager: Manager, worker: usize, before
 /// Fuzzes with random numbers from `seed` until it is told to end. `before`: how many have died in
 /// its place.
 fn work(
-    brief: &Brief<'_>,
+    brief: &WorkerSettings<'_>,
     remote: &Remote,
     manager: &mut Manager,
     (seed, before): (u64, u32),
@@ -143,7 +148,7 @@ fn work(
     let observers = executor.observers();
     let coverage = MaxMapFeedback::new(&observers[&map]);
     let calibration = CalibrationStage::new(&coverage);
-    let mut feedback = feedback_and_fast!(Passed, coverage, Kept::new(remote.clone()));
+    let mut feedback = feedback_and_fast!(Passed, coverage, CorpusFeedback::new(remote.clone()));
     let mut state = StdState::new(
         StdRand::with_seed(seed),
         InMemoryCorpus::<BytesInput>::new(),
@@ -168,14 +173,14 @@ fn work(
     let compare = CompareStage::new(target, way);
     let minimizes = brief.settings.when == When::Inline;
     let ddmin = IfStage::new(|_, _, _, _| Ok(minimizes), tuple_list!(ddmin));
-    let mut stages = tuple_list!(calibration, UnheardStage, compare, havoc, ddmin);
+    let mut stages = tuple_list!(calibration, ReportStage, compare, havoc, ddmin);
     let mut looked = Instant::now();
-    while executor.pulse.left().map_err(|error| fail(&error))? > 0 {
+    while executor.heartbeat.left().map_err(|error| fail(&error))? > 0 {
         fuzzer.fuzz_one(&mut stages, &mut executor, &mut state, manager)?;
         if looked.elapsed() >= LOOK {
             looked = Instant::now();
-            executor.pulse.standing = standing(&state, &executor);
-            executor.hangs.learn_window(executor.patience.learned().cpu);
+            executor.heartbeat.status = status(&state, &executor);
+            executor.hangs.learn_window(executor.timeouts.learned().cpu);
             manager.maybe_report_progress(&mut state, REPORT)?;
         }
     }
@@ -183,12 +188,16 @@ fn work(
 }
 
 /// The executor of a worker, with its heartbeat.
-fn started(brief: &Brief<'_>, remote: &Remote, before: u32) -> Result<TargetExecutor, Error> {
+fn started(
+    brief: &WorkerSettings<'_>,
+    remote: &Remote,
+    before: u32,
+) -> Result<TargetExecutor, Error> {
     let Settings { minimizing, .. } = brief.settings;
-    let pulse = Pulse::begin(remote.clone()).map_err(|error| fail(&error))?;
+    let heartbeat = HeartbeatTimer::begin(remote.clone()).map_err(|error| fail(&error))?;
     let (target, way) = (&minimizing.target, minimizing.way);
     let mut executor =
-        TargetExecutor::start(target, way, pulse, before).map_err(|error| fail(&error))?;
+        TargetExecutor::start(target, way, heartbeat, before).map_err(|error| fail(&error))?;
     executor.linked = brief.settings.network.is_used();
     Ok(executor)
 }
@@ -205,11 +214,14 @@ where
 {
     hear_judged(fuzzer, executor, state, manager)?;
     for (signatures, runs) in executor.hangs.take_unnamed() {
-        let counted = executor.pulse.remote().count_unnamed(signatures, runs);
+        let counted = executor.heartbeat.remote().count_unnamed(signatures, runs);
         counted.map_err(|error| fail(&error))?;
     }
-    executor.pulse.standing = standing(state, executor);
-    executor.pulse.beat().map_err(|error| fail(&error))?;
+    executor.heartbeat.status = status(state, executor);
+    executor
+        .heartbeat
+        .send_heartbeat()
+        .map_err(|error| fail(&error))?;
     manager.send_exiting()
 }
 
@@ -229,7 +241,7 @@ const LENGTH: u64 = 1024;
 /// input and some of the classic generator. From all these the limit on the time of a run is
 /// learned, unless it is given.
 pub(super) fn load<Z>(
-    brief: &Brief<'_>,
+    brief: &WorkerSettings<'_>,
     fuzzer: &mut Z,
     executor: &mut TargetExecutor,
     state: &mut State,
@@ -245,27 +257,27 @@ where
             .iter()
             .filter_map(|file| read(file, brief.max_len))
             .collect();
-        evaluate(fuzzer, executor, state, manager, &inputs, Behind::Run)?;
+        evaluate(fuzzer, executor, state, manager, &inputs, AfterHang::Run)?;
     }
     for seeds in brief.settings.seeds.all().chunks(AT_ONCE) {
         let inputs: Vec<BytesInput> = seeds
             .iter()
             .map(|seed| BytesInput::new(seed.bytes.clone()))
             .collect();
-        evaluate(fuzzer, executor, state, manager, &inputs, Behind::Run)?;
+        evaluate(fuzzer, executor, state, manager, &inputs, AfterHang::Run)?;
     }
     if state.corpus().is_empty() {
         begin_with_nothing(brief, fuzzer, executor, state, manager)?;
     }
     if brief.settings.minimizing.learn_limit {
-        executor.patience.learn();
+        executor.timeouts.learn();
     }
     Ok(())
 }
 
 /// The empty input, and inputs of the classic generator, until one passes.
 fn begin_with_nothing<Z>(
-    brief: &Brief<'_>,
+    brief: &WorkerSettings<'_>,
     fuzzer: &mut Z,
     executor: &mut TargetExecutor,
     state: &mut State,
@@ -275,7 +287,7 @@ where
     Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
 {
     let empty = [BytesInput::new(Vec::new())];
-    evaluate(fuzzer, executor, state, manager, &empty, Behind::Run)?;
+    evaluate(fuzzer, executor, state, manager, &empty, AfterHang::Run)?;
     let plan = Plan {
         seed: brief.settings.seed,
         max_len: brief.max_len.min(LENGTH),
@@ -289,9 +301,9 @@ where
                 BytesInput::new(bytes)
             })
             .collect();
-        evaluate(fuzzer, executor, state, manager, &inputs, Behind::Run)?;
+        evaluate(fuzzer, executor, state, manager, &inputs, AfterHang::Run)?;
         run += GENERATED;
-        let left = executor.pulse.left().map_err(|error| fail(&error))?;
+        let left = executor.heartbeat.left().map_err(|error| fail(&error))?;
         if left == 0 || !state.corpus().is_empty() {
             return Ok(());
         }
@@ -321,7 +333,7 @@ pub(super) fn only_minimize(
     let shelf = Mutex::new(remote.clone());
     let stop = AtomicBool::new(false);
     while !remote
-        .beat(Beat::default())
+        .send_heartbeat(Heartbeat::default())
         .map_err(|error| fail(&error))?
         .stop
     {
@@ -331,7 +343,7 @@ pub(super) fn only_minimize(
         };
         let began = Instant::now();
         let mut watch = || {
-            let told = remote.beat(Beat::default());
+            let told = remote.send_heartbeat(Heartbeat::default());
             stop.store(told.map_or(true, |order| order.stop), Ordering::Relaxed);
         };
         let done = minimize_entry(&shelf, &settings.minimizing, &stop, &id, &mut watch);
@@ -346,46 +358,46 @@ pub(super) fn only_minimize(
     manager.send_exiting()
 }
 
-/// What the next beat tells.
-pub(super) fn standing(state: &State, executor: &TargetExecutor) -> Beat {
+/// What the next heartbeat tells.
+pub(super) fn status(state: &State, executor: &TargetExecutor) -> Heartbeat {
     let history = state
         .named_metadata_map()
         .get::<MapFeedbackMetadata<u8>>(EDGES);
     let unstable = state.metadata_map().get::<UnstableEntriesMetadata>();
-    Beat {
+    Heartbeat {
         corpus: state.corpus().count() as u64,
         edges: history.map_or(0, |history| history.num_covered_map_indexes as u64),
         edges_of: executor.executor.places().unwrap_or(0) as u64,
         unstable: unstable.map_or(0, |unstable| unstable.unstable_entries().len() as u64),
-        ..executor.pulse.standing
+        ..executor.heartbeat.status
     }
 }
 
 /// Has what goes to the corpus stored, as `corpus/HASH` of the output directory.
-pub(super) struct Kept {
+pub(super) struct CorpusFeedback {
     name: Cow<'static, str>,
     remote: Remote,
 }
 
-impl Kept {
+impl CorpusFeedback {
     /// Stores through `remote`.
-    pub(super) fn new(remote: Remote) -> Kept {
-        Kept {
+    pub(super) fn new(remote: Remote) -> CorpusFeedback {
+        CorpusFeedback {
             name: Cow::Borrowed("kept"),
             remote,
         }
     }
 }
 
-impl Named for Kept {
+impl Named for CorpusFeedback {
     fn name(&self) -> &Cow<'static, str> {
         &self.name
     }
 }
 
-impl<S> StateInitializer<S> for Kept {}
+impl<S> StateInitializer<S> for CorpusFeedback {}
 
-impl<EM, OT, S> Feedback<EM, BytesInput, OT, S> for Kept {
+impl<EM, OT, S> Feedback<EM, BytesInput, OT, S> for CorpusFeedback {
     fn is_interesting(
         &mut self,
         _state: &mut S,
@@ -426,4 +438,4 @@ pub(super) type State =
     StdState<InMemoryCorpus<BytesInput>, BytesInput, StdRand, InMemoryCorpus<BytesInput>>;
 
 /// A worker's link to the others.
-pub(super) type Manager = LlmpEventManager<(), BytesInput, State, UnixShMem, Vanishing>;
+pub(super) type Manager = LlmpEventManager<(), BytesInput, State, UnixShMem, UnlinkedShMem>;

@@ -19,15 +19,15 @@ use libafl::{Error, HasMetadata};
 use serde::{Deserialize, Serialize};
 
 use super::account::Account;
+use super::classifier::{Finding, FindingClassifier, FindingOutcome, Seen};
 use super::local_desk::LocalDesk;
-use super::naming::{Became, Finding, Naming, Seen};
 use super::objective::GroupMetadata;
-use super::work::Works;
+use super::work::Minimizations;
 use crate::desk::{Desk, KnownKey};
 use crate::error::CampaignError;
 use crate::ledger::lock;
 use crate::minimizing::{Minimizing, Variants};
-use crate::schedule::Met;
+use crate::schedule::MetInputs;
 use ddfuzz_exec::{Freshness, Program, Target, Way, find_program, start};
 use ddfuzz_minimize::{UnknownSearch, search_by_name};
 use ddfuzz_store::{Kind, KnownGroups};
@@ -60,10 +60,10 @@ const NAMED_AGAIN: Duration = Duration::from_secs(10);
 /// ```
 pub struct DdminStage<D: Desk + 'static = LocalDesk, I = BytesInput> {
     // First, so that work has ended before anything else goes.
-    works: Works<D>,
+    works: Minimizations<D>,
     desk: Arc<Mutex<D>>,
     minimizing: Minimizing,
-    naming: Naming,
+    classifier: FindingClassifier,
     account: Account,
     statistics: Statistics,
     began: Instant,
@@ -132,8 +132,8 @@ impl<D: Desk + 'static, I> DdminStage<D, I> {
         share_percent: u8,
     ) -> Result<DdminStage<D, I>, CampaignError> {
         Ok(DdminStage {
-            works: Works::new(Arc::clone(&desk)),
-            naming: Naming::new(&minimizing.target, minimizing.way)?,
+            works: Minimizations::new(Arc::clone(&desk)),
+            classifier: FindingClassifier::new(&minimizing.target, minimizing.way)?,
             desk,
             minimizing,
             account: Account::new(share_percent),
@@ -175,7 +175,7 @@ impl<D: Desk + 'static, I> DdminStage<D, I> {
             ended: None,
             seen: Seen::default(),
         };
-        if let Became::Filed(_) = self.naming.take(&self.desk, &finding)? {
+        if let FindingOutcome::Filed(_) = self.classifier.take(&self.desk, &finding)? {
             self.works.expect();
             self.statistics.change();
         }
@@ -194,15 +194,15 @@ impl<D: Desk + 'static, I> DdminStage<D, I> {
 }
 
 /// What the walk finds behind the cursor.
-enum Walked<I> {
+enum SolutionStep<I> {
     /// A solution that was handed in when it was found.
-    HandedIn,
+    FiledFinding,
     /// One to be named.
     Unnamed(I, u64),
 }
 
 impl<D: Desk + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
-    /// Walks the new solutions, as far as there is time for naming them.
+    /// Walks the new solutions, as far as there is time to classify them.
     fn walk<S>(&mut self, state: &mut S) -> Result<Result<(), CampaignError>, Error>
     where
         S: HasSolutions<I> + HasMetadata,
@@ -215,11 +215,11 @@ impl<D: Desk + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
             match walked(state.solutions(), id) {
                 // Somebody has taken its file away.
                 Err(_) => {}
-                Ok(Walked::HandedIn) => {
+                Ok(SolutionStep::FiledFinding) => {
                     self.works.expect();
                     self.statistics.change();
                 }
-                Ok(Walked::Unnamed(input, run)) => {
+                Ok(SolutionStep::Unnamed(input, run)) => {
                     if !self.account.may_name(!self.works.is_empty()) {
                         return Ok(Ok(()));
                     }
@@ -254,7 +254,7 @@ impl<D: Desk + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
     {
         self.account.take_all();
         self.works.expect();
-        let mut met = Met::default();
+        let mut met = MetInputs::default();
         while !stop.load(Ordering::Relaxed) {
             let mut done = self.walk(state)?;
             if done.is_ok() && self.works.is_idle() {
@@ -301,14 +301,14 @@ impl<D: Desk + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
     }
 }
 
-fn walked<I: Clone>(solutions: &impl Corpus<I>, id: CorpusId) -> Result<Walked<I>, Error> {
+fn walked<I: Clone>(solutions: &impl Corpus<I>, id: CorpusId) -> Result<SolutionStep<I>, Error> {
     let mut testcase = solutions.get(id)?.borrow_mut();
     if testcase.has_metadata::<GroupMetadata>() {
-        return Ok(Walked::HandedIn);
+        return Ok(SolutionStep::FiledFinding);
     }
     let run = *testcase.executions();
     let input = testcase.load_input(solutions)?.clone();
-    Ok(Walked::Unnamed(input, run))
+    Ok(SolutionStep::Unnamed(input, run))
 }
 
 impl<D, E, EM, I, S, Z> Stage<E, EM, S, Z> for DdminStage<D, I>

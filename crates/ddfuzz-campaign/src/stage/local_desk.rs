@@ -9,7 +9,7 @@ use crate::desk::{Counting, Desk, KnownKey, Report, Shelf};
 use crate::error::CampaignError;
 use crate::ledger::MINORS_KEPT;
 use crate::minimizing::Variants;
-use crate::schedule::{Bug, Reached, Turn, is_slip, rank, size};
+use crate::schedule::{Bug, Priority, SmallestSizes, is_slip, rank, size};
 use ddfuzz_exec::{Limits, Program, Target, TargetRecord, Way, bundled};
 use ddfuzz_model::files::OsText;
 use ddfuzz_store::{
@@ -24,7 +24,7 @@ struct Group {
     /// By minor key (12 hex digits): the key whole, and the size of the smallest input.
     minors: BTreeMap<String, (Key, u64)>,
     /// What its minimizations came to.
-    reached: Reached,
+    reached: SmallestSizes,
     /// Size of the smallest input that waits behind them.
     open: Option<u64>,
 }
@@ -34,7 +34,7 @@ impl Group {
         Group {
             major,
             minors: BTreeMap::new(),
-            reached: Reached::default(),
+            reached: SmallestSizes::default(),
             open: None,
         }
     }
@@ -65,8 +65,8 @@ pub struct LocalDesk<S: Counting = Store> {
     muted: KnownGroups,
     variants: Variants,
     groups: BTreeMap<GroupName, Group>,
-    tally: Tally,
-    waiting: Waiting,
+    tally: RunCounts,
+    waiting: PendingGroups,
 }
 
 impl<S: Counting> LocalDesk<S> {
@@ -83,8 +83,8 @@ impl<S: Counting> LocalDesk<S> {
             muted: KnownGroups::default(),
             variants: Variants::None,
             groups: BTreeMap::new(),
-            tally: Tally::new(campaign),
-            waiting: Waiting::default(),
+            tally: RunCounts::new(campaign),
+            waiting: PendingGroups::default(),
         };
         let reader = desk.shelf.reader().clone();
         for kind in Kind::ALL {
@@ -168,7 +168,7 @@ impl<S: Counting> LocalDesk<S> {
         if let Some(group) = self.groups.get_mut(name)
             && name.0 == Kind::Crash
         {
-            group.reached = Reached::of(entries);
+            group.reached = SmallestSizes::of(entries);
             let open = entries.iter().filter(|entry| entry.minimized.is_none());
             group.open = open.map(size).min();
         }
@@ -191,19 +191,19 @@ impl<S: Counting> LocalDesk<S> {
         (kind, _): &GroupName,
         reader: &'a Reader,
         entries: &'a [Entry],
-    ) -> Option<(Turn, &'a Entry)> {
+    ) -> Option<(Priority, &'a Entry)> {
         let bug = Bug::of(reader, entries);
         if let Some(founder) = bug.founder_or_begun() {
-            let turn = Turn::of(*kind, is_slip(founder.crash.found.as_ref()))?;
+            let turn = Priority::of(*kind, is_slip(founder.crash.found.as_ref()))?;
             return Some((turn, founder));
         }
         if *kind != Kind::Crash {
             return None;
         }
         let class = entries.first().map(|entry| &entry.crash.class)?;
-        let smaller = bug.smaller().map(|entry| (Turn::Smaller, entry));
+        let smaller = bug.smaller().map(|entry| (Priority::Smaller, entry));
         let variant = || bug.variant(self.variants.most(class));
-        smaller.or_else(|| variant().map(|entry| (Turn::Variant, entry)))
+        smaller.or_else(|| variant().map(|entry| (Priority::Variant, entry)))
     }
 
     /// Lets a group wait that has an outcome, where there is more of it to minimize.
@@ -230,7 +230,7 @@ impl<S: Counting> LocalDesk<S> {
         if self.is_ended(&name)? {
             let reader = self.shelf.reader().clone();
             self.wait_for_more(&name, &reader)?;
-        } else if let Some(turn) = Turn::of(kind, slipped)
+        } else if let Some(turn) = Priority::of(kind, slipped)
             && (filed.new_major || !slipped)
         {
             // One that a run finds after a slip comes sooner.
@@ -374,8 +374,8 @@ pub(super) type GroupName = (Kind, String);
 
 /// A group's place in the queue; the least is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
-    turn: Turn,
+struct PendingGroup {
+    turn: Priority,
     /// How long it was worked on by those who gave it back: the hard ones come last.
     spent: Duration,
     /// Nobody has begun it: what was cut off comes first after a restart.
@@ -385,21 +385,21 @@ struct Place {
 
 /// The queue.
 #[derive(Debug, Default)]
-pub(super) struct Waiting {
-    places: BTreeMap<GroupName, Place>,
-    claimed: BTreeMap<GroupName, Place>,
+pub(super) struct PendingGroups {
+    places: BTreeMap<GroupName, PendingGroup>,
+    claimed: BTreeMap<GroupName, PendingGroup>,
     numbers: u64,
 }
 
-impl Waiting {
+impl PendingGroups {
     /// Lets a group wait behind those of its turn; one that waits keeps its place, if it is not in
     /// a later turn. `begun`: its minimization was cut off.
-    pub(super) fn enqueue(&mut self, group: GroupName, turn: Turn, begun: bool) {
+    pub(super) fn enqueue(&mut self, group: GroupName, turn: Priority, begun: bool) {
         if self.claimed.contains_key(&group) {
             return;
         }
         self.numbers += 1;
-        let new = Place {
+        let new = PendingGroup {
             turn,
             spent: Duration::ZERO,
             untouched: !begun,
@@ -430,7 +430,7 @@ impl Waiting {
     /// Takes a group back that was not ended, after so much more work.
     pub(super) fn give_back(&mut self, group: &GroupName, spent: Duration) {
         if let Some(place) = self.claimed.remove(group) {
-            let place = Place {
+            let place = PendingGroup {
                 spent: place.spent + spent,
                 untouched: place.untouched && spent.is_zero(),
                 ..place
@@ -450,17 +450,17 @@ impl Waiting {
 const WRITTEN_EVERY: Duration = Duration::from_secs(2);
 
 /// The counts of one campaign.
-pub(super) struct Tally {
+pub(super) struct RunCounts {
     campaign: String,
     runs: BTreeMap<(Kind, Key), u64>,
     unwritten: BTreeSet<(Kind, Key)>,
     written: Instant,
 }
 
-impl Tally {
+impl RunCounts {
     /// The counts of the campaign of this id, from none.
-    pub(super) fn new(campaign: &str) -> Tally {
-        Tally {
+    pub(super) fn new(campaign: &str) -> RunCounts {
+        RunCounts {
             campaign: campaign.to_owned(),
             runs: BTreeMap::new(),
             unwritten: BTreeSet::new(),
@@ -575,7 +575,7 @@ mod tests {
         (Kind::Crash, name.to_owned())
     }
 
-    fn claim(waiting: &mut Waiting) -> Option<String> {
+    fn claim(waiting: &mut PendingGroups) -> Option<String> {
         let group = waiting.next()?;
         waiting.claim(&group);
         Some(group.1)
@@ -583,26 +583,26 @@ mod tests {
 
     #[test]
     fn what_was_cut_off_comes_first_and_hangs_come_last() {
-        let mut waiting = Waiting::default();
-        waiting.enqueue((Kind::Hang, "hang".to_owned()), Turn::Hang, true);
-        waiting.enqueue(group("slip"), Turn::Slipped, true);
-        waiting.enqueue(group("first"), Turn::Found, false);
-        waiting.enqueue(group("second"), Turn::Found, false);
-        waiting.enqueue(group("begun"), Turn::Found, true);
+        let mut waiting = PendingGroups::default();
+        waiting.enqueue((Kind::Hang, "hang".to_owned()), Priority::Hang, true);
+        waiting.enqueue(group("slip"), Priority::Slipped, true);
+        waiting.enqueue(group("first"), Priority::Found, false);
+        waiting.enqueue(group("second"), Priority::Found, false);
+        waiting.enqueue(group("begun"), Priority::Found, true);
         let order: Vec<String> = std::iter::from_fn(|| claim(&mut waiting)).collect();
         assert_eq!(order, ["begun", "first", "second", "slip", "hang"]);
     }
 
     #[test]
     fn what_is_given_back_waits_behind_what_nobody_has_tried() {
-        let mut waiting = Waiting::default();
-        waiting.enqueue(group("hard"), Turn::Found, false);
+        let mut waiting = PendingGroups::default();
+        waiting.enqueue(group("hard"), Priority::Found, false);
         assert_eq!(claim(&mut waiting).as_deref(), Some("hard"));
         // It is found again meanwhile.
-        waiting.enqueue(group("hard"), Turn::Found, false);
+        waiting.enqueue(group("hard"), Priority::Found, false);
         assert_eq!(claim(&mut waiting), None);
         waiting.give_back(&group("hard"), Duration::from_secs(3));
-        waiting.enqueue(group("new"), Turn::Found, false);
+        waiting.enqueue(group("new"), Priority::Found, false);
         assert_eq!(claim(&mut waiting).as_deref(), Some("new"));
         assert_eq!(claim(&mut waiting).as_deref(), Some("hard"));
         waiting.remove(&group("hard"));
@@ -612,11 +612,11 @@ mod tests {
 
     #[test]
     fn a_group_that_was_slipped_into_comes_sooner_when_a_run_finds_it() {
-        let mut waiting = Waiting::default();
-        waiting.enqueue(group("slip"), Turn::Slipped, false);
-        waiting.enqueue((Kind::Hang, "hang".to_owned()), Turn::Hang, false);
-        waiting.enqueue(group("other"), Turn::Slipped, false);
-        waiting.enqueue(group("other"), Turn::Found, false);
+        let mut waiting = PendingGroups::default();
+        waiting.enqueue(group("slip"), Priority::Slipped, false);
+        waiting.enqueue((Kind::Hang, "hang".to_owned()), Priority::Hang, false);
+        waiting.enqueue(group("other"), Priority::Slipped, false);
+        waiting.enqueue(group("other"), Priority::Found, false);
         assert_eq!(claim(&mut waiting).as_deref(), Some("other"));
     }
 }

@@ -5,15 +5,15 @@
 //! `crossbeam` (the channel to a minimization).
 
 mod account;
+mod classifier;
 mod ddmin_stage;
 mod local_desk;
-mod naming;
 mod objective;
 mod work;
 
 pub use crate::desk::{Counting, SharedStore};
 pub use account::{Account, CREDIT, LONGEST_SLICE};
+pub use classifier::{Seen, Sight};
 pub use ddmin_stage::{DdminStage, SolutionCursor, StageSettings};
 pub use local_desk::{LocalDesk, new_campaign, new_study};
-pub use naming::{Seen, Sight};
 pub use objective::{GroupMetadata, GroupObjective, Passed};

@@ -14,7 +14,7 @@ use libafl::{Error, HasMetadata};
 use libafl_bolts::Named;
 use serde::{Deserialize, Serialize};
 
-use super::naming::{Became, Finding, HandedIn, Naming, Seen, Sight};
+use super::classifier::{FiledFinding, Finding, FindingClassifier, FindingOutcome, Seen, Sight};
 use crate::desk::Desk;
 use crate::error::CampaignError;
 use ddfuzz_exec::{Ended, Target, Way};
@@ -40,10 +40,10 @@ use ddfuzz_triage::{Class, Keys};
 /// leaves another end in its [`Sight`].
 pub struct GroupObjective<D> {
     desk: Arc<Mutex<D>>,
-    naming: Naming,
+    classifier: FindingClassifier,
     sight: Sight,
     files_unnamed: bool,
-    handed_in: Option<Box<HandedIn>>,
+    handed_in: Option<Box<FiledFinding>>,
     /// Why the last run could not be named, so that it is said once.
     trouble: Option<String>,
 }
@@ -60,7 +60,7 @@ impl<D: Desk> GroupObjective<D> {
     ) -> Result<GroupObjective<D>, CampaignError> {
         Ok(GroupObjective {
             desk,
-            naming: Naming::new(target, way)?,
+            classifier: FindingClassifier::new(target, way)?,
             sight: Sight::default(),
             files_unnamed: false,
             handed_in: None,
@@ -103,17 +103,17 @@ impl<D: Desk> GroupObjective<D> {
             ended: Some(seen.ended.unwrap_or_else(|| ended_of(exit_kind))),
             seen,
         };
-        let became = match self.naming.take(&self.desk, &finding) {
-            Err(_) if self.files_unnamed => self.naming.hand_in_unnamed(&self.desk, &finding),
+        let became = match self.classifier.take(&self.desk, &finding) {
+            Err(_) if self.files_unnamed => self.classifier.hand_in_unnamed(&self.desk, &finding),
             became => became,
         };
         match became {
-            Ok(Became::Filed(handed_in)) => {
+            Ok(FindingOutcome::Filed(handed_in)) => {
                 self.trouble = None;
                 self.handed_in = Some(handed_in);
                 Ok(true)
             }
-            Ok(Became::Counted | Became::Unseen) => {
+            Ok(FindingOutcome::Counted | FindingOutcome::Unseen) => {
                 self.trouble = None;
                 Ok(false)
             }
@@ -165,7 +165,9 @@ where
     ) -> Result<bool, Error> {
         self.handed_in = None;
         let seen = self.sight.take();
-        let suspect = seen.ended.is_some_and(|ended| self.naming.suspects(ended));
+        let suspect = seen
+            .ended
+            .is_some_and(|ended| self.classifier.suspects(ended));
         match exit_kind {
             ExitKind::Ok if !suspect => Ok(false),
             kind => self.name_run(state, manager, input, *kind, seen),

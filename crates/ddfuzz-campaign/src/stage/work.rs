@@ -28,9 +28,9 @@ const ASKED_AGAIN: Duration = Duration::from_secs(5);
 const FAILED_FOR: Duration = Duration::from_secs(10);
 
 /// The works of one stage.
-pub(super) struct Works<D: Desk + 'static> {
+pub(super) struct Minimizations<D: Desk + 'static> {
     desk: Arc<Mutex<D>>,
-    works: Vec<Work>,
+    works: Vec<Minimization>,
     /// Those that have had their credit in this process.
     credited: HashSet<EntryId>,
     /// The desk had nothing when it was last asked.
@@ -41,9 +41,9 @@ pub(super) struct Works<D: Desk + 'static> {
     rests_until: Duration,
 }
 
-impl<D: Desk + 'static> Works<D> {
-    pub(super) fn new(desk: Arc<Mutex<D>>) -> Works<D> {
-        Works {
+impl<D: Desk + 'static> Minimizations<D> {
+    pub(super) fn new(desk: Arc<Mutex<D>>) -> Minimizations<D> {
+        Minimizations {
             desk,
             works: Vec::new(),
             credited: HashSet::new(),
@@ -81,7 +81,7 @@ impl<D: Desk + 'static> Works<D> {
         now: Duration,
         account: &mut Account,
         minimizing: &Minimizing,
-    ) -> Result<Option<Ending>, CampaignError> {
+    ) -> Result<Option<MinimizationEnd>, CampaignError> {
         if self.is_resting(now) {
             return Ok(None);
         }
@@ -98,14 +98,15 @@ impl<D: Desk + 'static> Works<D> {
         now: Duration,
         account: &mut Account,
         minimizing: &Minimizing,
-    ) -> Result<Option<Ending>, CampaignError> {
-        let young = |work: &Work| !work.credit.is_zero();
+    ) -> Result<Option<MinimizationEnd>, CampaignError> {
+        let young = |work: &Minimization| !work.credit.is_zero();
         if now >= self.asks_from && !self.works.iter().any(young) && account.slice(CREDIT).is_some()
         {
             self.claim(now, minimizing)?;
         }
         // A new group first, a hang last; else the one that had the least.
-        let order = |work: &&mut Work| (is_slow(&work.id), work.credit.is_zero(), work.spent);
+        let order =
+            |work: &&mut Minimization| (is_slow(&work.id), work.credit.is_zero(), work.spent);
         let Some(work) = self.works.iter_mut().min_by_key(order) else {
             return Ok(None);
         };
@@ -157,7 +158,7 @@ impl<D: Desk + 'static> Works<D> {
         }
         // The runs of a hang would use up a credit for nothing.
         let credited = new && !is_slow(&id);
-        let work = Work::new(
+        let work = Minimization::new(
             id.clone(),
             credited,
             Arc::clone(&self.desk),
@@ -194,7 +195,7 @@ fn is_slow(id: &EntryId) -> bool {
     matches!(id.kind(), Kind::Hang | Kind::Oom)
 }
 
-impl<D: Desk + 'static> Drop for Works<D> {
+impl<D: Desk + 'static> Drop for Minimizations<D> {
     fn drop(&mut self) {
         while let Some(work) = self.works.first() {
             let id = work.id.clone();
@@ -204,33 +205,33 @@ impl<D: Desk + 'static> Drop for Works<D> {
 }
 
 /// How the minimization of a group ended.
-pub(super) type Outcome = Result<Ending, CampaignError>;
+pub(super) type Outcome = Result<MinimizationEnd, CampaignError>;
 
 /// An end without an error.
-pub(super) enum Ending {
+pub(super) enum MinimizationEnd {
     /// It has a result.
     Minimized(Box<Finished>),
     /// Its crash was not seen again: what was found stands as it is.
     GivenUp,
 }
 
-impl Ending {
+impl MinimizationEnd {
     /// Sizes before and after, in bytes, where it was minimized.
     pub(super) fn sizes(&self) -> Option<(u64, u64)> {
         match self {
-            Ending::Minimized(finished) => {
+            MinimizationEnd::Minimized(finished) => {
                 let minimized = &finished.minimized;
                 Some((minimized.size_before, minimized.text.len() as u64))
             }
-            Ending::GivenUp => None,
+            MinimizationEnd::GivenUp => None,
         }
     }
 }
 
-/// A group that is being minimized. It stands still except while [`Work::go_on`] waits for it, and
+/// A group that is being minimized. It stands still except while [`Minimization::go_on`] waits for it, and
 /// then parks behind the first line of its log with which the slice is over: between its lines
 /// nothing is half done. Its targets are its own; they die with it.
-pub(super) struct Work {
+pub(super) struct Minimization {
     pub(super) id: EntryId,
     /// Time that it took, of this claim.
     pub(super) spent: Duration,
@@ -239,19 +240,19 @@ pub(super) struct Work {
     coroutine: Coroutine<Duration, Outcome>,
 }
 
-impl Work {
+impl Minimization {
     /// The work on a claimed entry, which begins with its first slice.
     pub(super) fn new<D: Desk + 'static>(
         id: EntryId,
         new: bool,
         desk: Arc<Mutex<D>>,
         minimizing: Minimizing,
-    ) -> std::io::Result<Work> {
+    ) -> std::io::Result<Minimization> {
         let entry = id.clone();
-        let body = move |first: Duration, parking: &Parking<Duration>| {
+        let body = move |first: Duration, parking: &Yielder<Duration>| {
             minimize(&desk, &minimizing, &entry, first, parking)
         };
-        Ok(Work {
+        Ok(Minimization {
             id,
             spent: Duration::ZERO,
             credit: if new { CREDIT } else { Duration::ZERO },
@@ -280,7 +281,7 @@ fn minimize<D: Desk>(
     minimizing: &Minimizing,
     id: &EntryId,
     first: Duration,
-    parking: &Parking<Duration>,
+    parking: &Yielder<Duration>,
 ) -> Outcome {
     let stop = AtomicBool::new(false);
     let stood_still = AtomicU64::new(0);
@@ -307,12 +308,12 @@ fn minimize<D: Desk>(
         ..minimizing.options(&stop)
     };
     match minimizing.entry_with(desk, id, options) {
-        Ok(finished) => Ok(Ending::Minimized(Box::new(finished))),
+        Ok(finished) => Ok(MinimizationEnd::Minimized(Box::new(finished))),
         Err(CampaignError::Minimize(MinimizeError::NotFailing { tries, .. }))
             if !stop.load(Ordering::Relaxed) =>
         {
             minimizing.give_up(desk, id, tries)?;
-            Ok(Ending::GivenUp)
+            Ok(MinimizationEnd::GivenUp)
         }
         Err(error) => Err(error),
     }
@@ -329,7 +330,7 @@ pub(super) enum Slice<T> {
     Broken,
 }
 
-enum Word<T> {
+enum Message<T> {
     Parked,
     Done(T),
 }
@@ -340,18 +341,18 @@ enum Word<T> {
 pub(super) struct Coroutine<O, T> {
     /// `None` behind its end.
     orders: Option<Sender<O>>,
-    words: Receiver<Word<T>>,
+    words: Receiver<Message<T>>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// By what a coroutine parks.
-pub(super) struct Parking<O> {
+pub(super) struct Yielder<O> {
     orders: Receiver<O>,
     /// Whether it is there to be told is what the owner drops first.
     park: Box<dyn Fn() -> bool + Send>,
 }
 
-impl<O> Parking<O> {
+impl<O> Yielder<O> {
     /// Hands the processor back until it is resumed, with what the owner says then; `None`: never
     /// again, the coroutine has to come to its end.
     pub(super) fn park(&self) -> Option<O> {
@@ -369,20 +370,20 @@ impl<O: Send + 'static, T: Send + 'static> Coroutine<O, T> {
     /// # Errors
     /// When the system gives no thread.
     pub(super) fn new(
-        body: impl FnOnce(O, &Parking<O>) -> T + Send + 'static,
+        body: impl FnOnce(O, &Yielder<O>) -> T + Send + 'static,
     ) -> io::Result<Coroutine<O, T>> {
         let (order, orders) = bounded::<O>(1);
-        let (word, words) = bounded::<Word<T>>(1);
+        let (word, words) = bounded::<Message<T>>(1);
         let parked = word.clone();
-        let parking = Parking {
+        let parking = Yielder {
             orders,
-            park: Box::new(move || parked.send(Word::Parked).is_ok()),
+            park: Box::new(move || parked.send(Message::Parked).is_ok()),
         };
         let thread = Builder::new().name("ddmin".to_owned()).spawn(move || {
             if let Ok(first) = parking.orders.recv() {
                 let done = body(first, &parking);
                 // Nobody listens where the owner has dropped it.
-                let _ = word.send(Word::Done(done));
+                let _ = word.send(Message::Done(done));
             }
         })?;
         Ok(Coroutine {
@@ -402,8 +403,8 @@ impl<O: Send + 'static, T: Send + 'static> Coroutine<O, T> {
             .ok()
             .and_then(|()| self.words.recv().ok());
         match said {
-            Some(Word::Parked) => return Slice::Parked,
-            Some(Word::Done(done)) => {
+            Some(Message::Parked) => return Slice::Parked,
+            Some(Message::Done(done)) => {
                 self.end();
                 return Slice::Done(done);
             }

@@ -3,24 +3,26 @@
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use super::plan::StudyPlan;
 use super::select::is_by;
 use super::state::{Asked, StudyState, StudySummary, runs};
-use super::utility::{self, Circumstances, Unfit, Utility};
+use super::utility::{self, Circumstances, SkipReason, Utility};
 use super::worker::{Baseline, baseline};
 use crate::error::CampaignError;
 use crate::ledger::{Ledger, lock};
 use crate::minimizing::Minimizing;
-use crate::room::{Fullness, Gate, Room};
-use crate::schedule::Met;
+use crate::room::{Gate, Room};
+use crate::schedule::MetInputs;
 use crate::screen::{Phase, Progress, Screen};
+use crate::session::CampaignSession;
 use crate::settings::When;
-use crate::until::Deadline;
+use crate::until::{Deadline, NewGroups};
 use ddfuzz_exec::{ExecError, Way};
-use ddfuzz_store::{EntryId, Kind, KnownGroups, Store, StudyRecord};
+use ddfuzz_store::{EntryId, KnownGroups, Store, StudyRecord};
+use ddfuzz_triage::Key;
 
 /// Between two checkpoints without a finding.
 const SAVE_EVERY: Duration = Duration::from_secs(2);
@@ -76,36 +78,40 @@ pub fn run(
     let gate = Gate::default();
     let began = Instant::now();
     let end = settings.time.and_then(|time| began.checked_add(time));
-    let engine = Engine {
+    let session = CampaignSession {
         store,
-        settings,
         screen,
         stop,
-        ledger,
+        deadline: &settings.deadline,
+        minimizing: &settings.minimizing,
+        jobs: settings.jobs,
+        known: &settings.known,
+        gate: &gate,
         room: Room::new(stop, &gate).until(end),
+        began,
+        new_groups: NewGroups::default(),
+        gone: HashSet::new(),
+    };
+    let engine = StudyEngine {
+        session,
+        settings,
+        ledger,
         phase: Phase::Fuzzing,
         waiting: 0,
         running: None,
-        gate: &gate,
         first,
         fuzzed: Duration::ZERO,
         ways: Vec::new(),
-        gone: HashSet::new(),
-        began,
+        not_started: HashSet::new(),
         saved: began,
     };
     engine.study()
 }
 
-pub(super) struct Engine<'a> {
-    pub(super) store: &'a Mutex<Store>,
+pub(super) struct StudyEngine<'a> {
+    pub(super) session: CampaignSession<'a>,
     pub(super) settings: &'a StudySettings,
-    pub(super) screen: &'a mut dyn Screen,
-    pub(super) stop: &'a AtomicBool,
     pub(super) ledger: Ledger<'a>,
-    pub(super) room: Room<'a>,
-    /// Closed while there is no room.
-    pub(super) gate: &'a Gate,
     /// Runs made before this call.
     first: u64,
     /// How long utilities were run.
@@ -113,8 +119,7 @@ pub(super) struct Engine<'a> {
     /// By which ways, each once.
     pub(super) ways: Vec<Way>,
     /// Entries whose programs could not be run any more: this call lets them be.
-    pub(super) gone: HashSet<EntryId>,
-    pub(super) began: Instant,
+    pub(super) not_started: HashSet<EntryId>,
     saved: Instant,
     /// What it does, and how many groups wait to be minimized.
     pub(super) phase: Phase,
@@ -123,7 +128,7 @@ pub(super) struct Engine<'a> {
     pub(super) running: Option<Instant>,
 }
 
-impl Engine<'_> {
+impl StudyEngine<'_> {
     fn study(mut self) -> Result<StudySummary, CampaignError> {
         match self
             .run_all()
@@ -131,10 +136,10 @@ impl Engine<'_> {
             .and_then(|()| self.end())
         {
             // It has ended at its time, with what is stored.
-            Err(error) if self.gives_up(&error) => {}
+            Err(error) if self.session.gives_up(&error) => {}
             ended => ended?,
         }
-        self.screen.progress(&self.progress());
+        self.session.screen.progress(&self.progress());
         self.summary()
     }
 
@@ -142,7 +147,7 @@ impl Engine<'_> {
     fn run_all(&mut self) -> Result<(), CampaignError> {
         let settings = self.settings;
         for utility in &settings.utilities {
-            if self.stopped() {
+            if self.session.stopped() {
                 break;
             }
             let at = self.state().at(utility).unwrap_or_default();
@@ -154,7 +159,7 @@ impl Engine<'_> {
             if matches!(settings.when, When::Inline | When::Worker) {
                 self.minimize_founders()?;
             }
-            if !self.stopped() {
+            if !self.session.stopped() {
                 self.state().utilities[at].done = true;
             }
             self.save()?;
@@ -167,7 +172,7 @@ impl Engine<'_> {
         if self.settings.when == When::Off {
             return Ok(());
         }
-        let (mut met, budget) = (Met::default(), self.budget_of_all());
+        let (mut met, budget) = (MetInputs::default(), self.budget_of_all());
         self.minimize_founders()?;
         self.minimize_others()?;
         self.minimize_smaller(&mut met, budget)?;
@@ -175,15 +180,9 @@ impl Engine<'_> {
     }
 
     fn end(&mut self) -> Result<(), CampaignError> {
-        if !self.interrupted() {
+        if !self.session.interrupted() {
             self.state().end_count();
-            let Engine {
-                room,
-                screen,
-                ledger,
-                ..
-            } = self;
-            room.made(&mut |text| screen.note(text), || ledger.end_call())?;
+            self.session.made(|| self.ledger.end_call())?;
         }
         self.save()
     }
@@ -202,7 +201,7 @@ impl Engine<'_> {
                 }
                 self.fuzz(&utility, program, at, &baselines)
             }
-            Err(_) if self.stopped() => Ok(()),
+            Err(_) if self.session.stopped() => Ok(()),
             Err(unfit) => {
                 self.refuse(at, &unfit);
                 Ok(())
@@ -215,8 +214,8 @@ impl Engine<'_> {
         &self,
         utility: &Utility,
         program: &Path,
-    ) -> Result<(Utility, Vec<Baseline>), Unfit> {
-        let not_starting = |error: ExecError| Unfit::NotStarting(error.to_string());
+    ) -> Result<(Utility, Vec<Baseline>), SkipReason> {
+        let not_starting = |error: ExecError| SkipReason::NotStarting(error.to_string());
         let circumstances = &self.settings.circumstances;
         let mut utility = utility.clone();
         if utility.courses.is_empty() {
@@ -225,7 +224,7 @@ impl Engine<'_> {
             let wanted = &self.settings.asked.channels;
             (utility.courses).retain(|course| is_by(&course.name(), wanted));
             if utility.courses.is_empty() {
-                return Err(Unfit::NoCourse);
+                return Err(SkipReason::NoCourse);
             }
         }
         let courses = utility.courses.iter();
@@ -236,7 +235,7 @@ impl Engine<'_> {
     }
 
     /// Notes that a utility cannot be run.
-    pub(super) fn refuse(&mut self, at: usize, unfit: &Unfit) {
+    pub(super) fn refuse(&mut self, at: usize, unfit: &SkipReason) {
         let record = &mut self.state().utilities[at];
         record.label = Some(unfit.label().to_owned());
         record.note = unfit.note();
@@ -255,28 +254,6 @@ impl Engine<'_> {
         Some(left / u32::try_from(utilities).unwrap_or(u32::MAX))
     }
 
-    pub(super) fn stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
-
-    /// Whether it was the user who has stopped it, and not the end of the whole time.
-    fn interrupted(&self) -> bool {
-        self.stopped() && !self.settings.deadline.is_over()
-    }
-
-    /// Whether this is only that the disk was full until the time was over, or the user has
-    /// stopped.
-    fn gives_up(&self, error: &CampaignError) -> bool {
-        error.full_at().is_some() && (self.stopped() || self.room.is_given_up())
-    }
-
-    pub(super) fn muted(&self, major: &str) -> bool {
-        let known = &self.settings.known;
-        lock(self.store)
-            .reader()
-            .is_muted(Kind::Crash, major, known)
-    }
-
     /// Saves the checkpoint, and the record for reports, when there is room.
     pub(super) fn save(&mut self) -> Result<(), CampaignError> {
         let utilities = self.state().utilities.clone();
@@ -284,33 +261,20 @@ impl Engine<'_> {
             utilities,
             ..self.settings.record.clone()
         };
-        let Engine {
-            room,
-            screen,
-            ledger,
-            store,
-            ..
-        } = self;
         self.saved = Instant::now();
-        Ok(room.made(&mut |text| screen.note(text), || {
-            ledger.save()?;
+        let store = self.session.store;
+        Ok(self.session.made(|| {
+            self.ledger.save()?;
             lock(store).write_study(&record)
         })?)
     }
 
     pub(super) fn tick(&mut self) -> Result<(), CampaignError> {
         let progress = self.progress();
-        self.screen.progress(&progress);
+        self.session.screen.progress(&progress);
         if self.saved.elapsed() >= SAVE_EVERY || self.ledger.is_unsaved() {
             self.save()?;
-            let Engine {
-                room,
-                screen,
-                store,
-                ..
-            } = self;
-            let append = || lock(store).append_stats(&progress);
-            room.made(&mut |text| screen.note(text), append)?;
+            self.session.append_stats(&progress)?;
         }
         Ok(())
     }
@@ -319,27 +283,19 @@ impl Engine<'_> {
         let checkpoint = &self.ledger.checkpoint;
         let state = checkpoint.study.as_ref();
         let all: u64 = state.map_or(0, |state| state.utilities.iter().map(runs).sum());
-        let groups = checkpoint
-            .seen
-            .get(&Kind::Crash)
-            .map_or(0, |seen| seen.len());
         let running = self.running.map_or(Duration::ZERO, |since| since.elapsed());
         Progress {
             phase: self.phase,
-            time_ms: self.began.elapsed().as_millis() as u64,
+            time_ms: self.session.began.elapsed().as_millis() as u64,
             runs: state.map_or(0, StudyState::runs),
             runs_per_s: Progress::rate(all - self.first, self.fuzzed + running),
-            groups: groups as u64,
-            crashes: checkpoint.total(Kind::Crash),
-            hangs: checkpoint.total(Kind::Hang),
-            ooms: checkpoint.total(Kind::Oom),
             minimizing: self.waiting,
-            ..Progress::default()
+            ..checkpoint.progress()
         }
     }
 
     fn summary(&self) -> Result<StudySummary, CampaignError> {
-        let muted = |major: ddfuzz_triage::Key| self.muted(&major.short());
+        let muted = |major: Key| self.session.is_muted(&major.short());
         let checkpoint = &self.ledger.checkpoint;
         let state = checkpoint.study.as_ref();
         let all: u64 = state.map_or(0, |state| state.utilities.iter().map(runs).sum());
@@ -348,10 +304,10 @@ impl Engine<'_> {
             runs_of_call: all - self.first,
             fuzzed: self.fuzzed,
             new_groups: self.ledger.new_groups(muted)?,
-            known_crashes: checkpoint.known_crashes(|major| self.muted(major)),
-            interrupted: self.interrupted(),
-            out_of_time: self.settings.deadline.is_over(),
-            out_of_room: self.room.is_given_up(),
+            known_crashes: checkpoint.known_crashes(|major| self.session.is_muted(major)),
+            interrupted: self.session.interrupted(),
+            out_of_time: self.session.deadline.is_over(),
+            out_of_room: self.session.room.is_given_up(),
             ways: self.ways.clone(),
         })
     }

@@ -9,14 +9,13 @@ use std::time::{Duration, Instant};
 use crossbeam::channel::{self, Receiver, RecvTimeoutError, bounded};
 use serde::{Deserialize, Serialize};
 
-use super::engine::Engine;
-use super::utility::{Unfit, Utility};
-use super::worker::{self, Baseline, Chunk, Shared, Worker};
-use crate::classifier::{Finding, What};
+use super::engine::StudyEngine;
+use super::utility::{SkipReason, Utility};
+use super::worker::{self, Baseline, Chunk, Worker, WorkerContext};
+use crate::classifier::{Classified, Finding};
 use crate::error::CampaignError;
-use crate::until::Bounds;
+use crate::until::StopCondition;
 use ddfuzz_exec::{Ended, ExecError, Freshness, Limits, TimeLimit, start};
-use ddfuzz_store::report::GroupView;
 use ddfuzz_store::{GroupTally, Kind};
 use ddfuzz_triage::{Crash, Key, Subject};
 
@@ -28,7 +27,7 @@ const SPAN: u64 = 1_000_000_000;
 
 type Report = Result<Chunk, ExecError>;
 
-impl Engine<'_> {
+impl StudyEngine<'_> {
     /// Runs a utility until the end of the count, of its share of the time, or of the user's
     /// patience.
     pub(super) fn fuzz(
@@ -42,7 +41,7 @@ impl Engine<'_> {
         self.running = Some(began);
         let next = self.state().next(at);
         let share = self.share();
-        let shared = Shared {
+        let shared = WorkerContext {
             utility,
             program,
             baselines,
@@ -50,10 +49,10 @@ impl Engine<'_> {
             circumstances: &self.settings.circumstances,
             next: AtomicU64::new(next),
             end: self.state().end(at),
-            bounds: Bounds::new(
-                self.stop,
+            bounds: StopCondition::new(
+                self.session.stop,
                 share.and_then(|share| began.checked_add(share)),
-                self.gate,
+                self.session.gate,
             ),
         };
         let (report, reports) = channel::bounded::<Report>(BACKLOG);
@@ -80,7 +79,7 @@ impl Engine<'_> {
     /// are made again, for a number of runs is a function of the seed.
     fn commit_all(
         &mut self,
-        shared: &Shared<'_>,
+        shared: &WorkerContext<'_>,
         reports: &Receiver<Report>,
         at: usize,
     ) -> Result<(), CampaignError> {
@@ -90,10 +89,10 @@ impl Engine<'_> {
             match reports.recv_timeout(TICK) {
                 Ok(Ok(chunk)) => drop(waiting.insert(chunk.first, chunk)),
                 // The user's Ctrl-C may have reached a starting target, too.
-                Ok(Err(_)) if self.stopped() => {}
+                Ok(Err(_)) if self.session.stopped() => {}
                 Ok(Err(error)) => {
                     // A utility that cannot be run any more does not end the study.
-                    self.refuse(at, &Unfit::NotStarting(error.to_string()));
+                    self.refuse(at, &SkipReason::NotStarting(error.to_string()));
                     shared.bounds.break_off(true);
                     cut_short = true;
                 }
@@ -112,7 +111,7 @@ impl Engine<'_> {
     /// Commits what stands behind the chunks of workers that have failed.
     fn commit_rest(
         &mut self,
-        shared: &Shared<'_>,
+        shared: &WorkerContext<'_>,
         waiting: BTreeMap<u64, Chunk>,
         at: usize,
     ) -> Result<(), CampaignError> {
@@ -128,7 +127,7 @@ impl Engine<'_> {
     }
 
     /// Whether all runs that were made count, also those behind others that were not.
-    fn loses_nothing(&mut self, shared: &Shared<'_>, at: usize) -> bool {
+    fn loses_nothing(&mut self, shared: &WorkerContext<'_>, at: usize) -> bool {
         self.state().is_timed(at) || shared.bounds.is_late()
     }
 
@@ -136,15 +135,15 @@ impl Engine<'_> {
     /// by the call that goes on. Gives whether those behind it may be committed as well.
     fn commit(
         &mut self,
-        shared: &Shared<'_>,
+        shared: &WorkerContext<'_>,
         mut chunk: Chunk,
         at: usize,
     ) -> Result<bool, CampaignError> {
         let all = self.loses_nothing(shared, at);
-        let stop = self.stop;
+        let stop = self.session.stop;
         let hangs = take_out_slow(&mut chunk, &self.state().hangs[at], stop);
         // Ctrl-C, or the end of the whole time, may have ended what was asked about.
-        if self.stopped() && hangs != self.state().hangs[at] {
+        if self.session.stopped() && hangs != self.state().hangs[at] {
             return Ok(false);
         }
         self.state().hangs[at] = hangs;
@@ -177,26 +176,19 @@ impl Engine<'_> {
         subject: &Subject,
         at: usize,
     ) -> Result<(), CampaignError> {
-        if let What::Crash(crash) | What::Flaky(crash) = &mut finding.what {
+        if let Classified::Crash(crash) | Classified::Flaky(crash) = &mut finding.what {
             crash.of = Some(Box::new(subject.clone()));
         }
         let kind = worker::kind_of(&finding.what);
         let major = match &finding.what {
-            What::Known { major, .. } => major.short(),
-            What::Crash(crash) | What::Flaky(crash) => crash.keys.major.short(),
+            Classified::Known { major, .. } => major.short(),
+            Classified::Crash(crash) | Classified::Flaky(crash) => crash.keys.major.short(),
         };
-        let Engine {
-            room,
-            screen,
-            ledger,
-            ..
-        } = self;
-        let stored = room.made(&mut |text| screen.note(text), || ledger.commit(&finding))?;
+        let stored = self.session.made(|| self.ledger.commit(&finding))?;
         count(&mut self.state().utilities[at].groups, kind, major);
         if let Some(stored) = stored.filter(|stored| stored.founds) {
-            let reader = crate::ledger::lock(self.store).reader().clone();
-            if let Some(view) = GroupView::of(&reader, &stored.id)? {
-                self.screen.group(&view);
+            if let Some(view) = self.session.view(&stored.id)? {
+                self.session.screen.group(&view);
             }
         }
         Ok(())
@@ -221,7 +213,7 @@ fn take_out_slow(chunk: &mut Chunk, known: &Hangs, stop: &AtomicBool) -> Hangs {
 /// Whether a finding is a run over its time that does end.
 fn is_slow(finding: &Finding, subject: &Subject, hangs: &mut Hangs, stop: &AtomicBool) -> bool {
     match &finding.what {
-        What::Crash(crash) if Kind::of_class(&crash.class) == Kind::Hang => {
+        Classified::Crash(crash) if Kind::of_class(&crash.class) == Kind::Hang => {
             // That a program cannot be started any more, its workers say.
             !hangs
                 .is_real(&finding.input, crash, subject, stop)
@@ -258,12 +250,12 @@ const MOST_AT_ONE: u32 = 3;
 /// them, and kept from call to call, so that what it says depends on nothing else.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Hangs {
-    places: BTreeMap<Key, Place>,
+    places: BTreeMap<Key, HangSite>,
     asked: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Place {
+struct HangSite {
     is_real: bool,
     slow: u32,
 }

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::engine::Engine;
+use super::engine::StudyEngine;
 use crate::error::CampaignError;
 use crate::ledger::lock;
 use crate::minimizing::Minimizing;
 use crate::orders::{is_done, is_of_target, minimize_entry};
-use crate::schedule::{Met, file_met};
+use crate::schedule::{MetInputs, file_met};
 use crate::screen::Phase;
 use ddfuzz_delta::Ddmin;
 use ddfuzz_exec::{ExecError, Target, TargetRecord, Way};
@@ -19,7 +19,6 @@ use ddfuzz_minimize::{
     BoxedOracle, Call, CallOracle, Held, Journal, MinimizeError, Oracle, OracleOfCall, Workers,
     minimize_by_workers,
 };
-use ddfuzz_store::report::GroupView;
 use ddfuzz_store::{Entry, EntryId, Kind, Replayed};
 use ddfuzz_triage::{Crash, Found, Quick, Subject, Triager};
 
@@ -28,7 +27,7 @@ const SHARE: u32 = 5;
 /// The least that they may.
 const LEAST: Duration = Duration::from_secs(10);
 
-impl Engine<'_> {
+impl StudyEngine<'_> {
     /// Minimizes the groups that runs have founded.
     pub(super) fn minimize_founders(&mut self) -> Result<(), CampaignError> {
         self.minimize_pending(false, None)
@@ -57,11 +56,13 @@ impl Engine<'_> {
     ) -> Result<(), CampaignError> {
         let mut taken = HashSet::new();
         let began = Instant::now();
-        while !self.stopped() && budget.is_none_or(|budget| began.elapsed() < budget) {
+        while !self.session.stopped() && budget.is_none_or(|budget| began.elapsed() < budget) {
             let variants = self.settings.minimizing.variants;
             let mut pending = self.ledger.pending(variants, last)?;
             pending.retain(|id| {
-                !self.muted(id.major()) && !taken.contains(id) && !self.gone.contains(id)
+                !self.session.is_muted(id.major())
+                    && !taken.contains(id)
+                    && !self.not_started.contains(id)
             });
             let Some(id) = pending.first().cloned() else {
                 break;
@@ -85,19 +86,20 @@ impl Engine<'_> {
     /// as `budget` lasts.
     pub(super) fn minimize_smaller(
         &mut self,
-        met: &mut Met,
+        met: &mut MetInputs,
         budget: Option<Duration>,
     ) -> Result<(), CampaignError> {
         let began = Instant::now();
-        while !self.stopped() && budget.is_none_or(|budget| began.elapsed() < budget) {
-            let reader = lock(self.store).reader().clone();
-            let Some((entry, slip)) = met.next(&reader, &|major| !self.muted(major))? else {
+        while !self.session.stopped() && budget.is_none_or(|budget| began.elapsed() < budget) {
+            let reader = self.session.reader();
+            let Some((entry, slip)) = met.next(&reader, &|major| !self.session.is_muted(major))?
+            else {
                 return Ok(());
             };
-            if entry.crash.of.is_none() || self.gone.contains(&entry.id) {
+            if entry.crash.of.is_none() || self.not_started.contains(&entry.id) {
                 continue;
             }
-            let filed = file_met(self.store, &self.settings.minimizing, &entry, &slip);
+            let filed = file_met(self.session.store, &self.settings.minimizing, &entry, &slip);
             if self.unless_gone(&entry.id, filed)? == Some(true) {
                 let left = budget.map(|budget| budget.saturating_sub(began.elapsed()));
                 self.minimize_pending(true, left)?;
@@ -114,15 +116,13 @@ impl Engine<'_> {
         }
         loop {
             let result = self.minimize_once(id, each);
-            let Engine { room, screen, .. } = self;
-            if room.is_again(&result, &mut |text: &str| screen.note(text)) {
+            if self.session.waits_for_room(&result) {
                 continue;
             }
-            let done = is_done(result, self.stopped());
+            let done = is_done(result, self.session.stopped());
             if self.unless_gone(id, done)? == Some(true) {
-                let reader = lock(self.store).reader().clone();
-                if let Some(view) = GroupView::of(&reader, id)? {
-                    self.screen.minimized(&view);
+                if let Some(view) = self.session.view(id)? {
+                    self.session.screen.minimized(&view);
                 }
                 self.replay(id)?;
             }
@@ -139,10 +139,10 @@ impl Engine<'_> {
     ) -> Result<Option<T>, CampaignError> {
         match result {
             Err(error) if is_of_target(&error) => {
-                if self.gone.insert(id.clone()) && !self.stopped() {
+                if self.not_started.insert(id.clone()) && !self.session.stopped() {
                     let major = id.major();
                     let text = format!("group {major} is not minimized: {error}");
-                    self.screen.note(&text);
+                    self.session.screen.note(&text);
                 }
                 Ok(None)
             }
@@ -156,14 +156,20 @@ impl Engine<'_> {
         budget_time: Option<Duration>,
     ) -> Result<(), CampaignError> {
         self.shed_options(id)?;
-        let (began, progress) = (self.began, self.progress());
-        let screen = &mut *self.screen;
+        let (began, progress) = (self.session.began, self.progress());
+        let screen = &mut *self.session.screen;
         let watch = &mut || screen.progress(&progress.later(began.elapsed()));
         let minimizing = Minimizing {
             budget_time,
             ..self.settings.minimizing.clone()
         };
-        minimize_entry(self.store, &minimizing, self.stop, id, watch)
+        minimize_entry(
+            self.session.store,
+            &minimizing,
+            self.session.stop,
+            id,
+            watch,
+        )
     }
 
     /// Has the options minimized first, unless the input's turn has come already.
@@ -172,9 +178,9 @@ impl Engine<'_> {
         let Some(entry) = entry.filter(|entry| !entry.log().exists()) else {
             return Ok(());
         };
-        let log = lock(self.store).options_log(id)?;
+        let log = lock(self.session.store).options_log(id)?;
         let minimizing = &self.settings.minimizing;
-        let shed = match minimize_options(minimizing, &entry, &log, self.stop) {
+        let shed = match minimize_options(minimizing, &entry, &log, self.session.stop) {
             // What does not come again by a plain execve keeps its options.
             Err(CampaignError::Minimize(MinimizeError::NotFailing { .. })) => None,
             answer => answer?,
@@ -182,13 +188,13 @@ impl Engine<'_> {
         if let Some(subject) = shed
             && entry.crash.of.as_deref() != Some(&subject)
         {
-            lock(self.store).set_subject(id, &subject)?;
+            lock(self.session.store).set_subject(id, &subject)?;
         }
         Ok(())
     }
 
     pub(super) fn entry(&self, id: &EntryId) -> Result<Option<Entry>, CampaignError> {
-        Ok(lock(self.store).reader().entry(id)?)
+        Ok(lock(self.session.store).reader().entry(id)?)
     }
 }
 
@@ -266,7 +272,7 @@ pub(super) fn minimize_options(
     }))
 }
 
-impl Engine<'_> {
+impl StudyEngine<'_> {
     /// Runs the reproducer again, and notes with the utility how often it fails.
     pub(super) fn replay(&mut self, id: &EntryId) -> Result<(), CampaignError> {
         let Some(entry) = self.entry(id)? else {
@@ -288,7 +294,7 @@ impl Engine<'_> {
     /// The same with what a call that was killed has minimized and not run again.
     pub(super) fn replay_rest(&mut self) -> Result<(), CampaignError> {
         for id in self.not_replayed()? {
-            if !self.stopped() && !self.gone.contains(&id) {
+            if !self.session.stopped() && !self.not_started.contains(&id) {
                 self.replay(&id)?;
             }
         }
@@ -297,7 +303,7 @@ impl Engine<'_> {
 
     /// The least reproducer of each group of this study without a rate.
     fn not_replayed(&mut self) -> Result<Vec<EntryId>, CampaignError> {
-        let reader = lock(self.store).reader().clone();
+        let reader = self.session.reader();
         let mut least: BTreeMap<(Kind, String, String), (u64, EntryId)> = BTreeMap::new();
         for kind in Kind::ALL {
             for group in reader.groups(kind)? {
@@ -309,7 +315,7 @@ impl Engine<'_> {
                     };
                     let slipped = matches!(entry.crash.found, Some(Found::Slip { .. }));
                     let utility = &subject.utility;
-                    if self.muted(&major)
+                    if self.session.is_muted(&major)
                         || !(self.state()).lacks_rate(utility, kind, &major, slipped)
                     {
                         continue;
@@ -329,7 +335,7 @@ impl Engine<'_> {
         let (target, way) = (&minimizing.target, minimizing.way);
         let input = entry.reproducer_bytes()?;
         let tries = self.settings.replays;
-        let stop = self.stop;
+        let stop = self.session.stop;
         Ok(replay(target, way, &input, (&entry.crash, tries), stop)?)
     }
 }

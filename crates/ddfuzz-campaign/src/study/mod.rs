@@ -20,4 +20,4 @@ pub use plan::{Call, StudyInput, StudyPlan};
 pub use select::Selection;
 pub(crate) use state::StudyState;
 pub use state::{Asked, StudySummary};
-pub use utility::{Circumstances, Course, Unfit, Utility};
+pub use utility::{Circumstances, Course, SkipReason, Utility};

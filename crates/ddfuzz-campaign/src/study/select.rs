@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::list::{List, Listed, ListedChannel, deny, installed};
-use super::utility::{Course, Unfit, Utility};
+use super::utility::{Course, SkipReason, Utility};
 use ddfuzz_exec::{Channel, Terminal};
 use ddfuzz_model::files::Base64;
 
@@ -95,8 +95,8 @@ impl Selection {
         let unfit = match (self.refusal(name, path.as_deref(), &lines, &courses), &path) {
             // Of what would not be run anyway, it does not matter whether it is there.
             (Some(refusal), _) => Some(refusal),
-            (None, None) => Some(Unfit::Missing),
-            (None, Some(path)) => is_privileged(path).then_some(Unfit::Setuid),
+            (None, None) => Some(SkipReason::Missing),
+            (None, Some(path)) => is_privileged(path).then_some(SkipReason::Setuid),
         };
         Utility {
             name: name.to_owned(),
@@ -118,7 +118,7 @@ impl Selection {
         path: Option<&Path>,
         lines: &[&Listed],
         courses: &[Course],
-    ) -> Option<Unfit> {
+    ) -> Option<SkipReason> {
         if !courses.is_empty() {
             return None;
         }
@@ -127,9 +127,9 @@ impl Selection {
             .filter_map(|line| self.denial(name, path, line));
         let bare = || self.denial_of(name, path, &[]);
         match denials.into_iter().next() {
-            Some(why) => Some(Unfit::Denied(why.to_owned())),
-            None if !lines.is_empty() => Some(Unfit::NoCourse),
-            None => bare().map(|why| Unfit::Denied(why.to_owned())),
+            Some(why) => Some(SkipReason::Denied(why.to_owned())),
+            None if !lines.is_empty() => Some(SkipReason::NoCourse),
+            None => bare().map(|why| SkipReason::Denied(why.to_owned())),
         }
     }
 

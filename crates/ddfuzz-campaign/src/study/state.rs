@@ -221,9 +221,9 @@ impl Asked {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::Unfit;
+    use crate::study::SkipReason;
 
-    fn utility(name: &str, unfit: Option<Unfit>) -> Utility {
+    fn utility(name: &str, unfit: Option<SkipReason>) -> Utility {
         Utility {
             name: name.to_owned(),
             place: 0,
@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn the_time_is_shared_by_what_is_run_in_this_call() {
         let [boxes, nvi] = ["boxes", "nvi"].map(|name| utility(name, None));
-        let missing = utility("nowhere", Some(Unfit::Missing));
+        let missing = utility("nowhere", Some(SkipReason::Missing));
         let earlier = utility("earlier", None);
         let mut state = StudyState::default();
         state.begin_count(&[earlier]);

@@ -24,7 +24,7 @@ pub struct Utility {
     /// The program; `None` where it is missing.
     pub path: Option<PathBuf>,
     /// Why it is not run, where it is not.
-    pub unfit: Option<Unfit>,
+    pub unfit: Option<SkipReason>,
     /// Whether it works at a terminal only.
     pub interactive_only: bool,
     /// How its inputs reach it; none where it is in no list.
@@ -35,7 +35,7 @@ pub struct Utility {
 
 /// Why a utility is not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unfit {
+pub enum SkipReason {
     /// There is no such program.
     Missing,
     /// It is setuid or setgid: it would not be the same program without its privileges.
@@ -48,23 +48,23 @@ pub enum Unfit {
     NoCourse,
 }
 
-impl Unfit {
+impl SkipReason {
     /// The label in reports.
     pub fn label(&self) -> &'static str {
         match self {
-            Unfit::Missing => "missing",
-            Unfit::Setuid => "setuid",
-            Unfit::Denied(_) => "denied",
-            Unfit::NotStarting(_) => "does-not-start",
-            Unfit::NoCourse => "no-channel",
+            SkipReason::Missing => "missing",
+            SkipReason::Setuid => "setuid",
+            SkipReason::Denied(_) => "denied",
+            SkipReason::NotStarting(_) => "does-not-start",
+            SkipReason::NoCourse => "no-channel",
         }
     }
 
     /// More about it, for people.
     pub fn note(&self) -> Option<String> {
         match self {
-            Unfit::Denied(why) | Unfit::NotStarting(why) => Some(why.clone()),
-            Unfit::Missing | Unfit::Setuid | Unfit::NoCourse => None,
+            SkipReason::Denied(why) | SkipReason::NotStarting(why) => Some(why.clone()),
+            SkipReason::Missing | SkipReason::Setuid | SkipReason::NoCourse => None,
         }
     }
 }
@@ -211,11 +211,11 @@ mod tests {
     #[test]
     fn the_labels_of_what_is_not_run_are_those_that_the_store_knows() {
         let all = [
-            Unfit::Missing,
-            Unfit::Setuid,
-            Unfit::Denied(String::new()),
-            Unfit::NotStarting(String::new()),
-            Unfit::NoCourse,
+            SkipReason::Missing,
+            SkipReason::Setuid,
+            SkipReason::Denied(String::new()),
+            SkipReason::NotStarting(String::new()),
+            SkipReason::NoCourse,
         ];
         assert_eq!(all.map(|unfit| unfit.label()), REFUSALS);
     }

@@ -8,8 +8,8 @@ use crossbeam::channel::Sender;
 
 use super::plan::{Call, StudyPlan};
 use super::utility::{Circumstances, Course, Utility};
-use crate::classifier::{Finding, Namer, What};
-use crate::until::Bounds;
+use crate::classifier::{Classified, Finding, RunClassifier};
+use crate::until::StopCondition;
 use ddfuzz_exec::{Ended, ExecError, Executor, Freshness, Limits, TargetRecord, start};
 use ddfuzz_store::{Kind, Tally};
 use ddfuzz_triage::Subject;
@@ -33,7 +33,7 @@ pub(super) struct Chunk {
 }
 
 /// What the workers of a utility share.
-pub(super) struct Shared<'a> {
+pub(super) struct WorkerContext<'a> {
     pub(super) utility: &'a Utility,
     pub(super) program: &'a std::path::Path,
     pub(super) baselines: &'a [Baseline],
@@ -44,10 +44,10 @@ pub(super) struct Shared<'a> {
     /// The first run that is not to be made.
     pub(super) end: u64,
     /// No new chunks are taken when they are over.
-    pub(super) bounds: Bounds<'a>,
+    pub(super) bounds: StopCondition<'a>,
 }
 
-impl Shared<'_> {
+impl WorkerContext<'_> {
     /// The runs behind `first` that are to be made in one chunk, up to its end in the plan.
     fn take(&self) -> Option<(u64, u64)> {
         let chunk = self.plan.chunk(self.utility);
@@ -64,22 +64,22 @@ impl Shared<'_> {
 
 /// One worker.
 pub(super) struct Worker<'a> {
-    shared: &'a Shared<'a>,
+    shared: &'a WorkerContext<'a>,
     /// Those used last are last.
-    started: VecDeque<Started>,
+    started: VecDeque<StartedUtility>,
 }
 
 /// A call that is ready to be run.
-struct Started {
+struct StartedUtility {
     call: Call,
     executor: Box<dyn Executor>,
-    namer: Namer,
+    classifier: RunClassifier,
     subject: Subject,
 }
 
 impl<'a> Worker<'a> {
     /// A worker with nothing started.
-    pub(super) fn new(shared: &'a Shared<'a>) -> Worker<'a> {
+    pub(super) fn new(shared: &'a WorkerContext<'a>) -> Worker<'a> {
         Worker {
             shared,
             started: VecDeque::new(),
@@ -124,7 +124,7 @@ impl<'a> Worker<'a> {
             }
             let what = match ended {
                 Ended::Timeout if is_endless => None,
-                _ => (started.namer).judge(ended, &bytes, &*started.executor)?,
+                _ => (started.classifier).judge(ended, &bytes, &*started.executor)?,
             };
             // What a program does that never ends is no news, however that is found.
             let what = what.filter(|what| !is_endless || kind_of(what) != Kind::Hang);
@@ -141,7 +141,7 @@ impl<'a> Worker<'a> {
         Ok(chunk)
     }
 
-    fn started(&mut self, call: Call) -> Result<&mut Started, ExecError> {
+    fn started(&mut self, call: Call) -> Result<&mut StartedUtility, ExecError> {
         let at = self.started.iter().position(|started| started.call == call);
         let started = match at.and_then(|at| self.started.remove(at)) {
             Some(started) => started,
@@ -155,8 +155,8 @@ impl<'a> Worker<'a> {
         Ok(&mut self.started[last])
     }
 
-    fn start(&self, call: Call) -> Result<Started, ExecError> {
-        let Shared {
+    fn start(&self, call: Call) -> Result<StartedUtility, ExecError> {
+        let WorkerContext {
             utility,
             program,
             circumstances,
@@ -170,8 +170,8 @@ impl<'a> Worker<'a> {
         }
         let executor = start(&target, None, Freshness::Fresh)?.executor;
         let way = executor.way();
-        Ok(Started {
-            namer: Namer::of_target(&target, way)?.with_hangs_in_full(),
+        Ok(StartedUtility {
+            classifier: RunClassifier::of_target(&target, way)?.with_hangs_in_full(),
             subject: Subject {
                 utility: utility.name.clone(),
                 target: TargetRecord::new(&target, way),
@@ -255,7 +255,12 @@ pub(super) fn baseline(
 const HIGH_EXIT: i32 = 126;
 
 /// The count of one run, which ended so, and of which that was found.
-pub(super) fn tally_of(channel: &str, kind: &str, ended: Ended, what: Option<&What>) -> Tally {
+pub(super) fn tally_of(
+    channel: &str,
+    kind: &str,
+    ended: Ended,
+    what: Option<&Classified>,
+) -> Tally {
     let found = what.map(kind_of);
     let is = |kind: Kind| u64::from(found == Some(kind));
     let is_high = matches!(ended, Ended::Exit(status) if status >= HIGH_EXIT);
@@ -272,11 +277,11 @@ pub(super) fn tally_of(channel: &str, kind: &str, ended: Ended, what: Option<&Wh
 }
 
 /// Which kind of finding.
-pub(super) fn kind_of(what: &What) -> Kind {
+pub(super) fn kind_of(what: &Classified) -> Kind {
     match what {
-        What::Crash(crash) => Kind::of_class(&crash.class),
-        What::Known { kind, .. } => *kind,
-        What::Flaky(_) => Kind::Flaky,
+        Classified::Crash(crash) => Kind::of_class(&crash.class),
+        Classified::Known { kind, .. } => *kind,
+        Classified::Flaky(_) => Kind::Flaky,
     }
 }
 

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use crossbeam::channel::{Receiver, RecvTimeoutError, Sender};
 
-use super::engine::Engine;
+use super::engine::WatchEngine;
 use crate::error::CampaignError;
-use crate::orders::{Word, is_done};
-use crate::schedule::Met;
+use crate::orders::{MinimizerReply, is_done};
+use crate::schedule::MetInputs;
 use crate::settings::When;
 use ddfuzz_store::EntryId;
 
@@ -16,7 +16,7 @@ const TICK: Duration = Duration::from_millis(200);
 
 /// Groups that wait to be minimized.
 #[derive(Default)]
-pub(super) struct Shrinking {
+pub(super) struct MinimizeQueue {
     /// Founders of new groups.
     queue: VecDeque<EntryId>,
     /// The one that the thread works on.
@@ -30,10 +30,10 @@ pub(super) struct Shrinking {
     /// The store has no more of those that only wait until there is nothing else to do.
     exhausted: bool,
     /// What minimizations have met.
-    met: Met,
+    met: MetInputs,
 }
 
-impl Shrinking {
+impl MinimizeQueue {
     pub(super) fn enqueue(&mut self, id: EntryId) {
         if self.taken.insert(id.clone()) {
             self.queue.push_back(id);
@@ -47,9 +47,9 @@ impl Shrinking {
 
     /// What was begun before counts no more: the program is another one.
     pub(super) fn begin_anew(&mut self) {
-        *self = Shrinking {
+        *self = MinimizeQueue {
             spent: self.spent,
-            ..Shrinking::default()
+            ..MinimizeQueue::default()
         };
     }
 
@@ -69,13 +69,13 @@ impl Shrinking {
     }
 }
 
-impl Engine<'_> {
+impl WatchEngine<'_> {
     /// Queues what an earlier call left to be minimized.
     pub(super) fn enqueue_founders(&mut self) -> Result<(), CampaignError> {
         let variants = self.settings.minimizing.variants;
-        for id in self.books.ledger.pending(variants, false)? {
+        for id in self.registry.ledger.pending(variants, false)? {
             if self.is_minimized(&id) {
-                self.shrinking.enqueue(id);
+                self.minimize_queue.enqueue(id);
             }
         }
         Ok(())
@@ -91,14 +91,14 @@ impl Engine<'_> {
     }
 
     fn order_next(&mut self, order: &Sender<EntryId>, idle: bool) -> Result<(), CampaignError> {
-        if self.shrinking.ordered.is_some() || self.stopped() {
+        if self.minimize_queue.ordered.is_some() || self.session.stopped() {
             return Ok(());
         }
-        if self.shrinking.queue.is_empty() && idle && !self.shrinking.exhausted {
+        if self.minimize_queue.queue.is_empty() && idle && !self.minimize_queue.exhausted {
             self.enqueue_rest()?;
         }
-        if let Some(id) = self.shrinking.queue.pop_front() {
-            self.shrinking.ordered = Some(id.clone());
+        if let Some(id) = self.minimize_queue.queue.pop_front() {
+            self.minimize_queue.ordered = Some(id.clone());
             // Nobody listens only if the thread has panicked, which its silence will say.
             let _ = order.send(id);
         }
@@ -110,27 +110,33 @@ impl Engine<'_> {
     fn enqueue_rest(&mut self) -> Result<(), CampaignError> {
         let minimizing = &self.settings.minimizing;
         loop {
-            let pending = self.books.ledger.pending(minimizing.variants, true)?;
-            let fresh = |id: &EntryId| !self.shrinking.taken.contains(id) && self.is_minimized(id);
+            let pending = self.registry.ledger.pending(minimizing.variants, true)?;
+            let fresh =
+                |id: &EntryId| !self.minimize_queue.taken.contains(id) && self.is_minimized(id);
             if let Some(id) = pending.into_iter().find(fresh) {
-                self.shrinking.enqueue(id);
+                self.minimize_queue.enqueue(id);
                 return Ok(());
             }
-            let mut met = std::mem::take(&mut self.shrinking.met);
-            let filed = met.file_next(self.store, minimizing, &|major| !self.is_muted(major));
-            if self.waits_for_room(&filed) {
+            let mut met = std::mem::take(&mut self.minimize_queue.met);
+            let filed = met.file_next(self.session.store, minimizing, &|major| {
+                !self.session.is_muted(major)
+            });
+            if self.session.waits_for_room(&filed) {
                 continue;
             }
-            self.shrinking.met = met;
+            self.minimize_queue.met = met;
             if !filed? {
-                self.shrinking.exhausted = true;
+                self.minimize_queue.exhausted = true;
                 return Ok(());
             }
         }
     }
 
     /// Hears what has become of the group under way.
-    pub(super) fn hear_words(&mut self, words: &Receiver<Word>) -> Result<(), CampaignError> {
+    pub(super) fn hear_words(
+        &mut self,
+        words: &Receiver<MinimizerReply>,
+    ) -> Result<(), CampaignError> {
         words.try_iter().try_for_each(|word| self.hear_word(word))
     }
 
@@ -138,54 +144,48 @@ impl Engine<'_> {
     pub(super) fn minimize_rest(
         &mut self,
         order: &Sender<EntryId>,
-        words: &Receiver<Word>,
+        words: &Receiver<MinimizerReply>,
     ) -> Result<(), CampaignError> {
         loop {
             if self.settings.when != When::Off {
                 self.order_next(order, true)?;
             }
-            if self.shrinking.ordered.is_none() {
+            if self.minimize_queue.ordered.is_none() {
                 return Ok(());
             }
             match words.recv_timeout(TICK) {
                 Ok(word) => self.hear_word(word)?,
-                Err(RecvTimeoutError::Timeout) => self.screen.progress(&self.progress()),
+                Err(RecvTimeoutError::Timeout) => self.session.screen.progress(&self.progress()),
                 Err(RecvTimeoutError::Disconnected) => return Err(CampaignError::Broken),
             }
         }
     }
 
     /// Waits for the group under way, whatever becomes of it with a program that is another one.
-    pub(super) fn hear_out(&mut self, words: &Receiver<Word>) {
-        while self.shrinking.ordered.is_some() {
+    pub(super) fn hear_out(&mut self, words: &Receiver<MinimizerReply>) {
+        while self.minimize_queue.ordered.is_some() {
             match words.recv_timeout(TICK) {
                 Ok(word) => drop(self.hear_word(word)),
-                Err(RecvTimeoutError::Timeout) => self.screen.progress(&self.progress()),
+                Err(RecvTimeoutError::Timeout) => self.session.screen.progress(&self.progress()),
                 Err(RecvTimeoutError::Disconnected) => return,
             }
         }
     }
 
-    fn hear_word(&mut self, (id, spent, result): Word) -> Result<(), CampaignError> {
-        self.shrinking.ordered = None;
-        self.shrinking.spent += spent;
-        self.shrinking.done += 1;
-        self.shrinking.look_again();
-        if self.waits_for_room(&result) {
-            self.shrinking.queue.push_front(id);
+    fn hear_word(&mut self, (id, spent, result): MinimizerReply) -> Result<(), CampaignError> {
+        self.minimize_queue.ordered = None;
+        self.minimize_queue.spent += spent;
+        self.minimize_queue.done += 1;
+        self.minimize_queue.look_again();
+        if self.session.waits_for_room(&result) {
+            self.minimize_queue.queue.push_front(id);
             return Ok(());
         }
-        if is_done(result, self.stopped())?
-            && let Some(view) = self.view(&id)?
+        if is_done(result, self.session.stopped())?
+            && let Some(view) = self.session.view(&id)?
         {
-            self.screen.minimized(&view);
+            self.session.screen.minimized(&view);
         }
         Ok(())
-    }
-
-    /// Pauses where a minimization has failed for want of room. Whether it is to go on.
-    fn waits_for_room<T>(&mut self, result: &Result<T, CampaignError>) -> bool {
-        let Engine { room, screen, .. } = self;
-        room.is_again(result, &mut |text: &str| screen.note(text))
     }
 }

@@ -8,9 +8,9 @@
 //! `engine.rs` looks, hands out and commits, in the order in which the files were found; here are
 //! the threads that run inputs; `minimize.rs` is the one that minimizes.
 
-mod books;
 mod engine;
 mod minimize;
+mod registry;
 mod sources;
 
 use std::collections::{HashMap, HashSet};
@@ -35,7 +35,7 @@ use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_store::foreign::Input;
 use ddfuzz_store::{Kind, KnownGroups, Store};
 use ddfuzz_triage::{Key, Triager};
-use engine::{Engine, Lines};
+use engine::{Channels, WatchEngine};
 
 /// Watches until the producer has ended and all it left is done, until the time is over or
 /// something that was waited for is reached, or until `stop` turns true. The groups that are new
@@ -56,7 +56,7 @@ pub fn watch(
     stop: &AtomicBool,
 ) -> Result<Summary, CampaignError> {
     let gate = Gate::default();
-    let mut engine = Engine::begin(store, campaign, settings, producer, screen, stop, &gate)?;
+    let mut engine = WatchEngine::begin(store, campaign, settings, producer, screen, stop, &gate)?;
     loop {
         if let Some(summary) = watch_build(&mut engine, settings, stop)? {
             return Ok(summary);
@@ -67,7 +67,7 @@ pub fn watch(
 
 /// Watches with one build of the program; `None` where it is another one now.
 fn watch_build(
-    engine: &mut Engine<'_>,
+    engine: &mut WatchEngine<'_>,
     settings: &Watching,
     stop: &AtomicBool,
 ) -> Result<Option<Summary>, CampaignError> {
@@ -78,7 +78,7 @@ fn watch_build(
         let (order, orders) = channel::unbounded();
         let (word, words) = channel::unbounded();
         for _ in 0..jobs {
-            let examiner = Examiner {
+            let examiner = InputExaminer {
                 settings,
                 stop,
                 known: engine.steady_keys(),
@@ -89,9 +89,9 @@ fn watch_build(
             scope.spawn(move || examiner.work());
         }
         drop((tasks, answer));
-        let (store, minimizing) = (engine.store, &settings.minimizing);
+        let (store, minimizing) = (engine.session.store, &settings.minimizing);
         scope.spawn(move || minimize_orders(store, minimizing, stop, &orders, &word));
-        engine.run(Lines {
+        engine.run(Channels {
             task,
             answers,
             order,
@@ -111,13 +111,13 @@ pub(super) struct Task {
 }
 
 /// What it came to.
-pub(super) struct Answer {
+pub(super) struct ExaminedInput {
     pub(super) task: Task,
     pub(super) judged: Judged,
 }
 
 /// One thread that runs inputs, with a target of its own.
-pub(super) struct Examiner<'a> {
+pub(super) struct InputExaminer<'a> {
     pub(super) settings: &'a Watching,
     pub(super) stop: &'a AtomicBool,
     /// Major and minor keys of which a record is at hand. Tasks come in ascending order, so what
@@ -126,10 +126,10 @@ pub(super) struct Examiner<'a> {
     /// Size of the smallest input that this thread has reported in full, by major key, of crashes.
     pub(super) least: HashMap<Key, u64>,
     pub(super) tasks: Receiver<Task>,
-    pub(super) answers: Sender<Result<Answer, ExecError>>,
+    pub(super) answers: Sender<Result<ExaminedInput, ExecError>>,
 }
 
-impl Examiner<'_> {
+impl InputExaminer<'_> {
     /// Runs what comes until nothing more does, or nobody listens.
     pub(super) fn work(mut self) {
         let mut triager = None;
@@ -145,7 +145,11 @@ impl Examiner<'_> {
         }
     }
 
-    fn examine(&mut self, triager: &mut Option<Triager>, task: Task) -> Result<Answer, ExecError> {
+    fn examine(
+        &mut self,
+        triager: &mut Option<Triager>,
+        task: Task,
+    ) -> Result<ExaminedInput, ExecError> {
         let minimizing = &self.settings.minimizing;
         // Started with the first input: there may never be one.
         let triager = match triager {
@@ -170,7 +174,7 @@ impl Examiner<'_> {
                 *least = size.min(*least);
             }
         }
-        Ok(Answer { task, judged })
+        Ok(ExaminedInput { task, judged })
     }
 }
 

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use crossbeam::channel::{Sender, TrySendError};
 
-use super::books::Books;
+use super::registry::ContentRegistry;
 use crate::error::CampaignError;
-use crate::rebuild::Face;
+use crate::rebuild::FileStamp;
 use crate::screen::Screen;
 use crate::watch::Task;
 use ddfuzz_minimize::log::ContentHash;
@@ -24,16 +24,16 @@ const SHARE: u32 = 10;
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// A file that has stood still between two looks.
-pub(super) struct Settled {
+pub(super) struct SettledFile {
     pub(super) input: Input,
-    pub(super) face: Face,
+    pub(super) face: FileStamp,
 }
 
 /// What one look has shown.
 #[derive(Default)]
-pub(super) struct Look {
+pub(super) struct LookResult {
     /// What is to be run, in the order of the sources and in each of the names.
-    pub(super) settled: Vec<Settled>,
+    pub(super) settled: Vec<SettledFile>,
     /// Files that are new, or have changed, since the last look.
     pub(super) moving: Vec<PathBuf>,
     /// What the user should know, and has not been told.
@@ -50,9 +50,9 @@ pub(super) struct Sources {
     /// The output directory, whose own files are no news.
     out: PathBuf,
     /// Files as the last look showed them, which may still be being written.
-    waiting: HashMap<PathBuf, Face>,
+    waiting: HashMap<PathBuf, FileStamp>,
     /// Files that were taken, as they were then.
-    taken: HashMap<PathBuf, Face>,
+    taken: HashMap<PathBuf, FileStamp>,
     said: HashSet<PathBuf>,
     /// No look before this moment.
     due: Instant,
@@ -95,9 +95,9 @@ impl Sources {
     }
 
     /// Looks through all sources.
-    pub(super) fn look(&mut self) -> Look {
+    pub(super) fn look(&mut self) -> LookResult {
         let began = Instant::now();
-        let mut look = Look::default();
+        let mut look = LookResult::default();
         let found = self.find(&mut look);
         let mut waiting = HashMap::new();
         let mut taken = HashMap::new();
@@ -106,14 +106,14 @@ impl Sources {
                 continue;
             }
             // What has vanished meanwhile is no error: fuzzers tidy up.
-            let Some(face) = Face::at(&input.path) else {
+            let Some(face) = FileStamp::at(&input.path) else {
                 continue;
             };
             if self.taken.get(&input.path) == Some(&face) {
                 taken.insert(input.path, face);
             } else if self.waiting.get(&input.path) == Some(&face) {
                 taken.insert(input.path.clone(), face);
-                look.settled.push(Settled { input, face });
+                look.settled.push(SettledFile { input, face });
             } else if waiting.insert(input.path.clone(), face).is_none() {
                 look.moving.push(input.path);
             }
@@ -124,7 +124,7 @@ impl Sources {
         look
     }
 
-    fn find(&mut self, look: &mut Look) -> Inputs {
+    fn find(&mut self, look: &mut LookResult) -> Inputs {
         let mut found = Inputs::default();
         for path in &self.paths {
             if !path.exists() {
@@ -167,7 +167,7 @@ impl Sources {
 pub(super) struct Queue {
     sources: Sources,
     max_len: u64,
-    files: VecDeque<Settled>,
+    files: VecDeque<SettledFile>,
     /// A task for which the threads had no room yet.
     held: Option<Task>,
     /// Tasks that were handed out.
@@ -230,10 +230,14 @@ impl Queue {
     pub(super) fn hand_out(
         &mut self,
         task: &Sender<Task>,
-        books: &mut Books<'_>,
+        registry: &mut ContentRegistry<'_>,
         screen: &mut dyn Screen,
     ) -> Result<(), CampaignError> {
-        while let Some(next) = self.held.take().or_else(|| self.read_next(books, screen)) {
+        while let Some(next) = self
+            .held
+            .take()
+            .or_else(|| self.read_next(registry, screen))
+        {
             match task.try_send(next) {
                 Ok(()) => self.given += 1,
                 Err(TrySendError::Full(next)) => {
@@ -248,11 +252,15 @@ impl Queue {
     }
 
     /// Reads the next file whose content is new.
-    fn read_next(&mut self, books: &mut Books<'_>, screen: &mut dyn Screen) -> Option<Task> {
-        while let Some(Settled { input, face }) = self.files.pop_front() {
+    fn read_next(
+        &mut self,
+        registry: &mut ContentRegistry<'_>,
+        screen: &mut dyn Screen,
+    ) -> Option<Task> {
+        while let Some(SettledFile { input, face }) = self.files.pop_front() {
             let bytes = regular::read(&input.path, self.max_len);
             // It has waited for its turn, and may have gone or be another by now.
-            if Face::at(&input.path) != Some(face) {
+            if FileStamp::at(&input.path) != Some(face) {
                 self.sources.put_back(&input.path);
                 continue;
             }
@@ -264,7 +272,7 @@ impl Queue {
                 }
             };
             let content = ContentHash::of(&bytes);
-            if books.take(content) {
+            if registry.take(content) {
                 return Some(Task {
                     at: self.given,
                     file: input,

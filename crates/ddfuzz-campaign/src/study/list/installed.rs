@@ -58,13 +58,13 @@ pub fn find(utility: &str) -> Option<PathBuf> {
 /// The package that a program is of; links, also those of alternatives, are followed where no
 /// package has them. `None` for what no package has, and without dpkg.
 pub fn package_of(path: &Path) -> Option<Package> {
-    Known::get().package_of(path)
+    DpkgDatabase::get().package_of(path)
 }
 
 /// All regular executables of installed packages in [`PATH`], in alphabetical order; links to
 /// others of them are left out.
 pub fn installed() -> Vec<Installed> {
-    let known = Known::get();
+    let known = DpkgDatabase::get();
     let offered = |path: &Path| in_one_of(path, &PATH) && is_regular(path);
     let programs = known.owners.iter().filter(|(path, _)| offered(path));
     let mut all: Vec<Installed> = programs
@@ -89,7 +89,7 @@ pub fn programs_of(package: &str) -> Vec<PathBuf> {
 
 /// Files of a package below `folder`, in alphabetical order.
 pub(super) fn files_of(package: &str, folder: &Path) -> Vec<PathBuf> {
-    let lists = Known::get().lists.get(package).into_iter().flatten();
+    let lists = DpkgDatabase::get().lists.get(package).into_iter().flatten();
     let mut files: Vec<PathBuf> = lists
         .flat_map(|list| lines(list))
         .filter(|path| path.starts_with(folder) && path.is_file())
@@ -105,7 +105,7 @@ fn is_regular(path: &Path) -> bool {
 
 /// What dpkg's files say.
 #[derive(Debug, Default)]
-struct Known {
+struct DpkgDatabase {
     /// Packages by their programs, under the names that these have today.
     owners: HashMap<PathBuf, String>,
     /// Versions of installed packages.
@@ -114,18 +114,18 @@ struct Known {
     lists: HashMap<String, Vec<PathBuf>>,
 }
 
-impl Known {
+impl DpkgDatabase {
     /// It is read once: thousands of files are looked at.
-    fn get() -> &'static Known {
-        static KNOWN: OnceLock<Known> = OnceLock::new();
-        KNOWN.get_or_init(|| Known::read(Path::new(DPKG)))
+    fn get() -> &'static DpkgDatabase {
+        static KNOWN: OnceLock<DpkgDatabase> = OnceLock::new();
+        KNOWN.get_or_init(|| DpkgDatabase::read(Path::new(DPKG)))
     }
 
-    fn read(dpkg: &Path) -> Known {
+    fn read(dpkg: &Path) -> DpkgDatabase {
         let status = fs::read(dpkg.join("status")).unwrap_or_default();
-        let mut known = Known {
+        let mut known = DpkgDatabase {
             versions: versions(&String::from_utf8_lossy(&status)),
-            ..Known::default()
+            ..DpkgDatabase::default()
         };
         for list in fs::read_dir(dpkg.join("info"))
             .into_iter()

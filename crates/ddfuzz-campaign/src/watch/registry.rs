@@ -3,24 +3,24 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
 
-use crate::classifier::What;
+use crate::classifier::Classified;
 use crate::error::CampaignError;
 use crate::ledger::{Ledger, Stored, lock};
 use crate::verdict::{Judged, identity, kind_of, line_of};
-use crate::watch::Answer;
+use crate::watch::ExaminedInput;
 use ddfuzz_exec::{Ended, Target};
 use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_store::{CrashLine, Kind, Store, StoreError, TriageJournal, Triaged};
 use ddfuzz_triage::{Found, Key};
 
 /// What is known of one way into one bug.
-struct Route {
+struct KnownCrash {
     line: CrashLine,
     ended: Ended,
 }
 
 /// The books of one call.
-pub(super) struct Books<'a> {
+pub(super) struct ContentRegistry<'a> {
     store: &'a Mutex<Store>,
     campaign: String,
     target: &'a Target,
@@ -30,17 +30,17 @@ pub(super) struct Books<'a> {
     /// Contents that were run, or are being run.
     contents: HashSet<ContentHash>,
     /// By major and minor key, of what crashes each time.
-    routes: HashMap<(Key, Key), Route>,
+    routes: HashMap<(Key, Key), KnownCrash>,
 }
 
-impl<'a> Books<'a> {
+impl<'a> ContentRegistry<'a> {
     /// Reads what earlier calls of the campaign have done. Their counts are those of the journal,
     /// which is never behind what is filed by more than one input.
     pub(super) fn open(
         store: &'a Mutex<Store>,
         campaign: &str,
         target: &'a Target,
-    ) -> Result<Books<'a>, CampaignError> {
+    ) -> Result<ContentRegistry<'a>, CampaignError> {
         let identity = identity(target)?;
         let mut ledger = Ledger::open(store, campaign)?;
         // Only those who make inputs have a greatest length on record, and count runs by number.
@@ -64,7 +64,7 @@ impl<'a> Books<'a> {
             let steady = line.crash.filter(|crash| crash.kind != Kind::Flaky);
             if let Some(crash) = steady {
                 let ended = line.ended;
-                let route = Route { line: crash, ended };
+                let route = KnownCrash { line: crash, ended };
                 routes.insert((route.line.major, route.line.minor), route);
             }
         }
@@ -73,7 +73,7 @@ impl<'a> Books<'a> {
         }
         ledger.checkpoint.next = ledger.checkpoint.next.max(done);
         ledger.checkpoint.begin_count(None);
-        Ok(Books {
+        Ok(ContentRegistry {
             store,
             campaign: campaign.to_owned(),
             target,
@@ -104,7 +104,7 @@ impl<'a> Books<'a> {
     }
 
     /// What an input came to: a finding, where it did not pass, and the line of the journal.
-    pub(super) fn read(&self, answer: &Answer) -> (Option<What>, Triaged) {
+    pub(super) fn read(&self, answer: &ExaminedInput) -> (Option<Classified>, Triaged) {
         let mut line = Triaged {
             v: Triaged::VERSION,
             campaign: self.campaign.clone(),
@@ -124,7 +124,7 @@ impl<'a> Books<'a> {
                     line.crash = Some(route.line.clone());
                     line.ended = route.ended;
                     let (kind, major) = (route.line.kind, route.line.major);
-                    What::Known { kind, major }
+                    Classified::Known { kind, major }
                 });
                 return (what, line);
             }
@@ -137,8 +137,8 @@ impl<'a> Books<'a> {
         line.tries = examined.tries;
         line.crash = crash.map(|crash| line_of(crash));
         let what = crash.map(|crash| match kind_of(crash) {
-            Kind::Flaky => What::Flaky(crash.clone()),
-            _ => What::Crash(crash.clone()),
+            Kind::Flaky => Classified::Flaky(crash.clone()),
+            _ => Classified::Crash(crash.clone()),
         });
         (what, line)
     }
@@ -147,8 +147,8 @@ impl<'a> Books<'a> {
     /// it has failed.
     pub(super) fn file(
         &mut self,
-        answer: &Answer,
-        what: &What,
+        answer: &ExaminedInput,
+        what: &Classified,
     ) -> Result<Option<Stored>, StoreError> {
         let path = answer.task.file.path.clone();
         let found = Found::File { path };
@@ -174,7 +174,7 @@ impl<'a> Books<'a> {
             .filter(|crash| crash.kind != Kind::Flaky);
         if let Some(crash) = steady {
             let known = self.routes.entry((crash.major, crash.minor));
-            known.or_insert_with(|| Route {
+            known.or_insert_with(|| KnownCrash {
                 line: crash.clone(),
                 ended: line.ended,
             });

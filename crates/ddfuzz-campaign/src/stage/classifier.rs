@@ -29,16 +29,16 @@ pub(super) struct Finding<'a> {
 }
 
 /// What was handed in and filed.
-pub(super) struct HandedIn {
+pub(super) struct FiledFinding {
     pub(super) id: EntryId,
     pub(super) class: Class,
     pub(super) keys: Keys,
 }
 
 /// What became of a finding.
-pub(super) enum Became {
+pub(super) enum FindingOutcome {
     /// Filed: the first of its way into a bug, or smaller than what was stored.
-    Filed(Box<HandedIn>),
+    Filed(Box<FiledFinding>),
     /// Counted only.
     Counted,
     /// Nothing: it is no crash, or does not come again and nobody knows how it had ended.
@@ -47,7 +47,7 @@ pub(super) enum Became {
 
 /// Names findings for one desk. Which ways into bugs are known is remembered, so that most
 /// findings cost one run, and no question.
-pub(super) struct Naming {
+pub(super) struct FindingClassifier {
     triager: Triager,
     crash_exit: Option<i32>,
     /// Inputs of at least so many bytes are not kept, by kind, major and minor key.
@@ -55,9 +55,9 @@ pub(super) struct Naming {
     asked: Option<Instant>,
 }
 
-impl Naming {
-    pub(super) fn new(target: &Target, way: Way) -> Result<Naming, CampaignError> {
-        Ok(Naming {
+impl FindingClassifier {
+    pub(super) fn new(target: &Target, way: Way) -> Result<FindingClassifier, CampaignError> {
+        Ok(FindingClassifier {
             triager: Triager::of_target(target, way)?,
             crash_exit: target.crash_exit,
             known: HashMap::new(),
@@ -73,7 +73,7 @@ impl Naming {
         &mut self,
         desk: &Mutex<D>,
         finding: &Finding<'_>,
-    ) -> Result<Became, CampaignError> {
+    ) -> Result<FindingOutcome, CampaignError> {
         let size = finding.input.len() as u64;
         match self.triager.key(finding.input)? {
             Quick::Crash {
@@ -84,12 +84,12 @@ impl Naming {
                 let kind = Kind::of_class(&class);
                 if self.is_known(desk, (kind, major, minor), size)? {
                     lock(desk).count(kind, major, 1)?;
-                    return Ok(Became::Counted);
+                    return Ok(FindingOutcome::Counted);
                 }
             }
             // Only suspected, and no crash by what it said.
             Quick::Ended(_) if finding.ended.is_some_and(|ended| self.is_plain_exit(ended)) => {
-                return Ok(Became::Unseen);
+                return Ok(FindingOutcome::Unseen);
             }
             Quick::Ended(_) => {}
         }
@@ -97,7 +97,7 @@ impl Naming {
             Verdict::Crash(crash) => (Kind::of_class(&crash.class), *crash),
             Verdict::Flaky { .. } => match finding.ended {
                 Some(ended) => (Kind::Flaky, self.seen_once(ended, &finding.seen)),
-                None => return Ok(Became::Unseen),
+                None => return Ok(FindingOutcome::Unseen),
             },
         };
         self.hand_in(desk, kind, crash, finding)
@@ -111,9 +111,9 @@ impl Naming {
         &mut self,
         desk: &Mutex<D>,
         finding: &Finding<'_>,
-    ) -> Result<Became, CampaignError> {
+    ) -> Result<FindingOutcome, CampaignError> {
         let Some(ended) = finding.ended else {
-            return Ok(Became::Unseen);
+            return Ok(FindingOutcome::Unseen);
         };
         let crash = self.seen_once(ended, &finding.seen);
         self.hand_in(desk, Kind::Flaky, crash, finding)
@@ -125,7 +125,7 @@ impl Naming {
         kind: Kind,
         crash: Crash,
         finding: &Finding<'_>,
-    ) -> Result<Became, CampaignError> {
+    ) -> Result<FindingOutcome, CampaignError> {
         let report = Report {
             kind,
             crash: &crash,
@@ -138,12 +138,12 @@ impl Naming {
         let size = finding.input.len() as u64;
         self.learn((kind, crash.keys.major, crash.keys.minor), size);
         Ok(match filed {
-            Some(id) => Became::Filed(Box::new(HandedIn {
+            Some(id) => FindingOutcome::Filed(Box::new(FiledFinding {
                 id,
                 class: crash.class,
                 keys: crash.keys,
             })),
-            None => Became::Counted,
+            None => FindingOutcome::Counted,
         })
     }
 

@@ -4,22 +4,24 @@
 use std::collections::{BTreeSet, HashSet};
 use std::net::SocketAddr;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use crossbeam::channel::{self, Receiver, Sender};
 use libafl::Error;
 
-use super::examiner::Examiner;
-use super::hub::{Answer, Hub, Peer, Role};
+use super::examiner::HangExaminer;
+use super::hub::{Hub, Peer, RequestHandler, Role};
 use super::link::{self, Link};
-use super::wire::{Beat, Judged, Order};
+use super::wire::{Heartbeat, JudgedHang, Order};
 use crate::ledger::{Ledger, lock};
 use crate::minimizing::Variants;
 use crate::screen::{Phase, Progress, Screen};
+use crate::session::CampaignSession;
 use crate::settings::Settings;
 use crate::stage::{LocalDesk, SharedStore};
-use crate::{CampaignError, Course, Fullness, Gate, Rebuild, Room, Until, Watch, reached};
+use crate::until::NewGroups;
+use crate::{CampaignError, Gate, Room, Until, Watch, reached};
 use ddfuzz_store::report::GroupView;
 use ddfuzz_store::{EntryId, Kind, KnownGroups, Store, StoreError};
 use ddfuzz_triage::Key;
@@ -44,13 +46,10 @@ const PARTS: u64 = 4;
 const GRANT: (u64, u64) = (64, 1 << 20);
 
 /// The main process's view of a campaign.
-pub(super) struct Session<'a> {
-    pub(super) store: &'a Mutex<Store>,
+pub(super) struct GuidedEngine<'a> {
+    pub(super) session: CampaignSession<'a>,
     pub(super) settings: &'a Settings,
-    pub(super) screen: &'a mut dyn Screen,
-    pub(super) stop: &'a AtomicBool,
-    pub(super) books: Books<'a>,
-    pub(super) began: Instant,
+    pub(super) registry: GroupRegistry<'a>,
     /// When the workers were started that there are now.
     launched: Instant,
     /// What it does.
@@ -69,28 +68,22 @@ pub(super) struct Session<'a> {
     pub(super) workers: Workers,
     /// How long workers have minimized, in all.
     pub(super) minimized: Duration,
-    pub(super) best: Beat,
+    pub(super) best: Heartbeat,
     /// Groups of crashes, when it was last counted which of them are new.
     pub(super) counted: usize,
-    /// Groups that were new in this count, and when the last of them was.
-    pub(super) new_seen: (u64, Option<Duration>),
     /// What was waited for and is reached.
     pub(super) until: Option<Until>,
     /// Whether the program is still the same.
     pub(super) watch: Watch,
     /// Whether it is not, so that all workers have to start again.
     pub(super) rebuilt: bool,
-    /// Groups that are not found the same with the present build of it.
-    pub(super) gone: HashSet<(Kind, String)>,
     /// Who finds out whether runs hang, and what it has found out with this build.
-    pub(super) examiner: Examiner,
-    pub(super) judged: Vec<Judged>,
-    pub(super) room: Room<'a>,
+    pub(super) examiner: HangExaminer,
+    pub(super) judged: Vec<JudgedHang>,
     /// Findings for which there was no room until the time was over.
     pub(super) unstored: u64,
     /// Runs over their time limit that were filed without a name.
     pub(super) unnamed: u64,
-    pub(super) gate: &'a Gate,
     /// What ended the campaign before its time.
     pub(super) failed: Option<CampaignError>,
     /// What the user should know, and where it is said.
@@ -98,25 +91,36 @@ pub(super) struct Session<'a> {
     pub(super) note: Sender<String>,
 }
 
-impl<'a> Session<'a> {
+impl<'a> GuidedEngine<'a> {
     pub(super) fn new(
         store: &'a Mutex<Store>,
         settings: &'a Settings,
         screen: &'a mut dyn Screen,
         stop: &'a AtomicBool,
-        books: Books<'a>,
+        registry: GroupRegistry<'a>,
         gate: &'a Gate,
-    ) -> Result<Session<'a>, CampaignError> {
+    ) -> Result<GuidedEngine<'a>, CampaignError> {
         let (note, notes) = channel::unbounded();
         let now = Instant::now();
-        let first = books.ledger.checkpoint.next;
-        Ok(Session {
+        let first = registry.ledger.checkpoint.next;
+        let session = CampaignSession {
             store,
-            settings,
             screen,
             stop,
-            books,
+            deadline: &settings.deadline,
+            minimizing: &settings.minimizing,
+            jobs: settings.jobs,
+            known: &settings.known,
+            gate,
+            room: Room::new(stop, gate).until(settings.end_of(now)),
             began: now,
+            new_groups: NewGroups::default(),
+            gone: HashSet::new(),
+        };
+        Ok(GuidedEngine {
+            session,
+            settings,
+            registry,
             launched: now,
             phase: Phase::Fuzzing,
             ended: None,
@@ -125,22 +129,18 @@ impl<'a> Session<'a> {
             saved: now,
             drawn: now,
             counted: 0,
-            new_seen: (0, None),
             until: None,
             watch: Watch::of(&settings.minimizing.target)?,
             rebuilt: false,
-            gone: HashSet::new(),
-            examiner: Examiner::new(&settings.minimizing.target, settings.minimizing.way),
+            examiner: HangExaminer::new(&settings.minimizing.target, settings.minimizing.way),
             judged: Vec::new(),
-            room: Room::new(stop, gate).until(settings.end_of(now)),
             unstored: 0,
             unnamed: 0,
-            gate,
             outstanding: 0,
             corpus: 0,
             workers: Workers::default(),
             minimized: Duration::ZERO,
-            best: Beat::default(),
+            best: Heartbeat::default(),
             failed: None,
             notes,
             note,
@@ -157,11 +157,10 @@ impl<'a> Session<'a> {
     ) {
         self.launched = Instant::now();
         self.workers = Workers::default();
-        self.corpus = lock(self.store)
+        self.corpus = lock(self.session.store)
             .reader()
             .corpus()
             .map_or(0, |all| all.len() as u64);
-        self.workers = Workers::default();
         loop {
             if let Err(source) = hub.serve(ROUND, self) {
                 let what = "listening for workers".to_owned();
@@ -172,7 +171,7 @@ impl<'a> Session<'a> {
             }
             match self.tick(hub) {
                 // Its time is over, and it ends with what is stored.
-                Err(error) if self.gives_up(&error) => {}
+                Err(error) if self.session.gives_up(&error) => {}
                 Err(error) => self.fail(error),
                 Ok(()) => {}
             }
@@ -194,7 +193,7 @@ impl<'a> Session<'a> {
     }
 
     fn farewell(&self) -> Duration {
-        if self.settings.deadline.is_over() {
+        if self.session.deadline.is_over() {
             return HURRY;
         }
         let run = self.settings.minimizing.target.limits.wall;
@@ -204,7 +203,7 @@ impl<'a> Session<'a> {
     /// Hears no more of workers that do not end. The launcher kills them.
     fn give_up(&mut self, hub: &mut Hub) {
         let text = "a worker did not stop and was killed; its last runs are not counted";
-        self.screen.note(text);
+        self.session.screen.note(text);
         for peer in hub.peers.drain(..) {
             self.lost(peer);
         }
@@ -229,32 +228,17 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Whether this is only that the disk was full until the time was over, or the user has
-    /// stopped.
-    pub(super) fn gives_up(&self, error: &CampaignError) -> bool {
-        error.full_at().is_some() && (self.stopped() || self.room.is_given_up())
-    }
-
     pub(super) fn fail(&mut self, error: CampaignError) {
-        if !self.stopped() {
+        if !self.session.stopped() {
             self.failed.get_or_insert(error);
         }
-    }
-
-    pub(super) fn stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
-
-    /// Whether it was the user who has stopped it, and not the end of the whole time.
-    pub(super) fn interrupted(&self) -> bool {
-        self.stopped() && !self.settings.deadline.is_over()
     }
 
     fn tick(&mut self, hub: &Hub) -> Result<(), CampaignError> {
         self.tell_notes();
         if self.drawn.elapsed() >= DRAW {
             self.drawn = Instant::now();
-            self.screen.progress(&self.progress());
+            self.session.screen.progress(&self.progress());
         }
         self.look();
         self.examine()?;
@@ -262,29 +246,15 @@ impl<'a> Session<'a> {
         if due {
             self.has_directory()?;
         }
-        if due || self.books.ledger.is_unsaved() {
-            let Session {
-                room,
-                screen,
-                books,
-                ..
-            } = self;
-            room.made(&mut |text| screen.note(text), || books.ledger.save())?;
+        if due || self.registry.ledger.is_unsaved() {
+            self.session.made(|| self.registry.ledger.save())?;
         }
         if due {
             self.saved = Instant::now();
-            let progress = self.progress();
-            let Session {
-                room,
-                screen,
-                store,
-                ..
-            } = self;
-            let append = || lock(store).append_stats(&progress);
-            room.made(&mut |text| screen.note(text), append)?;
+            self.session.append_stats(&self.progress())?;
         }
-        let edges = hub.peers.iter().map(|peer| peer.beat);
-        if let Some(best) = edges.max_by_key(|beat| beat.edges)
+        let edges = hub.peers.iter().map(|peer| peer.heartbeat);
+        if let Some(best) = edges.max_by_key(|heartbeat| heartbeat.edges)
             && best.edges >= self.best.edges
         {
             self.best = best;
@@ -295,7 +265,7 @@ impl<'a> Session<'a> {
     /// Looks whether the output directory is still there: what is filed would begin another one in
     /// its place, without what was found before.
     pub(super) fn has_directory(&self) -> Result<(), StoreError> {
-        let path = lock(self.store).reader().root().to_owned();
+        let path = lock(self.session.store).reader().root().to_owned();
         match path.join(RECORD).is_file() {
             true => Ok(()),
             false => Err(StoreError::Unwritable {
@@ -317,34 +287,15 @@ impl<'a> Session<'a> {
 
     pub(super) fn tell_notes(&mut self) {
         for note in self.notes.try_iter() {
-            self.screen.note(&note);
-        }
-    }
-
-    /// What is done about other builds of the program.
-    pub(super) fn rebuild(&self) -> Rebuild<'a> {
-        Rebuild {
-            store: self.store,
-            minimizing: &self.settings.minimizing,
-            jobs: self.settings.jobs,
-            stop: self.stop,
+            self.session.screen.note(&note);
         }
     }
 
     /// Compares the program with the one on record.
     pub(super) fn begin_build(&mut self) -> Result<(), CampaignError> {
         let began = Instant::now();
-        self.rebuild().begin(&self.watch, self.screen)?;
+        self.session.begin_build(&self.watch)?;
         self.paused += began.elapsed();
-        self.gone = self.rebuild().not_the_same();
-        Ok(())
-    }
-
-    /// A group that was fixed may have come again.
-    pub(super) fn note_return(&mut self, kind: Kind, major: &str) -> Result<(), StoreError> {
-        if !self.gone.is_empty() && self.gone.remove(&(kind, major.to_owned())) {
-            self.rebuild().seen_again(kind, major)?;
-        }
         Ok(())
     }
 
@@ -353,7 +304,7 @@ impl<'a> Session<'a> {
     pub(super) fn take_build(&mut self) -> Result<bool, CampaignError> {
         // A worker that could not start may have met the program while it was being written.
         let another = self.rebuilt || self.failed.is_some() && self.watch.is_another();
-        if !another || self.stopped() {
+        if !another || self.session.stopped() {
             return Ok(false);
         }
         self.failed = None;
@@ -364,24 +315,21 @@ impl<'a> Session<'a> {
         }
         self.judged.clear();
         let since = self.ended.unwrap_or_else(Instant::now);
-        if self.watch.settle(self.stop)? {
-            self.rebuild().recheck(&self.watch, self.screen)?;
-        }
-        self.gone = self.rebuild().not_the_same();
-        self.books.reopen()?;
+        self.session.take_build(&mut self.watch)?;
+        self.registry.reopen()?;
         self.rebuilt = false;
         // It has other places.
-        self.best = Beat::default();
+        self.best = Heartbeat::default();
         self.outstanding = 0;
         self.paused += since.elapsed();
         self.ended = None;
         Ok(!self.is_over())
     }
 
-    pub(super) fn order(&mut self, peer: &mut Peer, beat: Beat) -> Order {
-        self.books.ledger.checkpoint.next += beat.runs;
+    pub(super) fn order(&mut self, peer: &mut Peer, heartbeat: Heartbeat) -> Order {
+        self.registry.ledger.checkpoint.next += heartbeat.runs;
         self.outstanding = self.outstanding.saturating_sub(peer.granted);
-        peer.beat = beat;
+        peer.heartbeat = heartbeat;
         let left = match self.left() {
             _ if self.is_over() => 0,
             // Runs that the one who minimizes holds would be missing at the end.
@@ -406,25 +354,24 @@ impl<'a> Session<'a> {
 
     /// Shows a group as it is now.
     pub(super) fn show(&mut self, id: &EntryId, ended: bool) -> Result<(), StoreError> {
-        let reader = lock(self.store).reader().clone();
-        if let Some(mut view) = GroupView::of(&reader, id)? {
+        if let Some(mut view) = GroupView::of(&self.session.reader(), id)? {
             // Counts are written to the group only now and then.
-            let seen = self.books.ledger.checkpoint.seen.get(&id.kind());
+            let seen = self.registry.ledger.checkpoint.seen.get(&id.kind());
             let counted = seen.and_then(|groups| groups.get(id.major()));
             view.runs_seen = view.runs_seen.max(counted.copied().unwrap_or(0));
             match ended {
-                true => self.screen.minimized(&view),
-                false => self.screen.group(&view),
+                true => self.session.screen.minimized(&view),
+                false => self.session.screen.group(&view),
             }
         }
         Ok(())
     }
 }
 
-impl Session<'_> {
+impl GuidedEngine<'_> {
     /// Whether no more runs are to be made.
     pub(super) fn is_over(&self) -> bool {
-        self.stopped()
+        self.session.stopped()
             || self.failed.is_some()
             || self.ended.is_some()
             || self.until.is_some()
@@ -435,19 +382,19 @@ impl Session<'_> {
 
     /// Runs of this count that nobody has made; `None` where there is no end.
     pub(super) fn left(&self) -> Option<u64> {
-        let checkpoint = &self.books.ledger.checkpoint;
+        let checkpoint = &self.registry.ledger.checkpoint;
         Some(checkpoint.goal?.saturating_sub(checkpoint.next))
     }
 
     /// How long was fuzzed: not while the disk was full, nor while another build was looked at.
     pub(super) fn fuzzed(&self) -> Duration {
-        self.clock().saturating_sub(self.gate.held())
+        self.clock().saturating_sub(self.session.gate.held())
     }
 
     /// What of the time for fuzzing is over, which a full disk does not stop.
     fn clock(&self) -> Duration {
         let until = self.ended.unwrap_or_else(Instant::now);
-        let all = until.saturating_duration_since(self.began);
+        let all = until.saturating_duration_since(self.session.began);
         all.saturating_sub(self.paused)
     }
 
@@ -455,12 +402,7 @@ impl Session<'_> {
     pub(super) fn look(&mut self) {
         let elapsed = self.fuzzed();
         self.count_new(elapsed);
-        let (groups, last) = self.new_seen;
-        let course = Course {
-            groups,
-            since_new: last.map(|last| elapsed.saturating_sub(last)),
-            elapsed,
-        };
+        let course = self.session.new_groups.course(elapsed);
         self.until = self.until.or(reached(&self.settings.until, &course));
         self.rebuilt = self.rebuilt || self.watch.has_changed();
     }
@@ -468,46 +410,33 @@ impl Session<'_> {
     /// Counts the groups that are new, where there are more groups than before: to ask of each
     /// whether it is muted may take a look into its files.
     fn count_new(&mut self, elapsed: Duration) {
-        let checkpoint = &self.books.ledger.checkpoint;
+        let checkpoint = &self.registry.ledger.checkpoint;
         let seen = checkpoint.seen.get(&Kind::Crash);
         let all = seen.map_or(0, |groups| groups.len());
         if std::mem::replace(&mut self.counted, all) == all {
             return;
         }
-        let new = seen.into_iter().flatten().filter(|(major, _)| {
-            !checkpoint.known_before.contains(*major) && !self.books.is_muted(major)
-        });
-        let groups = new.count() as u64;
-        if groups > self.new_seen.0 {
-            self.new_seen = (groups, Some(elapsed));
-        }
+        let new = self.session.count_new(&self.registry.ledger);
+        self.session.new_groups.update(new, elapsed);
     }
 
     /// The course at this moment.
     pub(super) fn progress(&self) -> Progress {
-        let checkpoint = &self.books.ledger.checkpoint;
-        let groups = checkpoint
-            .seen
-            .get(&Kind::Crash)
-            .map_or(0, |groups| groups.len());
+        let checkpoint = &self.registry.ledger.checkpoint;
         let best = self.best;
         let stable = |edges: u64| 1.0 - best.unstable.min(edges) as f64 / edges as f64;
         let workers = self.fuzzed().as_secs_f64() * self.settings.jobs.max(1) as f64;
         Progress {
             phase: self.phase,
-            time_ms: self.began.elapsed().as_millis() as u64,
-            runs: checkpoint.next - checkpoint.count_start,
+            time_ms: self.session.began.elapsed().as_millis() as u64,
             runs_per_s: Progress::rate(checkpoint.next - self.first, self.fuzzed()),
             corpus: self.corpus,
-            groups: groups as u64,
-            crashes: checkpoint.total(Kind::Crash),
-            hangs: checkpoint.total(Kind::Hang),
-            ooms: checkpoint.total(Kind::Oom),
-            minimizing: self.books.desk.waiting() as u64,
+            minimizing: self.registry.desk.waiting() as u64,
             edges: Some(best.edges),
             edges_of: Some(best.edges_of),
             stability: (best.edges > 0).then(|| stable(best.edges)),
             minimizer_share: self.minimized.as_secs_f64() / workers.max(0.001),
+            ..checkpoint.progress()
         }
     }
 }
@@ -554,7 +483,7 @@ impl Workers {
 type SharedDesk<'a> = LocalDesk<SharedStore<&'a Mutex<Store>>>;
 
 /// The books of a campaign.
-pub(super) struct Books<'a> {
+pub(super) struct GroupRegistry<'a> {
     store: &'a Mutex<Store>,
     pub(super) ledger: Ledger<'a>,
     pub(super) desk: SharedDesk<'a>,
@@ -562,7 +491,7 @@ pub(super) struct Books<'a> {
     variants: Variants,
 }
 
-impl<'a> Books<'a> {
+impl<'a> GroupRegistry<'a> {
     /// Opens them.
     pub(super) fn open(
         store: &'a Mutex<Store>,
@@ -570,7 +499,7 @@ impl<'a> Books<'a> {
         mut ledger: Ledger<'a>,
         known: &'a KnownGroups,
         variants: Variants,
-    ) -> Result<Books<'a>, StoreError> {
+    ) -> Result<GroupRegistry<'a>, StoreError> {
         let desk = open_desk(store, campaign, known, variants)?;
         // A killed call may have written the counts of groups after its last checkpoint.
         for kind in Kind::ALL {
@@ -581,7 +510,7 @@ impl<'a> Books<'a> {
                     .have_counted(kind, group.record.major.short(), told);
             }
         }
-        Ok(Books {
+        Ok(GroupRegistry {
             store,
             ledger,
             desk,
@@ -602,12 +531,6 @@ impl<'a> Books<'a> {
     pub(super) fn count(&mut self, kind: Kind, major: Key, runs: u64) {
         let seen = &mut self.ledger.checkpoint;
         seen.count_runs(kind, major.short(), runs);
-    }
-
-    /// Whether the user does not want to hear of this group.
-    pub(super) fn is_muted(&self, major: &str) -> bool {
-        let store = lock(self.store);
-        store.reader().is_muted(Kind::Crash, major, self.known)
     }
 }
 
