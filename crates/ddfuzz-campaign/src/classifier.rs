@@ -7,16 +7,16 @@ use ddfuzz_model::files::Base64;
 use ddfuzz_store::Kind;
 use ddfuzz_triage::{Crash, Key, Quick, Triager, Verdict};
 
-/// Names runs of one target.
+/// Classifies runs of one target.
 pub(crate) struct RunClassifier {
     triager: Triager,
     crash_exit: Option<i32>,
-    /// Minor keys that were told of in full. The runs of a worker come in ascending order, so
-    /// whoever reads its reports in order knows them too.
+    /// Minor keys that were reported in full. The runs of a worker come in ascending order, so
+    /// a reader of its reports in order knows them too.
     reported: HashSet<Key>,
-    /// Size of the smallest input that was told of in full, by major key, of crashes.
+    /// Size of the smallest input that was reported in full, by major key, of crashes.
     least: HashMap<Key, u64>,
-    /// Hangs are told of in full each time.
+    /// Hangs are reported in full each time.
     hangs_in_full: bool,
 }
 
@@ -35,8 +35,8 @@ impl RunClassifier {
         })
     }
 
-    /// The same, for whoever decides of each run over its time whether it is a hang: none of them
-    /// is told of as known.
+    /// The same, for a caller that decides of each run over its time whether it is a hang: none of
+    /// them is told of as known.
     pub(crate) fn with_hangs_in_full(self) -> RunClassifier {
         RunClassifier {
             hangs_in_full: true,
@@ -87,7 +87,7 @@ impl RunClassifier {
         self.examine(ended, input, executor).map(Some)
     }
 
-    /// Whether an input is smaller than all of its group that were told of in full: it may have to
+    /// Whether an input is smaller than all of its group that were reported in full: it may have to
     /// be stored.
     fn is_smaller(&self, major: Key, input: &[u8]) -> bool {
         let least = self.least.get(&major);
@@ -123,7 +123,7 @@ impl RunClassifier {
     }
 }
 
-/// What one run found.
+/// The class of a run that did not pass.
 pub(crate) enum Classified {
     /// A crash, hang or memory blow-up whose minor key this worker reports for the first time, or
     /// a crash by a smaller input than those that it has reported of the group.

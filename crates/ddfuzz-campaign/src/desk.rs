@@ -66,7 +66,7 @@ pub trait Desk: Shelf {
     /// When that cannot be told.
     fn count(&mut self, kind: Kind, major: Key, runs: u64) -> Result<(), StoreError>;
 
-    /// The next entry to minimize, which nobody else is given until it is given back.
+    /// The next entry to minimize; no other worker gets it until it is given back.
     ///
     /// # Errors
     /// When that cannot be asked.

@@ -48,10 +48,10 @@ pub enum Malformed {
     /// The value does not end.
     #[error("the value has no closing quote")]
     Open,
-    /// Something stands behind it.
+    /// Something follows it.
     #[error("there is text after the value; write a quote inside of it as \\\"")]
     Behind,
-    /// Something stands before it that is no name.
+    /// Something precedes it that is not a name.
     #[error("expected a name and `=` before the value; a line looks like name=\"value\"")]
     Name,
     /// An escape that there is not.
@@ -129,7 +129,7 @@ fn word(line: &[u8]) -> Result<Vec<u8>, Malformed> {
     }
 }
 
-/// The byte that an escape stands for, without its backslash, and what stands behind it.
+/// The byte that an escape stands for, without its backslash, and what follows it.
 fn escaped(text: &[u8]) -> Option<(u8, &[u8])> {
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
     match text {

@@ -3,7 +3,7 @@
 //!
 //! An input is named by (kind, seed, length) and is rebuilt from that name alone, on any machine:
 //! the stream of random bytes is that of blake3 in its extendable-output mode. [`Stream`] is the
-//! one implementation; what stands in memory ([`InputName::write_into`]) was read from it.
+//! one implementation; what is made in memory ([`InputName::write_into`]) was read from it.
 //!
 //! [`Preset`]s are the inputs of the published studies; [`escapes`] are those of C, in which keys
 //! and epilogs are written.
@@ -253,9 +253,9 @@ pub struct Stream {
 /// What is still to come.
 #[derive(Debug)]
 enum Rest {
-    /// So many bytes.
+    /// This number of bytes.
     Bytes { left: u64 },
-    /// So many bytes, with newlines at random distances.
+    /// This number of bytes, with newlines at random distances.
     Scaled {
         left: u64,
         /// Bytes before the next newline.
@@ -263,7 +263,7 @@ enum Rest {
         scale: u64,
         distances: Distances,
     },
-    /// So many whole lines.
+    /// This number of whole lines.
     Strings {
         left: u64,
         /// Characters before the newline of the line under way, if one is.
@@ -404,25 +404,25 @@ pub struct WrongEscape(String);
 pub fn unescape(text: &[u8]) -> Result<Vec<u8>, WrongEscape> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
-    while let [first, behind @ ..] = rest {
+    while let [first, after @ ..] = rest {
         if *first != b'\\' {
             bytes.push(*first);
-            rest = behind;
+            rest = after;
             continue;
         }
-        let (byte, length) = escape(behind).ok_or_else(|| {
+        let (byte, length) = escape(after).ok_or_else(|| {
             WrongEscape(String::from_utf8_lossy(&rest[..rest.len().min(4)]).into())
         })?;
         bytes.push(byte);
-        rest = &behind[length..];
+        rest = &after[length..];
     }
     Ok(bytes)
 }
 
-/// What stands behind a backslash: its byte, and how many characters it takes.
-fn escape(behind: &[u8]) -> Option<(u8, usize)> {
+/// What follows a backslash: its byte, and how many characters it takes.
+fn escape(after: &[u8]) -> Option<(u8, usize)> {
     let simple = |byte| Some((byte, 1));
-    match behind.first()? {
+    match after.first()? {
         b'a' => simple(0x07),
         b'b' => simple(0x08),
         b'e' => simple(0x1b),
@@ -433,10 +433,10 @@ fn escape(behind: &[u8]) -> Option<(u8, usize)> {
         b'v' => simple(0x0b),
         &byte @ (b'\\' | b'\'' | b'"' | b'?') => simple(byte),
         b'x' => {
-            let (byte, digits) = number(&behind[1..], 2, 16)?;
+            let (byte, digits) = number(&after[1..], 2, 16)?;
             Some((byte, 1 + digits))
         }
-        _ => number(behind, 3, 8),
+        _ => number(after, 3, 8),
     }
 }
 

@@ -64,7 +64,7 @@ pub(crate) struct Ledger<'a> {
     /// Groups whose founder is settled: those founded by runs of this campaign, or there before
     /// it. A group that was only slipped into may still get a run for its founder.
     settled: HashMap<Bug, SettledGroup>,
-    /// The counts of groups that stand in their records, as far as this process has written them.
+    /// The counts in the records of groups, as far as this process has written them.
     written: BTreeMap<(Kind, String), u64>,
     unsaved: bool,
 }
@@ -231,14 +231,14 @@ pub(crate) fn lock<S>(store: &Mutex<S>) -> MutexGuard<'_, S> {
     store.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The checkpoint of a campaign: everything that stands in no other file.
+/// The checkpoint of a campaign: everything that is in no other file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Checkpoint {
     /// The first run that is not committed.
     pub(crate) next: u64,
     /// The first run of this count.
     pub(crate) count_start: u64,
-    /// The first run behind this count, while it has not been reached.
+    /// The first run after this count, while it has not been reached.
     pub(crate) goal: Option<u64>,
     /// Runs that ended in each group, by kind and major key (12 hex digits), up to `next`.
     pub(crate) seen: BTreeMap<Kind, BTreeMap<String, u64>>,
@@ -252,7 +252,7 @@ pub(crate) struct Checkpoint {
     /// What names the words of the dictionaries that are written into them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) dictionary: Option<String>,
-    /// The words of the program that are: they stay when it is built anew.
+    /// The words of the program that are: they stay when it is rebuilt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) words: Vec<Base64>,
     /// Groups of crashes that were there before the campaign, or were in the result of a call of
@@ -270,9 +270,9 @@ pub(crate) struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Begins a count of `runs`, or goes on with one that was cut off with the same goal in
+    /// Begins a count of `runs`, or continues one that was cut off with the same goal in
     /// sight: a campaign that was killed and resumed makes just the runs of one that was not, and
-    /// finds the same groups new. What an ended call has told is known to the count behind it.
+    /// finds the same groups new. What an ended call has told is known to the count after it.
     pub(crate) fn begin_count(&mut self, runs: Option<u64>) {
         let cut_off = self.goal.is_some_and(|goal| {
             runs.is_none_or(|runs| self.count_start.saturating_add(runs) == goal)
@@ -295,7 +295,7 @@ impl Checkpoint {
         *self.seen.entry(kind).or_default().entry(major).or_default() += runs;
     }
 
-    /// So many of them are known to have been, at least.
+    /// Raises the count to at least this many.
     pub(crate) fn have_counted(&mut self, kind: Kind, major: String, runs: u64) {
         if runs > 0 {
             let seen = self.seen.entry(kind).or_default().entry(major).or_default();

@@ -4,11 +4,12 @@
 //! In: [`Settings`] and the output directory ([`Store`](ddfuzz_store::Store)). Out: groups in that
 //! directory, and a [`Summary`]. Central: [`run`], which chooses between two campaigns. The classic
 //! one is for targets without coverage and is a function of its seed; the guided one is guided by
-//! coverage and built of LibAFL's parts. [`watch`] follows another fuzzer; [`study`] repeats the fuzz
-//! studies of system utilities; [`DdminStage`] and [`GroupObjective`] are parts for any LibAFL fuzzer.
+//! coverage and built of LibAFL's parts. [`watch`] follows another fuzzer; [`study`] repeats the
+//! fuzz studies of system utilities; [`DdminStage`] and [`GroupObjective`] are parts for any LibAFL
+//! fuzzer.
 //!
-//! Read `settings.rs`, `run.rs`, `ledger.rs`, `minimizing.rs`, `schedule.rs`, then one of
-//! `classic/engine.rs`, `guided/session.rs`, `watch/engine.rs`, `study/engine.rs`.
+//! Read `settings.rs`, `run.rs`, `session.rs`, `ledger.rs`, `minimizing.rs`, `schedule.rs`, then one
+//! of `classic/engine.rs`, `guided/engine.rs`, `watch/engine.rs`, `study/engine.rs`.
 //!
 //! Localized here: `crossbeam` (channels between workers and the thread that commits), and in
 //! `mutation.rs`, `guided/` and `stage/` LibAFL.

@@ -25,7 +25,7 @@ use ddfuzz_minimize::{
 use ddfuzz_store::{Entry, EntryId, Kind, StoreError};
 use ddfuzz_triage::{Class, Crash, Found, Key, Quick, Subject, Triager, Verdict};
 
-/// So many candidates are tried to find a smaller input that keeps the minor key of a larger one.
+/// How many candidates are tried to find a smaller input that keeps the minor key of a larger one.
 const TRIED: u64 = 256;
 
 /// What is minimized, and how.
@@ -69,12 +69,12 @@ pub enum Variants {
     /// [`Variants::MOST`] where no sanitizer has reported the crash: a sanitizer tells more of it,
     /// by which groups are kept apart.
     Plain,
-    /// So many.
+    /// This number.
     Most(usize),
 }
 
 impl Variants {
-    /// The most of them where nobody says otherwise.
+    /// The default number.
     pub const MOST: usize = 3;
 
     /// How many there are of a group of this class.
@@ -252,7 +252,7 @@ impl Minimizing {
         start
     }
 
-    /// Minimizes the entry `id`, or goes on with a minimization that was cut off. The store is
+    /// Minimizes the entry `id`, or continues a minimization that was cut off. The store is
     /// locked only for moments.
     ///
     /// # Errors

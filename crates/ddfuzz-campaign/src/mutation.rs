@@ -285,7 +285,7 @@ const DIGITS: usize = 16;
 
 /// The name of a seed that was mutated: `seed+HASH:SEED`, or `seed+HASH` for one as it is.
 ///
-/// HASH names the content, which stands in `corpus/HASH` of the output directory. The mutation is
+/// HASH names the content, which is in `corpus/HASH` of the output directory. The mutation is
 /// a function of SEED, the seeds and words of the campaign and its greatest length.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MutatedName {

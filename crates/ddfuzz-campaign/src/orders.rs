@@ -181,8 +181,8 @@ pub(crate) struct HangBudget {
 }
 
 impl HangBudget {
-    /// The budget behind so much fuzzing.
-    pub(crate) fn behind(fuzzed: Duration, minimizing: &Minimizing) -> HangBudget {
+    /// The budget after so much fuzzing.
+    pub(crate) fn after(fuzzed: Duration, minimizing: &Minimizing) -> HangBudget {
         let left = minimizing.hurried;
         HangBudget {
             left: left.then(|| (fuzzed / HANGS).max(LEAST)),
@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn hangs_share_a_part_of_the_time_that_was_fuzzed() {
         let how = minimizing(true);
-        let mut hangs = HangBudget::behind(Duration::from_secs(100), &how);
+        let mut hangs = HangBudget::after(Duration::from_secs(100), &how);
         let id = entry(Kind::Hang);
         assert_eq!(budget(&hangs, Kind::Hang, &how), Some(20));
         assert_eq!(budget(&hangs, Kind::Crash, &how), Some(60));
@@ -288,10 +288,10 @@ mod tests {
         hangs.spend(&id, Duration::from_millis(7_500));
         assert_eq!(budget(&hangs, Kind::Hang, &how), None);
         assert_eq!(budget(&hangs, Kind::Crash, &how), Some(60));
-        let short = HangBudget::behind(Duration::from_secs(2), &how);
+        let short = HangBudget::after(Duration::from_secs(2), &how);
         assert_eq!(budget(&short, Kind::Hang, &how), Some(5));
         let patient = minimizing(false);
-        let hangs = HangBudget::behind(Duration::from_secs(2), &patient);
+        let hangs = HangBudget::after(Duration::from_secs(2), &patient);
         assert_eq!(budget(&hangs, Kind::Hang, &patient), Some(60));
     }
 }

@@ -1,4 +1,4 @@
-//! The program of a campaign may be built anew while it is fuzzed, or between two calls.
+//! The program of a campaign may be rebuilt while it is fuzzed, or between two calls.
 
 use std::collections::HashSet;
 use std::fs::{File, Metadata};
@@ -109,7 +109,7 @@ impl Watch {
         !same
     }
 
-    /// Waits until nobody writes the program any more, and takes it for the one to watch. Whether
+    /// Waits until the program is completely written, and takes it for the one to watch. Whether
     /// it is another build.
     ///
     /// # Errors

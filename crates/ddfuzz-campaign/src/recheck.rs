@@ -26,8 +26,8 @@ pub struct Examined {
 pub struct Recheck<'a> {
     /// Where the groups are.
     pub reader: &'a Reader,
-    /// What is run on the inputs of an entry, and by which way; an entry for which there is nothing is
-    /// left out.
+    /// What is run on the inputs of an entry, and by which way; an entry for which there is nothing
+    /// is left out.
     pub subject: &'a (dyn Fn(&Entry) -> Option<(Target, Way)> + Sync),
     /// The groups to look at.
     pub groups: &'a [Group],
@@ -158,7 +158,7 @@ impl Recheck<'_> {
     }
 }
 
-/// The program that a worker has started last.
+/// The triager of the program that a worker has started last.
 #[derive(Default)]
 struct LastTriager {
     held: Option<(Target, Way, Triager)>,
@@ -193,7 +193,7 @@ pub fn examined(triager: &mut Triager, input: &[u8], leaks: bool) -> Result<Exam
             ended,
             tries,
             crash: match ended {
-                // Nobody has looked at where it was when its time or memory ran out.
+                // It is unknown where it was when its time or memory ran out.
                 Ended::Timeout | Ended::OutOfMemory => Some(Box::new(Crash {
                     hits: tries,
                     tries,
@@ -236,10 +236,10 @@ fn status(
     }
 }
 
-/// Whether both are one bug: by the major key; where the program was built anew by the names of
+/// Whether both are one bug: by the major key; where the program was rebuilt by the names of
 /// functions; or by class and line. Runs of which nothing but the class is known are the same if
-/// that is. Panics have words of their own to go by. Where the builds are not `comparable`, the line
-/// alone has to be the same: each sanitizer has classes of its own.
+/// that is. Panics have words of their own to go by. Where the builds are not `comparable`, the
+/// line alone has to be the same: each sanitizer has its own classes.
 fn is_same(before: &Crash, now: &Crash, comparable: bool) -> bool {
     if before.keys.major == now.keys.major {
         return true;

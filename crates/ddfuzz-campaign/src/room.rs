@@ -15,7 +15,7 @@ use ddfuzz_store::report::size;
 /// The pause before the second try, and the longest.
 const SHORTEST: Duration = Duration::from_millis(200);
 const LONGEST: Duration = Duration::from_secs(2);
-/// So many bytes that are free are room, where nothing has been written yet that could not be.
+/// With this many free bytes the disk is not full, until a write fails again.
 const SOME: u64 = 1 << 20;
 /// How often the user's patience is looked at.
 const GLANCE: Duration = Duration::from_millis(20);
@@ -79,7 +79,7 @@ impl Fullness for CampaignError {
     }
 }
 
-/// Keeps those waiting who make what cannot be stored at present.
+/// Pauses workers while their findings cannot be stored.
 #[derive(Debug, Default)]
 pub struct Gate {
     closed: AtomicBool,
@@ -104,7 +104,7 @@ impl Gate {
 /// 2 seconds, until it can be, the user stops, or the time is over. Meanwhile the gate is closed.
 pub struct Room<'a> {
     stop: &'a AtomicBool,
-    /// When nobody waits any more.
+    /// When waiting ends.
     end: Option<Instant>,
     gate: &'a Gate,
     pause: Duration,

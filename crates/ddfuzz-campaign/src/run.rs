@@ -59,7 +59,7 @@ pub struct Summary {
     pub unnamed: u64,
     /// Whether there was still none at the end: some of what is told may not be stored.
     pub out_of_room: bool,
-    /// Whether the program was built anew since the campaign began.
+    /// Whether the program was rebuilt since the campaign began.
     pub rebuilt: bool,
 }
 

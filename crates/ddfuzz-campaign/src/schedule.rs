@@ -3,7 +3,8 @@
 //! First the founder. Once the group has a result, inputs that may end smaller: those that are
 //! smaller than the result, and of those that runs have found also each of at most a tenth of the
 //! smallest input that was minimized. Other minimizations meet inputs of the group on their way, as
-//! their logs tell; most of these are small because the search has made them so. Last the variants: inputs of minor keys that no result of the group shows.
+//! their logs tell; most of these are small because the search has made them so. Last the variants:
+//! inputs of minor keys that no result of the group shows.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::path::Path;
@@ -145,8 +146,9 @@ impl<'a> Bug<'a> {
         smaller.min_by_key(order)
     }
 
-    /// The smallest entry, wherever it was found, that is smaller than what all others came to. What
-    /// belongs to no test of a log, it leaves: whether such an input is met may hang on workers.
+    /// The smallest entry, wherever it was found, that is smaller than what all others came to.
+    /// What belongs to no test of a log, it leaves: whether such an input is met may hang on
+    /// workers.
     pub(crate) fn smaller(&self) -> Option<&'a Entry> {
         let reached = SmallestSizes::by(&self.entries);
         let order = |entry: &&Entry| {
@@ -278,7 +280,7 @@ pub(crate) fn pending(
                 let Some((turn, entry)) = next_of(&bug, kind, most, last) else {
                     continue;
                 };
-                // A slip that was begun goes on before what nobody has begun.
+                // A slip that was begun continues before others are begun.
                 let order = match turn {
                     Priority::Slipped => Priority::Found,
                     turn => turn,

@@ -18,7 +18,7 @@ pub enum Phase {
         /// How many of them there are still.
         left: u64,
     },
-    /// The fuzzing is over, or stands still: groups are minimized.
+    /// The fuzzing is over, or paused: groups are minimized.
     Minimizing {
         /// How many of them are done.
         done: u64,
@@ -61,7 +61,7 @@ impl Phase {
 /// A campaign's course at one moment; a line of `stats.jsonl`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Progress {
-    /// What it does.
+    /// The phase of the campaign.
     #[serde(flatten)]
     pub phase: Phase,
     /// Milliseconds since this call began to fuzz.

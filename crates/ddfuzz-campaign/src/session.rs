@@ -145,7 +145,7 @@ impl<'a> CampaignSession<'a> {
         })
     }
 
-    /// What is done about other builds of the program.
+    /// The actions for another build of the program.
     pub(crate) fn rebuild(&self) -> Rebuild<'a> {
         Rebuild {
             store: self.store,
@@ -162,7 +162,7 @@ impl<'a> CampaignSession<'a> {
         Ok(())
     }
 
-    /// Waits until nobody writes the program any more, and checks all groups with the new build.
+    /// Waits until the program is completely written, and checks all groups with the new build.
     pub(crate) fn take_build(&mut self, watch: &mut Watch) -> Result<(), CampaignError> {
         if watch.settle(self.stop)? {
             self.rebuild().recheck(watch, self.screen)?;

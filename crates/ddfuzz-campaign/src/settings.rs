@@ -1,4 +1,4 @@
-//! What a campaign is told: the settings of a call.
+//! The settings of a call of a campaign.
 
 use std::fmt::{Display, Formatter};
 use std::net::SocketAddr;
@@ -14,12 +14,12 @@ use ddfuzz_store::KnownGroups;
 /// When a new group is minimized (`--minimize`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// As soon as it is found; results behind it wait to be committed, fuzzing goes on until
+    /// As soon as it is found; results after it wait to be committed, fuzzing goes on until
     /// there are too many of them.
     Inline,
     /// When the fuzzing has ended.
     After,
-    /// By a worker of its own, beside the fuzzing.
+    /// By a separate worker, beside the fuzzing.
     Worker,
     /// Not at all.
     Off,
@@ -34,7 +34,7 @@ pub enum Generator {
     Guided,
 }
 
-/// The greatest length of an input where nobody says another, in bytes.
+/// The default of the greatest length of an input, in bytes.
 pub const DEFAULT_MAX_LEN: u64 = 1 << 20;
 
 /// The campaigns on other hosts that a guided one is linked to, by LibAFL's brokers. They bind
@@ -55,7 +55,7 @@ impl Network {
     }
 }
 
-/// Who else is told how a guided campaign stands.
+/// Where the status of a guided campaign is reported to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Monitoring {
     /// A StatsD server, by UDP.
@@ -116,7 +116,7 @@ impl Settings {
 pub struct Share(f64);
 
 impl Share {
-    /// A fifth: what minimizing may take where nobody says otherwise.
+    /// A fifth, the default of what minimizing may take.
     pub const DEFAULT: Share = Share(0.2);
 
     /// The share `part` of 1; `None` where that is no share.

@@ -148,7 +148,7 @@ fn time_of(text: &str) -> Result<Duration, NoEnd> {
 }
 
 /// When a call is to have ended. It ends as it does when the user stops it: what is under way is
-/// saved, and the next call goes on with it.
+/// saved, and the next call continues it.
 #[derive(Clone, Debug, Default)]
 pub struct Deadline {
     over: Arc<AtomicBool>,
@@ -168,7 +168,7 @@ impl Deadline {
                 while let Some(left) = at.checked_duration_since(Instant::now()) {
                     std::thread::sleep(left);
                 }
-                // Who has been stopped before was stopped by the user.
+                // A call that was stopped before was stopped by the user.
                 over.store(!stop.load(Ordering::Relaxed), Ordering::Relaxed);
                 stop.store(true, Ordering::Relaxed);
             };
@@ -183,7 +183,7 @@ impl Deadline {
     }
 
     /// How long the call may fuzz that was asked for `time`: where that is left open, it leaves a
-    /// quarter of the whole for what comes behind the fuzzing.
+    /// quarter of the whole for what comes after the fuzzing.
     pub fn fuzzing(total: Option<Duration>, time: Option<Duration>) -> Option<Duration> {
         match (total, time) {
             (Some(total), Some(time)) => Some(time.min(total)),
@@ -199,7 +199,7 @@ pub(crate) struct StopCondition<'a> {
     stop: &'a AtomicBool,
     /// The end of the time.
     deadline: Option<Instant>,
-    /// One of them has failed, or what comes behind is not committed.
+    /// One of them has failed, or what comes after is not committed.
     broken: AtomicBool,
     /// Closed while nothing can be stored.
     gate: &'a Gate,
@@ -237,7 +237,8 @@ impl<'a> StopCondition<'a> {
     }
 
     /// Whether a run over its limits is to be named, which takes as long again and more: not when
-    /// the user has stopped, or the whole time is over. It is made again by the call that goes on.
+    /// the user has stopped, or the whole time is over. It is made again by the call that
+    /// continues.
     pub(crate) fn name(&self, ended: Ended) -> bool {
         ended != Ended::Timeout || !self.stop.load(Ordering::Relaxed)
     }
@@ -258,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_of_the_whole_is_left_for_what_comes_behind_the_fuzzing() {
+    fn a_part_of_the_whole_is_left_for_what_comes_after_the_fuzzing() {
         let seconds = |total, time| {
             let duration = |seconds: Option<u64>| seconds.map(Duration::from_secs);
             Deadline::fuzzing(duration(total), duration(time)).map(|time| time.as_secs())

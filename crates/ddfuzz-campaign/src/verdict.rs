@@ -58,8 +58,8 @@ pub fn judged(
     Ok(Judged::New(examined))
 }
 
-/// Whether the target crashes with this major key whatever its input is, as far as the empty one and
-/// a few that have nothing in common say.
+/// Whether the target crashes with this major key whatever its input is, as far as the empty one
+/// and a few that have nothing in common say.
 ///
 /// # Errors
 /// When the target cannot be run.
@@ -74,12 +74,12 @@ pub fn fails_on_anything(triager: &mut Triager, major: Key) -> Result<bool, Exec
     Ok(true)
 }
 
-/// Whether who named the file has seen a leak.
+/// Whether the fuzzer that named the file has seen a leak.
 pub fn may_leak(input: &Input) -> bool {
     (input.named).is_some_and(|named| named.promise == Promise::Leak)
 }
 
-/// What is left of a crash that came once, with these keys, and in none of the tries behind it: no
+/// What is left of a crash that came once, with these keys, and in none of the tries after it: no
 /// one has looked at more than its keys.
 fn came_once(triager: &Triager, keys: Keys, class: Class, tried: Examined) -> Examined {
     if tried.crash.is_some() {

@@ -133,7 +133,7 @@ struct ClassicEngine<'a> {
     /// Time that was minimized.
     spent: Duration,
     /// When the fuzzing is over: how long it took, what hangs may take, how many groups were
-    /// minimized since, and how many wait behind the queue.
+    /// minimized since, and how many wait after the queue.
     fuzzed: Option<Duration>,
     hangs: Option<HangBudget>,
     done: u64,
@@ -149,7 +149,7 @@ impl ClassicEngine<'_> {
         self.session.or_stopped(saved, ())?;
         (self.fuzzed, self.hangs) = (
             Some(fuzzed),
-            Some(HangBudget::behind(fuzzed, &self.settings.minimizing)),
+            Some(HangBudget::after(fuzzed, &self.settings.minimizing)),
         );
         if self.settings.when != When::Off {
             let minimized = self.minimize_queue().and_then(|()| self.minimize_rest());
@@ -175,12 +175,12 @@ impl ClassicEngine<'_> {
     }
 
     /// Commits a chunk as a whole: where that fails, its runs are not counted, and are made again
-    /// by the call that goes on.
+    /// by the call that continues.
     fn commit(&mut self, chunk: &Chunk, order: &Sender<EntryId>) -> Result<(), CampaignError> {
         let seen = (!chunk.findings.is_empty()).then(|| self.ledger.checkpoint.seen.clone());
         let done = self.commit_findings(chunk, order);
         match (&done, seen) {
-            // What stands behind the run that ends the campaign is not committed.
+            // What follows the run that ends the campaign is not committed.
             (Ok(()), _) => self.ledger.checkpoint.next = self.end_of(chunk),
             (Err(_), Some(seen)) => self.ledger.checkpoint.seen = seen,
             (Err(_), None) => {}
@@ -232,7 +232,7 @@ impl ClassicEngine<'_> {
                 }
                 for id in self.queue.drain(..) {
                     self.ordered += 1;
-                    // Nobody listens only if the worker failed, which its word will say.
+                    // The receiver is gone only if the worker failed, which its reply will say.
                     let _ = order.send(id);
                 }
                 Ok(())
@@ -502,7 +502,7 @@ impl ClassicEngine<'_> {
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
-                    // What is committed behind the deadline was run before it.
+                    // What is committed after the deadline was run before it.
                     let time = self.settings.time.unwrap_or(Duration::MAX);
                     return Ok(self.fuzzing().min(time));
                 }
@@ -638,7 +638,7 @@ impl ClassicEngine<'_> {
     }
 
     /// Notes that the call has come to its end, when there is room. What was waited for is
-    /// reached: the next call begins a count of its own.
+    /// reached: the next call begins a new count.
     fn end_call(&mut self) -> Result<(), CampaignError> {
         if matches!(self.over, Some(EndReason::Until { .. })) {
             self.ledger.checkpoint.goal = None;
@@ -655,7 +655,7 @@ impl ClassicEngine<'_> {
     }
 
     /// Takes the program as it is now: all groups are checked, and those that are still to be
-    /// minimized are begun anew.
+    /// minimized are restarted.
     fn take_build(&mut self) -> Result<(), CampaignError> {
         self.over = None;
         self.session.take_build(&mut self.watch)?;

@@ -55,7 +55,8 @@ impl Inputs {
     fn begin(&mut self, checkpoint: &mut Checkpoint) {
         checkpoint.dictionary = self.dictionary();
         if self.seeds.is_empty() {
-            // Words alone are what there is to begin with: of nothing, mutations make next to nothing.
+            // Words alone are what there is to begin with: of nothing, mutations make next to
+            // nothing.
             let max_len = self.plan.max_len;
             let words = self.words.of(Source::Dictionary);
             self.seeds = Seeds::of(words.filter(|word| word.len() as u64 <= max_len));
@@ -83,7 +84,7 @@ impl Inputs {
         if seeds != checkpoint.seeds {
             return Err(CampaignError::OtherSeeds);
         }
-        // A program that was built anew may have others.
+        // A program that was rebuilt may have others.
         let mut words = Words::default();
         words.add(Source::Dictionary, self.words.of(Source::Dictionary));
         let program = checkpoint.words.iter().map(|word| &word.0[..]);

@@ -29,7 +29,7 @@ pub(super) const CHUNK: u64 = 16;
 /// What the workers of a campaign share.
 pub(super) struct WorkerContext<'a> {
     pub(super) inputs: Inputs,
-    /// The next run that nobody has taken.
+    /// The next run that no worker has taken.
     pub(super) next: AtomicU64,
     /// The first run that is not to be made.
     pub(super) end: u64,
@@ -47,7 +47,7 @@ pub(super) struct Worker<'a> {
 }
 
 impl Worker<'_> {
-    /// Takes chunks until there are none left, or nobody listens.
+    /// Takes chunks until there are none left, or the receiver is gone.
     pub(super) fn work(mut self, reports: &Sender<Result<Chunk, ExecError>>) {
         while self.shared.bounds.go_on() {
             let first = self.shared.next.fetch_add(CHUNK, Ordering::Relaxed);
@@ -62,7 +62,7 @@ impl Worker<'_> {
         }
     }
 
-    /// A chunk that is cut short reports the runs made: those behind it are never committed.
+    /// A chunk that is cut short reports the runs made: those after it are never committed.
     fn run_chunk(&mut self, first: u64, count: u64) -> Result<Chunk, ExecError> {
         let mut chunk = Chunk {
             first,
@@ -70,7 +70,7 @@ impl Worker<'_> {
             runs: 0,
             findings: Vec::new(),
         };
-        // A process of its own for each run takes no inputs ahead.
+        // A target that is started for each run takes no inputs ahead.
         let at_once = match self.executor.freshness() {
             Freshness::Shared => count,
             Freshness::Fresh => 1,
@@ -118,7 +118,7 @@ impl Worker<'_> {
     }
 }
 
-/// A worker of its own executor.
+/// A worker with its own executor.
 pub(super) fn start_worker<'a>(
     shared: &'a WorkerContext<'a>,
     settings: &Settings,

@@ -41,7 +41,7 @@ pub enum Variant {
     Third,
 }
 
-/// So many inputs of one kind, of a length between these two.
+/// A number of inputs of one kind, of a length between these two.
 struct InputShare {
     count: u64,
     kind: Kind,

@@ -26,7 +26,7 @@ use ddfuzz_exec::{Target, Way};
 
 /// The part of a worker's time that observing may take: one of so many.
 const SHARE: u32 = 8;
-/// So much it may take at once.
+/// How much it may take at once.
 const CREDIT: Duration = Duration::from_millis(500);
 /// Inputs whose comparisons are kept.
 const MOST_KEPT: usize = 4096;
@@ -83,7 +83,7 @@ impl CompareStage {
         let began = Instant::now();
         if !self.tried {
             self.tried = true;
-            // Who cannot be observed is fuzzed all the same.
+            // A target that cannot be observed is fuzzed all the same.
             self.observer = observe::start(&self.target, self.way).ok().flatten();
         }
         let observed = self.observer.as_mut()?.observe(input);
@@ -175,9 +175,9 @@ const MOST: usize = 32;
 /// The comparisons of one run.
 #[derive(Debug, Default)]
 pub struct Compared {
-    /// Pairs of values, one of which may stand in the input.
+    /// Pairs of values, one of which may occur in the input.
     pub values: CmpValuesMetadata,
-    /// Operands of two bytes or more, of functions that compare bytes, that do not stand in the
+    /// Operands of two bytes or more, of functions that compare bytes, that do not occur in the
     /// input: what may have been looked for. They are words to be written into it whole, which
     /// replacing cannot do where the two differ in length.
     pub words: Vec<Vec<u8>>,
@@ -312,8 +312,8 @@ impl Mutator<BytesInput, State> for OperandReplace {
     }
 }
 
-/// Whether one of the operands stands in `input`, so that the other can be written over it. Most
-/// comparisons of a sanitized program are the sanitizer's, and stand nowhere.
+/// Whether one of the operands occurs in `input`, so that the other can be written over it. Most
+/// comparisons of a sanitized program are the sanitizer's, and occur nowhere.
 pub(super) fn applies_to(values: &CmpValues, input: &[u8]) -> bool {
     let pairs = replacements(values);
     pairs.iter().any(|(old, _)| place(input, old, 0).is_some())
@@ -345,7 +345,7 @@ fn replacements(values: &CmpValues) -> Vec<(Vec<u8>, Vec<u8>)> {
     pairs
 }
 
-/// Where `part` stands in `whole`: the first place from `from` on, else the first of all.
+/// Where `part` occurs in `whole`: the first place from `from` on, else the first of all.
 fn place(whole: &[u8], part: &[u8], from: usize) -> Option<usize> {
     let stands = |at: &usize| whole[*at..].starts_with(part);
     let last = whole.len().checked_sub(part.len())?;

@@ -34,7 +34,7 @@ const RECORD: &str = "ddfuzz.json";
 const DRAW: Duration = Duration::from_millis(200);
 /// Between two lines of `stats.jsonl`.
 const SAVE_EVERY: Duration = Duration::from_secs(2);
-/// So long workers may take to end when they are told to: a run may have to time out first.
+/// How long workers may take to end when they are told to: a run may have to time out first.
 const FAREWELL: Duration = Duration::from_secs(30);
 /// The same when the whole time is over.
 const HURRY: Duration = Duration::from_secs(5);
@@ -52,7 +52,7 @@ pub(super) struct GuidedEngine<'a> {
     pub(super) registry: GroupRegistry<'a>,
     /// When the workers were started that there are now.
     launched: Instant,
-    /// What it does.
+    /// The phase of the campaign.
     pub(super) phase: Phase,
     /// When the fuzzing has ended, if it has.
     pub(super) ended: Option<Instant>,
@@ -62,7 +62,7 @@ pub(super) struct GuidedEngine<'a> {
     pub(super) first: u64,
     saved: Instant,
     drawn: Instant,
-    /// Runs granted that no worker has told of.
+    /// Runs granted that no worker has reported.
     pub(super) outstanding: u64,
     pub(super) corpus: u64,
     pub(super) workers: Workers,
@@ -77,7 +77,7 @@ pub(super) struct GuidedEngine<'a> {
     pub(super) watch: Watch,
     /// Whether it is not, so that all workers have to start again.
     pub(super) rebuilt: bool,
-    /// Who finds out whether runs hang, and what it has found out with this build.
+    /// Examines runs that may hang; and what it has found with this build.
     pub(super) examiner: HangExaminer,
     pub(super) judged: Vec<JudgedHang>,
     /// Findings for which there was no room until the time was over.
@@ -86,7 +86,7 @@ pub(super) struct GuidedEngine<'a> {
     pub(super) unnamed: u64,
     /// What ended the campaign before its time.
     pub(super) failed: Option<CampaignError>,
-    /// What the user should know, and where it is said.
+    /// Notes for the user, and where they are sent.
     notes: Receiver<String>,
     pub(super) note: Sender<String>,
 }
@@ -200,7 +200,7 @@ impl<'a> GuidedEngine<'a> {
         FAREWELL.max(run.saturating_mul(FAREWELL_RUNS))
     }
 
-    /// Hears no more of workers that do not end. The launcher kills them.
+    /// Gives up workers that do not end. The launcher kills them.
     fn give_up(&mut self, hub: &mut Hub) {
         let text = "a worker did not stop and was killed; its last runs are not counted";
         self.session.screen.note(text);
@@ -275,12 +275,12 @@ impl<'a> GuidedEngine<'a> {
         }
     }
 
-    /// Has the user told of something.
+    /// Sends a note to the user.
     pub(super) fn tell(&self, text: String) {
         drop(self.note.send(text));
     }
 
-    /// Whether that is a worker who fuzzes, and not one who only minimizes.
+    /// Whether that is a worker that fuzzes, and not one that only minimizes.
     fn fuzzes(&self, role: Role) -> bool {
         matches!(role, Role::Worker(number) if number <= self.settings.jobs.max(1))
     }
@@ -308,8 +308,8 @@ impl<'a> GuidedEngine<'a> {
             return Ok(false);
         }
         self.failed = None;
-        // What that build's runs look like says nothing of another one's; and who is forked with
-        // the workers must be alone.
+        // What that build's runs look like says nothing of another one's; and a process that is
+        // forked with the workers must be alone.
         if let Some(examined) = self.examiner.reset() {
             self.take_examined(examined)?;
         }
@@ -332,7 +332,7 @@ impl<'a> GuidedEngine<'a> {
         peer.heartbeat = heartbeat;
         let left = match self.left() {
             _ if self.is_over() => 0,
-            // Runs that the one who minimizes holds would be missing at the end.
+            // Runs that the minimizing worker holds would be missing at the end.
             _ if !self.fuzzes(peer.role) => 0,
             Some(left) => {
                 let free = left.saturating_sub(self.outstanding);
@@ -380,7 +380,7 @@ impl GuidedEngine<'_> {
             || self.left() == Some(0) && self.outstanding == 0
     }
 
-    /// Runs of this count that nobody has made; `None` where there is no end.
+    /// Runs of this count that are still to be made; `None` where there is no end.
     pub(super) fn left(&self) -> Option<u64> {
         let checkpoint = &self.registry.ledger.checkpoint;
         Some(checkpoint.goal?.saturating_sub(checkpoint.next))
@@ -482,7 +482,7 @@ impl Workers {
 
 type SharedDesk<'a> = LocalDesk<SharedStore<&'a Mutex<Store>>>;
 
-/// The books of a campaign.
+/// The groups of a campaign: counts of runs, and what is to be minimized.
 pub(super) struct GroupRegistry<'a> {
     store: &'a Mutex<Store>,
     pub(super) ledger: Ledger<'a>,
@@ -519,7 +519,7 @@ impl<'a> GroupRegistry<'a> {
         })
     }
 
-    /// Reads anew what waits to be minimized.
+    /// Reads again what waits to be minimized.
     pub(super) fn reopen(&mut self) -> Result<(), StoreError> {
         let campaign = self.desk.campaign().to_owned();
         self.desk.flush()?;

@@ -1,5 +1,5 @@
-//! Runs many inputs at once, and passes to LibAFL those that are new or did not pass: the stage that
-//! mutates ([`BatchStage`]) and what it shares with other stages.
+//! Runs many inputs at once, and passes to LibAFL those that are new or did not pass: the stage
+//! that mutates ([`BatchStage`]) and what it shares with other stages.
 
 use std::time::Instant;
 
@@ -23,7 +23,7 @@ use super::worker::{Manager, Observers, State};
 use crate::Desk;
 use ddfuzz_exec::{Ended, Stuck};
 
-/// What becomes of the inputs behind one that hangs.
+/// What becomes of the inputs after one that hangs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AfterHang {
     /// They are run all the same.
@@ -51,7 +51,7 @@ pub(super) fn evaluate<Z>(
     state: &mut State,
     manager: &mut Manager,
     inputs: &[BytesInput],
-    behind: AfterHang,
+    after_hang: AfterHang,
 ) -> Result<Done, Error>
 where
     Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
@@ -84,7 +84,7 @@ where
                 _ => hear(fuzzer, executor, state, manager, input, &told)?,
             }
         }
-        done.spared = hangs && behind == AfterHang::Spare && executor.hangs.are_over_share();
+        done.spared = hangs && after_hang == AfterHang::Spare && executor.hangs.are_over_share();
     }
     hear_judged(fuzzer, executor, state, manager)?;
     Ok(done)
@@ -188,7 +188,7 @@ where
     Ok(())
 }
 
-/// Has LibAFL hear of one run, where it may be of interest.
+/// Reports one run to LibAFL, where it may be of interest.
 fn hear<Z>(
     fuzzer: &mut Z,
     executor: &mut TargetExecutor,
@@ -236,7 +236,7 @@ where
     Ok(())
 }
 
-/// A stage behind LibAFL's calibration, which only warns of a run that does not pass: such a run
+/// A stage after LibAFL's calibration, which only warns of a run that does not pass: such a run
 /// is a crash like any other.
 pub(super) struct ReportStage;
 
@@ -306,7 +306,7 @@ const LEFT_OUT: usize = 3;
 pub(super) enum Power {
     /// As many as the power schedule says.
     Scheduled,
-    /// So many, where there is something to try.
+    /// This number, where there is something to try.
     Fixed(usize),
 }
 

@@ -18,9 +18,9 @@ use ddfuzz_triage::{Crash, Key, Triager, Verdict};
 /// The part of the fuzzing's time that examining may take, where it is not of the first hangs: one
 /// of so many.
 const SHARE: u32 = 32;
-/// So many that hang where none has before are examined whatever it takes.
+/// How many that hang at a new place are examined at any cost.
 const FREE: u32 = 8;
-/// So many wait at most; of others only the groups are counted, where they are known.
+/// How many wait at most; others are only counted, where their groups are known.
 const MOST_WAITING: usize = 64;
 /// The same where none has hung before.
 const MOST_FIRST: usize = 1024;
@@ -70,7 +70,7 @@ struct ExaminerThread {
 }
 
 impl HangExaminer {
-    /// An examiner for runs of `target` by `way`, who begins with the first suspect.
+    /// An examiner for runs of `target` by `way`, which starts with the first suspect.
     pub(super) fn new(target: &Target, way: Way) -> HangExaminer {
         HangExaminer {
             target: target.clone(),
@@ -138,7 +138,7 @@ impl HangExaminer {
     }
 
     /// Goes on, where there is time for that; gives what is done. `fuzzed`: how long all workers
-    /// together have fuzzed; `None` where nobody fuzzes any more: only hangs are examined then
+    /// together have fuzzed; `None` after the fuzzing: only hangs are examined then
     /// that are the first of theirs.
     pub(super) fn go_on(&mut self, fuzzed: Option<Duration>) -> Option<ExaminedHang> {
         if let Some(done) = self.take_done() {
@@ -156,7 +156,7 @@ impl HangExaminer {
         None
     }
 
-    /// Takes away what nobody will examine, each with the group that it is to be counted in: all
+    /// Takes away what is not examined, each with the group that it is to be counted in: all
     /// but those that are the first of theirs, or of whom nothing is known, hang where others do.
     pub(super) fn take_rest(&mut self) -> Vec<(SuspectedHang, Option<(Kind, Key)>)> {
         let busy = self.busy.take().map(|(suspect, _)| suspect);
@@ -328,7 +328,7 @@ impl GuidedEngine<'_> {
         }
     }
 
-    /// Counts, or files, a suspect that nobody has examined.
+    /// Counts, or stores, a suspect that was not examined.
     pub(super) fn leave(
         &mut self,
         suspect: &SuspectedHang,
@@ -344,7 +344,7 @@ impl GuidedEngine<'_> {
     /// once, so that nothing is lost.
     fn file_unexamined(&mut self, suspect: &SuspectedHang) -> Result<(), StoreError> {
         let minimizing = &self.settings.minimizing;
-        // Where the program is gone there is nobody to say what its record is.
+        // Without the program there is no record of the run.
         match Triager::of_target(&minimizing.target, minimizing.way) {
             Ok(triager) => self.file(Kind::Flaky, &triager.unwatched(Ended::Timeout), suspect),
             Err(_) => Ok(()),

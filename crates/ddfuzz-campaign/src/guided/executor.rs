@@ -22,7 +22,7 @@ use ddfuzz_model::files::Base64;
 
 /// The name of the map of coverage.
 pub(super) const EDGES: &str = "edges";
-/// Inputs that a process of its own for each run is given at once: one.
+/// Inputs that a target that is started for each run gets at once: one.
 const ONE: usize = 1;
 /// Inputs that a loop is given at once, at most.
 const MANY: usize = 128;
@@ -30,7 +30,7 @@ const MANY: usize = 128;
 /// to end.
 const LONGEST: Duration = Duration::from_millis(100);
 
-/// One run of several, as far as LibAFL may want to know of it.
+/// One run of a batch that LibAFL may have to process.
 pub(super) struct NotedRun {
     pub(super) run: Run,
     /// What it has reached that no run had reached before, as all counters.
@@ -102,7 +102,7 @@ impl TargetExecutor {
         }
     }
 
-    /// So many inputs took so long; whether the last one was stopped.
+    /// Records how long inputs took, and whether the last one was stopped.
     pub(super) fn took(&mut self, inputs: usize, time: Duration, stopped: bool) {
         self.hangs.took(inputs, time, stopped);
         if stopped {
@@ -115,13 +115,13 @@ impl TargetExecutor {
         }
     }
 
-    /// How a run has ended that did not pass, and of which no objective has heard: one by which
+    /// How a run has ended that did not pass, and of which no objective was told: one by which
     /// LibAFL has calibrated an input.
     pub(super) fn unheard(&self) -> Option<Ended> {
         self.sight.ended()
     }
 
-    /// Nobody is to hear of it.
+    /// It is not reported.
     pub(super) fn forget_unheard(&mut self) {
         self.sight.leave(Seen::default());
     }
@@ -146,7 +146,7 @@ impl TargetExecutor {
         }
     }
 
-    /// Runs the first of `inputs` and as many behind it as come back; see
+    /// Runs the first of `inputs` and as many after it as come back; see
     /// [`exec::Executor::run_some`].
     pub(super) fn run_some(&mut self, inputs: &[&[u8]]) -> Result<Vec<NotedRun>, ExecError> {
         self.tell(Telling::Novel);
@@ -297,7 +297,7 @@ const FACTOR: u32 = 10;
 const LEAST: Duration = Duration::from_millis(50);
 /// The part of a worker's time that looking at runs over the limit may take: one of so many.
 const SHARE: u32 = 5;
-/// So much it may take at once.
+/// How much it may take at once.
 const CREDIT: Duration = Duration::from_secs(3);
 
 /// The time limits of a worker: shorter than the target's, after what its runs take.
@@ -369,7 +369,7 @@ impl AdaptiveTimeout {
         self.spent < self.began.elapsed() / SHARE + CREDIT
     }
 
-    /// So much was taken by that.
+    /// Records time that was taken by that.
     pub(super) fn spend(&mut self, time: Duration) {
         self.spent += time;
     }

@@ -20,7 +20,7 @@ impl GuidedEngine<'_> {
     /// Minimizes what is left to be, and says what the call came to.
     pub(super) fn finish(mut self) -> Result<Summary, CampaignError> {
         if let Some(error) = self.failed.take() {
-            // What was found stands; the counts are all that may be lost.
+            // What was found is stored; only counts may be lost.
             for (suspect, group) in self.examiner.take_rest() {
                 let _ = self.leave(&suspect, group);
             }
@@ -87,7 +87,7 @@ impl GuidedEngine<'_> {
     /// stored.
     fn write_down(&mut self, ended: bool) -> Result<(), CampaignError> {
         if ended && self.until.is_some() {
-            // What was waited for is reached: the next call begins a count of its own.
+            // What was waited for is reached: the next call begins a new count.
             self.registry.ledger.checkpoint.goal = None;
         }
         self.tell_notes();
@@ -108,7 +108,7 @@ impl GuidedEngine<'_> {
     /// Minimizes groups one by one, for each may slip into further ones.
     fn minimize_rest(&mut self) -> Result<(), CampaignError> {
         let (mut taken, mut met, mut done) = (HashSet::new(), MetInputs::default(), 0);
-        let mut hangs = HangBudget::behind(self.fuzzed(), &self.settings.minimizing);
+        let mut hangs = HangBudget::after(self.fuzzed(), &self.settings.minimizing);
         while !self.session.stopped() {
             let minimizing = &self.settings.minimizing;
             let mut pending = self.registry.ledger.pending(minimizing.variants, true)?;

@@ -20,16 +20,16 @@ use ddfuzz_triage::Key;
 const SHORTEST: Duration = Duration::from_micros(100);
 /// How much longer than most of the corpus a run takes to be looked at.
 const FACTOR: u32 = 4;
-/// So many runs of the corpus are remembered.
+/// How many runs of the corpus are remembered.
 const SEEN: usize = 256;
 /// The part of a worker's time that runs may take which do not end: one of so many.
 const SHARE: u32 = 16;
-/// So much they may take at once.
+/// How much they may take at once.
 const CREDIT: Duration = Duration::from_millis(200);
 /// Between two hangs that are handed in although no signature tells them from others.
 const PAUSE: Duration = Duration::from_secs(2);
-/// Of runs that are known for hangs one of so many is handed in all the same: two kinds of hangs may
-/// look alike.
+/// Of runs that are known for hangs one of so many is handed in all the same: two kinds of hangs
+/// may look alike.
 const SAMPLE: u64 = 64;
 /// Changes of an input that are remembered because a mutant has hung that begins with it.
 const MOST_CHANGES: usize = 256;
@@ -37,7 +37,7 @@ const MOST_CHANGES: usize = 256;
 const LIKELY: u32 = 4;
 /// Mutants by which it is known how often those of an input hang.
 const ENOUGH: u32 = 256;
-/// So many turns of resting inputs go to one that does not rest, at most.
+/// How many turns of resting inputs one that does not rest may get, at most.
 const MOST_TURNS: usize = 15;
 /// Places that are remembered.
 const MOST_PLACES: usize = 4096;
@@ -282,7 +282,7 @@ impl Hangs {
         named.collect()
     }
 
-    /// Takes those of which nobody has said yet what hangs there, by the signatures of the place.
+    /// Takes the runs whose hang is not classified yet, by the signatures of the place.
     pub(super) fn take_unnamed(&mut self) -> Vec<(Vec<Signature>, u64)> {
         let places = self.places.iter_mut().enumerate();
         let pending =
@@ -298,7 +298,7 @@ impl Hangs {
         taken.map(|(at, runs)| (signatures(at), runs)).collect()
     }
 
-    /// So many runs took so long, the last of which, if `stopped`, was stopped.
+    /// Counts runs and the time that they took; `stopped`: the last one was stopped.
     pub(super) fn took(&mut self, runs: usize, time: Duration, stopped: bool) {
         let usual = self.usual() * u32::try_from(runs - usize::from(stopped)).unwrap_or(0);
         self.runs += runs as u64;
@@ -364,7 +364,7 @@ fn change(input: &[u8], mutant: &[u8]) -> Change {
 }
 
 impl HangRates {
-    /// So many of these mutants of an input were run, of which those hung.
+    /// Counts the mutants of an input that were run, and those of them that hung.
     pub(super) fn note(
         &mut self,
         (id, input): (CorpusId, &[u8]),
@@ -472,7 +472,7 @@ mod tests {
             first: true,
         };
         assert_eq!(hangs.meet(&over(&[3, 4]), 40), first);
-        // It need not be waited for, although nobody knows yet what it is.
+        // It need not be waited for, although it is not classified yet.
         assert_eq!(known(&mut hangs), [signature(3), signature(4)]);
         assert_eq!(hangs.meet(&stopped(4), 40), HangAction::Count);
         assert_eq!(hangs.meet(&over(&[4, 9]), 5), HangAction::Count);
@@ -519,7 +519,7 @@ mod tests {
         ));
         assert_eq!(hangs.meet(&stopped(3), 19), HangAction::Count);
         let counted: u64 = hangs.take_counts().iter().map(|(_, _, runs)| runs).sum();
-        // Those that were handed in are counted by who names them.
+        // Those that were handed in are counted by the process that classifies them.
         assert_eq!(counted, SAMPLE * 2 - 2 + 1);
     }
 

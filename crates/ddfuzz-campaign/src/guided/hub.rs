@@ -25,10 +25,10 @@ use ddfuzz_store::report::size;
 use ddfuzz_store::{EntryId, Kind, StoreError};
 use ddfuzz_triage::Key;
 
-/// So long a worker may take to say what it has begun to say.
+/// How long a worker may take to send a message that it has begun.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Who a peer is. Workers are numbered from one on.
+/// The role of a peer. Workers are numbered from one on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// It has not said so yet.
@@ -42,22 +42,22 @@ pub(super) enum Role {
 pub(super) struct Peer {
     stream: UnixStream,
     pub(super) role: Role,
-    /// Runs that it was granted and has not told of.
+    /// Runs that it was granted and has not reported.
     pub(super) granted: u64,
     /// What it is minimizing.
     pub(super) claimed: Vec<EntryId>,
-    /// How it stood when it last told.
+    /// Its last heartbeat.
     pub(super) heartbeat: Heartbeat,
     /// How many judgements it was told.
     pub(super) judged: usize,
 }
 
-/// Who answers what workers ask.
+/// Answers the requests of workers.
 pub(super) trait RequestHandler {
     /// The answer; `None` where the worker does not wait for one.
     fn answer(&mut self, peer: &mut Peer, request: Request, body: Vec<u8>) -> Option<Reply>;
 
-    /// A worker has hung up.
+    /// The connection to a worker is closed.
     fn lost(&mut self, peer: Peer);
 }
 
@@ -98,7 +98,7 @@ impl Hub {
         &self.socket
     }
 
-    /// Answers whoever asks, for `time` at most where nobody does.
+    /// Answers requests; waits for `time` at most where there are none.
     pub(super) fn serve(
         &mut self,
         time: Duration,
@@ -241,7 +241,8 @@ impl GuidedEngine<'_> {
         })
     }
 
-    /// Counts runs of a group that the worker does not know, or keeps their count until it is known.
+    /// Counts runs of a group that the worker does not know, or keeps their count until it is
+    /// known.
     fn count_unnamed(&mut self, signatures: &[Signature], runs: u64) -> Result<(), StoreError> {
         match self.examiner.count(signatures, runs) {
             Some((kind, major)) => self.count(kind, major, runs),
@@ -385,7 +386,7 @@ impl RequestHandler for GuidedEngine<'_> {
                 Reply::Failed { path, why }
             }
         };
-        // Nobody waits for those.
+        // Workers do not wait for an answer to those.
         (!matches!(request, Request::Keep | Request::Hang { .. })).then_some(reply)
     }
 

@@ -1,7 +1,7 @@
 //! The link to a broker on another host.
 //!
 //! LibAFL's own way to join one (`connect_b2b`) numbers its clients as if no worker had come
-//! before or came after, and workers then ignore each other's messages. So the one who joins is a
+//! before or came after, and workers then ignore each other's messages. So the joining side is a
 //! relay: to both brokers it is another broker that has called.
 
 use std::io::{self, Read, Write};
@@ -15,13 +15,13 @@ use libafl_bolts::llmp::{TcpRequest, TcpResponse, send_tcp_msg};
 
 use crate::ledger::lock;
 
-/// So long the other broker may take to answer.
+/// How long the other broker may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Between two tries to reach it again.
 const PAUSE: Duration = Duration::from_secs(5);
 /// The longest message, in bytes: what is longer is nonsense.
 const LONGEST: u32 = 1 << 30;
-/// The longest one with which a broker says who it is.
+/// The longest greeting of a broker.
 const LONGEST_GREETING: u32 = 1 << 16;
 /// The length of what tells the length of a message.
 const LENGTH: usize = 4;
@@ -91,7 +91,7 @@ pub(super) fn join(other: SocketAddr, port: u16, notes: Sender<String>) -> Resul
     Ok(link)
 }
 
-/// Notes how a link stands from here on, unless it has ended. Whether it has not.
+/// Sets the state of a link, unless it has ended. Whether it has not.
 fn is_still(now: &Mutex<LinkState>, state: LinkState) -> bool {
     let mut now = lock(now);
     if matches!(*now, LinkState::Ended) {

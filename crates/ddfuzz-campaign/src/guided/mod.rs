@@ -87,7 +87,7 @@ pub fn run(
         };
         launch(&brief, &mut hub, &mut engine)?;
         if !engine.take_build()? {
-            // Who has not ended until now hears that nobody listens to it any more.
+            // A worker that has not ended until now loses its connection.
             drop(hub);
             return engine.finish();
         }

@@ -17,7 +17,7 @@ use super::wire::{self, Request};
 
 /// A worker that dies young so often in a row is not started again.
 const MOST_STARTS: u32 = 5;
-/// Who lives so long did not die young: a campaign of a week may lose a worker each day.
+/// A worker that lives longer did not die young: a campaign of a week may lose one each day.
 const YOUNG: Duration = Duration::from_secs(60);
 /// How late a worker may be woken, in nanoseconds.
 const SLACK: u64 = 1_000;
@@ -51,14 +51,15 @@ impl Parent {
 /// returns in the worker, as often as one has to be started: gives how many were before it. Ends
 /// where the worker has come to its end.
 ///
-/// The hub at `socket` sees by a connection of its own whether the one above lives.
+/// The hub at `socket` sees by a separate connection whether the one above lives.
 pub(super) fn become_worker(parent: &Parent, socket: &Path, worker: usize) -> io::Result<u32> {
     die_with(parent.pid)?;
     leave_terminal()?;
     leave_files()?;
     // LibAFL has tied the worker to one processor, which another campaign may be using.
     sched_setaffinity(Pid::from_raw(0), &parent.processors)?;
-    // It looks at runs after fractions of a millisecond. Who does not get it waits a little longer.
+    // It looks at runs after fractions of a millisecond. A worker that does not get it waits a
+    // little longer.
     let _ = nix::sys::prctl::set_timerslack(SLACK);
     let above = getpid();
     let mut lifeline = UnixStream::connect(socket)?;

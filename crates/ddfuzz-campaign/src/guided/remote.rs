@@ -1,5 +1,5 @@
-//! A worker's connection to the main process: the [`Desk`] at the other end of a socket, and when the
-//! worker reports ([`HeartbeatTimer`]).
+//! A worker's connection to the main process: the [`Desk`] at the other end of a socket, and when
+//! the worker reports ([`HeartbeatTimer`]).
 
 use std::collections::HashMap;
 use std::io;
@@ -16,7 +16,7 @@ use ddfuzz_exec::{Signature, Target};
 use ddfuzz_store::{EntryId, Filed, Kind, Minimized, Reader, StoreError};
 use ddfuzz_triage::{Crash, Key};
 
-/// A worker's end of the socket, shared by all who find and minimize in it.
+/// A worker's end of the socket, shared by all that find and minimize in it.
 #[derive(Clone)]
 pub(super) struct Remote {
     reader: Reader,
@@ -47,7 +47,7 @@ impl Remote {
         (worker == self.worker).then_some(number)
     }
 
-    /// Says what nobody answers.
+    /// Sends a message without an answer.
     pub(super) fn tell(&self, request: &Request, body: &[u8]) -> Result<(), StoreError> {
         wire::send(&mut lock(&self.stream), request, body)
             .map_err(|error| lost(&self.reader, &error))
@@ -74,7 +74,7 @@ impl Remote {
         lost(&self.reader, &io::ErrorKind::InvalidData.into())
     }
 
-    /// Has an input kept in the corpus; nobody waits until it is.
+    /// Has an input stored in the corpus, without waiting for it.
     pub(super) fn keep(&self, input: &[u8]) -> Result<(), StoreError> {
         self.tell(&Request::Keep, input)
     }
@@ -98,7 +98,7 @@ impl Remote {
         self.tell(&Request::Failed(why.to_owned()), &[])
     }
 
-    /// Tells how the worker stands, and hears what it is to do.
+    /// Sends the worker's status, and receives what it is to do.
     pub(super) fn send_heartbeat(&self, heartbeat: Heartbeat) -> Result<Order, StoreError> {
         for ((kind, major), runs) in std::mem::take(&mut *lock(&self.tally)) {
             self.have(&Request::Count { kind, major, runs }, &[])?;
@@ -110,7 +110,7 @@ impl Remote {
     }
 }
 
-/// The hub is gone, and with it the one who writes.
+/// The hub is gone, and with it the main process.
 fn lost(reader: &Reader, error: &io::Error) -> StoreError {
     StoreError::Unwritable {
         path: reader.root().to_owned(),
@@ -207,7 +207,7 @@ impl Desk for Remote {
 
 /// Between two beats.
 const EVERY: Duration = Duration::from_millis(100);
-/// So long a worker waits that has no runs left, while others finish theirs.
+/// How long a worker waits that has no runs left, while others finish theirs.
 const IDLE: Duration = Duration::from_millis(5);
 
 /// A worker's beats.
@@ -217,7 +217,7 @@ pub(super) struct HeartbeatTimer {
     last: Instant,
     /// Runs since the last heartbeat.
     runs: u64,
-    /// What was found out about hangs, and nobody has looked at yet.
+    /// Verdicts about hangs that are not applied yet.
     judged: Vec<JudgedHang>,
     /// What else the next heartbeat tells.
     pub(super) status: Heartbeat,
@@ -255,7 +255,7 @@ impl HeartbeatTimer {
         }
     }
 
-    /// So many runs were made.
+    /// Counts runs.
     pub(super) fn ran(&mut self, runs: u64) {
         self.runs += runs;
     }
@@ -265,7 +265,7 @@ impl HeartbeatTimer {
         std::mem::take(&mut self.judged)
     }
 
-    /// Who it reports to.
+    /// The connection on which it reports.
     pub(super) fn remote(&self) -> &Remote {
         &self.remote
     }

@@ -82,7 +82,7 @@ pub(super) enum Request {
     Failed(String),
 }
 
-/// How a worker stands.
+/// The status of a worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Heartbeat {
     /// Runs since the last heartbeat.
@@ -104,7 +104,7 @@ pub(super) struct Heartbeat {
 pub(super) struct Order {
     /// It is to end.
     pub(super) stop: bool,
-    /// So many runs it may make until it asks again.
+    /// How many runs it may make until it asks again.
     pub(super) runs: u64,
     /// What was found out about hangs since it last asked.
     pub(super) judged: Vec<JudgedHang>,
@@ -128,11 +128,11 @@ pub(super) enum HangJudgement {
     Of(Kind, Key),
     /// It ends by itself.
     Ends,
-    /// Nobody knows: the target could not be run.
+    /// It is unknown: the target could not be run.
     Unknown,
 }
 
-/// What the hub answers.
+/// The answers of the hub.
 #[derive(Serialize, Deserialize)]
 pub(super) enum Reply {
     Done,

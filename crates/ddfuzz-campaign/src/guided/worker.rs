@@ -1,5 +1,5 @@
-//! A worker process: a fuzzer of LibAFL's parts on our executor, the inputs that it begins with, and
-//! the worker that only minimizes (`--minimize worker`).
+//! A worker process: a fuzzer of LibAFL's parts on our executor, the inputs that it begins with,
+//! and the worker that only minimizes (`--minimize worker`).
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -40,7 +40,7 @@ use crate::{
 use ddfuzz_minimize::MinimizeError;
 use ddfuzz_store::Reader;
 
-/// Between two looks at how the worker stands.
+/// Between two updates of the status.
 const LOOK: Duration = Duration::from_millis(100);
 /// Between two messages to the monitors.
 const REPORT: Duration = Duration::from_secs(5);
@@ -68,7 +68,7 @@ impl WorkerSettings<'_> {
         self.settings.jobs.max(1)
     }
 
-    /// How many workers there are: those who fuzz, and one who minimizes where that is wanted.
+    /// How many workers there are: those that fuzz, and one that minimizes where there is one.
     pub(super) fn workers(&self) -> usize {
         self.fuzzers() + usize::from(self.settings.when == When::Worker)
     }
@@ -108,7 +108,7 @@ pub(super) fn run(
             work(brief, &remote, &mut manager, (seed, before))
         }
     }));
-    // Who cannot be reached any more has ended, and this process with it.
+    // A main process that cannot be reached has ended, and this process ends with it.
     match fuzzed {
         Ok(Ok(()) | Err(Error::ShuttingDown)) => exit(0),
         Ok(Err(error)) => {
@@ -319,7 +319,7 @@ fn read(path: &Path, max_len: u64) -> Option<BytesInput> {
 
 /// Between two questions for only_minimize.
 const IDLE: Duration = Duration::from_millis(100);
-/// So long it waits for room on the disk.
+/// How long it waits for room on the disk.
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// Minimizes one group after the other until it is told to end. What is under way then is gone on

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// So much of what is earned is saved, and a slice without a credit is no longer where fuzzing has
+/// How much of what is earned is saved; and a slice without a credit is no longer where fuzzing has
 /// shorter rounds than that.
 pub const LONGEST_SLICE: Duration = Duration::from_millis(100);
 /// Shorter ones would go into handing over.
@@ -69,7 +69,7 @@ impl Account {
         self.earned = self.earned.min(LONGEST_SLICE) + (earned - repaid);
     }
 
-    /// So much was taken.
+    /// Records time that was taken.
     pub fn spend(&mut self, taken: Duration) {
         let paid = taken.min(self.earned);
         self.earned -= paid;
@@ -77,7 +77,7 @@ impl Account {
         self.spent += taken;
     }
 
-    /// So much was taken for a hang, or a memory blow-up.
+    /// Records time that was taken for a hang, or a memory blow-up.
     pub fn spend_on_hangs(&mut self, taken: Duration) {
         self.spend(taken);
         self.hung += taken;
@@ -91,7 +91,7 @@ impl Account {
         self.slice(Duration::ZERO).filter(|_| fair)
     }
 
-    /// So much was taken for naming findings.
+    /// Records time that was taken for classifying findings.
     pub fn spend_on_naming(&mut self, taken: Duration) {
         self.spend(taken);
         self.named += taken;

@@ -12,7 +12,7 @@ use ddfuzz_model::files::Base64;
 use ddfuzz_store::{EntryId, Kind};
 use ddfuzz_triage::{Class, Crash, Key, Keys, Quick, Triager, Verdict};
 
-/// Between two questions for what was handed in elsewhere.
+/// Between two requests for what was handed in elsewhere.
 const ASKED_EVERY: Duration = Duration::from_secs(1);
 
 /// An input whose run did not pass.
@@ -22,30 +22,31 @@ pub(super) struct Finding<'a> {
     pub(super) run: u64,
     /// What the fuzzer calls the input.
     pub(super) name: &'a str,
-    /// How it ended then; `None` where nobody knows. What does not come again has no name then.
+    /// How it ended then; `None` where that is unknown: then a run that does not crash again has no
+    /// class.
     pub(super) ended: Option<Ended>,
     /// What else was seen of it.
     pub(super) seen: Seen,
 }
 
-/// What was handed in and filed.
+/// A finding that was stored.
 pub(super) struct FiledFinding {
     pub(super) id: EntryId,
     pub(super) class: Class,
     pub(super) keys: Keys,
 }
 
-/// What became of a finding.
+/// The result of handing in a finding.
 pub(super) enum FindingOutcome {
     /// Filed: the first of its way into a bug, or smaller than what was stored.
     Filed(Box<FiledFinding>),
     /// Counted only.
     Counted,
-    /// Nothing: it is no crash, or does not come again and nobody knows how it had ended.
+    /// Nothing: it is no crash, or does not crash again and it is unknown how it had ended.
     Unseen,
 }
 
-/// Names findings for one desk. Which ways into bugs are known is remembered, so that most
+/// Classifies findings for one desk. Which ways into bugs are known is remembered, so that most
 /// findings cost one run, and no question.
 pub(super) struct FindingClassifier {
     triager: Triager,
@@ -215,7 +216,7 @@ impl Sight {
         *lock(&self.0) = seen;
     }
 
-    /// How the run ended of which something was left that nobody has taken yet.
+    /// How the run ended whose crash snapshots were not taken yet.
     pub(crate) fn ended(&self) -> Option<Ended> {
         lock(&self.0).ended
     }

@@ -38,7 +38,7 @@ const NAMED_AGAIN: Duration = Duration::from_secs(10);
 /// A LibAFL [`Stage`] that groups and minimizes the solutions of any fuzzer while it runs.
 ///
 /// Each time it is performed it walks the new solutions, names those that no
-/// [`GroupObjective`](super::GroupObjective) has named, and goes on with a minimization for a
+/// [`GroupObjective`](super::GroupObjective) has named, and continues a minimization for a
 /// slice: at most its share of all time. A new group may take a second at once, which is repaid
 /// later, so that an easy one is minimized within a second of its discovery; a hard one waits for
 /// its slices. The target runs in executors of the stage's own, in other processes, and never in
@@ -74,8 +74,8 @@ pub struct DdminStage<D: Desk + 'static = LocalDesk, I = BytesInput> {
 }
 
 impl<I> DdminStage<LocalDesk, I> {
-    /// A stage with default [`StageSettings`] and an output directory of its own; an existing one
-    /// of the same target is gone on with. `target` is started here, so that one which does not
+    /// A stage with default [`StageSettings`] and its own output directory; an existing one
+    /// of the same target is continued. `target` is started here, so that one which does not
     /// run is an error now.
     ///
     /// # Errors
@@ -193,7 +193,7 @@ impl<D: Desk + 'static, I> DdminStage<D, I> {
     }
 }
 
-/// What the walk finds behind the cursor.
+/// What the walk finds after the cursor.
 enum SolutionStep<I> {
     /// A solution that was handed in when it was found.
     FiledFinding,
@@ -551,7 +551,7 @@ pub struct SolutionCursor {
 libafl_bolts::impl_serdeany!(SolutionCursor);
 
 impl SolutionCursor {
-    /// The solution behind it, be its own still there or not.
+    /// The solution after it, be its own still there or not.
     pub fn next<I>(&self, solutions: &impl Corpus<I>) -> Option<CorpusId> {
         match self.last {
             None => solutions.first(),

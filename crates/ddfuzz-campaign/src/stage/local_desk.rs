@@ -1,5 +1,5 @@
-//! The desk of the process that owns an output directory: groups, their counts, and which of them is
-//! minimized next.
+//! The desk of the process that owns an output directory: groups, their counts, and which of them
+//! is minimized next.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -25,7 +25,7 @@ struct Group {
     minors: BTreeMap<String, (Key, u64)>,
     /// What its minimizations came to.
     reached: SmallestSizes,
-    /// Size of the smallest input that waits behind them.
+    /// Size of the smallest input that waits after them.
     open: Option<u64>,
 }
 
@@ -72,7 +72,7 @@ pub struct LocalDesk<S: Counting = Store> {
 impl<S: Counting> LocalDesk<S> {
     /// The desk of the campaign of this id. What the directory holds is known from the beginning,
     /// and what has no outcome waits to be minimized: what was cut off first, then by the runs
-    /// that found it, what was only slipped into behind these, then smaller inputs of groups that
+    /// that found it, what was only slipped into after these, then smaller inputs of groups that
     /// have an outcome, hangs and memory blow-ups last.
     ///
     /// # Errors
@@ -163,7 +163,7 @@ impl<S: Counting> LocalDesk<S> {
         group.hold(&keys.minor, size);
     }
 
-    /// Remembers what the minimizations of a group came to, and what waits behind them.
+    /// Remembers what the minimizations of a group came to, and what waits after them.
     fn learn_reached(&mut self, name: &GroupName, entries: &[Entry]) {
         if let Some(group) = self.groups.get_mut(name)
             && name.0 == Kind::Crash
@@ -376,9 +376,9 @@ pub(super) type GroupName = (Kind, String);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct PendingGroup {
     turn: Priority,
-    /// How long it was worked on by those who gave it back: the hard ones come last.
+    /// How long it was minimized before it was given back: the hard ones come last.
     spent: Duration,
-    /// Nobody has begun it: what was cut off comes first after a restart.
+    /// It was not begun: what was cut off comes first after a restart.
     untouched: bool,
     number: u64,
 }
@@ -392,7 +392,7 @@ pub(super) struct PendingGroups {
 }
 
 impl PendingGroups {
-    /// Lets a group wait behind those of its turn; one that waits keeps its place, if it is not in
+    /// Lets a group wait after those of its turn; one that waits keeps its place, if it is not in
     /// a later turn. `begun`: its minimization was cut off.
     pub(super) fn enqueue(&mut self, group: GroupName, turn: Priority, begun: bool) {
         if self.claimed.contains_key(&group) {
@@ -508,7 +508,7 @@ impl RunCounts {
 
 impl LocalDesk<Store> {
     /// The desk of an output directory, which is made where there is none; one of the same target
-    /// is gone on with.
+    /// is continued.
     ///
     /// # Errors
     /// A directory of something else, of another target, or in use by another process; one that
@@ -594,7 +594,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_waits_behind_what_nobody_has_tried() {
+    fn what_is_given_back_waits_after_what_nobody_has_tried() {
         let mut waiting = PendingGroups::default();
         waiting.enqueue(group("hard"), Priority::Found, false);
         assert_eq!(claim(&mut waiting).as_deref(), Some("hard"));

@@ -25,7 +25,7 @@ use ddfuzz_triage::{Class, Keys};
 /// first of a way into a bug, or smaller than all inputs stored of it.
 ///
 /// Each run that did not pass is run again under a tracer to be named, some milliseconds; all are
-/// counted. What is interesting is filed at the desk, synced, when LibAFL hears of it, and its
+/// counted. What is interesting is filed at the desk, synced, when LibAFL is told of it, and its
 /// testcase carries a [`GroupMetadata`]. The state lives in the output directory, so that a
 /// restart of the fuzzer knows what was known.
 ///

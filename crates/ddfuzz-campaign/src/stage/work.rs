@@ -17,7 +17,7 @@ use crate::minimizing::{Finished, Minimizing};
 use ddfuzz_minimize::{MinimizeError, Options};
 use ddfuzz_store::{EntryId, Kind};
 
-/// So many are begun at a time at most, for each has processes of its own. More than one, so that
+/// At most this many are begun at a time, for each has its own processes. More than one, so that
 /// a hard group does not keep easy ones waiting.
 const MOST: usize = 4;
 /// Between two questions for work where there was none.
@@ -37,7 +37,7 @@ pub(super) struct Minimizations<D: Desk + 'static> {
     in_vain: bool,
     /// Nothing is asked for until then; in time since the beginning.
     asks_from: Duration,
-    /// Nothing is begun or gone on with until then.
+    /// Nothing is begun or continued until then.
     rests_until: Duration,
 }
 
@@ -228,8 +228,8 @@ impl MinimizationEnd {
     }
 }
 
-/// A group that is being minimized. It stands still except while [`Minimization::go_on`] waits for it, and
-/// then parks behind the first line of its log with which the slice is over: between its lines
+/// A group that is being minimized. It is paused except while [`Minimization::go_on`] waits for it,
+/// and then parks after the first line of its log with which the slice is over: between its lines
 /// nothing is half done. Its targets are its own; they die with it.
 pub(super) struct Minimization {
     pub(super) id: EntryId,
@@ -339,7 +339,7 @@ enum Message<T> {
 /// by parking. Strictly one of both runs at a time. Dropping it ends the thread: whatever it holds
 /// is dropped there before.
 pub(super) struct Coroutine<O, T> {
-    /// `None` behind its end.
+    /// `None` after its end.
     orders: Option<Sender<O>>,
     words: Receiver<Message<T>>,
     thread: Option<JoinHandle<()>>,
@@ -382,7 +382,7 @@ impl<O: Send + 'static, T: Send + 'static> Coroutine<O, T> {
         let thread = Builder::new().name("ddmin".to_owned()).spawn(move || {
             if let Ok(first) = parking.orders.recv() {
                 let done = body(first, &parking);
-                // Nobody listens where the owner has dropped it.
+                // The receiver is gone where the owner has dropped it.
                 let _ = word.send(Message::Done(done));
             }
         })?;

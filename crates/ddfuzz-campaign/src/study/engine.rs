@@ -1,4 +1,4 @@
-//! Runs a study: one utility behind the other, by all workers, and has its groups minimized.
+//! Runs a study: one utility after the other, by all workers, and has its groups minimized.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -143,7 +143,7 @@ impl StudyEngine<'_> {
         self.summary()
     }
 
-    /// Runs the utilities, one behind the other.
+    /// Runs the utilities, one after the other.
     fn run_all(&mut self) -> Result<(), CampaignError> {
         let settings = self.settings;
         for utility in &settings.utilities {

@@ -1,5 +1,5 @@
-//! The runs of one utility: workers, the commits of what they report, and whether a run over its time
-//! limit hangs or is only slow.
+//! The runs of one utility: workers, the commits of what they report, and whether a run over its
+//! time limit hangs or is only slow.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -68,14 +68,14 @@ impl StudyEngine<'_> {
             while reports.recv().is_ok() {}
             done
         });
-        // What is committed behind the deadline was run before it.
+        // What is committed after the deadline was run before it.
         self.running = None;
         self.fuzzed += began.elapsed().min(share.unwrap_or(Duration::MAX));
         done
     }
 
     /// Commits chunks in the order of their runs. Where a time ends them, all that were begun are
-    /// committed, and the next call goes on behind them; else those behind one that was cut short
+    /// committed, and the next call goes on after them; else those after one that was cut short
     /// are made again, for a number of runs is a function of the seed.
     fn commit_all(
         &mut self,
@@ -108,7 +108,7 @@ impl StudyEngine<'_> {
         }
     }
 
-    /// Commits what stands behind the chunks of workers that have failed.
+    /// Commits what follows the chunks of workers that have failed.
     fn commit_rest(
         &mut self,
         shared: &WorkerContext<'_>,
@@ -126,13 +126,13 @@ impl StudyEngine<'_> {
         Ok(())
     }
 
-    /// Whether all runs that were made count, also those behind others that were not.
+    /// Whether all runs that were made count, also those after others that were not.
     fn loses_nothing(&mut self, shared: &WorkerContext<'_>, at: usize) -> bool {
         self.state().is_timed(at) || shared.bounds.is_late()
     }
 
     /// Commits a chunk as a whole: where that fails, its runs are not counted, and are made again
-    /// by the call that goes on. Gives whether those behind it may be committed as well.
+    /// by the call that continues. Gives whether those after it may be committed as well.
     fn commit(
         &mut self,
         shared: &WorkerContext<'_>,

@@ -198,7 +198,7 @@ impl StudyEngine<'_> {
     }
 }
 
-/// What several minimizations may take together where one may take `budget`: behind a short study
+/// What several minimizations may take together where one may take `budget`: after a short study
 /// that is `hurried`, no longer than a share of it.
 fn of_all(budget: Duration, fuzzed: Duration, hurried: bool) -> Duration {
     match hurried {
@@ -212,7 +212,7 @@ fn least(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
     one.into_iter().chain(other).min()
 }
 
-/// Minimizes the arguments of an entry's call, or goes on with the log of that: gives what is left
+/// Minimizes the arguments of an entry's call, or continues the log of that: gives what is left
 /// of them; `None` where there are none that may go.
 ///
 /// # Errors
@@ -282,7 +282,7 @@ impl StudyEngine<'_> {
             return Ok(());
         };
         let replayed = self.replayed(&entry);
-        // Who has stopped meanwhile gets it from the call that goes on.
+        // Who has stopped meanwhile gets it from the call that continues.
         let Some(Some(replayed)) = self.unless_gone(id, replayed)? else {
             return Ok(());
         };
@@ -341,8 +341,8 @@ impl StudyEngine<'_> {
 }
 
 /// Runs `input` by plain `execve` with random addresses, `tries` times; where some of them do not
-/// end in the group of `crash`, as often without. A hang may stand elsewhere each time. `None` where
-/// `stop` turns true meanwhile.
+/// end in the group of `crash`, as often without. A hang may stand elsewhere each time. `None`
+/// where `stop` turns true meanwhile.
 ///
 /// # Errors
 /// When the target cannot be started or traced.

@@ -3,7 +3,7 @@
 //!
 //! With a number of runs a study is a function of its seed: each run has the call and the input
 //! that the seed, the utility's name and its index say, and results are committed in order, the
-//! utilities one behind the other.
+//! utilities one after the other.
 
 mod engine;
 mod fuzzing;

@@ -32,7 +32,7 @@ pub struct StudyPlan {
     pub seed: u64,
     /// The greatest length of what is drawn, in bytes.
     pub max_len: u64,
-    /// What is run instead, one behind the other and again from the beginning: a data set. Where
+    /// What is run instead, one after the other and again from the beginning: a data set. Where
     /// it is empty, inputs are drawn.
     pub set: Arc<[InputName]>,
 }

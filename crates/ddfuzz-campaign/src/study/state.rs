@@ -26,7 +26,7 @@ pub(crate) struct StudyState {
     /// What it was asked for when it began; `None` in the states of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) asked: Option<Asked>,
-    /// Of each, the numbers of runs that were passed over: nobody had made them when a time was
+    /// Of each, the numbers of runs that were passed over: they were not made when a time was
     /// over.
     #[serde(default)]
     skipped: Vec<u64>,
@@ -36,7 +36,7 @@ pub(crate) struct StudyState {
 }
 
 impl StudyState {
-    /// Begins a count of the runs of these utilities, or goes on with one that was cut off.
+    /// Begins a count of the runs of these utilities, or continues one that was cut off.
     pub(super) fn begin_count(&mut self, utilities: &[Utility]) {
         let shares_before = self.shares.clone();
         for utility in utilities {
@@ -83,7 +83,7 @@ impl StudyState {
         }
     }
 
-    /// Where the record of a utility stands.
+    /// The position of the record of a utility.
     pub(super) fn at(&self, utility: &Utility) -> Option<usize> {
         let is_it = |record: &UtilityRecord| record.utility == utility.name;
         self.utilities.iter().position(is_it)
@@ -94,7 +94,7 @@ impl StudyState {
         runs(&self.utilities[at]) + self.skipped[at]
     }
 
-    /// Goes on behind so many runs that are not made.
+    /// Goes on after so many runs that are not made.
     pub(super) fn skip(&mut self, at: usize, runs: u64) {
         self.skipped[at] += runs;
     }
@@ -141,7 +141,7 @@ impl StudyState {
         }
     }
 
-    /// Whether nobody has noted that of a group of this study. What has `slipped` into a
+    /// Whether that is not recorded yet for a group of this study. What has `slipped` into a
     /// minimization does not say of which study it is.
     pub(super) fn lacks_rate(&self, utility: &str, kind: Kind, major: &str, slipped: bool) -> bool {
         let Some(record) = self.utilities.iter().find(|it| it.utility == utility) else {
@@ -195,7 +195,8 @@ impl StudySummary {
     }
 }
 
-/// What a study was asked for when it began. Which utilities, and how many runs, is up to each call.
+/// What a study was asked for when it began. Which utilities, and how many runs, is up to each
+/// call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
     /// The file of the list, as it was named; `None` for the one that comes along.
@@ -212,7 +213,7 @@ pub struct Asked {
 
 impl Asked {
     /// What the study of a directory was asked for so far; `None` where there is none, or none that
-    /// says. What cannot be read is no error here: whoever goes on with the study meets it.
+    /// says. What cannot be read is no error here: whoever continues the study meets it.
     pub fn so_far(reader: &Reader) -> Option<Asked> {
         reader.load_state::<Checkpoint>().ok()??.study?.asked
     }
@@ -253,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_goes_on_behind_runs_that_were_passed_over() {
+    fn a_count_goes_on_after_runs_that_were_passed_over() {
         let mut counted = utility("boxes", None);
         let mut state = StudyState::default();
         state.begin_count(std::slice::from_ref(&counted));

@@ -1,5 +1,5 @@
-//! The utilities of a study, and the ways by which their inputs reach them, also of those that are in
-//! no list.
+//! The utilities of a study, and the ways by which their inputs reach them, also of those that are
+//! in no list.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! A worker of a study: runs a utility chunk by chunk, each with a call of its own, and reports.
+//! A worker of a study: runs a utility chunk by chunk, each with its own call, and reports.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,7 +39,7 @@ pub(super) struct WorkerContext<'a> {
     pub(super) baselines: &'a [Baseline],
     pub(super) plan: &'a StudyPlan,
     pub(super) circumstances: &'a Circumstances,
-    /// The next run that nobody has taken.
+    /// The next run that no worker has taken.
     pub(super) next: AtomicU64,
     /// The first run that is not to be made.
     pub(super) end: u64,
@@ -48,7 +48,7 @@ pub(super) struct WorkerContext<'a> {
 }
 
 impl WorkerContext<'_> {
-    /// The runs behind `first` that are to be made in one chunk, up to its end in the plan.
+    /// The runs after `first` that are to be made in one chunk, up to its end in the plan.
     fn take(&self) -> Option<(u64, u64)> {
         let chunk = self.plan.chunk(self.utility);
         let first = self
@@ -86,7 +86,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Takes chunks until there are none left, or nobody listens.
+    /// Takes chunks until there are none left, or the receiver is gone.
     pub(super) fn work(mut self, reports: &Sender<Result<Chunk, ExecError>>) {
         while self.shared.bounds.go_on()
             && let Some((first, count)) = self.shared.take()
@@ -191,9 +191,9 @@ const ENDLESS_WALL: Duration = Duration::from_millis(250);
 pub(super) enum Baseline {
     /// It ends.
     Ends,
-    /// It goes on without end, computing: its runs have no end to wait for.
+    /// It continuesout end, computing: its runs have no end to wait for.
     Loops,
-    /// It goes on without end, asleep.
+    /// It continuesout end, asleep.
     Waits,
     /// It kills itself, and so perhaps the others of its process group.
     Kills,

@@ -31,7 +31,7 @@ use ddfuzz_triage::Key;
 const TICK: Duration = Duration::from_millis(100);
 /// Between two lines of `stats.jsonl`, and two checkpoints without a finding.
 const SAVE_EVERY: Duration = Duration::from_secs(2);
-/// Looks that a file gets to stand still when its producer has ended.
+/// How many looks wait for a file to stop changing after its producer has ended.
 const LAST_LOOKS: u32 = 10;
 
 /// The ends of the channels to the threads.
@@ -330,7 +330,7 @@ impl<'a> WatchEngine<'a> {
         !self.session.is_muted(id.major()) && !group.ok().flatten().is_some_and(leak)
     }
 
-    /// Shows how it stands, and saves that from time to time.
+    /// Shows the progress, and saves it from time to time.
     pub(super) fn tick(&mut self) -> Result<(), CampaignError> {
         self.session.screen.progress(&self.progress());
         if self.saved.elapsed() >= SAVE_EVERY {
@@ -450,7 +450,7 @@ impl<'a> WatchEngine<'a> {
             Some(EndReason::Time) => (EndedBy::Time, None),
             Some(EndReason::Ended | EndReason::Rebuilt) | None => (EndedBy::Fuzzer, None),
         };
-        // Whoever has dropped the files has them still: none is unstored.
+        // The fuzzer that dropped the files still has them: none is unstored.
         Ok(Summary {
             runs: self.runs(),
             runs_of_call: self.runs(),
@@ -478,7 +478,7 @@ impl<'a> WatchEngine<'a> {
     }
 
     /// Takes the program as it is now: all groups are checked, and all files are looked at again,
-    /// as they would be by a call that goes on with another build.
+    /// as they would be by a call that continues another build.
     pub(super) fn take_build(&mut self) -> Result<(), CampaignError> {
         self.over = None;
         self.session.take_build(&mut self.build)?;

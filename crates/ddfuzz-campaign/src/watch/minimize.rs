@@ -99,7 +99,7 @@ impl WatchEngine<'_> {
         }
         if let Some(id) = self.minimize_queue.queue.pop_front() {
             self.minimize_queue.ordered = Some(id.clone());
-            // Nobody listens only if the thread has panicked, which its silence will say.
+            // The receiver is gone only if the thread has panicked, which its silence will say.
             let _ = order.send(id);
         }
         Ok(())

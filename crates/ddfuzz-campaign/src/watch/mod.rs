@@ -1,8 +1,8 @@
 //! Watches what another fuzzer drops: every crash file is run, classified and stored, and each new
 //! group is minimized meanwhile.
 //!
-//! Who drops the files is a [`Producer`]; where, [`Watching::sources`] say. A file counts once: by
-//! its content. What was done stands in the journal of triage, so that a call which goes on with
+//! A [`Producer`] drops the files, in [`Watching::sources`]. A file counts once: by
+//! its content. What was done is in the journal of triage, so that a call which continues
 //! the same campaign runs nothing twice.
 //!
 //! `engine.rs` looks, hands out and commits, in the order in which the files were found; here are
@@ -116,12 +116,12 @@ pub(super) struct ExaminedInput {
     pub(super) judged: Judged,
 }
 
-/// One thread that runs inputs, with a target of its own.
+/// One thread that runs inputs, with its own target.
 pub(super) struct InputExaminer<'a> {
     pub(super) settings: &'a Watching,
     pub(super) stop: &'a AtomicBool,
     /// Major and minor keys of which a record is at hand. Tasks come in ascending order, so what
-    /// this thread has reported is committed before what it reports behind it.
+    /// this thread has reported is committed before what it reports after it.
     pub(super) known: HashSet<(Key, Key)>,
     /// Size of the smallest input that this thread has reported in full, by major key, of crashes.
     pub(super) least: HashMap<Key, u64>,
@@ -130,7 +130,7 @@ pub(super) struct InputExaminer<'a> {
 }
 
 impl InputExaminer<'_> {
-    /// Runs what comes until nothing more does, or nobody listens.
+    /// Runs tasks until there are no more, or the receiver is gone.
     pub(super) fn work(mut self) {
         let mut triager = None;
         while let Ok(task) = self.tasks.recv() {
@@ -204,7 +204,8 @@ pub struct Watching {
     /// Groups to mute: they are counted and stored, not minimized.
     pub known: KnownGroups,
     /// Whether it waits for room where the disk is full; else that is an error. What drops files
-    /// for hours is not to be left alone; where nothing more comes, the same call can be made again.
+    /// for hours is not to be left alone; where nothing more comes, the same call can be made
+    /// again.
     pub waits_for_room: bool,
 }
 
@@ -217,7 +218,7 @@ pub enum Producing {
     Ended,
 }
 
-/// Who drops the files that are watched for.
+/// The source of the files that are watched for.
 pub trait Producer {
     /// Asked several times a second.
     ///
@@ -225,7 +226,7 @@ pub trait Producer {
     /// Whatever makes it useless to go on watching.
     fn poll(&mut self) -> Result<Producing, CampaignError>;
 
-    /// Files that it has dropped since it was last asked and that stand in none of the
+    /// Files that it has dropped since it was last asked and that are in none of the
     /// [sources](super::Watching::sources).
     fn dropped(&mut self) -> Vec<PathBuf> {
         Vec::new()
@@ -239,7 +240,7 @@ pub trait Producer {
 /// Fuzzers that somebody else has started, and of which nothing is known but their files.
 #[derive(Clone, Copy, Debug)]
 pub struct Others(
-    /// Whether more files are waited for; else what stands there now is all.
+    /// Whether more files are waited for; else the files that exist now are all.
     pub Producing,
 );
 

@@ -19,7 +19,7 @@ struct KnownCrash {
     ended: Ended,
 }
 
-/// The books of one call.
+/// The groups and contents that one call knows.
 pub(super) struct ContentRegistry<'a> {
     store: &'a Mutex<Store>,
     campaign: String,
@@ -43,7 +43,7 @@ impl<'a> ContentRegistry<'a> {
     ) -> Result<ContentRegistry<'a>, CampaignError> {
         let identity = identity(target)?;
         let mut ledger = Ledger::open(store, campaign)?;
-        // Only those who make inputs have a greatest length on record, and count runs by number.
+        // Only campaigns that make inputs record a greatest length, and count runs by number.
         if ledger.checkpoint.max_len.is_some() {
             return Err(CampaignError::NoWatch);
         }
@@ -143,7 +143,7 @@ impl<'a> ContentRegistry<'a> {
         (what, line)
     }
 
-    /// Files a finding where it has an entry of its own, and counts it. It may be done again where
+    /// Files a finding where it has its own entry, and counts it. It may be done again where
     /// it has failed.
     pub(super) fn file(
         &mut self,
@@ -163,7 +163,7 @@ impl<'a> ContentRegistry<'a> {
             .map(drop)
     }
 
-    /// Notes what is done, behind all else: whoever is killed before runs the input again, and
+    /// Records what is done, after all else: a call that is killed before runs the input again, and
     /// files it in the same place.
     pub(super) fn note(&mut self, line: &Triaged) -> Result<(), StoreError> {
         self.journal.add(line)?;

@@ -1,7 +1,7 @@
 //! By which keys known programs end, from whatever state random keys have brought them to.
 //!
 //! Keys that have no meaning where the program stands are mostly harmless, so that one text
-//! serves many states. What ends every terminal (end of file, hang-up, kill) comes behind it, and
+//! serves many states. What ends every terminal (end of file, hang-up, kill) comes after it, and
 //! is not listed here.
 
 /// Shells: what is open is abandoned (quotes, here-documents), and the shell is left.

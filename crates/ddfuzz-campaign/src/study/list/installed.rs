@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Where utilities are looked for by default, in this order: behind the folders of the user's own
+/// Where utilities are looked for by default, in this order: after the folders of the user's own
 /// path, where `revisit` names them ([`Selection::path`](super::super::Selection::path)).
 pub const PATH: [&str; 4] = ["/usr/local/bin", "/usr/bin", "/bin", "/usr/games"];
 
@@ -38,7 +38,8 @@ pub struct Installed {
 }
 
 /// The program that the word of a command stands for: a path is itself, a name is looked for in
-/// [`PATH`], and then where administrators have theirs. `None` where there is none that can be executed.
+/// [`PATH`], and then where administrators have theirs. `None` where there is none that can be
+/// executed.
 pub fn find(utility: &str) -> Option<PathBuf> {
     let is_program = |path: &PathBuf| {
         path.metadata()

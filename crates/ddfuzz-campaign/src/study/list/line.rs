@@ -1,4 +1,4 @@
-//! A configuration line of `run.py`, and directives of our own in lines that `run.py` takes for
+//! A configuration line of `run.py`, and our own directives in lines that `run.py` takes for
 //! comments:
 //!
 //! - `//: package NAME`: the following lines are of this package; without a name, of none.
@@ -51,7 +51,7 @@ pub fn parse(line: &str) -> Result<Listed, String> {
     let pool_at = before.len();
     let mut listed = Listed {
         channel: match (channel, from_stdin) {
-            // The file would be appended behind the `<`.
+            // The file would be appended after the `<`.
             (_, Some(_)) | ("stdin", _) => ListedChannel::Stdin,
             ("file", _) => ListedChannel::File,
             ("cp", _) => ListedChannel::Copied(name.into()),
@@ -102,14 +102,14 @@ fn place_files(listed: &mut Listed) -> Result<(), String> {
     Ok(())
 }
 
-/// The first word, and what stands behind it.
+/// The first word, and what follows it.
 fn first(text: &str) -> (&str, &str) {
     let text = text.trim();
     text.split_once(char::is_whitespace)
         .map_or((text, ""), |(word, rest)| (word, rest.trim()))
 }
 
-/// What stands before, in and behind the square brackets; without them, all stands behind, so that
+/// What stands before, in and after the square brackets; without them, all stands after, so that
 /// an option of a directive does not come between the last argument and the file.
 fn around_pool(text: &str) -> Result<(&str, &str, &str), String> {
     let counts = (text.matches('[').count(), text.matches(']').count());

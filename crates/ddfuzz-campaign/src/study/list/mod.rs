@@ -1,7 +1,7 @@
 //! Which utilities are run, by which channel, with which options.
 //!
 //! A [`List`] is read from the configuration lines of the study of 2020 (`run.py` of
-//! github.com/dyninst/fuzz), unchanged, and from directives of our own that `run.py` takes for
+//! github.com/dyninst/fuzz), unchanged, and from our own directives that `run.py` takes for
 //! comments ([`List::parse`]). [`List::debian`] comes along. What must not be run says
 //! [`deny`]; what is installed says [`installed`], and how a utility that is in no list may be
 //! fed [`extensions`].
@@ -117,7 +117,7 @@ impl List {
 
     /// Reads a list. A line is
     /// `stdin|file|cp NAME|two_files|pty UTILITY [OPTION …] ARGUMENT …`, a comment (`// …`), a
-    /// directive for the lines behind it (`//: …`), or empty. Wrong lines are
+    /// directive for the lines after it (`//: …`), or empty. Wrong lines are
     /// [skipped](List::skipped), and so are those that [`deny`] refuses.
     pub fn parse(name: &str, text: &str) -> List {
         let mut list = List {
