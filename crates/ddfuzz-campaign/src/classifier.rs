@@ -22,9 +22,6 @@ pub(crate) struct RunClassifier {
 
 impl RunClassifier {
     /// A classifier for `target`, which is run by `way`.
-    ///
-    /// # Errors
-    /// When the target cannot be started.
     pub(crate) fn of_target(target: &Target, way: Way) -> Result<RunClassifier, ExecError> {
         Ok(RunClassifier {
             triager: Triager::of_target(target, way)?,
@@ -45,9 +42,6 @@ impl RunClassifier {
     }
 
     /// What the last run of `executor` found, which ended so on `input`; `None` where it passed.
-    ///
-    /// # Errors
-    /// When the target cannot be started or traced.
     pub(crate) fn judge(
         &mut self,
         ended: Ended,

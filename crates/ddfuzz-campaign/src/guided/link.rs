@@ -53,9 +53,6 @@ impl Drop for Link {
 
 /// Joins the broker at `other` with ours, which listens at `port`, and keeps them joined. What
 /// happens to the link later on goes to `notes`.
-///
-/// # Errors
-/// When the other broker cannot be reached now, or is none.
 pub(super) fn join(other: SocketAddr, port: u16, notes: Sender<String>) -> Result<Link, Error> {
     let ours = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let mut ends = (call(other)?, call(ours)?);

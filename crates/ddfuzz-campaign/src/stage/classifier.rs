@@ -67,9 +67,6 @@ impl FindingClassifier {
     }
 
     /// Names a finding and hands it in. The desk is locked for moments only.
-    ///
-    /// # Errors
-    /// When the target cannot be run, or the desk cannot take it: it may be handed in again.
     pub(super) fn take<D: Desk>(
         &mut self,
         desk: &Mutex<D>,
@@ -105,9 +102,6 @@ impl FindingClassifier {
     }
 
     /// Hands a finding in that cannot be named now, as one that was seen once.
-    ///
-    /// # Errors
-    /// When the desk cannot take it.
     pub(super) fn hand_in_unnamed<D: Desk>(
         &mut self,
         desk: &Mutex<D>,

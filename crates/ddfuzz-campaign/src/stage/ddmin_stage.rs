@@ -196,7 +196,7 @@ impl<D: Desk + 'static, I> DdminStage<D, I> {
 /// What the walk finds after the cursor.
 enum SolutionStep<I> {
     /// A solution that was handed in when it was found.
-    FiledFinding,
+    HandedIn,
     /// One to be named.
     Unnamed(I, u64),
 }
@@ -215,7 +215,7 @@ impl<D: Desk + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
             match walked(state.solutions(), id) {
                 // Somebody has taken its file away.
                 Err(_) => {}
-                Ok(SolutionStep::FiledFinding) => {
+                Ok(SolutionStep::HandedIn) => {
                     self.works.expect();
                     self.statistics.change();
                 }
@@ -304,7 +304,7 @@ impl<D: Desk + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
 fn walked<I: Clone>(solutions: &impl Corpus<I>, id: CorpusId) -> Result<SolutionStep<I>, Error> {
     let mut testcase = solutions.get(id)?.borrow_mut();
     if testcase.has_metadata::<GroupMetadata>() {
-        return Ok(SolutionStep::FiledFinding);
+        return Ok(SolutionStep::HandedIn);
     }
     let run = *testcase.executions();
     let input = testcase.load_input(solutions)?.clone();

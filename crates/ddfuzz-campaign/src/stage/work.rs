@@ -366,9 +366,6 @@ impl<O> Yielder<O> {
 impl<O: Send + 'static, T: Send + 'static> Coroutine<O, T> {
     /// A coroutine that begins `body` when it is first resumed. `body` has to come to its end
     /// where parking gives `None`; one that is dropped before it began is not begun.
-    ///
-    /// # Errors
-    /// When the system gives no thread.
     pub(super) fn new(
         body: impl FnOnce(O, &Yielder<O>) -> T + Send + 'static,
     ) -> io::Result<Coroutine<O, T>> {

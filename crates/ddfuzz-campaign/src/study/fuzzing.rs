@@ -263,9 +263,6 @@ struct HangSite {
 impl Hangs {
     /// Whether `subject` hangs on `input`, on which it was over its limit as `crash` says. Nobody
     /// waits for the answer when `stop` is true.
-    ///
-    /// # Errors
-    /// When the program cannot be started.
     pub(super) fn is_real(
         &mut self,
         input: &[u8],

@@ -214,10 +214,6 @@ fn least(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
 
 /// Minimizes the arguments of an entry's call, or continues the log of that: gives what is left
 /// of them; `None` where there are none that may go.
-///
-/// # Errors
-/// [`MinimizeError::Interrupted`] when `stop` turned true; when the target cannot be run, or the
-/// log cannot be written.
 pub(super) fn minimize_options(
     minimizing: &Minimizing,
     entry: &Entry,
@@ -343,9 +339,6 @@ impl StudyEngine<'_> {
 /// Runs `input` by plain `execve` with random addresses, `tries` times; where some of them do not
 /// end in the group of `crash`, as often without. A hang may stand elsewhere each time. `None`
 /// where `stop` turns true meanwhile.
-///
-/// # Errors
-/// When the target cannot be started or traced.
 fn replay(
     target: &Target,
     way: Way,

@@ -156,9 +156,6 @@ impl Circumstances {
 const TYPED: &[u8] = b"q\nquit\nexit\n";
 
 /// The courses of a utility that is in no list, and whether it works at a terminal only.
-///
-/// # Errors
-/// When it cannot be started.
 pub(super) fn courses(
     circumstances: &Circumstances,
     program: &Path,

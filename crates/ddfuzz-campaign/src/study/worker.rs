@@ -230,9 +230,6 @@ impl Baseline {
 }
 
 /// Runs a course on an empty input.
-///
-/// # Errors
-/// When the program cannot be started.
 pub(super) fn baseline(
     circumstances: &Circumstances,
     program: &std::path::Path,

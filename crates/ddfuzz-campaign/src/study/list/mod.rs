@@ -9,7 +9,6 @@
 //! Localized here: `flate2`, in `extensions.rs` (man pages are compressed).
 
 pub mod deny;
-pub mod endings;
 pub mod extensions;
 pub mod installed;
 mod line;
