@@ -1,4 +1,4 @@
-//! What workers report ([`Finding`]), and the classification of runs that did not pass.
+//! The reports of workers ([`Finding`]), and the classification of runs that did not pass.
 
 use std::collections::{HashMap, HashSet};
 

@@ -203,7 +203,7 @@ impl<'a> Ledger<'a> {
         self.save()
     }
 
-    /// What is minimized next of all groups ([`schedule::pending`]).
+    /// The entries to minimize next of all groups ([`schedule::pending`]).
     pub(crate) fn pending(
         &self,
         variants: Variants,
@@ -226,7 +226,7 @@ impl<'a> Ledger<'a> {
     }
 }
 
-/// The store, for a moment.
+/// Locks a mutex, also a poisoned one.
 pub(crate) fn lock<S>(store: &Mutex<S>) -> MutexGuard<'_, S> {
     store.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -8,8 +8,8 @@
 //! fuzz studies of system utilities; [`DdminStage`] and [`GroupObjective`] are parts for any LibAFL
 //! fuzzer.
 //!
-//! Read `settings.rs`, `run.rs`, `session.rs`, `ledger.rs`, `minimizing.rs`, `schedule.rs`, then one
-//! of `classic/engine.rs`, `guided/engine.rs`, `watch/engine.rs`, `study/engine.rs`.
+//! Read `settings.rs`, `run.rs`, `session.rs`, `ledger.rs`, `minimizing.rs`, `schedule.rs`, then
+//! one of `classic/engine.rs`, `guided/engine.rs`, `watch/engine.rs`, `study/engine.rs`.
 //!
 //! Localized here: `crossbeam` (channels between workers and the thread that commits), and in
 //! `mutation.rs`, `guided/` and `stage/` LibAFL.

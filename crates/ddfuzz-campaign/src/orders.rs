@@ -27,10 +27,10 @@ const LEAST: Duration = Duration::from_secs(5);
 /// With less time than that none is begun.
 const ENOUGH: Duration = Duration::from_secs(1);
 
-/// What the minimizing worker says of an entry: how long it took, and how it ended.
+/// The reply of the minimizing worker about an entry: how long it took, and how it ended.
 pub(crate) type MinimizerReply = (EntryId, Duration, Result<(), CampaignError>);
 
-/// The minimizing worker: does as it is told until the orders end.
+/// The minimizing worker: minimizes entries until the orders end.
 pub(crate) fn minimize_orders(
     store: &Mutex<Store>,
     minimizing: &Minimizing,
@@ -206,7 +206,7 @@ impl HangBudget {
         })
     }
 
-    /// An entry took so long.
+    /// Records the time that an entry took.
     pub(crate) fn spend(&mut self, id: &EntryId, taken: Duration) {
         if let Some(left) = self.left.as_mut().filter(|_| HangBudget::is_for(id)) {
             *left = left.saturating_sub(taken);
@@ -218,7 +218,7 @@ impl HangBudget {
     }
 }
 
-/// What is said where there is no time for so many hangs and memory blow-ups.
+/// The note about hangs and memory blow-ups for which there is no time.
 pub(crate) fn left_for_later(groups: usize) -> String {
     let (groups, are) = match groups {
         1 => ("1 hang".to_owned(), "is"),

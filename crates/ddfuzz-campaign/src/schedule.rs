@@ -22,7 +22,7 @@ use ddfuzz_triage::{Crash, Found, Triager, Verdict};
 /// An input of at most this part of all that were minimized may end smaller than they have.
 const PART: u64 = 10;
 
-/// How soon an entry is minimized.
+/// The priority of an entry to minimize; the least comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Priority {
     /// The founder of a group of crashes that a run has found.
@@ -214,7 +214,7 @@ impl<'a> Bug<'a> {
     }
 }
 
-/// How small the inputs of a bug have become.
+/// The smallest sizes of the inputs of a bug.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SmallestSizes {
     /// Size of the smallest result, in bytes.
@@ -231,7 +231,7 @@ impl SmallestSizes {
         reached
     }
 
-    /// What all entries have come to.
+    /// The sizes of all entries.
     pub(crate) fn of(entries: &[Entry]) -> SmallestSizes {
         SmallestSizes::by(&entries.iter().collect::<Vec<_>>())
     }
@@ -260,8 +260,8 @@ impl SmallestSizes {
     }
 }
 
-/// What is minimized next of all groups, in this order. With `last` also what is minimized after
-/// all else: groups that were only slipped into, hangs and memory blow-ups, and variants.
+/// The entries to minimize next of all groups, in this order. With `last` also what is minimized
+/// after all else: groups that were only slipped into, hangs and memory blow-ups, and variants.
 pub(crate) fn pending(
     reader: &Reader,
     variants: Variants,

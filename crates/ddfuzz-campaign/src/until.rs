@@ -195,11 +195,11 @@ impl Deadline {
 
 /// What ends the work of all workers.
 pub(crate) struct StopCondition<'a> {
-    /// The user's patience.
+    /// Turns true when the user stops.
     stop: &'a AtomicBool,
     /// The end of the time.
     deadline: Option<Instant>,
-    /// One of them has failed, or what comes after is not committed.
+    /// A worker has failed, or what comes next is not committed.
     broken: AtomicBool,
     /// Closed while nothing can be stored.
     gate: &'a Gate,
@@ -220,26 +220,25 @@ impl<'a> StopCondition<'a> {
         }
     }
 
-    /// Ends it, if `so`; what is broken stays so.
+    /// Stops all workers for good where `so`.
     pub(crate) fn break_off(&self, so: bool) {
         self.broken.fetch_or(so, Ordering::Relaxed);
     }
 
-    /// Whether there is more to be done, once it can be stored.
+    /// Whether workers go on; waits while the disk is full.
     pub(crate) fn go_on(&self) -> bool {
-        self.gate.pass(|| self.are_over());
-        !self.are_over()
+        self.gate.pass(|| self.is_over());
+        !self.is_over()
     }
 
-    /// Whether nothing more is to be done.
-    pub(crate) fn are_over(&self) -> bool {
+    /// Whether workers stop.
+    pub(crate) fn is_over(&self) -> bool {
         self.has_ended() || self.is_late()
     }
 
-    /// Whether a run over its limits is to be named, which takes as long again and more: not when
-    /// the user has stopped, or the whole time is over. It is made again by the call that
-    /// continues.
-    pub(crate) fn name(&self, ended: Ended) -> bool {
+    /// Whether a run that ended so is classified. A hang is not after the user has stopped, for
+    /// that takes as long again: the next call repeats the run.
+    pub(crate) fn may_classify(&self, ended: Ended) -> bool {
         ended != Ended::Timeout || !self.stop.load(Ordering::Relaxed)
     }
 
@@ -293,10 +292,12 @@ mod tests {
     fn a_hang_is_not_named_when_the_whole_time_is_over_and_a_crash_is() {
         let (stop, gate) = (AtomicBool::new(false), Gate::default());
         // The time for fuzzing ends no run that is under way.
-        let bounds = StopCondition::new(&stop, Some(Instant::now()), &gate);
-        assert!(bounds.are_over() && bounds.name(Ended::Timeout));
+        let condition = StopCondition::new(&stop, Some(Instant::now()), &gate);
+        assert!(condition.is_over() && condition.may_classify(Ended::Timeout));
         stop.store(true, Ordering::Relaxed);
-        assert!(!bounds.name(Ended::Timeout));
-        assert!(bounds.name(Ended::Signal(11)) && bounds.name(Ended::Exit(0)));
+        assert!(!condition.may_classify(Ended::Timeout));
+        assert!(
+            condition.may_classify(Ended::Signal(11)) && condition.may_classify(Ended::Exit(0))
+        );
     }
 }

@@ -431,7 +431,7 @@ impl ClassicEngine<'_> {
                 inputs: self.inputs.clone(),
                 next: AtomicU64::new(next),
                 end: self.ledger.checkpoint.goal.unwrap_or(u64::MAX),
-                bounds: StopCondition::new(
+                stop_condition: StopCondition::new(
                     self.session.stop,
                     self.settings.end_of(self.session.began),
                     self.session.gate,
@@ -468,7 +468,7 @@ impl ClassicEngine<'_> {
                 drop((orders, word));
             }
             let done = self.commit_all(shared, &reports, &order, &words);
-            shared.bounds.break_off(done.is_err());
+            shared.stop_condition.break_off(done.is_err());
             // A worker may be waiting for room; nothing more is committed.
             while reports.recv().is_ok() {}
             drop(order);
@@ -519,7 +519,7 @@ impl ClassicEngine<'_> {
             }
             self.tick()?;
             self.look_at_clock();
-            shared.bounds.break_off(self.over.is_some());
+            shared.stop_condition.break_off(self.over.is_some());
         }
     }
 

@@ -1,4 +1,4 @@
-//! A worker: runs inputs, names what crashes, and reports chunk by chunk.
+//! A worker: runs inputs, classifies what crashes, and reports chunk by chunk.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,7 +34,7 @@ pub(super) struct WorkerContext<'a> {
     /// The first run that is not to be made.
     pub(super) end: u64,
     /// No new chunks are taken when they are over.
-    pub(super) bounds: StopCondition<'a>,
+    pub(super) stop_condition: StopCondition<'a>,
 }
 
 /// One worker with its own target.
@@ -49,7 +49,7 @@ pub(super) struct Worker<'a> {
 impl Worker<'_> {
     /// Takes chunks until there are none left, or the receiver is gone.
     pub(super) fn work(mut self, reports: &Sender<Result<Chunk, ExecError>>) {
-        while self.shared.bounds.go_on() {
+        while self.shared.stop_condition.go_on() {
             let first = self.shared.next.fetch_add(CHUNK, Ordering::Relaxed);
             if first >= self.shared.end {
                 return;
@@ -76,7 +76,7 @@ impl Worker<'_> {
             Freshness::Fresh => 1,
         };
         let mut waiting: VecDeque<(RunInput, Vec<u8>)> = VecDeque::new();
-        while chunk.runs < count && !self.shared.bounds.are_over() {
+        while chunk.runs < count && !self.shared.stop_condition.is_over() {
             while (waiting.len() as u64) < at_once.min(count - chunk.runs) {
                 waiting.push_back(self.make(first + chunk.runs + waiting.len() as u64));
             }
@@ -85,7 +85,7 @@ impl Worker<'_> {
                 let Some((name, input)) = waiting.pop_front() else {
                     break;
                 };
-                if !self.shared.bounds.name(run.ended) {
+                if !self.shared.stop_condition.may_classify(run.ended) {
                     return Ok(chunk);
                 }
                 let what = self.classifier.judge(run.ended, &input, &*self.executor)?;

@@ -444,27 +444,27 @@ impl GuidedEngine<'_> {
 /// The workers of a launch, by their numbers.
 #[derive(Debug, Default)]
 pub(super) struct Workers {
-    /// Those whose process above has called.
+    /// Those whose supervisor has connected.
     begun: BTreeSet<usize>,
-    /// Of these, those whose process above has not ended.
+    /// Of these, those whose supervisor has not ended.
     kept: BTreeSet<usize>,
-    /// Those that have called themselves.
+    /// Those that have connected themselves.
     met: BTreeSet<usize>,
 }
 
 impl Workers {
-    /// The process above a worker has called.
+    /// The supervisor of a worker has connected.
     pub(super) fn begin(&mut self, worker: usize) {
         self.begun.insert(worker);
         self.kept.insert(worker);
     }
 
-    /// A worker has called. Whether that number has done so before.
+    /// A worker has connected. Whether that number has done so before.
     pub(super) fn is_another(&mut self, worker: usize) -> bool {
         !self.met.insert(worker)
     }
 
-    /// The process above a worker has ended: it is not started any more.
+    /// The supervisor of a worker has ended: the worker is not restarted.
     pub(super) fn end(&mut self, worker: usize) {
         self.kept.remove(&worker);
     }

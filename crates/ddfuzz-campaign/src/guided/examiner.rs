@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crossbeam::channel::{Receiver, Sender, TryRecvError, bounded, unbounded};
 
 use super::engine::GuidedEngine;
-use super::wire::{HangJudgement, JudgedHang};
+use super::wire::{HangVerdict, JudgedHang};
 use crate::Report;
 use crate::ledger::lock;
 use ddfuzz_exec::{Ended, ExecError, Signature, Target, Way};
@@ -289,7 +289,7 @@ impl GuidedEngine<'_> {
     /// Files what was found out about a suspect, and lets the workers know.
     pub(super) fn take_examined(&mut self, examined: ExaminedHang) -> Result<(), StoreError> {
         let ExaminedHang { suspect, verdict } = examined;
-        let judgement = match verdict {
+        let verdict = match verdict {
             Some(Verdict::Crash(crash)) => {
                 let kind = Kind::of_class(&crash.class);
                 self.file(kind, &crash, &suspect)?;
@@ -297,22 +297,22 @@ impl GuidedEngine<'_> {
                 if uncounted > 0 {
                     self.count(kind, crash.keys.major, uncounted)?;
                 }
-                HangJudgement::Of(kind, crash.keys.major)
+                HangVerdict::Of(kind, crash.keys.major)
             }
             Some(Verdict::Flaky { .. }) => {
                 self.keep(&suspect)?;
-                HangJudgement::Ends
+                HangVerdict::Ends
             }
             None => {
                 self.file_unexamined(&suspect)?;
-                HangJudgement::Unknown
+                HangVerdict::Unknown
             }
         };
         self.judged.push(JudgedHang {
             from: suspect.from,
             signatures: suspect.signatures,
             size: suspect.input.len(),
-            judgement,
+            verdict,
         });
         Ok(())
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use libafl::corpus::CorpusId;
 use libafl::inputs::BytesInput;
 
-use super::wire::{HangJudgement, JudgedHang};
+use super::wire::{HangVerdict, JudgedHang};
 use ddfuzz_exec::{Signature, Stuck};
 use ddfuzz_store::Kind;
 use ddfuzz_triage::Key;
@@ -241,10 +241,10 @@ impl Hangs {
     /// handed it in. Gives an input that does not hang, but has reached something new.
     pub(super) fn hear(&mut self, judged: &JudgedHang, own: Option<u64>) -> Option<BytesInput> {
         let input = own.and_then(|number| self.waiting.remove(&number));
-        let state = match judged.judgement {
-            HangJudgement::Of(kind, major) => SiteState::Named(kind, major),
-            HangJudgement::Ends => SiteState::Slow,
-            HangJudgement::Unknown => {
+        let state = match judged.verdict {
+            HangVerdict::Of(kind, major) => SiteState::Named(kind, major),
+            HangVerdict::Ends => SiteState::Slow,
+            HangVerdict::Unknown => {
                 self.changed = true;
                 for signature in &judged.signatures {
                     self.of.remove(signature);
@@ -449,12 +449,12 @@ mod tests {
         }
     }
 
-    fn judged(signatures: &[u64], number: u64, judgement: HangJudgement) -> JudgedHang {
+    fn judged(signatures: &[u64], number: u64, verdict: HangVerdict) -> JudgedHang {
         JudgedHang {
             from: (1, number),
             signatures: signatures.iter().copied().map(signature).collect(),
             size: 40,
-            judgement,
+            verdict,
         }
     }
 
@@ -484,7 +484,7 @@ mod tests {
         assert_eq!(hangs.take_unnamed(), []);
         assert_eq!(hangs.meet(&stopped(4), 40), HangAction::Count);
         let of = (Kind::Hang, Key::of([&b"loop"[..]]));
-        hangs.hear(&judged(&[3, 4], 1, HangJudgement::Of(of.0, of.1)), Some(1));
+        hangs.hear(&judged(&[3, 4], 1, HangVerdict::Of(of.0, of.1)), Some(1));
         assert_eq!(hangs.take_counts(), [(of.0, of.1, 1)]);
         assert_eq!(
             (hangs.take_counts(), hangs.take_unnamed()),
@@ -504,7 +504,7 @@ mod tests {
             &judged(
                 &[3],
                 1,
-                HangJudgement::Of(Kind::Hang, Key::of([&b"loop"[..]])),
+                HangVerdict::Of(Kind::Hang, Key::of([&b"loop"[..]])),
             ),
             None,
         );
@@ -531,7 +531,7 @@ mod tests {
         };
         let input = BytesInput::new(b"slow".to_vec());
         hangs.keep(number, &input, &over(&[3]).counters);
-        let ends = judged(&[3], number, HangJudgement::Ends);
+        let ends = judged(&[3], number, HangVerdict::Ends);
         assert_eq!(hangs.hear(&ends, Some(number)), Some(input));
         assert_eq!(known(&mut hangs), []);
         assert_eq!(hangs.meet(&over(&[3]), 40), HangAction::RunOn);
@@ -540,7 +540,7 @@ mod tests {
             &judged(
                 &[3],
                 9,
-                HangJudgement::Of(Kind::Hang, Key::of([&b"loop"[..]])),
+                HangVerdict::Of(Kind::Hang, Key::of([&b"loop"[..]])),
             ),
             None,
         );
@@ -552,7 +552,7 @@ mod tests {
         let mut hangs = Hangs::new(0);
         let act = hangs.meet(&over(&[3]), 40);
         assert!(matches!(act, HangAction::HandIn { number: 1, .. }));
-        hangs.hear(&judged(&[3], 1, HangJudgement::Unknown), Some(1));
+        hangs.hear(&judged(&[3], 1, HangVerdict::Unknown), Some(1));
         assert!(matches!(
             hangs.meet(&over(&[3]), 40),
             HangAction::HandIn { first: true, .. }

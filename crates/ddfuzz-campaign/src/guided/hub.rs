@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// The role of a peer. Workers are numbered from one on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// It has not said so yet.
+    /// It has not sent it yet.
     Unknown,
     /// The process that starts this worker, again where it has died.
     Supervisor(usize),
@@ -48,7 +48,7 @@ pub(super) struct Peer {
     pub(super) claimed: Vec<EntryId>,
     /// Its last heartbeat.
     pub(super) heartbeat: Heartbeat,
-    /// How many judgements it was told.
+    /// How many verdicts it has received.
     pub(super) judged: usize,
 }
 
@@ -61,12 +61,12 @@ pub(super) trait RequestHandler {
     fn lost(&mut self, peer: Peer);
 }
 
-/// The hub.
+/// The socket of the main process, and the workers that are connected.
 pub(super) struct Hub {
     listener: UnixListener,
     socket: PathBuf,
     pub(super) peers: Vec<Peer>,
-    /// Where the socket is; removed with the last who uses it, or by the next ddfuzz.
+    /// The directory of the socket; removed with its last user, or by the next ddfuzz.
     _folder: Arc<PrivateDir>,
 }
 

@@ -47,11 +47,11 @@ impl Parent {
     }
 }
 
-/// In a forked child of the main process: becomes the one above worker number `worker`, and
-/// returns in the worker, as often as one has to be started: gives how many were before it. Ends
-/// where the worker has come to its end.
+/// In a forked child of the main process: becomes the supervisor of worker number `worker`,
+/// and returns in the worker, each time one has to be started: gives how many were before it. Ends
+/// when the worker ends in order.
 ///
-/// The hub at `socket` sees by a separate connection whether the one above lives.
+/// The hub at `socket` sees by a separate connection whether the supervisor lives.
 pub(super) fn become_worker(parent: &Parent, socket: &Path, worker: usize) -> io::Result<u32> {
     die_with(parent.pid)?;
     leave_terminal()?;
@@ -61,17 +61,17 @@ pub(super) fn become_worker(parent: &Parent, socket: &Path, worker: usize) -> io
     // It looks at runs after fractions of a millisecond. A worker that does not get it waits a
     // little longer.
     let _ = nix::sys::prctl::set_timerslack(SLACK);
-    let above = getpid();
-    let mut lifeline = UnixStream::connect(socket)?;
-    wire::send(&mut lifeline, &Request::Supervisor { worker }, &[])?;
+    let supervisor = getpid();
+    let mut connection = UnixStream::connect(socket)?;
+    wire::send(&mut connection, &Request::Supervisor { worker }, &[])?;
     let mut young = 0;
     for before in 0.. {
         let began = Instant::now();
         // SAFETY: this process has one thread: a forked child has no other, and it began none.
         match unsafe { fork() }? {
             ForkResult::Child => {
-                drop(lifeline);
-                die_with(above)?;
+                drop(connection);
+                die_with(supervisor)?;
                 return Ok(before);
             }
             ForkResult::Parent { child } => match waitpid(child, None)? {
@@ -104,7 +104,7 @@ fn die_with(parent: Pid) -> io::Result<()> {
     Ok(())
 }
 
-/// Leaves the process group of the main process, which alone hears of Ctrl-C and has its workers
+/// Leaves the process group of the main process, which alone receives Ctrl-C and has its workers
 /// end in order. What then sends SIGINT is LibAFL's launcher, to those who do not end: it is to
 /// kill them. SIGTERM stays with the handler of the main process, which does nothing here: a
 /// service manager sends it to all processes at once.
@@ -115,7 +115,7 @@ fn leave_terminal() -> io::Result<()> {
     Ok(())
 }
 
-/// Lets go of all that the main process has open: its lock, its targets' lifelines, its terminal.
+/// Lets go of all that the main process has open: its lock, its targets' connections, its terminal.
 fn leave_files() -> io::Result<()> {
     // SAFETY: nothing in this process uses a file of the main process from here on.
     unsafe {

@@ -23,12 +23,12 @@ pub(super) struct Remote {
     stream: Arc<Mutex<UnixStream>>,
     /// Which worker this is.
     worker: usize,
-    /// Runs of known groups that are not told yet.
+    /// Runs of known groups that are not reported yet.
     tally: Arc<Mutex<HashMap<(Kind, Key), u64>>>,
 }
 
 impl Remote {
-    /// Calls the hub that listens at `socket`, as worker number `worker`.
+    /// Connects to the hub that listens at `socket`, as worker number `worker`.
     pub(super) fn connect(socket: &Path, root: &Path, worker: usize) -> Result<Remote, StoreError> {
         let reader = Reader::open(root)?;
         let stream = UnixStream::connect(socket).map_err(|error| lost(&reader, &error))?;
@@ -62,7 +62,7 @@ impl Remote {
         }
     }
 
-    /// For what is only to be done.
+    /// Sends a request that is answered by [`Reply::Done`].
     fn have(&self, request: &Request, body: &[u8]) -> Result<(), StoreError> {
         match self.ask(request, body)? {
             Reply::Done => Ok(()),
@@ -79,7 +79,7 @@ impl Remote {
         self.tell(&Request::Keep, input)
     }
 
-    /// Has runs counted where what hangs gets a name later.
+    /// Has runs counted whose hang is classified later.
     pub(super) fn count_unnamed(
         &self,
         signatures: Vec<Signature>,
@@ -205,12 +205,12 @@ impl Desk for Remote {
     }
 }
 
-/// Between two beats.
+/// Between two heartbeats.
 const EVERY: Duration = Duration::from_millis(100);
 /// How long a worker waits that has no runs left, while others finish theirs.
 const IDLE: Duration = Duration::from_millis(5);
 
-/// A worker's beats.
+/// Sends the heartbeats of a worker when they are due.
 pub(super) struct HeartbeatTimer {
     remote: Remote,
     order: Order,

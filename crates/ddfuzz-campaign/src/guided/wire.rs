@@ -15,14 +15,15 @@ use ddfuzz_triage::{Crash, Key};
 /// The largest head or body, in bytes: what is longer is nonsense.
 const LONGEST: u32 = 1 << 30;
 
-/// What a worker asks of the hub. The body is the input, or the reproducer, where there is one.
+/// The requests of a worker to the hub. The body is the input, or the reproducer, where there is
+/// one.
 #[derive(Serialize, Deserialize)]
 pub(super) enum Request {
-    /// The first word of a process above a worker: which one it starts.
+    /// The first message of a supervisor: which worker it starts.
     Supervisor {
         worker: usize,
     },
-    /// The first word of a worker: which one it is.
+    /// The first message of a worker: which one it is.
     Hello {
         worker: usize,
     },
@@ -58,7 +59,7 @@ pub(super) enum Request {
         ended: bool,
         spent_us: u64,
     },
-    /// Runs that were stopped where what hangs has no name yet, as far as the worker knows.
+    /// Runs that were stopped at a hang which is not classified yet, as far as the worker knows.
     CountUnnamed {
         signatures: Vec<Signature>,
         runs: u64,
@@ -99,7 +100,7 @@ pub(super) struct Heartbeat {
     pub(super) minimized_us: u64,
 }
 
-/// What a worker is to do next.
+/// The next order to a worker.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Order {
     /// It is to end.
@@ -110,7 +111,7 @@ pub(super) struct Order {
     pub(super) judged: Vec<JudgedHang>,
 }
 
-/// What an input that was handed in as a hang has come to.
+/// The verdict about an input that was handed in as a hang.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct JudgedHang {
     /// The worker that has handed it in, and the number that it has there.
@@ -118,12 +119,12 @@ pub(super) struct JudgedHang {
     pub(super) signatures: Vec<Signature>,
     /// The size of the input, in bytes.
     pub(super) size: usize,
-    pub(super) judgement: HangJudgement,
+    pub(super) verdict: HangVerdict,
 }
 
 /// Whether it hangs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum HangJudgement {
+pub(super) enum HangVerdict {
     /// It does, or does not end well: it is of this group.
     Of(Kind, Key),
     /// It ends by itself.

@@ -49,7 +49,7 @@ const REPORT: Duration = Duration::from_secs(5);
 /// average, which takes longer than most targets run, and leaves little of a short input.
 const STACK: usize = 3;
 
-/// What a worker has to know.
+/// The settings of a worker.
 pub(super) struct WorkerSettings<'a> {
     pub(super) settings: &'a Settings,
     /// The output directory.

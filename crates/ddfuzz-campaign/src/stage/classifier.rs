@@ -66,7 +66,7 @@ impl FindingClassifier {
         })
     }
 
-    /// Names a finding and hands it in. The desk is locked for moments only.
+    /// Classifies a finding and hands it in. The desk is locked for moments only.
     pub(super) fn take<D: Desk>(
         &mut self,
         desk: &Mutex<D>,

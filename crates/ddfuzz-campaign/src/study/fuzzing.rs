@@ -49,7 +49,7 @@ impl StudyEngine<'_> {
             circumstances: &self.settings.circumstances,
             next: AtomicU64::new(next),
             end: self.state().end(at),
-            bounds: StopCondition::new(
+            stop_condition: StopCondition::new(
                 self.session.stop,
                 share.and_then(|share| began.checked_add(share)),
                 self.session.gate,
@@ -63,7 +63,7 @@ impl StudyEngine<'_> {
             }
             drop(report);
             let done = self.commit_all(&shared, &reports, at);
-            shared.bounds.break_off(true);
+            shared.stop_condition.break_off(true);
             // A worker may be waiting for room; nothing more is committed.
             while reports.recv().is_ok() {}
             done
@@ -93,7 +93,7 @@ impl StudyEngine<'_> {
                 Ok(Err(error)) => {
                     // A utility that cannot be run any more does not end the study.
                     self.refuse(at, &SkipReason::NotStarting(error.to_string()));
-                    shared.bounds.break_off(true);
+                    shared.stop_condition.break_off(true);
                     cut_short = true;
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -128,7 +128,7 @@ impl StudyEngine<'_> {
 
     /// Whether all runs that were made count, also those after others that were not.
     fn loses_nothing(&mut self, shared: &WorkerContext<'_>, at: usize) -> bool {
-        self.state().is_timed(at) || shared.bounds.is_late()
+        self.state().is_timed(at) || shared.stop_condition.is_late()
     }
 
     /// Commits a chunk as a whole: where that fails, its runs are not counted, and are made again

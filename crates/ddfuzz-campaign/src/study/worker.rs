@@ -44,7 +44,7 @@ pub(super) struct WorkerContext<'a> {
     /// The first run that is not to be made.
     pub(super) end: u64,
     /// No new chunks are taken when they are over.
-    pub(super) bounds: StopCondition<'a>,
+    pub(super) stop_condition: StopCondition<'a>,
 }
 
 impl WorkerContext<'_> {
@@ -88,7 +88,7 @@ impl<'a> Worker<'a> {
 
     /// Takes chunks until there are none left, or the receiver is gone.
     pub(super) fn work(mut self, reports: &Sender<Result<Chunk, ExecError>>) {
-        while self.shared.bounds.go_on()
+        while self.shared.stop_condition.go_on()
             && let Some((first, count)) = self.shared.take()
         {
             let chunk = self.run_chunk(first, count);
@@ -114,12 +114,12 @@ impl<'a> Worker<'a> {
             tallies: Vec::new(),
             subject: started.subject.clone(),
         };
-        while chunk.runs < count && !shared.bounds.are_over() {
+        while chunk.runs < count && !shared.stop_condition.is_over() {
             let run = first + chunk.runs;
             let input = shared.plan.input(shared.utility, run);
             let bytes = input.build();
             let ended = started.executor.run(&bytes)?.ended;
-            if !shared.bounds.name(ended) {
+            if !shared.stop_condition.may_classify(ended) {
                 break;
             }
             let what = match ended {
@@ -191,9 +191,9 @@ const ENDLESS_WALL: Duration = Duration::from_millis(250);
 pub(super) enum Baseline {
     /// It ends.
     Ends,
-    /// It continuesout end, computing: its runs have no end to wait for.
+    /// It goes on without end, computing: its runs have no end to wait for.
     Loops,
-    /// It continuesout end, asleep.
+    /// It goes on without end, asleep.
     Waits,
     /// It kills itself, and so perhaps the others of its process group.
     Kills,

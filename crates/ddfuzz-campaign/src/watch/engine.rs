@@ -478,7 +478,7 @@ impl<'a> WatchEngine<'a> {
     }
 
     /// Takes the program as it is now: all groups are checked, and all files are looked at again,
-    /// as they would be by a call that continues another build.
+    /// as they would be by a call with another build.
     pub(super) fn take_build(&mut self) -> Result<(), CampaignError> {
         self.over = None;
         self.session.take_build(&mut self.build)?;
