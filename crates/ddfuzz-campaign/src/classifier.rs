@@ -33,7 +33,7 @@ impl RunClassifier {
     }
 
     /// The same, for a caller that decides of each run over its time whether it is a hang: none of
-    /// them is told of as known.
+    /// them is reported as known.
     pub(crate) fn with_hangs_in_full(self) -> RunClassifier {
         RunClassifier {
             hangs_in_full: true,

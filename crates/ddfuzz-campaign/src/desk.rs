@@ -26,7 +26,7 @@ pub struct KnownKey {
     pub least: u64,
 }
 
-/// A finding whose keys are known: it did not pass, and it can be told in full.
+/// A finding whose keys are known: it did not pass, and its record is complete.
 pub struct Report<'a> {
     /// What kind of group it belongs to.
     pub kind: Kind,
@@ -63,7 +63,7 @@ pub trait Desk: Shelf {
     /// Counts `runs` more runs that ended in a known group.
     ///
     /// # Errors
-    /// When that cannot be told.
+    /// When the owner of the directory cannot be reached.
     fn count(&mut self, kind: Kind, major: Key, runs: u64) -> Result<(), StoreError>;
 
     /// The next entry to minimize; no other worker gets it until it is given back.
@@ -76,7 +76,7 @@ pub trait Desk: Shelf {
     /// how long it was worked on.
     ///
     /// # Errors
-    /// When that cannot be told.
+    /// When the owner of the directory cannot be reached.
     fn give_back(&mut self, id: &EntryId, ended: bool, spent: Duration) -> Result<(), StoreError>;
 }
 

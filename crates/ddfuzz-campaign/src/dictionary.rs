@@ -199,7 +199,7 @@ impl Words {
         self.all.is_empty()
     }
 
-    /// What names the words of a source: a blake3, in hex, over all of them in order.
+    /// The name of the words of a source: a blake3, in hex, over all of them in order.
     pub fn digest(&self, source: Source) -> String {
         let mut hasher = blake3::Hasher::new();
         hasher.update(b"ddfuzz-words-1");

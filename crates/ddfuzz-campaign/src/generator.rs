@@ -5,8 +5,8 @@
 //! the stream of random bytes is that of blake3 in its extendable-output mode. [`Stream`] is the
 //! one implementation; what is made in memory ([`InputName::write_into`]) was read from it.
 //!
-//! [`Preset`]s are the inputs of the published studies; [`escapes`] are those of C, in which keys
-//! and epilogs are written.
+//! [`Preset`]s are the inputs of the published studies; [`unescape`] reads the escapes of C, in
+//! which keys and epilogs are written.
 
 mod preset;
 

@@ -193,7 +193,7 @@ impl<'a> Ledger<'a> {
         Ok(())
     }
 
-    /// Notes that the call comes to its end, and its count where that is complete.
+    /// Notes that the call is complete, and its count where that is complete.
     pub(crate) fn end_call(&mut self) -> Result<(), StoreError> {
         let checkpoint = &mut self.checkpoint;
         checkpoint.told = true;
@@ -213,7 +213,8 @@ impl<'a> Ledger<'a> {
         schedule::pending(&reader, variants, last)
     }
 
-    /// Groups of crashes that were neither there before the campaign nor told by an earlier call.
+    /// Groups of crashes that were neither there before the campaign nor reported by an earlier
+    /// call.
     pub(crate) fn new_groups(&self, muted: impl Fn(Key) -> bool) -> Result<u64, StoreError> {
         let groups = lock(self.store).reader().groups(Kind::Crash)?;
         let new = groups
@@ -246,22 +247,23 @@ pub(crate) struct Checkpoint {
     /// input than its number says.
     #[serde(default)]
     pub(crate) max_len: Option<u64>,
-    /// What names the seeds, where there are any: with others, a run would have another input, too.
+    /// The name of the set of seeds, where there are any: with others, a run would have another
+    /// input, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) seeds: Option<String>,
-    /// What names the words of the dictionaries that are written into them.
+    /// The name of the words of the dictionaries that are written into them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) dictionary: Option<String>,
     /// The words of the program that are: they stay when it is rebuilt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) words: Vec<Base64>,
     /// Groups of crashes that were there before the campaign, or were in the result of a call of
-    /// it that came to its end.
+    /// it that was completed.
     pub(crate) known_before: BTreeSet<String>,
     /// Runs that crashed in each group before this count, as in `seen`.
     #[serde(default)]
     pub(crate) seen_before: BTreeMap<String, u64>,
-    /// Whether the last call came to its end, and so told its user what is new.
+    /// Whether the last call was completed, and so reported what is new.
     #[serde(default)]
     pub(crate) told: bool,
     /// How far it is, where it is a study of many utilities.
@@ -270,9 +272,9 @@ pub(crate) struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Begins a count of `runs`, or continues one that was cut off with the same goal in
-    /// sight: a campaign that was killed and resumed makes just the runs of one that was not, and
-    /// finds the same groups new. What an ended call has told is known to the count after it.
+    /// Begins a count of `runs`, or continues one that was cut off with the same goal in sight: a
+    /// campaign that was killed and resumed makes just the runs of one that was not, and finds the
+    /// same groups new. What a completed call has reported is known to the count after it.
     pub(crate) fn begin_count(&mut self, runs: Option<u64>) {
         let cut_off = self.goal.is_some_and(|goal| {
             runs.is_none_or(|runs| self.count_start.saturating_add(runs) == goal)

@@ -2,11 +2,11 @@
 //! group while fuzzing goes on.
 //!
 //! In: [`Settings`] and the output directory ([`Store`](ddfuzz_store::Store)). Out: groups in that
-//! directory, and a [`Summary`]. Central: [`run`], which chooses between two campaigns. The classic
-//! one is for targets without coverage and is a function of its seed; the guided one is guided by
-//! coverage and built of LibAFL's parts. [`watch`] follows another fuzzer; [`study`] repeats the
-//! fuzz studies of system utilities; [`DdminStage`] and [`GroupObjective`] are parts for any LibAFL
-//! fuzzer.
+//! directory, and a [`Summary`]. Central: [`run()`], which chooses between two campaigns. The
+//! classic one is for targets without coverage and is a function of its seed; the guided one is
+//! guided by coverage and built of LibAFL's parts. [`watch`] follows another fuzzer; [`study`]
+//! repeats the fuzz studies of system utilities; [`DdminStage`] and [`GroupObjective`] are parts
+//! for any LibAFL fuzzer.
 //!
 //! Read `settings.rs`, `run.rs`, `session.rs`, `ledger.rs`, `minimizing.rs`, `schedule.rs`, then
 //! one of `classic/engine.rs`, `guided/engine.rs`, `watch/engine.rs`, `study/engine.rs`.
@@ -18,6 +18,7 @@ mod classic;
 mod classifier;
 mod desk;
 pub mod dictionary;
+mod disk_full;
 mod error;
 pub mod generator;
 mod guided;
@@ -28,7 +29,6 @@ mod mutation;
 mod orders;
 mod rebuild;
 mod recheck;
-mod room;
 mod run;
 mod schedule;
 mod screen;
@@ -44,6 +44,7 @@ pub mod watch;
 pub use classic::{Plan, RunInput, greatest_length};
 pub use desk::{Desk, KnownKey, Report, Shelf};
 pub use dictionary::{Source, Word, Words};
+pub use disk_full::{Fullness, Gate, Room};
 pub use error::CampaignError;
 pub use guided::Compared;
 pub use keys::KeysName;
@@ -52,7 +53,6 @@ pub use mutation::{MutatedName, Mutation};
 pub use orders::{left_to_minimize, minimize_left};
 pub use rebuild::{Rebuild, Watch};
 pub use recheck::{Examined, Recheck, examined};
-pub use room::{Fullness, Gate, Room};
 pub use run::{Summary, run};
 pub use screen::{Phase, Progress, Screen, Silent};
 pub use seeds::{LeftOut, Seed, SeedError, Seeds};

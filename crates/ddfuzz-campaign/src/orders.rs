@@ -9,11 +9,11 @@ use crossbeam::channel::{Receiver, Sender};
 use ddfuzz_store as store;
 
 use super::desk::Shelf;
+use super::disk_full::Fullness;
 use super::error::CampaignError;
 use super::ledger::lock;
 use super::minimizing::{Minimizing, Variants};
 use super::rebuild::{Rebuild, Watch};
-use super::room::Fullness;
 use super::schedule::{MetInputs, pending};
 use super::screen::{Progress, Screen};
 use ddfuzz_minimize::{MinimizeError, Options};

@@ -208,7 +208,7 @@ impl Rebuild<'_> {
     }
 
     /// Runs the inputs of all groups on the program as it is now, and records what became of them.
-    /// Minimizations that were begun with the earlier build begin anew: what their logs say does
+    /// Minimizations that were begun with the earlier build start again: what their logs say does
     /// not hold of this one. Where the user stops meanwhile, the earlier build stays on record, and
     /// the next call does it again.
     ///

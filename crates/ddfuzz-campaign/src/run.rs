@@ -1,4 +1,4 @@
-//! Runs the campaign that fits the target, and says what came of it ([`Summary`]).
+//! Runs the campaign that fits the target, and gives its [`Summary`].
 
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
@@ -57,7 +57,7 @@ pub struct Summary {
     /// Runs over their time limit that are stored without a name: the time was over before it was
     /// found out where they hang.
     pub unnamed: u64,
-    /// Whether there was still none at the end: some of what is told may not be stored.
+    /// Whether there was still none at the end: some of what is counted may not be stored.
     pub out_of_room: bool,
     /// Whether the program was rebuilt since the campaign began.
     pub rebuilt: bool,

@@ -146,7 +146,7 @@ impl<'a> Bug<'a> {
         smaller.min_by_key(order)
     }
 
-    /// The smallest entry, wherever it was found, that is smaller than what all others came to.
+    /// The smallest entry, wherever it was found, that is smaller than the results of all others.
     /// What belongs to no test of a log, it leaves: whether such an input is met may hang on
     /// workers.
     pub(crate) fn smaller(&self) -> Option<&'a Entry> {
@@ -362,7 +362,7 @@ pub(crate) struct MetInputs {
 }
 
 impl MetInputs {
-    /// The next input that is smaller than what its group came to, with the entry whose
+    /// The next input that is smaller than the smallest of its group, with the entry whose
     /// minimization has met it. Of groups that are not `wanted` there is none.
     pub(crate) fn next(
         &mut self,
@@ -461,7 +461,7 @@ fn slips_of(entry: &Entry) -> Result<Vec<LeastSlip>, CampaignError> {
     Ok(least_slips(&entry.original_bytes()?, &log)?)
 }
 
-/// Whether it is smaller than what its group came to, of the program that `entry` is of.
+/// Whether it is smaller than the smallest of its group, of the program that `entry` is of.
 fn is_smaller(reader: &Reader, entry: &Entry, slip: &LeastSlip) -> Result<bool, StoreError> {
     let mut entries = reader.entries(Kind::Crash, &slip.keys.major.short())?;
     entries.retain(|other| utility(other) == utility(entry));

@@ -83,7 +83,7 @@ pub struct Progress {
     /// Groups waiting to be minimized, the one under way included.
     pub minimizing: u64,
     /// Places of the target that runs have reached, of those that its compiler counts; `None`
-    /// where the target tells no coverage.
+    /// where the target reports no coverage.
     pub edges: Option<u64>,
     /// How many there are.
     pub edges_of: Option<u64>,

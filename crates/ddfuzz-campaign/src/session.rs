@@ -6,11 +6,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::disk_full::{Fullness, Gate, Room};
 use super::error::CampaignError;
 use super::ledger::{Ledger, lock};
 use super::minimizing::Minimizing;
 use super::rebuild::{Rebuild, Watch};
-use super::room::{Fullness, Gate, Room};
 use super::run::Summary;
 use super::screen::{Progress, Screen};
 use super::until::{Deadline, NewGroups, Until};

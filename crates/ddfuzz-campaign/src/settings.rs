@@ -142,7 +142,7 @@ impl Display for Share {
     }
 }
 
-/// A text that says no share.
+/// A text that is not a share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("write a share above 0% and up to 100%, like 20% or 0.2")]
 pub struct NoShare;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::room::Gate;
+use super::disk_full::Gate;
 use ddfuzz_exec::Ended;
 
 /// When a campaign has found enough, or finds nothing more.
@@ -97,7 +97,7 @@ impl Display for Until {
     }
 }
 
-/// Why a text says no end.
+/// Why a text is not an end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoEnd {
     /// It is none of the forms.

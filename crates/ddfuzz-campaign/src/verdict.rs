@@ -11,7 +11,7 @@ use ddfuzz_store::report::place;
 use ddfuzz_store::{CrashLine, Kind, StoreError};
 use ddfuzz_triage::{Class, Crash, Key, Keys, Quick, Severity, Triager, keys};
 
-/// What an input came to.
+/// The result of an input.
 pub enum Judged {
     /// It crashed with a major and a minor key of which a record is at hand.
     Again(Key, Key),

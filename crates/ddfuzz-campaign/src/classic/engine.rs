@@ -11,6 +11,7 @@ use crossbeam::channel::{self, Receiver, RecvTimeoutError, Sender};
 use super::inputs::Inputs;
 use super::worker::{Chunk, WorkerContext, start_worker};
 use crate::classifier::{Classified, Finding};
+use crate::disk_full::{Gate, Room};
 use crate::error::CampaignError;
 use crate::ledger::{Ledger, Stored};
 use crate::minimizing::Minimizing;
@@ -19,7 +20,6 @@ use crate::orders::{
     minimize_orders,
 };
 use crate::rebuild::Watch;
-use crate::room::{Gate, Room};
 use crate::run::Summary;
 use crate::schedule::{self, MetInputs};
 use crate::screen::{Phase, Progress, Screen};
@@ -637,7 +637,7 @@ impl ClassicEngine<'_> {
         Ok(self.session.made(|| self.ledger.save())?)
     }
 
-    /// Notes that the call has come to its end, when there is room. What was waited for is
+    /// Notes that the call is complete, when there is room. What was waited for is
     /// reached: the next call begins a new count.
     fn end_call(&mut self) -> Result<(), CampaignError> {
         if matches!(self.over, Some(EndReason::Until { .. })) {

@@ -1,4 +1,4 @@
-//! The campaign of the fuzz studies: inputs by the classic generator, for targets that tell no
+//! The campaign of the fuzz studies: inputs by the classic generator, for targets that report no
 //! coverage.
 //!
 //! It is a function of its seed: run `i` has the input that (seed, `i`, the user's seeds) names,

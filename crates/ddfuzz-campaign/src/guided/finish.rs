@@ -83,7 +83,7 @@ impl GuidedEngine<'_> {
     }
 
     /// Saves the checkpoint and a line of the campaign's course, when there is room. `ended`:
-    /// whether the call has come to its end. The user who stops on a full disk gets what is
+    /// whether the call is complete. The user who stops on a full disk gets what is
     /// stored.
     fn write_down(&mut self, ended: bool) -> Result<(), CampaignError> {
         if ended && self.until.is_some() {

@@ -51,7 +51,7 @@ use worker::{Manager, State, WorkerSettings};
 /// What LibAFL's brokers say last; the name that it has for it is its own.
 const EXITING: Tag = Tag(0x013c_5171);
 
-/// Runs one call of the campaign that `store` belongs to, on a target that tells its coverage.
+/// Runs one call of the campaign that `store` belongs to, on a target that reports its coverage.
 /// When `stop` turns true it saves its state and ends.
 ///
 /// # Errors

@@ -13,10 +13,10 @@ pub const CREDIT: Duration = Duration::from_secs(1);
 const MOST_OWED: Duration = Duration::from_secs(10);
 /// Hangs get one of so many parts of the share.
 const OF_SHARE: u32 = 4;
-/// Findings are not named any more where so much is owed.
+/// Findings are not classified any more where so much is owed.
 const OWED_BEFORE_NAMING: Duration = Duration::from_secs(1);
 
-/// The account of one worker's time. It knows no clock: times are told.
+/// The account of one worker's time. It knows no clock: times are given.
 ///
 /// Of all time that passes a share is earned. What is not used is not saved up, beyond
 /// [`LONGEST_SLICE`]: a hard group gets short slices, and never a long one for the hours before
@@ -32,7 +32,7 @@ pub struct Account {
     earned: Duration,
     owed: Duration,
     spent: Duration,
-    /// Of it, by naming.
+    /// Of it, by classifying.
     named: Duration,
     /// And by minimizing hangs.
     hung: Duration,
@@ -112,8 +112,8 @@ impl Account {
         enough.then_some(self.earned)
     }
 
-    /// Whether a finding may be named: a fuzzer that hands in each crash is not stopped by them.
-    /// Where a group waits for its slices (`waits`), naming takes half of the share.
+    /// Whether a finding may be classified: a fuzzer that hands in each crash is not stopped by
+    /// them. Where a group waits for its slices (`waits`), classifying takes half of the share.
     pub fn may_name(&self, waits: bool) -> bool {
         let minimized = self.spent - self.named;
         let fair = !waits || self.named <= minimized + OWED_BEFORE_NAMING;

@@ -101,7 +101,7 @@ impl FindingClassifier {
         self.hand_in(desk, kind, crash, finding)
     }
 
-    /// Hands a finding in that cannot be named now, as one that was seen once.
+    /// Hands a finding in that cannot be classified now, as one that was seen once.
     pub(super) fn hand_in_unnamed<D: Desk>(
         &mut self,
         desk: &Mutex<D>,
@@ -142,7 +142,7 @@ impl FindingClassifier {
         })
     }
 
-    /// Whether a run that ended so may be a crash, and is worth being named.
+    /// Whether a run that ended so may be a crash, and is worth being classified.
     pub(super) fn suspects(&self, ended: Ended) -> bool {
         matches!(ended, Ended::Timeout | Ended::OutOfMemory) || self.triager.suspects(ended)
     }

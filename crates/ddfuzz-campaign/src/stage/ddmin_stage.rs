@@ -32,13 +32,13 @@ use ddfuzz_exec::{Freshness, Program, Target, Way, find_program, start};
 use ddfuzz_minimize::{UnknownSearch, search_by_name};
 use ddfuzz_store::{Kind, KnownGroups};
 
-/// What could not be named is tried again after this time.
+/// What could not be classified is tried again after this time.
 const NAMED_AGAIN: Duration = Duration::from_secs(10);
 
 /// A LibAFL [`Stage`] that groups and minimizes the solutions of any fuzzer while it runs.
 ///
-/// Each time it is performed it walks the new solutions, names those that no
-/// [`GroupObjective`](super::GroupObjective) has named, and continues a minimization for a
+/// Each time it is performed it walks the new solutions, classifies those that no
+/// [`GroupObjective`](super::GroupObjective) has classified, and continues a minimization for a
 /// slice: at most its share of all time. A new group may take a second at once, which is repaid
 /// later, so that an easy one is minimized within a second of its discovery; a hard one waits for
 /// its slices. The target runs in executors of the stage's own, in other processes, and never in
@@ -67,7 +67,7 @@ pub struct DdminStage<D: Desk + 'static = LocalDesk, I = BytesInput> {
     account: Account,
     statistics: Statistics,
     began: Instant,
-    /// Solutions are not named before that; in time since the beginning.
+    /// Solutions are not classified before that; in time since the beginning.
     names_from: Duration,
     trouble: Option<String>,
     inputs: PhantomData<fn(I)>,
@@ -165,7 +165,7 @@ impl<D: Desk + 'static, I> DdminStage<D, I> {
         self.statistics.minimized
     }
 
-    /// Names one solution and hands it in.
+    /// Classifies one solution and hands it in.
     fn hand_in(&mut self, input: &[u8], name: &str, run: u64) -> Result<(), CampaignError> {
         let finding = Finding {
             input,
@@ -197,7 +197,7 @@ impl<D: Desk + 'static, I> DdminStage<D, I> {
 enum SolutionStep<I> {
     /// A solution that was handed in when it was found.
     HandedIn,
-    /// One to be named.
+    /// One to be classified.
     Unnamed(I, u64),
 }
 
@@ -236,9 +236,9 @@ impl<D: Desk + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
         }
     }
 
-    /// Names all solutions and minimizes all groups that are left, each within its budget, taking
-    /// all the time there is: for the end of the fuzzing. Ends early when `stop` turns true, and
-    /// where something fails, which the event manager is told.
+    /// Classifies all solutions and minimizes all groups that are left, each within its budget,
+    /// taking all the time there is: for the end of the fuzzing. Ends early when `stop` turns true,
+    /// and where something fails, which the event manager is told.
     ///
     /// # Errors
     /// Those of LibAFL.
@@ -359,7 +359,7 @@ impl<D: Desk + 'static, I, S> Restartable<S> for DdminStage<D, I> {
     }
 }
 
-/// How a [`DdminStage`](super::DdminStage) minimizes. The default takes at most 20 % of the time,
+/// How a [`DdminStage`] minimizes. The default takes at most 20 % of the time,
 /// and 60 s for one group, by the search `full`.
 #[derive(Clone, Debug)]
 pub struct StageSettings {

@@ -23,7 +23,7 @@ struct Group {
     major: Key,
     /// By minor key (12 hex digits): the key whole, and the size of the smallest input.
     minors: BTreeMap<String, (Key, u64)>,
-    /// What its minimizations came to.
+    /// The sizes that its minimizations have reached.
     reached: SmallestSizes,
     /// Size of the smallest input that waits after them.
     open: Option<u64>,
@@ -163,7 +163,7 @@ impl<S: Counting> LocalDesk<S> {
         group.hold(&keys.minor, size);
     }
 
-    /// Remembers what the minimizations of a group came to, and what waits after them.
+    /// Remembers what the minimizations of a group have reached, and what waits after them.
     fn learn_reached(&mut self, name: &GroupName, entries: &[Entry]) {
         if let Some(group) = self.groups.get_mut(name)
             && name.0 == Kind::Crash

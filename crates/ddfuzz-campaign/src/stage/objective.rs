@@ -24,16 +24,16 @@ use ddfuzz_triage::{Class, Keys};
 /// A LibAFL [`Feedback`] to be used as objective: interested in exactly those runs that are the
 /// first of a way into a bug, or smaller than all inputs stored of it.
 ///
-/// Each run that did not pass is run again under a tracer to be named, some milliseconds; all are
-/// counted. What is interesting is filed at the desk, synced, when LibAFL is told of it, and its
-/// testcase carries a [`GroupMetadata`]. The state lives in the output directory, so that a
+/// Each run that did not pass is run again under a tracer to be classified, some milliseconds; all
+/// are counted. What is interesting is filed at the desk, synced, when LibAFL is told of it, and
+/// its testcase carries a [`GroupMetadata`]. The state lives in the output directory, so that a
 /// restart of the fuzzer knows what was known.
 ///
-/// A run that cannot be named (the target cannot be started, the disk is full) is interesting, so
-/// that it is in LibAFL's solutions: the stage takes it from there when that is possible again.
+/// A run that cannot be classified (the target cannot be started, the disk is full) is interesting,
+/// so that it is in LibAFL's solutions: the stage takes it from there when that is possible again.
 ///
 /// Two traps. Duplicates that an objective rejects are offered to the feedback: put
-/// [`Passed`](super::Passed) before it. And an executor that runs the target in the fuzzer's own
+/// [`Passed`] before it. And an executor that runs the target in the fuzzer's own
 /// process calls objectives in the handler of the signal it died of, where nothing can be started:
 /// use LibAFL's `CrashFeedback` there, and the stage alone. Exit statuses that are crashes have to
 /// be told by the executor (`crash_exitcode`): what it calls [`ExitKind::Ok`] is none, unless it
@@ -44,12 +44,12 @@ pub struct GroupObjective<D> {
     sight: Sight,
     files_unnamed: bool,
     handed_in: Option<Box<FiledFinding>>,
-    /// Why the last run could not be named, so that it is said once.
+    /// Why the last run could not be classified, so that it is said once.
     trouble: Option<String>,
 }
 
 impl<D: Desk> GroupObjective<D> {
-    /// An objective that hands in at `desk`, and names runs of `target` in the way `way`.
+    /// An objective that hands in at `desk`, and classifies runs of `target` in the way `way`.
     ///
     /// # Errors
     /// When the program is missing or cannot be executed.
@@ -75,8 +75,8 @@ impl<D: Desk> GroupObjective<D> {
         self
     }
 
-    /// Files runs that cannot be named as crashes that were seen once: for a fuzzer that keeps its
-    /// solutions in memory, so that no stage could ever come back to them.
+    /// Files runs that cannot be classified as crashes that were seen once: for a fuzzer that keeps
+    /// its solutions in memory, so that no stage could ever come back to them.
     #[must_use]
     pub fn filing_unnamed(mut self) -> GroupObjective<D> {
         self.files_unnamed = true;
@@ -130,7 +130,7 @@ impl<D: Desk> GroupObjective<D> {
     }
 }
 
-/// How a run of this kind ended, as far as LibAFL tells: not by which signal.
+/// How a run of this kind ended, as far as LibAFL knows: not by which signal.
 fn ended_of(exit_kind: ExitKind) -> Ended {
     match exit_kind {
         ExitKind::Timeout => Ended::Timeout,

@@ -319,14 +319,14 @@ fn minimize<D: Desk>(
     }
 }
 
-/// What a slice came to.
+/// The result of a slice.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Slice<T> {
     /// It has parked, and can be resumed.
     Parked,
-    /// It has come to its end.
+    /// It is complete.
     Done(T),
-    /// It has panicked, and the panic was told on stderr.
+    /// It has panicked, and the panic is on stderr.
     Broken,
 }
 

@@ -11,10 +11,10 @@ use super::select::is_by;
 use super::state::{Asked, StudyState, StudySummary, runs};
 use super::utility::{self, Circumstances, SkipReason, Utility};
 use super::worker::{Baseline, baseline};
+use crate::disk_full::{Gate, Room};
 use crate::error::CampaignError;
 use crate::ledger::{Ledger, lock};
 use crate::minimizing::Minimizing;
-use crate::room::{Gate, Room};
 use crate::schedule::MetInputs;
 use crate::screen::{Phase, Progress, Screen};
 use crate::session::CampaignSession;
@@ -27,7 +27,7 @@ use ddfuzz_triage::Key;
 /// Between two checkpoints without a finding.
 const SAVE_EVERY: Duration = Duration::from_secs(2);
 
-/// What a study is told.
+/// The settings of a study.
 #[derive(Clone, Debug)]
 pub struct StudySettings {
     /// The utilities of this part of the study.

@@ -186,10 +186,10 @@ impl StudyEngine<'_> {
         };
         let stored = self.session.made(|| self.ledger.commit(&finding))?;
         count(&mut self.state().utilities[at].groups, kind, major);
-        if let Some(stored) = stored.filter(|stored| stored.founds) {
-            if let Some(view) = self.session.view(&stored.id)? {
-                self.session.screen.group(&view);
-            }
+        if let Some(stored) = stored.filter(|stored| stored.founds)
+            && let Some(view) = self.session.view(&stored.id)?
+        {
+            self.session.screen.group(&view);
         }
         Ok(())
     }

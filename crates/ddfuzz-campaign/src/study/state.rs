@@ -165,7 +165,7 @@ pub(super) fn runs(record: &UtilityRecord) -> u64 {
     worker::runs(&record.tallies)
 }
 
-/// What one call of a study came to.
+/// The result of one call of a study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StudySummary {
     /// Runs of this count.

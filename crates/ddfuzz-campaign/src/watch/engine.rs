@@ -11,11 +11,11 @@ use super::minimize::MinimizeQueue;
 use super::registry::ContentRegistry;
 use super::sources::{Queue, Sources};
 use crate::classifier::Classified;
+use crate::disk_full::{Fullness, Gate, Room};
 use crate::error::CampaignError;
 use crate::ledger::{Stored, lock};
 use crate::orders::{MinimizerReply, is_of_target};
 use crate::rebuild::Watch;
-use crate::room::{Fullness, Gate, Room};
 use crate::run::Summary;
 use crate::screen::{Phase, Progress, Screen};
 use crate::session::CampaignSession;
@@ -272,7 +272,7 @@ impl<'a> WatchEngine<'a> {
         Ok(())
     }
 
-    /// Files what an input came to, counts it, and notes that it is done.
+    /// Files the result of an input, counts it, and notes that it is done.
     fn commit(&mut self, answer: &ExaminedInput) -> Result<(), CampaignError> {
         let (what, line) = self.registry.read(answer);
         let mut stored = None;
@@ -341,7 +341,7 @@ impl<'a> WatchEngine<'a> {
         Ok(())
     }
 
-    /// Saves the counts where there are new ones. `ended`: the call has come to its end.
+    /// Saves the counts where there are new ones. `ended`: the call is complete.
     fn save(&mut self, ended: bool) -> Result<(), CampaignError> {
         if self.unsaved || ended {
             self.made(|registry| registry.save(ended))?;
@@ -442,7 +442,7 @@ impl<'a> WatchEngine<'a> {
         }
     }
 
-    /// What the call has come to.
+    /// The summary of the call.
     pub(super) fn summary(&self, watched: Duration) -> Result<Summary, CampaignError> {
         let ended = match self.over {
             _ if self.session.interrupted() => (EndedBy::Interrupted, None),

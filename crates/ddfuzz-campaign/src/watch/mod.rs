@@ -21,10 +21,10 @@ use std::time::Duration;
 
 use crossbeam::channel::{self, Receiver, Sender};
 
+use super::disk_full::Gate;
 use super::error::CampaignError;
 use super::minimizing::Minimizing;
 use super::orders::minimize_orders;
-use super::room::Gate;
 use super::run::Summary;
 use super::screen::Screen;
 use super::settings::When;
@@ -110,7 +110,7 @@ pub(super) struct Task {
     pub(super) bytes: Vec<u8>,
 }
 
-/// What it came to.
+/// Its result.
 pub(super) struct ExaminedInput {
     pub(super) task: Task,
     pub(super) judged: Judged,
@@ -227,7 +227,7 @@ pub trait Producer {
     fn poll(&mut self) -> Result<Producing, CampaignError>;
 
     /// Files that it has dropped since it was last asked and that are in none of the
-    /// [sources](super::Watching::sources).
+    /// [sources](Watching::sources).
     fn dropped(&mut self) -> Vec<PathBuf> {
         Vec::new()
     }

@@ -103,7 +103,7 @@ impl<'a> ContentRegistry<'a> {
         self.contents.insert(content)
     }
 
-    /// What an input came to: a finding, where it did not pass, and the line of the journal.
+    /// The result of an input: a finding, where it did not pass, and the line of the journal.
     pub(super) fn read(&self, answer: &ExaminedInput) -> (Option<Classified>, Triaged) {
         let mut line = Triaged {
             v: Triaged::VERSION,
@@ -183,7 +183,7 @@ impl<'a> ContentRegistry<'a> {
     }
 
     /// Saves the counts, and writes the journal through to the device. `ended`: whether the call
-    /// has come to its end.
+    /// is complete.
     pub(super) fn save(&mut self, ended: bool) -> Result<(), StoreError> {
         self.journal.sync()?;
         match ended {

@@ -36,7 +36,7 @@ pub(super) struct LookResult {
     pub(super) settled: Vec<SettledFile>,
     /// Files that are new, or have changed, since the last look.
     pub(super) moving: Vec<PathBuf>,
-    /// What the user should know, and has not been told.
+    /// Notes that the user has not seen yet.
     pub(super) notes: Vec<String>,
 }
 
