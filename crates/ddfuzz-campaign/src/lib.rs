@@ -57,11 +57,11 @@ pub use run::{Summary, run};
 pub use screen::{Phase, Progress, Screen, Silent};
 pub use seeds::{LeftOut, Seed, SeedError, Seeds};
 pub use settings::{
-    DEFAULT_MAX_LEN, Generator, Monitoring, Network, NoShare, Settings, Share, When,
+    DEFAULT_MAX_LEN, Generator, InvalidShare, Monitoring, Network, Settings, Share, When,
 };
 pub use stage::{
     Account, CREDIT, Counting, DdminStage, GroupMetadata, GroupObjective, LONGEST_SLICE, LocalDesk,
     Passed, Seen, SharedStore, Sight, SolutionCursor, StageSettings, new_campaign, new_study,
 };
-pub use until::{Course, Deadline, NoEnd, Until, reached};
+pub use until::{CampaignStatus, Deadline, InvalidUntil, Until, reached};
 pub use verdict::{Judged, fails_on_anything, identity, judged, kind_of, line_of, may_leak};

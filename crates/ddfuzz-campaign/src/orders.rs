@@ -36,12 +36,12 @@ pub(crate) fn minimize_orders(
     minimizing: &Minimizing,
     stop: &AtomicBool,
     orders: &Receiver<EntryId>,
-    word: &Sender<MinimizerReply>,
+    reply: &Sender<MinimizerReply>,
 ) {
     for id in orders {
         let since = Instant::now();
         let result = minimize_entry(store, minimizing, stop, &id, &mut || ());
-        if word.send((id, since.elapsed(), result)).is_err() {
+        if reply.send((id, since.elapsed(), result)).is_err() {
             return;
         }
     }

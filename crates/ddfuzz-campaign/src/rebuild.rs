@@ -55,7 +55,7 @@ impl FileStamp {
 pub struct Watch {
     /// `None` for a bundled program, which does not change while we run.
     program: Option<PathBuf>,
-    face: Option<FileStamp>,
+    stamp: Option<FileStamp>,
     build: String,
     looked: Instant,
 }
@@ -66,7 +66,7 @@ impl Watch {
     /// # Errors
     /// When it cannot be read.
     pub fn of(target: &Target) -> Result<Watch, CampaignError> {
-        let (program, face, build) = match &target.program {
+        let (program, stamp, build) = match &target.program {
             Program::Path(path) => (Some(path.clone()), FileStamp::at(path), build_of(path)?),
             Program::Bundled(name) => {
                 let bytes = bundled::program(name).unwrap_or_default();
@@ -75,7 +75,7 @@ impl Watch {
         };
         Ok(Watch {
             program,
-            face,
+            stamp,
             build,
             looked: Instant::now(),
         })
@@ -97,14 +97,14 @@ impl Watch {
         let Some(path) = &self.program else {
             return false;
         };
-        let face = FileStamp::at(path);
-        if face == self.face {
+        let stamp = FileStamp::at(path);
+        if stamp == self.stamp {
             return false;
         }
         // A file that was only touched, or copied over itself, is the same program.
         let same = build_of(path).is_ok_and(|build| build == self.build);
         if same {
-            self.face = face;
+            self.stamp = stamp;
         }
         !same
     }
@@ -119,23 +119,23 @@ impl Watch {
             return Ok(false);
         };
         let began = Instant::now();
-        let (mut face, mut since) = (FileStamp::at(&path), Instant::now());
-        while face.is_none() || since.elapsed() < SETTLED {
+        let (mut stamp, mut since) = (FileStamp::at(&path), Instant::now());
+        while stamp.is_none() || since.elapsed() < SETTLED {
             if stop.load(Ordering::Relaxed) {
                 return Ok(false);
             }
-            if face.is_none() && began.elapsed() > PATIENCE {
+            if stamp.is_none() && began.elapsed() > PATIENCE {
                 return Err(ExecError::Missing { path }.into());
             }
             std::thread::sleep(GLANCE);
             let now = FileStamp::at(&path);
-            if now != face {
-                (face, since) = (now, Instant::now());
+            if now != stamp {
+                (stamp, since) = (now, Instant::now());
             }
         }
         let build = build_of(&path)?;
         let other = build != self.build;
-        (self.face, self.build) = (face, build);
+        (self.stamp, self.build) = (stamp, build);
         Ok(other)
     }
 }

@@ -277,13 +277,13 @@ pub(crate) fn pending(
             let entries = reader.entries(kind, &group.record.major.short())?;
             for bug in Bug::all(reader, &entries) {
                 let most = variants.most(&group.record.class);
-                let Some((turn, entry)) = next_of(&bug, kind, most, last) else {
+                let Some((priority, entry)) = next_of(&bug, kind, most, last) else {
                     continue;
                 };
                 // A slip that was begun continues before others are begun.
-                let order = match turn {
+                let order = match priority {
                     Priority::Slipped => Priority::Found,
-                    turn => turn,
+                    priority => priority,
                 };
                 let place = rank(entry.crash.found.as_ref());
                 pending.push((order, !bug.is_begun(entry), place, entry.id.clone()));
@@ -311,8 +311,8 @@ fn next_of<'a>(
 ) -> Option<(Priority, &'a Entry)> {
     if let Some(founder) = bug.founder() {
         let slipped = is_slip(founder.crash.found.as_ref());
-        let turn = Priority::of(kind, slipped)?;
-        return (last || !slipped).then_some((turn, founder));
+        let priority = Priority::of(kind, slipped)?;
+        return (last || !slipped).then_some((priority, founder));
     }
     if kind != Kind::Crash {
         // Each run of these takes long: one result is enough.

@@ -58,7 +58,7 @@ impl Phase {
     }
 }
 
-/// A campaign's course at one moment; a line of `stats.jsonl`.
+/// A campaign's progress at one moment; a line of `stats.jsonl`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Progress {
     /// The phase of the campaign.
@@ -108,7 +108,7 @@ impl Progress {
     }
 }
 
-/// Where a campaign shows its course. Called from one thread.
+/// Where a campaign shows its progress. Called from one thread.
 pub trait Screen {
     /// The course, several times a second.
     fn progress(&mut self, progress: &Progress);

@@ -145,17 +145,17 @@ impl Display for Share {
 /// A text that is not a share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("write a share above 0% and up to 100%, like 20% or 0.2")]
-pub struct NoShare;
+pub struct InvalidShare;
 
 impl FromStr for Share {
-    type Err = NoShare;
+    type Err = InvalidShare;
 
-    fn from_str(text: &str) -> Result<Share, NoShare> {
+    fn from_str(text: &str) -> Result<Share, InvalidShare> {
         let (number, of) = match text.strip_suffix('%') {
             Some(number) => (number, 100.0),
             None => (text, 1.0),
         };
-        let number: f64 = number.trim().parse().map_err(|_| NoShare)?;
-        Share::new(number / of).ok_or(NoShare)
+        let number: f64 = number.trim().parse().map_err(|_| InvalidShare)?;
+        Share::new(number / of).ok_or(InvalidShare)
     }
 }

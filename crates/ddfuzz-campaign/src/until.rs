@@ -24,7 +24,7 @@ pub enum Until {
 
 /// How far a campaign has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Course {
+pub struct CampaignStatus {
     /// New groups of crashes: those that a committed run has founded in this count, muted ones and
     /// those known before it excepted.
     pub groups: u64,
@@ -36,11 +36,11 @@ pub struct Course {
 
 impl Until {
     /// Whether the campaign is to end here.
-    pub fn is_reached(&self, course: &Course) -> bool {
+    pub fn is_reached(&self, status: &CampaignStatus) -> bool {
         match self {
-            Until::First => course.groups >= 1,
-            Until::Groups(groups) => course.groups >= *groups,
-            Until::NoNewFor(time) => course.since_new.unwrap_or(course.elapsed) >= *time,
+            Until::First => status.groups >= 1,
+            Until::Groups(groups) => status.groups >= *groups,
+            Until::NoNewFor(time) => status.since_new.unwrap_or(status.elapsed) >= *time,
         }
     }
 
@@ -68,9 +68,9 @@ impl NewGroups {
         }
     }
 
-    /// How far the campaign has come after so much fuzzing.
-    pub(super) fn course(&self, elapsed: Duration) -> Course {
-        Course {
+    /// The status of the campaign after so much fuzzing.
+    pub(super) fn status(&self, elapsed: Duration) -> CampaignStatus {
+        CampaignStatus {
             groups: self.count,
             since_new: self.last.map(|last| elapsed.saturating_sub(last)),
             elapsed,
@@ -79,8 +79,8 @@ impl NewGroups {
 }
 
 /// Which of several ends is reached; the first of them in their order.
-pub fn reached(ends: &[Until], course: &Course) -> Option<Until> {
-    ends.iter().copied().find(|end| end.is_reached(course))
+pub fn reached(ends: &[Until], status: &CampaignStatus) -> Option<Until> {
+    ends.iter().copied().find(|end| end.is_reached(status))
 }
 
 impl Display for Until {
@@ -99,7 +99,7 @@ impl Display for Until {
 
 /// Why a text is not an end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoEnd {
+pub enum InvalidUntil {
     /// It is none of the forms.
     #[error("write `first`, `3 groups` or `no new for 10m`")]
     Unknown,
@@ -112,25 +112,25 @@ pub enum NoEnd {
 }
 
 impl FromStr for Until {
-    type Err = NoEnd;
+    type Err = InvalidUntil;
 
-    fn from_str(text: &str) -> Result<Until, NoEnd> {
+    fn from_str(text: &str) -> Result<Until, InvalidUntil> {
         let words: Vec<&str> = text.split_whitespace().collect();
         match words[..] {
             ["first"] => Ok(Until::First),
             [number, "group" | "groups"] => match number.parse() {
-                Ok(0) => Err(NoEnd::NoGroups),
+                Ok(0) => Err(InvalidUntil::NoGroups),
                 Ok(groups) => Ok(Until::Groups(groups)),
-                Err(_) => Err(NoEnd::Unknown),
+                Err(_) => Err(InvalidUntil::Unknown),
             },
             ["no", "new", "for", time] => time_of(time).map(Until::NoNewFor),
-            _ => Err(NoEnd::Unknown),
+            _ => Err(InvalidUntil::Unknown),
         }
     }
 }
 
 /// Reads a time with its unit; seconds without.
-fn time_of(text: &str) -> Result<Duration, NoEnd> {
+fn time_of(text: &str) -> Result<Duration, InvalidUntil> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.');
     let (number, unit) = text.split_at(end.unwrap_or(text.len()));
     let factor = match unit {
@@ -138,12 +138,12 @@ fn time_of(text: &str) -> Result<Duration, NoEnd> {
         "" | "s" => 1.0,
         "m" => 60.0,
         "h" => 3600.0,
-        _ => return Err(NoEnd::NoTime),
+        _ => return Err(InvalidUntil::NoTime),
     };
-    let number: f64 = number.parse().map_err(|_| NoEnd::NoTime)?;
+    let number: f64 = number.parse().map_err(|_| InvalidUntil::NoTime)?;
     match Duration::try_from_secs_f64(number * factor) {
         Ok(time) if time >= Duration::from_millis(1) => Ok(time),
-        _ => Err(NoEnd::NoTime),
+        _ => Err(InvalidUntil::NoTime),
     }
 }
 

@@ -210,14 +210,14 @@ impl ClassicEngine<'_> {
                 self.more.insert(id.major().to_owned());
             } else if self.taken.insert(id.clone()) {
                 self.queue.push_back(id);
-                self.give_out(order)?;
+                self.order_minimization(order)?;
             }
         }
         Ok(())
     }
 
     /// Has the queue minimized, as far as that is not for later.
-    fn give_out(&mut self, order: &Sender<EntryId>) -> Result<(), CampaignError> {
+    fn order_minimization(&mut self, order: &Sender<EntryId>) -> Result<(), CampaignError> {
         match self.settings.when {
             When::Inline => {
                 let began = Instant::now();
@@ -449,7 +449,7 @@ impl ClassicEngine<'_> {
     fn fuzz(&mut self, shared: &WorkerContext<'_>) -> Result<Duration, CampaignError> {
         let (report, reports) = channel::bounded::<Report>(BACKLOG);
         let (order, orders) = channel::unbounded::<EntryId>();
-        let (word, words) = channel::unbounded::<MinimizerReply>();
+        let (reply, replies) = channel::unbounded::<MinimizerReply>();
         std::thread::scope(|scope| {
             for _ in 0..self.settings.jobs.max(1) {
                 let report = report.clone();
@@ -463,16 +463,16 @@ impl ClassicEngine<'_> {
             if self.settings.when == When::Worker {
                 let (store, stop) = (self.session.store, self.session.stop);
                 let minimizing = &self.settings.minimizing;
-                scope.spawn(move || minimize_orders(store, minimizing, stop, &orders, &word));
+                scope.spawn(move || minimize_orders(store, minimizing, stop, &orders, &reply));
             } else {
-                drop((orders, word));
+                drop((orders, reply));
             }
-            let done = self.commit_all(shared, &reports, &order, &words);
+            let done = self.commit_all(shared, &reports, &order, &replies);
             shared.stop_condition.break_off(done.is_err());
             // A worker may be waiting for room; nothing more is committed.
             while reports.recv().is_ok() {}
             drop(order);
-            let minimized = self.hear_out(&words);
+            let minimized = self.wait_for_minimizer(&replies);
             let fuzzed = done?;
             minimized?;
             Ok(fuzzed)
@@ -485,12 +485,12 @@ impl ClassicEngine<'_> {
         shared: &WorkerContext<'_>,
         reports: &Receiver<Report>,
         order: &Sender<EntryId>,
-        words: &Receiver<MinimizerReply>,
+        replies: &Receiver<MinimizerReply>,
     ) -> Result<Duration, CampaignError> {
         let mut waiting = BTreeMap::new();
         let mut cut_short = false;
         loop {
-            self.give_out(order)?;
+            self.order_minimization(order)?;
             match reports.recv_timeout(TICK) {
                 Ok(chunk) => {
                     match chunk {
@@ -514,8 +514,8 @@ impl ClassicEngine<'_> {
                 cut_short = chunk.runs < chunk.planned;
                 self.commit(&chunk, order)?;
             }
-            for word in words.try_iter() {
-                self.hear(word)?;
+            for reply in replies.try_iter() {
+                self.receive_reply(reply)?;
             }
             self.tick()?;
             self.look_at_clock();
@@ -524,17 +524,20 @@ impl ClassicEngine<'_> {
     }
 
     /// Waits for the minimizing worker, whose orders have ended.
-    fn hear_out(&mut self, words: &Receiver<MinimizerReply>) -> Result<(), CampaignError> {
+    fn wait_for_minimizer(
+        &mut self,
+        replies: &Receiver<MinimizerReply>,
+    ) -> Result<(), CampaignError> {
         loop {
-            match words.recv_timeout(TICK) {
-                Ok(word) => self.hear(word)?,
+            match replies.recv_timeout(TICK) {
+                Ok(reply) => self.receive_reply(reply)?,
                 Err(RecvTimeoutError::Timeout) => self.session.screen.progress(&self.progress()),
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
             }
         }
     }
 
-    fn hear(&mut self, (id, spent, result): MinimizerReply) -> Result<(), CampaignError> {
+    fn receive_reply(&mut self, (id, spent, result): MinimizerReply) -> Result<(), CampaignError> {
         self.ordered -= 1;
         self.spent += spent;
         self.show(&id, result)
@@ -572,7 +575,7 @@ impl ClassicEngine<'_> {
         let ends: Vec<Until> = self.settings.until.iter().copied().filter(which).collect();
         let elapsed = self.fuzzing().saturating_sub(self.blocked);
         if self.over.is_none()
-            && let Some(until) = reached(&ends, &self.session.new_groups.course(elapsed))
+            && let Some(until) = reached(&ends, &self.session.new_groups.status(elapsed))
         {
             self.over = Some(EndReason::Until { until, end });
         }

@@ -35,11 +35,11 @@ const DRAW: Duration = Duration::from_millis(200);
 /// Between two lines of `stats.jsonl`.
 const SAVE_EVERY: Duration = Duration::from_secs(2);
 /// How long workers may take to end when they are told to: a run may have to time out first.
-const FAREWELL: Duration = Duration::from_secs(30);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 /// The same when the whole time is over.
-const HURRY: Duration = Duration::from_secs(5);
+const SHORT_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// The same, in runs that time out: a hang is run that often to be named.
-const FAREWELL_RUNS: u32 = 16;
+const SHUTDOWN_RUNS: u32 = 16;
 /// A grant is a part of what is left, so that all workers end at about the same time.
 const PARTS: u64 = 4;
 /// The smallest and the largest grant, in runs.
@@ -175,14 +175,15 @@ impl<'a> GuidedEngine<'a> {
                 Err(error) => self.fail(error),
                 Ok(()) => {}
             }
-            let coming = self.workers.begun() < workers && self.launched.elapsed() < FAREWELL;
+            let coming =
+                self.workers.begun() < workers && self.launched.elapsed() < SHUTDOWN_TIMEOUT;
             let lives = coming || !hub.peers.is_empty();
             if self.is_over() {
                 let ended = *self.ended.get_or_insert_with(Instant::now);
                 if !lives {
                     return;
                 }
-                if ended.elapsed() > self.farewell() {
+                if ended.elapsed() > self.shutdown_timeout() {
                     return self.give_up(hub);
                 }
             } else if !lives {
@@ -192,12 +193,12 @@ impl<'a> GuidedEngine<'a> {
         }
     }
 
-    fn farewell(&self) -> Duration {
+    fn shutdown_timeout(&self) -> Duration {
         if self.session.deadline.is_over() {
-            return HURRY;
+            return SHORT_SHUTDOWN_TIMEOUT;
         }
         let run = self.settings.minimizing.target.limits.wall;
-        FAREWELL.max(run.saturating_mul(FAREWELL_RUNS))
+        SHUTDOWN_TIMEOUT.max(run.saturating_mul(SHUTDOWN_RUNS))
     }
 
     /// Gives up workers that do not end. The launcher kills them.
@@ -235,7 +236,7 @@ impl<'a> GuidedEngine<'a> {
     }
 
     fn tick(&mut self, hub: &Hub) -> Result<(), CampaignError> {
-        self.tell_notes();
+        self.show_notes();
         if self.drawn.elapsed() >= DRAW {
             self.drawn = Instant::now();
             self.session.screen.progress(&self.progress());
@@ -285,7 +286,7 @@ impl<'a> GuidedEngine<'a> {
         matches!(role, Role::Worker(number) if number <= self.settings.jobs.max(1))
     }
 
-    pub(super) fn tell_notes(&mut self) {
+    pub(super) fn show_notes(&mut self) {
         for note in self.notes.try_iter() {
             self.session.screen.note(&note);
         }
@@ -402,8 +403,8 @@ impl GuidedEngine<'_> {
     pub(super) fn look(&mut self) {
         let elapsed = self.fuzzed();
         self.count_new(elapsed);
-        let course = self.session.new_groups.course(elapsed);
-        self.until = self.until.or(reached(&self.settings.until, &course));
+        let status = self.session.new_groups.status(elapsed);
+        self.until = self.until.or(reached(&self.settings.until, &status));
         self.rebuilt = self.rebuilt || self.watch.has_changed();
     }
 
@@ -420,7 +421,7 @@ impl GuidedEngine<'_> {
         self.session.new_groups.update(new, elapsed);
     }
 
-    /// The course at this moment.
+    /// The progress at this moment.
     pub(super) fn progress(&self) -> Progress {
         let checkpoint = &self.registry.ledger.checkpoint;
         let best = self.best;

@@ -81,12 +81,12 @@ where
         for (input, told) in batch.iter().zip(told) {
             match told.run.ended {
                 Ended::Timeout => hangs_at(fuzzer, executor, state, manager, input)?,
-                _ => hear(fuzzer, executor, state, manager, input, &told)?,
+                _ => process_run(fuzzer, executor, state, manager, input, &told)?,
             }
         }
         done.spared = hangs && after_hang == AfterHang::Spare && executor.hangs.are_over_share();
     }
-    hear_judged(fuzzer, executor, state, manager)?;
+    apply_verdicts(fuzzer, executor, state, manager)?;
     Ok(done)
 }
 
@@ -153,20 +153,20 @@ where
     }
     let began = Instant::now();
     let told = (executor.run_patiently(input.as_ref())).map_err(|error| fail(&error))?;
-    let heard = match told.run.ended {
+    let processed = match told.run.ended {
         Ended::Timeout => {
             let stuck = executor.executor.stuck();
             let number = executor.hangs.next_number();
             hand_in(executor, state, manager, input, stuck, (number, true))
         }
-        _ => hear(fuzzer, executor, state, manager, input, &told),
+        _ => process_run(fuzzer, executor, state, manager, input, &told),
     };
     executor.timeouts.spend(began.elapsed());
-    heard
+    processed
 }
 
 /// Takes in what the main process has found out about hangs, and tells it what was counted.
-pub(super) fn hear_judged<Z>(
+pub(super) fn apply_verdicts<Z>(
     fuzzer: &mut Z,
     executor: &mut TargetExecutor,
     state: &mut State,
@@ -177,7 +177,7 @@ where
 {
     for judged in executor.heartbeat.take_judged() {
         let own = executor.heartbeat.remote().own(judged.from);
-        if let Some(input) = executor.hangs.hear(&judged, own) {
+        if let Some(input) = executor.hangs.apply(&judged, own) {
             run_on(fuzzer, executor, state, manager, &input)?;
         }
     }
@@ -189,7 +189,7 @@ where
 }
 
 /// Reports one run to LibAFL, where it may be of interest.
-fn hear<Z>(
+fn process_run<Z>(
     fuzzer: &mut Z,
     executor: &mut TargetExecutor,
     state: &mut State,
@@ -210,11 +210,11 @@ where
         executor.timeouts.see(told.run.cpu);
     }
     executor.observe(told.run.ended, counters)?;
-    tell(fuzzer, executor, state, manager, input, kind)
+    report_to_libafl(fuzzer, executor, state, manager, input, kind)
 }
 
 /// Tells LibAFL of the run that was observed.
-fn tell<Z>(
+fn report_to_libafl<Z>(
     fuzzer: &mut Z,
     executor: &mut TargetExecutor,
     state: &mut State,
@@ -251,17 +251,17 @@ where
         state: &mut State,
         manager: &mut Manager,
     ) -> Result<(), Error> {
-        let Some(ended) = executor.unheard() else {
+        let Some(ended) = executor.unreported() else {
             return Ok(());
         };
         let input = state.current_input_cloned()?;
         if ended == Ended::Timeout {
-            executor.forget_unheard();
+            executor.clear_unreported();
             return hangs_at(fuzzer, executor, state, manager, &input);
         }
         executor.observe_end(ended)?;
         let kind = executor.exit_kind(ended);
-        tell(fuzzer, executor, state, manager, &input, kind)
+        report_to_libafl(fuzzer, executor, state, manager, &input, kind)
     }
 }
 

@@ -117,12 +117,12 @@ impl TargetExecutor {
 
     /// How a run has ended that did not pass, and of which no objective was told: one by which
     /// LibAFL has calibrated an input.
-    pub(super) fn unheard(&self) -> Option<Ended> {
+    pub(super) fn unreported(&self) -> Option<Ended> {
         self.sight.ended()
     }
 
     /// It is not reported.
-    pub(super) fn forget_unheard(&mut self) {
+    pub(super) fn clear_unreported(&mut self) {
         self.sight.leave(Seen::default());
     }
 

@@ -82,7 +82,7 @@ impl GuidedEngine<'_> {
         }
     }
 
-    /// Saves the checkpoint and a line of the campaign's course, when there is room. `ended`:
+    /// Saves the checkpoint and a line of `stats.jsonl`, when there is room. `ended`:
     /// whether the call is complete. The user who stops on a full disk gets what is
     /// stored.
     fn write_down(&mut self, ended: bool) -> Result<(), CampaignError> {
@@ -90,7 +90,7 @@ impl GuidedEngine<'_> {
             // What was waited for is reached: the next call begins a new count.
             self.registry.ledger.checkpoint.goal = None;
         }
-        self.tell_notes();
+        self.show_notes();
         let progress = self.progress();
         let store = self.session.store;
         let written = self.session.made(|| {
@@ -159,7 +159,7 @@ impl GuidedEngine<'_> {
             }
             hangs.spend(&id, began.elapsed());
         }
-        self.tell_notes();
+        self.show_notes();
         Ok(())
     }
 

@@ -239,7 +239,7 @@ impl Hangs {
 
     /// Hears what the main process has found out; `own`: the number under which this worker has
     /// handed it in. Gives an input that does not hang, but has reached something new.
-    pub(super) fn hear(&mut self, judged: &JudgedHang, own: Option<u64>) -> Option<BytesInput> {
+    pub(super) fn apply(&mut self, judged: &JudgedHang, own: Option<u64>) -> Option<BytesInput> {
         let input = own.and_then(|number| self.waiting.remove(&number));
         let state = match judged.verdict {
             HangVerdict::Of(kind, major) => SiteState::Named(kind, major),
@@ -484,7 +484,7 @@ mod tests {
         assert_eq!(hangs.take_unnamed(), []);
         assert_eq!(hangs.meet(&stopped(4), 40), HangAction::Count);
         let of = (Kind::Hang, Key::of([&b"loop"[..]]));
-        hangs.hear(&judged(&[3, 4], 1, HangVerdict::Of(of.0, of.1)), Some(1));
+        hangs.apply(&judged(&[3, 4], 1, HangVerdict::Of(of.0, of.1)), Some(1));
         assert_eq!(hangs.take_counts(), [(of.0, of.1, 1)]);
         assert_eq!(
             (hangs.take_counts(), hangs.take_unnamed()),
@@ -500,7 +500,7 @@ mod tests {
     #[test]
     fn samples_and_much_smaller_inputs_of_a_known_place_are_handed_in() {
         let mut hangs = Hangs::new(0);
-        hangs.hear(
+        hangs.apply(
             &judged(
                 &[3],
                 1,
@@ -532,11 +532,11 @@ mod tests {
         let input = BytesInput::new(b"slow".to_vec());
         hangs.keep(number, &input, &over(&[3]).counters);
         let ends = judged(&[3], number, HangVerdict::Ends);
-        assert_eq!(hangs.hear(&ends, Some(number)), Some(input));
+        assert_eq!(hangs.apply(&ends, Some(number)), Some(input));
         assert_eq!(known(&mut hangs), []);
         assert_eq!(hangs.meet(&over(&[3]), 40), HangAction::RunOn);
         // Once one has hung there it is a hang.
-        hangs.hear(
+        hangs.apply(
             &judged(
                 &[3],
                 9,
@@ -552,7 +552,7 @@ mod tests {
         let mut hangs = Hangs::new(0);
         let act = hangs.meet(&over(&[3]), 40);
         assert!(matches!(act, HangAction::HandIn { number: 1, .. }));
-        hangs.hear(&judged(&[3], 1, HangVerdict::Unknown), Some(1));
+        hangs.apply(&judged(&[3], 1, HangVerdict::Unknown), Some(1));
         assert!(matches!(
             hangs.meet(&over(&[3]), 40),
             HangAction::HandIn { first: true, .. }

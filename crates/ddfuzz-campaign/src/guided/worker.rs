@@ -28,7 +28,7 @@ use libafl_bolts::shmem::UnixShMem;
 use libafl_bolts::tuples::{Merge, tuple_list};
 
 use super::compare::CompareStage;
-use super::evaluate::{AfterHang, BatchStage, Power, ReportStage, evaluate, hear_judged};
+use super::evaluate::{AfterHang, BatchStage, Power, ReportStage, apply_verdicts, evaluate};
 use super::executor::{EDGES, EndObserver, TargetExecutor, fail};
 use super::process::{UnlinkedShMem, exit};
 use super::remote::{HeartbeatTimer, Remote};
@@ -184,7 +184,7 @@ fn work(
             manager.maybe_report_progress(&mut state, REPORT)?;
         }
     }
-    take_leave(&mut fuzzer, &mut executor, &mut state, manager)
+    report_rest(&mut fuzzer, &mut executor, &mut state, manager)
 }
 
 /// The executor of a worker, with its heartbeat.
@@ -203,7 +203,7 @@ fn started(
 }
 
 /// Hears what the last beats have brought, and tells what none has told yet.
-fn take_leave<Z>(
+fn report_rest<Z>(
     fuzzer: &mut Z,
     executor: &mut TargetExecutor,
     state: &mut State,
@@ -212,7 +212,7 @@ fn take_leave<Z>(
 where
     Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
 {
-    hear_judged(fuzzer, executor, state, manager)?;
+    apply_verdicts(fuzzer, executor, state, manager)?;
     for (signatures, runs) in executor.hangs.take_unnamed() {
         let counted = executor.heartbeat.remote().count_unnamed(signatures, runs);
         counted.map_err(|error| fail(&error))?;

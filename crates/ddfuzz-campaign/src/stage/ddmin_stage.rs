@@ -60,7 +60,7 @@ const NAMED_AGAIN: Duration = Duration::from_secs(10);
 /// ```
 pub struct DdminStage<D: Desk + 'static = LocalDesk, I = BytesInput> {
     // First, so that work has ended before anything else goes.
-    works: Minimizations<D>,
+    minimizations: Minimizations<D>,
     desk: Arc<Mutex<D>>,
     minimizing: Minimizing,
     classifier: FindingClassifier,
@@ -132,7 +132,7 @@ impl<D: Desk + 'static, I> DdminStage<D, I> {
         share_percent: u8,
     ) -> Result<DdminStage<D, I>, CampaignError> {
         Ok(DdminStage {
-            works: Minimizations::new(Arc::clone(&desk)),
+            minimizations: Minimizations::new(Arc::clone(&desk)),
             classifier: FindingClassifier::new(&minimizing.target, minimizing.way)?,
             desk,
             minimizing,
@@ -176,7 +176,7 @@ impl<D: Desk + 'static, I> DdminStage<D, I> {
             seen: Seen::default(),
         };
         if let FindingOutcome::Filed(_) = self.classifier.take(&self.desk, &finding)? {
-            self.works.expect();
+            self.minimizations.expect();
             self.statistics.change();
         }
         Ok(())
@@ -184,8 +184,8 @@ impl<D: Desk + 'static, I> DdminStage<D, I> {
 
     /// One slice.
     fn minimize(&mut self, now: Duration) -> Result<(), CampaignError> {
-        let works = &mut self.works;
-        if let Some(ending) = works.go_on(now, &mut self.account, &self.minimizing)? {
+        let minimizations = &mut self.minimizations;
+        if let Some(ending) = minimizations.go_on(now, &mut self.account, &self.minimizing)? {
             self.statistics.end(ending.sizes());
             self.trouble = None;
         }
@@ -216,11 +216,11 @@ impl<D: Desk + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
                 // Somebody has taken its file away.
                 Err(_) => {}
                 Ok(SolutionStep::HandedIn) => {
-                    self.works.expect();
+                    self.minimizations.expect();
                     self.statistics.change();
                 }
                 Ok(SolutionStep::Unnamed(input, run)) => {
-                    if !self.account.may_name(!self.works.is_empty()) {
+                    if !self.account.may_name(!self.minimizations.is_empty()) {
                         return Ok(Ok(()));
                     }
                     let began = Instant::now();
@@ -253,23 +253,23 @@ impl<D: Desk + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
         S: HasSolutions<I> + HasMetadata + HasExecutions,
     {
         self.account.take_all();
-        self.works.expect();
+        self.minimizations.expect();
         let mut met = MetInputs::default();
         while !stop.load(Ordering::Relaxed) {
             let mut done = self.walk(state)?;
-            if done.is_ok() && self.works.is_idle() {
+            if done.is_ok() && self.minimizations.is_idle() {
                 match met.file_next(&*self.desk, &self.minimizing, &|_| true) {
                     Ok(false) => break,
                     filed => done = filed.map(drop),
                 }
             }
             if done.is_ok() {
-                self.works.expect();
+                self.minimizations.expect();
                 done = self.minimize(self.began.elapsed());
             }
             let failed = done.is_err();
             self.tell_trouble(done, state, manager)?;
-            if failed || self.works.is_resting(self.began.elapsed()) {
+            if failed || self.minimizations.is_resting(self.began.elapsed()) {
                 break;
             }
         }

@@ -100,14 +100,14 @@ impl<S: Counting> LocalDesk<S> {
                 }
                 let name = (kind, major.short());
                 desk.learn_reached(&name, &entries);
-                if let Some((turn, entry)) = desk.next_of(&name, &reader, &entries) {
+                if let Some((priority, entry)) = desk.next_of(&name, &reader, &entries) {
                     let found = entry.crash.found.as_ref();
-                    pending.push((turn, rank(found), name, entry.log().exists()));
+                    pending.push((priority, rank(found), name, entry.log().exists()));
                 }
             }
             pending.sort();
-            for (turn, _, group, begun) in pending {
-                desk.waiting.enqueue(group, turn, begun);
+            for (priority, _, group, begun) in pending {
+                desk.waiting.enqueue(group, priority, begun);
             }
         }
         Ok(desk)
@@ -194,8 +194,8 @@ impl<S: Counting> LocalDesk<S> {
     ) -> Option<(Priority, &'a Entry)> {
         let bug = Bug::of(reader, entries);
         if let Some(founder) = bug.founder_or_begun() {
-            let turn = Priority::of(*kind, is_slip(founder.crash.found.as_ref()))?;
-            return Some((turn, founder));
+            let priority = Priority::of(*kind, is_slip(founder.crash.found.as_ref()))?;
+            return Some((priority, founder));
         }
         if *kind != Kind::Crash {
             return None;
@@ -210,9 +210,9 @@ impl<S: Counting> LocalDesk<S> {
     fn wait_for_more(&mut self, name: &GroupName, reader: &Reader) -> Result<(), StoreError> {
         let entries = reader.entries(name.0, &name.1)?;
         self.learn_reached(name, &entries);
-        if let Some((turn, entry)) = self.next_of(name, reader, &entries) {
+        if let Some((priority, entry)) = self.next_of(name, reader, &entries) {
             self.waiting
-                .enqueue(name.clone(), turn, entry.log().exists());
+                .enqueue(name.clone(), priority, entry.log().exists());
         }
         Ok(())
     }
@@ -230,11 +230,11 @@ impl<S: Counting> LocalDesk<S> {
         if self.is_ended(&name)? {
             let reader = self.shelf.reader().clone();
             self.wait_for_more(&name, &reader)?;
-        } else if let Some(turn) = Priority::of(kind, slipped)
+        } else if let Some(priority) = Priority::of(kind, slipped)
             && (filed.new_major || !slipped)
         {
             // One that a run finds after a slip comes sooner.
-            self.waiting.enqueue(name, turn, false);
+            self.waiting.enqueue(name, priority, false);
         }
         Ok(filed)
     }
@@ -375,7 +375,7 @@ pub(super) type GroupName = (Kind, String);
 /// A group's place in the queue; the least is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct PendingGroup {
-    turn: Priority,
+    priority: Priority,
     /// How long it was minimized before it was given back: the hard ones come last.
     spent: Duration,
     /// It was not begun: what was cut off comes first after a restart.
@@ -394,19 +394,19 @@ pub(super) struct PendingGroups {
 impl PendingGroups {
     /// Lets a group wait after those of its turn; one that waits keeps its place, if it is not in
     /// a later turn. `begun`: its minimization was cut off.
-    pub(super) fn enqueue(&mut self, group: GroupName, turn: Priority, begun: bool) {
+    pub(super) fn enqueue(&mut self, group: GroupName, priority: Priority, begun: bool) {
         if self.claimed.contains_key(&group) {
             return;
         }
         self.numbers += 1;
         let new = PendingGroup {
-            turn,
+            priority,
             spent: Duration::ZERO,
             untouched: !begun,
             number: self.numbers,
         };
         let place = self.places.entry(group).or_insert(new);
-        place.turn = place.turn.min(turn);
+        place.priority = place.priority.min(priority);
     }
 
     /// How many wait, or are worked on.

@@ -30,7 +30,7 @@ const FAILED_FOR: Duration = Duration::from_secs(10);
 /// The works of one stage.
 pub(super) struct Minimizations<D: Desk + 'static> {
     desk: Arc<Mutex<D>>,
-    works: Vec<Minimization>,
+    minimizations: Vec<Minimization>,
     /// Those that have had their credit in this process.
     credited: HashSet<EntryId>,
     /// The desk had nothing when it was last asked.
@@ -45,7 +45,7 @@ impl<D: Desk + 'static> Minimizations<D> {
     pub(super) fn new(desk: Arc<Mutex<D>>) -> Minimizations<D> {
         Minimizations {
             desk,
-            works: Vec::new(),
+            minimizations: Vec::new(),
             credited: HashSet::new(),
             in_vain: false,
             asks_from: Duration::ZERO,
@@ -61,12 +61,12 @@ impl<D: Desk + 'static> Minimizations<D> {
 
     /// Whether there is nothing to work on, as far as the desk was asked.
     pub(super) fn is_idle(&self) -> bool {
-        self.works.is_empty() && self.in_vain
+        self.minimizations.is_empty() && self.in_vain
     }
 
     /// Whether no group is begun.
     pub(super) fn is_empty(&self) -> bool {
-        self.works.is_empty()
+        self.minimizations.is_empty()
     }
 
     /// Whether something failed just now.
@@ -100,14 +100,16 @@ impl<D: Desk + 'static> Minimizations<D> {
         minimizing: &Minimizing,
     ) -> Result<Option<MinimizationEnd>, CampaignError> {
         let young = |work: &Minimization| !work.credit.is_zero();
-        if now >= self.asks_from && !self.works.iter().any(young) && account.slice(CREDIT).is_some()
+        if now >= self.asks_from
+            && !self.minimizations.iter().any(young)
+            && account.slice(CREDIT).is_some()
         {
             self.claim(now, minimizing)?;
         }
         // A new group first, a hang last; else the one that had the least.
         let order =
             |work: &&mut Minimization| (is_slow(&work.id), work.credit.is_zero(), work.spent);
-        let Some(work) = self.works.iter_mut().min_by_key(order) else {
+        let Some(work) = self.minimizations.iter_mut().min_by_key(order) else {
             return Ok(None);
         };
         let hangs = is_slow(&work.id);
@@ -146,12 +148,12 @@ impl<D: Desk + 'static> Minimizations<D> {
             return Ok(());
         };
         let new = !self.credited.contains(&id);
-        if self.works.len() >= MOST {
+        if self.minimizations.len() >= MOST {
             if !new {
                 self.asks_from = now + ASKED_AGAIN;
                 return Ok(lock(&self.desk).give_back(&id, false, Duration::ZERO)?);
             }
-            let most = self.works.iter().max_by_key(|work| work.spent);
+            let most = self.minimizations.iter().max_by_key(|work| work.spent);
             if let Some(most) = most.map(|work| work.id.clone()) {
                 self.give_back(&most, false)?;
             }
@@ -167,7 +169,7 @@ impl<D: Desk + 'static> Minimizations<D> {
         match work {
             Ok(work) => {
                 self.credited.insert(id);
-                self.works.push(work);
+                self.minimizations.push(work);
                 Ok(())
             }
             Err(source) => {
@@ -179,10 +181,10 @@ impl<D: Desk + 'static> Minimizations<D> {
 
     /// Ends the work on a group, and gives it back.
     fn give_back(&mut self, id: &EntryId, ended: bool) -> Result<(), CampaignError> {
-        let Some(at) = self.works.iter().position(|work| work.id == *id) else {
+        let Some(at) = self.minimizations.iter().position(|work| work.id == *id) else {
             return Ok(());
         };
-        let work = self.works.swap_remove(at);
+        let work = self.minimizations.swap_remove(at);
         let spent = work.spent;
         // First: dropping it may still write.
         drop(work);
@@ -197,7 +199,7 @@ fn is_slow(id: &EntryId) -> bool {
 
 impl<D: Desk + 'static> Drop for Minimizations<D> {
     fn drop(&mut self) {
-        while let Some(work) = self.works.first() {
+        while let Some(work) = self.minimizations.first() {
             let id = work.id.clone();
             let _ = self.give_back(&id, false);
         }

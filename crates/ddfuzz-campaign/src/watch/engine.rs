@@ -39,7 +39,7 @@ pub(super) struct Channels {
     pub(super) task: Sender<Task>,
     pub(super) answers: Receiver<Result<ExaminedInput, ExecError>>,
     pub(super) order: Sender<EntryId>,
-    pub(super) words: Receiver<MinimizerReply>,
+    pub(super) replies: Receiver<MinimizerReply>,
 }
 
 /// Why nothing more is examined.
@@ -145,11 +145,11 @@ impl<'a> WatchEngine<'a> {
             task,
             answers,
             order,
-            words,
+            replies,
         } = lines;
-        let watched = self.watch(task, &answers, &order, &words);
+        let watched = self.watch(task, &answers, &order, &replies);
         if self.is_rebuilt(&watched) {
-            self.hear_out(&words);
+            self.wait_for_minimizer(&replies);
             return Ok(None);
         }
         let watched = self.or_stopped(watched, ());
@@ -162,7 +162,7 @@ impl<'a> WatchEngine<'a> {
         let saved = self.save(false);
         watched?;
         self.or_stopped(saved, ())?;
-        let minimized = self.minimize_rest(&order, &words);
+        let minimized = self.minimize_rest(&order, &replies);
         if self.is_rebuilt(&minimized) {
             return Ok(None);
         }
@@ -182,7 +182,7 @@ impl<'a> WatchEngine<'a> {
         task: Sender<Task>,
         answers: &Receiver<Result<ExaminedInput, ExecError>>,
         order: &Sender<EntryId>,
-        words: &Receiver<MinimizerReply>,
+        replies: &Receiver<MinimizerReply>,
     ) -> Result<(), CampaignError> {
         self.watched = None;
         while !self.session.stopped() && self.over.is_none() {
@@ -190,9 +190,9 @@ impl<'a> WatchEngine<'a> {
             self.queue.add(self.producer.dropped());
             self.look();
             self.hand_out(&task)?;
-            self.hear(answers)?;
-            self.hear_words(words)?;
-            self.give_out(order)?;
+            self.receive_answers(answers)?;
+            self.receive_replies(replies)?;
+            self.order_minimization(order)?;
             self.tick()?;
             self.look_at_clock();
         }
@@ -202,11 +202,11 @@ impl<'a> WatchEngine<'a> {
             && self.over == Some(EndReason::Time)
             && self.next < self.queue.given()
         {
-            self.hear(answers)?;
-            self.hear_words(words)?;
+            self.receive_answers(answers)?;
+            self.receive_replies(replies)?;
             self.tick()?;
         }
-        self.tell_left();
+        self.note_left();
         Ok(())
     }
 
@@ -244,7 +244,7 @@ impl<'a> WatchEngine<'a> {
     }
 
     /// Waits for an answer, and commits those whose turn it is.
-    fn hear(
+    fn receive_answers(
         &mut self,
         answers: &Receiver<Result<ExaminedInput, ExecError>>,
     ) -> Result<(), CampaignError> {
@@ -254,13 +254,13 @@ impl<'a> WatchEngine<'a> {
             Err(RecvTimeoutError::Disconnected) if self.session.stopped() => None,
             Err(RecvTimeoutError::Disconnected) => return Err(CampaignError::Broken),
         };
-        while let Some(heard) = answer {
+        while let Some(received) = answer {
             // The user's Ctrl-C may have reached the target, too.
             if self.session.stopped() {
                 return Ok(());
             }
-            let heard = heard?;
-            self.early.insert(heard.task.at, heard);
+            let received = received?;
+            self.early.insert(received.task.at, received);
             answer = answers.try_recv().ok();
         }
         while !matches!(self.over, Some(EndReason::Until(_)))
@@ -292,13 +292,13 @@ impl<'a> WatchEngine<'a> {
             self.count_new();
         }
         match stored {
-            Some(stored) => self.welcome(&stored),
+            Some(stored) => self.show_new_group(&stored),
             None => Ok(()),
         }
     }
 
     /// Shows a new group, and has it minimized.
-    fn welcome(&mut self, stored: &Stored) -> Result<(), CampaignError> {
+    fn show_new_group(&mut self, stored: &Stored) -> Result<(), CampaignError> {
         self.minimize_queue.look_again();
         if !stored.founds {
             return Ok(());
@@ -351,7 +351,7 @@ impl<'a> WatchEngine<'a> {
     }
 
     /// Says what was found and not examined.
-    fn tell_left(&mut self) {
+    fn note_left(&mut self) {
         let left = self.queue.left() + self.queue.given() - self.next;
         if left > 0 {
             let files = size::counted(left, "file");
@@ -395,10 +395,10 @@ impl<'a> WatchEngine<'a> {
     }
 
     fn end_with(&mut self, which: impl Fn(&Until) -> bool) {
-        let course = self.session.new_groups.course(self.session.elapsed());
+        let status = self.session.new_groups.status(self.session.elapsed());
         let ends: Vec<Until> = self.settings.until.iter().copied().filter(which).collect();
         if self.over.is_none()
-            && let Some(until) = reached(&ends, &course)
+            && let Some(until) = reached(&ends, &status)
         {
             self.over = Some(EndReason::Until(until));
         }

@@ -83,7 +83,10 @@ impl WatchEngine<'_> {
 
     /// Has the next group minimized, while files are watched for. Groups that were only slipped
     /// into, hangs and memory blow-ups get their turn when there is nothing else to do.
-    pub(super) fn give_out(&mut self, order: &Sender<EntryId>) -> Result<(), CampaignError> {
+    pub(super) fn order_minimization(
+        &mut self,
+        order: &Sender<EntryId>,
+    ) -> Result<(), CampaignError> {
         match self.settings.when {
             When::Inline | When::Worker => self.order_next(order, self.is_idle()),
             When::After | When::Off => Ok(()),
@@ -132,19 +135,21 @@ impl WatchEngine<'_> {
         }
     }
 
-    /// Hears what has become of the group under way.
-    pub(super) fn hear_words(
+    /// Receives the result of the group under way.
+    pub(super) fn receive_replies(
         &mut self,
-        words: &Receiver<MinimizerReply>,
+        replies: &Receiver<MinimizerReply>,
     ) -> Result<(), CampaignError> {
-        words.try_iter().try_for_each(|word| self.hear_word(word))
+        replies
+            .try_iter()
+            .try_for_each(|reply| self.receive_reply(reply))
     }
 
     /// Minimizes all that is left to be.
     pub(super) fn minimize_rest(
         &mut self,
         order: &Sender<EntryId>,
-        words: &Receiver<MinimizerReply>,
+        replies: &Receiver<MinimizerReply>,
     ) -> Result<(), CampaignError> {
         loop {
             if self.settings.when != When::Off {
@@ -153,8 +158,8 @@ impl WatchEngine<'_> {
             if self.minimize_queue.ordered.is_none() {
                 return Ok(());
             }
-            match words.recv_timeout(TICK) {
-                Ok(word) => self.hear_word(word)?,
+            match replies.recv_timeout(TICK) {
+                Ok(reply) => self.receive_reply(reply)?,
                 Err(RecvTimeoutError::Timeout) => self.session.screen.progress(&self.progress()),
                 Err(RecvTimeoutError::Disconnected) => return Err(CampaignError::Broken),
             }
@@ -162,17 +167,17 @@ impl WatchEngine<'_> {
     }
 
     /// Waits for the group under way, whatever becomes of it with a program that is another one.
-    pub(super) fn hear_out(&mut self, words: &Receiver<MinimizerReply>) {
+    pub(super) fn wait_for_minimizer(&mut self, replies: &Receiver<MinimizerReply>) {
         while self.minimize_queue.ordered.is_some() {
-            match words.recv_timeout(TICK) {
-                Ok(word) => drop(self.hear_word(word)),
+            match replies.recv_timeout(TICK) {
+                Ok(reply) => drop(self.receive_reply(reply)),
                 Err(RecvTimeoutError::Timeout) => self.session.screen.progress(&self.progress()),
                 Err(RecvTimeoutError::Disconnected) => return,
             }
         }
     }
 
-    fn hear_word(&mut self, (id, spent, result): MinimizerReply) -> Result<(), CampaignError> {
+    fn receive_reply(&mut self, (id, spent, result): MinimizerReply) -> Result<(), CampaignError> {
         self.minimize_queue.ordered = None;
         self.minimize_queue.spent += spent;
         self.minimize_queue.done += 1;

@@ -76,7 +76,7 @@ fn watch_build(
         let (task, tasks) = channel::bounded(jobs);
         let (answer, answers) = channel::unbounded();
         let (order, orders) = channel::unbounded();
-        let (word, words) = channel::unbounded();
+        let (reply, replies) = channel::unbounded();
         for _ in 0..jobs {
             let examiner = InputExaminer {
                 settings,
@@ -90,12 +90,12 @@ fn watch_build(
         }
         drop((tasks, answer));
         let (store, minimizing) = (engine.session.store, &settings.minimizing);
-        scope.spawn(move || minimize_orders(store, minimizing, stop, &orders, &word));
+        scope.spawn(move || minimize_orders(store, minimizing, stop, &orders, &reply));
         engine.run(Channels {
             task,
             answers,
             order,
-            words,
+            replies,
         })
     })
 }

@@ -26,7 +26,7 @@ const LONGEST: Duration = Duration::from_secs(5);
 /// A file that has stood still between two looks.
 pub(super) struct SettledFile {
     pub(super) input: Input,
-    pub(super) face: FileStamp,
+    pub(super) stamp: FileStamp,
 }
 
 /// What one look has shown.
@@ -106,15 +106,15 @@ impl Sources {
                 continue;
             }
             // What has vanished meanwhile is no error: fuzzers tidy up.
-            let Some(face) = FileStamp::at(&input.path) else {
+            let Some(stamp) = FileStamp::at(&input.path) else {
                 continue;
             };
-            if self.taken.get(&input.path) == Some(&face) {
-                taken.insert(input.path, face);
-            } else if self.waiting.get(&input.path) == Some(&face) {
-                taken.insert(input.path.clone(), face);
-                look.settled.push(SettledFile { input, face });
-            } else if waiting.insert(input.path.clone(), face).is_none() {
+            if self.taken.get(&input.path) == Some(&stamp) {
+                taken.insert(input.path, stamp);
+            } else if self.waiting.get(&input.path) == Some(&stamp) {
+                taken.insert(input.path.clone(), stamp);
+                look.settled.push(SettledFile { input, stamp });
+            } else if waiting.insert(input.path.clone(), stamp).is_none() {
                 look.moving.push(input.path);
             }
         }
@@ -257,10 +257,10 @@ impl Queue {
         registry: &mut ContentRegistry<'_>,
         screen: &mut dyn Screen,
     ) -> Option<Task> {
-        while let Some(SettledFile { input, face }) = self.files.pop_front() {
+        while let Some(SettledFile { input, stamp }) = self.files.pop_front() {
             let bytes = regular::read(&input.path, self.max_len);
             // It has waited for its turn, and may have gone or be another by now.
-            if FileStamp::at(&input.path) != Some(face) {
+            if FileStamp::at(&input.path) != Some(stamp) {
                 self.sources.put_back(&input.path);
                 continue;
             }
