@@ -165,7 +165,7 @@ where
     processed
 }
 
-/// Takes in what the main process has found out about hangs, and tells it what was counted.
+/// Applies the verdicts of the main process about hangs, and sends it the counts of runs.
 pub(super) fn apply_verdicts<Z>(
     fuzzer: &mut Z,
     executor: &mut TargetExecutor,

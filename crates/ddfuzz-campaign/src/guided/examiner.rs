@@ -317,7 +317,7 @@ impl GuidedEngine<'_> {
         Ok(())
     }
 
-    /// Keeps in the corpus what ends by itself after all, where none of the workers hears of it any
+    /// Keeps in the corpus what ends by itself after all, where no worker receives the verdict any
     /// more: the next call sees what it reaches.
     fn keep(&mut self, suspect: &SuspectedHang) -> Result<(), StoreError> {
         match suspect.first && self.is_over() {

@@ -26,7 +26,7 @@ pub(super) const EDGES: &str = "edges";
 const ONE: usize = 1;
 /// Inputs that a loop is given at once, at most.
 const MANY: usize = 128;
-/// They are fewer where they would take longer: in between the worker reports, and hears that it is
+/// They are fewer where they would take longer: in between the worker reports, and learns that it is
 /// to end.
 const LONGEST: Duration = Duration::from_millis(100);
 
@@ -38,14 +38,14 @@ pub(super) struct NotedRun {
 }
 
 /// A started target with LibAFL's observers. One input at a time it is an executor like any
-/// other; several at once go by [`TargetExecutor::run_some`], which tells only of what is new.
+/// other; several at once go by [`TargetExecutor::run_some`], which reports only what is new.
 pub(super) struct TargetExecutor {
     pub(super) executor: Box<dyn exec::Executor>,
     observers: Observers,
     map: Handle<Map>,
     /// Exit statuses of Rust programs that have panicked, or that the user calls a crash.
     crash_exit: Option<i32>,
-    /// Where the objective reads what LibAFL does not tell of a run.
+    /// Where the objective reads what LibAFL does not report of a run.
     sight: Sight,
     telling: Telling,
     /// How many inputs a loop is given at once, by how long the last took.
@@ -61,7 +61,7 @@ pub(super) struct TargetExecutor {
 }
 
 impl TargetExecutor {
-    /// Starts `target`, which has to tell its coverage. `before`: how many workers have died in the
+    /// Starts `target`, which has to report its coverage. `before`: how many workers have died in the
     /// place of this one.
     pub(super) fn start(
         target: &Target,
@@ -115,7 +115,7 @@ impl TargetExecutor {
         }
     }
 
-    /// How a run has ended that did not pass, and of which no objective was told: one by which
+    /// How a run has ended that did not pass, and that no objective has received: one by which
     /// LibAFL has calibrated an input.
     pub(super) fn unreported(&self) -> Option<Ended> {
         self.sight.ended()

@@ -237,7 +237,7 @@ impl Hangs {
         }
     }
 
-    /// Hears what the main process has found out; `own`: the number under which this worker has
+    /// Applies a verdict of the main process; `own`: the number under which this worker has
     /// handed it in. Gives an input that does not hang, but has reached something new.
     pub(super) fn apply(&mut self, judged: &JudgedHang, own: Option<u64>) -> Option<BytesInput> {
         let input = own.and_then(|number| self.waiting.remove(&number));

@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_secs(5);
 const LONGEST: u32 = 1 << 30;
 /// The longest greeting of a broker.
 const LONGEST_GREETING: u32 = 1 << 16;
-/// The length of what tells the length of a message.
+/// The size of the length field of a message.
 const LENGTH: usize = 4;
 
 /// Both ends of the link: the other broker, and ours.

@@ -219,7 +219,7 @@ pub(super) struct HeartbeatTimer {
     runs: u64,
     /// Verdicts about hangs that are not applied yet.
     judged: Vec<JudgedHang>,
-    /// What else the next heartbeat tells.
+    /// The other content of the next heartbeat.
     pub(super) status: Heartbeat,
 }
 

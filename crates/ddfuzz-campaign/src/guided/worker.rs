@@ -202,7 +202,7 @@ fn started(
     Ok(executor)
 }
 
-/// Hears what the last beats have brought, and tells what none has told yet.
+/// Applies the last verdicts, and sends the counts that are not reported yet.
 fn report_rest<Z>(
     fuzzer: &mut Z,
     executor: &mut TargetExecutor,
@@ -322,8 +322,8 @@ const IDLE: Duration = Duration::from_millis(100);
 /// How long it waits for room on the disk.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Minimizes one group after the other until it is told to end. What is under way then is gone on
-/// with by the main process, from its log: the end of the fuzzing and Ctrl-C look the same here.
+/// Minimizes one group after the other until it is told to end. What is under way then is continued
+/// by the main process, from its log: the end of the fuzzing and Ctrl-C look the same here.
 pub(super) fn only_minimize(
     settings: &Settings,
     remote: &Remote,
@@ -358,7 +358,7 @@ pub(super) fn only_minimize(
     manager.send_exiting()
 }
 
-/// What the next heartbeat tells.
+/// The content of the next heartbeat.
 pub(super) fn status(state: &State, executor: &TargetExecutor) -> Heartbeat {
     let history = state
         .named_metadata_map()

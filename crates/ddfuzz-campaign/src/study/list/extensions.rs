@@ -12,7 +12,7 @@ use flate2::read::MultiGzDecoder;
 
 use super::installed::{files_of, package_of};
 
-/// No more extensions than this are told.
+/// The most extensions that are found.
 pub const MOST: usize = 6;
 /// No more of a man page is read, in bytes.
 const PAGE_LIMIT: u64 = 4 << 20;
