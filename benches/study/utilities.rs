@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use ddfuzz::campaign::miller::list::{List, installed};
-use ddfuzz::campaign::miller::{Circumstances, Selection, StudyPlan, Utility};
+use ddfuzz::campaign::study::list::{List, installed};
+use ddfuzz::campaign::study::{Circumstances, Selection, StudyPlan, Utility};
 use ddfuzz::exec::{ExecError, Freshness, Limits, Sandbox, Target, Way, start};
 
 use crate::cost;

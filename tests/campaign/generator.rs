@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::io::Read;
 
-use ddfuzz::campaign::generator::escapes::unescape;
+use ddfuzz::campaign::generator::unescape;
 use ddfuzz::campaign::generator::{Characters, InputName, Kind, Lines, Preset};
 
 fn input(name: &str) -> Vec<u8> {

@@ -1,6 +1,6 @@
 //! `--minimize-share` and `--generator`.
 
-use ddfuzz::campaign::{NoShare, Share};
+use ddfuzz::campaign::{InvalidShare, Share};
 
 use crate::ddfuzz::Desk;
 
@@ -20,7 +20,7 @@ fn a_share_is_a_percentage_or_a_part_of_one() {
     for text in [
         "", "0", "0%", "101%", "1.01", "-5%", "NaN", "inf", "%", "a%",
     ] {
-        assert_eq!(text.parse::<Share>(), Err(NoShare), "{text}");
+        assert_eq!(text.parse::<Share>(), Err(InvalidShare), "{text}");
     }
     assert_eq!(Share::default().to_string(), "20%");
 }

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use ddfuzz::campaign::{Course, NoEnd, Until, reached};
+use ddfuzz::campaign::{CampaignStatus, InvalidUntil, Until, reached};
 
 use crate::ddfuzz::Desk;
 use crate::outcome::{assert_same, outcome};
 
-fn course(groups: u64, since_new: Option<u64>, elapsed: u64) -> Course {
-    Course {
+fn course(groups: u64, since_new: Option<u64>, elapsed: u64) -> CampaignStatus {
+    CampaignStatus {
         groups,
         since_new: since_new.map(Duration::from_secs),
         elapsed: Duration::from_secs(elapsed),
@@ -36,14 +36,14 @@ fn ends_are_read_as_they_are_written() {
         assert_eq!(read.to_string().parse(), Ok(read), "{text}");
     }
     for (text, error) in [
-        ("", NoEnd::Unknown),
-        ("last", NoEnd::Unknown),
-        ("3", NoEnd::Unknown),
-        ("-1 groups", NoEnd::Unknown),
-        ("0 groups", NoEnd::NoGroups),
-        ("no new for ever", NoEnd::NoTime),
-        ("no new for 0s", NoEnd::NoTime),
-        ("no new for 1e999h", NoEnd::NoTime),
+        ("", InvalidUntil::Unknown),
+        ("last", InvalidUntil::Unknown),
+        ("3", InvalidUntil::Unknown),
+        ("-1 groups", InvalidUntil::Unknown),
+        ("0 groups", InvalidUntil::NoGroups),
+        ("no new for ever", InvalidUntil::NoTime),
+        ("no new for 0s", InvalidUntil::NoTime),
+        ("no new for 1e999h", InvalidUntil::NoTime),
     ] {
         assert_eq!(text.parse::<Until>(), Err(error), "{text}");
     }

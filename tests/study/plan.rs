@@ -1,6 +1,6 @@
 //! Calls and inputs are a function of the seed, the utility and the run.
 
-use ddfuzz::campaign::miller::{Course, StudyInput, StudyPlan, Utility};
+use ddfuzz::campaign::study::{Course, StudyInput, StudyPlan, Utility};
 use ddfuzz::exec::{Channel, SEPARATOR, Terminal};
 
 fn utility(name: &str, channels: &[Channel]) -> Utility {

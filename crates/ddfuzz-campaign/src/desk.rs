@@ -1,11 +1,15 @@
-//! Where fuzzers hand in what they find, and get groups to minimize.
+//! Where fuzzers store what they find and get groups to minimize: [`Shelf`] writes into an output
+//! directory, [`Desk`] also knows its groups, [`Counting`] also counts runs.
 
+use std::ops::Deref;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::shelf::Shelf;
-use ddfuzz_store::{EntryId, Kind, StoreError};
+use super::ledger::lock;
+use ddfuzz_exec::Target;
+use ddfuzz_store::{EntryId, Filed, Kind, Minimized, Reader, Store, StoreError};
 use ddfuzz_triage::{Crash, Key};
 
 /// A way into a bug of which inputs are stored.
@@ -22,7 +26,7 @@ pub struct KnownKey {
     pub least: u64,
 }
 
-/// A finding whose keys are known: it did not pass, and it can be told in full.
+/// A finding whose keys are known: it did not pass, and its record is complete.
 pub struct Report<'a> {
     /// What kind of group it belongs to.
     pub kind: Kind,
@@ -59,10 +63,10 @@ pub trait Desk: Shelf {
     /// Counts `runs` more runs that ended in a known group.
     ///
     /// # Errors
-    /// When that cannot be told.
+    /// When the owner of the directory cannot be reached.
     fn count(&mut self, kind: Kind, major: Key, runs: u64) -> Result<(), StoreError>;
 
-    /// The next entry to minimize, which nobody else is given until it is given back.
+    /// The next entry to minimize; no other worker gets it until it is given back.
     ///
     /// # Errors
     /// When that cannot be asked.
@@ -72,6 +76,135 @@ pub trait Desk: Shelf {
     /// how long it was worked on.
     ///
     /// # Errors
-    /// When that cannot be told.
+    /// When the owner of the directory cannot be reached.
     fn give_back(&mut self, id: &EntryId, ended: bool, spent: Duration) -> Result<(), StoreError>;
+}
+
+/// An output directory that findings and reproducers go to: the [`Store`] itself, or one that
+/// another process writes.
+pub trait Shelf: Send {
+    /// The directory for reading.
+    fn reader(&self) -> &Reader;
+
+    /// Files a crash ([`Store::file`]).
+    ///
+    /// # Errors
+    /// As [`Store::file`].
+    fn file(&mut self, kind: Kind, crash: &Crash, input: &[u8]) -> Result<Filed, StoreError>;
+
+    /// Replaces an entry's reproducer ([`Store::write_minimized`]).
+    ///
+    /// # Errors
+    /// As [`Store::write_minimized`].
+    fn write_minimized(&mut self, id: &EntryId, bytes: &[u8]) -> Result<(), StoreError>;
+
+    /// Writes the script that shows an entry's crash ([`Store::write_reproduce`]).
+    ///
+    /// # Errors
+    /// As [`Store::write_reproduce`].
+    fn write_reproduce(&mut self, id: &EntryId, target: &Target) -> Result<(), StoreError>;
+
+    /// Records how an entry's minimization ended ([`Store::write_outcome`]).
+    ///
+    /// # Errors
+    /// As [`Store::write_outcome`].
+    fn write_outcome(&mut self, id: &EntryId, outcome: &Minimized) -> Result<(), StoreError>;
+}
+
+impl Shelf for Store {
+    fn reader(&self) -> &Reader {
+        Store::reader(self)
+    }
+
+    fn file(&mut self, kind: Kind, crash: &Crash, input: &[u8]) -> Result<Filed, StoreError> {
+        Store::file(self, kind, crash, input)
+    }
+
+    fn write_minimized(&mut self, id: &EntryId, bytes: &[u8]) -> Result<(), StoreError> {
+        Store::write_minimized(self, id, bytes)
+    }
+
+    fn write_reproduce(&mut self, id: &EntryId, target: &Target) -> Result<(), StoreError> {
+        Store::write_reproduce(self, id, target).map(drop)
+    }
+
+    fn write_outcome(&mut self, id: &EntryId, outcome: &Minimized) -> Result<(), StoreError> {
+        Store::write_outcome(self, id, outcome)
+    }
+}
+
+/// A shelf that counts how often groups were seen.
+pub trait Counting: Shelf {
+    /// Sets how many runs of a campaign ended in a group ([`Store::set_seen`]).
+    ///
+    /// # Errors
+    /// As [`Store::set_seen`].
+    fn set_seen(
+        &mut self,
+        kind: Kind,
+        major: Key,
+        campaign: &str,
+        runs: u64,
+    ) -> Result<(), StoreError>;
+}
+
+impl Counting for Store {
+    fn set_seen(
+        &mut self,
+        kind: Kind,
+        major: Key,
+        campaign: &str,
+        runs: u64,
+    ) -> Result<(), StoreError> {
+        Store::set_seen(self, kind, major, campaign, runs)
+    }
+}
+
+/// A store that others in this process write to as well (`&Mutex<Store>`, `Arc<Mutex<Store>>`).
+/// It is locked only for moments.
+pub struct SharedStore<B> {
+    store: B,
+    reader: Reader,
+}
+
+impl<B: Deref<Target = Mutex<Store>> + Send> SharedStore<B> {
+    /// The shelf of that store.
+    pub fn new(store: B) -> SharedStore<B> {
+        let reader = lock(&*store).reader().clone();
+        SharedStore { store, reader }
+    }
+}
+
+impl<B: Deref<Target = Mutex<Store>> + Send> Shelf for SharedStore<B> {
+    fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
+    fn file(&mut self, kind: Kind, crash: &Crash, input: &[u8]) -> Result<Filed, StoreError> {
+        lock(&*self.store).file(kind, crash, input)
+    }
+
+    fn write_minimized(&mut self, id: &EntryId, bytes: &[u8]) -> Result<(), StoreError> {
+        lock(&*self.store).write_minimized(id, bytes)
+    }
+
+    fn write_reproduce(&mut self, id: &EntryId, target: &Target) -> Result<(), StoreError> {
+        Shelf::write_reproduce(&mut *lock(&*self.store), id, target)
+    }
+
+    fn write_outcome(&mut self, id: &EntryId, outcome: &Minimized) -> Result<(), StoreError> {
+        lock(&*self.store).write_outcome(id, outcome)
+    }
+}
+
+impl<B: Deref<Target = Mutex<Store>> + Send> Counting for SharedStore<B> {
+    fn set_seen(
+        &mut self,
+        kind: Kind,
+        major: Key,
+        campaign: &str,
+        runs: u64,
+    ) -> Result<(), StoreError> {
+        lock(&*self.store).set_seen(kind, major, campaign, runs)
+    }
 }

@@ -6,6 +6,7 @@
 //! empty or begin with `#` are comments. LibAFL's own reader (`Tokens::add_from_file`) panics at a
 //! byte that is no UTF-8, and takes broken escapes for something else.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use ddfuzz_model::files::regular::{self, Unread};
@@ -47,10 +48,10 @@ pub enum Malformed {
     /// The value does not end.
     #[error("the value has no closing quote")]
     Open,
-    /// Something stands behind it.
+    /// Something follows it.
     #[error("there is text after the value; write a quote inside of it as \\\"")]
     Behind,
-    /// Something stands before it that is no name.
+    /// Something precedes it that is not a name.
     #[error("expected a name and `=` before the value; a line looks like name=\"value\"")]
     Name,
     /// An escape that there is not.
@@ -128,7 +129,7 @@ fn word(line: &[u8]) -> Result<Vec<u8>, Malformed> {
     }
 }
 
-/// The byte that an escape stands for, without its backslash, and what stands behind it.
+/// The byte that an escape stands for, without its backslash, and what follows it.
 fn escaped(text: &[u8]) -> Option<(u8, &[u8])> {
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
     match text {
@@ -138,5 +139,74 @@ fn escaped(text: &[u8]) -> Option<(u8, &[u8])> {
         [b't', rest @ ..] => Some((b'\t', rest)),
         [b'x' | b'X', high, low, rest @ ..] => Some((digit(*high)? << 4 | digit(*low)?, rest)),
         _ => None,
+    }
+}
+
+/// Where a word comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Source {
+    /// A dictionary of the user's, or of a bundled target.
+    Dictionary,
+    /// The target's program: its texts and the constants that it compares with.
+    Program,
+}
+
+/// One word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Word {
+    /// Its bytes; there is at least one.
+    pub bytes: Vec<u8>,
+    /// Where it comes from.
+    pub source: Source,
+}
+
+/// The words of a campaign in the order in which they came, each once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Words {
+    all: Vec<Word>,
+    known: HashSet<Vec<u8>>,
+}
+
+impl Words {
+    /// Adds words; an empty one, and one that is there already, is passed over.
+    pub fn add<B: Into<Vec<u8>>>(&mut self, source: Source, words: impl IntoIterator<Item = B>) {
+        for bytes in words {
+            let bytes = bytes.into();
+            if !bytes.is_empty() && self.known.insert(bytes.clone()) {
+                self.all.push(Word { bytes, source });
+            }
+        }
+    }
+
+    /// The words, in order.
+    pub fn all(&self) -> &[Word] {
+        &self.all
+    }
+
+    /// Those of one source, in order.
+    pub fn of(&self, source: Source) -> impl Iterator<Item = &[u8]> {
+        let all = self.all.iter().filter(move |word| word.source == source);
+        all.map(|word| &word.bytes[..])
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// The name of the words of a source: a blake3, in hex, over all of them in order.
+    pub fn digest(&self, source: Source) -> String {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(b"ddfuzz-words-1");
+        for word in self.of(source) {
+            hasher.update(&(word.len() as u64).to_le_bytes());
+            hasher.update(word);
+        }
+        hasher.finalize().to_hex().to_string()
     }
 }

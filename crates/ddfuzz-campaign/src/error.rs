@@ -60,7 +60,7 @@ pub enum CampaignError {
         /// Why not.
         source: std::io::Error,
     },
-    /// A minimization has panicked, as was told on standard error.
+    /// A minimization has panicked, as standard error says.
     #[error("a minimization ended with an internal error of ddfuzz, which is printed on stderr")]
     Broken,
     /// The campaign is resumed with other seeds.

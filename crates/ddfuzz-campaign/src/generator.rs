@@ -3,23 +3,18 @@
 //!
 //! An input is named by (kind, seed, length) and is rebuilt from that name alone, on any machine:
 //! the stream of random bytes is that of blake3 in its extendable-output mode. [`Stream`] is the
-//! one implementation; what stands in memory ([`InputName::write_into`]) was read from it.
+//! one implementation; what is made in memory ([`InputName::write_into`]) was read from it.
 //!
-//! [`Preset`]s are the inputs of the published studies; [`escapes`] are those of C, in which keys
-//! and epilogs are written.
+//! [`Preset`]s are the inputs of the published studies; [`unescape`] reads the escapes of C, in
+//! which keys and epilogs are written.
 
-pub mod escapes;
-mod kind;
 mod preset;
-mod stream;
 
 use std::fmt;
-use std::io::Read;
+use std::io::{self, Read};
 use std::str::FromStr;
 
-pub use kind::{Characters, Kind, Lines};
 pub use preset::{DataSet, Preset, UnknownPreset, Variant};
-pub use stream::Stream;
 
 /// The name of a generated input: `KIND:SEED:LENGTH`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -95,4 +90,363 @@ impl InputName {
         };
         read.expect("reading a stream never fails, and it has the named length");
     }
+}
+
+/// Which characters an input consists of, apart from NUL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Characters {
+    /// The printable ones, 0x20 to 0x7e (`fuzz -p`).
+    Printable,
+    /// All 8-bit characters but the newline, so that lines end only where [`Lines`] says.
+    All,
+    /// All 8-bit characters, newlines as likely as any other (`fuzz -a`).
+    Bytes,
+}
+
+impl Characters {
+    const ALL: [Characters; 3] = [Characters::Printable, Characters::All, Characters::Bytes];
+
+    fn name(self) -> &'static str {
+        match self {
+            Characters::Printable => "printable",
+            Characters::All => "all",
+            Characters::Bytes => "bytes",
+        }
+    }
+
+    fn range(self) -> std::ops::RangeInclusive<u8> {
+        match self {
+            Characters::Printable => 0x20..=0x7e,
+            Characters::All | Characters::Bytes => 0x01..=0xff,
+        }
+    }
+}
+
+/// Where the lines of an input end, beside the newlines that are among its characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Lines {
+    /// Nowhere.
+    None,
+    /// At random distances, of a scale that differs from input to input.
+    Scaled,
+    /// After 0 to `below - 1` characters, evenly (`fuzz -l below`). The length of such an input is
+    /// a number of lines.
+    Strings {
+        /// What each line has fewer characters than; 1 gives empty lines. Never 0.
+        below: u32,
+    },
+}
+
+/// Which characters an input consists of, and where its lines end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Kind {
+    /// Its characters.
+    pub characters: Characters,
+    /// NUL bytes among them (`fuzz -0`).
+    pub nul: bool,
+    /// Where its lines end.
+    pub lines: Lines,
+}
+
+impl Kind {
+    /// The kinds of a campaign's inputs, in a fixed order.
+    pub const ALL: [Kind; 8] = {
+        let mut kinds = [Kind {
+            characters: Characters::Printable,
+            nul: false,
+            lines: Lines::None,
+        }; 8];
+        let mut index = 0;
+        while index < 8 {
+            if index & 1 != 0 {
+                kinds[index].characters = Characters::All;
+            }
+            kinds[index].nul = index & 2 != 0;
+            if index & 4 != 0 {
+                kinds[index].lines = Lines::Scaled;
+            }
+            index += 1;
+        }
+        kinds
+    };
+
+    /// The characters that the 256 values of a random byte are mapped to, as evenly as it goes.
+    pub(super) fn alphabet(self) -> [u8; 256] {
+        let with_newline = self.characters != Characters::All;
+        let mut characters: Vec<u8> = self
+            .characters
+            .range()
+            .filter(|&byte| with_newline || byte != b'\n')
+            .collect();
+        if self.nul {
+            characters.push(0);
+        }
+        let mut table = [0; 256];
+        for (value, character) in table.iter_mut().enumerate() {
+            *character = characters[value * characters.len() / 256];
+        }
+        table
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.characters.name())?;
+        f.write_str(if self.nul { "+nul" } else { "" })?;
+        match self.lines {
+            Lines::None => Ok(()),
+            Lines::Scaled => f.write_str("+lines"),
+            Lines::Strings { below } => write!(f, "+strings{below}"),
+        }
+    }
+}
+
+impl FromStr for Kind {
+    type Err = NotAName;
+
+    fn from_str(text: &str) -> Result<Kind, NotAName> {
+        let mut parts = text.split('+');
+        let first = parts.next();
+        let characters = Characters::ALL
+            .into_iter()
+            .find(|known| Some(known.name()) == first);
+        let mut kind = Kind {
+            characters: characters.ok_or_else(|| NotAName::new(text))?,
+            nul: false,
+            lines: Lines::None,
+        };
+        for part in parts {
+            match part {
+                "nul" => kind.nul = true,
+                "lines" => kind.lines = Lines::Scaled,
+                part => {
+                    let below = part.strip_prefix("strings").map(str::parse);
+                    let Some(Ok(below @ 1..)) = below else {
+                        return Err(NotAName::new(text));
+                    };
+                    kind.lines = Lines::Strings { below };
+                }
+            }
+        }
+        // One kind has one spelling: a part that comes twice or in another order is none.
+        match kind.to_string() == text {
+            true => Ok(kind),
+            false => Err(NotAName::new(text)),
+        }
+    }
+}
+
+/// Distances between line ends are drawn up to a scale between these powers of two, in bytes:
+/// real programs have buffers for lines of 80 as well as of 8000 characters.
+const LINE_SCALES: std::ops::Range<u32> = 4..14;
+
+/// The bytes of an input, as [`InputName::stream`] gives them. Reading never fails; the end comes
+/// after the named length.
+#[derive(Debug)]
+pub struct Stream {
+    /// Random bytes, and the characters that they stand for.
+    random: blake3::OutputReader,
+    alphabet: [u8; 256],
+    rest: Rest,
+}
+
+/// What is still to come.
+#[derive(Debug)]
+enum Rest {
+    /// This number of bytes.
+    Bytes { left: u64 },
+    /// This number of bytes, with newlines at random distances.
+    Scaled {
+        left: u64,
+        /// Bytes before the next newline.
+        to_end: u64,
+        scale: u64,
+        distances: Distances,
+    },
+    /// This number of whole lines.
+    Strings {
+        left: u64,
+        /// Characters before the newline of the line under way, if one is.
+        to_end: Option<u64>,
+        below: u64,
+        distances: Distances,
+    },
+}
+
+/// Random numbers, from a stream of their own.
+#[derive(Debug)]
+struct Distances(blake3::OutputReader);
+
+impl Distances {
+    fn draw(&mut self, below: u64) -> u64 {
+        let mut bytes = [0; 8];
+        self.0.fill(&mut bytes);
+        u64::from_le_bytes(bytes) % below
+    }
+}
+
+impl Stream {
+    pub(super) fn new(name: &InputName) -> Stream {
+        let mut distances = Distances(random(name, b"ddfuzz-classic-lines-1"));
+        let left = name.length;
+        let rest = match name.kind.lines {
+            Lines::None => Rest::Bytes { left },
+            Lines::Scaled => {
+                let scales = u64::from(LINE_SCALES.end - LINE_SCALES.start);
+                let scale = 1 << (u64::from(LINE_SCALES.start) + distances.draw(scales));
+                Rest::Scaled {
+                    left,
+                    to_end: distances.draw(scale),
+                    scale,
+                    distances,
+                }
+            }
+            Lines::Strings { below } => Rest::Strings {
+                left,
+                to_end: None,
+                // Zero is no kind (`FromStr`), but a public field may hold it.
+                below: u64::from(below.max(1)),
+                distances,
+            },
+        };
+        Stream {
+            random: random(name, b"ddfuzz-classic-1"),
+            alphabet: name.kind.alphabet(),
+            rest,
+        }
+    }
+
+    fn characters(random: &mut blake3::OutputReader, alphabet: &[u8; 256], buffer: &mut [u8]) {
+        random.fill(buffer);
+        for byte in buffer {
+            *byte = alphabet[usize::from(*byte)];
+        }
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let (random, alphabet) = (&mut self.random, &self.alphabet);
+        match &mut self.rest {
+            Rest::Bytes { left } => {
+                let length = part(*left, buffer.len());
+                Stream::characters(random, alphabet, &mut buffer[..length]);
+                *left -= length as u64;
+                Ok(length)
+            }
+            Rest::Scaled {
+                left,
+                to_end,
+                scale,
+                distances,
+            } => {
+                let length = part(*left, buffer.len());
+                let buffer = &mut buffer[..length];
+                Stream::characters(random, alphabet, buffer);
+                let mut at = *to_end;
+                while let Some(byte) = usize::try_from(at).ok().and_then(|at| buffer.get_mut(at)) {
+                    *byte = b'\n';
+                    at += 1 + distances.draw(*scale);
+                }
+                *to_end = at - length as u64;
+                *left -= length as u64;
+                Ok(length)
+            }
+            Rest::Strings {
+                left,
+                to_end,
+                below,
+                distances,
+            } => {
+                let mut filled = 0;
+                while filled < buffer.len() && *left > 0 {
+                    let length = to_end.get_or_insert_with(|| distances.draw(*below));
+                    let now = part(*length, buffer.len() - filled);
+                    Stream::characters(random, alphabet, &mut buffer[filled..filled + now]);
+                    filled += now;
+                    *length -= now as u64;
+                    if *length == 0 && filled < buffer.len() {
+                        buffer[filled] = b'\n';
+                        filled += 1;
+                        *left -= 1;
+                        *to_end = None;
+                    }
+                }
+                Ok(filled)
+            }
+        }
+    }
+}
+
+/// The smaller of the two.
+fn part(left: u64, room: usize) -> usize {
+    usize::try_from(left).unwrap_or(usize::MAX).min(room)
+}
+
+fn random(name: &InputName, purpose: &[u8]) -> blake3::OutputReader {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(purpose);
+    hasher.update(name.kind.to_string().as_bytes());
+    hasher.update(&name.seed.to_le_bytes());
+    hasher.finalize_xof()
+}
+
+/// A text with an escape that C does not have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0} is not an escape of C; write \\\\ for a backslash")]
+pub struct WrongEscape(String);
+
+/// The bytes that a text with C's escapes stands for: `\a \b \e \f \n \r \t \v \\ \' \" \?`, one
+/// to three octal digits, or `\x` with one or two hexadecimal digits.
+///
+/// # Errors
+/// On a backslash before anything else, at the end, and on octal numbers over 377.
+pub fn unescape(text: &[u8]) -> Result<Vec<u8>, WrongEscape> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let [first, after @ ..] = rest {
+        if *first != b'\\' {
+            bytes.push(*first);
+            rest = after;
+            continue;
+        }
+        let (byte, length) = escape(after).ok_or_else(|| {
+            WrongEscape(String::from_utf8_lossy(&rest[..rest.len().min(4)]).into())
+        })?;
+        bytes.push(byte);
+        rest = &after[length..];
+    }
+    Ok(bytes)
+}
+
+/// What follows a backslash: its byte, and how many characters it takes.
+fn escape(after: &[u8]) -> Option<(u8, usize)> {
+    let simple = |byte| Some((byte, 1));
+    match after.first()? {
+        b'a' => simple(0x07),
+        b'b' => simple(0x08),
+        b'e' => simple(0x1b),
+        b'f' => simple(0x0c),
+        b'n' => simple(b'\n'),
+        b'r' => simple(b'\r'),
+        b't' => simple(b'\t'),
+        b'v' => simple(0x0b),
+        &byte @ (b'\\' | b'\'' | b'"' | b'?') => simple(byte),
+        b'x' => {
+            let (byte, digits) = number(&after[1..], 2, 16)?;
+            Some((byte, 1 + digits))
+        }
+        _ => number(after, 3, 8),
+    }
+}
+
+/// The number that the first digits are, at most `most` of them, and how many there are.
+fn number(text: &[u8], most: usize, radix: u32) -> Option<(u8, usize)> {
+    let digits = text
+        .iter()
+        .take(most)
+        .take_while(|byte| char::from(**byte).is_digit(radix))
+        .count();
+    let text = std::str::from_utf8(&text[..digits]).ok()?;
+    Some((u8::from_str_radix(text, radix).ok()?, digits))
 }

@@ -57,7 +57,7 @@ impl KeysName {
 
 /// What a key may be.
 #[derive(Clone, Copy)]
-enum Sort {
+enum KeySort {
     Letter,
     Sign,
     Digit,
@@ -85,27 +85,27 @@ enum Sort {
 
 /// How often each sort comes, of [`all`](total) of them. The commands of most programs are
 /// letters, signs and control keys; what ends a session is rare, so that sessions last.
-const WEIGHTS: [(Sort, u64); 20] = [
-    (Sort::Letter, 300),
-    (Sort::Sign, 150),
-    (Sort::Digit, 60),
-    (Sort::Control, 110),
-    (Sort::Signal, 4),
-    (Sort::EndOfFile, 3),
-    (Sort::Enter, 70),
-    (Sort::Tab, 20),
-    (Sort::Space, 30),
-    (Sort::Backspace, 20),
-    (Sort::Escape, 20),
-    (Sort::Alt, 90),
-    (Sort::Cursor, 50),
-    (Sort::Function, 20),
-    (Sort::Word, 20),
-    (Sort::Wide, 10),
-    (Sort::EightBit, 10),
-    (Sort::Mouse, 4),
-    (Sort::Paste, 4),
-    (Sort::Resize, 10),
+const WEIGHTS: [(KeySort, u64); 20] = [
+    (KeySort::Letter, 300),
+    (KeySort::Sign, 150),
+    (KeySort::Digit, 60),
+    (KeySort::Control, 110),
+    (KeySort::Signal, 4),
+    (KeySort::EndOfFile, 3),
+    (KeySort::Enter, 70),
+    (KeySort::Tab, 20),
+    (KeySort::Space, 30),
+    (KeySort::Backspace, 20),
+    (KeySort::Escape, 20),
+    (KeySort::Alt, 90),
+    (KeySort::Cursor, 50),
+    (KeySort::Function, 20),
+    (KeySort::Word, 20),
+    (KeySort::Wide, 10),
+    (KeySort::EightBit, 10),
+    (KeySort::Mouse, 4),
+    (KeySort::Paste, 4),
+    (KeySort::Resize, 10),
 ];
 
 const fn total() -> u64 {
@@ -140,40 +140,40 @@ const SIZES: [u64; 10] = [1, 2, 3, 5, 10, 24, 40, 80, 132, 500];
 
 fn write_key(random: &mut Random, out: &mut Vec<u8>) {
     match random.sort() {
-        Sort::Letter => out.push(random.letter()),
-        Sort::Sign => out.push(random.one_of(SIGNS)),
-        Sort::Digit => out.push(b'0' + random.below(10) as u8),
-        Sort::Control => out.push(random.one_of(CONTROLS)),
-        Sort::Signal => out.push(random.one_of(SIGNALS)),
-        Sort::EndOfFile => out.push(0x04),
-        Sort::Enter => out.push(b'\r'),
-        Sort::Tab => out.push(b'\t'),
-        Sort::Space => out.push(b' '),
-        Sort::Backspace => out.push(random.one_of(b"\x7f\x08")),
-        Sort::Escape => out.push(0x1b),
-        Sort::Alt => {
+        KeySort::Letter => out.push(random.letter()),
+        KeySort::Sign => out.push(random.one_of(SIGNS)),
+        KeySort::Digit => out.push(b'0' + random.below(10) as u8),
+        KeySort::Control => out.push(random.one_of(CONTROLS)),
+        KeySort::Signal => out.push(random.one_of(SIGNALS)),
+        KeySort::EndOfFile => out.push(0x04),
+        KeySort::Enter => out.push(b'\r'),
+        KeySort::Tab => out.push(b'\t'),
+        KeySort::Space => out.push(b' '),
+        KeySort::Backspace => out.push(random.one_of(b"\x7f\x08")),
+        KeySort::Escape => out.push(0x1b),
+        KeySort::Alt => {
             let key = match random.below(2) {
                 0 => random.letter(),
                 _ => random.one_of(SIGNS),
             };
             out.extend([0x1b, key]);
         }
-        Sort::Cursor => escape(out, random.one_of(&CURSORS)),
-        Sort::Function => escape(out, random.one_of(&FUNCTIONS)),
-        Sort::Word => out.extend(random.one_of(&WORDS).bytes()),
-        Sort::Wide => out.extend(random.one_of(&WIDE).bytes()),
-        Sort::EightBit => out.push(0x80 + random.below(0x80) as u8),
-        Sort::Mouse => {
+        KeySort::Cursor => escape(out, random.one_of(&CURSORS)),
+        KeySort::Function => escape(out, random.one_of(&FUNCTIONS)),
+        KeySort::Word => out.extend(random.one_of(&WORDS).bytes()),
+        KeySort::Wide => out.extend(random.one_of(&WIDE).bytes()),
+        KeySort::EightBit => out.push(0x80 + random.below(0x80) as u8),
+        KeySort::Mouse => {
             let (button, column, row) = (random.below(4), random.below(90), random.below(30));
             escape(out, "[M");
             out.extend([button, column, row].map(|number| 0x20 + number as u8));
         }
-        Sort::Paste => {
+        KeySort::Paste => {
             escape(out, "[200~");
             out.extend(random.one_of(&WORDS).bytes());
             escape(out, "[201~");
         }
-        Sort::Resize => {
+        KeySort::Resize => {
             let (rows, columns) = (random.one_of(&SIZES), random.one_of(&SIZES));
             // A vector takes all that is written to it.
             let _ = write!(out, "\x1b[8;{rows};{columns}t");
@@ -208,7 +208,7 @@ impl Random {
         }
     }
 
-    fn sort(&mut self) -> Sort {
+    fn sort(&mut self) -> KeySort {
         let mut left = self.below(total());
         for (sort, weight) in WEIGHTS {
             match left.checked_sub(weight) {
@@ -216,6 +216,6 @@ impl Random {
                 None => return sort,
             }
         }
-        Sort::Letter // not reached: the weights add up
+        KeySort::Letter // not reached: the weights add up
     }
 }

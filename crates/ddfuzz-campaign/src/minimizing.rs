@@ -4,10 +4,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use ddfuzz_minimize as minimize;
+use ddfuzz_store as store;
+
+use super::desk::Shelf;
 use super::error::CampaignError;
 use super::ledger::lock;
 use super::schedule::is_variant;
-use super::shelf::Shelf;
 use super::verdict::fails_on_anything;
 use ddfuzz_delta::{Caching, Outcome};
 use ddfuzz_exec::{
@@ -15,14 +18,14 @@ use ddfuzz_exec::{
 };
 use ddfuzz_minimize::log::{KeyRecord, Log, StartLine, TargetRecord};
 use ddfuzz_minimize::{
-    self as minimize, BoxedOracle, Claim, Counts, CrashOracle, Held, Journal, MinimizeError,
-    Minimized, OnSlip, Options, Oracle, OracleError, PATIENCE, Rate, Warning, Workers, hurried,
-    minimize_by_workers, search_by_name,
+    BoxedOracle, Claim, Counts, CrashOracle, Held, Journal, MinimizeError, Minimized, OnSlip,
+    Options, Oracle, OracleError, PATIENCE, Rate, Warning, Workers, hurried, minimize_by_workers,
+    search_by_name,
 };
-use ddfuzz_store::{self as store, Entry, EntryId, Kind, StoreError};
+use ddfuzz_store::{Entry, EntryId, Kind, StoreError};
 use ddfuzz_triage::{Class, Crash, Found, Key, Quick, Subject, Triager, Verdict};
 
-/// So many candidates are tried to find a smaller input that keeps the minor key of a larger one.
+/// How many candidates are tried to find a smaller input that keeps the minor key of a larger one.
 const TRIED: u64 = 256;
 
 /// What is minimized, and how.
@@ -66,12 +69,12 @@ pub enum Variants {
     /// [`Variants::MOST`] where no sanitizer has reported the crash: a sanitizer tells more of it,
     /// by which groups are kept apart.
     Plain,
-    /// So many.
+    /// This number.
     Most(usize),
 }
 
 impl Variants {
-    /// The most of them where nobody says otherwise.
+    /// The default number.
     pub const MOST: usize = 3;
 
     /// How many there are of a group of this class.
@@ -249,7 +252,7 @@ impl Minimizing {
         start
     }
 
-    /// Minimizes the entry `id`, or goes on with a minimization that was cut off. The store is
+    /// Minimizes the entry `id`, or continues a minimization that was cut off. The store is
     /// locked only for moments.
     ///
     /// # Errors

@@ -2,9 +2,12 @@
 //!
 //! The state that they need is the least that they ask for: a generator of random numbers, a
 //! greatest length, the seeds as a corpus to cross with, and the words as metadata. Nothing of it
-//! outlasts a mutation, so that each is a function of (seed, number, seeds, words, length).
+//! outlasts a mutation, so that each is a function of (seed, number, seeds, words, length), which
+//! [`MutatedName`] records.
 
 use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::str::FromStr;
 
 use libafl::corpus::{Corpus, CorpusId, Testcase};
 use libafl::inputs::BytesInput;
@@ -18,16 +21,16 @@ use libafl_bolts::rands::{Rand, Xoshiro256PlusPlusRand};
 use libafl_bolts::serdeany::SerdeAnyMap;
 use libafl_bolts::tuples::Merge;
 
-use super::mutated::MutatedName;
+use super::dictionary::Words;
+use super::generator::NotAName;
 use super::seeds::Seeds;
-use super::words::Words;
 
 /// A mutation is a stack of 2^0 to 2^6 single ones.
 const STACK_POWERS: usize = 7;
 
 /// Makes mutated seeds. One serves one thread; the seeds are shared.
 pub struct Mutation {
-    state: State,
+    state: MutatorState,
     /// Those on bytes, and those with other seeds and words. With nothing to cross with the latter
     /// would be draws in vain.
     mutators: Box<dyn MutateAt>,
@@ -49,7 +52,7 @@ impl Mutation {
         };
         metadata.insert(tokens);
         Mutation {
-            state: State {
+            state: MutatorState {
                 rand: Xoshiro256PlusPlusRand::with_seed(0),
                 max_size: usize::try_from(max_len).unwrap_or(usize::MAX),
                 corpus: SharedSeeds::new(seeds.clone()),
@@ -70,7 +73,7 @@ impl Mutation {
 
     /// The mutation of this number of the seed at `place`.
     fn mutate(&mut self, place: usize, number: u64) -> Vec<u8> {
-        let State { rand, corpus, .. } = &mut self.state;
+        let MutatorState { rand, corpus, .. } = &mut self.state;
         *rand = Xoshiro256PlusPlusRand::with_seed(number);
         corpus.current = Some(CorpusId(place));
         let mut input = BytesInput::new(corpus.seeds.all()[place].bytes.clone());
@@ -88,15 +91,15 @@ impl Mutation {
 /// A list of mutators, whatever its type.
 trait MutateAt {
     fn count(&self) -> usize;
-    fn mutate_at(&mut self, which: usize, state: &mut State, input: &mut BytesInput);
+    fn mutate_at(&mut self, which: usize, state: &mut MutatorState, input: &mut BytesInput);
 }
 
-impl<M: MutatorsTuple<BytesInput, State>> MutateAt for M {
+impl<M: MutatorsTuple<BytesInput, MutatorState>> MutateAt for M {
     fn count(&self) -> usize {
         self.len()
     }
 
-    fn mutate_at(&mut self, which: usize, state: &mut State, input: &mut BytesInput) {
+    fn mutate_at(&mut self, which: usize, state: &mut MutatorState, input: &mut BytesInput) {
         // None of these can fail: their errors are those of a corpus on a disk. One that did would
         // have changed nothing.
         let _ = self.get_and_mutate(MutationId::from(which), state, input);
@@ -104,14 +107,14 @@ impl<M: MutatorsTuple<BytesInput, State>> MutateAt for M {
 }
 
 /// What the mutators ask for.
-struct State {
+struct MutatorState {
     rand: Xoshiro256PlusPlusRand,
     max_size: usize,
     corpus: SharedSeeds,
     metadata: SerdeAnyMap,
 }
 
-impl HasRand for State {
+impl HasRand for MutatorState {
     type Rand = Xoshiro256PlusPlusRand;
 
     fn rand(&self) -> &Self::Rand {
@@ -123,7 +126,7 @@ impl HasRand for State {
     }
 }
 
-impl HasMaxSize for State {
+impl HasMaxSize for MutatorState {
     fn max_size(&self) -> usize {
         self.max_size
     }
@@ -133,7 +136,7 @@ impl HasMaxSize for State {
     }
 }
 
-impl HasMetadata for State {
+impl HasMetadata for MutatorState {
     fn metadata_map(&self) -> &SerdeAnyMap {
         &self.metadata
     }
@@ -143,7 +146,7 @@ impl HasMetadata for State {
     }
 }
 
-impl HasCorpus<BytesInput> for State {
+impl HasCorpus<BytesInput> for MutatorState {
     type Corpus = SharedSeeds;
 
     fn corpus(&self) -> &SharedSeeds {
@@ -275,4 +278,56 @@ impl Corpus<BytesInput> for SharedSeeds {
     fn store_input_from(&self, _: &Testcase<BytesInput>) -> Result<(), Error> {
         Ok(())
     }
+}
+
+/// Hex digits of the name of a content.
+const DIGITS: usize = 16;
+
+/// The name of a seed that was mutated: `seed+HASH:SEED`, or `seed+HASH` for one as it is.
+///
+/// HASH names the content, which is in `corpus/HASH` of the output directory. The mutation is
+/// a function of SEED, the seeds and words of the campaign and its greatest length.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct MutatedName {
+    /// The name of the seed's content: the first 16 hex digits of its blake3.
+    pub hash: String,
+    /// The seed of the mutation; `None` where there is none.
+    pub mutation: Option<u64>,
+}
+
+impl fmt::Display for MutatedName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "seed+{}", self.hash)?;
+        match self.mutation {
+            Some(mutation) => write!(f, ":{mutation:016x}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl FromStr for MutatedName {
+    type Err = NotAName;
+
+    fn from_str(text: &str) -> Result<MutatedName, NotAName> {
+        let wrong = || NotAName::new(text);
+        let name = text.strip_prefix("seed+").ok_or_else(wrong)?;
+        let (hash, mutation) = match name.split_once(':') {
+            Some((hash, seed)) if is_hex(seed) => (hash, Some(seed)),
+            Some(_) => return Err(wrong()),
+            None => (name, None),
+        };
+        if !is_hex(hash) {
+            return Err(wrong());
+        }
+        let mutation = mutation.map(|seed| u64::from_str_radix(seed, 16));
+        Ok(MutatedName {
+            hash: hash.to_owned(),
+            mutation: mutation.transpose().map_err(|_| wrong())?,
+        })
+    }
+}
+
+fn is_hex(text: &str) -> bool {
+    let digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    text.len() == DIGITS && text.bytes().all(digit)
 }

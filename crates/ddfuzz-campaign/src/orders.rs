@@ -6,18 +6,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crossbeam::channel::{Receiver, Sender};
+use ddfuzz_store as store;
 
+use super::desk::Shelf;
+use super::disk_full::Fullness;
 use super::error::CampaignError;
 use super::ledger::lock;
 use super::minimizing::{Minimizing, Variants};
 use super::rebuild::{Rebuild, Watch};
-use super::room::Fullness;
-use super::schedule::{Met, pending};
+use super::schedule::{MetInputs, pending};
 use super::screen::{Progress, Screen};
-use super::shelf::Shelf;
 use ddfuzz_minimize::{MinimizeError, Options};
 use ddfuzz_store::report::GroupView;
-use ddfuzz_store::{self as store, Entry, EntryId, Kind, KnownGroups, Reader, Store, StoreError};
+use ddfuzz_store::{Entry, EntryId, Kind, KnownGroups, Reader, Store, StoreError};
 
 /// Hangs are minimized after fuzzing for this fraction of its time: one of so many parts.
 const HANGS: u32 = 5;
@@ -26,21 +27,21 @@ const LEAST: Duration = Duration::from_secs(5);
 /// With less time than that none is begun.
 const ENOUGH: Duration = Duration::from_secs(1);
 
-/// What the minimizing worker says of an entry: how long it took, and how it ended.
-pub(crate) type Word = (EntryId, Duration, Result<(), CampaignError>);
+/// The reply of the minimizing worker about an entry: how long it took, and how it ended.
+pub(crate) type MinimizerReply = (EntryId, Duration, Result<(), CampaignError>);
 
-/// The minimizing worker: does as it is told until the orders end.
+/// The minimizing worker: minimizes entries until the orders end.
 pub(crate) fn minimize_orders(
     store: &Mutex<Store>,
     minimizing: &Minimizing,
     stop: &AtomicBool,
     orders: &Receiver<EntryId>,
-    word: &Sender<Word>,
+    reply: &Sender<MinimizerReply>,
 ) {
     for id in orders {
         let since = Instant::now();
         let result = minimize_entry(store, minimizing, stop, &id, &mut || ());
-        if word.send((id, since.elapsed(), result)).is_err() {
+        if reply.send((id, since.elapsed(), result)).is_err() {
             return;
         }
     }
@@ -69,7 +70,7 @@ pub fn minimize_left(
     };
     rebuild.begin(&Watch::of(&minimizing.target)?, screen)?;
     let reader = lock(store).reader().clone();
-    let (began, mut taken, mut met) = (Instant::now(), HashSet::new(), Met::default());
+    let (began, mut taken, mut met) = (Instant::now(), HashSet::new(), MetInputs::default());
     let wanted = |major: &str| !reader.is_muted(Kind::Crash, major, known);
     let unfinished = match resume {
         true => unfinished(&reader, known)?,
@@ -180,8 +181,8 @@ pub(crate) struct HangBudget {
 }
 
 impl HangBudget {
-    /// The budget behind so much fuzzing.
-    pub(crate) fn behind(fuzzed: Duration, minimizing: &Minimizing) -> HangBudget {
+    /// The budget after so much fuzzing.
+    pub(crate) fn after(fuzzed: Duration, minimizing: &Minimizing) -> HangBudget {
         let left = minimizing.hurried;
         HangBudget {
             left: left.then(|| (fuzzed / HANGS).max(LEAST)),
@@ -205,7 +206,7 @@ impl HangBudget {
         })
     }
 
-    /// An entry took so long.
+    /// Records the time that an entry took.
     pub(crate) fn spend(&mut self, id: &EntryId, taken: Duration) {
         if let Some(left) = self.left.as_mut().filter(|_| HangBudget::is_for(id)) {
             *left = left.saturating_sub(taken);
@@ -217,7 +218,7 @@ impl HangBudget {
     }
 }
 
-/// What is said where there is no time for so many hangs and memory blow-ups.
+/// The note about hangs and memory blow-ups for which there is no time.
 pub(crate) fn left_for_later(groups: usize) -> String {
     let (groups, are) = match groups {
         1 => ("1 hang".to_owned(), "is"),
@@ -278,7 +279,7 @@ mod tests {
     #[test]
     fn hangs_share_a_part_of_the_time_that_was_fuzzed() {
         let how = minimizing(true);
-        let mut hangs = HangBudget::behind(Duration::from_secs(100), &how);
+        let mut hangs = HangBudget::after(Duration::from_secs(100), &how);
         let id = entry(Kind::Hang);
         assert_eq!(budget(&hangs, Kind::Hang, &how), Some(20));
         assert_eq!(budget(&hangs, Kind::Crash, &how), Some(60));
@@ -287,10 +288,10 @@ mod tests {
         hangs.spend(&id, Duration::from_millis(7_500));
         assert_eq!(budget(&hangs, Kind::Hang, &how), None);
         assert_eq!(budget(&hangs, Kind::Crash, &how), Some(60));
-        let short = HangBudget::behind(Duration::from_secs(2), &how);
+        let short = HangBudget::after(Duration::from_secs(2), &how);
         assert_eq!(budget(&short, Kind::Hang, &how), Some(5));
         let patient = minimizing(false);
-        let hangs = HangBudget::behind(Duration::from_secs(2), &patient);
+        let hangs = HangBudget::after(Duration::from_secs(2), &patient);
         assert_eq!(budget(&hangs, Kind::Hang, &patient), Some(60));
     }
 }

@@ -1,4 +1,4 @@
-//! The program of a campaign may be built anew while it is fuzzed, or between two calls.
+//! The program of a campaign may be rebuilt while it is fuzzed, or between two calls.
 
 use std::collections::HashSet;
 use std::fs::{File, Metadata};
@@ -28,15 +28,15 @@ const GLANCE: Duration = Duration::from_millis(100);
 
 /// What of a file changes when it is written or replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Face {
+pub(crate) struct FileStamp {
     file: (u64, u64),
     size: u64,
     changed: (i64, i64),
 }
 
-impl Face {
-    fn of(facts: &Metadata) -> Face {
-        Face {
+impl FileStamp {
+    fn of(facts: &Metadata) -> FileStamp {
+        FileStamp {
             file: (facts.dev(), facts.ino()),
             size: facts.len(),
             changed: (facts.mtime(), facts.mtime_nsec()),
@@ -44,8 +44,8 @@ impl Face {
     }
 
     /// That of the file of this name, if there is one.
-    pub(crate) fn at(path: &Path) -> Option<Face> {
-        path.metadata().ok().map(|facts| Face::of(&facts))
+    pub(crate) fn at(path: &Path) -> Option<FileStamp> {
+        path.metadata().ok().map(|facts| FileStamp::of(&facts))
     }
 }
 
@@ -55,7 +55,7 @@ impl Face {
 pub struct Watch {
     /// `None` for a bundled program, which does not change while we run.
     program: Option<PathBuf>,
-    face: Option<Face>,
+    stamp: Option<FileStamp>,
     build: String,
     looked: Instant,
 }
@@ -66,8 +66,8 @@ impl Watch {
     /// # Errors
     /// When it cannot be read.
     pub fn of(target: &Target) -> Result<Watch, CampaignError> {
-        let (program, face, build) = match &target.program {
-            Program::Path(path) => (Some(path.clone()), Face::at(path), build_of(path)?),
+        let (program, stamp, build) = match &target.program {
+            Program::Path(path) => (Some(path.clone()), FileStamp::at(path), build_of(path)?),
             Program::Bundled(name) => {
                 let bytes = bundled::program(name).unwrap_or_default();
                 (None, None, blake3::hash(bytes).to_hex().to_string())
@@ -75,7 +75,7 @@ impl Watch {
         };
         Ok(Watch {
             program,
-            face,
+            stamp,
             build,
             looked: Instant::now(),
         })
@@ -97,19 +97,19 @@ impl Watch {
         let Some(path) = &self.program else {
             return false;
         };
-        let face = Face::at(path);
-        if face == self.face {
+        let stamp = FileStamp::at(path);
+        if stamp == self.stamp {
             return false;
         }
         // A file that was only touched, or copied over itself, is the same program.
         let same = build_of(path).is_ok_and(|build| build == self.build);
         if same {
-            self.face = face;
+            self.stamp = stamp;
         }
         !same
     }
 
-    /// Waits until nobody writes the program any more, and takes it for the one to watch. Whether
+    /// Waits until the program is completely written, and takes it for the one to watch. Whether
     /// it is another build.
     ///
     /// # Errors
@@ -119,23 +119,23 @@ impl Watch {
             return Ok(false);
         };
         let began = Instant::now();
-        let (mut face, mut since) = (Face::at(&path), Instant::now());
-        while face.is_none() || since.elapsed() < SETTLED {
+        let (mut stamp, mut since) = (FileStamp::at(&path), Instant::now());
+        while stamp.is_none() || since.elapsed() < SETTLED {
             if stop.load(Ordering::Relaxed) {
                 return Ok(false);
             }
-            if face.is_none() && began.elapsed() > PATIENCE {
+            if stamp.is_none() && began.elapsed() > PATIENCE {
                 return Err(ExecError::Missing { path }.into());
             }
             std::thread::sleep(GLANCE);
-            let now = Face::at(&path);
-            if now != face {
-                (face, since) = (now, Instant::now());
+            let now = FileStamp::at(&path);
+            if now != stamp {
+                (stamp, since) = (now, Instant::now());
             }
         }
         let build = build_of(&path)?;
         let other = build != self.build;
-        (self.face, self.build) = (face, build);
+        (self.stamp, self.build) = (stamp, build);
         Ok(other)
     }
 }
@@ -208,7 +208,7 @@ impl Rebuild<'_> {
     }
 
     /// Runs the inputs of all groups on the program as it is now, and records what became of them.
-    /// Minimizations that were begun with the earlier build begin anew: what their logs say does
+    /// Minimizations that were begun with the earlier build start again: what their logs say does
     /// not hold of this one. Where the user stops meanwhile, the earlier build stays on record, and
     /// the next call does it again.
     ///

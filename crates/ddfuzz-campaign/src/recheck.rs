@@ -26,8 +26,8 @@ pub struct Examined {
 pub struct Recheck<'a> {
     /// Where the groups are.
     pub reader: &'a Reader,
-    /// What is run on the inputs of an entry, and by which way; an entry for which there is nothing is
-    /// left out.
+    /// What is run on the inputs of an entry, and by which way; an entry for which there is nothing
+    /// is left out.
     pub subject: &'a (dyn Fn(&Entry) -> Option<(Target, Way)> + Sync),
     /// The groups to look at.
     pub groups: &'a [Group],
@@ -49,7 +49,7 @@ impl Recheck<'_> {
         let next = AtomicUsize::new(0);
         let answers = Mutex::new(vec![None; self.groups.len()]);
         let work = || {
-            let mut bench = Bench::default();
+            let mut bench = LastTriager::default();
             while !self.stop.load(Ordering::Relaxed) {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let Some(group) = self.groups.get(at) else {
@@ -81,7 +81,7 @@ impl Recheck<'_> {
     /// the user stops in between, or the group has gone.
     fn check(
         &self,
-        bench: &mut Bench,
+        bench: &mut LastTriager,
         group: &Group,
     ) -> Result<Option<CheckedGroup>, CampaignError> {
         let mut checked: Option<CheckedGroup> = None;
@@ -158,13 +158,13 @@ impl Recheck<'_> {
     }
 }
 
-/// The program that a worker has started last.
+/// The triager of the program that a worker has started last.
 #[derive(Default)]
-struct Bench {
+struct LastTriager {
     held: Option<(Target, Way, Triager)>,
 }
 
-impl Bench {
+impl LastTriager {
     /// A triager of this target; the one at hand where it is of the same.
     fn triager(&mut self, target: &Target, way: Way) -> Result<&mut Triager, ExecError> {
         let held = match self.held.take() {
@@ -193,7 +193,7 @@ pub fn examined(triager: &mut Triager, input: &[u8], leaks: bool) -> Result<Exam
             ended,
             tries,
             crash: match ended {
-                // Nobody has looked at where it was when its time or memory ran out.
+                // It is unknown where it was when its time or memory ran out.
                 Ended::Timeout | Ended::OutOfMemory => Some(Box::new(Crash {
                     hits: tries,
                     tries,
@@ -236,10 +236,10 @@ fn status(
     }
 }
 
-/// Whether both are one bug: by the major key; where the program was built anew by the names of
+/// Whether both are one bug: by the major key; where the program was rebuilt by the names of
 /// functions; or by class and line. Runs of which nothing but the class is known are the same if
-/// that is. Panics have words of their own to go by. Where the builds are not `comparable`, the line
-/// alone has to be the same: each sanitizer has classes of its own.
+/// that is. Panics have words of their own to go by. Where the builds are not `comparable`, the
+/// line alone has to be the same: each sanitizer has its own classes.
 fn is_same(before: &Crash, now: &Crash, comparable: bool) -> bool {
     if before.keys.major == now.keys.major {
         return true;

@@ -3,16 +3,17 @@
 //! First the founder. Once the group has a result, inputs that may end smaller: those that are
 //! smaller than the result, and of those that runs have found also each of at most a tenth of the
 //! smallest input that was minimized. Other minimizations meet inputs of the group on their way, as
-//! their logs tell; most of these are small because the search has made them so. Last the variants: inputs of minor keys that no result of the group shows.
+//! their logs tell; most of these are small because the search has made them so. Last the variants:
+//! inputs of minor keys that no result of the group shows.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::path::Path;
 use std::sync::Mutex;
 
+use super::desk::Shelf;
 use super::error::CampaignError;
 use super::ledger::lock;
 use super::minimizing::{Minimizing, Variants};
-use super::shelf::Shelf;
 use ddfuzz_minimize::log::Log;
 use ddfuzz_minimize::{LeastSlip, MinimizeError, least_slips};
 use ddfuzz_store::{Entry, EntryId, Kind, Reader, StoreError};
@@ -21,9 +22,9 @@ use ddfuzz_triage::{Crash, Found, Triager, Verdict};
 /// An input of at most this part of all that were minimized may end smaller than they have.
 const PART: u64 = 10;
 
-/// How soon an entry is minimized.
+/// The priority of an entry to minimize; the least comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Turn {
+pub(crate) enum Priority {
     /// The founder of a group of crashes that a run has found.
     Found,
     /// The same of crashes that only a minimization slipped into.
@@ -40,14 +41,14 @@ pub(crate) enum Turn {
     Variant,
 }
 
-impl Turn {
+impl Priority {
     /// The turn of the founder of a group of this kind; `None`: never.
-    pub(crate) fn of(kind: Kind, slipped: bool) -> Option<Turn> {
+    pub(crate) fn of(kind: Kind, slipped: bool) -> Option<Priority> {
         match kind {
-            Kind::Crash if slipped => Some(Turn::Slipped),
-            Kind::Crash => Some(Turn::Found),
-            Kind::Hang => Some(Turn::Hang),
-            Kind::Oom => Some(Turn::Oom),
+            Kind::Crash if slipped => Some(Priority::Slipped),
+            Kind::Crash => Some(Priority::Found),
+            Kind::Hang => Some(Priority::Hang),
+            Kind::Oom => Some(Priority::Oom),
             // What does not come again cannot be held.
             Kind::Flaky => None,
         }
@@ -139,16 +140,17 @@ impl<'a> Bug<'a> {
             let (place, run, name) = rank(entry.crash.found.as_ref());
             (!self.is_begun(entry), place, run, size(entry), name)
         };
-        let reached = Reached::by(&found);
+        let reached = SmallestSizes::by(&found);
         let smaller = found.into_iter().filter(|entry| self.is_open(entry));
         let smaller = smaller.filter(|entry| reached.is_beaten_by(size(entry)));
         smaller.min_by_key(order)
     }
 
-    /// The smallest entry, wherever it was found, that is smaller than what all others came to. What
-    /// belongs to no test of a log, it leaves: whether such an input is met may hang on workers.
+    /// The smallest entry, wherever it was found, that is smaller than the results of all others.
+    /// What belongs to no test of a log, it leaves: whether such an input is met may hang on
+    /// workers.
     pub(crate) fn smaller(&self) -> Option<&'a Entry> {
-        let reached = Reached::by(&self.entries);
+        let reached = SmallestSizes::by(&self.entries);
         let order = |entry: &&Entry| {
             let begun = self.is_begun(entry);
             (!begun, size(entry), rank(entry.crash.found.as_ref()))
@@ -212,26 +214,26 @@ impl<'a> Bug<'a> {
     }
 }
 
-/// How small the inputs of a bug have become.
+/// The smallest sizes of the inputs of a bug.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Reached {
+pub(crate) struct SmallestSizes {
     /// Size of the smallest result, in bytes.
     result: Option<u64>,
     /// Size of the smallest input that was minimized.
     input: Option<u64>,
 }
 
-impl Reached {
-    fn by(entries: &[&Entry]) -> Reached {
-        let mut reached = Reached::default();
+impl SmallestSizes {
+    fn by(entries: &[&Entry]) -> SmallestSizes {
+        let mut reached = SmallestSizes::default();
         let results = entries.iter().filter_map(|entry| entry.minimized.as_ref());
         results.for_each(|result| reached.take(result.size_before, result.size_after));
         reached
     }
 
-    /// What all entries have come to.
-    pub(crate) fn of(entries: &[Entry]) -> Reached {
-        Reached::by(&entries.iter().collect::<Vec<_>>())
+    /// The sizes of all entries.
+    pub(crate) fn of(entries: &[Entry]) -> SmallestSizes {
+        SmallestSizes::by(&entries.iter().collect::<Vec<_>>())
     }
 
     /// Takes in a minimization from one size to another.
@@ -258,8 +260,8 @@ impl Reached {
     }
 }
 
-/// What is minimized next of all groups, in this order. With `last` also what is minimized after
-/// all else: groups that were only slipped into, hangs and memory blow-ups, and variants.
+/// The entries to minimize next of all groups, in this order. With `last` also what is minimized
+/// after all else: groups that were only slipped into, hangs and memory blow-ups, and variants.
 pub(crate) fn pending(
     reader: &Reader,
     variants: Variants,
@@ -275,13 +277,13 @@ pub(crate) fn pending(
             let entries = reader.entries(kind, &group.record.major.short())?;
             for bug in Bug::all(reader, &entries) {
                 let most = variants.most(&group.record.class);
-                let Some((turn, entry)) = next_of(&bug, kind, most, last) else {
+                let Some((priority, entry)) = next_of(&bug, kind, most, last) else {
                     continue;
                 };
-                // A slip that was begun goes on before what nobody has begun.
-                let order = match turn {
-                    Turn::Slipped => Turn::Found,
-                    turn => turn,
+                // A slip that was begun continues before others are begun.
+                let order = match priority {
+                    Priority::Slipped => Priority::Found,
+                    priority => priority,
                 };
                 let place = rank(entry.crash.found.as_ref());
                 pending.push((order, !bug.is_begun(entry), place, entry.id.clone()));
@@ -306,19 +308,24 @@ fn next_of<'a>(
     kind: Kind,
     variants: usize,
     last: bool,
-) -> Option<(Turn, &'a Entry)> {
+) -> Option<(Priority, &'a Entry)> {
     if let Some(founder) = bug.founder() {
         let slipped = is_slip(founder.crash.found.as_ref());
-        let turn = Turn::of(kind, slipped)?;
-        return (last || !slipped).then_some((turn, founder));
+        let priority = Priority::of(kind, slipped)?;
+        return (last || !slipped).then_some((priority, founder));
     }
     if kind != Kind::Crash {
         // Each run of these takes long: one result is enough.
         return None;
     }
-    let of_runs = bug.smaller_of_runs().map(|entry| (Turn::Smaller, entry));
-    let of_slips = || bug.smaller().map(|entry| (Turn::SmallerSlip, entry));
-    let variant = || bug.variant(variants).map(|entry| (Turn::Variant, entry));
+    let of_runs = bug
+        .smaller_of_runs()
+        .map(|entry| (Priority::Smaller, entry));
+    let of_slips = || bug.smaller().map(|entry| (Priority::SmallerSlip, entry));
+    let variant = || {
+        bug.variant(variants)
+            .map(|entry| (Priority::Variant, entry))
+    };
     match last {
         true => of_runs.or_else(of_slips).or_else(variant),
         false => of_runs,
@@ -348,14 +355,14 @@ pub(crate) fn is_variant(
 
 /// Inputs that minimizations have met in other groups: each log is read once.
 #[derive(Debug, Default)]
-pub(crate) struct Met {
+pub(crate) struct MetInputs {
     seen: HashSet<EntryId>,
     unread: VecDeque<EntryId>,
     slips: VecDeque<(EntryId, LeastSlip)>,
 }
 
-impl Met {
-    /// The next input that is smaller than what its group came to, with the entry whose
+impl MetInputs {
+    /// The next input that is smaller than the smallest of its group, with the entry whose
     /// minimization has met it. Of groups that are not `wanted` there is none.
     pub(crate) fn next(
         &mut self,
@@ -454,7 +461,7 @@ fn slips_of(entry: &Entry) -> Result<Vec<LeastSlip>, CampaignError> {
     Ok(least_slips(&entry.original_bytes()?, &log)?)
 }
 
-/// Whether it is smaller than what its group came to, of the program that `entry` is of.
+/// Whether it is smaller than the smallest of its group, of the program that `entry` is of.
 fn is_smaller(reader: &Reader, entry: &Entry, slip: &LeastSlip) -> Result<bool, StoreError> {
     let mut entries = reader.entries(Kind::Crash, &slip.keys.major.short())?;
     entries.retain(|other| utility(other) == utility(entry));
@@ -462,7 +469,7 @@ fn is_smaller(reader: &Reader, entry: &Entry, slip: &LeastSlip) -> Result<bool, 
     let is_open = |other: &Entry| other.minimized.is_none();
     // One that waits already, and is no larger, is as good.
     let waits = |other: &Entry| is_open(other) && self::size(other) <= size;
-    Ok(Reached::of(&entries).is_larger_than(size) && !entries.iter().any(waits))
+    Ok(SmallestSizes::of(&entries).is_larger_than(size) && !entries.iter().any(waits))
 }
 
 /// The utility that an entry is of, in a study of many programs.

@@ -18,7 +18,7 @@ pub enum Phase {
         /// How many of them there are still.
         left: u64,
     },
-    /// The fuzzing is over, or stands still: groups are minimized.
+    /// The fuzzing is over, or paused: groups are minimized.
     Minimizing {
         /// How many of them are done.
         done: u64,
@@ -58,10 +58,10 @@ impl Phase {
     }
 }
 
-/// A campaign's course at one moment; a line of `stats.jsonl`.
+/// A campaign's progress at one moment; a line of `stats.jsonl`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Progress {
-    /// What it does.
+    /// The phase of the campaign.
     #[serde(flatten)]
     pub phase: Phase,
     /// Milliseconds since this call began to fuzz.
@@ -83,7 +83,7 @@ pub struct Progress {
     /// Groups waiting to be minimized, the one under way included.
     pub minimizing: u64,
     /// Places of the target that runs have reached, of those that its compiler counts; `None`
-    /// where the target tells no coverage.
+    /// where the target reports no coverage.
     pub edges: Option<u64>,
     /// How many there are.
     pub edges_of: Option<u64>,
@@ -108,7 +108,7 @@ impl Progress {
     }
 }
 
-/// Where a campaign shows its course. Called from one thread.
+/// Where a campaign shows its progress. Called from one thread.
 pub trait Screen {
     /// The course, several times a second.
     fn progress(&mut self, progress: &Progress);

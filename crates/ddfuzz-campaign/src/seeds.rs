@@ -102,7 +102,7 @@ impl Seeds {
         place.ok()
     }
 
-    /// What names this set of seeds: a blake3, in hex, over their contents in order.
+    /// The name of this set of seeds: a blake3, in hex, over their contents in order.
     pub fn digest(&self) -> String {
         let mut hasher = blake3::Hasher::new();
         hasher.update(b"ddfuzz-seeds-1");
@@ -205,7 +205,7 @@ impl Gathered {
     }
 }
 
-/// What tells a directory from all others, by whatever name it was reached.
+/// The identity of a directory, by whatever name it was reached.
 fn identity(facts: &Metadata) -> (u64, u64) {
     (facts.dev(), facts.ino())
 }

@@ -1,25 +1,25 @@
-//! What a campaign is told.
+//! The settings of a call of a campaign.
 
+use std::fmt::{Display, Formatter};
 use std::net::SocketAddr;
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use super::deadline::Deadline;
+use super::dictionary::Words;
 use super::minimizing::Minimizing;
 use super::seeds::Seeds;
-use super::share::Share;
-use super::until::Until;
-use super::words::Words;
+use super::until::{Deadline, Until};
 use ddfuzz_store::KnownGroups;
 
 /// When a new group is minimized (`--minimize`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// As soon as it is found; results behind it wait to be committed, fuzzing goes on until
+    /// As soon as it is found; results after it wait to be committed, fuzzing goes on until
     /// there are too many of them.
     Inline,
     /// When the fuzzing has ended.
     After,
-    /// By a worker of its own, beside the fuzzing.
+    /// By a separate worker, beside the fuzzing.
     Worker,
     /// Not at all.
     Off,
@@ -34,7 +34,7 @@ pub enum Generator {
     Guided,
 }
 
-/// The greatest length of an input where nobody says another, in bytes.
+/// The default of the greatest length of an input, in bytes.
 pub const DEFAULT_MAX_LEN: u64 = 1 << 20;
 
 /// The campaigns on other hosts that a guided one is linked to, by LibAFL's brokers. They bind
@@ -55,7 +55,7 @@ impl Network {
     }
 }
 
-/// Who else is told how a guided campaign stands.
+/// Where the status of a guided campaign is reported to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Monitoring {
     /// A StatsD server, by UDP.
@@ -108,5 +108,54 @@ impl Settings {
     /// see.
     pub(super) fn end_of(&self, began: Instant) -> Option<Instant> {
         began.checked_add(self.time?)
+    }
+}
+
+/// A share: more than nothing, at most all.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Share(f64);
+
+impl Share {
+    /// A fifth, the default of what minimizing may take.
+    pub const DEFAULT: Share = Share(0.2);
+
+    /// The share `part` of 1; `None` where that is no share.
+    pub fn new(part: f64) -> Option<Share> {
+        (part > 0.0 && part <= 1.0).then_some(Share(part))
+    }
+
+    /// As a part of 1.
+    pub fn part(self) -> f64 {
+        self.0
+    }
+}
+
+impl Default for Share {
+    fn default() -> Share {
+        Share::DEFAULT
+    }
+}
+
+impl Display for Share {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}%", (self.0 * 1e6).round() / 1e4)
+    }
+}
+
+/// A text that is not a share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("write a share above 0% and up to 100%, like 20% or 0.2")]
+pub struct InvalidShare;
+
+impl FromStr for Share {
+    type Err = InvalidShare;
+
+    fn from_str(text: &str) -> Result<Share, InvalidShare> {
+        let (number, of) = match text.strip_suffix('%') {
+            Some(number) => (number, 100.0),
+            None => (text, 1.0),
+        };
+        let number: f64 = number.trim().parse().map_err(|_| InvalidShare)?;
+        Share::new(number / of).ok_or(InvalidShare)
     }
 }

@@ -1,8 +1,15 @@
-//! Ends of a campaign that depend on what it finds (`--until`).
+//! When a campaign ends: by what it finds (`--until`), by the time of the whole call
+//! (`--total-time`), and what of that its workers have to know.
 
 use std::fmt::{Display, Formatter};
+use std::io;
 use std::str::FromStr;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::disk_full::Gate;
+use ddfuzz_exec::Ended;
 
 /// When a campaign has found enough, or finds nothing more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +24,7 @@ pub enum Until {
 
 /// How far a campaign has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Course {
+pub struct CampaignStatus {
     /// New groups of crashes: those that a committed run has founded in this count, muted ones and
     /// those known before it excepted.
     pub groups: u64,
@@ -29,11 +36,11 @@ pub struct Course {
 
 impl Until {
     /// Whether the campaign is to end here.
-    pub fn is_reached(&self, course: &Course) -> bool {
+    pub fn is_reached(&self, status: &CampaignStatus) -> bool {
         match self {
-            Until::First => course.groups >= 1,
-            Until::Groups(groups) => course.groups >= *groups,
-            Until::NoNewFor(time) => course.since_new.unwrap_or(course.elapsed) >= *time,
+            Until::First => status.groups >= 1,
+            Until::Groups(groups) => status.groups >= *groups,
+            Until::NoNewFor(time) => status.since_new.unwrap_or(status.elapsed) >= *time,
         }
     }
 
@@ -43,9 +50,37 @@ impl Until {
     }
 }
 
+/// The new groups of a count, and when the last of them was found.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct NewGroups {
+    count: u64,
+    last: Option<Duration>,
+}
+
+impl NewGroups {
+    /// There are `count` of them now.
+    pub(super) fn update(&mut self, count: u64, elapsed: Duration) {
+        if count > self.count {
+            *self = NewGroups {
+                count,
+                last: Some(elapsed),
+            };
+        }
+    }
+
+    /// The status of the campaign after so much fuzzing.
+    pub(super) fn status(&self, elapsed: Duration) -> CampaignStatus {
+        CampaignStatus {
+            groups: self.count,
+            since_new: self.last.map(|last| elapsed.saturating_sub(last)),
+            elapsed,
+        }
+    }
+}
+
 /// Which of several ends is reached; the first of them in their order.
-pub fn reached(ends: &[Until], course: &Course) -> Option<Until> {
-    ends.iter().copied().find(|end| end.is_reached(course))
+pub fn reached(ends: &[Until], status: &CampaignStatus) -> Option<Until> {
+    ends.iter().copied().find(|end| end.is_reached(status))
 }
 
 impl Display for Until {
@@ -62,9 +97,9 @@ impl Display for Until {
     }
 }
 
-/// Why a text says no end.
+/// Why a text is not an end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoEnd {
+pub enum InvalidUntil {
     /// It is none of the forms.
     #[error("write `first`, `3 groups` or `no new for 10m`")]
     Unknown,
@@ -77,25 +112,25 @@ pub enum NoEnd {
 }
 
 impl FromStr for Until {
-    type Err = NoEnd;
+    type Err = InvalidUntil;
 
-    fn from_str(text: &str) -> Result<Until, NoEnd> {
+    fn from_str(text: &str) -> Result<Until, InvalidUntil> {
         let words: Vec<&str> = text.split_whitespace().collect();
         match words[..] {
             ["first"] => Ok(Until::First),
             [number, "group" | "groups"] => match number.parse() {
-                Ok(0) => Err(NoEnd::NoGroups),
+                Ok(0) => Err(InvalidUntil::NoGroups),
                 Ok(groups) => Ok(Until::Groups(groups)),
-                Err(_) => Err(NoEnd::Unknown),
+                Err(_) => Err(InvalidUntil::Unknown),
             },
             ["no", "new", "for", time] => time_of(time).map(Until::NoNewFor),
-            _ => Err(NoEnd::Unknown),
+            _ => Err(InvalidUntil::Unknown),
         }
     }
 }
 
 /// Reads a time with its unit; seconds without.
-fn time_of(text: &str) -> Result<Duration, NoEnd> {
+fn time_of(text: &str) -> Result<Duration, InvalidUntil> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.');
     let (number, unit) = text.split_at(end.unwrap_or(text.len()));
     let factor = match unit {
@@ -103,11 +138,166 @@ fn time_of(text: &str) -> Result<Duration, NoEnd> {
         "" | "s" => 1.0,
         "m" => 60.0,
         "h" => 3600.0,
-        _ => return Err(NoEnd::NoTime),
+        _ => return Err(InvalidUntil::NoTime),
     };
-    let number: f64 = number.parse().map_err(|_| NoEnd::NoTime)?;
+    let number: f64 = number.parse().map_err(|_| InvalidUntil::NoTime)?;
     match Duration::try_from_secs_f64(number * factor) {
         Ok(time) if time >= Duration::from_millis(1) => Ok(time),
-        _ => Err(NoEnd::NoTime),
+        _ => Err(InvalidUntil::NoTime),
+    }
+}
+
+/// When a call is to have ended. It ends as it does when the user stops it: what is under way is
+/// saved, and the next call continues it.
+#[derive(Clone, Debug, Default)]
+pub struct Deadline {
+    over: Arc<AtomicBool>,
+}
+
+impl Deadline {
+    /// Raises `stop` after `total`, if there is one.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn begin(total: Option<Duration>, stop: &Arc<AtomicBool>) -> io::Result<Deadline> {
+        let at = total.and_then(|total| Instant::now().checked_add(total));
+        let deadline = Deadline::default();
+        if let Some(at) = at {
+            let (over, stop) = (Arc::clone(&deadline.over), Arc::clone(stop));
+            let wait = move || {
+                while let Some(left) = at.checked_duration_since(Instant::now()) {
+                    std::thread::sleep(left);
+                }
+                // A call that was stopped before was stopped by the user.
+                over.store(!stop.load(Ordering::Relaxed), Ordering::Relaxed);
+                stop.store(true, Ordering::Relaxed);
+            };
+            std::thread::Builder::new().spawn(wait)?;
+        }
+        Ok(deadline)
+    }
+
+    /// Whether it has stopped the call.
+    pub fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    /// How long the call may fuzz that was asked for `time`: where that is left open, it leaves a
+    /// quarter of the whole for what comes after the fuzzing.
+    pub fn fuzzing(total: Option<Duration>, time: Option<Duration>) -> Option<Duration> {
+        match (total, time) {
+            (Some(total), Some(time)) => Some(time.min(total)),
+            (Some(total), None) => Some(total * 3 / 4),
+            (None, time) => time,
+        }
+    }
+}
+
+/// What ends the work of all workers.
+pub(crate) struct StopCondition<'a> {
+    /// Turns true when the user stops.
+    stop: &'a AtomicBool,
+    /// The end of the time.
+    deadline: Option<Instant>,
+    /// A worker has failed, or what comes next is not committed.
+    broken: AtomicBool,
+    /// Closed while nothing can be stored.
+    gate: &'a Gate,
+}
+
+impl<'a> StopCondition<'a> {
+    /// Until `stop` turns true, or `deadline` is over.
+    pub(crate) fn new(
+        stop: &'a AtomicBool,
+        deadline: Option<Instant>,
+        gate: &'a Gate,
+    ) -> StopCondition<'a> {
+        StopCondition {
+            stop,
+            deadline,
+            broken: AtomicBool::new(false),
+            gate,
+        }
+    }
+
+    /// Stops all workers for good where `so`.
+    pub(crate) fn break_off(&self, so: bool) {
+        self.broken.fetch_or(so, Ordering::Relaxed);
+    }
+
+    /// Whether workers go on; waits while the disk is full.
+    pub(crate) fn go_on(&self) -> bool {
+        self.gate.pass(|| self.is_over());
+        !self.is_over()
+    }
+
+    /// Whether workers stop.
+    pub(crate) fn is_over(&self) -> bool {
+        self.has_ended() || self.is_late()
+    }
+
+    /// Whether a run that ended so is classified. A hang is not after the user has stopped, for
+    /// that takes as long again: the next call repeats the run.
+    pub(crate) fn may_classify(&self, ended: Ended) -> bool {
+        ended != Ended::Timeout || !self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Whether the time is over.
+    pub(crate) fn is_late(&self) -> bool {
+        self.deadline
+            .is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    fn has_ended(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.broken.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_the_whole_is_left_for_what_comes_after_the_fuzzing() {
+        let seconds = |total, time| {
+            let duration = |seconds: Option<u64>| seconds.map(Duration::from_secs);
+            Deadline::fuzzing(duration(total), duration(time)).map(|time| time.as_secs())
+        };
+        assert_eq!(seconds(Some(60), None), Some(45));
+        assert_eq!(seconds(Some(60), Some(50)), Some(50));
+        assert_eq!(seconds(Some(60), Some(90)), Some(60));
+        assert_eq!(seconds(None, Some(90)), Some(90));
+        assert_eq!(seconds(None, None), None);
+    }
+
+    #[test]
+    fn it_is_over_only_where_the_user_has_not_stopped_before() {
+        let until = |stop: &Arc<AtomicBool>, deadline: &Deadline, raised: bool| {
+            let begun = Instant::now();
+            while deadline.is_over() != raised && begun.elapsed() < Duration::from_secs(60) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            (stop.load(Ordering::Relaxed), deadline.is_over())
+        };
+        let stop = Arc::new(AtomicBool::new(false));
+        let deadline = Deadline::begin(Some(Duration::from_millis(5)), &stop).unwrap();
+        assert_eq!(until(&stop, &deadline, true), (true, true));
+        let stop = Arc::new(AtomicBool::new(true));
+        let deadline = Deadline::begin(Some(Duration::ZERO), &stop).unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(until(&stop, &deadline, false), (true, false));
+    }
+
+    #[test]
+    fn a_hang_is_not_named_when_the_whole_time_is_over_and_a_crash_is() {
+        let (stop, gate) = (AtomicBool::new(false), Gate::default());
+        // The time for fuzzing ends no run that is under way.
+        let condition = StopCondition::new(&stop, Some(Instant::now()), &gate);
+        assert!(condition.is_over() && condition.may_classify(Ended::Timeout));
+        stop.store(true, Ordering::Relaxed);
+        assert!(!condition.may_classify(Ended::Timeout));
+        assert!(
+            condition.may_classify(Ended::Signal(11)) && condition.may_classify(Ended::Exit(0))
+        );
     }
 }

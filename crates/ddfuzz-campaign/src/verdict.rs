@@ -1,13 +1,17 @@
-//! How an input of another fuzzer ended, be it by a crash or over a limit.
+//! What an input of another fuzzer does: whether it crashes, or runs over a limit, and for which
+//! target that holds.
 
+use super::error::CampaignError;
 use super::recheck::{Examined, examined};
-use ddfuzz_exec::ExecError;
+use ddfuzz_exec::{ExecError, Program, Target, TargetRecord, Way, bundled};
+use ddfuzz_minimize::log::ContentHash;
+use ddfuzz_model::files::FileError;
 use ddfuzz_store::foreign::{Input, Promise};
 use ddfuzz_store::report::place;
-use ddfuzz_store::{CrashLine, Kind};
+use ddfuzz_store::{CrashLine, Kind, StoreError};
 use ddfuzz_triage::{Class, Crash, Key, Keys, Quick, Severity, Triager, keys};
 
-/// What an input came to.
+/// The result of an input.
 pub enum Judged {
     /// It crashed with a major and a minor key of which a record is at hand.
     Again(Key, Key),
@@ -54,8 +58,8 @@ pub fn judged(
     Ok(Judged::New(examined))
 }
 
-/// Whether the target crashes with this major key whatever its input is, as far as the empty one and
-/// a few that have nothing in common say.
+/// Whether the target crashes with this major key whatever its input is, as far as the empty one
+/// and a few that have nothing in common say.
 ///
 /// # Errors
 /// When the target cannot be run.
@@ -70,12 +74,12 @@ pub fn fails_on_anything(triager: &mut Triager, major: Key) -> Result<bool, Exec
     Ok(true)
 }
 
-/// Whether who named the file has seen a leak.
+/// Whether the fuzzer that named the file has seen a leak.
 pub fn may_leak(input: &Input) -> bool {
     (input.named).is_some_and(|named| named.promise == Promise::Leak)
 }
 
-/// What is left of a crash that came once, with these keys, and in none of the tries behind it: no
+/// What is left of a crash that came once, with these keys, and in none of the tries after it: no
 /// one has looked at more than its keys.
 fn came_once(triager: &Triager, keys: Keys, class: Class, tried: Examined) -> Examined {
     if tried.crash.is_some() {
@@ -122,4 +126,26 @@ pub fn line_of(crash: &Crash) -> CrashLine {
         source: crash.site().and_then(|site| site.source),
         build: crash.build().map(str::to_owned),
     }
+}
+
+/// The identity of a target: whatever may change how an input ends or what it is called. The way
+/// of execution does neither. Libraries, and files that arguments name, are not looked at.
+///
+/// # Errors
+/// When the program cannot be read.
+pub fn identity(target: &Target) -> Result<ContentHash, CampaignError> {
+    let program = match &target.program {
+        Program::Bundled(name) => ContentHash::of(bundled::program(name).unwrap_or_default()),
+        Program::Path(path) => {
+            let hash = ContentHash::of_file(path).map_err(FileError::at("read", path));
+            hash.map_err(StoreError::from)?
+        }
+    };
+    let record = TargetRecord::new(target, Way::Command);
+    let text = serde_json::to_vec(&(record, target.limits, program, keys::VERSION));
+    let text = text.map_err(|error| CampaignError::System {
+        what: "the target cannot be recorded".to_owned(),
+        source: error.into(),
+    })?;
+    Ok(ContentHash::of(&text))
 }

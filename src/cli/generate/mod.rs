@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use super::results::is_standard;
 use super::{Exit, Failure, Output, amounts};
-use crate::campaign::generator::escapes::unescape;
+use crate::campaign::generator::unescape;
 use crate::campaign::generator::{Characters, InputName, Kind, Lines, Preset};
 use emit::{Parts, Sinks};
 use seed::Seed;

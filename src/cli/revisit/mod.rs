@@ -12,7 +12,7 @@ mod sandbox;
 use std::sync::{Mutex, PoisonError};
 
 use super::{Exit, Failure, Output, known, signals, ui};
-use crate::campaign::miller::{self, StudySettings};
+use crate::campaign::study::{self, StudySettings};
 pub use args::Args;
 
 /// Runs the command.
@@ -41,7 +41,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     output.detail(&format!("seed {}", settings.plan.seed));
     let mut screen = ui::Line::new(output);
     let store = Mutex::new(store);
-    let summary = miller::run(&store, &settings, &mut screen, &stop);
+    let summary = study::run(&store, &settings, &mut screen, &stop);
     drop(screen);
     let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
     result::report(&summary?, &store, resumed, &args, output)

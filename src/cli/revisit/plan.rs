@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::Args;
 use super::sandbox::Held;
-use crate::campaign::miller::list::{List, installed};
-use crate::campaign::miller::{Asked, Circumstances, Selection, StudyPlan, StudySettings, Utility};
+use crate::campaign::study::list::{List, installed};
+use crate::campaign::study::{Asked, Circumstances, Selection, StudyPlan, StudySettings, Utility};
 use crate::campaign::{DEFAULT_MAX_LEN, Deadline, Variants};
 use crate::cli::run::processors;
 use crate::cli::{Exit, Failure, Output};

@@ -2,7 +2,7 @@
 
 use super::Args;
 use super::reports::Studied;
-use crate::campaign::miller::StudySummary;
+use crate::campaign::study::StudySummary;
 use crate::cli::{Exit, Failure, Output, config, next, ui};
 use crate::report::study::{StudyCall, StudyResult, table};
 use crate::report::{EndedBy, size};

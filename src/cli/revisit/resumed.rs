@@ -4,7 +4,7 @@
 use super::Args;
 use super::args::Shard;
 use crate::campaign::CampaignError;
-use crate::campaign::miller::Asked;
+use crate::campaign::study::Asked;
 use crate::cli::Failure;
 use crate::store::Reader;
 

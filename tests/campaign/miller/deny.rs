@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use ddfuzz::campaign::miller::list::{List, deny};
+use ddfuzz::campaign::study::list::{List, deny};
 
 fn reason(line: &str) -> Option<&'static str> {
     let mut words = line.split_whitespace();

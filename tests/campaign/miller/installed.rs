@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use ddfuzz::campaign::miller::list::extensions::{MOST, extensions, in_text};
-use ddfuzz::campaign::miller::list::installed::{find, installed, package_of, programs_of};
+use ddfuzz::campaign::study::list::extensions::{MOST, extensions, in_text};
+use ddfuzz::campaign::study::list::installed::{find, installed, package_of, programs_of};
 
 use crate::needs;
 

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use ddfuzz::campaign::miller::list::{List, Listed, ListedChannel};
+use ddfuzz::campaign::study::list::{List, Listed, ListedChannel};
 
 fn words(words: &[&str]) -> Vec<OsString> {
     words.iter().map(OsString::from).collect()

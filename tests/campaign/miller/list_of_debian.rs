@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use ddfuzz::campaign::miller::list::installed::{find, package_of};
-use ddfuzz::campaign::miller::list::{List, ListedChannel, deny};
+use ddfuzz::campaign::study::list::installed::{find, package_of};
+use ddfuzz::campaign::study::list::{List, ListedChannel, deny};
 
 use crate::needs;
 

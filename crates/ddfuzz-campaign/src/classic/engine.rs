@@ -1,28 +1,34 @@
-//! Runs a campaign: starts the workers, commits what they report, and has groups minimized.
+//! The loop of a classic campaign: starts the workers, commits what they report in order, and has
+//! groups minimized.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
 
-use crossbeam::channel::Sender;
+use crossbeam::channel::{self, Receiver, RecvTimeoutError, Sender};
 
-use super::ending::Over;
 use super::inputs::Inputs;
-use super::worker::Chunk;
+use super::worker::{Chunk, WorkerContext, start_worker};
+use crate::classifier::{Classified, Finding};
+use crate::disk_full::{Gate, Room};
 use crate::error::CampaignError;
-use crate::ledger::{Ledger, Stored, lock};
+use crate::ledger::{Ledger, Stored};
 use crate::minimizing::Minimizing;
-use crate::orders::{HangBudget, is_done, left_for_later, minimize_entry};
+use crate::orders::{
+    HangBudget, MinimizerReply, is_done, is_of_target, left_for_later, minimize_entry,
+    minimize_orders,
+};
 use crate::rebuild::Watch;
-use crate::room::{Gate, Room};
-use crate::schedule::{self, Met};
+use crate::run::Summary;
+use crate::schedule::{self, MetInputs};
 use crate::screen::{Phase, Progress, Screen};
+use crate::session::CampaignSession;
 use crate::settings::{Settings, When};
-use crate::summary::Summary;
-use ddfuzz_store::report::GroupView;
+use crate::until::{NewGroups, StopCondition, Until, reached};
+use ddfuzz_exec::ExecError;
+use ddfuzz_store::report::EndedBy;
 use ddfuzz_store::{EntryId, Kind, Store};
-use ddfuzz_triage::Key;
 
 /// Between two lines of `stats.jsonl`, and two checkpoints without a finding.
 const SAVE_EVERY: Duration = Duration::from_secs(2);
@@ -46,22 +52,29 @@ pub fn run(
     ledger.save()?;
     let (began, gate) = (Instant::now(), Gate::default());
     let first = ledger.checkpoint.next;
-    let engine = Engine {
+    let session = CampaignSession {
         store,
-        settings,
         screen,
         stop,
+        deadline: &settings.deadline,
+        minimizing: &settings.minimizing,
+        jobs: settings.jobs,
+        known: &settings.known,
+        gate: &gate,
+        room: Room::new(stop, &gate).until(settings.end_of(began)),
+        began,
+        new_groups: NewGroups::default(),
+        gone: HashSet::new(),
+    };
+    let engine = ClassicEngine {
+        session,
+        settings,
         inputs,
         watch: Watch::of(&settings.minimizing.target)?,
-        gone: HashSet::new(),
-        room: Room::new(stop, &gate).until(settings.end_of(began)),
         unstored: 0,
-        gate: &gate,
         over: None,
-        new_seen: (0, None),
         blocked: Duration::ZERO,
         ledger,
-        began,
         first,
         saved: began,
         queue: VecDeque::new(),
@@ -77,124 +90,97 @@ pub fn run(
     engine.campaign()
 }
 
-pub(super) struct Engine<'a> {
-    pub(super) store: &'a Mutex<Store>,
-    pub(super) settings: &'a Settings,
-    pub(super) screen: &'a mut dyn Screen,
-    pub(super) stop: &'a AtomicBool,
-    pub(super) inputs: Inputs,
+/// Why nothing more is committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum EndReason {
+    /// What was waited for is reached. `end`: the first run that does not count any more, where
+    /// a run has decided it.
+    Until {
+        /// What was reached.
+        until: Until,
+        /// The first run that does not count any more.
+        end: Option<u64>,
+    },
+    /// The program is another one; fuzzing begins again with it.
+    Rebuilt,
+}
+
+struct ClassicEngine<'a> {
+    session: CampaignSession<'a>,
+    settings: &'a Settings,
+    inputs: Inputs,
     /// Whether the program is still the same.
-    pub(super) watch: Watch,
-    /// Groups that are not found the same with the present build of it.
-    pub(super) gone: HashSet<(Kind, String)>,
-    pub(super) room: Room<'a>,
+    watch: Watch,
     /// Findings for which there was no room until the time was over.
-    pub(super) unstored: u64,
-    /// Closed while there is no room.
-    pub(super) gate: &'a Gate,
+    unstored: u64,
     /// Why nothing more is committed.
-    pub(super) over: Option<Over>,
-    /// Groups that were new in this count, and when the last of them was, as time that was fuzzed.
-    pub(super) new_seen: (u64, Option<Duration>),
+    over: Option<EndReason>,
     /// How long minimizing has kept findings from being committed.
-    pub(super) blocked: Duration,
-    pub(super) ledger: Ledger<'a>,
-    pub(super) began: Instant,
+    blocked: Duration,
+    ledger: Ledger<'a>,
     /// The first run of this call.
-    pub(super) first: u64,
-    pub(super) saved: Instant,
+    first: u64,
+    saved: Instant,
     /// Founders that are still to be minimized.
-    pub(super) queue: VecDeque<EntryId>,
+    queue: VecDeque<EntryId>,
     /// Entries that the minimizing worker has not answered for.
-    pub(super) ordered: u64,
+    ordered: u64,
     /// Entries that were queued in this call.
-    pub(super) taken: HashSet<EntryId>,
+    taken: HashSet<EntryId>,
     /// Groups of which runs may have found a smaller input than the one that was minimized, by
     /// the first 12 hex digits of their major keys.
-    pub(super) more: BTreeSet<String>,
+    more: BTreeSet<String>,
     /// Time that was minimized.
-    pub(super) spent: Duration,
+    spent: Duration,
     /// When the fuzzing is over: how long it took, what hangs may take, how many groups were
-    /// minimized since, and how many wait behind the queue.
-    pub(super) fuzzed: Option<Duration>,
+    /// minimized since, and how many wait after the queue.
+    fuzzed: Option<Duration>,
     hangs: Option<HangBudget>,
     done: u64,
     waiting: usize,
 }
 
-impl Engine<'_> {
+impl ClassicEngine<'_> {
     fn campaign(mut self) -> Result<Summary, CampaignError> {
         let fuzzed = self.fuzz_all();
-        let fuzzed = self.or_stopped(fuzzed, self.fuzzing());
+        let fuzzed = self.session.or_stopped(fuzzed, self.fuzzing());
         let saved = self.save();
         let fuzzed = fuzzed?;
-        self.or_stopped(saved, ())?;
+        self.session.or_stopped(saved, ())?;
         (self.fuzzed, self.hangs) = (
             Some(fuzzed),
-            Some(HangBudget::behind(fuzzed, &self.settings.minimizing)),
+            Some(HangBudget::after(fuzzed, &self.settings.minimizing)),
         );
         if self.settings.when != When::Off {
             let minimized = self.minimize_queue().and_then(|()| self.minimize_rest());
-            self.or_stopped(minimized, ())?;
+            self.session.or_stopped(minimized, ())?;
         }
-        if !self.interrupted() {
+        if !self.session.interrupted() {
             let ended = self.end_call();
-            self.or_stopped(ended, ())?;
+            self.session.or_stopped(ended, ())?;
         }
-        let stats = self.append_stats();
-        self.or_stopped(stats, ())?;
-        self.screen.progress(&self.progress());
+        let stats = self.session.append_stats(&self.progress());
+        self.session.or_stopped(stats, ())?;
+        self.session.screen.progress(&self.progress());
         self.summary(fuzzed)
     }
 
     fn summary(&self, fuzzed: Duration) -> Result<Summary, CampaignError> {
-        let muted = |major: Key| self.muted(&major.short());
-        let checkpoint = &self.ledger.checkpoint;
-        let (ended_by, until) = self.ended_by();
+        let ended = self.ended_by();
         Ok(Summary {
-            runs: checkpoint.next - checkpoint.count_start,
-            runs_of_call: checkpoint.next - self.first,
-            fuzzed,
-            new_groups: self.ledger.new_groups(muted)?,
-            known_crashes: checkpoint.known_crashes(|major| self.muted(major)),
-            crashes: checkpoint.total(Kind::Crash),
-            interrupted: self.interrupted(),
-            ended_by,
-            until,
+            runs_of_call: self.ledger.checkpoint.next - self.first,
             unstored: self.unstored,
-            unnamed: 0,
-            out_of_room: self.room.is_given_up(),
-            rebuilt: self.rebuild().is_on_record(),
+            ..self.session.summary(&self.ledger, fuzzed, ended)?
         })
     }
 
-    pub(super) fn stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
-
-    /// Whether it was the user who has stopped it, and not the end of the whole time.
-    pub(super) fn interrupted(&self) -> bool {
-        self.stopped() && !self.settings.deadline.is_over()
-    }
-
-    pub(super) fn muted(&self, major: &str) -> bool {
-        let store = lock(self.store);
-        store
-            .reader()
-            .is_muted(Kind::Crash, major, &self.settings.known)
-    }
-
     /// Commits a chunk as a whole: where that fails, its runs are not counted, and are made again
-    /// by the call that goes on.
-    pub(super) fn commit(
-        &mut self,
-        chunk: &Chunk,
-        order: &Sender<EntryId>,
-    ) -> Result<(), CampaignError> {
+    /// by the call that continues.
+    fn commit(&mut self, chunk: &Chunk, order: &Sender<EntryId>) -> Result<(), CampaignError> {
         let seen = (!chunk.findings.is_empty()).then(|| self.ledger.checkpoint.seen.clone());
         let done = self.commit_findings(chunk, order);
         match (&done, seen) {
-            // What stands behind the run that ends the campaign is not committed.
+            // What follows the run that ends the campaign is not committed.
             (Ok(()), _) => self.ledger.checkpoint.next = self.end_of(chunk),
             (Err(_), Some(seen)) => self.ledger.checkpoint.seen = seen,
             (Err(_), None) => {}
@@ -214,24 +200,24 @@ impl Engine<'_> {
             let Some(Stored { id, founds }) = self.commit_finding(finding)? else {
                 continue;
             };
-            if founds && let Some(view) = self.view(&id)? {
-                self.screen.group(&view);
+            if founds && let Some(view) = self.session.view(&id)? {
+                self.session.screen.group(&view);
             }
-            if self.settings.when == When::Off || self.muted(id.major()) {
+            if self.settings.when == When::Off || self.session.is_muted(id.major()) {
                 continue;
             }
             if !founds {
                 self.more.insert(id.major().to_owned());
             } else if self.taken.insert(id.clone()) {
                 self.queue.push_back(id);
-                self.give_out(order)?;
+                self.order_minimization(order)?;
             }
         }
         Ok(())
     }
 
     /// Has the queue minimized, as far as that is not for later.
-    pub(super) fn give_out(&mut self, order: &Sender<EntryId>) -> Result<(), CampaignError> {
+    fn order_minimization(&mut self, order: &Sender<EntryId>) -> Result<(), CampaignError> {
         match self.settings.when {
             When::Inline => {
                 let began = Instant::now();
@@ -246,7 +232,7 @@ impl Engine<'_> {
                 }
                 for id in self.queue.drain(..) {
                     self.ordered += 1;
-                    // Nobody listens only if the worker failed, which its word will say.
+                    // The receiver is gone only if the worker failed, which its reply will say.
                     let _ = order.send(id);
                 }
                 Ok(())
@@ -256,25 +242,32 @@ impl Engine<'_> {
     }
 
     fn minimize_queue(&mut self) -> Result<(), CampaignError> {
-        while !self.stopped()
+        while !self.session.stopped()
             && let Some(id) = self.queue.front().cloned()
         {
             let Some(minimizing) = self.how(&id) else {
-                self.screen
+                self.session
+                    .screen
                     .note(&left_for_later(self.queue.len() + self.waiting));
                 return Ok(());
             };
-            let began = self.began;
+            let began = self.session.began;
             let progress = Progress {
                 phase: self.phase(&minimizing),
                 ..self.progress()
             };
-            self.screen.progress(&progress);
+            self.session.screen.progress(&progress);
             // Nothing is committed meanwhile, but time goes on.
-            let screen = &mut *self.screen;
+            let screen = &mut *self.session.screen;
             let watch = &mut || screen.progress(&progress.later(began.elapsed()));
             let since = Instant::now();
-            let result = minimize_entry(self.store, &minimizing, self.stop, &id, watch);
+            let result = minimize_entry(
+                self.session.store,
+                &minimizing,
+                self.session.stop,
+                &id,
+                watch,
+            );
             self.spent += since.elapsed();
             if let Some(hangs) = &mut self.hangs {
                 hangs.spend(&id, since.elapsed());
@@ -311,7 +304,7 @@ impl Engine<'_> {
     /// Minimizes the queue, and then what runs have found of the same groups that is smaller.
     fn minimize_smaller(&mut self) -> Result<(), CampaignError> {
         self.minimize_queue()?;
-        while !self.stopped() && self.enqueue_smaller()? {
+        while !self.session.stopped() && self.enqueue_smaller()? {
             self.minimize_queue()?;
         }
         Ok(())
@@ -319,7 +312,7 @@ impl Engine<'_> {
 
     /// Queues the next smaller input that runs have found; whether there is one.
     fn enqueue_smaller(&mut self) -> Result<bool, CampaignError> {
-        let reader = lock(self.store).reader().clone();
+        let reader = self.session.reader();
         while let Some(major) = self.more.first() {
             let smaller = schedule::smaller_of_runs(&reader, major)?;
             if let Some(id) = smaller.filter(|id| !self.taken.contains(id)) {
@@ -335,11 +328,12 @@ impl Engine<'_> {
     /// Minimizes all that is left to be, one by one, for each may slip into further groups: which
     /// is next does not depend on what an earlier call had queued.
     fn minimize_rest(&mut self) -> Result<(), CampaignError> {
-        let (store, minimizing) = (self.store, &self.settings.minimizing);
-        let mut met = Met::default();
-        while !self.stopped() {
+        let (store, minimizing) = (self.session.store, &self.settings.minimizing);
+        let mut met = MetInputs::default();
+        while !self.session.stopped() {
             let pending = self.ledger.pending(minimizing.variants, true)?;
-            let fresh = |id: &EntryId| !self.muted(id.major()) && !self.taken.contains(id);
+            let fresh =
+                |id: &EntryId| !self.session.is_muted(id.major()) && !self.taken.contains(id);
             let fresh: Vec<EntryId> = pending.into_iter().filter(fresh).collect();
             if let Some(id) = fresh.first().cloned() {
                 self.waiting = fresh.len() - 1;
@@ -348,44 +342,38 @@ impl Engine<'_> {
                 self.minimize_queue()?;
                 continue;
             }
-            let filed = met.file_next(store, minimizing, &|major| !self.muted(major));
-            if self.waits_for_room(&filed) {
-                met = Met::default();
-            } else if !self.or_stopped(filed, false)? {
+            let filed = met.file_next(store, minimizing, &|major| !self.session.is_muted(major));
+            if self.session.waits_for_room(&filed) {
+                met = MetInputs::default();
+            } else if !self.session.or_stopped(filed, false)? {
                 return Ok(());
             }
         }
         Ok(())
     }
 
-    pub(super) fn show(
+    fn show(
         &mut self,
         id: &EntryId,
         result: Result<(), CampaignError>,
     ) -> Result<(), CampaignError> {
-        if self.waits_for_room(&result) {
+        if self.session.waits_for_room(&result) {
             self.queue.push_front(id.clone());
             return Ok(());
         }
-        if is_done(result, self.stopped())?
-            && let Some(view) = self.view(id)?
+        if is_done(result, self.session.stopped())?
+            && let Some(view) = self.session.view(id)?
         {
-            self.screen.minimized(&view);
+            self.session.screen.minimized(&view);
         }
         Ok(())
     }
 
-    /// What there is to show of an entry.
-    fn view(&self, id: &EntryId) -> Result<Option<GroupView>, CampaignError> {
-        let reader = lock(self.store).reader().clone();
-        Ok(GroupView::of(&reader, id)?)
-    }
-
     /// Queues what an earlier call left to be minimized.
-    pub(super) fn enqueue_founders(&mut self) -> Result<(), CampaignError> {
+    fn enqueue_founders(&mut self) -> Result<(), CampaignError> {
         let variants = self.settings.minimizing.variants;
         for id in self.ledger.pending(variants, false)? {
-            if !self.muted(id.major()) && self.taken.insert(id.clone()) {
+            if !self.session.is_muted(id.major()) && self.taken.insert(id.clone()) {
                 self.more.insert(id.major().to_owned());
                 self.queue.push_back(id);
             }
@@ -393,37 +381,290 @@ impl Engine<'_> {
         Ok(())
     }
 
-    pub(super) fn tick(&mut self) -> Result<(), CampaignError> {
-        self.screen.progress(&self.progress());
+    fn tick(&mut self) -> Result<(), CampaignError> {
+        self.session.screen.progress(&self.progress());
         if self.saved.elapsed() >= SAVE_EVERY || self.ledger.is_unsaved() {
             self.save()?;
         }
         if self.saved.elapsed() >= SAVE_EVERY {
-            self.append_stats()?;
+            self.session.append_stats(&self.progress())?;
             self.saved = Instant::now();
         }
         Ok(())
     }
 
-    pub(super) fn progress(&self) -> Progress {
+    fn progress(&self) -> Progress {
         let checkpoint = &self.ledger.checkpoint;
-        let groups = checkpoint.seen.get(&Kind::Crash).map_or(0, BTreeMap::len);
+        let elapsed = self.session.began.elapsed();
+        let jobs = self.settings.jobs.max(1) as f64;
         Progress {
-            time_ms: self.began.elapsed().as_millis() as u64,
-            runs: checkpoint.next - checkpoint.count_start,
+            time_ms: elapsed.as_millis() as u64,
             runs_per_s: Progress::rate(checkpoint.next - self.first, self.fuzzing()),
-            corpus: 0,
-            groups: groups as u64,
-            crashes: checkpoint.total(Kind::Crash),
-            hangs: checkpoint.total(Kind::Hang),
-            ooms: checkpoint.total(Kind::Oom),
             minimizing: (self.queue.len() + self.waiting) as u64 + self.ordered,
-            minimizer_share: self
-                .spent
-                .div_f64(self.settings.jobs.max(1) as f64)
-                .as_secs_f64()
-                / self.began.elapsed().as_secs_f64().max(0.001),
-            ..Progress::default()
+            minimizer_share: self.spent.div_f64(jobs).as_secs_f64()
+                / elapsed.as_secs_f64().max(0.001),
+            ..checkpoint.progress()
         }
+    }
+}
+
+/// Chunks that may wait to be committed before the workers pause.
+const BACKLOG: usize = 1 << 16;
+const TICK: Duration = Duration::from_millis(200);
+
+type Report = Result<Chunk, ExecError>;
+
+impl ClassicEngine<'_> {
+    /// Fuzzes to the end, with each build of the program that there is meanwhile.
+    fn fuzz_all(&mut self) -> Result<Duration, CampaignError> {
+        self.session.begin_build(&self.watch)?;
+        loop {
+            if self.settings.when != When::Off {
+                self.enqueue_founders()?;
+            }
+            self.look_at_runs();
+            if self.over.is_some() {
+                return Ok(self.fuzzing());
+            }
+            let next = self.ledger.checkpoint.next;
+            let shared = WorkerContext {
+                inputs: self.inputs.clone(),
+                next: AtomicU64::new(next),
+                end: self.ledger.checkpoint.goal.unwrap_or(u64::MAX),
+                stop_condition: StopCondition::new(
+                    self.session.stop,
+                    self.settings.end_of(self.session.began),
+                    self.session.gate,
+                ),
+            };
+            match self.fuzz(&shared) {
+                Ok(_) if matches!(self.over, Some(EndReason::Rebuilt)) => self.take_build()?,
+                Err(error) if is_of_target(&error) && self.is_rebuilt() => self.take_build()?,
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Fuzzes until the end of the count, of the time, or of the user's patience.
+    fn fuzz(&mut self, shared: &WorkerContext<'_>) -> Result<Duration, CampaignError> {
+        let (report, reports) = channel::bounded::<Report>(BACKLOG);
+        let (order, orders) = channel::unbounded::<EntryId>();
+        let (reply, replies) = channel::unbounded::<MinimizerReply>();
+        std::thread::scope(|scope| {
+            for _ in 0..self.settings.jobs.max(1) {
+                let report = report.clone();
+                let settings = self.settings;
+                scope.spawn(move || match start_worker(shared, settings) {
+                    Ok(worker) => worker.work(&report),
+                    Err(error) => drop(report.send(Err(error))),
+                });
+            }
+            drop(report);
+            if self.settings.when == When::Worker {
+                let (store, stop) = (self.session.store, self.session.stop);
+                let minimizing = &self.settings.minimizing;
+                scope.spawn(move || minimize_orders(store, minimizing, stop, &orders, &reply));
+            } else {
+                drop((orders, reply));
+            }
+            let done = self.commit_all(shared, &reports, &order, &replies);
+            shared.stop_condition.break_off(done.is_err());
+            // A worker may be waiting for room; nothing more is committed.
+            while reports.recv().is_ok() {}
+            drop(order);
+            let minimized = self.wait_for_minimizer(&replies);
+            let fuzzed = done?;
+            minimized?;
+            Ok(fuzzed)
+        })
+    }
+
+    /// Commits chunks in the order of their runs.
+    fn commit_all(
+        &mut self,
+        shared: &WorkerContext<'_>,
+        reports: &Receiver<Report>,
+        order: &Sender<EntryId>,
+        replies: &Receiver<MinimizerReply>,
+    ) -> Result<Duration, CampaignError> {
+        let mut waiting = BTreeMap::new();
+        let mut cut_short = false;
+        loop {
+            self.order_minimization(order)?;
+            match reports.recv_timeout(TICK) {
+                Ok(chunk) => {
+                    match chunk {
+                        Ok(chunk) => drop(waiting.insert(chunk.first, chunk)),
+                        // The user's Ctrl-C may have reached a starting target, too.
+                        Err(_) if self.session.stopped() || self.is_rebuilt() => {}
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    // What is committed after the deadline was run before it.
+                    let time = self.settings.time.unwrap_or(Duration::MAX);
+                    return Ok(self.fuzzing().min(time));
+                }
+            }
+            while !cut_short
+                && self.over.is_none()
+                && let Some(chunk) = waiting.remove(&self.ledger.checkpoint.next)
+            {
+                cut_short = chunk.runs < chunk.planned;
+                self.commit(&chunk, order)?;
+            }
+            for reply in replies.try_iter() {
+                self.receive_reply(reply)?;
+            }
+            self.tick()?;
+            self.look_at_clock();
+            shared.stop_condition.break_off(self.over.is_some());
+        }
+    }
+
+    /// Waits for the minimizing worker, whose orders have ended.
+    fn wait_for_minimizer(
+        &mut self,
+        replies: &Receiver<MinimizerReply>,
+    ) -> Result<(), CampaignError> {
+        loop {
+            match replies.recv_timeout(TICK) {
+                Ok(reply) => self.receive_reply(reply)?,
+                Err(RecvTimeoutError::Timeout) => self.session.screen.progress(&self.progress()),
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            }
+        }
+    }
+
+    fn receive_reply(&mut self, (id, spent, result): MinimizerReply) -> Result<(), CampaignError> {
+        self.ordered -= 1;
+        self.spent += spent;
+        self.show(&id, result)
+    }
+}
+
+impl ClassicEngine<'_> {
+    /// How long was fuzzed: not while the disk was full.
+    fn fuzzing(&self) -> Duration {
+        self.fuzzed.unwrap_or_else(|| self.session.elapsed())
+    }
+
+    /// Counts the groups that runs of this count have found new.
+    fn count_new(&mut self) {
+        let new = self.session.count_new(&self.ledger);
+        let elapsed = self.fuzzing().saturating_sub(self.blocked);
+        self.session.new_groups.update(new, elapsed);
+    }
+
+    /// Whether what the runs until now have found is enough.
+    fn look_at_runs(&mut self) {
+        self.count_new();
+        self.end_with(None, Until::is_of_runs);
+    }
+
+    /// Whether the clock, or a look at the program, ends it.
+    fn look_at_clock(&mut self) {
+        self.end_with(None, |until| !until.is_of_runs());
+        if self.over.is_none() && self.watch.has_changed() {
+            self.over = Some(EndReason::Rebuilt);
+        }
+    }
+
+    fn end_with(&mut self, end: Option<u64>, which: impl Fn(&Until) -> bool) {
+        let ends: Vec<Until> = self.settings.until.iter().copied().filter(which).collect();
+        let elapsed = self.fuzzing().saturating_sub(self.blocked);
+        if self.over.is_none()
+            && let Some(until) = reached(&ends, &self.session.new_groups.status(elapsed))
+        {
+            self.over = Some(EndReason::Until { until, end });
+        }
+    }
+
+    /// Commits a finding, when there is room.
+    fn commit_finding(&mut self, finding: &Finding) -> Result<Option<Stored>, CampaignError> {
+        let seen = |ledger: &Ledger<'_>| {
+            let seen = ledger.checkpoint.seen.get(&Kind::Crash);
+            seen.map_or(0, BTreeMap::len)
+        };
+        let groups = seen(&self.ledger);
+        let stored = self.session.made(|| self.ledger.commit(finding));
+        self.unstored += u64::from(stored.is_err() && self.session.room.is_given_up());
+        let stored = stored?;
+        if seen(&self.ledger) > groups {
+            self.count_new();
+            self.end_with(Some(finding.run + 1), Until::is_of_runs);
+        }
+        self.note_return(finding)?;
+        Ok(stored)
+    }
+
+    /// A group that was fixed may have come again.
+    fn note_return(&mut self, finding: &Finding) -> Result<(), CampaignError> {
+        let (kind, major) = match &finding.what {
+            Classified::Known { kind, major } => (*kind, major.short()),
+            Classified::Crash(crash) => (Kind::of_class(&crash.class), crash.keys.major.short()),
+            Classified::Flaky(_) => return Ok(()),
+        };
+        Ok(self.session.note_return(kind, &major)?)
+    }
+
+    /// The first run that does not count once this chunk is committed.
+    fn end_of(&self, chunk: &Chunk) -> u64 {
+        match self.over {
+            Some(EndReason::Until { end: Some(end), .. }) => end,
+            _ => chunk.first + chunk.runs,
+        }
+    }
+
+    /// What has ended this call.
+    fn ended_by(&self) -> (EndedBy, Option<Until>) {
+        let checkpoint = &self.ledger.checkpoint;
+        match self.over {
+            _ if self.session.interrupted() => (EndedBy::Interrupted, None),
+            Some(EndReason::Until { until, .. }) => (EndedBy::Until, Some(until)),
+            _ if self.settings.runs.is_some() && self.made_all() => (EndedBy::Runs, None),
+            _ if self.settings.time.is_none() && checkpoint.goal.is_none() => (EndedBy::Runs, None),
+            _ => (EndedBy::Time, None),
+        }
+    }
+
+    /// Whether all runs of the count are made.
+    fn made_all(&self) -> bool {
+        let checkpoint = &self.ledger.checkpoint;
+        checkpoint.goal.is_none_or(|goal| checkpoint.next >= goal)
+    }
+
+    /// Saves the checkpoint, when there is room.
+    fn save(&mut self) -> Result<(), CampaignError> {
+        Ok(self.session.made(|| self.ledger.save())?)
+    }
+
+    /// Notes that the call is complete, when there is room. What was waited for is
+    /// reached: the next call begins a new count.
+    fn end_call(&mut self) -> Result<(), CampaignError> {
+        if matches!(self.over, Some(EndReason::Until { .. })) {
+            self.ledger.checkpoint.goal = None;
+        }
+        Ok(self.session.made(|| self.ledger.end_call())?)
+    }
+
+    /// Whether the program is another one now.
+    fn is_rebuilt(&mut self) -> bool {
+        if self.over.is_none() && self.watch.is_another() {
+            self.over = Some(EndReason::Rebuilt);
+        }
+        matches!(self.over, Some(EndReason::Rebuilt))
+    }
+
+    /// Takes the program as it is now: all groups are checked, and those that are still to be
+    /// minimized are restarted.
+    fn take_build(&mut self) -> Result<(), CampaignError> {
+        self.over = None;
+        self.session.take_build(&mut self.watch)?;
+        self.queue.clear();
+        self.taken.clear();
+        self.more.clear();
+        Ok(())
     }
 }

@@ -1,17 +1,15 @@
-//! A worker: runs inputs, names what crashes, and reports chunk by chunk.
+//! A worker: runs inputs, classifies what crashes, and reports chunk by chunk.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam::channel::Sender;
 
-use super::inputs::Inputs;
-use super::plan::RunInput;
-use crate::bounds::Bounds;
-use crate::finding::Finding;
+use super::inputs::{Inputs, RunInput};
+use crate::classifier::{Finding, RunClassifier};
 use crate::mutation::Mutation;
-use crate::namer::Namer;
 use crate::settings::Settings;
+use crate::until::StopCondition;
 use ddfuzz_exec::{ExecError, Executor, Freshness, start};
 
 /// Some runs in a row.
@@ -29,29 +27,29 @@ pub(super) struct Chunk {
 pub(super) const CHUNK: u64 = 16;
 
 /// What the workers of a campaign share.
-pub(super) struct Shared<'a> {
+pub(super) struct WorkerContext<'a> {
     pub(super) inputs: Inputs,
-    /// The next run that nobody has taken.
+    /// The next run that no worker has taken.
     pub(super) next: AtomicU64,
     /// The first run that is not to be made.
     pub(super) end: u64,
     /// No new chunks are taken when they are over.
-    pub(super) bounds: Bounds<'a>,
+    pub(super) stop_condition: StopCondition<'a>,
 }
 
 /// One worker with its own target.
 pub(super) struct Worker<'a> {
-    pub(super) shared: &'a Shared<'a>,
+    pub(super) shared: &'a WorkerContext<'a>,
     pub(super) executor: Box<dyn Executor>,
     /// What mutates seeds, where there are any.
     pub(super) mutation: Option<Mutation>,
-    pub(super) namer: Namer,
+    pub(super) classifier: RunClassifier,
 }
 
 impl Worker<'_> {
-    /// Takes chunks until there are none left, or nobody listens.
+    /// Takes chunks until there are none left, or the receiver is gone.
     pub(super) fn work(mut self, reports: &Sender<Result<Chunk, ExecError>>) {
-        while self.shared.bounds.go_on() {
+        while self.shared.stop_condition.go_on() {
             let first = self.shared.next.fetch_add(CHUNK, Ordering::Relaxed);
             if first >= self.shared.end {
                 return;
@@ -64,7 +62,7 @@ impl Worker<'_> {
         }
     }
 
-    /// A chunk that is cut short reports the runs made: those behind it are never committed.
+    /// A chunk that is cut short reports the runs made: those after it are never committed.
     fn run_chunk(&mut self, first: u64, count: u64) -> Result<Chunk, ExecError> {
         let mut chunk = Chunk {
             first,
@@ -72,13 +70,13 @@ impl Worker<'_> {
             runs: 0,
             findings: Vec::new(),
         };
-        // A process of its own for each run takes no inputs ahead.
+        // A target that is started for each run takes no inputs ahead.
         let at_once = match self.executor.freshness() {
             Freshness::Shared => count,
             Freshness::Fresh => 1,
         };
         let mut waiting: VecDeque<(RunInput, Vec<u8>)> = VecDeque::new();
-        while chunk.runs < count && !self.shared.bounds.are_over() {
+        while chunk.runs < count && !self.shared.stop_condition.is_over() {
             while (waiting.len() as u64) < at_once.min(count - chunk.runs) {
                 waiting.push_back(self.make(first + chunk.runs + waiting.len() as u64));
             }
@@ -87,10 +85,10 @@ impl Worker<'_> {
                 let Some((name, input)) = waiting.pop_front() else {
                     break;
                 };
-                if !self.shared.bounds.name(run.ended) {
+                if !self.shared.stop_condition.may_classify(run.ended) {
                     return Ok(chunk);
                 }
-                let what = self.namer.judge(run.ended, &input, &*self.executor)?;
+                let what = self.classifier.judge(run.ended, &input, &*self.executor)?;
                 let finding = what.map(|what| Finding {
                     run: first + chunk.runs,
                     name: name.to_string(),
@@ -120,9 +118,9 @@ impl Worker<'_> {
     }
 }
 
-/// A worker of its own executor.
+/// A worker with its own executor.
 pub(super) fn start_worker<'a>(
-    shared: &'a Shared<'a>,
+    shared: &'a WorkerContext<'a>,
     settings: &Settings,
 ) -> Result<Worker<'a>, ExecError> {
     let Settings { minimizing, .. } = settings;
@@ -131,6 +129,6 @@ pub(super) fn start_worker<'a>(
         shared,
         executor: started.executor,
         mutation: shared.inputs.mutation(),
-        namer: Namer::of_target(&minimizing.target, minimizing.way)?,
+        classifier: RunClassifier::of_target(&minimizing.target, minimizing.way)?,
     })
 }

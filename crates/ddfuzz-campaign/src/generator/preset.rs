@@ -41,8 +41,8 @@ pub enum Variant {
     Third,
 }
 
-/// So many inputs of one kind, of a length between these two.
-struct Share {
+/// A number of inputs of one kind, of a length between these two.
+struct InputShare {
     count: u64,
     kind: Kind,
     shortest: u64,
@@ -77,7 +77,7 @@ impl Preset {
     /// Its inputs, in the order of the study. No two of them are the same; those of another seed
     /// differ in their random bytes and, where the study drew them, in their lengths.
     pub fn inputs(self, seed: u64) -> impl Iterator<Item = InputName> {
-        let mut drawn = Drawn {
+        let mut drawn = SeededDraws {
             stream: blake3::Hasher::new()
                 .update(b"ddfuzz-preset-1")
                 .update(self.to_string().as_bytes())
@@ -96,7 +96,7 @@ impl Preset {
         })
     }
 
-    fn shares(self) -> Vec<Share> {
+    fn shares(self) -> Vec<InputShare> {
         match self {
             Preset::Issta => issta(),
             Preset::Of2020(size, variant) => of_2020(size, variant),
@@ -104,26 +104,28 @@ impl Preset {
     }
 }
 
-fn issta() -> Vec<Share> {
+fn issta() -> Vec<InputShare> {
     let mut shares = Vec::new();
     for characters in [Characters::Printable, Characters::Bytes] {
         for nul in [false, true] {
-            shares.extend([1_000, 10_000, 100_000, 1_000_000].map(|length| Share {
-                count: 1,
-                kind: Kind {
-                    characters,
-                    nul,
-                    lines: Lines::None,
-                },
-                shortest: length,
-                longest: length,
-            }));
+            shares.extend(
+                [1_000, 10_000, 100_000, 1_000_000].map(|length| InputShare {
+                    count: 1,
+                    kind: Kind {
+                        characters,
+                        nul,
+                        lines: Lines::None,
+                    },
+                    shortest: length,
+                    longest: length,
+                }),
+            );
         }
     }
     shares
 }
 
-fn of_2020(size: DataSet, variant: Variant) -> Vec<Share> {
+fn of_2020(size: DataSet, variant: Variant) -> Vec<InputShare> {
     // Inputs of each kind; shortest and longest in bytes, shortest and longest in lines.
     let (count, mut bytes, mut lines) = match size {
         DataSet::Small => (200, (0, 1_000), (0, 100)),
@@ -148,7 +150,7 @@ fn of_2020(size: DataSet, variant: Variant) -> Vec<Share> {
         groups.push((strings, (0, 5_000)));
     }
     let of_group = |(lines, (shortest, longest))| {
-        OPTIONS.map(|(characters, nul)| Share {
+        OPTIONS.map(|(characters, nul)| InputShare {
             count,
             kind: Kind {
                 characters,
@@ -163,20 +165,20 @@ fn of_2020(size: DataSet, variant: Variant) -> Vec<Share> {
 }
 
 /// The names that are drawn, and from what.
-struct Drawn {
+struct SeededDraws {
     stream: blake3::OutputReader,
     known: HashSet<InputName>,
     modulus: Option<u64>,
 }
 
-impl Drawn {
+impl SeededDraws {
     fn number(&mut self) -> u64 {
         let mut bytes = [0; 8];
         self.stream.fill(&mut bytes);
         u64::from_le_bytes(bytes)
     }
 
-    fn input(&mut self, share: &Share) -> InputName {
+    fn input(&mut self, share: &InputShare) -> InputName {
         loop {
             let seed = self.number();
             let length = share.shortest + self.number() % (share.longest - share.shortest + 1);

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use crossbeam::channel::{Receiver, Sender, TryRecvError, bounded, unbounded};
 
-use super::session::Session;
-use super::wire::{Judged, Judgement};
+use super::engine::GuidedEngine;
+use super::wire::{HangVerdict, JudgedHang};
 use crate::Report;
 use crate::ledger::lock;
 use ddfuzz_exec::{Ended, ExecError, Signature, Target, Way};
@@ -18,9 +18,9 @@ use ddfuzz_triage::{Crash, Key, Triager, Verdict};
 /// The part of the fuzzing's time that examining may take, where it is not of the first hangs: one
 /// of so many.
 const SHARE: u32 = 32;
-/// So many that hang where none has before are examined whatever it takes.
+/// How many that hang at a new place are examined at any cost.
 const FREE: u32 = 8;
-/// So many wait at most; of others only the groups are counted, where they are known.
+/// How many wait at most; others are only counted, where their groups are known.
 const MOST_WAITING: usize = 64;
 /// The same where none has hung before.
 const MOST_FIRST: usize = 1024;
@@ -29,7 +29,7 @@ const MOST_KNOWN: usize = 1 << 20;
 
 /// An input whose run took too long.
 #[derive(Clone)]
-pub(super) struct Suspect {
+pub(super) struct SuspectedHang {
     /// The worker that has handed it in, and the number that it has there.
     pub(super) from: (usize, u64),
     /// Whether it hung where none has before, as far as that worker knows.
@@ -41,38 +41,38 @@ pub(super) struct Suspect {
 }
 
 /// A suspect that was examined; `None`: the target could not be run.
-pub(super) struct Examined {
-    suspect: Suspect,
+pub(super) struct ExaminedHang {
+    suspect: SuspectedHang,
     verdict: Option<Verdict>,
 }
 
 /// The thread that examines, and what waits for it.
-pub(super) struct Examiner {
+pub(super) struct HangExaminer {
     target: Target,
     way: Way,
-    waiting: VecDeque<Suspect>,
+    waiting: VecDeque<SuspectedHang>,
     /// Which group has hangs of this signature; `None` while that is being found out.
     known: HashMap<Signature, Option<(Kind, Key)>>,
     /// Runs of workers that have ended, to be counted when it is found out.
     uncounted: Vec<(Signature, u64)>,
-    thread: Option<Thread>,
+    thread: Option<ExaminerThread>,
     /// What the thread is busy with, if it is, and since when.
-    busy: Option<(Suspect, Instant)>,
+    busy: Option<(SuspectedHang, Instant)>,
     /// How long it was busy, and how many hung where none had before.
     spent: Duration,
     first: u32,
 }
 
-struct Thread {
-    tasks: Sender<Suspect>,
-    done: Receiver<Examined>,
+struct ExaminerThread {
+    tasks: Sender<SuspectedHang>,
+    done: Receiver<ExaminedHang>,
     handle: JoinHandle<()>,
 }
 
-impl Examiner {
-    /// An examiner for runs of `target` by `way`, who begins with the first suspect.
-    pub(super) fn new(target: &Target, way: Way) -> Examiner {
-        Examiner {
+impl HangExaminer {
+    /// An examiner for runs of `target` by `way`, which starts with the first suspect.
+    pub(super) fn new(target: &Target, way: Way) -> HangExaminer {
+        HangExaminer {
             target: target.clone(),
             way,
             waiting: VecDeque::new(),
@@ -86,7 +86,7 @@ impl Examiner {
     }
 
     /// Takes a suspect; gives the group that it is to be counted in, where it is not examined.
-    pub(super) fn take(&mut self, mut suspect: Suspect) -> Option<(Kind, Key)> {
+    pub(super) fn take(&mut self, mut suspect: SuspectedHang) -> Option<(Kind, Key)> {
         let known = self.known(&suspect.signatures);
         // Another worker may have met the same.
         suspect.first &= known.is_none();
@@ -138,9 +138,9 @@ impl Examiner {
     }
 
     /// Goes on, where there is time for that; gives what is done. `fuzzed`: how long all workers
-    /// together have fuzzed; `None` where nobody fuzzes any more: only hangs are examined then
+    /// together have fuzzed; `None` after the fuzzing: only hangs are examined then
     /// that are the first of theirs.
-    pub(super) fn go_on(&mut self, fuzzed: Option<Duration>) -> Option<Examined> {
+    pub(super) fn go_on(&mut self, fuzzed: Option<Duration>) -> Option<ExaminedHang> {
         if let Some(done) = self.take_done() {
             self.learn(&done);
             return Some(done);
@@ -156,11 +156,11 @@ impl Examiner {
         None
     }
 
-    /// Takes away what nobody will examine, each with the group that it is to be counted in: all
+    /// Takes away what is not examined, each with the group that it is to be counted in: all
     /// but those that are the first of theirs, or of whom nothing is known, hang where others do.
-    pub(super) fn take_rest(&mut self) -> Vec<(Suspect, Option<(Kind, Key)>)> {
+    pub(super) fn take_rest(&mut self) -> Vec<(SuspectedHang, Option<(Kind, Key)>)> {
         let busy = self.busy.take().map(|(suspect, _)| suspect);
-        let rest: Vec<Suspect> = busy.into_iter().chain(self.waiting.drain(..)).collect();
+        let rest: Vec<SuspectedHang> = busy.into_iter().chain(self.waiting.drain(..)).collect();
         let with_group = rest.into_iter().map(|suspect| {
             let group = self.known(&suspect.signatures).flatten();
             (suspect, group)
@@ -174,12 +174,12 @@ impl Examiner {
 
     /// Ends the thread, and forgets what another build of the program makes wrong. What waits is
     /// examined on that build.
-    pub(super) fn reset(&mut self) -> Option<Examined> {
+    pub(super) fn reset(&mut self) -> Option<ExaminedHang> {
         let thread = self.thread.take();
         self.known.clear();
         self.uncounted.clear();
         self.busy = None;
-        let Thread {
+        let ExaminerThread {
             tasks,
             done,
             handle,
@@ -191,7 +191,7 @@ impl Examiner {
     }
 
     /// What the thread has done, if it has.
-    fn take_done(&mut self) -> Option<Examined> {
+    fn take_done(&mut self) -> Option<ExaminedHang> {
         let done = match self.thread.as_ref()?.done.try_recv() {
             Ok(done) => Some(done),
             Err(TryRecvError::Empty) => return None,
@@ -204,10 +204,10 @@ impl Examiner {
         let (suspect, began) = self.busy.take()?;
         self.spent += began.elapsed();
         let verdict = None;
-        Some(done.unwrap_or(Examined { suspect, verdict }))
+        Some(done.unwrap_or(ExaminedHang { suspect, verdict }))
     }
 
-    fn learn(&mut self, done: &Examined) {
+    fn learn(&mut self, done: &ExaminedHang) {
         let group = match &done.verdict {
             Some(Verdict::Crash(crash)) => Some((Kind::of_class(&crash.class), crash.keys.major)),
             _ => None,
@@ -229,7 +229,7 @@ impl Examiner {
         let (target, way) = (&self.target, self.way);
         let thread = self
             .thread
-            .get_or_insert_with(|| Thread::begin(target.clone(), way));
+            .get_or_insert_with(|| ExaminerThread::begin(target.clone(), way));
         match thread.tasks.send(suspect.clone()) {
             Ok(()) => self.busy = Some((suspect, Instant::now())),
             // It has panicked: another one takes what comes next.
@@ -241,20 +241,20 @@ impl Examiner {
     }
 }
 
-impl Thread {
-    fn begin(target: Target, way: Way) -> Thread {
-        let (tasks, taken) = bounded::<Suspect>(1);
+impl ExaminerThread {
+    fn begin(target: Target, way: Way) -> ExaminerThread {
+        let (tasks, taken) = bounded::<SuspectedHang>(1);
         let (tell, done) = unbounded();
         let handle = std::thread::spawn(move || {
             let mut triager = None;
             for suspect in taken {
                 let verdict = examine(&mut triager, &target, way, &suspect.input).ok();
-                if tell.send(Examined { suspect, verdict }).is_err() {
+                if tell.send(ExaminedHang { suspect, verdict }).is_err() {
                     return;
                 }
             }
         });
-        Thread {
+        ExaminerThread {
             tasks,
             done,
             handle,
@@ -275,7 +275,7 @@ fn examine(
     triager.examine(input)
 }
 
-impl Session<'_> {
+impl GuidedEngine<'_> {
     /// Goes on with examining, and files what was found.
     pub(super) fn examine(&mut self) -> Result<(), StoreError> {
         let workers = u32::try_from(self.settings.jobs.max(1)).unwrap_or(u32::MAX);
@@ -287,9 +287,9 @@ impl Session<'_> {
     }
 
     /// Files what was found out about a suspect, and lets the workers know.
-    pub(super) fn take_examined(&mut self, examined: Examined) -> Result<(), StoreError> {
-        let Examined { suspect, verdict } = examined;
-        let judgement = match verdict {
+    pub(super) fn take_examined(&mut self, examined: ExaminedHang) -> Result<(), StoreError> {
+        let ExaminedHang { suspect, verdict } = examined;
+        let verdict = match verdict {
             Some(Verdict::Crash(crash)) => {
                 let kind = Kind::of_class(&crash.class);
                 self.file(kind, &crash, &suspect)?;
@@ -297,39 +297,41 @@ impl Session<'_> {
                 if uncounted > 0 {
                     self.count(kind, crash.keys.major, uncounted)?;
                 }
-                Judgement::Of(kind, crash.keys.major)
+                HangVerdict::Of(kind, crash.keys.major)
             }
             Some(Verdict::Flaky { .. }) => {
                 self.keep(&suspect)?;
-                Judgement::Ends
+                HangVerdict::Ends
             }
             None => {
                 self.file_unexamined(&suspect)?;
-                Judgement::Unknown
+                HangVerdict::Unknown
             }
         };
-        self.judged.push(Judged {
+        self.judged.push(JudgedHang {
             from: suspect.from,
             signatures: suspect.signatures,
             size: suspect.input.len(),
-            judgement,
+            verdict,
         });
         Ok(())
     }
 
-    /// Keeps in the corpus what ends by itself after all, where none of the workers hears of it any
+    /// Keeps in the corpus what ends by itself after all, where no worker receives the verdict any
     /// more: the next call sees what it reaches.
-    fn keep(&mut self, suspect: &Suspect) -> Result<(), StoreError> {
+    fn keep(&mut self, suspect: &SuspectedHang) -> Result<(), StoreError> {
         match suspect.first && self.is_over() {
-            true => lock(self.store).add_to_corpus(&suspect.input).map(drop),
+            true => lock(self.session.store)
+                .add_to_corpus(&suspect.input)
+                .map(drop),
             false => Ok(()),
         }
     }
 
-    /// Counts, or files, a suspect that nobody has examined.
+    /// Counts, or stores, a suspect that was not examined.
     pub(super) fn leave(
         &mut self,
-        suspect: &Suspect,
+        suspect: &SuspectedHang,
         group: Option<(Kind, Key)>,
     ) -> Result<(), StoreError> {
         match group {
@@ -340,16 +342,21 @@ impl Session<'_> {
 
     /// Files a suspect that there was no time to examine, or that could not be: as what was seen
     /// once, so that nothing is lost.
-    fn file_unexamined(&mut self, suspect: &Suspect) -> Result<(), StoreError> {
+    fn file_unexamined(&mut self, suspect: &SuspectedHang) -> Result<(), StoreError> {
         let minimizing = &self.settings.minimizing;
-        // Where the program is gone there is nobody to say what its record is.
+        // Without the program there is no record of the run.
         match Triager::of_target(&minimizing.target, minimizing.way) {
             Ok(triager) => self.file(Kind::Flaky, &triager.unwatched(Ended::Timeout), suspect),
             Err(_) => Ok(()),
         }
     }
 
-    fn file(&mut self, kind: Kind, crash: &Crash, suspect: &Suspect) -> Result<(), StoreError> {
+    fn file(
+        &mut self,
+        kind: Kind,
+        crash: &Crash,
+        suspect: &SuspectedHang,
+    ) -> Result<(), StoreError> {
         let report = Report {
             kind,
             crash,
@@ -359,8 +366,7 @@ impl Session<'_> {
         };
         loop {
             let taken = self.take_in(&report);
-            let Session { room, screen, .. } = self;
-            if !room.is_again(&taken, &mut |text| screen.note(text)) {
+            if !self.session.waits_for_room(&taken) {
                 return taken.map(drop);
             }
         }

@@ -1,49 +1,51 @@
-//! Our ways of execution as one executor of LibAFL.
+//! Our ways of execution as one executor of LibAFL, and how long runs may take.
 
-use std::time::Duration;
+use std::borrow::Cow;
+use std::time::{Duration, Instant};
 
+use ddfuzz_exec as exec;
 use libafl::Error;
 use libafl::executors::{Executor, ExitKind, HasObservers};
 use libafl::inputs::BytesInput;
-use libafl::observers::{CanTrack, HitcountsMapObserver, MapObserver, StdMapObserver};
+use libafl::observers::{CanTrack, HitcountsMapObserver, MapObserver, Observer, StdMapObserver};
 use libafl::state::HasExecutions;
+use libafl_bolts::Named;
 use libafl_bolts::tuples::{Handle, Handled, RefIndexable, tuple_list};
+use serde::{Deserialize, Serialize};
 
 use super::hangs::Hangs;
-use super::observer::EndObserver;
-use super::parts::{Map, Observers};
-use super::patience::Patience;
-use super::pulse::Pulse;
+use super::remote::HeartbeatTimer;
+use super::worker::{Map, Observers};
 use crate::{Seen, Sight};
-use ddfuzz_exec::{self as exec, Ended, ExecError, Freshness, Run, Target, Telling, Way};
+use ddfuzz_exec::{Ended, ExecError, Freshness, Limits, Run, Target, Telling, TimeLimit, Way};
 use ddfuzz_model::files::Base64;
 
 /// The name of the map of coverage.
 pub(super) const EDGES: &str = "edges";
-/// Inputs that a process of its own for each run is given at once: one.
+/// Inputs that a target that is started for each run gets at once: one.
 const ONE: usize = 1;
 /// Inputs that a loop is given at once, at most.
 const MANY: usize = 128;
-/// They are fewer where they would take longer: in between the worker reports, and hears that it is
+/// They are fewer where they would take longer: in between the worker reports, and learns that it is
 /// to end.
 const LONGEST: Duration = Duration::from_millis(100);
 
-/// One run of several, as far as LibAFL may want to know of it.
-pub(super) struct Told {
+/// One run of a batch that LibAFL may have to process.
+pub(super) struct NotedRun {
     pub(super) run: Run,
     /// What it has reached that no run had reached before, as all counters.
     pub(super) counters: Option<Vec<u8>>,
 }
 
 /// A started target with LibAFL's observers. One input at a time it is an executor like any
-/// other; several at once go by [`TargetExecutor::run_some`], which tells only of what is new.
+/// other; several at once go by [`TargetExecutor::run_some`], which reports only what is new.
 pub(super) struct TargetExecutor {
     pub(super) executor: Box<dyn exec::Executor>,
     observers: Observers,
     map: Handle<Map>,
     /// Exit statuses of Rust programs that have panicked, or that the user calls a crash.
     crash_exit: Option<i32>,
-    /// Where the objective reads what LibAFL does not tell of a run.
+    /// Where the objective reads what LibAFL does not report of a run.
     sight: Sight,
     telling: Telling,
     /// How many inputs a loop is given at once, by how long the last took.
@@ -51,20 +53,20 @@ pub(super) struct TargetExecutor {
     /// Whether other hosts are to get what did not pass.
     pub(super) linked: bool,
     /// How long runs may take.
-    pub(super) patience: Patience,
+    pub(super) timeouts: AdaptiveTimeout,
     /// What is known of those that do not end.
     pub(super) hangs: Hangs,
     /// How many more runs the worker may make, and when it has to report.
-    pub(super) pulse: Pulse,
+    pub(super) heartbeat: HeartbeatTimer,
 }
 
 impl TargetExecutor {
-    /// Starts `target`, which has to tell its coverage. `before`: how many workers have died in the
+    /// Starts `target`, which has to report its coverage. `before`: how many workers have died in the
     /// place of this one.
     pub(super) fn start(
         target: &Target,
         way: Way,
-        pulse: Pulse,
+        heartbeat: HeartbeatTimer,
         before: u32,
     ) -> Result<TargetExecutor, ExecError> {
         let executor = exec::start(target, Some(way), Freshness::Shared)?.executor;
@@ -81,9 +83,9 @@ impl TargetExecutor {
             telling: Telling::Nothing,
             many: MANY,
             linked: false,
-            patience: Patience::new(target.limits),
+            timeouts: AdaptiveTimeout::new(target.limits),
             hangs: Hangs::new(before),
-            pulse,
+            heartbeat,
         })
     }
 
@@ -100,7 +102,7 @@ impl TargetExecutor {
         }
     }
 
-    /// So many inputs took so long; whether the last one was stopped.
+    /// Records how long inputs took, and whether the last one was stopped.
     pub(super) fn took(&mut self, inputs: usize, time: Duration, stopped: bool) {
         self.hangs.took(inputs, time, stopped);
         if stopped {
@@ -113,14 +115,14 @@ impl TargetExecutor {
         }
     }
 
-    /// How a run has ended that did not pass, and of which no objective has heard: one by which
+    /// How a run has ended that did not pass, and that no objective has received: one by which
     /// LibAFL has calibrated an input.
-    pub(super) fn unheard(&self) -> Option<Ended> {
+    pub(super) fn unreported(&self) -> Option<Ended> {
         self.sight.ended()
     }
 
-    /// Nobody is to hear of it.
-    pub(super) fn forget_unheard(&mut self) {
+    /// It is not reported.
+    pub(super) fn clear_unreported(&mut self) {
         self.sight.leave(Seen::default());
     }
 
@@ -144,16 +146,16 @@ impl TargetExecutor {
         }
     }
 
-    /// Runs the first of `inputs` and as many behind it as come back; see
+    /// Runs the first of `inputs` and as many after it as come back; see
     /// [`exec::Executor::run_some`].
-    pub(super) fn run_some(&mut self, inputs: &[&[u8]]) -> Result<Vec<Told>, ExecError> {
+    pub(super) fn run_some(&mut self, inputs: &[&[u8]]) -> Result<Vec<NotedRun>, ExecError> {
         self.tell(Telling::Novel);
-        self.executor.limit_time(self.patience.learned());
+        self.executor.limit_time(self.timeouts.learned());
         self.recognise();
         let runs = self.executor.run_some(inputs)?;
-        let mut told: Vec<Told> = runs
+        let mut told: Vec<NotedRun> = runs
             .into_iter()
-            .map(|run| Told {
+            .map(|run| NotedRun {
                 run,
                 counters: None,
             })
@@ -174,14 +176,14 @@ impl TargetExecutor {
     }
 
     /// Runs an input that was over the learned limit within the one that findings are held to.
-    pub(super) fn run_patiently(&mut self, input: &[u8]) -> Result<Told, ExecError> {
+    pub(super) fn run_patiently(&mut self, input: &[u8]) -> Result<NotedRun, ExecError> {
         self.tell(Telling::Novel);
-        self.executor.limit_time(self.patience.full());
+        self.executor.limit_time(self.timeouts.full());
         // What is known by now to end there would be stopped else.
         self.recognise();
         let run = self.executor.run(input)?;
         let counters = self.executor.covered().last();
-        Ok(Told {
+        Ok(NotedRun {
             run,
             counters: counters.map(|covered| covered.counters.clone()),
         })
@@ -242,7 +244,7 @@ impl<EM, S: HasExecutions, Z> Executor<EM, BytesInput, S, Z> for TargetExecutor 
     ) -> Result<ExitKind, Error> {
         *state.executions_mut() += 1;
         self.tell(Telling::Every);
-        self.executor.limit_time(self.patience.full());
+        self.executor.limit_time(self.timeouts.full());
         let run = self
             .executor
             .run(input.as_ref())
@@ -261,4 +263,146 @@ impl<EM, S: HasExecutions, Z> Executor<EM, BytesInput, S, Z> for TargetExecutor 
 /// An error of ours as one of LibAFL.
 pub(super) fn fail(error: &impl std::fmt::Display) -> Error {
     Error::unknown(error.to_string())
+}
+
+/// How the last run ended.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct EndObserver {
+    name: Cow<'static, str>,
+    /// `None` before the first run.
+    pub(super) ended: Option<Ended>,
+}
+
+impl EndObserver {
+    /// An observer that has seen nothing.
+    pub(super) fn new() -> EndObserver {
+        EndObserver {
+            name: Cow::Borrowed("ended"),
+            ended: None,
+        }
+    }
+}
+
+impl Named for EndObserver {
+    fn name(&self) -> &Cow<'static, str> {
+        &self.name
+    }
+}
+
+impl<I, S> Observer<I, S> for EndObserver {}
+
+/// How much longer than the mean run of the corpus any other may take.
+const FACTOR: u32 = 10;
+/// The least limit in CPU time: the kernel counts it in steps of some milliseconds.
+const LEAST: Duration = Duration::from_millis(50);
+/// The part of a worker's time that looking at runs over the limit may take: one of so many.
+const SHARE: u32 = 5;
+/// How much it may take at once.
+const CREDIT: Duration = Duration::from_secs(3);
+
+/// The time limits of a worker: shorter than the target's, after what its runs take.
+///
+/// A program that loops easily would else be waited for most of the time: each hang takes the
+/// whole limit, and twice that again to be named. So runs get a limit that is learned from those
+/// of the corpus. One that is over it is no hang yet: it is made once more within the limit that
+/// findings are held to, and named, where there is time for that, and else forgotten.
+#[derive(Debug)]
+pub(super) struct AdaptiveTimeout {
+    /// What findings are held to.
+    full: TimeLimit,
+    /// What other runs are.
+    learned: TimeLimit,
+    /// How many runs were learned from, and their CPU time.
+    runs: u32,
+    cpu: Duration,
+    began: Instant,
+    spent: Duration,
+}
+
+impl AdaptiveTimeout {
+    /// As patient as the limits say.
+    pub(super) fn new(limits: Limits) -> AdaptiveTimeout {
+        AdaptiveTimeout {
+            full: limits.into(),
+            learned: limits.into(),
+            runs: 0,
+            cpu: Duration::ZERO,
+            began: Instant::now(),
+            spent: Duration::ZERO,
+        }
+    }
+
+    /// A run that passed and reached something new took this CPU time.
+    pub(super) fn see(&mut self, cpu: Duration) {
+        self.runs += 1;
+        self.cpu += cpu;
+    }
+
+    /// Learns the limit from what was seen, if anything was.
+    pub(super) fn learn(&mut self) {
+        if let Some(mean) = self.cpu.checked_div(self.runs) {
+            let limit = Limits::with_cpu(mean.saturating_mul(FACTOR).max(LEAST));
+            self.learned = TimeLimit {
+                cpu: self.full.cpu.min(limit.cpu),
+                wall: self.full.wall.min(limit.wall),
+            };
+        }
+    }
+
+    /// The limit that findings are held to.
+    pub(super) fn full(&self) -> TimeLimit {
+        self.full
+    }
+
+    /// The limit on other runs.
+    pub(super) fn learned(&self) -> TimeLimit {
+        self.learned
+    }
+
+    /// Whether a run over the learned limit may be within the full one.
+    pub(super) fn doubts(&self) -> bool {
+        self.learned != self.full
+    }
+
+    /// Whether there is time to look at a run that is over its limit.
+    pub(super) fn has_time(&self) -> bool {
+        self.spent < self.began.elapsed() / SHARE + CREDIT
+    }
+
+    /// Records time that was taken by that.
+    pub(super) fn spend(&mut self, time: Duration) {
+        self.spent += time;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn timeouts(runs_ms: &[u64]) -> AdaptiveTimeout {
+        let mut timeouts = AdaptiveTimeout::new(Limits::with_cpu(Duration::from_secs(1)));
+        for ms in runs_ms {
+            timeouts.see(Duration::from_millis(*ms));
+        }
+        timeouts.learn();
+        timeouts
+    }
+
+    #[test]
+    fn ten_times_the_mean_run_is_enough_within_the_full_limit() {
+        let cpu = |runs_ms: &[u64]| timeouts(runs_ms).learned().cpu;
+        assert_eq!(cpu(&[10, 30]), Duration::from_millis(200));
+        assert_eq!(cpu(&[0, 1]), LEAST);
+        assert_eq!(cpu(&[900]), Duration::from_secs(1));
+        assert_eq!(cpu(&[]), Duration::from_secs(1));
+        assert!(timeouts(&[1]).doubts() && !timeouts(&[]).doubts());
+    }
+
+    #[test]
+    fn slow_runs_are_looked_at_until_their_share_is_spent() {
+        let mut timeouts = timeouts(&[1]);
+        assert!(timeouts.has_time());
+        timeouts.spend(CREDIT + Duration::from_secs(3600));
+        assert!(!timeouts.has_time());
+    }
 }

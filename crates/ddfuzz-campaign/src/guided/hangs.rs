@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use libafl::corpus::CorpusId;
 use libafl::inputs::BytesInput;
 
-use super::wire::{Judged, Judgement};
+use super::wire::{HangVerdict, JudgedHang};
 use ddfuzz_exec::{Signature, Stuck};
 use ddfuzz_store::Kind;
 use ddfuzz_triage::Key;
@@ -20,16 +20,16 @@ use ddfuzz_triage::Key;
 const SHORTEST: Duration = Duration::from_micros(100);
 /// How much longer than most of the corpus a run takes to be looked at.
 const FACTOR: u32 = 4;
-/// So many runs of the corpus are remembered.
+/// How many runs of the corpus are remembered.
 const SEEN: usize = 256;
 /// The part of a worker's time that runs may take which do not end: one of so many.
 const SHARE: u32 = 16;
-/// So much they may take at once.
+/// How much they may take at once.
 const CREDIT: Duration = Duration::from_millis(200);
 /// Between two hangs that are handed in although no signature tells them from others.
 const PAUSE: Duration = Duration::from_secs(2);
-/// Of runs that are known for hangs one of so many is handed in all the same: two kinds of hangs may
-/// look alike.
+/// Of runs that are known for hangs one of so many is handed in all the same: two kinds of hangs
+/// may look alike.
 const SAMPLE: u64 = 64;
 /// Changes of an input that are remembered because a mutant has hung that begins with it.
 const MOST_CHANGES: usize = 256;
@@ -37,7 +37,7 @@ const MOST_CHANGES: usize = 256;
 const LIKELY: u32 = 4;
 /// Mutants by which it is known how often those of an input hang.
 const ENOUGH: u32 = 256;
-/// So many turns of resting inputs go to one that does not rest, at most.
+/// How many turns of resting inputs one that does not rest may get, at most.
 const MOST_TURNS: usize = 15;
 /// Places that are remembered.
 const MOST_PLACES: usize = 4096;
@@ -45,8 +45,8 @@ const MOST_PLACES: usize = 4096;
 const MOST_WAITING: usize = 64;
 
 /// A place where runs hang, as far as their signatures tell it from others.
-struct Place {
-    state: State,
+struct HangSite {
+    state: SiteState,
     /// Runs that were met there.
     met: u64,
     /// Runs that are not counted in its group yet.
@@ -56,7 +56,7 @@ struct Place {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum SiteState {
     /// The main process looks at it.
     Pending,
     /// It is of this group.
@@ -67,7 +67,7 @@ enum State {
 
 /// What is to be done about a run that took too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Act {
+pub(super) enum HangAction {
     /// It is to be handed in, under this number; `first`: it hangs where none has before.
     HandIn {
         /// Counts what this worker hands in.
@@ -83,7 +83,7 @@ pub(super) enum Act {
 
 /// What a worker knows of hangs.
 pub(super) struct Hangs {
-    places: Vec<Place>,
+    places: Vec<HangSite>,
     of: HashMap<Signature, usize>,
     known: HashSet<Signature>,
     /// The CPU time of a window, and of the last runs of the corpus, the oldest of which is `next`.
@@ -160,21 +160,21 @@ impl Hangs {
     }
 
     /// A run on an input of `size` bytes took too long.
-    pub(super) fn meet(&mut self, stuck: &Stuck, size: usize) -> Act {
+    pub(super) fn meet(&mut self, stuck: &Stuck, size: usize) -> HangAction {
         let known = stuck.signatures.iter().chain(&stuck.known);
         if let Some(at) = known.filter_map(|one| self.of.get(one)).next().copied() {
             return self.meet_again(at, size);
         }
         if stuck.signatures.is_empty() || self.places.len() >= MOST_PLACES {
             if self.handed_in.is_some_and(|last| last.elapsed() < PAUSE) {
-                return Act::Count;
+                return HangAction::Count;
             }
             self.handed_in = Some(Instant::now());
             return self.hand_in(false);
         }
         let at = self.places.len();
-        self.places.push(Place {
-            state: State::Pending,
+        self.places.push(HangSite {
+            state: SiteState::Pending,
             met: 1,
             runs: 0,
             least: size,
@@ -183,24 +183,24 @@ impl Hangs {
         self.hand_in(true)
     }
 
-    fn meet_again(&mut self, at: usize, size: usize) -> Act {
+    fn meet_again(&mut self, at: usize, size: usize) -> HangAction {
         let place = &mut self.places[at];
-        if place.state == State::Slow {
-            return Act::RunOn;
+        if place.state == SiteState::Slow {
+            return HangAction::RunOn;
         }
         place.met += 1;
         let smaller = size < place.least / 2;
-        if place.state != State::Pending && (smaller || place.met.is_multiple_of(SAMPLE)) {
+        if place.state != SiteState::Pending && (smaller || place.met.is_multiple_of(SAMPLE)) {
             place.least = size.min(place.least);
             return self.hand_in(false);
         }
         place.runs += 1;
-        Act::Count
+        HangAction::Count
     }
 
-    fn hand_in(&mut self, first: bool) -> Act {
+    fn hand_in(&mut self, first: bool) -> HangAction {
         let number = self.next_number();
-        Act::HandIn { number, first }
+        HangAction::HandIn { number, first }
     }
 
     /// The number under which the next one is handed in.
@@ -211,7 +211,7 @@ impl Hangs {
 
     fn know(&mut self, signatures: &[Signature], at: usize) {
         self.changed = true;
-        let stops = self.places[at].state != State::Slow;
+        let stops = self.places[at].state != SiteState::Slow;
         for signature in signatures {
             match *self.of.entry(*signature).or_insert(at) == at {
                 true if stops => self.known.insert(*signature),
@@ -237,14 +237,14 @@ impl Hangs {
         }
     }
 
-    /// Hears what the main process has found out; `own`: the number under which this worker has
+    /// Applies a verdict of the main process; `own`: the number under which this worker has
     /// handed it in. Gives an input that does not hang, but has reached something new.
-    pub(super) fn hear(&mut self, judged: &Judged, own: Option<u64>) -> Option<BytesInput> {
+    pub(super) fn apply(&mut self, judged: &JudgedHang, own: Option<u64>) -> Option<BytesInput> {
         let input = own.and_then(|number| self.waiting.remove(&number));
-        let state = match judged.judgement {
-            Judgement::Of(kind, major) => State::Named(kind, major),
-            Judgement::Ends => State::Slow,
-            Judgement::Unknown => {
+        let state = match judged.verdict {
+            HangVerdict::Of(kind, major) => SiteState::Named(kind, major),
+            HangVerdict::Ends => SiteState::Slow,
+            HangVerdict::Unknown => {
                 self.changed = true;
                 for signature in &judged.signatures {
                     self.of.remove(signature);
@@ -255,7 +255,7 @@ impl Hangs {
         };
         let met = judged.signatures.iter().find_map(|one| self.of.get(one));
         let at = met.copied().unwrap_or_else(|| {
-            self.places.push(Place {
+            self.places.push(HangSite {
                 state,
                 met: 0,
                 runs: 0,
@@ -265,27 +265,28 @@ impl Hangs {
         });
         let place = &mut self.places[at];
         // What has hung once is a hang, even if another run like it has ended.
-        if !matches!(place.state, State::Named(..)) {
+        if !matches!(place.state, SiteState::Named(..)) {
             place.state = state;
         }
         self.know(&judged.signatures, at);
-        input.filter(|_| state == State::Slow)
+        input.filter(|_| state == SiteState::Slow)
     }
 
     /// Takes the runs that are not counted in their groups yet.
     pub(super) fn take_counts(&mut self) -> Vec<(Kind, Key, u64)> {
         let places = self.places.iter_mut().filter(|place| place.runs > 0);
         let named = places.filter_map(|place| match place.state {
-            State::Named(kind, major) => Some((kind, major, std::mem::take(&mut place.runs))),
-            State::Pending | State::Slow => None,
+            SiteState::Named(kind, major) => Some((kind, major, std::mem::take(&mut place.runs))),
+            SiteState::Pending | SiteState::Slow => None,
         });
         named.collect()
     }
 
-    /// Takes those of which nobody has said yet what hangs there, by the signatures of the place.
+    /// Takes the runs whose hang is not classified yet, by the signatures of the place.
     pub(super) fn take_unnamed(&mut self) -> Vec<(Vec<Signature>, u64)> {
         let places = self.places.iter_mut().enumerate();
-        let pending = places.filter(|(_, place)| place.state == State::Pending && place.runs > 0);
+        let pending =
+            places.filter(|(_, place)| place.state == SiteState::Pending && place.runs > 0);
         let taken: Vec<(usize, u64)> = pending
             .map(|(at, place)| (at, std::mem::take(&mut place.runs)))
             .collect();
@@ -297,7 +298,7 @@ impl Hangs {
         taken.map(|(at, runs)| (signatures(at), runs)).collect()
     }
 
-    /// So many runs took so long, the last of which, if `stopped`, was stopped.
+    /// Counts runs and the time that they took; `stopped`: the last one was stopped.
     pub(super) fn took(&mut self, runs: usize, time: Duration, stopped: bool) {
         let usual = self.usual() * u32::try_from(runs - usize::from(stopped)).unwrap_or(0);
         self.runs += runs as u64;
@@ -331,8 +332,8 @@ impl Hangs {
 
 /// How often the mutants of each input hang.
 #[derive(Default)]
-pub(super) struct Proneness {
-    of: HashMap<CorpusId, Record>,
+pub(super) struct HangRates {
+    of: HashMap<CorpusId, MutantCounts>,
     /// How many were asked for since the least was last looked for, and what it was.
     asked: usize,
     least: f64,
@@ -342,7 +343,7 @@ pub(super) struct Proneness {
 
 /// The mutants of one input.
 #[derive(Default)]
-struct Record {
+struct MutantCounts {
     runs: u32,
     hung: u32,
     /// The same of those that begin to differ from it in this byte, of those changes that have
@@ -362,8 +363,8 @@ fn change(input: &[u8], mutant: &[u8]) -> Change {
     (at, mutant.get(at).copied())
 }
 
-impl Proneness {
-    /// So many of these mutants of an input were run, of which those hung.
+impl HangRates {
+    /// Counts the mutants of an input that were run, and those of them that hung.
     pub(super) fn note(
         &mut self,
         (id, input): (CorpusId, &[u8]),
@@ -403,7 +404,7 @@ impl Proneness {
         if !hangs.are_over_share() {
             return false;
         }
-        let part = |record: &Record| hangs.part(record.runs, record.hung);
+        let part = |record: &MutantCounts| hangs.part(record.runs, record.hung);
         if self.asked == 0 {
             let known = self.of.values().filter(|record| record.runs >= ENOUGH);
             self.least = known.map(part).fold(1.0, f64::min);
@@ -448,12 +449,12 @@ mod tests {
         }
     }
 
-    fn judged(signatures: &[u64], number: u64, judgement: Judgement) -> Judged {
-        Judged {
+    fn judged(signatures: &[u64], number: u64, verdict: HangVerdict) -> JudgedHang {
+        JudgedHang {
             from: (1, number),
             signatures: signatures.iter().copied().map(signature).collect(),
             size: 40,
-            judgement,
+            verdict,
         }
     }
 
@@ -466,24 +467,24 @@ mod tests {
     #[test]
     fn a_place_is_handed_in_once_and_its_hangs_are_counted_when_it_has_a_name() {
         let mut hangs = Hangs::new(0);
-        let first = Act::HandIn {
+        let first = HangAction::HandIn {
             number: 1,
             first: true,
         };
         assert_eq!(hangs.meet(&over(&[3, 4]), 40), first);
-        // It need not be waited for, although nobody knows yet what it is.
+        // It need not be waited for, although it is not classified yet.
         assert_eq!(known(&mut hangs), [signature(3), signature(4)]);
-        assert_eq!(hangs.meet(&stopped(4), 40), Act::Count);
-        assert_eq!(hangs.meet(&over(&[4, 9]), 5), Act::Count);
+        assert_eq!(hangs.meet(&stopped(4), 40), HangAction::Count);
+        assert_eq!(hangs.meet(&over(&[4, 9]), 5), HangAction::Count);
         assert_eq!(hangs.take_counts(), []);
         // A worker that ends before it has a name leaves its count to others.
         let (mut signatures, runs) = hangs.take_unnamed().remove(0);
         signatures.sort();
         assert_eq!((signatures, runs), (vec![signature(3), signature(4)], 2));
         assert_eq!(hangs.take_unnamed(), []);
-        assert_eq!(hangs.meet(&stopped(4), 40), Act::Count);
+        assert_eq!(hangs.meet(&stopped(4), 40), HangAction::Count);
         let of = (Kind::Hang, Key::of([&b"loop"[..]]));
-        hangs.hear(&judged(&[3, 4], 1, Judgement::Of(of.0, of.1)), Some(1));
+        hangs.apply(&judged(&[3, 4], 1, HangVerdict::Of(of.0, of.1)), Some(1));
         assert_eq!(hangs.take_counts(), [(of.0, of.1, 1)]);
         assert_eq!(
             (hangs.take_counts(), hangs.take_unnamed()),
@@ -492,44 +493,55 @@ mod tests {
         // Another place is another one.
         assert!(matches!(
             hangs.meet(&over(&[5]), 40),
-            Act::HandIn { first: true, .. }
+            HangAction::HandIn { first: true, .. }
         ));
     }
 
     #[test]
     fn samples_and_much_smaller_inputs_of_a_known_place_are_handed_in() {
         let mut hangs = Hangs::new(0);
-        hangs.hear(
-            &judged(&[3], 1, Judgement::Of(Kind::Hang, Key::of([&b"loop"[..]]))),
+        hangs.apply(
+            &judged(
+                &[3],
+                1,
+                HangVerdict::Of(Kind::Hang, Key::of([&b"loop"[..]])),
+            ),
             None,
         );
-        let acts: Vec<Act> = (0..SAMPLE * 2)
+        let acts: Vec<HangAction> = (0..SAMPLE * 2)
             .map(|_| hangs.meet(&stopped(3), 40))
             .collect();
-        let handed = |act: &&Act| matches!(act, Act::HandIn { first: false, .. });
+        let handed = |act: &&HangAction| matches!(act, HangAction::HandIn { first: false, .. });
         assert_eq!(acts.iter().filter(handed).count(), 2);
-        assert!(matches!(hangs.meet(&stopped(3), 19), Act::HandIn { .. }));
-        assert_eq!(hangs.meet(&stopped(3), 19), Act::Count);
+        assert!(matches!(
+            hangs.meet(&stopped(3), 19),
+            HangAction::HandIn { .. }
+        ));
+        assert_eq!(hangs.meet(&stopped(3), 19), HangAction::Count);
         let counted: u64 = hangs.take_counts().iter().map(|(_, _, runs)| runs).sum();
-        // Those that were handed in are counted by who names them.
+        // Those that were handed in are counted by the process that classifies them.
         assert_eq!(counted, SAMPLE * 2 - 2 + 1);
     }
 
     #[test]
     fn where_runs_end_by_themselves_nothing_is_stopped_and_what_they_reach_is_kept() {
         let mut hangs = Hangs::new(0);
-        let Act::HandIn { number, .. } = hangs.meet(&over(&[3]), 40) else {
+        let HangAction::HandIn { number, .. } = hangs.meet(&over(&[3]), 40) else {
             panic!("it is new");
         };
         let input = BytesInput::new(b"slow".to_vec());
         hangs.keep(number, &input, &over(&[3]).counters);
-        let ends = judged(&[3], number, Judgement::Ends);
-        assert_eq!(hangs.hear(&ends, Some(number)), Some(input));
+        let ends = judged(&[3], number, HangVerdict::Ends);
+        assert_eq!(hangs.apply(&ends, Some(number)), Some(input));
         assert_eq!(known(&mut hangs), []);
-        assert_eq!(hangs.meet(&over(&[3]), 40), Act::RunOn);
+        assert_eq!(hangs.meet(&over(&[3]), 40), HangAction::RunOn);
         // Once one has hung there it is a hang.
-        hangs.hear(
-            &judged(&[3], 9, Judgement::Of(Kind::Hang, Key::of([&b"loop"[..]]))),
+        hangs.apply(
+            &judged(
+                &[3],
+                9,
+                HangVerdict::Of(Kind::Hang, Key::of([&b"loop"[..]])),
+            ),
             None,
         );
         assert_eq!(known(&mut hangs), [signature(3)]);
@@ -539,11 +551,11 @@ mod tests {
     fn what_could_not_be_examined_is_new_again() {
         let mut hangs = Hangs::new(0);
         let act = hangs.meet(&over(&[3]), 40);
-        assert!(matches!(act, Act::HandIn { number: 1, .. }));
-        hangs.hear(&judged(&[3], 1, Judgement::Unknown), Some(1));
+        assert!(matches!(act, HangAction::HandIn { number: 1, .. }));
+        hangs.apply(&judged(&[3], 1, HangVerdict::Unknown), Some(1));
         assert!(matches!(
             hangs.meet(&over(&[3]), 40),
-            Act::HandIn { first: true, .. }
+            HangAction::HandIn { first: true, .. }
         ));
     }
 
@@ -552,9 +564,9 @@ mod tests {
         let mut hangs = Hangs::new(0);
         assert!(matches!(
             hangs.meet(&over(&[]), 40),
-            Act::HandIn { first: false, .. }
+            HangAction::HandIn { first: false, .. }
         ));
-        assert_eq!(hangs.meet(&over(&[]), 40), Act::Count);
+        assert_eq!(hangs.meet(&over(&[]), 40), HangAction::Count);
     }
 
     #[test]
@@ -592,43 +604,43 @@ mod tests {
 
     #[test]
     fn inputs_whose_mutants_hang_rest_while_hangs_are_over_their_share() {
-        let (mut hangs, mut proneness) = (hanging(), Proneness::default());
+        let (mut hangs, mut hang_rates) = (hanging(), HangRates::default());
         assert!(hangs.are_over_share());
         let mutants = vec![BytesInput::new(b"x".to_vec()); 1000];
         let (prone, steady) = (CorpusId::from(1_usize), CorpusId::from(2_usize));
-        proneness.note((prone, b"a"), &mutants, &[7, 9]);
-        proneness.note((steady, b"a"), &mutants, &[]);
-        assert!(proneness.rests(prone, &hangs) && !proneness.rests(steady, &hangs));
-        assert_eq!((proneness.turns(), proneness.turns()), (2, 1));
+        hang_rates.note((prone, b"a"), &mutants, &[7, 9]);
+        hang_rates.note((steady, b"a"), &mutants, &[]);
+        assert!(hang_rates.rests(prone, &hangs) && !hang_rates.rests(steady, &hangs));
+        assert_eq!((hang_rates.turns(), hang_rates.turns()), (2, 1));
         // One of which nothing is known does not rest.
-        assert!(!proneness.rests(CorpusId::from(3_usize), &hangs));
+        assert!(!hang_rates.rests(CorpusId::from(3_usize), &hangs));
         hangs.spent = Duration::ZERO;
-        assert!(!proneness.rests(prone, &hangs));
+        assert!(!hang_rates.rests(prone, &hangs));
     }
 
     #[test]
     fn where_all_inputs_hang_those_go_on_that_hang_least() {
-        let (hangs, mut proneness) = (hanging(), Proneness::default());
+        let (hangs, mut hang_rates) = (hanging(), HangRates::default());
         let mutants = vec![BytesInput::new(b"x".to_vec()); 1000];
         let all: Vec<CorpusId> = (1..=3_usize).map(CorpusId::from).collect();
         for (hung, id) in [400, 100, 90].into_iter().zip(&all) {
             let hung: Vec<usize> = (0..hung).collect();
-            proneness.note((*id, b"a"), &mutants, &hung);
+            hang_rates.note((*id, b"a"), &mutants, &hung);
         }
-        let rests: Vec<bool> = all.iter().map(|id| proneness.rests(*id, &hangs)).collect();
+        let rests: Vec<bool> = all.iter().map(|id| hang_rates.rests(*id, &hangs)).collect();
         assert_eq!(rests, [false; 3], "all of them hang nearly all of the time");
-        let mut proneness = Proneness::default();
+        let mut hang_rates = HangRates::default();
         for (hung, id) in [40, 1, 1].into_iter().zip(&all) {
             let hung: Vec<usize> = (0..hung).collect();
-            proneness.note((*id, b"a"), &mutants, &hung);
+            hang_rates.note((*id, b"a"), &mutants, &hung);
         }
-        let rests: Vec<bool> = all.iter().map(|id| proneness.rests(*id, &hangs)).collect();
+        let rests: Vec<bool> = all.iter().map(|id| hang_rates.rests(*id, &hangs)).collect();
         assert_eq!(rests, [true, false, false]);
     }
 
     #[test]
     fn mutants_that_begin_as_those_which_hung_are_likely_to_hang() {
-        let mut proneness = Proneness::default();
+        let mut hang_rates = HangRates::default();
         let (id, input) = (CorpusId::from(1_usize), &b"TLVS\x03abc"[..]);
         let mutant = |bytes: &[u8]| BytesInput::new(bytes.to_vec());
         let mutants = [
@@ -636,14 +648,14 @@ mod tests {
             mutant(b"TLVS\x07abc"),
             mutant(b"TLVS\x03ab"),
         ];
-        proneness.note((id, input), &mutants, &[0]);
-        assert!(proneness.may_hang(id, input, b"TLVS\0xyz"));
-        assert!(!proneness.may_hang(id, input, b"TLVS\x07xyz"));
-        assert!(!proneness.may_hang(id, input, b"TLVS\x03ab"));
-        assert!(!proneness.may_hang(CorpusId::from(2_usize), input, b"TLVS\0xyz"));
+        hang_rates.note((id, input), &mutants, &[0]);
+        assert!(hang_rates.may_hang(id, input, b"TLVS\0xyz"));
+        assert!(!hang_rates.may_hang(id, input, b"TLVS\x07xyz"));
+        assert!(!hang_rates.may_hang(id, input, b"TLVS\x03ab"));
+        assert!(!hang_rates.may_hang(CorpusId::from(2_usize), input, b"TLVS\0xyz"));
         // Where most of them pass after all, it was not that change.
         let passing = vec![mutant(b"TLVS\0abd"); 9];
-        proneness.note((id, input), &passing, &[]);
-        assert!(!proneness.may_hang(id, input, b"TLVS\0xyz"));
+        hang_rates.note((id, input), &passing, &[]);
+        assert!(!hang_rates.may_hang(id, input, b"TLVS\0xyz"));
     }
 }

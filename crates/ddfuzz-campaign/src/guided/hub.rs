@@ -1,4 +1,5 @@
-//! Where workers reach the one who writes: a socket that this process alone can give away.
+//! The socket at which workers reach the main process, and the main process's answers. It lies in a
+//! directory that only this user can enter.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -11,21 +12,29 @@ use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::wire::{self, Beat, Reply, Request};
-use crate::CampaignError;
-use ddfuzz_exec::PrivateDir;
-use ddfuzz_store::EntryId;
+use super::engine::GuidedEngine;
+use super::examiner::SuspectedHang;
+use super::wire::{self, Heartbeat, Reply, Request};
+use crate::desk::Shelf;
+use crate::ledger::lock;
+use crate::session::CampaignSession;
+use crate::settings::When;
+use crate::{CampaignError, Desk, Fullness, Report};
+use ddfuzz_exec::{PrivateDir, Signature};
+use ddfuzz_store::report::size;
+use ddfuzz_store::{EntryId, Kind, StoreError};
+use ddfuzz_triage::Key;
 
-/// So long a worker may take to say what it has begun to say.
+/// How long a worker may take to send a message that it has begun.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Who a peer is. Workers are numbered from one on.
+/// The role of a peer. Workers are numbered from one on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// It has not said so yet.
+    /// It has not sent it yet.
     Unknown,
     /// The process that starts this worker, again where it has died.
-    Above(usize),
+    Supervisor(usize),
     Worker(usize),
 }
 
@@ -33,31 +42,31 @@ pub(super) enum Role {
 pub(super) struct Peer {
     stream: UnixStream,
     pub(super) role: Role,
-    /// Runs that it was granted and has not told of.
+    /// Runs that it was granted and has not reported.
     pub(super) granted: u64,
     /// What it is minimizing.
     pub(super) claimed: Vec<EntryId>,
-    /// How it stood when it last told.
-    pub(super) beat: Beat,
-    /// How many judgements it was told.
+    /// Its last heartbeat.
+    pub(super) heartbeat: Heartbeat,
+    /// How many verdicts it has received.
     pub(super) judged: usize,
 }
 
-/// Who answers what workers ask.
-pub(super) trait Answer {
+/// Answers the requests of workers.
+pub(super) trait RequestHandler {
     /// The answer; `None` where the worker does not wait for one.
     fn answer(&mut self, peer: &mut Peer, request: Request, body: Vec<u8>) -> Option<Reply>;
 
-    /// A worker has hung up.
+    /// The connection to a worker is closed.
     fn lost(&mut self, peer: Peer);
 }
 
-/// The hub.
+/// The socket of the main process, and the workers that are connected.
 pub(super) struct Hub {
     listener: UnixListener,
     socket: PathBuf,
     pub(super) peers: Vec<Peer>,
-    /// Where the socket is; removed with the last who uses it, or by the next ddfuzz.
+    /// The directory of the socket; removed with its last user, or by the next ddfuzz.
     _folder: Arc<PrivateDir>,
 }
 
@@ -89,8 +98,12 @@ impl Hub {
         &self.socket
     }
 
-    /// Answers whoever asks, for `time` at most where nobody does.
-    pub(super) fn serve(&mut self, time: Duration, answer: &mut impl Answer) -> io::Result<()> {
+    /// Answers requests; waits for `time` at most where there are none.
+    pub(super) fn serve(
+        &mut self,
+        time: Duration,
+        answer: &mut impl RequestHandler,
+    ) -> io::Result<()> {
         let ready = self.wait(time)?;
         for (at, _) in ready.iter().enumerate().rev().filter(|(_, ready)| **ready) {
             let mut peer = self.peers.swap_remove(at);
@@ -108,7 +121,7 @@ impl Hub {
                 role: Role::Unknown,
                 granted: 0,
                 claimed: Vec::new(),
-                beat: Beat::default(),
+                heartbeat: Heartbeat::default(),
                 judged: 0,
             });
         }
@@ -134,10 +147,272 @@ impl Hub {
     }
 }
 
-fn serve_one(peer: &mut Peer, answer: &mut impl Answer) -> io::Result<()> {
+fn serve_one(peer: &mut Peer, answer: &mut impl RequestHandler) -> io::Result<()> {
     let (request, body) = wire::receive::<Request>(&mut peer.stream)?;
     match answer.answer(peer, request, body) {
         Some(reply) => wire::send(&mut peer.stream, &reply, &[]),
         None => Ok(()),
+    }
+}
+
+impl GuidedEngine<'_> {
+    /// Where the disk is full, the worker waits for its answer until there is room.
+    fn respond_when_there_is_room(
+        &mut self,
+        peer: &mut Peer,
+        request: &Request,
+        body: &[u8],
+    ) -> Result<Reply, StoreError> {
+        let mut failed = false;
+        loop {
+            let answer = self.respond(peer, request, body);
+            // Now: until there is room, nothing else is done here.
+            let CampaignSession { room, screen, .. } = &mut self.session;
+            let say = &mut |text: &str| screen.note(text);
+            match answer {
+                Err(error) if room.goes_on_after(&error, say) => failed = true,
+                Err(error) => return Err(error),
+                Ok(reply) => {
+                    room.is_written(failed, say);
+                    return Ok(reply);
+                }
+            }
+        }
+    }
+
+    fn respond(
+        &mut self,
+        peer: &mut Peer,
+        request: &Request,
+        body: &[u8],
+    ) -> Result<Reply, StoreError> {
+        Ok(match request {
+            Request::Supervisor { .. }
+            | Request::Hello { .. }
+            | Request::Note(_)
+            | Request::Failed(_) => Reply::Done,
+            Request::Keep => {
+                // Workers give each other what they find.
+                let mut store = lock(self.session.store);
+                let is_new = !store.reader().keeps(body);
+                store.add_to_corpus(body)?;
+                self.corpus += u64::from(is_new);
+                Reply::Done
+            }
+            Request::Hang { .. } => self.suspect(peer, request, body)?,
+            Request::Known => Reply::Known(self.registry.desk.known()?),
+            Request::HandIn {
+                kind,
+                crash,
+                run,
+                name,
+            } => {
+                let report = Report {
+                    kind: *kind,
+                    crash,
+                    input: body,
+                    run: *run,
+                    name,
+                };
+                self.take_in(&report)?
+            }
+            Request::Count { kind, major, runs } => {
+                self.count(*kind, *major, *runs)?;
+                Reply::Done
+            }
+            Request::CountUnnamed { signatures, runs } => {
+                self.count_unnamed(signatures, *runs)?;
+                Reply::Done
+            }
+            Request::Heartbeat(heartbeat) => Reply::Order(self.order(peer, *heartbeat)),
+            Request::Claim => Reply::Entry(self.claim(peer)?),
+            Request::GiveBack {
+                id,
+                ended,
+                spent_us,
+            } => {
+                peer.claimed.retain(|claimed| claimed != id);
+                let spent = Duration::from_micros(*spent_us);
+                self.minimized += spent;
+                self.registry.desk.give_back(id, *ended, spent)?;
+                Reply::Done
+            }
+            writing => self.write(writing, body)?,
+        })
+    }
+
+    /// Counts runs of a group that the worker does not know, or keeps their count until it is
+    /// known.
+    fn count_unnamed(&mut self, signatures: &[Signature], runs: u64) -> Result<(), StoreError> {
+        match self.examiner.count(signatures, runs) {
+            Some((kind, major)) => self.count(kind, major, runs),
+            None => Ok(()),
+        }
+    }
+
+    /// Hands a run that seems to hang to the examiner, and counts it where its group is known.
+    fn suspect(
+        &mut self,
+        peer: &Peer,
+        request: &Request,
+        body: &[u8],
+    ) -> Result<Reply, StoreError> {
+        let Request::Hang {
+            number,
+            first,
+            signatures,
+            run,
+            name,
+        } = request
+        else {
+            return Ok(Reply::Done);
+        };
+        let Role::Worker(worker) = peer.role else {
+            return Ok(Reply::Done);
+        };
+        let group = self.examiner.take(SuspectedHang {
+            from: (worker, *number),
+            first: *first,
+            signatures: signatures.clone(),
+            run: *run,
+            name: name.clone(),
+            input: body.to_vec(),
+        });
+        if let Some((kind, major)) = group {
+            self.count(kind, major, 1)?;
+        }
+        Ok(Reply::Done)
+    }
+
+    /// Ends the campaign, by an error; or by its time, where that was over before there was room.
+    fn fail_or_give_up(&mut self, error: StoreError, request: &Request) {
+        if !self.session.room.is_given_up() || error.full_at().is_none() {
+            return self.fail(error.into());
+        }
+        let finding = matches!(request, Request::HandIn { .. } | Request::File { .. });
+        self.unstored += u64::from(finding);
+    }
+
+    /// Counts runs of a group.
+    pub(super) fn count(&mut self, kind: Kind, major: Key, runs: u64) -> Result<(), StoreError> {
+        self.registry.desk.count(kind, major, runs)?;
+        self.registry.count(kind, major, runs);
+        self.session.note_return(kind, &major.short())
+    }
+
+    /// Files a finding, where it is to be.
+    pub(super) fn take_in(&mut self, report: &Report<'_>) -> Result<Reply, StoreError> {
+        let entry = self.registry.desk.hand_in(report)?;
+        let major = report.crash.keys.major;
+        self.registry.count(report.kind, major, 1);
+        self.session.note_return(report.kind, &major.short())?;
+        if let Some(id) = &entry {
+            self.show(id, false)?;
+        }
+        Ok(Reply::Entry(entry))
+    }
+
+    fn claim(&mut self, peer: &mut Peer) -> Result<Option<EntryId>, StoreError> {
+        let minimizes = matches!(self.settings.when, When::Inline | When::Worker);
+        if !minimizes || self.is_over() {
+            return Ok(None);
+        }
+        let id = self.registry.desk.claim()?;
+        peer.claimed.extend(id.clone());
+        Ok(id)
+    }
+
+    /// What a minimization writes.
+    fn write(&mut self, request: &Request, body: &[u8]) -> Result<Reply, StoreError> {
+        let desk = &mut self.registry.desk;
+        match request {
+            Request::File { kind, crash } => {
+                let filed = desk.file(*kind, crash, body)?;
+                return Ok(Reply::Filed {
+                    id: filed.id,
+                    new_major: filed.new_major,
+                    new_minor: filed.new_minor,
+                    already: filed.already,
+                });
+            }
+            Request::Minimized { id } => {
+                desk.write_minimized(id, body)?;
+                self.show(id, false)?;
+            }
+            Request::Reproduce { id } => {
+                desk.write_reproduce(id, &self.settings.minimizing.target.by_main())?;
+            }
+            Request::Outcome { id, outcome } => {
+                desk.write_outcome(id, outcome)?;
+                self.show(id, true)?;
+            }
+            _ => {}
+        }
+        Ok(Reply::Done)
+    }
+}
+
+impl RequestHandler for GuidedEngine<'_> {
+    fn answer(&mut self, peer: &mut Peer, request: Request, body: Vec<u8>) -> Option<Reply> {
+        match request {
+            Request::Supervisor { worker } => {
+                peer.role = Role::Supervisor(worker);
+                self.workers.begin(worker);
+                return None;
+            }
+            Request::Hello { worker } => {
+                peer.role = Role::Worker(worker);
+                if self.workers.is_another(worker) {
+                    self.tell(format!("worker {worker} is restarted"));
+                }
+                return None;
+            }
+            Request::Note(text) => {
+                self.tell(text);
+                return None;
+            }
+            Request::Failed(why) => {
+                let gone = self.has_directory().err().map(CampaignError::from);
+                self.fail(gone.unwrap_or(CampaignError::Worker(why)));
+                return None;
+            }
+            _ => {}
+        }
+        let reply = match self.respond_when_there_is_room(peer, &request, &body) {
+            Ok(reply) => reply,
+            Err(error) => {
+                let (path, why) = (error.path().to_owned(), error.to_string());
+                self.fail_or_give_up(error, &request);
+                Reply::Failed { path, why }
+            }
+        };
+        // Workers do not wait for an answer to those.
+        (!matches!(request, Request::Keep | Request::Hang { .. })).then_some(reply)
+    }
+
+    fn lost(&mut self, peer: Peer) {
+        self.outstanding = self.outstanding.saturating_sub(peer.granted);
+        for id in &peer.claimed {
+            // It waits in memory only, where nothing can fail.
+            let _ = self.registry.desk.give_back(id, false, Duration::ZERO);
+        }
+        if let Role::Supervisor(worker) = peer.role {
+            self.workers.end(worker);
+        }
+        if self.is_over() {
+            return;
+        }
+        match peer.role {
+            Role::Worker(worker) => self.tell(format!("worker {worker} has died")),
+            Role::Supervisor(worker) => {
+                let left = self.workers.count();
+                let are = if left == 1 { "is" } else { "are" };
+                let left = size::counted(left as u64, "worker");
+                self.tell(format!(
+                    "worker {worker} died too often and is not restarted; {left} {are} left"
+                ));
+            }
+            Role::Unknown => {}
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The link to a broker on another host.
 //!
 //! LibAFL's own way to join one (`connect_b2b`) numbers its clients as if no worker had come
-//! before or came after, and workers then ignore each other's messages. So the one who joins is a
+//! before or came after, and workers then ignore each other's messages. So the joining side is a
 //! relay: to both brokers it is another broker that has called.
 
 use std::io::{self, Read, Write};
@@ -15,37 +15,37 @@ use libafl_bolts::llmp::{TcpRequest, TcpResponse, send_tcp_msg};
 
 use crate::ledger::lock;
 
-/// So long the other broker may take to answer.
+/// How long the other broker may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Between two tries to reach it again.
 const PAUSE: Duration = Duration::from_secs(5);
 /// The longest message, in bytes: what is longer is nonsense.
 const LONGEST: u32 = 1 << 30;
-/// The longest one with which a broker says who it is.
+/// The longest greeting of a broker.
 const LONGEST_GREETING: u32 = 1 << 16;
-/// The length of what tells the length of a message.
+/// The size of the length field of a message.
 const LENGTH: usize = 4;
 
 /// Both ends of the link: the other broker, and ours.
-type Ends = (TcpStream, TcpStream);
+type Connections = (TcpStream, TcpStream);
 
 /// A link that holds until it is dropped: the broker that it was made for ends then, and another
 /// one may be listening in its place.
 pub(super) struct Link {
-    now: Arc<Mutex<State>>,
+    now: Arc<Mutex<LinkState>>,
 }
 
 /// What a link is at the moment.
-enum State {
-    Joined(Ends),
+enum LinkState {
+    Joined(Connections),
     Lost,
     Ended,
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
-        let last = std::mem::replace(&mut *lock(&self.now), State::Ended);
-        if let State::Joined(ends) = last {
+        let last = std::mem::replace(&mut *lock(&self.now), LinkState::Ended);
+        if let LinkState::Joined(ends) = last {
             close(&ends);
         }
     }
@@ -53,20 +53,17 @@ impl Drop for Link {
 
 /// Joins the broker at `other` with ours, which listens at `port`, and keeps them joined. What
 /// happens to the link later on goes to `notes`.
-///
-/// # Errors
-/// When the other broker cannot be reached now, or is none.
 pub(super) fn join(other: SocketAddr, port: u16, notes: Sender<String>) -> Result<Link, Error> {
     let ours = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let mut ends = (call(other)?, call(ours)?);
-    let now = Arc::new(Mutex::new(State::Joined(copy(&ends)?)));
+    let now = Arc::new(Mutex::new(LinkState::Joined(copy(&ends)?)));
     let link = Link {
         now: Arc::clone(&now),
     };
     std::thread::spawn(move || {
         loop {
             relay(ends);
-            if !is_still(&now, State::Lost) {
+            if !is_still(&now, LinkState::Lost) {
                 return;
             }
             drop(notes.send(format!(
@@ -74,14 +71,14 @@ pub(super) fn join(other: SocketAddr, port: u16, notes: Sender<String>) -> Resul
             )));
             ends = loop {
                 std::thread::sleep(PAUSE);
-                if matches!(*lock(&now), State::Ended) {
+                if matches!(*lock(&now), LinkState::Ended) {
                     return;
                 }
                 if let (Ok(there), Ok(here)) = (call(other), call(ours)) {
                     break (there, here);
                 }
             };
-            let joined = copy(&ends).is_ok_and(|copy| is_still(&now, State::Joined(copy)));
+            let joined = copy(&ends).is_ok_and(|copy| is_still(&now, LinkState::Joined(copy)));
             if !joined {
                 return close(&ends);
             }
@@ -91,21 +88,21 @@ pub(super) fn join(other: SocketAddr, port: u16, notes: Sender<String>) -> Resul
     Ok(link)
 }
 
-/// Notes how a link stands from here on, unless it has ended. Whether it has not.
-fn is_still(now: &Mutex<State>, state: State) -> bool {
+/// Sets the state of a link, unless it has ended. Whether it has not.
+fn is_still(now: &Mutex<LinkState>, state: LinkState) -> bool {
     let mut now = lock(now);
-    if matches!(*now, State::Ended) {
+    if matches!(*now, LinkState::Ended) {
         return false;
     }
     *now = state;
     true
 }
 
-fn copy((there, here): &Ends) -> io::Result<Ends> {
+fn copy((there, here): &Connections) -> io::Result<Connections> {
     Ok((there.try_clone()?, here.try_clone()?))
 }
 
-fn close((there, here): &Ends) {
+fn close((there, here): &Connections) {
     // One that is closed already is what is wanted.
     let _ = there.shutdown(Shutdown::Both);
     let _ = here.shutdown(Shutdown::Both);
@@ -130,7 +127,7 @@ fn call(broker: SocketAddr) -> Result<TcpStream, Error> {
 }
 
 /// Passes messages on in both directions until one end is closed.
-fn relay((there, here): Ends) {
+fn relay((there, here): Connections) {
     std::thread::scope(|scope| {
         let both = [(&there, &here), (&here, &there)];
         for (from, to) in both {
@@ -177,13 +174,13 @@ mod tests {
     use libafl_bolts::llmp::{BrokerId, recv_tcp_msg};
     use libafl_bolts::shmem::{ShMem, ShMemProvider};
 
-    use super::super::shmem::Vanishing;
+    use super::super::process::UnlinkedShMem;
     use super::*;
 
     /// Accepts one caller as a broker does.
     fn accept(broker: &TcpListener) -> TcpStream {
         let (mut stream, _) = broker.accept().unwrap();
-        let page = Vanishing::new().unwrap().new_shmem(4096).unwrap();
+        let page = UnlinkedShMem::new().unwrap().new_shmem(4096).unwrap();
         let hello = TcpResponse::BrokerConnectHello {
             broker_shmem_description: page.description(),
             hostname: "here".to_owned(),

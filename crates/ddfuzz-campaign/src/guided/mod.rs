@@ -5,35 +5,20 @@
 //! broker, and the one who writes the output directory: what workers find reaches it through a
 //! socket ([`hub`]).
 
-mod batch;
-mod books;
 mod compare;
-mod course;
+mod engine;
 mod evaluate;
 mod examiner;
 mod executor;
 mod finish;
 mod hangs;
 mod hub;
-mod kept;
 mod link;
-mod load;
-mod minimizer;
 mod monitors;
-mod observer;
-mod operand;
-mod parts;
-mod patience;
 mod process;
-mod pulse;
 mod remote;
-mod respond;
-mod session;
-mod shmem;
-mod standing;
 mod wire;
 mod worker;
-mod workers;
 
 use std::cell::Cell;
 use std::io;
@@ -51,25 +36,22 @@ use libafl_bolts::llmp::{Listener, LlmpBroker, Tag};
 use libafl_bolts::shmem::ShMemProvider;
 use libafl_bolts::tuples::tuple_list;
 
-use books::Books;
-use hub::Hub;
-use monitors::Monitors;
-use parts::{Manager, State};
-use process::Parent;
-use session::Session;
-use shmem::Vanishing;
-use worker::Brief;
-
 use super::ledger::{Ledger, lock};
 use super::screen::Screen;
 use super::settings::{DEFAULT_MAX_LEN, Settings};
-use super::{CampaignError, Gate, Summary};
+use crate::{CampaignError, Gate, Summary};
+pub use compare::Compared;
 use ddfuzz_store::Store;
+use engine::{GroupRegistry, GuidedEngine};
+use hub::Hub;
+use monitors::Monitors;
+use process::{Parent, UnlinkedShMem};
+use worker::{Manager, State, WorkerSettings};
 
 /// What LibAFL's brokers say last; the name that it has for it is its own.
 const EXITING: Tag = Tag(0x013c_5171);
 
-/// Runs one call of the campaign that `store` belongs to, on a target that tells its coverage.
+/// Runs one call of the campaign that `store` belongs to, on a target that reports its coverage.
 /// When `stop` turns true it saves its state and ends.
 ///
 /// # Errors
@@ -89,34 +71,34 @@ pub fn run(
     ledger.checkpoint.begin_count(settings.runs);
     ledger.save()?;
     let variants = settings.minimizing.variants;
-    let books = Books::open(store, campaign, ledger, &settings.known, variants)?;
+    let registry = GroupRegistry::open(store, campaign, ledger, &settings.known, variants)?;
     let root = lock(store).reader().root().to_owned();
     let gate = Gate::default();
-    let mut session = Session::new(store, settings, screen, stop, books, &gate)?;
-    session.begin_build()?;
+    let mut engine = GuidedEngine::new(store, settings, screen, stop, registry, &gate)?;
+    engine.begin_build()?;
     loop {
         let mut hub = Hub::open()?;
-        let brief = Brief {
+        let brief = WorkerSettings {
             settings,
             root: root.clone(),
             socket: hub.socket().to_owned(),
             max_len,
-            run_before: session.books.ledger.checkpoint.next,
+            run_before: engine.registry.ledger.checkpoint.next,
         };
-        launch(&brief, &mut hub, &mut session)?;
-        if !session.take_build()? {
-            // Who has not ended until now hears that nobody listens to it any more.
+        launch(&brief, &mut hub, &mut engine)?;
+        if !engine.take_build()? {
+            // A worker that has not ended until now loses its connection.
             drop(hub);
-            return session.finish();
+            return engine.finish();
         }
     }
 }
 
 /// Starts the workers and serves them until they have ended.
 fn launch(
-    brief: &Brief<'_>,
+    brief: &WorkerSettings<'_>,
     hub: &mut Hub,
-    session: &mut Session<'_>,
+    engine: &mut GuidedEngine<'_>,
 ) -> Result<(), CampaignError> {
     let (workers, links) = (brief.workers(), &brief.settings.network);
     let (listener, port) = listen(links.port.unwrap_or(0))?;
@@ -125,7 +107,7 @@ fn launch(
     let cores = cores(workers)?;
     let before = Cell::new(0);
     let launcher = Launcher::builder()
-        .shmem_provider(Vanishing::new().map_err(network)?)
+        .shmem_provider(UnlinkedShMem::new().map_err(network)?)
         .configuration(EventConfig::AlwaysUnique)
         .monitor(Monitors::new(&brief.settings.monitoring)?)
         .cores(&cores)
@@ -145,19 +127,19 @@ fn launch(
         Some(client) => {
             before.set(process::become_worker(&parent, &brief.socket, client.id())?);
             let builder = LlmpEventManagerBuilder::new();
-            let manager = builder.build_on_port(Vanishing::new()?, port, config)?;
+            let manager = builder.build_on_port(UnlinkedShMem::new()?, port, config)?;
             Ok((None, manager))
         }
         None => {
             let monitor = monitor.ok_or_else(|| Error::illegal_state("it was started twice"))?;
             let hook = StdLlmpEventHook::<BytesInput, _>::new(monitor)?;
-            let mut broker = LlmpBroker::new(Vanishing::new()?, tuple_list!(hook))?;
+            let mut broker = LlmpBroker::new(UnlinkedShMem::new()?, tuple_list!(hook))?;
             let inner = broker.inner_mut();
             if let Some(listener) = listener.take() {
                 inner.launch_listener(Listener::Tcp(listener))?;
             }
-            let link = links.join.and_then(|other| session.join(other, port));
-            session.serve(hub, workers, || broker.broker_once().map(drop));
+            let link = links.join.and_then(|other| engine.join(other, port));
+            engine.serve(hub, workers, || broker.broker_once().map(drop));
             drop(link);
             // LibAFL's threads that are linked to other brokers end with this, and these call
             // again: it may be another broker of ours that answers.

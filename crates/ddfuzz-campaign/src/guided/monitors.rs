@@ -32,9 +32,6 @@ pub(super) struct Monitors {
 
 impl Monitors {
     /// Opens the socket for StatsD and the port for Prometheus.
-    ///
-    /// # Errors
-    /// [`CampaignError::System`] where the port is in use or no socket can be opened.
     pub(super) fn new(wanted: &Monitoring) -> Result<Monitors, CampaignError> {
         let socket = |to: SocketAddr| {
             let any = SocketAddr::from(match to {

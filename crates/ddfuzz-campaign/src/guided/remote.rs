@@ -1,33 +1,34 @@
-//! The desk as a worker sees it: at the other end of a socket.
+//! A worker's connection to the main process: the [`Desk`] at the other end of a socket, and when
+//! the worker reports ([`HeartbeatTimer`]).
 
 use std::collections::HashMap;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use super::wire::{self, Beat, Order, Reply, Request};
+use super::wire::{self, Heartbeat, JudgedHang, Order, Reply, Request};
+use crate::desk::Shelf;
 use crate::ledger::lock;
-use crate::shelf::Shelf;
 use crate::{Desk, KnownKey, Report};
 use ddfuzz_exec::{Signature, Target};
 use ddfuzz_store::{EntryId, Filed, Kind, Minimized, Reader, StoreError};
 use ddfuzz_triage::{Crash, Key};
 
-/// A worker's end of the socket, shared by all who find and minimize in it.
+/// A worker's end of the socket, shared by all that find and minimize in it.
 #[derive(Clone)]
 pub(super) struct Remote {
     reader: Reader,
     stream: Arc<Mutex<UnixStream>>,
     /// Which worker this is.
     worker: usize,
-    /// Runs of known groups that are not told yet.
+    /// Runs of known groups that are not reported yet.
     tally: Arc<Mutex<HashMap<(Kind, Key), u64>>>,
 }
 
 impl Remote {
-    /// Calls the hub that listens at `socket`, as worker number `worker`.
+    /// Connects to the hub that listens at `socket`, as worker number `worker`.
     pub(super) fn connect(socket: &Path, root: &Path, worker: usize) -> Result<Remote, StoreError> {
         let reader = Reader::open(root)?;
         let stream = UnixStream::connect(socket).map_err(|error| lost(&reader, &error))?;
@@ -46,7 +47,7 @@ impl Remote {
         (worker == self.worker).then_some(number)
     }
 
-    /// Says what nobody answers.
+    /// Sends a message without an answer.
     pub(super) fn tell(&self, request: &Request, body: &[u8]) -> Result<(), StoreError> {
         wire::send(&mut lock(&self.stream), request, body)
             .map_err(|error| lost(&self.reader, &error))
@@ -61,7 +62,7 @@ impl Remote {
         }
     }
 
-    /// For what is only to be done.
+    /// Sends a request that is answered by [`Reply::Done`].
     fn have(&self, request: &Request, body: &[u8]) -> Result<(), StoreError> {
         match self.ask(request, body)? {
             Reply::Done => Ok(()),
@@ -73,12 +74,12 @@ impl Remote {
         lost(&self.reader, &io::ErrorKind::InvalidData.into())
     }
 
-    /// Has an input kept in the corpus; nobody waits until it is.
+    /// Has an input stored in the corpus, without waiting for it.
     pub(super) fn keep(&self, input: &[u8]) -> Result<(), StoreError> {
         self.tell(&Request::Keep, input)
     }
 
-    /// Has runs counted where what hangs gets a name later.
+    /// Has runs counted whose hang is classified later.
     pub(super) fn count_unnamed(
         &self,
         signatures: Vec<Signature>,
@@ -97,19 +98,19 @@ impl Remote {
         self.tell(&Request::Failed(why.to_owned()), &[])
     }
 
-    /// Tells how the worker stands, and hears what it is to do.
-    pub(super) fn beat(&self, beat: Beat) -> Result<Order, StoreError> {
+    /// Sends the worker's status, and receives what it is to do.
+    pub(super) fn send_heartbeat(&self, heartbeat: Heartbeat) -> Result<Order, StoreError> {
         for ((kind, major), runs) in std::mem::take(&mut *lock(&self.tally)) {
             self.have(&Request::Count { kind, major, runs }, &[])?;
         }
-        match self.ask(&Request::Beat(beat), &[])? {
+        match self.ask(&Request::Heartbeat(heartbeat), &[])? {
             Reply::Order(order) => Ok(order),
             _ => Err(self.nonsense()),
         }
     }
 }
 
-/// The hub is gone, and with it the one who writes.
+/// The hub is gone, and with it the main process.
 fn lost(reader: &Reader, error: &io::Error) -> StoreError {
     StoreError::Unwritable {
         path: reader.root().to_owned(),
@@ -177,7 +178,7 @@ impl Desk for Remote {
         }
     }
 
-    /// Told with the next beat.
+    /// Told with the next heartbeat.
     fn count(&mut self, kind: Kind, major: Key, runs: u64) -> Result<(), StoreError> {
         *lock(&self.tally).entry((kind, major)).or_default() += runs;
         Ok(())
@@ -201,5 +202,85 @@ impl Desk for Remote {
             },
             &[],
         )
+    }
+}
+
+/// Between two heartbeats.
+const EVERY: Duration = Duration::from_millis(100);
+/// How long a worker waits that has no runs left, while others finish theirs.
+const IDLE: Duration = Duration::from_millis(5);
+
+/// Sends the heartbeats of a worker when they are due.
+pub(super) struct HeartbeatTimer {
+    remote: Remote,
+    order: Order,
+    last: Instant,
+    /// Runs since the last heartbeat.
+    runs: u64,
+    /// Verdicts about hangs that are not applied yet.
+    judged: Vec<JudgedHang>,
+    /// The other content of the next heartbeat.
+    pub(super) status: Heartbeat,
+}
+
+impl HeartbeatTimer {
+    /// The first heartbeat, which asks for runs.
+    pub(super) fn begin(remote: Remote) -> Result<HeartbeatTimer, StoreError> {
+        let mut order = remote.send_heartbeat(Heartbeat::default())?;
+        Ok(HeartbeatTimer {
+            remote,
+            judged: std::mem::take(&mut order.judged),
+            order,
+            last: Instant::now(),
+            runs: 0,
+            status: Heartbeat::default(),
+        })
+    }
+
+    /// How many more runs the worker may make now, reporting where it is time to; none only where
+    /// it is to end.
+    pub(super) fn left(&mut self) -> Result<u64, StoreError> {
+        loop {
+            if self.order.stop {
+                return Ok(0);
+            }
+            let left = self.order.runs.saturating_sub(self.runs);
+            if left > 0 && self.last.elapsed() < EVERY {
+                return Ok(left);
+            }
+            if left == 0 && self.runs == 0 {
+                std::thread::sleep(IDLE);
+            }
+            self.send_heartbeat()?;
+        }
+    }
+
+    /// Counts runs.
+    pub(super) fn ran(&mut self, runs: u64) {
+        self.runs += runs;
+    }
+
+    /// Takes what was found out about hangs.
+    pub(super) fn take_judged(&mut self) -> Vec<JudgedHang> {
+        std::mem::take(&mut self.judged)
+    }
+
+    /// The connection on which it reports.
+    pub(super) fn remote(&self) -> &Remote {
+        &self.remote
+    }
+
+    /// Reports now.
+    pub(super) fn send_heartbeat(&mut self) -> Result<(), StoreError> {
+        let heartbeat = Heartbeat {
+            runs: self.runs,
+            ..self.status
+        };
+        self.order = self.remote.send_heartbeat(heartbeat)?;
+        self.judged.append(&mut self.order.judged);
+        self.runs = 0;
+        self.status.minimized_us = 0;
+        self.last = Instant::now();
+        Ok(())
     }
 }

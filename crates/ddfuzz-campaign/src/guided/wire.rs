@@ -15,14 +15,15 @@ use ddfuzz_triage::{Crash, Key};
 /// The largest head or body, in bytes: what is longer is nonsense.
 const LONGEST: u32 = 1 << 30;
 
-/// What a worker asks of the hub. The body is the input, or the reproducer, where there is one.
+/// The requests of a worker to the hub. The body is the input, or the reproducer, where there is
+/// one.
 #[derive(Serialize, Deserialize)]
 pub(super) enum Request {
-    /// The first word of a process above a worker: which one it starts.
-    Above {
+    /// The first message of a supervisor: which worker it starts.
+    Supervisor {
         worker: usize,
     },
-    /// The first word of a worker: which one it is.
+    /// The first message of a worker: which one it is.
     Hello {
         worker: usize,
     },
@@ -58,7 +59,7 @@ pub(super) enum Request {
         ended: bool,
         spent_us: u64,
     },
-    /// Runs that were stopped where what hangs has no name yet, as far as the worker knows.
+    /// Runs that were stopped at a hang which is not classified yet, as far as the worker knows.
     CountUnnamed {
         signatures: Vec<Signature>,
         runs: u64,
@@ -75,17 +76,17 @@ pub(super) enum Request {
         run: u64,
         name: String,
     },
-    Beat(Beat),
+    Heartbeat(Heartbeat),
     /// Something that the user should know.
     Note(String),
     /// Why the worker cannot go on.
     Failed(String),
 }
 
-/// How a worker stands.
+/// The status of a worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Beat {
-    /// Runs since the last beat.
+pub(super) struct Heartbeat {
+    /// Runs since the last heartbeat.
     pub(super) runs: u64,
     /// Inputs in its corpus.
     pub(super) corpus: u64,
@@ -95,44 +96,44 @@ pub(super) struct Beat {
     pub(super) edges_of: u64,
     /// Of the places reached, those whose counts change when an input is run again.
     pub(super) unstable: u64,
-    /// How long it has minimized since the last beat, in microseconds.
+    /// How long it has minimized since the last heartbeat, in microseconds.
     pub(super) minimized_us: u64,
 }
 
-/// What a worker is to do next.
+/// The next order to a worker.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Order {
     /// It is to end.
     pub(super) stop: bool,
-    /// So many runs it may make until it asks again.
+    /// How many runs it may make until it asks again.
     pub(super) runs: u64,
     /// What was found out about hangs since it last asked.
-    pub(super) judged: Vec<Judged>,
+    pub(super) judged: Vec<JudgedHang>,
 }
 
-/// What an input that was handed in as a hang has come to.
+/// The verdict about an input that was handed in as a hang.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Judged {
+pub(super) struct JudgedHang {
     /// The worker that has handed it in, and the number that it has there.
     pub(super) from: (usize, u64),
     pub(super) signatures: Vec<Signature>,
     /// The size of the input, in bytes.
     pub(super) size: usize,
-    pub(super) judgement: Judgement,
+    pub(super) verdict: HangVerdict,
 }
 
 /// Whether it hangs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Judgement {
+pub(super) enum HangVerdict {
     /// It does, or does not end well: it is of this group.
     Of(Kind, Key),
     /// It ends by itself.
     Ends,
-    /// Nobody knows: the target could not be run.
+    /// It is unknown: the target could not be run.
     Unknown,
 }
 
-/// What the hub answers.
+/// The answers of the hub.
 #[derive(Serialize, Deserialize)]
 pub(super) enum Reply {
     Done,

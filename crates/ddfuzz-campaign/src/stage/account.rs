@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// So much of what is earned is saved, and a slice without a credit is no longer where fuzzing has
+/// How much of what is earned is saved; and a slice without a credit is no longer where fuzzing has
 /// shorter rounds than that.
 pub const LONGEST_SLICE: Duration = Duration::from_millis(100);
 /// Shorter ones would go into handing over.
@@ -13,10 +13,10 @@ pub const CREDIT: Duration = Duration::from_secs(1);
 const MOST_OWED: Duration = Duration::from_secs(10);
 /// Hangs get one of so many parts of the share.
 const OF_SHARE: u32 = 4;
-/// Findings are not named any more where so much is owed.
+/// Findings are not classified any more where so much is owed.
 const OWED_BEFORE_NAMING: Duration = Duration::from_secs(1);
 
-/// The account of one worker's time. It knows no clock: times are told.
+/// The account of one worker's time. It knows no clock: times are given.
 ///
 /// Of all time that passes a share is earned. What is not used is not saved up, beyond
 /// [`LONGEST_SLICE`]: a hard group gets short slices, and never a long one for the hours before
@@ -32,7 +32,7 @@ pub struct Account {
     earned: Duration,
     owed: Duration,
     spent: Duration,
-    /// Of it, by naming.
+    /// Of it, by classifying.
     named: Duration,
     /// And by minimizing hangs.
     hung: Duration,
@@ -69,7 +69,7 @@ impl Account {
         self.earned = self.earned.min(LONGEST_SLICE) + (earned - repaid);
     }
 
-    /// So much was taken.
+    /// Records time that was taken.
     pub fn spend(&mut self, taken: Duration) {
         let paid = taken.min(self.earned);
         self.earned -= paid;
@@ -77,7 +77,7 @@ impl Account {
         self.spent += taken;
     }
 
-    /// So much was taken for a hang, or a memory blow-up.
+    /// Records time that was taken for a hang, or a memory blow-up.
     pub fn spend_on_hangs(&mut self, taken: Duration) {
         self.spend(taken);
         self.hung += taken;
@@ -91,7 +91,7 @@ impl Account {
         self.slice(Duration::ZERO).filter(|_| fair)
     }
 
-    /// So much was taken for naming findings.
+    /// Records time that was taken for classifying findings.
     pub fn spend_on_naming(&mut self, taken: Duration) {
         self.spend(taken);
         self.named += taken;
@@ -112,8 +112,8 @@ impl Account {
         enough.then_some(self.earned)
     }
 
-    /// Whether a finding may be named: a fuzzer that hands in each crash is not stopped by them.
-    /// Where a group waits for its slices (`waits`), naming takes half of the share.
+    /// Whether a finding may be classified: a fuzzer that hands in each crash is not stopped by
+    /// them. Where a group waits for its slices (`waits`), classifying takes half of the share.
     pub fn may_name(&self, waits: bool) -> bool {
         let minimized = self.spent - self.named;
         let fair = !waits || self.named <= minimized + OWED_BEFORE_NAMING;

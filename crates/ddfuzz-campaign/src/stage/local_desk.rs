@@ -1,19 +1,20 @@
-//! The desk of who owns an output directory.
+//! The desk of the process that owns an output directory: groups, their counts, and which of them
+//! is minimized next.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime};
 
-use super::counting::Counting;
-use super::tally::Tally;
-use super::waiting::{GroupName, Waiting};
-use crate::desk::{Desk, KnownKey, Report};
+use crate::desk::{Counting, Desk, KnownKey, Report, Shelf};
+use crate::error::CampaignError;
 use crate::ledger::MINORS_KEPT;
 use crate::minimizing::Variants;
-use crate::schedule::{Bug, Reached, Turn, is_slip, rank, size};
-use crate::shelf::Shelf;
-use ddfuzz_exec::Target;
+use crate::schedule::{Bug, Priority, SmallestSizes, is_slip, rank, size};
+use ddfuzz_exec::{Limits, Program, Target, TargetRecord, Way, bundled};
+use ddfuzz_model::files::OsText;
 use ddfuzz_store::{
-    Entry, EntryId, Filed, Kind, KnownGroups, Minimized, Reader, Store, StoreError,
+    Campaign, Entry, EntryId, Filed, Kind, KnownGroups, Minimized, Reader, Store, StoreError,
+    hash_of, rfc3339,
 };
 use ddfuzz_triage::{Crash, Found, Key, Keys};
 
@@ -22,9 +23,9 @@ struct Group {
     major: Key,
     /// By minor key (12 hex digits): the key whole, and the size of the smallest input.
     minors: BTreeMap<String, (Key, u64)>,
-    /// What its minimizations came to.
-    reached: Reached,
-    /// Size of the smallest input that waits behind them.
+    /// The sizes that its minimizations have reached.
+    reached: SmallestSizes,
+    /// Size of the smallest input that waits after them.
     open: Option<u64>,
 }
 
@@ -33,7 +34,7 @@ impl Group {
         Group {
             major,
             minors: BTreeMap::new(),
-            reached: Reached::default(),
+            reached: SmallestSizes::default(),
             open: None,
         }
     }
@@ -64,14 +65,14 @@ pub struct LocalDesk<S: Counting = Store> {
     muted: KnownGroups,
     variants: Variants,
     groups: BTreeMap<GroupName, Group>,
-    tally: Tally,
-    waiting: Waiting,
+    tally: RunCounts,
+    waiting: PendingGroups,
 }
 
 impl<S: Counting> LocalDesk<S> {
     /// The desk of the campaign of this id. What the directory holds is known from the beginning,
     /// and what has no outcome waits to be minimized: what was cut off first, then by the runs
-    /// that found it, what was only slipped into behind these, then smaller inputs of groups that
+    /// that found it, what was only slipped into after these, then smaller inputs of groups that
     /// have an outcome, hangs and memory blow-ups last.
     ///
     /// # Errors
@@ -82,8 +83,8 @@ impl<S: Counting> LocalDesk<S> {
             muted: KnownGroups::default(),
             variants: Variants::None,
             groups: BTreeMap::new(),
-            tally: Tally::new(campaign),
-            waiting: Waiting::default(),
+            tally: RunCounts::new(campaign),
+            waiting: PendingGroups::default(),
         };
         let reader = desk.shelf.reader().clone();
         for kind in Kind::ALL {
@@ -99,14 +100,14 @@ impl<S: Counting> LocalDesk<S> {
                 }
                 let name = (kind, major.short());
                 desk.learn_reached(&name, &entries);
-                if let Some((turn, entry)) = desk.next_of(&name, &reader, &entries) {
+                if let Some((priority, entry)) = desk.next_of(&name, &reader, &entries) {
                     let found = entry.crash.found.as_ref();
-                    pending.push((turn, rank(found), name, entry.log().exists()));
+                    pending.push((priority, rank(found), name, entry.log().exists()));
                 }
             }
             pending.sort();
-            for (turn, _, group, begun) in pending {
-                desk.waiting.enqueue(group, turn, begun);
+            for (priority, _, group, begun) in pending {
+                desk.waiting.enqueue(group, priority, begun);
             }
         }
         Ok(desk)
@@ -162,12 +163,12 @@ impl<S: Counting> LocalDesk<S> {
         group.hold(&keys.minor, size);
     }
 
-    /// Remembers what the minimizations of a group came to, and what waits behind them.
+    /// Remembers what the minimizations of a group have reached, and what waits after them.
     fn learn_reached(&mut self, name: &GroupName, entries: &[Entry]) {
         if let Some(group) = self.groups.get_mut(name)
             && name.0 == Kind::Crash
         {
-            group.reached = Reached::of(entries);
+            group.reached = SmallestSizes::of(entries);
             let open = entries.iter().filter(|entry| entry.minimized.is_none());
             group.open = open.map(size).min();
         }
@@ -190,28 +191,28 @@ impl<S: Counting> LocalDesk<S> {
         (kind, _): &GroupName,
         reader: &'a Reader,
         entries: &'a [Entry],
-    ) -> Option<(Turn, &'a Entry)> {
+    ) -> Option<(Priority, &'a Entry)> {
         let bug = Bug::of(reader, entries);
         if let Some(founder) = bug.founder_or_begun() {
-            let turn = Turn::of(*kind, is_slip(founder.crash.found.as_ref()))?;
-            return Some((turn, founder));
+            let priority = Priority::of(*kind, is_slip(founder.crash.found.as_ref()))?;
+            return Some((priority, founder));
         }
         if *kind != Kind::Crash {
             return None;
         }
         let class = entries.first().map(|entry| &entry.crash.class)?;
-        let smaller = bug.smaller().map(|entry| (Turn::Smaller, entry));
+        let smaller = bug.smaller().map(|entry| (Priority::Smaller, entry));
         let variant = || bug.variant(self.variants.most(class));
-        smaller.or_else(|| variant().map(|entry| (Turn::Variant, entry)))
+        smaller.or_else(|| variant().map(|entry| (Priority::Variant, entry)))
     }
 
     /// Lets a group wait that has an outcome, where there is more of it to minimize.
     fn wait_for_more(&mut self, name: &GroupName, reader: &Reader) -> Result<(), StoreError> {
         let entries = reader.entries(name.0, &name.1)?;
         self.learn_reached(name, &entries);
-        if let Some((turn, entry)) = self.next_of(name, reader, &entries) {
+        if let Some((priority, entry)) = self.next_of(name, reader, &entries) {
             self.waiting
-                .enqueue(name.clone(), turn, entry.log().exists());
+                .enqueue(name.clone(), priority, entry.log().exists());
         }
         Ok(())
     }
@@ -229,11 +230,11 @@ impl<S: Counting> LocalDesk<S> {
         if self.is_ended(&name)? {
             let reader = self.shelf.reader().clone();
             self.wait_for_more(&name, &reader)?;
-        } else if let Some(turn) = Turn::of(kind, slipped)
+        } else if let Some(priority) = Priority::of(kind, slipped)
             && (filed.new_major || !slipped)
         {
             // One that a run finds after a slip comes sooner.
-            self.waiting.enqueue(name, turn, false);
+            self.waiting.enqueue(name, priority, false);
         }
         Ok(filed)
     }
@@ -366,4 +367,256 @@ fn sizes(entry: &Entry) -> u64 {
     let files = [entry.original(), entry.reproducer()];
     let sizes = files.iter().filter_map(|file| file.metadata().ok());
     sizes.map(|facts| facts.len()).min().unwrap_or(u64::MAX)
+}
+
+/// A group, by the first 12 hex digits of its major key.
+pub(super) type GroupName = (Kind, String);
+
+/// A group's place in the queue; the least is next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct PendingGroup {
+    priority: Priority,
+    /// How long it was minimized before it was given back: the hard ones come last.
+    spent: Duration,
+    /// It was not begun: what was cut off comes first after a restart.
+    untouched: bool,
+    number: u64,
+}
+
+/// The queue.
+#[derive(Debug, Default)]
+pub(super) struct PendingGroups {
+    places: BTreeMap<GroupName, PendingGroup>,
+    claimed: BTreeMap<GroupName, PendingGroup>,
+    numbers: u64,
+}
+
+impl PendingGroups {
+    /// Lets a group wait after those of its turn; one that waits keeps its place, if it is not in
+    /// a later turn. `begun`: its minimization was cut off.
+    pub(super) fn enqueue(&mut self, group: GroupName, priority: Priority, begun: bool) {
+        if self.claimed.contains_key(&group) {
+            return;
+        }
+        self.numbers += 1;
+        let new = PendingGroup {
+            priority,
+            spent: Duration::ZERO,
+            untouched: !begun,
+            number: self.numbers,
+        };
+        let place = self.places.entry(group).or_insert(new);
+        place.priority = place.priority.min(priority);
+    }
+
+    /// How many wait, or are worked on.
+    pub(super) fn len(&self) -> usize {
+        self.places.len() + self.claimed.len()
+    }
+
+    /// The group that is next.
+    pub(super) fn next(&self) -> Option<GroupName> {
+        let least = self.places.iter().min_by_key(|(_, place)| **place);
+        least.map(|(group, _)| group.clone())
+    }
+
+    /// Gives a group to somebody.
+    pub(super) fn claim(&mut self, group: &GroupName) {
+        if let Some(place) = self.places.remove(group) {
+            self.claimed.insert(group.clone(), place);
+        }
+    }
+
+    /// Takes a group back that was not ended, after so much more work.
+    pub(super) fn give_back(&mut self, group: &GroupName, spent: Duration) {
+        if let Some(place) = self.claimed.remove(group) {
+            let place = PendingGroup {
+                spent: place.spent + spent,
+                untouched: place.untouched && spent.is_zero(),
+                ..place
+            };
+            self.places.insert(group.clone(), place);
+        }
+    }
+
+    /// A group waits no more, until it is let wait again.
+    pub(super) fn remove(&mut self, group: &GroupName) {
+        self.places.remove(group);
+        self.claimed.remove(group);
+    }
+}
+
+/// Between two writings.
+const WRITTEN_EVERY: Duration = Duration::from_secs(2);
+
+/// The counts of one campaign.
+pub(super) struct RunCounts {
+    campaign: String,
+    runs: BTreeMap<(Kind, Key), u64>,
+    unwritten: BTreeSet<(Kind, Key)>,
+    written: Instant,
+}
+
+impl RunCounts {
+    /// The counts of the campaign of this id, from none.
+    pub(super) fn new(campaign: &str) -> RunCounts {
+        RunCounts {
+            campaign: campaign.to_owned(),
+            runs: BTreeMap::new(),
+            unwritten: BTreeSet::new(),
+            written: Instant::now(),
+        }
+    }
+
+    /// The campaign's id.
+    pub(super) fn campaign(&self) -> &str {
+        &self.campaign
+    }
+
+    /// What an earlier process has written of a group.
+    pub(super) fn set(&mut self, group: (Kind, Key), runs: u64) {
+        self.runs.insert(group, runs);
+    }
+
+    /// Counts more runs.
+    pub(super) fn add(&mut self, group: (Kind, Key), runs: u64) {
+        let counted = self.runs.entry(group).or_default();
+        *counted = counted.saturating_add(runs);
+        self.unwritten.insert(group);
+    }
+
+    /// Whether it is time to write.
+    pub(super) fn is_due(&self) -> bool {
+        !self.unwritten.is_empty() && self.written.elapsed() >= WRITTEN_EVERY
+    }
+
+    /// Writes what was counted since the last time. What cannot be written is written next time.
+    pub(super) fn write(&mut self, shelf: &mut impl Counting) -> Result<(), StoreError> {
+        self.written = Instant::now();
+        while let Some(group) = self.unwritten.first().copied() {
+            let runs = self.runs.get(&group).copied().unwrap_or_default();
+            match shelf.set_seen(group.0, group.1, &self.campaign, runs) {
+                // Somebody has tidied up: it is counted when it is filed again.
+                Ok(()) | Err(StoreError::NoSuch { .. }) => {}
+                Err(error) => return Err(error),
+            }
+            self.unwritten.remove(&group);
+        }
+        Ok(())
+    }
+}
+
+impl LocalDesk<Store> {
+    /// The desk of an output directory, which is made where there is none; one of the same target
+    /// is continued.
+    ///
+    /// # Errors
+    /// A directory of something else, of another target, or in use by another process; one that
+    /// cannot be read or written. Nothing in it is changed then.
+    pub fn open(root: &Path, target: &Target, way: Way) -> Result<LocalDesk<Store>, CampaignError> {
+        let mut store = Store::create_or_resume(root, new_campaign(target, way))?;
+        let campaign = match &store.campaigns().current {
+            Some(campaign) => campaign.clone(),
+            // Made so just now.
+            None => new_campaign(target, way),
+        };
+        let now = TargetRecord::new(target, way);
+        let same = |record: &TargetRecord| now.same_target(record);
+        if !campaign.target.as_ref().is_none_or(same) {
+            return Err(CampaignError::OtherTarget {
+                path: root.to_owned(),
+            });
+        }
+        if let Program::Bundled(name) = &target.program
+            && let Some(program) = bundled::program(name)
+        {
+            store.install_program(name, program)?;
+        }
+        Ok(LocalDesk::new(store, &campaign.id)?)
+    }
+}
+
+/// A new campaign of this process on this target, with an id that no other has.
+pub fn new_campaign(target: &Target, way: Way) -> Campaign {
+    Campaign {
+        target: Some(TargetRecord::new(target, way)),
+        ways: vec![way],
+        ..new_study(target.limits)
+    }
+}
+
+/// A new campaign of this process on many targets, with an id that no other has.
+pub fn new_study(limits: Limits) -> Campaign {
+    let now = SystemTime::now();
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host = host.trim().to_owned();
+    let moment = now.duration_since(SystemTime::UNIX_EPOCH);
+    let moment = moment.unwrap_or_default().as_nanos();
+    let unique = format!("{host} {} {moment}", std::process::id());
+    Campaign {
+        id: hash_of(unique.as_bytes()),
+        command_line: std::env::args_os().map(OsText).collect(),
+        target: None,
+        limits: Some(limits),
+        ways: Vec::new(),
+        builds: Vec::new(),
+        settings: None,
+        seed: None,
+        started: rfc3339(now),
+        host,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(name: &str) -> GroupName {
+        (Kind::Crash, name.to_owned())
+    }
+
+    fn claim(waiting: &mut PendingGroups) -> Option<String> {
+        let group = waiting.next()?;
+        waiting.claim(&group);
+        Some(group.1)
+    }
+
+    #[test]
+    fn what_was_cut_off_comes_first_and_hangs_come_last() {
+        let mut waiting = PendingGroups::default();
+        waiting.enqueue((Kind::Hang, "hang".to_owned()), Priority::Hang, true);
+        waiting.enqueue(group("slip"), Priority::Slipped, true);
+        waiting.enqueue(group("first"), Priority::Found, false);
+        waiting.enqueue(group("second"), Priority::Found, false);
+        waiting.enqueue(group("begun"), Priority::Found, true);
+        let order: Vec<String> = std::iter::from_fn(|| claim(&mut waiting)).collect();
+        assert_eq!(order, ["begun", "first", "second", "slip", "hang"]);
+    }
+
+    #[test]
+    fn what_is_given_back_waits_after_what_nobody_has_tried() {
+        let mut waiting = PendingGroups::default();
+        waiting.enqueue(group("hard"), Priority::Found, false);
+        assert_eq!(claim(&mut waiting).as_deref(), Some("hard"));
+        // It is found again meanwhile.
+        waiting.enqueue(group("hard"), Priority::Found, false);
+        assert_eq!(claim(&mut waiting), None);
+        waiting.give_back(&group("hard"), Duration::from_secs(3));
+        waiting.enqueue(group("new"), Priority::Found, false);
+        assert_eq!(claim(&mut waiting).as_deref(), Some("new"));
+        assert_eq!(claim(&mut waiting).as_deref(), Some("hard"));
+        waiting.remove(&group("hard"));
+        waiting.give_back(&group("hard"), Duration::ZERO);
+        assert_eq!(claim(&mut waiting), None);
+    }
+
+    #[test]
+    fn a_group_that_was_slipped_into_comes_sooner_when_a_run_finds_it() {
+        let mut waiting = PendingGroups::default();
+        waiting.enqueue(group("slip"), Priority::Slipped, false);
+        waiting.enqueue((Kind::Hang, "hang".to_owned()), Priority::Hang, false);
+        waiting.enqueue(group("other"), Priority::Slipped, false);
+        waiting.enqueue(group("other"), Priority::Found, false);
+        assert_eq!(claim(&mut waiting).as_deref(), Some("other"));
+    }
 }

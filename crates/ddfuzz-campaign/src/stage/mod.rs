@@ -5,32 +5,15 @@
 //! `crossbeam` (the channel to a minimization).
 
 mod account;
-mod coroutine;
-mod counting;
-mod cursor;
+mod classifier;
 mod ddmin_stage;
-mod group_metadata;
 mod local_desk;
-mod naming;
 mod objective;
-mod open;
-mod passed;
-mod settings;
-mod sight;
-mod statistics;
-mod tally;
-mod waiting;
 mod work;
-mod works;
 
+pub use crate::desk::{Counting, SharedStore};
 pub use account::{Account, CREDIT, LONGEST_SLICE};
-pub use counting::{Counting, SharedStore};
-pub use cursor::SolutionCursor;
-pub use ddmin_stage::DdminStage;
-pub use group_metadata::GroupMetadata;
-pub use local_desk::LocalDesk;
-pub use objective::GroupObjective;
-pub use open::{new_campaign, new_study};
-pub use passed::Passed;
-pub use settings::StageSettings;
-pub use sight::{Seen, Sight};
+pub use classifier::{Seen, Sight};
+pub use ddmin_stage::{DdminStage, SolutionCursor, StageSettings};
+pub use local_desk::{LocalDesk, new_campaign, new_study};
+pub use objective::{GroupMetadata, GroupObjective, Passed};

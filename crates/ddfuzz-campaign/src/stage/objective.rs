@@ -1,4 +1,5 @@
-//! An objective that knows groups.
+//! An objective that knows groups, what testcases record of theirs, and a feedback for inputs that
+//! passed.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
@@ -11,43 +12,44 @@ use libafl::inputs::{HasTargetBytes, Input};
 use libafl::state::HasExecutions;
 use libafl::{Error, HasMetadata};
 use libafl_bolts::Named;
+use serde::{Deserialize, Serialize};
 
-use super::group_metadata::GroupMetadata;
-use super::naming::{Became, Finding, HandedIn, Naming};
-use super::sight::{Seen, Sight};
+use super::classifier::{FiledFinding, Finding, FindingClassifier, FindingOutcome, Seen, Sight};
 use crate::desk::Desk;
 use crate::error::CampaignError;
 use ddfuzz_exec::{Ended, Target, Way};
+use ddfuzz_store::EntryId;
+use ddfuzz_triage::{Class, Keys};
 
 /// A LibAFL [`Feedback`] to be used as objective: interested in exactly those runs that are the
 /// first of a way into a bug, or smaller than all inputs stored of it.
 ///
-/// Each run that did not pass is run again under a tracer to be named, some milliseconds; all are
-/// counted. What is interesting is filed at the desk, synced, when LibAFL hears of it, and its
-/// testcase carries a [`GroupMetadata`]. The state lives in the output directory, so that a
+/// Each run that did not pass is run again under a tracer to be classified, some milliseconds; all
+/// are counted. What is interesting is filed at the desk, synced, when LibAFL is told of it, and
+/// its testcase carries a [`GroupMetadata`]. The state lives in the output directory, so that a
 /// restart of the fuzzer knows what was known.
 ///
-/// A run that cannot be named (the target cannot be started, the disk is full) is interesting, so
-/// that it is in LibAFL's solutions: the stage takes it from there when that is possible again.
+/// A run that cannot be classified (the target cannot be started, the disk is full) is interesting,
+/// so that it is in LibAFL's solutions: the stage takes it from there when that is possible again.
 ///
 /// Two traps. Duplicates that an objective rejects are offered to the feedback: put
-/// [`Passed`](super::Passed) before it. And an executor that runs the target in the fuzzer's own
+/// [`Passed`] before it. And an executor that runs the target in the fuzzer's own
 /// process calls objectives in the handler of the signal it died of, where nothing can be started:
 /// use LibAFL's `CrashFeedback` there, and the stage alone. Exit statuses that are crashes have to
 /// be told by the executor (`crash_exitcode`): what it calls [`ExitKind::Ok`] is none, unless it
 /// leaves another end in its [`Sight`].
 pub struct GroupObjective<D> {
     desk: Arc<Mutex<D>>,
-    naming: Naming,
+    classifier: FindingClassifier,
     sight: Sight,
     files_unnamed: bool,
-    handed_in: Option<Box<HandedIn>>,
-    /// Why the last run could not be named, so that it is said once.
+    handed_in: Option<Box<FiledFinding>>,
+    /// Why the last run could not be classified, so that it is said once.
     trouble: Option<String>,
 }
 
 impl<D: Desk> GroupObjective<D> {
-    /// An objective that hands in at `desk`, and names runs of `target` in the way `way`.
+    /// An objective that hands in at `desk`, and classifies runs of `target` in the way `way`.
     ///
     /// # Errors
     /// When the program is missing or cannot be executed.
@@ -58,7 +60,7 @@ impl<D: Desk> GroupObjective<D> {
     ) -> Result<GroupObjective<D>, CampaignError> {
         Ok(GroupObjective {
             desk,
-            naming: Naming::new(target, way)?,
+            classifier: FindingClassifier::new(target, way)?,
             sight: Sight::default(),
             files_unnamed: false,
             handed_in: None,
@@ -73,8 +75,8 @@ impl<D: Desk> GroupObjective<D> {
         self
     }
 
-    /// Files runs that cannot be named as crashes that were seen once: for a fuzzer that keeps its
-    /// solutions in memory, so that no stage could ever come back to them.
+    /// Files runs that cannot be classified as crashes that were seen once: for a fuzzer that keeps
+    /// its solutions in memory, so that no stage could ever come back to them.
     #[must_use]
     pub fn filing_unnamed(mut self) -> GroupObjective<D> {
         self.files_unnamed = true;
@@ -101,17 +103,17 @@ impl<D: Desk> GroupObjective<D> {
             ended: Some(seen.ended.unwrap_or_else(|| ended_of(exit_kind))),
             seen,
         };
-        let became = match self.naming.take(&self.desk, &finding) {
-            Err(_) if self.files_unnamed => self.naming.hand_in_unnamed(&self.desk, &finding),
+        let became = match self.classifier.take(&self.desk, &finding) {
+            Err(_) if self.files_unnamed => self.classifier.hand_in_unnamed(&self.desk, &finding),
             became => became,
         };
         match became {
-            Ok(Became::Filed(handed_in)) => {
+            Ok(FindingOutcome::Filed(handed_in)) => {
                 self.trouble = None;
                 self.handed_in = Some(handed_in);
                 Ok(true)
             }
-            Ok(Became::Counted | Became::Unseen) => {
+            Ok(FindingOutcome::Counted | FindingOutcome::Unseen) => {
                 self.trouble = None;
                 Ok(false)
             }
@@ -128,7 +130,7 @@ impl<D: Desk> GroupObjective<D> {
     }
 }
 
-/// How a run of this kind ended, as far as LibAFL tells: not by which signal.
+/// How a run of this kind ended, as far as LibAFL knows: not by which signal.
 fn ended_of(exit_kind: ExitKind) -> Ended {
     match exit_kind {
         ExitKind::Timeout => Ended::Timeout,
@@ -163,7 +165,9 @@ where
     ) -> Result<bool, Error> {
         self.handed_in = None;
         let seen = self.sight.take();
-        let suspect = seen.ended.is_some_and(|ended| self.naming.suspects(ended));
+        let suspect = seen
+            .ended
+            .is_some_and(|ended| self.classifier.suspects(ended));
         match exit_kind {
             ExitKind::Ok if !suspect => Ok(false),
             kind => self.name_run(state, manager, input, *kind, seen),
@@ -187,3 +191,57 @@ where
         Ok(())
     }
 }
+
+/// Interested in each run that passed: put before other feedbacks it keeps crashes out of the
+/// corpus.
+///
+/// LibAFL asks the feedback of each run that the objective has rejected. An objective that knows
+/// duplicates rejects them, so without this each duplicate that covers something new would become
+/// an entry of the corpus that crashes each time, and hands on its crash to all its offspring:
+///
+/// ```
+/// use ddfuzz_campaign::Passed;
+/// use libafl::feedbacks::ConstFeedback;
+/// use libafl::feedback_and_fast;
+///
+/// let coverage = ConstFeedback::new(true); // a `MaxMapFeedback`, say
+/// let feedback = feedback_and_fast!(Passed, coverage);
+/// # let _: libafl::feedbacks::FastAndFeedback<Passed, ConstFeedback> = feedback;
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Passed;
+
+impl Named for Passed {
+    fn name(&self) -> &Cow<'static, str> {
+        static NAME: Cow<'static, str> = Cow::Borrowed("Passed");
+        &NAME
+    }
+}
+
+impl<S> StateInitializer<S> for Passed {}
+
+impl<EM, I, OT, S> Feedback<EM, I, OT, S> for Passed {
+    fn is_interesting(
+        &mut self,
+        _state: &mut S,
+        _manager: &mut EM,
+        _input: &I,
+        _observers: &OT,
+        exit_kind: &ExitKind,
+    ) -> Result<bool, Error> {
+        Ok(*exit_kind == ExitKind::Ok)
+    }
+}
+
+/// Of a solution: what it is, and where it is filed. By it the stage knows that it was handed in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupMetadata {
+    /// Its entry in the output directory.
+    pub id: EntryId,
+    /// What kind of death.
+    pub class: Class,
+    /// Which bug, and which way into it.
+    pub keys: Keys,
+}
+
+libafl_bolts::impl_serdeany!(GroupMetadata);

@@ -1,11 +1,20 @@
-//! The places where files are dropped, looked through again and again.
+//! The places where files are dropped, searched again and again, and the files that wait to be run.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::rebuild::Face;
+use crossbeam::channel::{Sender, TrySendError};
+
+use super::registry::ContentRegistry;
+use crate::error::CampaignError;
+use crate::rebuild::FileStamp;
+use crate::screen::Screen;
+use crate::watch::Task;
+use ddfuzz_minimize::log::ContentHash;
+use ddfuzz_model::files::regular::{self, Unread};
 use ddfuzz_store::foreign::{self, Input, Inputs};
+use ddfuzz_store::report::size;
 
 /// Between the end of one look and the next, at least: a file that is the same then is taken for
 /// whole.
@@ -15,19 +24,19 @@ const SHARE: u32 = 10;
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// A file that has stood still between two looks.
-pub(super) struct Settled {
+pub(super) struct SettledFile {
     pub(super) input: Input,
-    pub(super) face: Face,
+    pub(super) stamp: FileStamp,
 }
 
 /// What one look has shown.
 #[derive(Default)]
-pub(super) struct Look {
+pub(super) struct LookResult {
     /// What is to be run, in the order of the sources and in each of the names.
-    pub(super) settled: Vec<Settled>,
+    pub(super) settled: Vec<SettledFile>,
     /// Files that are new, or have changed, since the last look.
     pub(super) moving: Vec<PathBuf>,
-    /// What the user should know, and has not been told.
+    /// Notes that the user has not seen yet.
     pub(super) notes: Vec<String>,
 }
 
@@ -41,9 +50,9 @@ pub(super) struct Sources {
     /// The output directory, whose own files are no news.
     out: PathBuf,
     /// Files as the last look showed them, which may still be being written.
-    waiting: HashMap<PathBuf, Face>,
+    waiting: HashMap<PathBuf, FileStamp>,
     /// Files that were taken, as they were then.
-    taken: HashMap<PathBuf, Face>,
+    taken: HashMap<PathBuf, FileStamp>,
     said: HashSet<PathBuf>,
     /// No look before this moment.
     due: Instant,
@@ -86,9 +95,9 @@ impl Sources {
     }
 
     /// Looks through all sources.
-    pub(super) fn look(&mut self) -> Look {
+    pub(super) fn look(&mut self) -> LookResult {
         let began = Instant::now();
-        let mut look = Look::default();
+        let mut look = LookResult::default();
         let found = self.find(&mut look);
         let mut waiting = HashMap::new();
         let mut taken = HashMap::new();
@@ -97,15 +106,15 @@ impl Sources {
                 continue;
             }
             // What has vanished meanwhile is no error: fuzzers tidy up.
-            let Some(face) = Face::at(&input.path) else {
+            let Some(stamp) = FileStamp::at(&input.path) else {
                 continue;
             };
-            if self.taken.get(&input.path) == Some(&face) {
-                taken.insert(input.path, face);
-            } else if self.waiting.get(&input.path) == Some(&face) {
-                taken.insert(input.path.clone(), face);
-                look.settled.push(Settled { input, face });
-            } else if waiting.insert(input.path.clone(), face).is_none() {
+            if self.taken.get(&input.path) == Some(&stamp) {
+                taken.insert(input.path, stamp);
+            } else if self.waiting.get(&input.path) == Some(&stamp) {
+                taken.insert(input.path.clone(), stamp);
+                look.settled.push(SettledFile { input, stamp });
+            } else if waiting.insert(input.path.clone(), stamp).is_none() {
                 look.moving.push(input.path);
             }
         }
@@ -115,7 +124,7 @@ impl Sources {
         look
     }
 
-    fn find(&mut self, look: &mut Look) -> Inputs {
+    fn find(&mut self, look: &mut LookResult) -> Inputs {
         let mut found = Inputs::default();
         for path in &self.paths {
             if !path.exists() {
@@ -152,4 +161,138 @@ impl Sources {
         let hidden = name.is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
         hidden && input.named.is_none() && !self.paths.contains(&input.path)
     }
+}
+
+/// The sources, and what was found in them and is not handed out.
+pub(super) struct Queue {
+    sources: Sources,
+    max_len: u64,
+    files: VecDeque<SettledFile>,
+    /// A task for which the threads had no room yet.
+    held: Option<Task>,
+    /// Tasks that were handed out.
+    given: u64,
+}
+
+impl Queue {
+    pub(super) fn new(sources: Sources, max_len: u64) -> Queue {
+        Queue {
+            sources,
+            max_len,
+            files: VecDeque::new(),
+            held: None,
+            given: 0,
+        }
+    }
+
+    /// These files are sources, too.
+    pub(super) fn add(&mut self, files: Vec<PathBuf>) {
+        self.sources.add(files);
+    }
+
+    /// Whether the sources are to be looked through now.
+    pub(super) fn is_due(&self) -> bool {
+        self.sources.due_in().is_zero()
+    }
+
+    /// Looks through the sources; gives the files that may still be being written.
+    pub(super) fn look(&mut self, screen: &mut dyn Screen) -> Vec<PathBuf> {
+        let look = self.sources.look();
+        for note in look.notes {
+            screen.note(&note);
+        }
+        self.files.extend(look.settled);
+        look.moving
+    }
+
+    /// All files are to be run again, as the next look finds them.
+    pub(super) fn begin_anew(&mut self) {
+        self.sources.forget();
+        self.files.clear();
+        (self.held, self.given) = (None, 0);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.files.is_empty() && self.held.is_none()
+    }
+
+    /// How many files wait.
+    pub(super) fn left(&self) -> u64 {
+        self.files.len() as u64 + u64::from(self.held.is_some())
+    }
+
+    /// How many tasks were handed out.
+    pub(super) fn given(&self) -> u64 {
+        self.given
+    }
+
+    /// Hands out as many tasks as the threads have room for.
+    pub(super) fn hand_out(
+        &mut self,
+        task: &Sender<Task>,
+        registry: &mut ContentRegistry<'_>,
+        screen: &mut dyn Screen,
+    ) -> Result<(), CampaignError> {
+        while let Some(next) = self
+            .held
+            .take()
+            .or_else(|| self.read_next(registry, screen))
+        {
+            match task.try_send(next) {
+                Ok(()) => self.given += 1,
+                Err(TrySendError::Full(next)) => {
+                    self.held = Some(next);
+                    break;
+                }
+                // A thread that ends says why.
+                Err(TrySendError::Disconnected(_)) => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the next file whose content is new.
+    fn read_next(
+        &mut self,
+        registry: &mut ContentRegistry<'_>,
+        screen: &mut dyn Screen,
+    ) -> Option<Task> {
+        while let Some(SettledFile { input, stamp }) = self.files.pop_front() {
+            let bytes = regular::read(&input.path, self.max_len);
+            // It has waited for its turn, and may have gone or be another by now.
+            if FileStamp::at(&input.path) != Some(stamp) {
+                self.sources.put_back(&input.path);
+                continue;
+            }
+            let bytes = match bytes {
+                Ok(bytes) => bytes,
+                Err(why) => {
+                    screen.note(&unread(&input.path, &why));
+                    continue;
+                }
+            };
+            let content = ContentHash::of(&bytes);
+            if registry.take(content) {
+                return Some(Task {
+                    at: self.given,
+                    file: input,
+                    content,
+                    bytes,
+                });
+            }
+        }
+        None
+    }
+}
+
+/// What is said of a file that is not run. It is said again when the file has changed.
+fn unread(path: &Path, why: &Unread) -> String {
+    let why = match why {
+        Unread::TooLarge { limit } => {
+            let limit = size::limit(*limit);
+            format!("it is larger than {limit}; --max-len allows more")
+        }
+        other => other.to_string(),
+    };
+    format!("warning: {} is not run: {why}", path.display())
 }

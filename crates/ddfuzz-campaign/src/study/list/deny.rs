@@ -1,0 +1,188 @@
+//! What is not run, and why: what could harm the machine, or send something away from it.
+//!
+//! The sandbox holds what slips through; this list is for what has no business in a fuzz study
+//! even there. Interpreters that read programs on stdin (`sh`, `perl`, `python3`, `awk`) are not
+//! on it: random characters are hardly ever a program that does anything, the studies have always
+//! run them, and what one may do is what the sandbox lets any program do.
+
+use std::ffi::OsString;
+
+use super::line::base;
+
+/// Utilities that run others: a denied name anywhere among their arguments has them denied, too.
+const WRAPPERS: [&str; 11] = [
+    "nohup", "busybox", "env", "find", "nice", "parallel", "stdbuf", "time", "timeout", "watch",
+    "xargs",
+];
+
+/// What is known by its plain name has another one behind Debian's alternatives, which tells it
+/// from that of another package.
+const PREFIXES: [&str; 2] = ["inetutils-", "bsd-"];
+const SUFFIXES: [&str; 5] = [".mailutils", ".db", ".netkit", ".traditional", ".openbsd"];
+
+/// Utilities that are harmless by these names, of programs that are not by their own.
+const HARMLESS: [(&str, &str); 1] = [("pidof", "killall5")];
+
+/// Why a utility, a name or a path, is not run, by the name of the program that it is a link to;
+/// `words` are as in [`reason`].
+pub fn reason_of_program(utility: &str, program: &str, words: &[OsString]) -> Option<&'static str> {
+    let is_harmless = HARMLESS.contains(&(base(utility), base(program)));
+    reason(program, words).filter(|_| !is_harmless)
+}
+
+/// Why a utility, a name or a path, is not run with these words, be they arguments that are always
+/// there or options that may be drawn; `None` when it may be.
+pub fn reason(utility: &str, args: &[OsString]) -> Option<&'static str> {
+    let name = base(utility);
+    if let Some(why) = by_name(name) {
+        return Some(why);
+    }
+    let args: Vec<_> = args.iter().map(|arg| arg.to_string_lossy()).collect();
+    let begins = |beginning: &str| args.iter().any(|arg| arg.starts_with(beginning));
+    let has = |word: &str| args.iter().any(|arg| arg == word);
+    if WRAPPERS.contains(&name) {
+        let told = args.iter().find_map(|arg| by_name(base(arg)));
+        if told.is_some() {
+            return told;
+        }
+    }
+    match name {
+        "dd" if begins("of=") => Some(DELETES),
+        "find"
+            if ["-delete", "-fprint", "-fprintf", "-fls", "-fprint0"]
+                .into_iter()
+                .any(has) =>
+        {
+            Some(DELETES)
+        }
+        "openssl" if ["s_client", "s_server", "ocsp"].into_iter().any(has) => Some(NETWORK),
+        "lynx" | "w3m" | "html2text" | "xmllint" | "xsltproc" | "ffmpeg" | "mpg123" | "mplayer"
+            if args.iter().any(|arg| arg.contains("://")) =>
+        {
+            Some(NETWORK)
+        }
+        _ => None,
+    }
+}
+
+fn by_name(name: &str) -> Option<&'static str> {
+    in_table(name).or_else(|| in_table(stem(name)))
+}
+
+/// A name without what tells it from the same of other packages.
+fn stem(name: &str) -> &str {
+    let mut begins = PREFIXES.iter();
+    let name = begins.find_map(|it| name.strip_prefix(it)).unwrap_or(name);
+    let mut ends = SUFFIXES.iter();
+    ends.find_map(|it| name.strip_suffix(it)).unwrap_or(name)
+}
+
+fn in_table(name: &str) -> Option<&'static str> {
+    if name == "mkfs" || name.starts_with("mkfs.") || name.starts_with("fsck.") {
+        return Some(DISKS);
+    }
+    let found = DENIED
+        .iter()
+        .find(|(_, names)| names.split(' ').any(|one| one == name));
+    found.map(|(why, _)| *why)
+}
+
+const MAIL: &str = "it sends the input by mail";
+const PRINTS: &str = "it prints the input on a printer";
+const NETWORK: &str = "it connects to other machines";
+const REMOTE: &str = "it runs commands on other machines";
+const POWER: &str = "it shuts the machine down, or changes which services run";
+const SIGNALS: &str = "it sends signals to other processes";
+const DISKS: &str = "it writes to disks and file systems below files";
+const DELETES: &str = "it deletes or overwrites files";
+const MOUNTS: &str = "it changes what is mounted";
+const RIGHTS: &str = "it acts as another user, or changes what users may do";
+const ACCOUNTS: &str = "it changes accounts and passwords";
+const LATER: &str = "it schedules commands for later";
+const PACKAGES: &str = "it installs or removes software";
+const SYSTEM: &str = "it changes settings of the machine";
+const TALKS: &str = "it writes to terminals and logs of other users";
+const TRACES: &str =
+    "it inspects other processes, or starts programs outside of the campaign's control";
+const SERVES: &str = "it is a server, which does not end";
+const FOREVER: &str = "it writes without end";
+
+/// Utilities, separated by spaces, by why they are not run.
+const DENIED: &[(&str, &str)] = &[
+    (
+        MAIL,
+        "mail mailx bsd-mailx s-nail heirloom-mailx mutt neomutt sendmail msmtp nullmailer-inject \
+         exim exim4 postfix elm pine alpine mh send comp repl forw uux uucp biff swaks mpack \
+         bounce",
+    ),
+    (PRINTS, "lp lpr lpq lprm cupsfilter"),
+    (
+        NETWORK,
+        "ftp tnftp lftp ncftp tftp telnet telnet.netkit wget wget2 curl aria2c nc nc.openbsd \
+         nc.traditional ncat netcat socat rsync scp sftp ping ping6 fping traceroute tracepath \
+         mtr dig nslookup host whois finger nmap hping3 snmpget snmpwalk talk irssi weechat \
+         tcpdump tshark arping dhclient rwho links elinks svn cvs hg git youtube-dl yt-dlp \
+         smbclient ldapsearch kubectl docker podman gcloud gsutil",
+    ),
+    (
+        REMOTE,
+        "ssh rsh rlogin rexec mosh ansible ssh-copy-id ssh-add ssh-keyscan pssh",
+    ),
+    (
+        POWER,
+        "shutdown reboot halt poweroff init telinit systemctl service loginctl systemd-run kexec \
+         rtcwake runlevel invoke-rc.d initctl start-stop-daemon",
+    ),
+    (
+        SIGNALS,
+        "kill killall killall5 pkill skill xkill fuser snice renice",
+    ),
+    (
+        DISKS,
+        "fdisk sfdisk cfdisk gdisk sgdisk parted mke2fs mkswap swapon swapoff fsck e2fsck tune2fs \
+         resize2fs debugfs hdparm sdparm blkdiscard wipefs badblocks lvm mdadm cryptsetup losetup \
+         partx addpart delpart wodim cdrecord growisofs flashrom nvme",
+    ),
+    (
+        DELETES,
+        "rm rmdir unlink shred srm wipe truncate tmpreaper tmpwatch mv",
+    ),
+    (
+        MOUNTS,
+        "mount umount pivot_root chroot fusermount fusermount3 unshare nsenter",
+    ),
+    (
+        RIGHTS,
+        "su sudo sudoedit doas pkexec runuser setpriv capsh setcap chown chgrp chmod chattr \
+         setfacl newgrp sg ksu super",
+    ),
+    (
+        ACCOUNTS,
+        "passwd chpasswd gpasswd chsh chfn chage useradd userdel usermod groupadd groupdel \
+         groupmod adduser deluser addgroup delgroup vipw vigr expiry login newusers pwconv \
+         grpconv",
+    ),
+    (LATER, "at batch atrm crontab cron anacron"),
+    (
+        PACKAGES,
+        "apt apt-get aptitude dpkg dpkg-reconfigure dpkg-divert dselect update-alternatives pip \
+         pip3 npm npx gem cargo cpan snap flatpak rpm alien ldconfig",
+    ),
+    (
+        SYSTEM,
+        "sysctl insmod modprobe rmmod hwclock timedatectl hostnamectl hostname domainname \
+         localectl ip ifconfig route iptables nft tc setterm loadkeys setfont dmesg swaplabel \
+         ipcrm ipcmk prlimit chrt ionice taskset openvt chvt bpftool",
+    ),
+    (TALKS, "wall write mesg logger systemd-cat script"),
+    (
+        TRACES,
+        "strace ltrace perf gcore reptyr tmux screen setsid daemon valgrind",
+    ),
+    (
+        SERVES,
+        "sshd httpd apache2 nginx postgres mysqld redis-server inetd xinetd dbus-daemon gpg-agent \
+         ssh-agent busybox-httpd dictd",
+    ),
+    (FOREVER, "yes stress stress-ng"),
+];

@@ -1,0 +1,236 @@
+//! What is installed: utilities by a clean search path, and the Debian packages that they are of,
+//! as dpkg's own files tell.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// Where utilities are looked for by default, in this order: after the folders of the user's own
+/// path, where `revisit` names them ([`Selection::path`](super::super::Selection::path)).
+pub const PATH: [&str; 4] = ["/usr/local/bin", "/usr/bin", "/bin", "/usr/games"];
+
+/// Where else names are looked for: utilities for administrators that need no rights (`zic`).
+const SYSTEM_PATH: [&str; 2] = ["/usr/sbin", "/sbin"];
+
+/// Where dpkg keeps what it knows.
+const DPKG: &str = "/var/lib/dpkg";
+
+/// An installed package.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Package {
+    /// Its name, without the architecture.
+    pub name: String,
+    /// Its version, as dpkg writes it.
+    pub version: String,
+}
+
+/// An installed program and its package.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Installed {
+    /// The program, below one of [`PATH`].
+    pub path: PathBuf,
+    /// What it is of.
+    pub package: Package,
+}
+
+/// The program that the word of a command stands for: a path is itself, a name is looked for in
+/// [`PATH`], and then where administrators have theirs. `None` where there is none that can be
+/// executed.
+pub fn find(utility: &str) -> Option<PathBuf> {
+    let is_program = |path: &PathBuf| {
+        path.metadata()
+            .is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
+    };
+    match utility.contains('/') {
+        true => Some(PathBuf::from(utility)).filter(is_program),
+        false if utility.is_empty() => None,
+        false => PATH
+            .iter()
+            .chain(&SYSTEM_PATH)
+            .map(|folder| Path::new(folder).join(utility))
+            .find(is_program),
+    }
+}
+
+/// The package that a program is of; links, also those of alternatives, are followed where no
+/// package has them. `None` for what no package has, and without dpkg.
+pub fn package_of(path: &Path) -> Option<Package> {
+    DpkgDatabase::get().package_of(path)
+}
+
+/// All regular executables of installed packages in [`PATH`], in alphabetical order; links to
+/// others of them are left out.
+pub fn installed() -> Vec<Installed> {
+    let known = DpkgDatabase::get();
+    let offered = |path: &Path| in_one_of(path, &PATH) && is_regular(path);
+    let programs = known.owners.iter().filter(|(path, _)| offered(path));
+    let mut all: Vec<Installed> = programs
+        .filter_map(|(path, package)| {
+            Some(Installed {
+                path: path.clone(),
+                package: known.package(package)?,
+            })
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+/// The programs of a package, as [`installed`] lists them.
+pub fn programs_of(package: &str) -> Vec<PathBuf> {
+    let all = installed().into_iter();
+    all.filter(|program| program.package.name == package)
+        .map(|program| program.path)
+        .collect()
+}
+
+/// Files of a package below `folder`, in alphabetical order.
+pub(super) fn files_of(package: &str, folder: &Path) -> Vec<PathBuf> {
+    let lists = DpkgDatabase::get().lists.get(package).into_iter().flatten();
+    let mut files: Vec<PathBuf> = lists
+        .flat_map(|list| lines(list))
+        .filter(|path| path.starts_with(folder) && path.is_file())
+        .collect();
+    files.sort();
+    files
+}
+
+fn is_regular(path: &Path) -> bool {
+    path.symlink_metadata()
+        .is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
+}
+
+/// What dpkg's files say.
+#[derive(Debug, Default)]
+struct DpkgDatabase {
+    /// Packages by their programs, under the names that these have today.
+    owners: HashMap<PathBuf, String>,
+    /// Versions of installed packages.
+    versions: HashMap<String, String>,
+    /// Packages, and the lists of their files: one for each architecture.
+    lists: HashMap<String, Vec<PathBuf>>,
+}
+
+impl DpkgDatabase {
+    /// It is read once: thousands of files are looked at.
+    fn get() -> &'static DpkgDatabase {
+        static KNOWN: OnceLock<DpkgDatabase> = OnceLock::new();
+        KNOWN.get_or_init(|| DpkgDatabase::read(Path::new(DPKG)))
+    }
+
+    fn read(dpkg: &Path) -> DpkgDatabase {
+        let status = fs::read(dpkg.join("status")).unwrap_or_default();
+        let mut known = DpkgDatabase {
+            versions: versions(&String::from_utf8_lossy(&status)),
+            ..DpkgDatabase::default()
+        };
+        for list in fs::read_dir(dpkg.join("info"))
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            let (path, name) = (list.path(), list.file_name());
+            let Some(name) = name.to_str().and_then(|name| name.strip_suffix(".list")) else {
+                continue;
+            };
+            let package = name.split(':').next().unwrap_or(name).to_owned();
+            if !known.versions.contains_key(&package) {
+                continue;
+            }
+            for program in lines(&path).filter(|file| is_command(file)) {
+                known.owners.insert(merged(&program), package.clone());
+            }
+            known.lists.entry(package).or_default().push(path);
+        }
+        known.apply_diversions(&dpkg.join("diversions"));
+        known
+    }
+
+    /// A file that another package has put aside bears a new name: three lines say which, where
+    /// it went, and who did so. What stands at the old name is of who put it aside.
+    fn apply_diversions(&mut self, file: &Path) {
+        let lines: Vec<PathBuf> = lines(file).collect();
+        for diversion in lines.chunks_exact(3) {
+            let (from, to) = (merged(&diversion[0]), merged(&diversion[1]));
+            let by = diversion[2].to_string_lossy().into_owned();
+            // The lists of both have the old name; the one of who did so has it by right.
+            let aside = self
+                .owners
+                .get(&from)
+                .filter(|owner| **owner != by)
+                .cloned();
+            if let Some(owner) = aside {
+                self.owners.insert(to, owner);
+                self.owners.remove(&from);
+            }
+            if from.exists() && self.versions.contains_key(&by) {
+                self.owners.insert(from, by);
+            }
+        }
+    }
+
+    fn package(&self, name: &str) -> Option<Package> {
+        Some(Package {
+            name: name.to_owned(),
+            version: self.versions.get(name)?.clone(),
+        })
+    }
+
+    fn package_of(&self, path: &Path) -> Option<Package> {
+        let path = std::path::absolute(path).ok()?;
+        let owner = self.owners.get(&merged(&path)).or_else(|| {
+            let target = path.canonicalize().ok()?;
+            self.owners.get(&target)
+        });
+        self.package(owner?)
+    }
+}
+
+fn in_one_of(file: &Path, folders: &[&str]) -> bool {
+    let folder = file.parent();
+    folders.iter().any(|one| folder == Some(Path::new(one)))
+}
+
+fn is_command(file: &Path) -> bool {
+    in_one_of(file, &PATH) || in_one_of(file, &SYSTEM_PATH)
+}
+
+/// The name that a file has today: where `/bin` is a link to `/usr/bin`, packages may name either.
+fn merged(path: &Path) -> PathBuf {
+    match (path.parent(), path.file_name()) {
+        (Some(folder), Some(name)) => folder
+            .canonicalize()
+            .unwrap_or_else(|_| folder.to_owned())
+            .join(name),
+        _ => path.to_owned(),
+    }
+}
+
+/// The paths in a file, one a line; none where it cannot be read.
+fn lines(file: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let bytes = fs::read(file).unwrap_or_default();
+    let lines: Vec<PathBuf> = bytes
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .map(|line| PathBuf::from(OsString::from_vec(line.to_vec())))
+        .collect();
+    lines.into_iter()
+}
+
+/// The versions of installed packages, from dpkg's `status`: paragraphs of `Field: value`.
+fn versions(status: &str) -> HashMap<String, String> {
+    let of_paragraph = |paragraph: &str| {
+        let field = |name: &str| {
+            let mut lines = paragraph.lines();
+            lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+        };
+        let installed = field("Status")?.split(' ').next_back() == Some("installed");
+        let pair = (field("Package")?.to_owned(), field("Version")?.to_owned());
+        installed.then_some(pair)
+    };
+    status.split("\n\n").filter_map(of_paragraph).collect()
+}

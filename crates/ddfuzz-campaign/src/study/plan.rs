@@ -1,0 +1,210 @@
+//! Which call and which input each run of a study has: a function of the study's seed, the
+//! utility's name and the index of the run.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::utility::Utility;
+use crate::generator::{InputName, Kind};
+use crate::keys::KeysName;
+use ddfuzz_exec::{Channel, SEPARATOR};
+
+/// Runs with the same call, in a row: a server is started for each drawn set of options.
+const CHUNK: u64 = 64;
+/// The same of runs at a terminal, which take longer than a start.
+const CHUNK_OF_KEYS: u64 = 16;
+
+/// Lengths of inputs, in bytes, and how many of 256 are of each: mostly those of the small sets of
+/// the 2020 study, which take no time, and some of all the others.
+const LENGTHS: [(u64, u64, u8); 4] = [
+    (0, 1_000, 176),
+    (1_000, 10_000, 236),
+    (10_000, 100_000, 252),
+    (100_000, 1_000_000, 255),
+];
+/// The same of keystrokes, in keys: many falls need few.
+const KEYS: [(u64, u64, u8); 3] = [(1, 16, 96), (16, 100, 192), (100, 300, 255)];
+
+/// The inputs of a study.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StudyPlan {
+    /// The study's seed.
+    pub seed: u64,
+    /// The greatest length of what is drawn, in bytes.
+    pub max_len: u64,
+    /// What is run instead, one after the other and again from the beginning: a data set. Where
+    /// it is empty, inputs are drawn.
+    pub set: Arc<[InputName]>,
+}
+
+/// Which call some runs in a row make.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// Index of the course.
+    pub course: usize,
+    /// Indices of the options that were drawn.
+    pub drawn: Vec<usize>,
+}
+
+/// The input of a run, by its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StudyInput {
+    /// No bytes.
+    Empty,
+    /// One of the classic generator.
+    Classic(InputName),
+    /// Two of them, for two files. The first holds no [`SEPARATOR`]: the byte above it stands in
+    /// its place.
+    Two(InputName, InputName),
+    /// Keystrokes.
+    Keys(KeysName),
+}
+
+impl StudyInput {
+    /// What reports call its kind.
+    pub fn kind(&self) -> String {
+        match self {
+            StudyInput::Empty => "empty".to_owned(),
+            StudyInput::Classic(name) | StudyInput::Two(name, _) => name.kind.to_string(),
+            StudyInput::Keys(_) => "keys".to_owned(),
+        }
+    }
+
+    /// Rebuilds it.
+    pub fn build(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        match self {
+            StudyInput::Empty => {}
+            StudyInput::Classic(name) => name.write_into(&mut bytes),
+            StudyInput::Keys(name) => name.write_into(&mut bytes),
+            StudyInput::Two(first, second) => {
+                first.write_into(&mut bytes);
+                for byte in bytes.iter_mut().filter(|byte| **byte == SEPARATOR) {
+                    *byte += 1;
+                }
+                let mut behind = Vec::new();
+                second.write_into(&mut behind);
+                bytes.push(SEPARATOR);
+                bytes.extend(behind);
+            }
+        }
+        bytes
+    }
+}
+
+impl fmt::Display for StudyInput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StudyInput::Empty => f.write_str("empty"),
+            StudyInput::Classic(name) => name.fmt(f),
+            StudyInput::Two(first, second) => write!(f, "{first} {second}"),
+            StudyInput::Keys(name) => name.fmt(f),
+        }
+    }
+}
+
+/// The random bytes of a run, or of a call.
+struct Draw([u8; 64]);
+
+impl Draw {
+    fn number(&self, at: usize) -> u64 {
+        let mut word = [0; 8];
+        word.copy_from_slice(&self.0[at..at + 8]);
+        u64::from_le_bytes(word)
+    }
+
+    /// A length between two bounds, by a table of shares.
+    fn length(&self, at: usize, table: &[(u64, u64, u8)]) -> u64 {
+        let share = self.0[at];
+        let row = table.iter().find(|(_, _, up_to)| share <= *up_to);
+        let (shortest, longest, _) = *row.unwrap_or(&table[0]);
+        shortest + self.number(at + 1) % (longest - shortest + 1)
+    }
+}
+
+impl StudyPlan {
+    /// Runs in a row with one call.
+    pub fn chunk(&self, utility: &Utility) -> u64 {
+        match utility.courses.iter().any(|course| course.is_terminal()) {
+            true => CHUNK_OF_KEYS,
+            false => CHUNK,
+        }
+    }
+
+    /// The call of the runs of this chunk: the courses take turns, and each option is drawn on an
+    /// even chance; in the first chunk of each course none is.
+    pub fn call(&self, utility: &Utility, chunk: u64) -> Call {
+        let courses = utility.courses.len().max(1) as u64;
+        let course = (chunk % courses) as usize;
+        let pool = utility.courses.get(course).map_or(0, |it| it.pool.len());
+        let mut bits = self.stream(b"ddfuzz-study-options-1", utility, chunk);
+        let mut drawn = Vec::new();
+        if chunk >= courses {
+            let mut byte = [0];
+            for option in 0..pool {
+                bits.fill(&mut byte);
+                if byte[0] & 1 == 1 {
+                    drawn.push(option);
+                }
+            }
+        }
+        Call { course, drawn }
+    }
+
+    /// The input of run `run`. The first one of each course is empty.
+    pub fn input(&self, utility: &Utility, run: u64) -> StudyInput {
+        let chunk = run / self.chunk(utility);
+        if run.is_multiple_of(self.chunk(utility)) && chunk < utility.courses.len() as u64 {
+            return StudyInput::Empty;
+        }
+        let mut draw = Draw([0; 64]);
+        self.stream(b"ddfuzz-study-1", utility, run)
+            .fill(&mut draw.0);
+        let Call { course, .. } = self.call(utility, chunk);
+        let channel = utility.courses.get(course).map(|course| &course.channel);
+        let of_set = |number: u64| match self.set.len() as u64 {
+            0 => None,
+            many => self.set.get((number % many) as usize).copied(),
+        };
+        if let Some(first) = of_set(run) {
+            return match (channel, of_set(draw.number(0))) {
+                (Some(Channel::TwoFiles), Some(second)) => StudyInput::Two(first, second),
+                _ => StudyInput::Classic(first),
+            };
+        }
+        match channel {
+            // One of four is of uniform bytes.
+            Some(Channel::Terminal(_)) if draw.0[0] >= 64 => StudyInput::Keys(KeysName {
+                seed: draw.number(8),
+                length: draw.length(16, &KEYS),
+            }),
+            Some(Channel::Terminal(_)) => StudyInput::Classic(InputName {
+                length: draw.length(16, &KEYS),
+                ..self.classic(&draw, 0)
+            }),
+            Some(Channel::TwoFiles) => {
+                StudyInput::Two(self.classic(&draw, 0), self.classic(&draw, 32))
+            }
+            _ => StudyInput::Classic(self.classic(&draw, 0)),
+        }
+    }
+
+    /// An input of the classic generator, from 26 random bytes.
+    fn classic(&self, draw: &Draw, at: usize) -> InputName {
+        InputName {
+            kind: Kind::ALL[usize::from(draw.0[at + 25]) % Kind::ALL.len()],
+            seed: draw.number(at + 8),
+            length: draw.length(at + 16, &LENGTHS).min(self.max_len),
+        }
+    }
+
+    fn stream(&self, purpose: &[u8], utility: &Utility, number: u64) -> blake3::OutputReader {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(purpose);
+        hasher.update(&self.seed.to_le_bytes());
+        hasher.update(&(utility.name.len() as u64).to_le_bytes());
+        hasher.update(utility.name.as_bytes());
+        hasher.update(&number.to_le_bytes());
+        hasher.finalize_xof()
+    }
+}
