@@ -7,10 +7,10 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::elf::{self, Facts};
-use super::input::Input;
-use super::private_dir::PrivateDir;
-use super::{Channel, Program, Target};
+use crate::elf::Facts;
+use crate::input::Input;
+use crate::private_dir::PrivateDir;
+use crate::{Channel, Program, Target, elf};
 
 /// What tells the `main` of libFuzzer to run one input and to leave its ending as it is: by the
 /// signals of the target, without limits of its own but that on single allocations, which is

@@ -2,10 +2,10 @@
 //! studies (`targets/` in the source), and each of them fixed.
 
 mod compiled {
-    // Written by build/targets.rs: `BUNDLED`, names and programs (ELF files), and `COUNTED`, those
+    // Written by build.rs: `BUNDLED`, names and programs (ELF files), and `COUNTED`, those
     // of the variants that count what they pass.
     include!(concat!(env!("OUT_DIR"), "/bundled.rs"));
-    // Written by build/corpora.rs: `CORPORA`, those of the targets with bugs.
+    // Written by build.rs: `CORPORA`, those of the targets with bugs.
     include!(concat!(env!("OUT_DIR"), "/corpora.rs"));
 }
 

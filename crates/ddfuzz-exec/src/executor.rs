@@ -1,14 +1,13 @@
 //! The trait that all ways of execution share.
 
+use ddfuzz_delta::Comparison;
 use std::collections::HashSet;
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ddfuzz_delta::Comparison;
-
-use super::{
-    Copies, Covered, ExecError, Freshness, Run, Signature, Stuck, Telling, TimeLimit, Way,
-};
+use crate::{Copies, Covered, Freshness, Limits, Run, Signature, Stuck, Telling, Way};
 
 /// A started target: feeds one input at a time and says how each run ended.
 ///
@@ -61,7 +60,7 @@ pub trait Executor: Send {
 
     /// Whether [`compared`](Executor::compared) is to tell from here on. Only a harness that runs
     /// many inputs in one process can; it takes them one at a time then. For all others there is
-    /// [`observe`](super::observe).
+    /// [`observe`](crate::observe).
     ///
     /// # Errors
     /// When memory cannot be shared.
@@ -102,12 +101,109 @@ pub trait Executor: Send {
     /// [`stuck`](Executor::stuck) tells them from those that were over their limits. A way or a
     /// target without coverage does nothing.
     ///
-    /// [`Ended::Timeout`]: super::Ended::Timeout
+    /// [`Ended::Timeout`]: crate::Ended::Timeout
     fn recognise(&mut self, _window: Duration, _known: &HashSet<Signature>) {}
 
     /// What was seen of the last run of the last call, where it ended by a timeout. Without a
     /// signature where it could not be looked at.
     fn stuck(&mut self) -> Stuck {
         Stuck::default()
+    }
+}
+
+/// Why a target could not be started or served.
+#[derive(Debug, thiserror::Error)]
+pub enum ExecError {
+    /// The program does not exist.
+    #[error("there is no program {}", path.display())]
+    Missing {
+        /// The path, or the name looked for in PATH.
+        path: PathBuf,
+    },
+    /// The program is there but cannot be executed.
+    #[error("{} cannot be executed: {why}", path.display())]
+    NotExecutable {
+        /// The program.
+        path: PathBuf,
+        /// What stands in the way.
+        why: String,
+    },
+    /// No bundled target has this name.
+    #[error("no target named {name:?} comes with ddfuzz; there are: {known}")]
+    UnknownBundled {
+        /// The name asked for.
+        name: String,
+        /// The names that exist.
+        known: String,
+    },
+    /// The user whom root gives targets to cannot reach the program or its directory, and a target
+    /// in a sandbox never runs as root.
+    #[error("the user nobody cannot access {}, and as root ddfuzz runs sandboxed programs as nobody only", path.display())]
+    RootOnly {
+        /// The first path on the way that is closed.
+        path: PathBuf,
+    },
+    /// This way of execution does not work for this target.
+    #[error("--exec {way} does not work for {}: {why}", path.display())]
+    WayUnfit {
+        /// The way's name.
+        way: &'static str,
+        /// The program.
+        path: PathBuf,
+        /// What stands in the way.
+        why: String,
+    },
+    /// A server stopped answering, or answered something that is not of the protocol.
+    #[error("the fork server of {} failed: {why}", path.display())]
+    Server {
+        /// The program served.
+        path: PathBuf,
+        /// What happened.
+        why: String,
+    },
+    /// The system refused something that running targets needs.
+    #[error("{what}: {source}")]
+    System {
+        /// What was being done.
+        what: String,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+/// Limits on the time of one run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeLimit {
+    /// CPU time of the run's process tree.
+    pub cpu: Duration,
+    /// Wall time, which only catches sleepers.
+    pub wall: Duration,
+}
+
+impl TimeLimit {
+    /// So many times as long.
+    pub fn times(self, factor: u32) -> TimeLimit {
+        TimeLimit {
+            cpu: self.cpu.saturating_mul(factor),
+            wall: self.wall.saturating_mul(factor),
+        }
+    }
+
+    /// Limits with these times in place of their own.
+    pub fn within(self, limits: Limits) -> Limits {
+        Limits {
+            cpu: self.cpu,
+            wall: self.wall,
+            ..limits
+        }
+    }
+}
+
+impl From<Limits> for TimeLimit {
+    fn from(limits: Limits) -> TimeLimit {
+        TimeLimit {
+            cpu: limits.cpu,
+            wall: limits.wall,
+        }
     }
 }

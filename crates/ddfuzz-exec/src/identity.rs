@@ -1,11 +1,10 @@
 //! Who a target runs as. Fuzzed system programs run unprivileged, also when ddfuzz is root.
 
+use nix::unistd::{Uid, User};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use nix::unistd::{Uid, User};
-
-use super::{ExecError, Sandbox};
+use crate::{ExecError, Sandbox};
 
 /// The user and group of a target's processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

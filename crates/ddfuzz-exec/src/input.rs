@@ -1,5 +1,7 @@
 //! How an input reaches the target: a memory file on stdin, or a file on tmpfs for `@@`.
 
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::unistd::{Whence, lseek};
 use std::ffi::CStr;
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;
@@ -7,10 +9,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use nix::sys::memfd::{MFdFlags, memfd_create};
-use nix::unistd::{Whence, lseek};
-
-use super::{sample_text, scratch, two_files};
+use crate::page::{MOST_INPUTS, Mapping, keep_length};
+use crate::{sample_text, scratch, two_files, ways};
 
 /// Everybody may read a named input, whatever our umask: the target may be another user.
 const MODE: u32 = 0o644;
@@ -120,7 +120,7 @@ impl Input {
     }
 
     /// The last run may have changed the input: one that runs as root can, whatever its mode.
-    pub(crate) fn distrust(&mut self) -> io::Result<()> {
+    fn distrust(&mut self) -> io::Result<()> {
         if let Some(writer) = &self.writer {
             self.length = writer.metadata()?.len();
         }
@@ -224,17 +224,131 @@ fn is_at(file: &File, path: &Path) -> bool {
 
 /// A memory file to write, and its opening to read. Nobody can open it for writing again by
 /// /dev/stdin: a memory file is born writable for everybody.
-pub(crate) fn read_only_file(name: &CStr) -> io::Result<(File, File)> {
+fn read_only_file(name: &CStr) -> io::Result<(File, File)> {
     let writer = File::from(memory_file(name)?);
     writer.set_permissions(Permissions::from_mode(0o444))?;
     let reader = File::open(format!("/proc/self/fd/{}", writer.as_raw_fd()))?;
     Ok((writer, reader))
 }
 
+/// So much of the file is mapped, on both sides (`MAPPED_INPUT` of `runtime/loop.c`).
+const MAPPED: usize = 4 << 20;
+
+/// The file of inputs.
+pub(crate) struct Inputs {
+    writer: File,
+    /// Its opening for the server, which cannot write to it.
+    reader: File,
+    mapping: Mapping,
+    /// Offsets and lengths of those that are in place, in bytes.
+    places: Vec<(u64, u64)>,
+}
+
+impl Inputs {
+    /// Makes the file.
+    pub(crate) fn create() -> io::Result<Inputs> {
+        let (writer, reader) = read_only_file(c"ddfuzz-inputs")?;
+        writer.set_len(MAPPED as u64)?;
+        keep_length(&writer)?;
+        let mapping = Mapping::shared(&writer, MAPPED)?;
+        Ok(Inputs {
+            writer,
+            reader,
+            mapping,
+            places: Vec::new(),
+        })
+    }
+
+    /// Puts the first of `inputs` in place, as many as one request takes; at least one. A single
+    /// one that the mapping does not hold stands behind it.
+    pub(crate) fn write(&mut self, inputs: &[&[u8]]) -> io::Result<()> {
+        self.places.clear();
+        let mut at = 0;
+        for input in inputs.iter().take(MOST_INPUTS) {
+            if input.len() > MAPPED - at {
+                break;
+            }
+            self.mapping.write(at, input);
+            self.places.push((at as u64, input.len() as u64));
+            at += input.len();
+        }
+        if let (true, Some(input)) = (self.places.is_empty(), inputs.first()) {
+            self.writer.write_all_at(input, MAPPED as u64)?;
+            self.places.push((MAPPED as u64, input.len() as u64));
+        }
+        Ok(())
+    }
+
+    /// Offsets and lengths of those in place.
+    pub(crate) fn places(&self) -> &[(u64, u64)] {
+        &self.places
+    }
+
+    /// What the server reads.
+    pub(crate) fn reader(&self) -> &File {
+        &self.reader
+    }
+}
+
+/// Where inputs are put.
+pub(crate) enum Feed {
+    /// One is in place at a time.
+    One {
+        /// Its place.
+        input: Input,
+        /// Where each run finds it as a file of its own, besides.
+        offered: Option<PathBuf>,
+    },
+    /// Many, for a loop.
+    Many(Inputs),
+}
+
+impl Feed {
+    /// Puts the first of `inputs` in place, and as many of the others as one request takes.
+    pub(crate) fn put(&mut self, inputs: &[&[u8]]) -> io::Result<()> {
+        match self {
+            Feed::One { input, offered } => {
+                let bytes = inputs.first().copied().unwrap_or_default();
+                if let Some(path) = offered {
+                    ways::write_offered(path, bytes)?;
+                    input.distrust()?;
+                }
+                input.write(bytes)
+            }
+            Feed::Many(many) => many.write(inputs),
+        }
+    }
+
+    /// Lets go of the files, which somebody may still hold open, for new ones.
+    pub(crate) fn renew(&mut self) -> io::Result<()> {
+        match self {
+            Feed::One { input, .. } => input.renew()?,
+            Feed::Many(many) => *many = Inputs::create()?,
+        }
+        Ok(())
+    }
+
+    /// What the server is born with.
+    pub(crate) fn file(&self) -> &File {
+        match self {
+            Feed::One { input, .. } => input.stdin(),
+            Feed::Many(many) => many.reader(),
+        }
+    }
+
+    /// How far the last run read its stdin, in bytes; `None` where that cannot be told.
+    pub(crate) fn read_so_far(&self) -> Option<u64> {
+        match self {
+            Feed::One { input, .. } => input.read_so_far(),
+            Feed::Many(_) => None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::private_dir::PrivateDir;
     use super::*;
+    use crate::private_dir::PrivateDir;
 
     #[test]
     fn a_named_input_that_the_target_spoiled_is_whole_for_the_next_run() {
@@ -302,5 +416,35 @@ mod tests {
         let input = Input::on_stdin().unwrap();
         let mode = input.stdin.metadata().unwrap().mode();
         assert_eq!(mode & 0o222, 0);
+    }
+
+    fn written(inputs: &Inputs, number: usize) -> Vec<u8> {
+        let (offset, length) = inputs.places[number];
+        let mut bytes = vec![0; length as usize];
+        inputs.reader.read_exact_at(&mut bytes, offset).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn as_many_inputs_as_fit_stand_one_behind_the_other() {
+        let mut inputs = Inputs::create().unwrap();
+        inputs.write(&[b"one", b"", b"three"]).unwrap();
+        assert_eq!(inputs.places(), [(0, 3), (3, 0), (3, 5)]);
+        assert_eq!(written(&inputs, 2), b"three");
+        let half = vec![7; MAPPED / 2 + 1];
+        inputs.write(&[&half, &half]).unwrap();
+        assert_eq!(inputs.places().len(), 1);
+        let many = vec![&b"x"[..]; MOST_INPUTS + 1];
+        inputs.write(&many).unwrap();
+        assert_eq!(inputs.places().len(), MOST_INPUTS);
+    }
+
+    #[test]
+    fn an_input_larger_than_the_mapping_stands_behind_it() {
+        let mut inputs = Inputs::create().unwrap();
+        let large = vec![9; MAPPED + 1];
+        inputs.write(&[&large, b"other"]).unwrap();
+        assert_eq!(inputs.places(), [(MAPPED as u64, MAPPED as u64 + 1)]);
+        assert_eq!(written(&inputs, 0), large);
     }
 }

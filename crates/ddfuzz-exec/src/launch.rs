@@ -1,6 +1,10 @@
 //! Starts the launcher (`runtime/launcher.c`), by `posix_spawn`: never by a fork of this
 //! process, whose size would make each start slow.
 
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, posix_spawn};
+use nix::sys::stat::Mode;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -10,23 +14,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, posix_spawn};
-use nix::sys::stat::Mode;
-
-use super::cgroup::Cgroup;
-use super::copies::Copies;
-use super::entry::Entry;
-use super::environment::Sanitizing;
-use super::identity::Identity;
-use super::keeper::Keeper;
-use super::page::{Page, Shape};
-use super::private_dir::PrivateDir;
-use super::protocol::fd;
-use super::sandbox::{Handed, Walls, covers};
-use super::watch::SLICE;
-use super::{ExecError, Limits, environment};
+use crate::cgroup::Cgroup;
+use crate::crash_copies::Copies;
+use crate::elf::Entry;
+use crate::environment::Sanitizing;
+use crate::identity::Identity;
+use crate::page::{Page, Shape};
+use crate::private_dir::PrivateDir;
+use crate::protocol::fd;
+use crate::sandbox::{Handed, Walls};
+use crate::supervisor::Keeper;
+use crate::watch::SLICE;
+use crate::{ExecError, Limits, environment, sandbox};
 
 /// What the launcher's child becomes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -250,7 +249,7 @@ impl Launch {
         let values = self.env.iter().map(|(_, value)| value);
         let path = environment::path(&self.env, self.env_only);
         let texts = self.argv.iter().chain(values).chain(&path);
-        covers(&needed, texts.map(OsString::as_os_str))
+        sandbox::covers(&needed, texts.map(OsString::as_os_str))
     }
 
     /// Whether the ids of its processes are other ones outside of its PID namespace.

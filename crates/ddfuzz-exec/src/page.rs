@@ -1,14 +1,16 @@
 //! The memory shared with a server while a run is under way.
 
+use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+use nix::unistd::Pid;
 use std::fs::File;
 use std::io;
+use std::num::NonZeroUsize;
+use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::Ordering;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
-
-use nix::unistd::Pid;
-
-use super::mapping::{Mapping, keep_length};
 
 /// `runtime/protocol.h`: where the entries of a loop begin, how long each is, and where what all
 /// runs have reached begins.
@@ -64,7 +66,7 @@ impl Page {
     /// Makes the memory file and maps its beginning. What stands behind that is read and written
     /// as a file is, so that whatever the target does to it, or to its length, is an error here.
     pub(crate) fn create(shape: Shape) -> io::Result<Page> {
-        let file = File::from(super::input::memory_file(c"ddfuzz-page")?);
+        let file = File::from(crate::input::memory_file(c"ddfuzz-page")?);
         file.set_len(shape.size() as u64)?;
         keep_length(&file)?;
         let header = Mapping::shared(&file, ENTRIES)?;
@@ -99,7 +101,7 @@ impl Page {
     /// knows of one.
     pub(crate) fn crashed(&self) -> Option<i32> {
         let signal = self.header.half(6).load(Ordering::Acquire);
-        super::Ended::Signal(signal)
+        crate::Ended::Signal(signal)
             .is_crash(None)
             .then_some(signal)
     }
@@ -179,6 +181,70 @@ pub(crate) struct Outcome {
 /// Where the counters of a run are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot(u32);
+
+/// The beginning of a memory file, mapped. Others may change it at any time: what is read of it is
+/// read by atomic loads, and what is written is for others.
+pub(crate) struct Mapping {
+    at: NonNull<libc::c_void>,
+    size: NonZeroUsize,
+}
+
+// SAFETY: the mapping belongs to this value alone, and is read by atomic loads only.
+unsafe impl Send for Mapping {}
+
+impl Mapping {
+    /// Maps `size` bytes of a file that is as long, and that nobody can shorten (`keep_length`).
+    pub(crate) fn shared(file: &File, size: usize) -> io::Result<Mapping> {
+        let size = NonZeroUsize::new(size).ok_or(io::ErrorKind::InvalidInput)?;
+        let both = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        // SAFETY: a fresh shared mapping at an address of the kernel's choice.
+        let at = unsafe { mmap(None, size, both, MapFlags::MAP_SHARED, file.as_fd(), 0)? };
+        Ok(Mapping { at, size })
+    }
+
+    /// The 64-bit word of this number.
+    pub(crate) fn word(&self, number: usize) -> &AtomicU64 {
+        assert!(number < self.size.get() / 8, "beyond the mapping");
+        // SAFETY: within the mapping, as was just asserted, and aligned, for a mapping begins at
+        // a page.
+        unsafe { &*self.at.as_ptr().cast::<AtomicU64>().add(number) }
+    }
+
+    /// The 32-bit word of this number.
+    pub(crate) fn half(&self, number: usize) -> &AtomicI32 {
+        assert!(number < self.size.get() / 4, "beyond the mapping");
+        // SAFETY: as for whole words.
+        unsafe { &*self.at.as_ptr().cast::<AtomicI32>().add(number) }
+    }
+
+    /// Writes `bytes` at `offset`.
+    pub(crate) fn write(&mut self, offset: usize, bytes: &[u8]) {
+        let end = offset.checked_add(bytes.len());
+        assert!(
+            end.is_some_and(|end| end <= self.size.get()),
+            "beyond the mapping"
+        );
+        // SAFETY: within the mapping, as was just asserted; `bytes` are elsewhere, for nobody
+        // else has a reference into the mapping.
+        unsafe {
+            let to = self.at.as_ptr().cast::<u8>().add(offset);
+            to.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+        }
+    }
+}
+
+/// Nobody can shorten the file from here on, which would make an access to its mapping deadly.
+pub(crate) fn keep_length(file: &File) -> io::Result<()> {
+    let seal = FcntlArg::F_ADD_SEALS(SealFlag::F_SEAL_SHRINK);
+    Ok(fcntl(file, seal).map(drop)?)
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: mapped in `shared` with this size, and not used after this.
+        let _ = unsafe { munmap(self.at, self.size.get()) };
+    }
+}
 
 #[cfg(test)]
 mod tests {

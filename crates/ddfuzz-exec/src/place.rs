@@ -4,19 +4,15 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::args::Args;
-use super::args::FuzzerLimits;
-use super::cgroup::Cgroup;
-use super::environment::Sanitizing;
-use super::input::Input;
-use super::launch::{Inject, Launch, Role};
-use super::private_dir::PrivateDir;
-use super::reports::Reports;
-use super::sandbox::Walls;
-use super::scratch::Scratch;
-use super::{
-    Channel, ExecError, Sandbox, Target, Way, elf, environment, identity, resolve, script,
-};
+use crate::args::{Args, FuzzerLimits};
+use crate::cgroup::Cgroup;
+use crate::environment::Sanitizing;
+use crate::input::Input;
+use crate::launch::{Inject, Launch, Role};
+use crate::private_dir::PrivateDir;
+use crate::sandbox::Walls;
+use crate::scratch::{Reports, Scratch};
+use crate::{Channel, ExecError, Sandbox, Target, Way, elf, environment, identity, program};
 
 /// A target with its program found, and its directory and input in place.
 pub(crate) struct Place {
@@ -63,7 +59,7 @@ impl Place {
     /// Finds the program and makes its directory and input, for the way `way`.
     pub(crate) fn prepare(target: &Target, way: Way) -> Result<Place, ExecError> {
         let private = PrivateDir::get()?;
-        let program = resolve::locate(&target.program, &private)?;
+        let program = program::locate(&target.program, &private)?;
         if matches!(target.channel, Channel::Terminal(_)) && !by_main(way) {
             let why =
                 "it cannot give the program a terminal (--exec command and --exec inject can)"
@@ -90,7 +86,7 @@ impl Place {
     /// `name` in its directory is the only argument.
     pub(crate) fn offering(target: &Target, name: &OsStr) -> Result<(Place, PathBuf), ExecError> {
         let private = PrivateDir::get()?;
-        let program = resolve::locate(&target.program, &private)?;
+        let program = program::locate(&target.program, &private)?;
         let facts = elf::facts(&program);
         let mut place = Place::make(&Args::of(target), private, program, facts, None)?;
         let file = place.scratch.path().join(name);
@@ -134,7 +130,7 @@ impl Place {
     pub(crate) fn see_through_script(&mut self, target: &Target) {
         let path = environment::path(&target.env, target.env_only);
         if self.facts.is_none()
-            && let Some(found) = script::interpreter(&self.program, &self.argv, path.as_deref())
+            && let Some(found) = program::interpreter(&self.program, &self.argv, path.as_deref())
         {
             self.facts = elf::facts(&found.program);
             self.program = found.program;

@@ -1,18 +1,18 @@
 //! A directory of this process for what it unpacks: the launcher, the runtime, the bundled
 //! programs, and the targets' files.
 
+use nix::sys::statvfs::{FsFlags, statvfs};
 use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, Write};
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::Write;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::SystemTime;
+use std::{fs, io};
 
-use nix::sys::statvfs::{FsFlags, statvfs};
-
-use super::ExecError;
+use crate::ExecError;
 
 const LAUNCHER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/launcher"));
 const RUNTIME: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/ddfuzz-runtime.so"));

@@ -1,12 +1,11 @@
 //! What the descendants of a process use, read from /proc. Looked at only when a run takes longer
 //! than most.
 
+use nix::unistd::{Pid, SysconfVar, sysconf};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::LazyLock;
 use std::time::Duration;
-
-use nix::unistd::{Pid, SysconfVar, sysconf};
 
 /// Usage of a process tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -326,6 +325,24 @@ fn units() -> &'static Units {
     &UNITS
 }
 
+/// The process below `root` that has the id `inner` in the innermost of its namespaces; `None`
+/// where there is none, or the system does not tell. Below one root there is one namespace.
+pub(super) fn outer_pid(inner: Pid, root: Pid) -> Option<Pid> {
+    let mut below = descendants(root).into_iter();
+    below.find(|pid| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status"));
+        status.is_ok_and(|status| innermost(&status) == Some(inner.as_raw()))
+    })
+}
+
+/// The id in the innermost namespace, of a process that is in more than one.
+fn innermost(status: &str) -> Option<i32> {
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("NSpid:"))?;
+    line.split_whitespace().skip(1).last()?.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -379,5 +396,13 @@ mod tests {
         let rollup = "5-6 ---p 00 00:00 0 [rollup]\nRss:  20 kB\nPss:  12 kB\nPss_Dirty: 1 kB\n";
         assert_eq!(proportional(rollup), 12 * 1024);
         assert_eq!(proportional("nonsense"), 0);
+    }
+
+    #[test]
+    fn the_id_of_a_process_in_one_namespace_alone_is_no_inner_one() {
+        assert_eq!(innermost("Pid:\t7\nNSpid:\t7\n"), None);
+        assert_eq!(innermost("Pid:\t7\nNSpid:\t7\t2\n"), Some(2));
+        assert_eq!(innermost("Pid:\t7\nNSpid:\t7\t4\t3\n"), Some(3));
+        assert_eq!(innermost("Pid:\t7\n"), None);
     }
 }

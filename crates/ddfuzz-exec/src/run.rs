@@ -1,8 +1,7 @@
 //! What is known of one run.
 
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
-
-use super::Ended;
 
 /// One run of a target on one input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,4 +24,106 @@ impl Run {
             read: None,
         }
     }
+}
+
+/// How one run of a target ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// It exited with this status (0–255).
+    Exit(i32),
+    /// It died of this signal (a Linux signal number).
+    Signal(i32),
+    /// It used up its CPU time, or slept through the wall limit behind it.
+    Timeout,
+    /// It went over its memory limit.
+    OutOfMemory,
+}
+
+/// The exit status of a Rust program of which the main thread panicked.
+pub const RUST_PANIC: i32 = 101;
+
+/// Signals that are a crash (crash-keys.md, "What a crash is").
+const CRASH_SIGNALS: [i32; 7] = [
+    libc::SIGSEGV,
+    libc::SIGBUS,
+    libc::SIGFPE,
+    libc::SIGILL,
+    libc::SIGABRT,
+    libc::SIGSYS,
+    libc::SIGTRAP,
+];
+
+impl Ended {
+    /// Whether this ending is a crash; `crash_exit` is the exit status that counts as one.
+    pub fn is_crash(self, crash_exit: Option<i32>) -> bool {
+        match self {
+            Ended::Signal(signal) => CRASH_SIGNALS.contains(&signal),
+            Ended::Exit(status) => crash_exit == Some(status),
+            Ended::Timeout | Ended::OutOfMemory => false,
+        }
+    }
+
+    /// Whether the process came to its own end, with whatever status.
+    pub fn is_exit(self) -> bool {
+        matches!(self, Ended::Exit(_))
+    }
+
+    /// Whether it died of a signal by which processes are ended on purpose.
+    pub fn is_killing(self) -> bool {
+        let signals = [libc::SIGKILL, libc::SIGTERM, libc::SIGHUP, libc::SIGINT];
+        matches!(self, Ended::Signal(signal) if signals.contains(&signal))
+    }
+
+    /// Whether this ending may be a crash, which what the run said decides: a crash, or the exit
+    /// status by which Rust programs end after a panic.
+    pub fn is_suspect(self, crash_exit: Option<i32>) -> bool {
+        self.is_crash(crash_exit) || self == Ended::Exit(RUST_PANIC)
+    }
+
+    /// Reads a status as `wait(2)` gives it.
+    pub fn from_wait_status(status: i32) -> Ended {
+        if libc::WIFSIGNALED(status) {
+            Ended::Signal(libc::WTERMSIG(status))
+        } else {
+            Ended::Exit(libc::WEXITSTATUS(status))
+        }
+    }
+}
+
+impl std::fmt::Display for Ended {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match *self {
+            Ended::Exit(status) => write!(f, "exit {status}"),
+            Ended::Signal(number) => match nix::sys::signal::Signal::try_from(number) {
+                Ok(signal) => write!(f, "{signal}"),
+                Err(_) => write!(f, "signal {number}"),
+            },
+            Ended::Timeout => write!(f, "timeout"),
+            Ended::OutOfMemory => write!(f, "out of memory"),
+        }
+    }
+}
+
+/// What a run wrote where dying programs say why.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Said {
+    /// The beginning and the end of what it wrote to stderr: 4 KiB and 64 KiB at most. Where
+    /// something between them is missing a line says so.
+    pub stderr: Vec<u8>,
+    /// The report that a sanitizer wrote to its file, 64 KiB of it at most; empty without one.
+    pub report: Vec<u8>,
+}
+
+/// For what a run is made once more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Again {
+    /// To see the backtrace of a Rust panic.
+    Backtrace,
+    /// To let LeakSanitizer look for leaks.
+    Leaks,
+    /// To let a sanitizer say where a deadly signal came, because nobody traces the run.
+    Signals,
+    /// To let the sanitizers of its processes say that they are there.
+    Introductions,
 }

@@ -1,5 +1,8 @@
 //! A started server: one request, one reply.
 
+use nix::errno::Errno;
+use nix::sys::uio::{RemoteIoVec, process_vm_readv};
+use nix::unistd::Pid;
 use std::cell::OnceCell;
 use std::fs::File;
 use std::io::{ErrorKind, IoSliceMut, Read, Write};
@@ -7,19 +10,14 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use nix::errno::Errno;
-use nix::sys::uio::{RemoteIoVec, process_vm_readv};
-use nix::unistd::Pid;
-
-use super::keeper::Keeper;
-use super::launch::{Ends, Inject, Launch, Role};
-use super::outer_pid::outer_pid;
-use super::page::{Outcome, Page, Shape};
-use super::process_clock::cpu_of;
-use super::protocol::{HELLO_SIZE, REPLY_SIZE, Reply, Request, Trouble, read_hello};
-use super::signature::{Lookout, Sight};
-use super::watch::{self, Killed, Look, Waited, Watch};
-use super::{Ended, ExecError, Limits, Way, proc_tree};
+use crate::launch::{Ends, Inject, Launch, Role};
+use crate::page::{Outcome, Page, Shape};
+use crate::proc_tree::outer_pid;
+use crate::protocol::{HELLO_SIZE, REPLY_SIZE, Reply, Request, Trouble, read_hello};
+use crate::signature::{Lookout, Sight};
+use crate::supervisor::Keeper;
+use crate::watch::{Killed, Look, Waited, Watch, cpu_of};
+use crate::{Ended, ExecError, Limits, Way, proc_tree, watch};
 
 /// How long a server may take to come up.
 pub(super) const STARTUP: Duration = Duration::from_secs(10);
@@ -421,7 +419,7 @@ pub(super) fn system(launch: &Launch, what: &str, errno: Errno) -> ExecError {
     }
 }
 
-pub(super) fn server_error(launch: &Launch, why: &str) -> ExecError {
+fn server_error(launch: &Launch, why: &str) -> ExecError {
     match launch.role {
         Role::Program => ExecError::WayUnfit {
             way: match launch.inject {

@@ -6,12 +6,11 @@
 //! sleeps it is what it has reached. A run is stopped as soon as one of its windows has a known
 //! signature. Runs that are over before the first look cost nothing.
 
+use nix::unistd::Pid;
+use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
-
-use nix::unistd::Pid;
-use serde::{Deserialize, Serialize};
 
 /// Windows before the first look at a request: most have an answer by then. Each look costs the
 /// one who looks a switch of processes, and on a busy machine the one looked at another.
@@ -245,8 +244,9 @@ fn places<T>(all: &[T], is: impl Fn(&T) -> bool) -> impl Iterator<Item = usize> 
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::cell::{Cell, RefCell};
+
+    use super::*;
 
     const WINDOW: Duration = Duration::from_micros(400);
 

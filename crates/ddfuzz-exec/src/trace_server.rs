@@ -1,26 +1,22 @@
 //! The server behind a traceable target, and what its runs are given and leave behind.
 
+use nix::errno::Errno;
+use nix::unistd::Pid;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nix::errno::Errno;
-use nix::unistd::Pid;
-
-use super::again::Twins;
-use super::copies::Copies;
-use super::hearing::Hearing;
-use super::input::Input;
-use super::launch::Launch;
-use super::page::Shape;
-use super::protocol::flag;
-use super::reports::Reports;
-use super::scratch::Scratch;
-use super::server::{Broken, Server};
-use super::serving::Serving;
-use super::stderr::Stderr;
-use super::terminal::Console;
-use super::{Again, Ended, ExecError, Limits, Way};
+use crate::crash_copies::{Copies, Serving};
+use crate::input::Input;
+use crate::launch::Launch;
+use crate::output_capture::{Hearing, Stderr};
+use crate::page::Shape;
+use crate::protocol::flag;
+use crate::scratch::{Reports, Scratch};
+use crate::server::{Broken, Server};
+use crate::terminal::Console;
+use crate::traceable::Twins;
+use crate::{Again, Ended, ExecError, Limits, Way};
 
 /// How long the last word on a run may take after its tracer is done with it.
 pub(super) const GRACE: Duration = Duration::from_secs(10);

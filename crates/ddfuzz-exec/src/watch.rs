@@ -1,21 +1,20 @@
 //! Waits for a server's reply and enforces the limits that no rlimit can: CPU time of the whole
 //! process tree, wall time, resident memory.
 
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::time::TimeSpec;
+use nix::unistd::Pid;
+use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::signal::{Signal, kill};
-use nix::sys::time::TimeSpec;
-use nix::unistd::Pid;
-
-use super::page::Page;
-use super::sandbox::is_overfull;
-use super::signature::{Lookout, Sight};
-use super::starved::Starved;
-use super::{Ended, Limits, proc_tree};
+use crate::page::Page;
+use crate::sandbox::is_overfull;
+use crate::signature::{Lookout, Sight};
+use crate::{Ended, Limits, proc_tree};
 
 /// Runs shorter than this are never looked at.
 pub(crate) const SLICE: Duration = Duration::from_millis(10);
@@ -224,5 +223,148 @@ pub(crate) fn readable(fd: impl AsFd, timeout: Duration) -> bool {
             Err(nix::errno::Errno::EINTR) => {}
             answer => return answer.is_ok_and(|count| count > 0),
         }
+    }
+}
+
+/// However busy the machine, a run is over after so many times its wall limit.
+const MOST: u32 = 10;
+
+/// Time that a run was kept from running, looked at from time to time.
+pub struct Starved {
+    root: Pid,
+    began: Instant,
+    /// Up to here it is counted who waited; `None` before the first look.
+    counted: Option<Instant>,
+    /// What each thread had waited at the last look.
+    before: HashMap<Pid, Duration>,
+    total: Duration,
+}
+
+impl Starved {
+    /// Begins to watch `root` and all that descends from it, in a run that began at `began`.
+    pub fn new(root: Pid, began: Instant) -> Starved {
+        Starved {
+            root,
+            began,
+            counted: None,
+            before: HashMap::new(),
+            total: Duration::ZERO,
+        }
+    }
+
+    /// Looks, and says whether the run has had its wall time: that in which one of its threads
+    /// waited for a processor does not count, up to nine times the limit.
+    pub fn wall_is_over(&mut self, limit: Duration) -> bool {
+        let now = Instant::now();
+        self.note(proc_tree::run_delays(self.root), now);
+        let elapsed = now.duration_since(self.began);
+        elapsed.saturating_sub(self.total) >= limit || elapsed >= limit.saturating_mul(MOST)
+    }
+
+    /// Counts the thread that has waited longest. The kernel tells of a wait at its end, when it may
+    /// have lasted for many looks; what was counted is not counted again. What was before the first
+    /// look is not of this run where a process serves many.
+    fn note(&mut self, delays: HashMap<Pid, Duration>, now: Instant) {
+        let counted = *self.counted.get_or_insert(now);
+        let waited = delays.iter().map(|(thread, delay)| {
+            let before = self.before.get(thread).copied().unwrap_or_default();
+            delay.saturating_sub(before)
+        });
+        let longest = waited.max().unwrap_or_default();
+        if !longest.is_zero() {
+            self.total += longest.min(now.duration_since(counted));
+            self.counted = Some(now);
+        }
+        self.before = delays;
+    }
+}
+
+/// What `clock_getcpuclockid` adds to a process id: the clock of what the scheduler has counted.
+const SCHEDULED: libc::clockid_t = 2;
+
+/// CPU time (user and system) of all threads of the process, children not counted; `None` if it
+/// is gone.
+pub(crate) fn cpu_of(pid: Pid) -> Option<Duration> {
+    let clock = (!pid.as_raw() << 3) | SCHEDULED;
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: it writes one timespec, which is ours.
+    let answer = unsafe { libc::clock_gettime(clock, &raw mut now) };
+    let seconds = u64::try_from(now.tv_sec).ok()?;
+    let nanos = u32::try_from(now.tv_nsec).ok()?;
+    (answer == 0).then(|| Duration::new(seconds, nanos))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SLICE: Duration = Duration::from_millis(10);
+
+    /// What is counted after looks, 10 ms apart, at what two threads have waited, in ms.
+    fn starved(looks: &[&[(i32, u64)]]) -> Duration {
+        let began = Instant::now();
+        let mut starved = Starved::new(Pid::this(), began);
+        for (at, delays) in (1..).zip(looks) {
+            let delays = delays
+                .iter()
+                .map(|(pid, ms)| (Pid::from_raw(*pid), Duration::from_millis(*ms)));
+            starved.note(delays.collect(), began + SLICE * at);
+        }
+        starved.total
+    }
+
+    #[test]
+    fn what_was_waited_before_the_first_look_is_not_of_this_run() {
+        assert_eq!(starved(&[&[(7, 900)]]), Duration::ZERO);
+        assert_eq!(starved(&[&[(7, 900)], &[(7, 908)]]).as_millis(), 8);
+    }
+
+    #[test]
+    fn threads_that_wait_at_the_same_time_count_once() {
+        let looks: [&[(i32, u64)]; 2] = [&[(7, 0), (8, 5)], &[(7, 9), (8, 11)]];
+        assert_eq!(starved(&looks).as_millis(), 9);
+    }
+
+    #[test]
+    fn what_a_dead_child_has_waited_stays_counted() {
+        let looks: [&[(i32, u64)]; 4] = [&[], &[(7, 6)], &[(8, 5)], &[]];
+        assert_eq!(starved(&looks).as_millis(), 11);
+    }
+
+    #[test]
+    fn a_wait_is_told_of_at_its_end_and_counts_from_its_beginning() {
+        let looks: [&[(i32, u64)]; 5] = [&[(7, 3)], &[(7, 3)], &[(7, 3)], &[(7, 3)], &[(7, 38)]];
+        assert_eq!(starved(&looks).as_millis(), 35);
+    }
+
+    #[test]
+    fn nobody_waits_longer_than_the_clock_runs() {
+        assert_eq!(starved(&[&[], &[(7, 500)]]), SLICE);
+        let one_after_the_other: [&[(i32, u64)]; 4] = [&[], &[], &[(7, 20)], &[(7, 20), (8, 30)]];
+        assert_eq!(starved(&one_after_the_other), SLICE * 3);
+    }
+
+    #[test]
+    fn a_sleeper_has_its_wall_time_and_the_longest_patience_ends() {
+        let ago = |ms| Instant::now().checked_sub(Duration::from_millis(ms));
+        let limit = Duration::from_secs(1);
+        let over = |ms, total| {
+            let mut starved = Starved::new(Pid::from_raw(i32::MAX), ago(ms)?);
+            starved.total = Duration::from_millis(total);
+            Some(starved.wall_is_over(limit))
+        };
+        assert_eq!(over(1001, 0), Some(true));
+        assert_eq!(over(1500, 1400), Some(false));
+        assert_eq!(over(10_001, 10_000), Some(true));
+    }
+
+    #[test]
+    fn our_own_clock_has_run_and_that_of_nobody_is_none() {
+        assert!(cpu_of(Pid::this()).unwrap() > Duration::ZERO);
+        // Above the highest that Linux gives.
+        assert_eq!(cpu_of(Pid::from_raw(1 << 24)), None);
     }
 }

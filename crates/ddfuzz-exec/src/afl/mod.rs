@@ -4,12 +4,374 @@
 //! Source: AFL++'s `instrumentation/afl-compiler-rt.o.c` (the program's side), `include/types.h`
 //! and `docs/fuzzing_in_depth.md`; read, not copied.
 
-mod coverage;
-mod executor;
-mod family;
-mod greeting;
-mod marks;
-mod segment;
+mod handshake;
 mod server;
+mod shared_memory;
 
-pub(crate) use executor::Forkserver;
+use std::collections::HashSet;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::afl::handshake::{Greeting, MAP_TOO_SMALL, Refused};
+use crate::afl::server::{AflServer, Left, NoServer};
+use crate::afl::shared_memory::{Coverage, Segment};
+use crate::input::Input;
+use crate::launch::{Launch, Role};
+use crate::observations::{Covered, Reached, Telling};
+use crate::place::Place;
+use crate::retry::{Attempts, Failure, RUNS_PER_SERVER};
+use crate::scratch::Scratch;
+use crate::server::{Answer, Broken, startup_error};
+use crate::signature::Lookout;
+use crate::{
+    ExecError, Executor, Freshness, Limits, Run, Signature, Stuck, Target, TimeLimit, Way, elf,
+    retry,
+};
+
+/// The longest input that goes by shared memory, in bytes (AFL++'s `MAX_FILE`); longer ones go
+/// by file.
+const LONGEST: usize = 1 << 20;
+/// Bytes of the input's length, which stands before it.
+const LENGTH: usize = 4;
+
+/// A target behind its own fork server.
+pub(crate) struct Forkserver {
+    // First, so that the server is gone before its directory and group are removed.
+    server: Option<AflServer>,
+    runs: u64,
+    marks: Marks,
+    freshness: Freshness,
+    limits: Limits,
+    launch: Launch,
+    /// How many of the variables of `launch` are the user's.
+    own_variables: usize,
+    coverage: Coverage,
+    telling: Telling,
+    reached: Reached,
+    covered: Vec<Covered>,
+    /// What looks at runs that take long.
+    lookout: Lookout,
+    /// Where inputs may go, and whether the target takes them there.
+    shared: Option<Segment>,
+    takes_shared: bool,
+    /// The process ends after the next run.
+    last: bool,
+    input: Input,
+    scratch: Scratch,
+}
+
+impl Forkserver {
+    /// Starts the server at once, so that a target without one is an error now.
+    pub(crate) fn start(
+        target: &Target,
+        place: Place,
+        freshness: Freshness,
+    ) -> Result<Forkserver, ExecError> {
+        let launch = place.launch(target, Role::Afl, None);
+        let marks = Marks::of(&place.program);
+        let fits = marks.persistent && freshness == Freshness::Shared;
+        let memory = || -> io::Result<(Coverage, Option<Segment>)> {
+            // A target that was given a file is to read the file.
+            let shared = (!target.takes_file())
+                .then(|| Segment::create(LENGTH + LONGEST, launch.identity))
+                .transpose()?;
+            Ok((Coverage::create(launch.identity)?, shared))
+        };
+        let (coverage, shared) = memory().map_err(|error| ExecError::WayUnfit {
+            way: Way::Forkserver.name(),
+            path: place.program.clone(),
+            why: format!("this system gives no System V shared memory: {error}"),
+        })?;
+        let mut executor = Forkserver {
+            server: None,
+            runs: 0,
+            marks,
+            freshness: if fits {
+                Freshness::Shared
+            } else {
+                Freshness::Fresh
+            },
+            limits: target.limits,
+            own_variables: launch.env.len(),
+            launch,
+            coverage,
+            telling: Telling::Nothing,
+            reached: Reached::default(),
+            covered: Vec::new(),
+            lookout: Lookout::default(),
+            shared,
+            takes_shared: false,
+            last: false,
+            input: place.input,
+            scratch: place.scratch,
+        };
+        executor.server()?;
+        Ok(executor)
+    }
+
+    fn is_persistent(&self) -> bool {
+        self.freshness == Freshness::Shared
+    }
+
+    fn server(&mut self) -> Result<&mut AflServer, ExecError> {
+        if self.runs >= RUNS_PER_SERVER {
+            self.server = None;
+            self.runs = 0;
+        }
+        match self.server.take() {
+            Some(server) => Ok(self.server.insert(server)),
+            None => {
+                let server = self.start_server()?;
+                Ok(self.server.insert(server))
+            }
+        }
+    }
+
+    /// Starts a server, and once more where it needs a larger map.
+    fn start_server(&mut self) -> Result<AflServer, ExecError> {
+        loop {
+            self.set_variables();
+            let (offered, persistent) = (self.shared.is_some(), self.is_persistent());
+            let stdin = self.input.stdin();
+            let wanted = match AflServer::start(&self.launch, stdin, offered, persistent) {
+                Ok((mut server, greeting)) if self.coverage.fit(greeting.map_size) => {
+                    server.check_descent(&self.launch)?;
+                    let entered = self.scratch.enter(server.scratch.take());
+                    entered.map_err(|source| self.launch.lost(source))?;
+                    self.takes_shared = greeting.shares_input;
+                    return Ok(server);
+                }
+                Ok((_, Greeting { map_size, .. })) => map_size,
+                Err(NoServer::Refused(Refused::Error(MAP_TOO_SMALL))) => None,
+                Err(NoServer::Refused(refused)) => return Err(self.refused(refused)),
+                Err(NoServer::Error(error)) => return Err(error),
+            };
+            let grown = self
+                .coverage
+                .grow(wanted)
+                .map_err(|source| ExecError::System {
+                    what: "sharing memory for a larger coverage map".to_owned(),
+                    source,
+                })?;
+            if !grown {
+                return Err(self.refused(Refused::Error(MAP_TOO_SMALL)));
+            }
+        }
+    }
+
+    /// Keeps what is to be told of a run that has come back.
+    fn tell(&mut self) {
+        let counters = self.coverage.read();
+        let told = match self.telling {
+            Telling::Nothing => return,
+            Telling::Every => {
+                self.reached.add(counters);
+                true
+            }
+            Telling::Novel => self.reached.add_novel(counters),
+        };
+        if told {
+            self.covered.push(Covered {
+                run: 0,
+                counters: counters.to_vec(),
+            });
+        }
+    }
+
+    fn refused(&self, refused: Refused) -> ExecError {
+        match refused {
+            Refused::Launch(trouble) => startup_error(&self.launch, trouble),
+            refused => ExecError::WayUnfit {
+                way: Way::Forkserver.name(),
+                path: self.program(),
+                why: refused.to_string(),
+            },
+        }
+    }
+
+    /// Tells the target's runtime how it is to be run, by variables of its own environment.
+    fn set_variables(&mut self) {
+        let env = &mut self.launch.env;
+        env.truncate(self.own_variables);
+        let bound = env.iter().any(|(name, _)| name == "LD_BIND_NOW");
+        let set: [(&str, Option<String>); 6] = [
+            ("__AFL_SHM_ID", Some(self.coverage.id().to_string())),
+            ("AFL_MAP_SIZE", Some(self.coverage.room().to_string())),
+            (
+                "__AFL_SHM_FUZZ_ID",
+                self.shared.as_ref().map(|shared| shared.id().to_string()),
+            ),
+            ("__AFL_PERSISTENT", self.is_persistent().then(one)),
+            ("__AFL_DEFER_FORKSRV", self.marks.deferred.then(one)),
+            // Without it each child would look up the same symbols again.
+            ("LD_BIND_NOW", (!bound).then(one)),
+        ];
+        let set = set
+            .into_iter()
+            .filter_map(|(name, value)| Some((name.into(), value?.into())));
+        self.launch.env.extend(set);
+    }
+}
+
+fn one() -> String {
+    "1".to_owned()
+}
+
+impl Attempts for Forkserver {
+    fn put_in_place(&mut self, inputs: &[&[u8]]) -> io::Result<()> {
+        let input = inputs.first().copied().unwrap_or_default();
+        let long = input.len() > LONGEST;
+        match &mut self.shared {
+            Some(shared) if self.takes_shared && !long => {
+                let length = u32::try_from(input.len()).unwrap_or(u32::MAX);
+                shared.write(0, &length.to_ne_bytes());
+                shared.write(LENGTH, input);
+                Ok(())
+            }
+            shared => {
+                if self.takes_shared {
+                    // From here on the program reads its input as it does elsewhere.
+                    *shared = None;
+                    self.takes_shared = false;
+                    self.server = None;
+                }
+                self.input.write(input)
+            }
+        }
+    }
+
+    fn attempt(&mut self, input: &[u8]) -> Result<Answer, Failure> {
+        let limits = self.limits;
+        let stood_in_shared = self.takes_shared;
+        self.server().map_err(Failure::Start)?;
+        let placed = if stood_in_shared == self.takes_shared {
+            Ok(())
+        } else {
+            self.put_in_place(&[input]) // the new server takes it elsewhere
+        };
+        let rewound = placed.and_then(|()| match self.takes_shared {
+            true => Ok(()),
+            false => self.input.rewind(),
+        });
+        rewound.map_err(|source| {
+            let what = "writing the input".to_owned();
+            Failure::Start(ExecError::System { what, source })
+        })?;
+        self.coverage.clear();
+        self.server().map_err(Failure::Start)?;
+        let Some(server) = &mut self.server else {
+            return Err(Failure::Broken(Broken::Died));
+        };
+        let run = server.run(&limits, &mut self.lookout, &self.coverage);
+        let (answer, left) = run.map_err(Failure::Broken)?;
+        self.runs += 1;
+        if left == Left::TooMuch {
+            self.server = None; // its keepers end what is left
+        }
+        Ok(answer)
+    }
+
+    fn lasting(&self, _failure: &Failure) -> Option<ExecError> {
+        None
+    }
+
+    fn stop(&mut self) {
+        self.server = None;
+    }
+
+    fn launch(&self) -> &Launch {
+        &self.launch
+    }
+
+    fn scratch(&mut self) -> &mut Scratch {
+        &mut self.scratch
+    }
+}
+
+impl Executor for Forkserver {
+    fn run(&mut self, input: &[u8]) -> Result<Run, ExecError> {
+        self.covered.clear();
+        let Answer { ended, cpu, .. } = retry::ask(self, &[input])?;
+        if ended.is_exit() {
+            self.tell();
+        }
+        let last = std::mem::take(&mut self.last);
+        if last && let Some(server) = &mut self.server {
+            server.end_process();
+        }
+        if !self.is_persistent() || last || !ended.is_exit() {
+            self.clean()?;
+        }
+        let read = match self.takes_shared {
+            true => None,
+            false => self.input.read_so_far(),
+        };
+        Ok(Run { ended, cpu, read })
+    }
+
+    fn end_process(&mut self) {
+        self.last = self.is_persistent();
+    }
+
+    fn way(&self) -> Way {
+        Way::Forkserver
+    }
+
+    fn freshness(&self) -> Freshness {
+        self.freshness
+    }
+
+    fn places(&self) -> Option<usize> {
+        Some(self.coverage.used())
+    }
+
+    fn tell_coverage(&mut self, telling: Telling) {
+        self.telling = telling;
+    }
+
+    fn covered(&self) -> &[Covered] {
+        &self.covered
+    }
+
+    fn coverage(&mut self) -> Option<&[u8]> {
+        Some(self.coverage.read())
+    }
+
+    fn limit_time(&mut self, time: TimeLimit) {
+        self.limits = time.within(self.limits);
+    }
+
+    fn recognise(&mut self, window: Duration, known: &HashSet<Signature>) {
+        self.lookout.recognise(window, known);
+    }
+
+    fn stuck(&mut self) -> Stuck {
+        self.lookout.take()
+    }
+}
+
+/// In programs with `__AFL_LOOP` (AFL++'s `PERSIST_SIG`).
+const PERSISTENT: &[u8] = b"##SIG_AFL_PERSISTENT##";
+/// In programs with `__AFL_INIT` (AFL++'s `DEFER_SIG`).
+const DEFERRED: &[u8] = b"##SIG_AFL_DEFER_FORKSRV##";
+
+/// What the program is built for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Marks {
+    /// One process can take many inputs.
+    pub(super) persistent: bool,
+    /// The fork server comes up where the program calls for it, and not before `main`.
+    deferred: bool,
+}
+
+impl Marks {
+    /// Those of the program at `path`; none where it cannot be read.
+    pub(super) fn of(path: &Path) -> Marks {
+        let data = std::fs::read(path).unwrap_or_default();
+        Marks {
+            persistent: elf::holds(&data, PERSISTENT),
+            deferred: elf::holds(&data, DEFERRED),
+        }
+    }
+}

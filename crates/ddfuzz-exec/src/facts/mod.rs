@@ -1,19 +1,23 @@
 //! What can be read off a target's program without running it: more than running it needs, for
 //! those who want to know why it is run as it is.
 
-mod checks;
-mod program;
-mod symbols;
+#[cfg(target_arch = "x86_64")]
+mod constants;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "no_constants.rs"]
+mod constants;
+mod instrumentation;
 mod words;
 
+use object::read::elf::FileHeader;
+use object::{Object, ObjectSection};
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use crate::elf::{Elf, holds};
+use crate::private_dir::PrivateDir;
+use crate::{ExecError, Program, Target, elf, identity, program};
 
-use super::private_dir::PrivateDir;
-use super::{ExecError, Program, Target, elf, identity, resolve, script};
-
-pub use program::ASSERTIONS;
 pub use words::program_words;
 
 /// Among what a program was compiled with: Rust's overflow checks and debug assertions.
@@ -102,7 +106,7 @@ impl TargetFacts {
     /// When there is no such program, or it cannot be executed.
     pub fn of(target: &Target) -> Result<TargetFacts, ExecError> {
         let private = PrivateDir::get()?;
-        let path = resolve::locate(&target.program, &private)?;
+        let path = program::locate(&target.program, &private)?;
         let bytes = elf::read(&path).unwrap_or_default();
         let mut facts = TargetFacts {
             setuid: is_setuid(&path),
@@ -116,16 +120,16 @@ impl TargetFacts {
             program: path,
             ..TargetFacts::default()
         };
-        if let Some(interpreter) = script::named_in(&bytes) {
+        if let Some(interpreter) = program::named_in(&bytes) {
             facts.kind = Kind::Script;
             facts.script_of = Some(interpreter);
         } else if let Some(file) = elf::parse(&bytes) {
             facts.kind = Kind::Elf;
             let known = elf::Facts::of(&file);
-            facts.debug_assertions = known.rust && program::asserts(&file);
+            facts.debug_assertions = known.rust && asserts(&file);
             facts.take(known);
-            program::read(&file, &mut facts);
-            symbols::read(&file, &mut facts);
+            read(&file, &mut facts);
+            instrumentation::read(&file, &mut facts);
         }
         Ok(facts)
     }
@@ -160,4 +164,42 @@ impl TargetFacts {
 fn is_setuid(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     std::fs::metadata(path).is_ok_and(|facts| facts.permissions().mode() & 0o6000 != 0)
+}
+
+/// Sections that each hold one fact.
+const DEBUG: &str = ".debug_info";
+/// Where compilers write their versions, and what Rust's begins with.
+const COMMENT: &str = ".comment";
+const RUSTC: &[u8] = b"rustc version";
+const GO: [&str; 2] = [".go.buildinfo", ".note.go.buildid"];
+
+/// What Rust programs say where overflow checks or debug assertions fail, by its beginning. None has
+/// it without them: the standard library is compiled without.
+pub const ASSERTIONS: [&str; 7] = [
+    "unsafe precondition(s) violated",
+    "attempt to add with overflow",
+    "attempt to subtract with overflow",
+    "attempt to multiply with overflow",
+    "attempt to negate with overflow",
+    "attempt to shift left with overflow",
+    "attempt to shift right with overflow",
+];
+
+/// Whether a Rust program was compiled with overflow checks or debug assertions.
+fn asserts(file: &Elf<'_>) -> bool {
+    let texts = file.section_by_name(".rodata");
+    let texts = texts.and_then(|section| section.data().ok());
+    let says = |text: &&str| holds(texts.unwrap_or_default(), text.as_bytes());
+    ASSERTIONS.iter().any(says)
+}
+
+/// Reads what headers and sections tell.
+pub fn read(file: &Elf<'_>, facts: &mut TargetFacts) {
+    facts.position_independent = file.elf_header().e_type(file.endian()) == object::elf::ET_DYN;
+    facts.debug_info = file.section_by_name(DEBUG).is_some();
+    facts.rust = file
+        .section_by_name(COMMENT)
+        .and_then(|section| section.data().ok())
+        .is_some_and(|text| text.windows(RUSTC.len()).any(|part| part == RUSTC));
+    facts.go = GO.iter().any(|name| file.section_by_name(name).is_some());
 }

@@ -1,8 +1,13 @@
 //! The comparisons of one run, as far as they are kept.
 
-use std::collections::{HashMap, HashSet, VecDeque};
-
 use ddfuzz_delta::Comparison;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use crate::input::memory_file;
+use crate::observe::image::Hook;
 
 /// How many are kept of a run.
 const KEPT: usize = 256;
@@ -67,6 +72,127 @@ fn is_address(bytes: &[u8]) -> bool {
     (0x5500_0000_0000..=0x7fff_ffff_ffff).contains(&word)
 }
 
+const MAGIC: u32 = 0x6f62_6466;
+const VERSION: u32 = 1;
+const OPERAND: usize = 64;
+const PAIRS: u64 = 4096;
+const HOOKS: usize = 32;
+const PAIR_SIZE: usize = 32 + 2 * OPERAND;
+const TAKEN_AT: u64 = 16;
+const HOOKS_AT: usize = 24;
+const PAIRS_AT: u64 = (HOOKS_AT + 16 * HOOKS) as u64;
+const SIZE: u64 = PAIRS_AT + PAIRS * PAIR_SIZE as u64;
+
+/// Comparisons read of one run, at most: a target may tell that there were any number.
+const MOST: u64 = 1 << 20;
+
+/// The memory file, and how far it has been read.
+pub(crate) struct Told {
+    file: File,
+    read: u64,
+    left: u64,
+}
+
+impl Told {
+    /// Makes the file.
+    pub(crate) fn create() -> io::Result<Told> {
+        let file = File::from(memory_file(c"ddfuzz-observed")?);
+        Ok(Told {
+            file,
+            read: 0,
+            left: 0,
+        })
+    }
+
+    /// A handle of the file, for the server.
+    pub(crate) fn file(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
+    /// Makes it ready for the next run, which is to jump from these callbacks.
+    pub(crate) fn reset<'a>(&mut self, hooks: impl Iterator<Item = &'a Hook>) -> io::Result<()> {
+        let mut header = Vec::with_capacity(PAIRS_AT as usize);
+        header.extend_from_slice(&MAGIC.to_ne_bytes());
+        header.extend_from_slice(&VERSION.to_ne_bytes());
+        header.resize(HOOKS_AT, 0);
+        let mut count = 0_u64;
+        for hook in hooks.take(HOOKS) {
+            header.extend_from_slice(&hook.address.to_ne_bytes());
+            header.extend_from_slice(&hook.number().to_ne_bytes());
+            count += 1;
+        }
+        header[8..16].copy_from_slice(&count.to_ne_bytes());
+        self.file.set_len(0)?; // what the run before wrote must not be read again
+        self.file.set_len(SIZE)?;
+        self.file.write_all_at(&header, 0)?;
+        (self.read, self.left) = (0, MOST);
+        Ok(())
+    }
+
+    /// Passes over what was compared so far: another run begins in the same process.
+    pub(crate) fn skip(&mut self) {
+        let mut taken = [0; 8];
+        if self.file.read_exact_at(&mut taken, TAKEN_AT).is_ok() {
+            self.read = u64::from_ne_bytes(taken);
+        }
+        self.left = MOST;
+    }
+
+    /// Adds to `history` what was compared since the last call. What is not whole (another thread
+    /// writes it, or nonsense stands there) is passed over.
+    pub(crate) fn drain(&mut self, history: &mut History) {
+        let mut taken = [0; 8];
+        if self.file.read_exact_at(&mut taken, TAKEN_AT).is_err() {
+            return;
+        }
+        let taken = u64::from_ne_bytes(taken);
+        let first = self.read.max(taken.saturating_sub(PAIRS));
+        if first >= taken || self.left == 0 {
+            return;
+        }
+        self.read = taken;
+        self.left = self.left.saturating_sub(taken - first);
+        // The ring in one piece, or in two where it goes round.
+        let (from, to) = (first % PAIRS, taken % PAIRS);
+        if from < to {
+            self.read_pairs(first, to - from, history);
+        } else {
+            self.read_pairs(first, PAIRS - from, history);
+            self.read_pairs(first + (PAIRS - from), to, history);
+        }
+    }
+
+    fn read_pairs(&self, first: u64, count: u64, history: &mut History) {
+        let mut bytes = vec![0; count as usize * PAIR_SIZE];
+        let at = PAIRS_AT + first % PAIRS * PAIR_SIZE as u64;
+        if self.file.read_exact_at(&mut bytes, at).is_err() {
+            return;
+        }
+        for (pair, index) in bytes.chunks_exact(PAIR_SIZE).zip(first..) {
+            if let Some((site, left, right)) = read_pair(pair, index + 1) {
+                history.push(site, left, right);
+            }
+        }
+    }
+}
+
+/// The site and the operands of a pair, if it is the whole pair of this number.
+fn read_pair(bytes: &[u8], number: u64) -> Option<(u64, &[u8], &[u8])> {
+    let word = |index: usize| {
+        let word = bytes.get(8 * index..8 * index + 8)?;
+        Some(u64::from_ne_bytes(word.try_into().ok()?))
+    };
+    if word(0)? != number {
+        return None;
+    }
+    let operand = |which: usize| {
+        let size = usize::try_from(word(2 + which)?).ok()?;
+        let start = 32 + which * OPERAND;
+        bytes[start..start + OPERAND].get(..size)
+    };
+    Some((word(1)?, operand(0)?, operand(1)?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,5 +248,65 @@ mod tests {
         history.push(0, &stack.to_le_bytes(), &heap.to_le_bytes());
         history.push(0, &stack.to_le_bytes(), &5_u64.to_le_bytes());
         assert_eq!(pairs(history).len(), 1);
+    }
+
+    fn write_pair(told: &Told, number: u64, sizes: [u64; 2]) {
+        let mut pair = Vec::new();
+        for word in [number, 7, sizes[0], sizes[1]] {
+            pair.extend_from_slice(&word.to_ne_bytes());
+        }
+        pair.extend_from_slice(&[number as u8; OPERAND]);
+        pair.extend_from_slice(&[0xff; OPERAND]);
+        let at = PAIRS_AT + (number - 1) % PAIRS * PAIR_SIZE as u64;
+        told.file.write_all_at(&pair, at).unwrap();
+    }
+
+    fn set_taken(told: &Told, taken: u64) {
+        let bytes = taken.to_ne_bytes();
+        told.file.write_all_at(&bytes, TAKEN_AT).unwrap();
+    }
+
+    fn fresh() -> Told {
+        let mut told = Told::create().unwrap();
+        told.reset([].iter()).unwrap();
+        told
+    }
+
+    #[test]
+    fn pairs_are_read_once_and_round_the_ring() {
+        let mut told = fresh();
+        let mut history = History::default();
+        for number in 1..=PAIRS + 3 {
+            write_pair(&told, number, [2, 3]);
+            set_taken(&told, number);
+            if number % 1000 == 0 {
+                told.drain(&mut history);
+            }
+        }
+        told.drain(&mut history);
+        told.drain(&mut history);
+        let all = history.into_comparisons();
+        let last = all.last().unwrap();
+        assert_eq!(last.left, [(PAIRS + 3) as u8; 2]);
+        assert_eq!(last.right, [0xff; 3]);
+        assert_eq!(all.len(), 16);
+    }
+
+    #[test]
+    fn nonsense_in_the_shared_file_does_no_harm() {
+        let mut told = fresh();
+        let mut history = History::default();
+        write_pair(&told, 1, [65, 1]);
+        write_pair(&told, 2, [u64::MAX, u64::MAX]);
+        write_pair(&told, 3, [4, 4]);
+        for taken in [2, 1, u64::MAX, u64::MAX - 1, 0, 3] {
+            set_taken(&told, taken);
+            told.drain(&mut history);
+        }
+        told.file.set_len(100).unwrap();
+        told.drain(&mut history);
+        told.file.set_len(5).unwrap();
+        told.drain(&mut history);
+        assert!(history.into_comparisons().len() <= 1);
     }
 }

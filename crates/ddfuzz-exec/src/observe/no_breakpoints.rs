@@ -1,13 +1,10 @@
 //! Breakpoints where there are none: instructions are decoded for x86-64 only.
 
+use nix::unistd::Pid;
 use std::convert::Infallible;
 
-use nix::unistd::Pid;
-
-use super::history::History;
-use super::hook::Hook;
-use super::image::Image;
-use super::told::Told;
+use crate::observe::history::{History, Told};
+use crate::observe::image::{Hook, Image};
 
 /// No breakpoints.
 pub(crate) struct Plan;

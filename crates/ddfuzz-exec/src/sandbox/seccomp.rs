@@ -3,16 +3,16 @@
 //! What is not named here is allowed. A call that is refused fails with an error, as it may
 //! anywhere: a target must not die of its sandbox, for that would look like a crash.
 
-use std::collections::BTreeMap;
-use std::io::{self, Write};
-use std::os::fd::OwnedFd;
-
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen as Length, SeccompCmpOp as Is, SeccompCondition,
     SeccompFilter, SeccompRule, TargetArch, sock_filter,
 };
+use std::collections::BTreeMap;
+use std::io;
+use std::io::Write;
+use std::os::fd::OwnedFd;
 
-use super::super::input::memory_file;
+use crate::input::memory_file;
 
 /// For whom there is no right use in a run: mounts, modules, namespaces, tracing of the system,
 /// keys (which outlive processes), and what makes calls that no filter sees.

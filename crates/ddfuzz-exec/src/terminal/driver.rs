@@ -1,18 +1,19 @@
 //! Works at a terminal: types one key after the other, each when the program waits for it, and
 //! ends what does not end by itself (docs/decisions/0074).
 
-use std::os::fd::AsFd;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::eventfd::EventFd;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::time::TimeSpec;
+use nix::unistd::{Pid, getpgid};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::eventfd::EventFd;
-use nix::sys::time::TimeSpec;
-
-use super::heard::Heard;
-use super::keys::{Stroke, strokes};
-use super::pty::Pty;
-use super::session::{Doing, Session};
+use crate::proc_tree;
+use crate::terminal::keys::{Stroke, strokes};
+use crate::terminal::pty::Pty;
 
 /// The end of a file, where lines are read.
 const END_OF_FILE: &[u8] = b"\x04";
@@ -257,4 +258,187 @@ impl Waited {
 
 fn longer(pause: Duration) -> Duration {
     (pause * 3 / 2).min(PAUSES.1)
+}
+
+/// A session: the process that leads it, and all that descends from its server.
+struct Session {
+    /// Unlike its id this never comes to mean another process.
+    leader: OwnedFd,
+    pid: Pid,
+    server: Pid,
+}
+
+/// What processes do at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Doing {
+    /// One of them runs, waits for a processor or a disk, or ends.
+    Work,
+    /// All sleep, but for some that are stopped, as by ^Z.
+    Stopped,
+    /// The same where a tracer has stopped one: for a moment, or as long as it is stopped.
+    Traced,
+    /// All sleep.
+    Sleep,
+}
+
+impl Session {
+    /// The session that this process leads.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub(super) fn of(pid: Pid) -> io::Result<Session> {
+        // SAFETY: the call takes two numbers and gives a new descriptor or an error.
+        let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0) };
+        if descriptor < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor is new and owned by nobody else.
+        let leader = unsafe { OwnedFd::from_raw_fd(descriptor as i32) };
+        let server = proc_tree::parent(pid).ok_or(io::ErrorKind::NotFound)?;
+        Ok(Session {
+            leader,
+            pid,
+            server,
+        })
+    }
+
+    /// Can be read once its leader has ended: with that the run is over.
+    pub(super) fn end(&self) -> &OwnedFd {
+        &self.leader
+    }
+
+    /// What its processes do.
+    pub(super) fn doing(&self) -> Doing {
+        let (doing, threads) = self.seen();
+        if doing != Doing::Sleep || threads < 2 {
+            return doing;
+        }
+        // One after the other may have woken the next: they all sleep where none has run since
+        // before the first of them was seen asleep.
+        let before = proc_tree::switches(self.server);
+        let (doing, _) = self.seen();
+        match doing {
+            Doing::Sleep if proc_tree::switches(self.server) != before => Doing::Work,
+            doing => doing,
+        }
+    }
+
+    /// What they do, seen one after the other; and how many threads they have.
+    fn seen(&self) -> (Doing, u64) {
+        let (mut doing, mut threads) = (Doing::Sleep, 0);
+        for (state, count) in proc_tree::states_below(self.server) {
+            threads += count;
+            doing = match state {
+                b'S' | b'I' | b'Z' | b'X' => doing,
+                b'T' if doing == Doing::Sleep => Doing::Stopped,
+                b'T' => doing,
+                b't' => Doing::Traced,
+                _ => return (Doing::Work, threads),
+            };
+        }
+        (doing, threads)
+    }
+
+    /// CPU time of all its processes.
+    pub(super) fn cpu(&self) -> Duration {
+        proc_tree::usage_below(self.server).cpu
+    }
+
+    /// Lets go on what is stopped.
+    fn go_on(&self) {
+        for pid in proc_tree::descendants(self.server) {
+            let _ = kill(pid, Signal::SIGCONT);
+        }
+    }
+
+    /// Tells it that its terminal is gone, as the system does: its leader, and the group in the
+    /// foreground.
+    fn hang_up(&self, foreground: Option<Pid>) {
+        for pid in proc_tree::descendants(self.server) {
+            if pid != self.pid && getpgid(Some(pid)).ok() == foreground {
+                let _ = kill(pid, Signal::SIGHUP);
+                let _ = kill(pid, Signal::SIGCONT);
+            }
+        }
+        self.signal(libc::SIGHUP);
+        self.signal(libc::SIGCONT);
+    }
+
+    /// Ends it: what is left without its leader, the server ends.
+    pub(super) fn kill(&self) {
+        self.signal(libc::SIGKILL);
+    }
+
+    fn signal(&self, number: i32) {
+        // SAFETY: the call takes numbers and a null pointer, which stands for no details.
+        unsafe {
+            libc::syscall(
+                libc::SYS_pidfd_send_signal,
+                self.leader.as_raw_fd(),
+                number,
+                std::ptr::null::<libc::siginfo_t>(),
+                0,
+            );
+        }
+    }
+}
+
+/// How much of the end is kept, in bytes; and of the beginning: as of what is written to stderr.
+const KEPT: usize = 1 << 16;
+const BEGINNING: usize = 4096;
+/// Stands where something is missing between the two.
+const GAP: &[u8] = b"\n[...]\n";
+
+/// What was heard of a run.
+#[derive(Default)]
+pub(super) struct Heard {
+    beginning: Vec<u8>,
+    tail: Vec<u8>,
+    lost: bool,
+}
+
+impl Heard {
+    /// Hears more.
+    pub(super) fn hear(&mut self, bytes: &[u8]) {
+        let room = BEGINNING.saturating_sub(self.beginning.len());
+        let (first, rest) = bytes.split_at(room.min(bytes.len()));
+        self.beginning.extend_from_slice(first);
+        self.tail.extend_from_slice(rest);
+        // Twice as much is let in before it is moved.
+        if self.tail.len() > 2 * KEPT {
+            self.lost = true;
+            self.tail.drain(..self.tail.len() - KEPT);
+        }
+    }
+
+    /// All of it, with lines that end as those of files do.
+    pub(super) fn text(&self) -> Vec<u8> {
+        let surplus = self.tail.len().saturating_sub(KEPT);
+        let gap = if self.lost || surplus > 0 { GAP } else { b"" };
+        let all = [&self.beginning, gap, &self.tail[surplus..]].concat();
+        let behind = all.iter().skip(1).map(Some).chain([None]);
+        let pairs = all.iter().zip(behind);
+        let kept = pairs.filter(|pair| !matches!(pair, (b'\r', Some(b'\n'))));
+        kept.map(|(byte, _)| *byte).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_end_as_in_files_and_the_middle_of_a_flood_is_lost() {
+        let mut heard = Heard::default();
+        heard.hear(b"a\r\nb\rc\r");
+        heard.hear(b"\nd");
+        assert_eq!(heard.text(), b"a\nb\rc\nd");
+        for _ in 0..100 {
+            heard.hear(&[b'x'; 4096]);
+        }
+        heard.hear(b"the end");
+        let text = heard.text();
+        assert_eq!(text.len(), BEGINNING - 2 + GAP.len() + KEPT);
+        assert!(text.starts_with(b"a\nb\rc\ndxx") && text.ends_with(b"the end"));
+    }
 }

@@ -1,10 +1,5 @@
 //! A pair of pseudo terminals: our side, and the one that is a terminal to a target.
 
-use std::fs::{File, Permissions};
-use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
-
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -13,6 +8,11 @@ use nix::sys::termios::{
     FlushArg, InputFlags, SetArg, Termios, tcflush, tcgetattr, tcgetsid, tcsetattr,
 };
 use nix::unistd::Pid;
+use std::fs::{File, Permissions};
+use std::io;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
 
 use crate::identity::Identity;
 

@@ -3,19 +3,17 @@
 //! As in triage, the thread that traces has no children of its own, so that a wait for "any child
 //! of this thread" gives exactly what it traces.
 
+use nix::sys::ptrace;
+use nix::sys::ptrace::Options;
+use nix::unistd::Pid;
 use std::collections::{HashMap, HashSet};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 
-use nix::sys::ptrace::{self, Options};
-use nix::unistd::Pid;
-
-use super::flags::after_compare;
-use super::operand::{mask, memory, value};
-use super::plan::{Plan, Site};
-use crate::observe::history::History;
-use crate::observe::hook::HookKind;
-use crate::observe::told::Told;
+use crate::observe::breakpoints::operand::{after_compare, mask, memory, value};
+use crate::observe::breakpoints::{Plan, Site};
+use crate::observe::history::{History, Told};
+use crate::observe::image::HookKind;
 use crate::tracing::{resume, wait};
 
 /// Cases of one switch that are read.

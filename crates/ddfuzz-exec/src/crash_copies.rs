@@ -1,0 +1,145 @@
+//! The memory in which a dying run leaves copies of itself (`runtime/copy.h`).
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use crate::input::memory_file;
+use crate::launch::{Inject, Launch, Role};
+use crate::page::keep_length;
+use crate::place::Place;
+use crate::{ExecError, Target, Way, ways};
+
+/// `runtime/copy.h`: what stands before the slots, how many there are, and how long each is.
+const MAGIC: u32 = 0x4444_6370;
+const HEAD: u64 = 4096;
+const SLOTS: u64 = 4;
+const SLOT: u64 = 2 << 20;
+
+/// A memory file for the copies of one run at a time. What stands in it is the target's to write,
+/// and so hostile input.
+#[derive(Debug)]
+pub struct Copies {
+    file: File,
+}
+
+impl Copies {
+    /// Makes the file; it takes memory only where something was copied.
+    ///
+    /// # Errors
+    /// The system's, when no memory file can be made.
+    pub(crate) fn create() -> io::Result<Copies> {
+        let file = File::from(memory_file(c"ddfuzz-copies")?);
+        file.set_len(HEAD + SLOTS * SLOT)?;
+        keep_length(&file)?;
+        let copies = Copies { file };
+        copies.clear()?;
+        Ok(copies)
+    }
+
+    /// A second opening, for the server.
+    pub(crate) fn file(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
+    /// Forgets all copies, and who made them: before another process is started.
+    pub(crate) fn clear(&self) -> io::Result<()> {
+        let mut head = [0; 32];
+        head[..4].copy_from_slice(&MAGIC.to_ne_bytes());
+        self.file.write_all_at(&head, 0)?;
+        self.forget()
+    }
+
+    /// Forgets all copies.
+    pub(crate) fn forget(&self) -> io::Result<()> {
+        for slot in 0..SLOTS {
+            self.file.write_all_at(&[0; 8], HEAD + slot * SLOT)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the last run could be copied: what copies was in place before its `main`.
+    pub fn ready(&self) -> bool {
+        self.word(0) >> 32 != 0
+    }
+
+    /// Device and inode of what the run executed first.
+    pub fn target(&self) -> (u64, u64) {
+        (self.word(16), self.word(24))
+    }
+
+    /// How many slots there are for copies.
+    pub fn slots(&self) -> u64 {
+        SLOTS
+    }
+
+    /// Fills `buffer` from a place in a slot on, as far as that goes; gives how much that is.
+    pub fn read(&self, slot: u64, at: u64, buffer: &mut [u8]) -> usize {
+        if slot >= SLOTS || at >= SLOT {
+            return 0;
+        }
+        let room = usize::try_from(SLOT - at).unwrap_or(usize::MAX);
+        let length = buffer.len().min(room);
+        let read = self
+            .file
+            .read_exact_at(&mut buffer[..length], HEAD + slot * SLOT + at);
+        read.map_or(0, |()| length)
+    }
+
+    fn word(&self, at: u64) -> u64 {
+        let mut word = [0; 8];
+        let read = self.file.read_exact_at(&mut word, at);
+        read.map_or(0, |()| u64::from_ne_bytes(word))
+    }
+}
+
+/// What a server does for a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Serving {
+    /// Executes the program.
+    Executing,
+    /// Forks it at its `main`.
+    Forking,
+    /// Executes it with what copies it when it dies.
+    Copying,
+}
+
+/// How to launch the target so that it is copied when it dies, where that is possible: what is
+/// preloaded into a script is preloaded into what runs it.
+pub(crate) fn copying(
+    place: &Place,
+    target: &Target,
+    way: Way,
+) -> Result<Option<(Launch, Arc<Copies>)>, ExecError> {
+    if place.facts.is_some() && ways::not_injectable(place).is_some() {
+        return Ok(None);
+    }
+    let inject = match way {
+        Way::Harness => Inject::Once(ways::harness_entry(place)?),
+        Way::Command | Way::Inject | Way::Forkserver | Way::Mock => Inject::Pass,
+    };
+    let mut launch = place.launch(target, Role::Trace, Some(inject));
+    let copies = launch.be_copied()?;
+    Ok(Some((launch, copies)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_target_writes_is_read_within_its_slot() {
+        let copies = Copies::create().unwrap();
+        assert!(!copies.ready());
+        copies.file.write_all_at(&[7; 16], HEAD + SLOT - 8).unwrap();
+        let mut buffer = [0; 16];
+        assert_eq!(copies.read(0, SLOT - 8, &mut buffer), 8);
+        assert_eq!(copies.read(0, SLOT, &mut buffer), 0);
+        assert_eq!(copies.read(0, u64::MAX, &mut buffer), 0);
+        assert_eq!(copies.read(SLOTS, 0, &mut buffer), 0);
+        copies.clear().unwrap();
+        assert_eq!(copies.read(1, 0, &mut buffer), 16);
+        assert_eq!(buffer[..8], [0; 8], "the number of the copy");
+    }
+}

@@ -1,0 +1,305 @@
+//! Programs that start others: a crash of a descendant is a crash of the run (crash-keys.md, "What
+//! a crash is"; docs/decisions/0034).
+//!
+//! Runs are bare until one is seen to have had descendants. That run is repeated, and all later
+//! ones are run, with the whole tree of processes traced.
+
+use nix::errno::Errno;
+use nix::sys::ptrace;
+use nix::sys::ptrace::Options;
+use nix::unistd::Pid;
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::proc_tree::lives;
+use crate::server_executor::Served;
+use crate::traceable::{Traceable, Traced};
+use crate::tracing::{process_of, resume, wait};
+use crate::{Ended, ExecError, Executor, Freshness, Run, Target, TimeLimit, Way};
+
+/// How many runs of a program that can start others are traced at first, to see whether it does
+/// where the server cannot: by `command`, a program that ignores the ends of its children.
+const CALIBRATION: u32 = 3;
+/// How often a traced run is tried whose server or tracer breaks, and how long.
+const MOST_TRIES: u32 = 10;
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How the next run is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// Traced, for so many runs to come.
+    Calibrating(u32),
+    /// As the way makes it.
+    Bare,
+    /// Traced, as all runs from here on.
+    Traced,
+    /// Bare, because the system refuses to trace.
+    Refused,
+}
+
+/// An executor whose runs end in the crash of a descendant where there is one.
+pub(crate) struct Tree {
+    bare: Served,
+    target: Target,
+    traced: Option<Traceable>,
+    mode: Mode,
+}
+
+impl Tree {
+    /// Watches over the runs of `bare`, which serves `target`.
+    pub(crate) fn new(bare: Served, target: &Target) -> Tree {
+        let mode = match bare.may_fork() && bare.way() == Way::Command {
+            true => Mode::Calibrating(CALIBRATION),
+            false => Mode::Bare,
+        };
+        Tree {
+            bare,
+            target: target.clone(),
+            traced: None,
+            mode,
+        }
+    }
+
+    /// A traced run; `None` where there is none to be had, for now or for ever.
+    fn follow(&mut self, input: &[u8]) -> Result<Option<Followed>, ExecError> {
+        let began = Instant::now();
+        for _ in 0..MOST_TRIES {
+            match run(self.traceable()?, input) {
+                Ok(Some(followed)) => return Ok(Some(followed)),
+                Ok(None) => {
+                    self.mode = Mode::Refused;
+                    self.traced = None;
+                    return Ok(None);
+                }
+                Err(_) if began.elapsed() > PATIENCE => return Ok(None),
+                Err(_) => {}
+            }
+        }
+        Ok(None)
+    }
+
+    fn traceable(&mut self) -> Result<&Traceable, ExecError> {
+        match &mut self.traced {
+            Some(traceable) => Ok(traceable),
+            empty => Ok(empty.insert(Traceable::new(&self.target, self.bare.way())?)),
+        }
+    }
+
+    /// What was learned of the target by a traced run.
+    fn learn(&mut self, forked: bool) {
+        self.mode = match self.mode {
+            _ if forked => Mode::Traced,
+            Mode::Calibrating(left) if left > 1 => Mode::Calibrating(left - 1),
+            Mode::Calibrating(_) => Mode::Bare,
+            mode => mode,
+        };
+        if self.mode == Mode::Bare {
+            self.traced = None;
+        }
+    }
+}
+
+impl Executor for Tree {
+    fn run(&mut self, input: &[u8]) -> Result<Run, ExecError> {
+        loop {
+            if matches!(self.mode, Mode::Calibrating(_) | Mode::Traced)
+                && let Some(followed) = self.follow(input)?
+            {
+                self.learn(followed.forked);
+                if matches!(followed.run.ended, Ended::Timeout | Ended::OutOfMemory) {
+                    self.traced = None; // what could not be killed at once may hold its input
+                }
+                return Ok(followed.run);
+            }
+            // Also where traced runs break again and again: of what a target does to those who
+            // run it, this says the last word.
+            let run = self.bare.run(input)?;
+            if !self.bare.forked() || self.mode != Mode::Bare {
+                return Ok(run);
+            }
+            self.mode = Mode::Traced;
+        }
+    }
+
+    fn way(&self) -> Way {
+        self.bare.way()
+    }
+
+    fn freshness(&self) -> Freshness {
+        self.bare.freshness()
+    }
+
+    fn coverage(&mut self) -> Option<&[u8]> {
+        self.bare.coverage()
+    }
+
+    fn limit_time(&mut self, time: TimeLimit) {
+        self.bare.limit_time(time);
+        self.target.limits = time.within(self.target.limits);
+        if let Some(traced) = &self.traced {
+            traced.limit_time(time);
+        }
+    }
+}
+
+/// How long the tracer may take to see the ends of processes that the server has collected.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// A run whose descendants were seen.
+#[derive(Clone, Copy, Debug)]
+struct Followed {
+    /// The run; where a descendant crashed, that is its ending.
+    pub(super) run: Run,
+    /// Whether there were descendants.
+    pub(super) forked: bool,
+}
+
+/// The tracing thread, and where it says what it sees.
+type Tracing = (JoinHandle<()>, mpsc::Receiver<News>);
+
+/// What the tracing thread says.
+enum News {
+    Seized(nix::Result<()>),
+    Gone(Seen),
+}
+
+/// Runs the target on `input`; `None` where the system refuses to trace.
+///
+/// # Errors
+/// When the target cannot be started, or what serves or traces it breaks.
+fn run(target: &Traceable, input: &[u8]) -> Result<Option<Followed>, ExecError> {
+    let process = target.start(input, false)?;
+    let Some((tracer, news)) = seize(&process)? else {
+        return Ok(None);
+    };
+    let mut run = release(process)?;
+    // All have ended, or the server would not have answered. What the kernel cannot kill would
+    // hold the tracer for ever.
+    let Ok(News::Gone(seen)) = news.recv_timeout(GRACE) else {
+        return Err(tracing(Errno::ETIMEDOUT));
+    };
+    let _ = tracer.join(); // it has nothing left to do
+    if let Some(signal) = seen.crash {
+        run.ended = Ended::Signal(signal);
+    }
+    Ok(Some(Followed {
+        run,
+        forked: seen.forked,
+    }))
+}
+
+/// Where this fails the process is dropped, and so killed.
+fn release(mut process: Traced) -> Result<Run, ExecError> {
+    process.release()?;
+    process.wait_for_run()
+}
+
+/// Seizes the process from a thread of its own: what that waits for is what it traces, and when
+/// it ends the kernel kills whatever it still traces.
+fn seize(process: &Traced) -> Result<Option<Tracing>, ExecError> {
+    let pid = process.pid();
+    let (sender, news) = mpsc::channel();
+    let tracer = std::thread::Builder::new()
+        .name("ddfuzz-tree".to_owned())
+        .spawn(move || match Tracer::seize(pid) {
+            Ok(tracer) => {
+                // Nobody listens only if the run has been given up.
+                let _ = sender.send(News::Seized(Ok(())));
+                let _ = sender.send(News::Gone(tracer.follow()));
+            }
+            Err(errno) => drop(sender.send(News::Seized(Err(errno)))),
+        })
+        .map_err(|source| ExecError::System {
+            what: "starting a thread".to_owned(),
+            source,
+        })?;
+    match news.recv() {
+        Ok(News::Seized(Ok(()))) => Ok(Some((tracer, news))),
+        Ok(News::Seized(Err(Errno::EPERM | Errno::ENOSYS))) if lives(pid) => Ok(None),
+        Ok(News::Seized(Err(errno))) => Err(tracing(errno)),
+        _ => Err(tracing(Errno::ECHILD)),
+    }
+}
+
+fn tracing(errno: Errno) -> ExecError {
+    ExecError::System {
+        what: "tracing the descendants of a run".to_owned(),
+        source: errno.into(),
+    }
+}
+
+/// What was seen of a tree of processes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Seen {
+    /// Whether one of them started a process.
+    pub(super) forked: bool,
+    /// The signal of the first of them that died of a crash.
+    pub(super) crash: Option<i32>,
+}
+
+/// A process that was seized.
+pub(super) struct Tracer {
+    seen: Seen,
+}
+
+impl Tracer {
+    /// Seizes a process that waits before its `execve`. From now on the calling thread must have
+    /// no children and trace nothing else.
+    ///
+    /// # Errors
+    /// The system's answer: `EPERM` where tracing is refused, `ESRCH` where the process is gone.
+    pub(super) fn seize(pid: Pid) -> nix::Result<Tracer> {
+        let options = Options::PTRACE_O_EXITKILL
+            | Options::PTRACE_O_TRACEFORK
+            | Options::PTRACE_O_TRACEVFORK
+            | Options::PTRACE_O_TRACECLONE
+            | Options::PTRACE_O_TRACEEXEC;
+        ptrace::seize(pid, options)?;
+        Ok(Tracer {
+            seen: Seen::default(),
+        })
+    }
+
+    /// Lets them run, with every signal delivered, until none of them is left.
+    fn follow(mut self) -> Seen {
+        // Nothing left to wait for is the end; nobody but this thread takes the ends away.
+        while let Ok((tid, status)) = wait() {
+            if libc::WIFSTOPPED(status) {
+                self.stopped(tid, status);
+            } else if let Ended::Signal(signal) = Ended::from_wait_status(status)
+                && Ended::Signal(signal).is_crash(None)
+            {
+                // Threads of one process all die of the signal of one.
+                self.seen.crash.get_or_insert(signal);
+            }
+        }
+        self.seen
+    }
+
+    fn stopped(&mut self, tid: Pid, status: i32) {
+        let signal = libc::WSTOPSIG(status);
+        match status >> 16 {
+            0 => resume(libc::PTRACE_CONT, tid, signal),
+            // One stopped itself: it stays so until it is continued or killed.
+            libc::PTRACE_EVENT_STOP if signal != libc::SIGTRAP => {
+                resume(libc::PTRACE_LISTEN, tid, 0);
+            }
+            libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK => {
+                self.seen.forked = true;
+                resume(libc::PTRACE_CONT, tid, 0);
+            }
+            libc::PTRACE_EVENT_CLONE => {
+                self.seen.forked |= ptrace::getevent(tid).is_ok_and(leads_a_process);
+                resume(libc::PTRACE_CONT, tid, 0);
+            }
+            _ => resume(libc::PTRACE_CONT, tid, 0),
+        }
+    }
+}
+
+/// Whether this is a process, and not a further thread of one.
+fn leads_a_process(tid: i64) -> bool {
+    let tid = i32::try_from(tid).map(Pid::from_raw);
+    tid.is_ok_and(|tid| process_of(tid) == Some(tid))
+}

@@ -1,0 +1,19 @@
+//! On machines whose instructions are not read.
+
+use std::collections::BTreeSet;
+
+use crate::facts::words::Ranges;
+use crate::observe::image::Image;
+
+/// Nothing is read of code.
+#[derive(Debug, Default)]
+pub(super) struct Read {
+    pub(super) references: BTreeSet<u64>,
+    pub(super) constants: Vec<Vec<u8>>,
+}
+
+impl Read {
+    pub(super) fn of(_: &Image, _: &Ranges) -> Read {
+        Read::default()
+    }
+}

@@ -1,0 +1,300 @@
+//! What a loop tells of its runs besides how they ended: coverage, comparisons, and what ran before.
+
+use ddfuzz_delta::Comparison;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use crate::observe::InLoop;
+use crate::page::{Page, Slot};
+use crate::protocol::flag;
+
+/// What was told, and is to be told.
+#[derive(Default)]
+pub(crate) struct Besides {
+    pub(crate) telling: Telling,
+    comparing: Option<InLoop>,
+    /// Each run has a process of its own.
+    pub(crate) fresh: bool,
+    /// The process ends after the runs of the next call.
+    pub(crate) last: bool,
+    covered: Vec<Covered>,
+    reached: Reached,
+    pub(crate) recent: Recent,
+}
+
+impl Besides {
+    /// Whether comparisons are told.
+    pub(crate) fn compares(&self) -> bool {
+        self.comparing.is_some()
+    }
+
+    /// Whether a loop takes one input at a time.
+    pub(crate) fn takes_one(&self) -> bool {
+        self.compares() || self.fresh
+    }
+
+    /// Turns comparisons on or off, for the next server of the program at `path`.
+    pub(crate) fn compare(&mut self, on: bool, path: &Path) -> io::Result<()> {
+        self.comparing = match on {
+            true => Some(InLoop::new(path)?),
+            false => None,
+        };
+        Ok(())
+    }
+
+    /// A new server is started: gives it what it needs, and where it tells what is compared.
+    pub(crate) fn begin_server(&mut self, page: &Page) -> io::Result<Option<File>> {
+        page.set_reached(self.reached.ranges())?;
+        self.recent.clear();
+        self.comparing.as_mut().map(InLoop::file).transpose()
+    }
+
+    /// A request is about to be sent: gives its flags.
+    pub(crate) fn begin_request(&mut self) -> u64 {
+        let counters = match self.telling {
+            Telling::Nothing => 0,
+            Telling::Every => flag::COUNTERS,
+            Telling::Novel => flag::NOVEL,
+        };
+        let counters = match self.fresh || self.last {
+            true => counters | flag::LAST,
+            false => counters,
+        };
+        match &mut self.comparing {
+            Some(comparing) => {
+                comparing.begin();
+                counters | flag::COMPARISONS
+            }
+            None => counters,
+        }
+    }
+
+    /// A call has begun, of which nothing is told yet.
+    pub(crate) fn forget(&mut self) {
+        self.covered.clear();
+    }
+
+    /// A run has come back, and kept its counters there.
+    pub(crate) fn take(&mut self, run: usize, page: &Page, slot: Slot) {
+        if let Some(counters) = page.kept(slot) {
+            self.reached.add(&counters);
+            self.covered.push(Covered { run, counters });
+        }
+    }
+
+    /// The coverage that was told of.
+    pub(crate) fn covered(&self) -> &[Covered] {
+        &self.covered
+    }
+
+    /// What the last run compared.
+    pub(crate) fn compared(&mut self) -> Vec<Comparison> {
+        let comparing = self.comparing.as_mut();
+        comparing.map_or(Vec::new(), InLoop::comparisons)
+    }
+}
+
+/// Of which runs the coverage is told. It costs a look at each counter of the target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Telling {
+    /// Of none.
+    #[default]
+    Nothing,
+    /// Of every run that came back.
+    Every,
+    /// Of those that have reached what no run of the same executor has reached before: another
+    /// counter, or one in another range of its values (1, 2, 3, 4 to 7, 8 to 15, 16 to 31, 32 to
+    /// 127, and more).
+    Novel,
+}
+
+/// What was told of one run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Covered {
+    /// Which run of the last call, from 0.
+    pub run: usize,
+    /// How often each instrumented place was passed, modulo 256.
+    pub counters: Vec<u8>,
+}
+
+/// What the runs of an executor have reached.
+#[derive(Default)]
+pub(crate) struct Reached {
+    /// For each counter, a bit for each range.
+    ranges: Vec<u8>,
+}
+
+impl Reached {
+    /// A run had these counters.
+    pub(crate) fn add(&mut self, counters: &[u8]) {
+        if self.ranges.len() < counters.len() {
+            self.ranges.resize(counters.len(), 0);
+        }
+        for (known, count) in self.ranges.iter_mut().zip(counters) {
+            *known |= range_of(*count);
+        }
+    }
+
+    /// The same; says whether any of them was not reached before.
+    pub(crate) fn add_novel(&mut self, counters: &[u8]) -> bool {
+        if self.ranges.len() < counters.len() {
+            self.ranges.resize(counters.len(), 0);
+        }
+        let mut novel = false;
+        for (known, eight) in self.ranges.chunks_mut(8).zip(counters.chunks(8)) {
+            // Most places are not passed by most runs.
+            if eight.iter().all(|count| *count == 0) {
+                continue;
+            }
+            for (known, count) in known.iter_mut().zip(eight) {
+                let range = range_of(*count);
+                novel |= *known & range != range;
+                *known |= range;
+            }
+        }
+        novel
+    }
+
+    /// The bits.
+    pub(crate) fn ranges(&self) -> &[u8] {
+        &self.ranges
+    }
+}
+
+/// The same as `range_of` of `runtime/counters.c`.
+fn range_of(count: u8) -> u8 {
+    match count {
+        0 => 0,
+        1 => 1,
+        2 => 2,
+        3 => 4,
+        4..=7 => 8,
+        8..=15 => 16,
+        16..=31 => 32,
+        32..=127 => 64,
+        128..=255 => 128,
+    }
+}
+
+/// So many are kept, at most.
+const MOST: usize = 32;
+/// Bytes of a longer one are not kept, nor what was before it.
+const LONGEST: usize = 64 << 10;
+
+/// The last inputs of a process, oldest first.
+#[derive(Default)]
+pub(crate) struct Recent {
+    inputs: VecDeque<Vec<u8>>,
+    /// The process has died of its last input, which is not among them.
+    died: bool,
+    /// The process has ended by itself; its last input is among them.
+    ended: bool,
+}
+
+impl Recent {
+    /// These were run, and the process lives, or has died of the last one.
+    pub(crate) fn ran(&mut self, inputs: &[&[u8]], lives: bool) {
+        if self.died || self.ended {
+            self.inputs.clear();
+        }
+        (self.died, self.ended) = (!lives, false);
+        let kept = inputs.len().saturating_sub(usize::from(self.died));
+        for input in &inputs[kept.saturating_sub(MOST)..kept] {
+            self.push(input);
+        }
+    }
+
+    fn push(&mut self, input: &[u8]) {
+        if input.len() > LONGEST {
+            self.inputs.clear();
+            return;
+        }
+        let mut oldest = match self.inputs.len() {
+            MOST => self.inputs.pop_front().unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        oldest.clear();
+        oldest.extend_from_slice(input);
+        self.inputs.push_back(oldest);
+    }
+
+    /// The process has ended with its last input, which it survived.
+    pub(crate) fn end(&mut self) {
+        if !self.died {
+            self.ended = true;
+        }
+    }
+
+    /// A new process has run nothing.
+    pub(crate) fn clear(&mut self) {
+        self.inputs.clear();
+        (self.died, self.ended) = (false, false);
+    }
+
+    /// Those before the last one that was run.
+    pub(crate) fn before_the_last(&self) -> Vec<Vec<u8>> {
+        let count = self.inputs.len().saturating_sub(usize::from(!self.died));
+        self.inputs.iter().take(count).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_range_that_no_run_has_reached_is_novel() {
+        let mut reached = Reached::default();
+        let mut counters = vec![0; 19];
+        assert!(!reached.add_novel(&counters));
+        counters[18] = 1;
+        assert!(reached.add_novel(&counters));
+        assert!(!reached.add_novel(&counters));
+        counters[18] = 9;
+        assert!(reached.add_novel(&counters));
+        counters[18] = 15;
+        assert!(!reached.add_novel(&counters));
+    }
+
+    #[test]
+    fn each_range_of_a_counter_is_reached_for_itself() {
+        let mut reached = Reached::default();
+        reached.add(&[0, 1, 200]);
+        reached.add(&[0, 5, 255]);
+        assert_eq!(reached.ranges(), [0, 1 | 8, 128]);
+    }
+
+    #[test]
+    fn the_last_inputs_are_kept_in_order() {
+        let mut recent = Recent::default();
+        let all: Vec<[u8; 1]> = (0..MOST as u8 + 5).map(|byte| [byte]).collect();
+        let slices: Vec<&[u8]> = all.iter().map(|input| &input[..]).collect();
+        recent.ran(&slices[..3], true);
+        recent.ran(&slices[3..], true);
+        let kept = recent.before_the_last();
+        assert_eq!((kept.len(), kept[0][0]), (MOST - 1, 5));
+        recent.ran(&[&[0; LONGEST + 1], b"next", b"last"], true);
+        assert_eq!(recent.before_the_last(), [b"next"]);
+    }
+
+    #[test]
+    fn a_process_that_died_is_forgotten_with_the_next_run() {
+        let mut recent = Recent::default();
+        recent.ran(&[b"one", b"deadly"], false);
+        assert_eq!(recent.before_the_last(), [b"one"]);
+        recent.ran(&[b"other", b"last"], true);
+        assert_eq!(recent.before_the_last(), [b"other"]);
+    }
+
+    #[test]
+    fn a_process_that_ended_is_forgotten_with_the_next_run() {
+        let mut recent = Recent::default();
+        recent.ran(&[b"one", b"two"], true);
+        recent.end();
+        assert_eq!(recent.before_the_last(), [b"one"]);
+        recent.ran(&[b"other", b"last"], true);
+        assert_eq!(recent.before_the_last(), [b"other"]);
+    }
+}

@@ -1,0 +1,134 @@
+//! Runs that are tried again with another server, where one has died, is silent or talks
+//! nonsense: what all servers share, whatever they speak.
+
+use std::io;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use crate::launch::Launch;
+use crate::scratch::{Cleaned, Scratch};
+use crate::server::{Answer, Broken};
+use crate::{Ended, ExecError};
+
+/// Servers are replaced after so many runs, so that what they leak stays bounded.
+pub(super) const RUNS_PER_SERVER: u64 = 20_000;
+/// How many servers in turn a run is asked of: the first may have been killed by somebody else.
+const MOST_RUNS: u32 = 3;
+/// How many of them may not even come up. The program is known to start: an executor has started
+/// it before.
+const MOST_STARTS: u32 = 10;
+/// Between two of them, so that what lasts a moment passes.
+const PAUSE: Duration = Duration::from_millis(5);
+/// How long the disk may be full: another worker's target fills it until its run has ended.
+const FULL: Duration = Duration::from_secs(10);
+
+/// A target behind a server, as far as trying again is concerned.
+pub(super) trait Attempts {
+    /// Puts the first of the inputs where the target finds it, and as many of the others as one
+    /// request takes.
+    fn put_in_place(&mut self, inputs: &[&[u8]]) -> io::Result<()>;
+    /// One try at a run on what is in place, with a new server where there is none. The first of
+    /// the inputs is that.
+    fn attempt(&mut self, input: &[u8]) -> Result<Answer, Failure>;
+    /// The error that another try would meet, too.
+    fn lasting(&self, failure: &Failure) -> Option<ExecError>;
+    /// Ends the server.
+    fn stop(&mut self);
+    /// How the server is started.
+    fn launch(&self) -> &Launch;
+    /// The working directory.
+    fn scratch(&mut self) -> &mut Scratch;
+
+    /// Empties the working directory, in which nothing runs any more.
+    fn clean(&mut self) -> Result<(), ExecError> {
+        let cleaned = self.scratch().clean();
+        if cleaned.map_err(|source| self.launch().lost(source))? == Cleaned::Replaced {
+            self.stop(); // it stands in a directory that is gone
+        }
+        Ok(())
+    }
+
+    /// The program, for errors.
+    fn program(&self) -> PathBuf {
+        self.launch().program.clone()
+    }
+}
+
+/// Why a try at a run has failed.
+pub(super) enum Failure {
+    /// No server came up.
+    Start(ExecError),
+    /// The server did not answer as it should.
+    Broken(Broken),
+}
+
+/// Has the target run on the first of `inputs`, and on as many of the others as one request takes,
+/// with as many servers as that needs.
+pub(super) fn ask(target: &mut impl Attempts, inputs: &[&[u8]]) -> Result<Answer, ExecError> {
+    let (mut runs, mut starts) = (0, 0);
+    let first = inputs.first().copied().unwrap_or_default();
+    // What is in question, because a server has died of it, is asked about alone.
+    let mut asked = inputs;
+    loop {
+        write_inputs(target, asked)?;
+        let failure = match target.attempt(first) {
+            Ok(answer) => return Ok(answer),
+            Err(failure) => failure,
+        };
+        if let Some(error) = target.lasting(&failure) {
+            return Err(error);
+        }
+        match failure {
+            Failure::Start(_) => starts += 1,
+            Failure::Broken(_) => runs += 1,
+        }
+        target.stop();
+        asked = &inputs[..inputs.len().min(1)];
+        if runs == MOST_RUNS || starts == MOST_STARTS {
+            return give_up(target.program(), failure);
+        }
+        std::thread::sleep(PAUSE);
+        // The next one must not see what this one has left, or still writes.
+        let renewed = target.scratch().renew();
+        renewed.map_err(|source| target.launch().lost(source))?;
+    }
+}
+
+/// What is to be said of a run that several servers have not answered.
+fn give_up(path: PathBuf, failure: Failure) -> Result<Answer, ExecError> {
+    let ended = match failure {
+        Failure::Start(error) => return Err(error),
+        // The target has killed each of them, which from the outside is a death by SIGKILL
+        // like any other; or it has made them stop, and was killed at its limit.
+        Failure::Broken(Broken::Died) => Ended::Signal(libc::SIGKILL),
+        Failure::Broken(Broken::Silent(ended)) => ended,
+        Failure::Broken(broken) => {
+            let why = broken.to_string();
+            return Err(ExecError::Server { path, why });
+        }
+    };
+    Ok(Answer {
+        number: 0,
+        ended,
+        cpu: Duration::ZERO,
+        forked: false,
+    })
+}
+
+fn write_inputs(target: &mut impl Attempts, inputs: &[&[u8]]) -> Result<(), ExecError> {
+    let deadline = Instant::now() + FULL;
+    loop {
+        match target.put_in_place(inputs) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::StorageFull && Instant::now() < deadline => {
+                std::thread::sleep(PAUSE);
+            }
+            Err(source) => {
+                let size = inputs.first().map_or(0, |input| input.len());
+                let what = format!("writing an input of {size} bytes");
+                return Err(ExecError::System { what, source });
+            }
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! The executor behind all ways of execution that speak our own protocol: they differ in what the
+//! server is, and share how it is asked, watched and started again.
+
+use ddfuzz_delta::Comparison;
+use nix::errno::Errno;
+use std::collections::HashSet;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::crash_copies::Copies;
+use crate::input::{Feed, Inputs};
+use crate::launch::{Inject, Launch, Role};
+use crate::observations::{Besides, Covered, Telling};
+use crate::page::Shape;
+use crate::place::Place;
+use crate::retry::{Attempts, Failure, RUNS_PER_SERVER};
+use crate::scratch::Scratch;
+use crate::server::{Answer, Broken, Server};
+use crate::signature::Lookout;
+use crate::terminal::Console;
+use crate::{
+    Ended, ExecError, Executor, Freshness, Limits, Run, Signature, Stuck, Target, TimeLimit, Way,
+    retry,
+};
+
+/// A target behind a server.
+pub(crate) struct Served {
+    // First, so that the server is gone before its directory and group are removed.
+    server: Option<Server>,
+    /// Processes that the server has forked for runs.
+    runs: u64,
+    way: Way,
+    shape: Shape,
+    /// By its file, the program may start others.
+    may_fork: bool,
+    /// The last run had descendants.
+    forked: bool,
+    limits: Limits,
+    launch: Launch,
+    feed: Feed,
+    /// Where inputs are typed, of a target at a terminal.
+    console: Option<Console>,
+    besides: Besides,
+    /// Of a loop: where its processes leave copies of themselves when they die.
+    copies: Option<Arc<Copies>>,
+    /// Of a loop: what looks at runs that take long.
+    lookout: Lookout,
+    /// Whether the last run has died, and so may have left some.
+    died: bool,
+    scratch: Scratch,
+}
+
+impl Served {
+    /// Starts the server at once, so that a target that cannot be served is an error now.
+    pub(crate) fn start(
+        target: &Target,
+        place: Place,
+        way: Way,
+        role: Role,
+        inject: Option<Inject>,
+    ) -> Result<Served, ExecError> {
+        Served::offering(target, place, None, way, role, inject)
+    }
+
+    /// The same, with the input also put into the file `offered` of the target's directory.
+    pub(crate) fn offering(
+        target: &Target,
+        place: Place,
+        offered: Option<PathBuf>,
+        way: Way,
+        role: Role,
+        inject: Option<Inject>,
+    ) -> Result<Served, ExecError> {
+        let mut launch = place.launch(target, role, inject);
+        let mut copies = None;
+        let (shape, feed) = match inject {
+            Some(Inject::Loop(entry)) => {
+                let counters = entry.counter_count();
+                let inputs = Inputs::create().map_err(|source| ExecError::System {
+                    what: "creating a memory file for inputs".to_owned(),
+                    source,
+                })?;
+                copies = Some(launch.be_copied()?);
+                (Shape::Loop { counters }, Feed::Many(inputs))
+            }
+            _ => {
+                let input = place.input;
+                (Shape::Single, Feed::One { input, offered })
+            }
+        };
+        let console = Console::of(target, launch.identity);
+        let mut served = Served {
+            server: None,
+            runs: 0,
+            way,
+            shape,
+            // What a script does cannot be known.
+            may_fork: place.facts.is_none_or(|facts| facts.may_fork),
+            forked: false,
+            limits: target.limits,
+            launch,
+            feed,
+            console,
+            besides: Besides::default(),
+            copies,
+            lookout: Lookout::default(),
+            died: false,
+            scratch: place.scratch,
+        };
+        served.server()?;
+        Ok(served)
+    }
+
+    /// Whether the program may start others, by what its file says.
+    pub(crate) fn may_fork(&self) -> bool {
+        self.may_fork
+    }
+
+    /// Whether the last run had descendants, as far as the server could see.
+    pub(crate) fn forked(&self) -> bool {
+        self.forked
+    }
+
+    /// The same loop, with a process of its own for each run.
+    pub(crate) fn with_fresh_runs(mut self) -> Served {
+        self.besides.fresh = true;
+        self
+    }
+
+    /// The server is a loop over inputs.
+    fn is_loop(&self) -> bool {
+        self.shape != Shape::Single
+    }
+
+    /// One process serves many runs.
+    fn is_shared(&self) -> bool {
+        self.is_loop() && !self.besides.fresh
+    }
+
+    /// The process of the call that is under way ends with it.
+    fn ends_process(&self) -> bool {
+        !self.is_shared() || self.besides.last
+    }
+
+    fn server(&mut self) -> Result<&mut Server, ExecError> {
+        if self.runs >= RUNS_PER_SERVER {
+            self.server = None;
+            self.runs = 0;
+        }
+        match &mut self.server {
+            Some(server) => Ok(server),
+            empty => {
+                let page = self.launch.page(self.shape)?;
+                let observed = self.besides.begin_server(&page);
+                self.launch.observed =
+                    observed.map_err(|source| self.launch.not_sharing(source))?;
+                if let Some(copies) = &self.copies {
+                    let cleared = copies.clear();
+                    cleared.map_err(|source| self.launch.not_sharing(source))?;
+                }
+                if let Some(console) = &mut self.console {
+                    let renewed = console.renew();
+                    let theirs = renewed.map_err(|source| self.launch.without_terminal(source))?;
+                    self.launch.terminal = Some(theirs);
+                }
+                let mut started = Server::start(&self.launch, self.feed.file(), None, page)?;
+                let entered = self.scratch.enter(started.take_scratch());
+                entered.map_err(|source| self.launch.lost(source))?;
+                Ok(empty.insert(started))
+            }
+        }
+    }
+
+    /// What is known of the runs that an answer is about: of those before it, which came back,
+    /// the page tells.
+    fn finish(&mut self, answer: Answer) -> Result<Vec<Run>, ExecError> {
+        let mut runs = Vec::with_capacity(answer.number + 1);
+        let mut last = answer.cpu;
+        let has_page =
+            self.is_loop() && (answer.number > 0 || self.besides.telling != Telling::Nothing);
+        if let (true, Some(server)) = (has_page, &self.server) {
+            let outcomes = server.page().outcomes(answer.number + 1);
+            let outcomes = outcomes.map_err(|source| self.launch.not_sharing(source))?;
+            let came_back = answer.number + usize::from(answer.ended.is_exit());
+            for (number, outcome) in outcomes.into_iter().enumerate().take(came_back) {
+                self.besides.take(number, server.page(), outcome.slot);
+                match number < answer.number {
+                    true => runs.push(Run {
+                        cpu: outcome.cpu,
+                        ..Run::ended(Ended::from_wait_status(outcome.status))
+                    }),
+                    // Of the last one the answer itself tells, and more.
+                    false => last = answer.cpu.max(outcome.cpu),
+                }
+            }
+        }
+        if self.ends_process() || !answer.ended.is_exit() {
+            self.clean()?;
+        }
+        runs.push(Run {
+            ended: answer.ended,
+            cpu: last,
+            read: self.feed.read_so_far(),
+        });
+        // In a loop the server has seen the process end, and all that it had started.
+        let served = self.is_loop() && self.server.is_some();
+        let is_gone = served && answer.ended == Ended::Timeout;
+        if matches!(answer.ended, Ended::Timeout | Ended::OutOfMemory) && !is_gone {
+            self.renew_feed()?;
+        }
+        Ok(runs)
+    }
+
+    /// What could not be killed at once may still hold the input.
+    fn renew_feed(&mut self) -> Result<(), ExecError> {
+        self.server = None;
+        self.feed.renew().map_err(|source| ExecError::System {
+            what: "creating a new input".to_owned(),
+            source,
+        })
+    }
+}
+
+/// Errors of a fork or an execve that pass: of the moment's load, not of the program.
+fn passes(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::EAGAIN | Errno::ENOMEM | Errno::ETXTBSY | Errno::EMFILE | Errno::ENFILE
+    )
+}
+
+fn lost_terminal(error: &io::Error) -> String {
+    format!("its terminal cannot be used again: {error}")
+}
+
+impl Attempts for Served {
+    fn put_in_place(&mut self, inputs: &[&[u8]]) -> io::Result<()> {
+        self.feed.put(inputs)
+    }
+
+    fn attempt(&mut self, input: &[u8]) -> Result<Answer, Failure> {
+        let mut limits = self.limits;
+        self.server().map_err(Failure::Start)?;
+        if let (true, Some(copies)) = (self.died, &self.copies) {
+            let forgotten = copies.forget();
+            forgotten.map_err(|source| Failure::Start(self.launch.not_sharing(source)))?;
+        }
+        let flags = self.besides.begin_request();
+        let server = self.server.as_mut();
+        let server = server.ok_or(Failure::Broken(Broken::Died))?;
+        if let Some(console) = &mut self.console {
+            let begun = console.begin(input);
+            begun.map_err(|error| Failure::Broken(Broken::Nonsense(lost_terminal(&error))))?;
+            limits.wall = limits.wall.saturating_add(console.patience(input));
+        }
+        let answer = match &self.feed {
+            Feed::One { .. } => server.run(input.len(), &limits),
+            Feed::Many(many) => {
+                self.lookout.begin();
+                server.run_all(many.places(), flags, &limits, &mut self.lookout)
+            }
+        };
+        let mut answer = answer.map_err(Failure::Broken)?;
+        if let Some(console) = &mut self.console {
+            answer.ended = console.judge(answer.ended);
+        }
+        // What a server may leak, it leaks with a fork. In a loop a run that comes back needs none.
+        let forked = self.ends_process() || !answer.ended.is_exit();
+        self.runs += u64::from(forked);
+        self.died = !matches!(answer.ended, Ended::Exit(_));
+        Ok(answer)
+    }
+
+    fn lasting(&self, failure: &Failure) -> Option<ExecError> {
+        match failure {
+            // A loop whose target closed the input has an errno, too.
+            Failure::Broken(Broken::Exec(errno)) if !passes(*errno) && !self.is_loop() => {
+                Some(ExecError::NotExecutable {
+                    path: self.program(),
+                    why: errno.desc().to_owned(),
+                })
+            }
+            _ => None,
+        }
+    }
+
+    fn stop(&mut self) {
+        self.server = None;
+    }
+
+    fn launch(&self) -> &Launch {
+        &self.launch
+    }
+
+    fn scratch(&mut self) -> &mut Scratch {
+        &mut self.scratch
+    }
+}
+
+impl Executor for Served {
+    fn run(&mut self, input: &[u8]) -> Result<Run, ExecError> {
+        let runs = self.run_some(&[input])?;
+        runs.last().copied().ok_or_else(|| ExecError::Server {
+            path: self.launch.program.clone(),
+            why: "no run was made".to_owned(),
+        })
+    }
+
+    fn run_some(&mut self, inputs: &[&[u8]]) -> Result<Vec<Run>, ExecError> {
+        self.besides.forget();
+        let inputs = match self.besides.takes_one() {
+            true => &inputs[..inputs.len().min(1)],
+            false => inputs,
+        };
+        if inputs.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.forked = false;
+        let answer = retry::ask(self, inputs)?;
+        self.forked = answer.forked;
+        let runs = self.finish(answer)?;
+        if self.is_shared() {
+            let lives = answer.ended.is_exit();
+            self.besides.recent.ran(&inputs[..runs.len()], lives);
+        }
+        if std::mem::take(&mut self.besides.last) {
+            self.besides.recent.end();
+        }
+        Ok(runs)
+    }
+
+    fn end_process(&mut self) {
+        self.besides.last = true;
+    }
+
+    fn places(&self) -> Option<usize> {
+        Some(self.shape.counters()).filter(|count| *count > 0)
+    }
+
+    fn tell_coverage(&mut self, telling: Telling) {
+        self.besides.telling = telling;
+    }
+
+    fn covered(&self) -> &[Covered] {
+        self.besides.covered()
+    }
+
+    fn tell_comparisons(&mut self, on: bool) -> Result<(), ExecError> {
+        if self.is_loop() && on != self.besides.compares() {
+            let changed = self.besides.compare(on, &self.launch.program);
+            changed.map_err(|source| self.launch.not_sharing(source))?;
+            self.server = None; // what observes is loaded with the program
+        }
+        Ok(())
+    }
+
+    fn compared(&mut self) -> Vec<Comparison> {
+        self.besides.compared()
+    }
+
+    fn preceding(&self) -> Vec<Vec<u8>> {
+        self.besides.recent.before_the_last()
+    }
+
+    fn copies(&self) -> Option<Arc<Copies>> {
+        self.copies.clone().filter(|_| self.died)
+    }
+
+    fn way(&self) -> Way {
+        self.way
+    }
+
+    fn freshness(&self) -> Freshness {
+        match self.is_shared() {
+            true => Freshness::Shared,
+            false => Freshness::Fresh,
+        }
+    }
+
+    fn limit_time(&mut self, time: TimeLimit) {
+        self.limits = time.within(self.limits);
+    }
+
+    fn recognise(&mut self, window: Duration, known: &HashSet<Signature>) {
+        self.lookout.recognise(window, known);
+    }
+
+    fn stuck(&mut self) -> Stuck {
+        self.lookout.take()
+    }
+}

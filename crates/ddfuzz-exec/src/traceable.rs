@@ -1,0 +1,465 @@
+//! Runs a target once under a tracer: the child waits just before its `execve` until it has
+//! been seized.
+
+use nix::unistd::Pid;
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::crash_copies::{Copies, Serving};
+use crate::facts::TargetFacts;
+use crate::launch::{Inject, Launch, Role};
+use crate::output_capture::{Stderr, tail};
+use crate::place::Place;
+use crate::scratch::{Cleaned, Reports};
+use crate::terminal::Console;
+use crate::trace_server::{GRACE, Inner, gone};
+use crate::{
+    Again, Ended, ExecError, Limits, Run, Said, Sanitizer, Target, TimeLimit, Way, crash_copies,
+    ways,
+};
+
+/// How many servers in turn are asked for a child.
+const TRIES: u32 = 2;
+
+/// A target that can be run under a tracer, again and again, one run at a time.
+#[derive(Clone)]
+pub struct Traceable {
+    inner: Arc<Mutex<Inner>>,
+}
+
+impl Traceable {
+    /// Prepares `target` to be traced as the way `way` runs it: a harness by its entry
+    /// function, everything else by its `main`.
+    ///
+    /// # Errors
+    /// When the program is missing or cannot be executed.
+    pub fn new(target: &Target, way: Way) -> Result<Traceable, ExecError> {
+        Traceable::at(Place::prepare(target, way)?, target, way, None)
+    }
+
+    /// The same, forked where the way of execution forks.
+    ///
+    /// # Errors
+    /// As [`new`](Traceable::new).
+    pub fn forking(target: &Target, way: Way) -> Result<Traceable, ExecError> {
+        let mut place = Place::prepare(target, way)?;
+        if way == Way::Inject {
+            place.see_through_script(target);
+        }
+        let inject = match (way, ways::not_injectable(&place)) {
+            (Way::Inject, None) => Some(Inject::Fork),
+            (Way::Harness, None) => Some(Inject::Entry(ways::harness_entry(&place)?)),
+            _ => None,
+        };
+        let forking = inject.map(|inject| place.launch(target, Role::Program, Some(inject)));
+        let copying = crash_copies::copying(&place, target, way)?;
+        let traceable = Traceable::at(place, target, way, None)?;
+        let mut inner = traceable.lock();
+        (inner.forking, inner.copying) = (forking, copying);
+        inner.tell_sanitizers(None);
+        drop(inner);
+        Ok(traceable)
+    }
+
+    /// The same for a target that is in its place; each run writes down in `observed`, where that
+    /// is given, what it compares.
+    ///
+    /// # Errors
+    /// When the target has no entry function although it is a harness.
+    pub(crate) fn at(
+        mut place: Place,
+        target: &Target,
+        way: Way,
+        observed: Option<File>,
+    ) -> Result<Traceable, ExecError> {
+        let inject = match way {
+            Way::Harness => Some(Inject::Once(ways::harness_entry(&place)?)),
+            Way::Command | Way::Inject | Way::Forkserver | Way::Mock => {
+                observed.is_some().then_some(Inject::Pass)
+            }
+        };
+        let stderr = Stderr::open().map_err(|source| ExecError::System {
+            what: "making a pipe".to_owned(),
+            source,
+        })?;
+        let reports = match observed {
+            None => place.reports()?,
+            Some(_) => None,
+        };
+        let mut inner = Inner {
+            server: None,
+            serving: Serving::Executing,
+            forking: None,
+            copying: None,
+            twins: Twins::new(target, way),
+            program: place.program.clone(),
+            may_panic: place.may_panic(),
+            reports,
+            launch: Launch {
+                observed,
+                ..place.launch(target, Role::Trace, inject)
+            },
+            input: place.input,
+            scratch: place.scratch,
+            stderr,
+            hearing: None,
+            console: None,
+            keys: Vec::new(),
+            way,
+            limits: target.limits,
+            crash_exit: target.crash_exit,
+        };
+        inner.console = Console::of(target, inner.launch.identity);
+        inner.tell_sanitizers(None);
+        Ok(Traceable {
+            inner: Arc::new(Mutex::new(inner)),
+        })
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The way whose runs these stand for.
+    pub fn way(&self) -> Way {
+        self.lock().way
+    }
+
+    /// Limits on each run; at a terminal those of the last one, whose wall time its keys lengthen.
+    pub fn limits(&self) -> Limits {
+        self.lock().limits_now()
+    }
+
+    /// Limits the time of all runs from here on.
+    pub fn limit_time(&self, time: TimeLimit) {
+        let mut inner = self.lock();
+        inner.limits = time.within(inner.limits);
+    }
+
+    /// The exit status that counts as a crash.
+    pub fn crash_exit(&self) -> Option<i32> {
+        self.lock().crash_exit
+    }
+
+    /// The program that runs: a script's is its interpreter, where that is plain.
+    pub fn program(&self) -> PathBuf {
+        self.lock().program.clone()
+    }
+
+    /// Whether the program can end by a Rust panic, as far as its file tells.
+    pub fn may_panic(&self) -> bool {
+        self.lock().may_panic
+    }
+
+    /// What runs the same inputs once more.
+    pub(super) fn twin(&self, why: Again) -> Result<Traceable, ExecError> {
+        let mut inner = self.lock();
+        let twin = inner.twins.get(why)?;
+        twin.lock().limits = inner.limits;
+        Ok(twin)
+    }
+
+    /// Tells the target's sanitizer what runs are made for.
+    pub(super) fn tell_sanitizers(&self, why: Again) {
+        self.lock().tell_sanitizers(Some(why));
+    }
+
+    /// Forks a child for `input` that waits to be seized. `random_addresses`: with
+    /// address-space randomisation.
+    ///
+    /// # Errors
+    /// When the server cannot be started or breaks.
+    pub fn start(&self, input: &[u8], random_addresses: bool) -> Result<Traced, ExecError> {
+        let serving = match self.lock().forking {
+            Some(_) if !random_addresses => Serving::Forking,
+            _ => Serving::Executing,
+        };
+        self.start_served(input, random_addresses, serving)
+    }
+
+    /// The same for a child that nobody seizes, and where it leaves copies of itself when it
+    /// dies; `None` where the target cannot be copied: where nothing can be preloaded into it.
+    ///
+    /// # Errors
+    /// As [`start`](Traceable::start).
+    pub fn start_copied(
+        &self,
+        input: &[u8],
+        random_addresses: bool,
+    ) -> Result<Option<(Traced, Arc<Copies>)>, ExecError> {
+        let copies = match &self.lock().copying {
+            Some((launch, copies)) => {
+                let cleared = copies.clear();
+                cleared.map_err(|source| launch.not_sharing(source))?;
+                Arc::clone(copies)
+            }
+            None => return Ok(None),
+        };
+        let run = self.start_served(input, random_addresses, Serving::Copying)?;
+        Ok(Some((run, copies)))
+    }
+
+    fn start_served(
+        &self,
+        input: &[u8],
+        random_addresses: bool,
+        serving: Serving,
+    ) -> Result<Traced, ExecError> {
+        let mut inner = self.lock();
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let asked = match inner.put_in_place(input, serving) {
+                Ok(()) => inner.ask(input.len(), random_addresses),
+                Err(error) if tries == TRIES => return Err(error),
+                Err(_) => Err(gone()),
+            };
+            match asked {
+                Ok(pid) => {
+                    return Ok(Traced {
+                        of: self.clone(),
+                        pid,
+                        executes: inner.serving != Serving::Forking,
+                        released: false,
+                        answer: None,
+                    });
+                }
+                Err(broken) if tries == TRIES => return Err(inner.broken(&broken)),
+                Err(_) => inner.server = None, // somebody has killed it since the run before
+            }
+        }
+    }
+}
+
+/// A child that waits to be seized, and then is traced to its end. Dropping it ends it.
+pub struct Traced {
+    pub(super) of: Traceable,
+    pid: Pid,
+    executes: bool,
+    released: bool,
+    answer: Option<(Ended, Duration)>,
+}
+
+impl Traced {
+    /// The child's process id. Its parent is not this process.
+    pub fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Whether the child is yet to execute the target; else it is the target already.
+    pub fn executes(&self) -> bool {
+        self.executes
+    }
+
+    /// Lets the child go on to its `execve`.
+    ///
+    /// # Errors
+    /// When the server is gone.
+    pub fn release(&mut self) -> Result<(), ExecError> {
+        self.released = true;
+        let mut inner = self.of.lock();
+        inner.begin()?;
+        let sent = match inner.server.as_mut() {
+            Some(server) => server.send(b"g"),
+            None => Err(gone()),
+        };
+        sent.map_err(|broken| inner.broken(&broken))
+    }
+
+    /// Waits for the end of a released child that nobody traces, within its limits.
+    ///
+    /// # Errors
+    /// When the program could not be executed, or the server broke.
+    pub fn wait(&mut self) -> Result<Ended, ExecError> {
+        self.wait_for_run().map(|run| run.ended)
+    }
+
+    /// Waits for the end of a released child within its limits. Who traces it, if anybody, must
+    /// let it die.
+    ///
+    /// # Errors
+    /// As [`wait`](Traced::wait).
+    pub fn wait_for_run(&mut self) -> Result<Run, ExecError> {
+        let mut inner = self.of.lock();
+        let limits = inner.limits_now();
+        let waited = match &inner.server {
+            Some(server) => server.wait(&limits),
+            None => Err(gone()),
+        };
+        let killed = waited.map_err(|broken| inner.broken(&broken))?;
+        drop(inner);
+        let (ended, cpu) = self.finish()?;
+        let (ended, cpu) = match (killed, ended) {
+            (Some(killed), Ended::Signal(libc::SIGKILL)) => (killed.why, cpu.max(killed.cpu)),
+            (_, ended) => (ended, cpu),
+        };
+        let mut inner = self.of.lock();
+        let ended = inner.judge(ended);
+        let read = match inner.way {
+            Way::Harness => None,
+            _ => inner.input.read_so_far(),
+        };
+        Ok(Run { ended, cpu, read })
+    }
+
+    /// Takes the server's word on how the run ended. The tracer must have let go of the child,
+    /// by its death or by detaching.
+    fn finish(&mut self) -> Result<(Ended, Duration), ExecError> {
+        if let Some(answer) = self.answer {
+            return Ok(answer);
+        }
+        let mut inner = self.of.lock();
+        let reply = match inner.server.as_mut() {
+            Some(server) => server.reply(GRACE),
+            None => Err(gone()),
+        };
+        let reply = reply.map_err(|broken| inner.broken(&broken))?;
+        if reply.exec_errno != 0 {
+            return Err(ExecError::NotExecutable {
+                path: inner.launch.program.clone(),
+                why: nix::Error::from_raw(reply.exec_errno).desc().to_owned(),
+            });
+        }
+        drop(inner);
+        let ended = Ended::from_wait_status(reply.status);
+        let answer = (ended, Duration::from_micros(reply.cpu_us));
+        self.answer = Some(answer);
+        Ok(answer)
+    }
+
+    /// The last 4 KiB that the run wrote to stderr; to its terminal, where it has one.
+    pub fn stderr_tail(&mut self) -> Vec<u8> {
+        let mut inner = self.of.lock();
+        match &mut inner.console {
+            Some(console) => tail(console.heard()),
+            None => inner.stderr.tail(),
+        }
+    }
+
+    /// What the run said while it died.
+    pub fn said(&mut self) -> Said {
+        let mut inner = self.of.lock();
+        let report = inner.reports.as_ref().map(Reports::read);
+        Said {
+            stderr: match &mut inner.console {
+                Some(console) => console.heard(),
+                None => inner.stderr.all(),
+            },
+            report: report.unwrap_or_default(),
+        }
+    }
+}
+
+impl Drop for Traced {
+    fn drop(&mut self) {
+        let known = self.answer.is_some() || (self.released && self.finish().is_ok());
+        let mut inner = self.of.lock();
+        if !known {
+            inner.server = None; // ends the child with everything else
+        }
+        if let Some(console) = &mut inner.console {
+            console.finish();
+        }
+        if let Some(reports) = &mut inner.reports {
+            reports.clear();
+        }
+        match inner.scratch.clean() {
+            Ok(Cleaned::Same) => {}
+            // A server would stand in a directory that is gone; the next start tells an error.
+            Ok(Cleaned::Replaced) | Err(_) => inner.server = None,
+        }
+    }
+}
+
+/// Of one target, what runs the same inputs once more: started when it is first wanted, since
+/// servers read their environment when they start.
+pub(super) struct Twins {
+    target: Target,
+    way: Way,
+    known: Vec<(Again, Traceable)>,
+}
+
+impl Twins {
+    pub(super) fn new(target: &Target, way: Way) -> Twins {
+        Twins {
+            target: target.clone(),
+            way,
+            known: Vec::new(),
+        }
+    }
+
+    /// What the program was compiled with; `None` where what runs is not known.
+    pub(super) fn instrumentation(&self) -> Option<Vec<String>> {
+        let facts = TargetFacts::of(&self.target).ok()?;
+        facts.instrumentation()
+    }
+
+    /// The one for this; a copy, so that it can be asked while its owner is.
+    pub(super) fn get(&mut self, why: Again) -> Result<Traceable, ExecError> {
+        if let Some((_, known)) = self.known.iter().find(|(known, _)| *known == why) {
+            return Ok(known.clone());
+        }
+        let mut target = self.target.clone();
+        if why == Again::Backtrace {
+            // What is set last holds.
+            let variables = [("RUST_BACKTRACE", "1"), ("RUST_LIB_BACKTRACE", "0")];
+            let set = variables.map(|(name, value)| (name.into(), value.into()));
+            target.env.extend(set);
+        }
+        let mut way = self.way;
+        if why == Again::Leaks && way == Way::Harness {
+            // Calls of the entry end with `_exit`, and LeakSanitizer looks at `exit`.
+            (target, way) = (target.by_main(), Way::Command);
+        }
+        let made = Traceable::forking(&target, way)?;
+        made.tell_sanitizers(why);
+        self.known.push((why, made.clone()));
+        Ok(made)
+    }
+}
+
+impl Traceable {
+    /// What the program was compiled with that decides which crashes it can show
+    /// ([`TargetFacts::instrumentation`]); `None` of a script.
+    pub fn instrumentation(&self) -> Option<Vec<String>> {
+        self.lock().twins.instrumentation()
+    }
+
+    /// Of a script, the sanitizers of the programs that a run on `input` starts, as `-fsanitize=`
+    /// names them. UndefinedBehaviorSanitizer is not among them: that its runtime is there says
+    /// nothing of the code.
+    ///
+    /// # Errors
+    /// When the target cannot be run.
+    pub fn sanitizers_of_run(&self, input: &[u8]) -> Result<Vec<String>, ExecError> {
+        // Servers that fork have said it already.
+        let (_, said) = self.run_again(input, true, Again::Introductions)?;
+        let text = String::from_utf8_lossy(&said.stderr);
+        let introduced = |it: &Sanitizer| {
+            let line = format!("Available flags for {}:", it.title());
+            *it != Sanitizer::Ubsan && text.contains(&line)
+        };
+        let found = Sanitizer::ALL.into_iter().filter(introduced);
+        Ok(found.map(|it| it.flag().to_owned()).collect())
+    }
+
+    /// Runs an input once more, untraced, with or without address-space randomisation, and gives
+    /// how that ended and what it said.
+    ///
+    /// # Errors
+    /// When the target cannot be run.
+    pub fn run_again(
+        &self,
+        input: &[u8],
+        random_addresses: bool,
+        why: Again,
+    ) -> Result<(Ended, Said), ExecError> {
+        let twin = self.twin(why)?;
+        let mut run = twin.start(input, random_addresses)?;
+        run.release()?;
+        let ended = run.wait()?;
+        Ok((ended, run.said()))
+    }
+}

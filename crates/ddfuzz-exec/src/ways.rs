@@ -1,0 +1,375 @@
+//! The ways of execution by name.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::ffi::OsStr;
+use std::fs::{File, Permissions};
+use std::io;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::afl::Forkserver;
+use crate::descendants::Tree;
+use crate::elf::Entry;
+use crate::launch::{Inject, Role};
+use crate::place::Place;
+use crate::server_executor::Served;
+use crate::{Channel, ExecError, Executor, Program, Target, Telling, elf, find_program};
+
+/// A way to run a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Way {
+    /// A new process and `execve` for each run.
+    Command,
+    /// A fork server injected into an unmodified, dynamically linked program.
+    Inject,
+    /// The fork server that AFL++'s compilers put into the program.
+    Forkserver,
+    /// The target's entry function called in-process, in a child forked from a small zygote.
+    Harness,
+    /// The scripted mock of the tests.
+    Mock,
+}
+
+impl Way {
+    /// All ways in which programs are run, the one that works for everything first.
+    pub const REAL: [Way; 4] = [Way::Command, Way::Inject, Way::Forkserver, Way::Harness];
+
+    /// The name used on the command line and in records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Way::Command => "command",
+            Way::Inject => "inject",
+            Way::Forkserver => "forkserver",
+            Way::Harness => "harness",
+            Way::Mock => "mock",
+        }
+    }
+}
+
+impl std::fmt::Display for Way {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Whether runs may share a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Freshness {
+    /// As fast as the way allows: a harness runs many inputs in one process.
+    Shared,
+    /// Each run in a process of its own: what a proof may rest on.
+    Fresh,
+}
+
+/// A started target, and why it runs in the way it does.
+pub struct Started {
+    /// The executor.
+    pub executor: Box<dyn Executor>,
+    /// Why this way, in a few words for people.
+    pub why: String,
+}
+
+/// Starts `target` in the way asked for, or in the fastest that works.
+///
+/// # Errors
+/// When the program is missing or cannot be executed, and when a way asked for does not work.
+pub fn start(
+    target: &Target,
+    way: Option<Way>,
+    freshness: Freshness,
+) -> Result<Started, ExecError> {
+    let fresh = freshness == Freshness::Fresh;
+    match way {
+        Some(Way::Command) => by_main(start_command(target), target, "chosen by --exec"),
+        Some(Way::Inject) => by_main(start_injected(target), target, "chosen by --exec"),
+        Some(Way::Harness) => by_entry(start_harness(target, fresh), "chosen by --exec"),
+        Some(Way::Forkserver) => by_own_server(target, freshness, "chosen by --exec"),
+        Some(Way::Mock) => Err(ExecError::WayUnfit {
+            way: Way::Mock.name(),
+            path: "tests".into(),
+            why: "it exists for tests only".to_owned(),
+        }),
+        None => by_choice(target, freshness),
+    }
+}
+
+/// Starts `target` in this way so that each run has a process of its own and tells its coverage,
+/// where the way and the target can tell any.
+///
+/// # Errors
+/// As [`start`].
+pub fn start_covered(target: &Target, way: Way) -> Result<Box<dyn Executor>, ExecError> {
+    let mut executor: Box<dyn Executor> = match way {
+        Way::Harness => Box::new(start_harness(target, false)?.with_fresh_runs()),
+        way => start(target, Some(way), Freshness::Fresh)?.executor,
+    };
+    executor.tell_coverage(Telling::Every);
+    Ok(executor)
+}
+
+/// The fastest way that works. What does not come up is passed over, and said.
+fn by_choice(target: &Target, freshness: Freshness) -> Result<Started, ExecError> {
+    let mut but = String::new();
+    match wanted(target)? {
+        Wanted::Entry(why) => match start_harness(target, freshness == Freshness::Fresh) {
+            Err(ExecError::WayUnfit { why, .. }) => {
+                but = format!("its entry function cannot be called: {why}; ");
+            }
+            other => return by_entry(other, &why),
+        },
+        Wanted::Lost => {
+            but = "a libFuzzer binary without symbols (stripped?), so its entry function is not found \
+                   and its coverage unknown; "
+                .to_owned();
+        }
+        Wanted::OwnServer => {
+            match by_own_server(target, freshness, "a program compiled by AFL++") {
+                Err(ExecError::WayUnfit { why, .. }) => {
+                    but = format!("its own fork server does not work: {why}; ");
+                }
+                other => return other,
+            }
+        }
+        Wanted::Main => {}
+    }
+    match start_injected(target) {
+        Err(ExecError::WayUnfit { why, .. }) => {
+            let why = format!("{but}no fork server can be injected: {why}");
+            by_main(start_command(target), target, &why)
+        }
+        other => by_main(other, target, &format!("{but}a dynamically linked program")),
+    }
+}
+
+fn by_own_server(target: &Target, freshness: Freshness, why: &str) -> Result<Started, ExecError> {
+    let executor = Box::new(start_forkserver(target, freshness)?);
+    let mode = match executor.freshness() {
+        Freshness::Shared => ", with many runs in one process",
+        Freshness::Fresh => "",
+    };
+    Ok(Started {
+        why: format!("{why}{mode}"),
+        executor,
+    })
+}
+
+/// A `main` may start other processes.
+fn by_main(
+    executor: Result<Served, ExecError>,
+    target: &Target,
+    why: &str,
+) -> Result<Started, ExecError> {
+    executor.map(|executor| Started {
+        executor: Box::new(Tree::new(executor, target)),
+        why: why.to_owned(),
+    })
+}
+
+/// An entry function is called, and the program around it not run.
+fn by_entry(executor: Result<Served, ExecError>, why: &str) -> Result<Started, ExecError> {
+    executor.map(|executor| Started {
+        executor: Box::new(executor),
+        why: why.to_owned(),
+    })
+}
+
+/// What of a target is to be run.
+enum Wanted {
+    /// Its entry function, for this reason.
+    Entry(String),
+    /// That, but it is not to be found.
+    Lost,
+    /// Its `main`, by a fork server that its compiler put into it.
+    OwnServer,
+    /// Its `main`.
+    Main,
+}
+
+/// Arguments would reach only a target's `main`, those of libFuzzer excepted.
+fn wanted(target: &Target) -> Result<Wanted, ExecError> {
+    if matches!(target.channel, Channel::Terminal(_)) {
+        return Ok(Wanted::Main); // nothing else has a terminal
+    }
+    let path = match &target.program {
+        Program::Bundled(_) if target.args.is_empty() => {
+            let why = "a bundled target with an entry function".to_owned();
+            return Ok(Wanted::Entry(why));
+        }
+        Program::Bundled(_) => return Ok(Wanted::Main),
+        Program::Path(path) => find_program(path)?,
+    };
+    let Some(facts) = elf::facts(&path) else {
+        return Ok(Wanted::Main);
+    };
+    Ok(match facts.entry {
+        Some(entry) if facts.is_fuzzer && !target.takes_file() => {
+            Wanted::Entry(format!("a libFuzzer binary, {}", entry.coverage()))
+        }
+        // One that AFL++ has compiled tells its coverage to its own server only.
+        Some(entry) if facts.afl && !facts.is_fuzzer && entry.counter_count() == 0 => {
+            Wanted::OwnServer
+        }
+        Some(entry) if !facts.is_fuzzer && target.args.is_empty() => Wanted::Entry(format!(
+            "a target with an entry function, {}",
+            entry.coverage()
+        )),
+        None if facts.is_fuzzer && !target.takes_file() => Wanted::Lost,
+        _ if facts.afl && !facts.is_fuzzer => Wanted::OwnServer,
+        _ => Wanted::Main,
+    })
+}
+
+/// Starts `target` to be run by `execve`.
+fn start_command(target: &Target) -> Result<Served, ExecError> {
+    Served::start(
+        target,
+        Place::prepare(target, Way::Command)?,
+        Way::Command,
+        Role::Serve,
+        None,
+    )
+}
+
+/// Starts `target` with the injected runtime.
+fn start_injected(target: &Target) -> Result<Served, ExecError> {
+    let mut place = Place::prepare(target, Way::Inject)?;
+    place.see_through_script(target);
+    if let Some(why) = not_injectable(&place) {
+        return Err(ExecError::WayUnfit {
+            way: Way::Inject.name(),
+            path: place.program,
+            why: why.to_owned(),
+        });
+    }
+    Served::start(
+        target,
+        place,
+        Way::Inject,
+        Role::Program,
+        Some(Inject::Fork),
+    )
+}
+
+/// Why nothing can be injected into the program, if so.
+pub(crate) fn not_injectable(place: &Place) -> Option<&'static str> {
+    let Some(facts) = &place.facts else {
+        return Some("it is neither an ELF program for this machine nor a script run by one");
+    };
+    let Some(interpreter) = &facts.interpreter else {
+        return Some("it is statically linked");
+    };
+    if interpreter.contains("musl") {
+        return Some("it is linked with musl, not with glibc");
+    }
+    if !facts.starts_by_libc {
+        return Some("it does not start through glibc");
+    }
+    let mode = std::fs::metadata(&place.program)
+        .map(|facts| facts.permissions().mode())
+        .unwrap_or(0);
+    if mode & 0o6000 != 0 {
+        return Some("it is setuid or setgid, so nothing can be preloaded");
+    }
+    None
+}
+
+/// Starts `target` by its own fork server. Runs share a process where that is permitted and the
+/// program is built for it (`__AFL_LOOP`).
+fn start_forkserver(target: &Target, freshness: Freshness) -> Result<Forkserver, ExecError> {
+    Forkserver::start(target, Place::prepare(target, Way::Forkserver)?, freshness)
+}
+
+/// Starts `target` as a harness. `fresh`: each run gets a process of its own, so that no state
+/// of earlier runs can speak in the outcome; else one process runs inputs until it dies.
+fn start_harness(target: &Target, fresh: bool) -> Result<Served, ExecError> {
+    let place = Place::prepare(target, Way::Harness)?;
+    let entry = harness_entry(&place)?;
+    let inject = if fresh {
+        Inject::Entry(entry)
+    } else {
+        Inject::Loop(entry)
+    };
+    Served::start(target, place, Way::Harness, Role::Program, Some(inject))
+}
+
+/// The entry function.
+pub(crate) fn harness_entry(place: &Place) -> Result<Entry, ExecError> {
+    let unfit = |why: &str| ExecError::WayUnfit {
+        way: Way::Harness.name(),
+        path: place.program.clone(),
+        why: why.to_owned(),
+    };
+    let entry = place.facts.as_ref().and_then(|facts| facts.entry);
+    let entry = entry.ok_or_else(|| {
+        unfit("it has no function `target_main` or `LLVMFuzzerTestOneInput` (is it stripped?)")
+    })?;
+    match not_injectable(place) {
+        Some(why) => Err(unfit(why)),
+        None => Ok(entry),
+    }
+}
+
+/// Whatever the umask is, the test may write into its copy of the input.
+const MODE: u32 = 0o644;
+
+/// Starts an interestingness test. `name` is what the input is called in the directory, which is
+/// emptied after each run; the target's own arguments and directory are not used. The test runs as
+/// the user who started ddfuzz: it is the user's own program, and may use whatever he may.
+///
+/// # Errors
+/// When the program is missing or has no execute permission. Whether the system can execute it,
+/// the first run shows: it is [`ExecError::NotExecutable`] where it cannot.
+pub fn start_test(target: &Target, name: &OsStr) -> Result<Box<dyn Executor>, ExecError> {
+    let (place, file) = Place::offering(target, name)?;
+    let test = Served::offering(target, place, Some(file), Way::Command, Role::Serve, None)?;
+    Ok(Box::new(test))
+}
+
+/// Puts the input where the test finds it.
+pub(crate) fn write_offered(path: &Path, input: &[u8]) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.set_permissions(Permissions::from_mode(MODE))?;
+    file.write_all(input)
+}
+
+/// The variable, of libfuzzer-sys and cargo-fuzz.
+const VARIABLE: &str = "RUST_LIBFUZZER_DEBUG_PATH";
+
+/// The text that the harness writes of `input`, without white space at its end: at most 64 KiB of
+/// it, with replacement characters for what is not UTF-8. `None` for programs that are no such
+/// harness, for harnesses of plain bytes, which are written as a list of numbers and no more, and
+/// where nothing is written: no value can be built of the input.
+///
+/// # Errors
+/// When the target cannot be run.
+pub fn debug_text(target: &Target, input: &[u8]) -> Result<Option<String>, ExecError> {
+    if !knows(target) {
+        return Ok(None);
+    }
+    // It holds the private directory, which nothing else may hold by now.
+    let mut place = Place::prepare(target, Way::Command)?;
+    let reports = place.texts()?;
+    let mut asking = target.clone();
+    // What is set last holds.
+    let path = reports.log_path().into_os_string();
+    asking.env.push((VARIABLE.into(), path));
+    let mut executor = Served::start(&asking, place, Way::Command, Role::Serve, None)?;
+    executor.run(input)?;
+    let written = reports.read();
+    let text = String::from_utf8_lossy(&written);
+    let text = text.trim_end();
+    let is_plain = || format!("{input:?}").starts_with(text);
+    Ok((!text.is_empty() && !is_plain()).then(|| text.to_owned()))
+}
+
+/// Whether its `main` is libFuzzer's, around a harness that knows the variable.
+fn knows(target: &Target) -> bool {
+    let Program::Path(path) = &target.program else {
+        return false;
+    };
+    let facts = find_program(path).ok().and_then(|path| elf::facts(&path));
+    facts.is_some_and(|facts| facts.fuzzer_main && facts.debug_text)
+}
