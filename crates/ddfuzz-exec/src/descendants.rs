@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::proc_tree::lives;
-use crate::server_executor::Served;
+use crate::server_executor::ServerExecutor;
 use crate::traceable::{Traceable, Traced};
 use crate::tracing::{process_of, resume, wait};
 use crate::{Ended, ExecError, Executor, Freshness, Run, Target, TimeLimit, Way};
@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How the next run is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
+enum TraceMode {
     /// Traced, for so many runs to come.
     Calibrating(u32),
     /// As the way makes it.
@@ -39,21 +39,21 @@ enum Mode {
 }
 
 /// An executor whose runs end in the crash of a descendant where there is one.
-pub(crate) struct Tree {
-    bare: Served,
+pub(crate) struct TreeExecutor {
+    bare: ServerExecutor,
     target: Target,
     traced: Option<Traceable>,
-    mode: Mode,
+    mode: TraceMode,
 }
 
-impl Tree {
+impl TreeExecutor {
     /// Watches over the runs of `bare`, which serves `target`.
-    pub(crate) fn new(bare: Served, target: &Target) -> Tree {
+    pub(crate) fn new(bare: ServerExecutor, target: &Target) -> TreeExecutor {
         let mode = match bare.may_fork() && bare.way() == Way::Command {
-            true => Mode::Calibrating(CALIBRATION),
-            false => Mode::Bare,
+            true => TraceMode::Calibrating(CALIBRATION),
+            false => TraceMode::Bare,
         };
-        Tree {
+        TreeExecutor {
             bare,
             target: target.clone(),
             traced: None,
@@ -62,13 +62,13 @@ impl Tree {
     }
 
     /// A traced run; `None` where there is none to be had, for now or for ever.
-    fn follow(&mut self, input: &[u8]) -> Result<Option<Followed>, ExecError> {
+    fn follow(&mut self, input: &[u8]) -> Result<Option<TracedRun>, ExecError> {
         let began = Instant::now();
         for _ in 0..MOST_TRIES {
             match run(self.traceable()?, input) {
                 Ok(Some(followed)) => return Ok(Some(followed)),
                 Ok(None) => {
-                    self.mode = Mode::Refused;
+                    self.mode = TraceMode::Refused;
                     self.traced = None;
                     return Ok(None);
                 }
@@ -89,21 +89,21 @@ impl Tree {
     /// What was learned of the target by a traced run.
     fn learn(&mut self, forked: bool) {
         self.mode = match self.mode {
-            _ if forked => Mode::Traced,
-            Mode::Calibrating(left) if left > 1 => Mode::Calibrating(left - 1),
-            Mode::Calibrating(_) => Mode::Bare,
+            _ if forked => TraceMode::Traced,
+            TraceMode::Calibrating(left) if left > 1 => TraceMode::Calibrating(left - 1),
+            TraceMode::Calibrating(_) => TraceMode::Bare,
             mode => mode,
         };
-        if self.mode == Mode::Bare {
+        if self.mode == TraceMode::Bare {
             self.traced = None;
         }
     }
 }
 
-impl Executor for Tree {
+impl Executor for TreeExecutor {
     fn run(&mut self, input: &[u8]) -> Result<Run, ExecError> {
         loop {
-            if matches!(self.mode, Mode::Calibrating(_) | Mode::Traced)
+            if matches!(self.mode, TraceMode::Calibrating(_) | TraceMode::Traced)
                 && let Some(followed) = self.follow(input)?
             {
                 self.learn(followed.forked);
@@ -115,10 +115,10 @@ impl Executor for Tree {
             // Also where traced runs break again and again: of what a target does to those who
             // run it, this says the last word.
             let run = self.bare.run(input)?;
-            if !self.bare.forked() || self.mode != Mode::Bare {
+            if !self.bare.forked() || self.mode != TraceMode::Bare {
                 return Ok(run);
             }
-            self.mode = Mode::Traced;
+            self.mode = TraceMode::Traced;
         }
     }
 
@@ -148,7 +148,7 @@ const GRACE: Duration = Duration::from_secs(10);
 
 /// A run whose descendants were seen.
 #[derive(Clone, Copy, Debug)]
-struct Followed {
+struct TracedRun {
     /// The run; where a descendant crashed, that is its ending.
     pub(super) run: Run,
     /// Whether there were descendants.
@@ -156,19 +156,19 @@ struct Followed {
 }
 
 /// The tracing thread, and where it says what it sees.
-type Tracing = (JoinHandle<()>, mpsc::Receiver<News>);
+type Tracing = (JoinHandle<()>, mpsc::Receiver<TracerMessage>);
 
 /// What the tracing thread says.
-enum News {
+enum TracerMessage {
     Seized(nix::Result<()>),
-    Gone(Seen),
+    Gone(TreeOutcome),
 }
 
 /// Runs the target on `input`; `None` where the system refuses to trace.
 ///
 /// # Errors
 /// When the target cannot be started, or what serves or traces it breaks.
-fn run(target: &Traceable, input: &[u8]) -> Result<Option<Followed>, ExecError> {
+fn run(target: &Traceable, input: &[u8]) -> Result<Option<TracedRun>, ExecError> {
     let process = target.start(input, false)?;
     let Some((tracer, news)) = seize(&process)? else {
         return Ok(None);
@@ -176,14 +176,14 @@ fn run(target: &Traceable, input: &[u8]) -> Result<Option<Followed>, ExecError> 
     let mut run = release(process)?;
     // All have ended, or the server would not have answered. What the kernel cannot kill would
     // hold the tracer for ever.
-    let Ok(News::Gone(seen)) = news.recv_timeout(GRACE) else {
+    let Ok(TracerMessage::Gone(seen)) = news.recv_timeout(GRACE) else {
         return Err(tracing(Errno::ETIMEDOUT));
     };
     let _ = tracer.join(); // it has nothing left to do
     if let Some(signal) = seen.crash {
         run.ended = Ended::Signal(signal);
     }
-    Ok(Some(Followed {
+    Ok(Some(TracedRun {
         run,
         forked: seen.forked,
     }))
@@ -205,19 +205,19 @@ fn seize(process: &Traced) -> Result<Option<Tracing>, ExecError> {
         .spawn(move || match Tracer::seize(pid) {
             Ok(tracer) => {
                 // Nobody listens only if the run has been given up.
-                let _ = sender.send(News::Seized(Ok(())));
-                let _ = sender.send(News::Gone(tracer.follow()));
+                let _ = sender.send(TracerMessage::Seized(Ok(())));
+                let _ = sender.send(TracerMessage::Gone(tracer.follow()));
             }
-            Err(errno) => drop(sender.send(News::Seized(Err(errno)))),
+            Err(errno) => drop(sender.send(TracerMessage::Seized(Err(errno)))),
         })
         .map_err(|source| ExecError::System {
             what: "starting a thread".to_owned(),
             source,
         })?;
     match news.recv() {
-        Ok(News::Seized(Ok(()))) => Ok(Some((tracer, news))),
-        Ok(News::Seized(Err(Errno::EPERM | Errno::ENOSYS))) if lives(pid) => Ok(None),
-        Ok(News::Seized(Err(errno))) => Err(tracing(errno)),
+        Ok(TracerMessage::Seized(Ok(()))) => Ok(Some((tracer, news))),
+        Ok(TracerMessage::Seized(Err(Errno::EPERM | Errno::ENOSYS))) if lives(pid) => Ok(None),
+        Ok(TracerMessage::Seized(Err(errno))) => Err(tracing(errno)),
         _ => Err(tracing(Errno::ECHILD)),
     }
 }
@@ -231,7 +231,7 @@ fn tracing(errno: Errno) -> ExecError {
 
 /// What was seen of a tree of processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Seen {
+struct TreeOutcome {
     /// Whether one of them started a process.
     pub(super) forked: bool,
     /// The signal of the first of them that died of a crash.
@@ -240,7 +240,7 @@ struct Seen {
 
 /// A process that was seized.
 pub(super) struct Tracer {
-    seen: Seen,
+    seen: TreeOutcome,
 }
 
 impl Tracer {
@@ -257,12 +257,12 @@ impl Tracer {
             | Options::PTRACE_O_TRACEEXEC;
         ptrace::seize(pid, options)?;
         Ok(Tracer {
-            seen: Seen::default(),
+            seen: TreeOutcome::default(),
         })
     }
 
     /// Lets them run, with every signal delivered, until none of them is left.
-    fn follow(mut self) -> Seen {
+    fn follow(mut self) -> TreeOutcome {
         // Nothing left to wait for is the end; nobody but this thread takes the ends away.
         while let Ok((tid, status)) = wait() {
             if libc::WIFSTOPPED(status) {

@@ -31,11 +31,11 @@ const AFL: [&str; 2] = ["__afl_area_ptr", "__afl_manual_init"];
 
 /// Facts of an executable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct ElfFacts {
     /// The dynamic linker it asks for; `None` for a static program.
     pub(crate) interpreter: Option<String>,
     /// The function that takes an input, where it has one.
-    pub(crate) entry: Option<Entry>,
+    pub(crate) entry: Option<EntryFunction>,
     /// It is started by the C library's `__libc_start_main`, which the runtime takes the place of.
     pub(crate) starts_by_libc: bool,
     /// It may start other programs or processes, by what it asks of libraries or is linked with.
@@ -121,7 +121,7 @@ fn debug_information(file: &File, length: u64) -> Option<Vec<Range<u64>>> {
 
 /// What is known of files that were read: programs with debug information are large, and are asked
 /// for with each server that is started.
-static KNOWN: Mutex<Vec<(Version, Option<Facts>)>> = Mutex::new(Vec::new());
+static KNOWN: Mutex<Vec<(Version, Option<ElfFacts>)>> = Mutex::new(Vec::new());
 /// So many of them are kept.
 const MOST_KNOWN: usize = 16;
 
@@ -130,7 +130,7 @@ type Version = (u64, u64, u64, i64, i64);
 
 /// Reads the facts of the program at `path`; `None` if it is not a 64-bit ELF file of this
 /// machine (a script, for one).
-pub fn facts(path: &Path) -> Option<Facts> {
+pub fn facts(path: &Path) -> Option<ElfFacts> {
     let file = std::fs::metadata(path).ok()?;
     let version = (
         file.dev(),
@@ -144,7 +144,7 @@ pub fn facts(path: &Path) -> Option<Facts> {
         return facts.clone();
     }
     let bytes = read(path).ok()?;
-    let facts = parse(&bytes).map(|file| Facts::of(&file));
+    let facts = parse(&bytes).map(|file| ElfFacts::of(&file));
     if known.len() == MOST_KNOWN {
         known.remove(0);
     }
@@ -162,12 +162,12 @@ pub fn is_libfuzzer(target: &Target) -> bool {
     facts.is_some_and(|facts| facts.is_fuzzer)
 }
 
-impl Facts {
+impl ElfFacts {
     /// The facts of a file of this machine.
-    pub(crate) fn of(file: &Elf<'_>) -> Facts {
-        let mut facts = Facts {
+    pub(crate) fn of(file: &Elf<'_>) -> ElfFacts {
+        let mut facts = ElfFacts {
             interpreter: interpreter(file),
-            ..Facts::default()
+            ..ElfFacts::default()
         };
         facts.read_symbols(file);
         facts.read_texts(file);
@@ -253,7 +253,7 @@ pub(crate) fn holds(data: &[u8], text: &[u8]) -> bool {
 
 /// A function that takes an input; all addresses are those before loading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct EntryFunction {
     /// Where it is.
     pub(crate) at: u64,
     /// Whose convention it follows.
@@ -323,7 +323,7 @@ impl EntryFunctions {
     }
 
     /// The entry of the program whose symbols these are.
-    pub(crate) fn entry<'data>(self, file: &impl Object<'data>) -> Option<Entry> {
+    pub(crate) fn entry<'data>(self, file: &impl Object<'data>) -> Option<EntryFunction> {
         // A harness of libFuzzer may call a `target_main`; its `main` is libFuzzer's all the same.
         let (at, kind) = match (self.test_one_input, self.target_main) {
             (Some(at), _) => {
@@ -341,7 +341,7 @@ impl EntryFunctions {
             EntryKind::LibFuzzer { .. } => self.callbacks,
             EntryKind::Target => Default::default(),
         };
-        Some(Entry {
+        Some(EntryFunction {
             at,
             kind,
             counters,
@@ -350,7 +350,7 @@ impl EntryFunctions {
     }
 }
 
-impl Entry {
+impl EntryFunction {
     /// As `entry_from` of `runtime/entry.h` reads it.
     pub(crate) fn words(&self) -> String {
         let (kind, initialize) = match self.kind {
@@ -409,7 +409,7 @@ mod tests {
         }
         // The tests are built with lines at least.
         assert!(left_out > 1 << 20);
-        assert_eq!(Facts::of(&all), Facts::of(&some));
+        assert_eq!(ElfFacts::of(&all), ElfFacts::of(&some));
     }
 
     #[test]

@@ -65,7 +65,7 @@ fn set(all: &mut Variables, name: &OsStr, value: &OsStr) {
 
 /// What a program with a sanitizer is told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Sanitizing {
+pub(crate) struct SanitizerSettings {
     /// Where reports go, less the process id; to stderr where `None`.
     pub(crate) log_path: Option<PathBuf>,
     /// Whether leaks are looked for when it exits.
@@ -83,7 +83,7 @@ pub(crate) struct Sanitizing {
 /// The option by which sanitizers limit single allocations, in MiB.
 pub const LARGEST_ALLOCATION: &str = "max_allocation_size_mb";
 
-impl Sanitizing {
+impl SanitizerSettings {
     fn options(&self) -> Vec<u8> {
         let leaks = u8::from(self.leaks);
         let mut options = format!("{SANITIZER_OPTIONS}:detect_leaks={leaks}").into_bytes();
@@ -111,7 +111,7 @@ pub(crate) fn compose(
     only: bool,
     scratch: &Path,
     home: bool,
-    sanitizing: Option<&Sanitizing>,
+    sanitizer_settings: Option<&SanitizerSettings>,
 ) -> Vec<CString> {
     let mut all = if only { Variables::new() } else { own() };
     // A crashing program leaves its temporary files behind: an editor, one for each of a million
@@ -121,8 +121,8 @@ pub(crate) fn compose(
     for (name, value) in here[..1 + usize::from(home)].iter().chain(extra) {
         set(&mut all, name, value);
     }
-    if let Some(sanitizing) = sanitizing {
-        add_sanitizer_options(&mut all, &sanitizing.options());
+    if let Some(sanitizer_settings) = sanitizer_settings {
+        add_sanitizer_options(&mut all, &sanitizer_settings.options());
     }
     all.into_iter()
         .filter_map(|(name, value)| assignment(&name, value))
@@ -283,13 +283,13 @@ mod tests {
     #[test]
     fn sanitizer_options_stand_behind_the_users_own() {
         let extra = [("ASAN_OPTIONS".into(), "abort_on_error=0".into())];
-        let find = |sanitizing: Option<Sanitizing>| {
+        let find = |sanitizer_settings: Option<SanitizerSettings>| {
             compose(
                 &extra,
                 false,
                 Path::new("/scratch"),
                 false,
-                sanitizing.as_ref(),
+                sanitizer_settings.as_ref(),
             )
             .into_iter()
             .map(|word| word.into_string().unwrap())
@@ -297,10 +297,10 @@ mod tests {
             .unwrap()
         };
         assert_eq!(find(None), "ASAN_OPTIONS=abort_on_error=0");
-        let plain = find(Some(Sanitizing::default()));
+        let plain = find(Some(SanitizerSettings::default()));
         assert!(plain.starts_with("ASAN_OPTIONS=abort_on_error=0:abort_on_error=1:"));
         assert!(plain.contains(":detect_leaks=0:handle_segv=0:"));
-        let told = find(Some(Sanitizing {
+        let told = find(Some(SanitizerSettings {
             log_path: Some("/reports/report".into()),
             leaks: true,
             signals: true,

@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Copies, Covered, Freshness, Limits, Run, Signature, Stuck, Telling, Way};
+use crate::{
+    CoverageReporting, CrashSnapshots, Freshness, Limits, Run, RunCoverage, Signature, Stuck, Way,
+};
 
 /// A started target: feeds one input at a time and says how each run ended.
 ///
@@ -51,10 +53,10 @@ pub trait Executor: Send {
 
     /// Whether, and of which runs, [`covered`](Executor::covered) is to tell from here on. A way
     /// or a target without coverage tells nothing.
-    fn tell_coverage(&mut self, _telling: Telling) {}
+    fn tell_coverage(&mut self, _telling: CoverageReporting) {}
 
     /// What was told of the runs of the last call, those that died excepted, in their order.
-    fn covered(&self) -> &[Covered] {
+    fn covered(&self) -> &[RunCoverage] {
         &[]
     }
 
@@ -89,7 +91,7 @@ pub trait Executor: Send {
     /// Where the process of the last run, if it was shared with earlier ones and has died, has
     /// left copies of itself, which may be all that is ever known of a crash that does not come
     /// again; `None` where it cannot.
-    fn copies(&self) -> Option<Arc<Copies>> {
+    fn copies(&self) -> Option<Arc<CrashSnapshots>> {
         None
     }
 

@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::page::{MOST_INPUTS, Mapping, keep_length};
+use crate::shared_page::{MOST_INPUTS, Mapping, keep_length};
 use crate::{sample_text, scratch, two_files, ways};
 
 /// Everybody may read a named input, whatever our umask: the target may be another user.
@@ -29,11 +29,11 @@ pub(crate) struct Input {
     /// a target that writes to its stdin fails as it does elsewhere.
     stdin: File,
     length: u64,
-    files: Files,
+    files: NamedFiles,
 }
 
 /// The named files that hold an input.
-enum Files {
+enum NamedFiles {
     None,
     One(NamedFile),
     /// The input in two parts, as [`two_files`] has them.
@@ -50,29 +50,29 @@ impl Input {
             writer: Some(writer),
             stdin,
             length: 0,
-            files: Files::None,
+            files: NamedFiles::None,
         })
     }
 
     /// An input in a new file at `path`; stdin is empty.
     pub(crate) fn in_file(path: &Path) -> io::Result<Input> {
-        Input::in_files(Files::One(NamedFile::create(path)?))
+        Input::in_files(NamedFiles::One(NamedFile::create(path)?))
     }
 
     /// An input in two new files; stdin is empty.
     pub(crate) fn in_two_files(first: &Path, second: &Path) -> io::Result<Input> {
         let files = [NamedFile::create(first)?, NamedFile::create(second)?];
-        Input::in_files(Files::Two(files))
+        Input::in_files(NamedFiles::Two(files))
     }
 
     /// An input that goes to a terminal, and at `path`, where that is given, the text to work on;
     /// stdin is the terminal, too.
     pub(crate) fn at_terminal(path: Option<&Path>) -> io::Result<Input> {
         let file = path.map(NamedFile::create).transpose()?;
-        Input::in_files(Files::Elsewhere(file))
+        Input::in_files(NamedFiles::Elsewhere(file))
     }
 
-    fn in_files(files: Files) -> io::Result<Input> {
+    fn in_files(files: NamedFiles) -> io::Result<Input> {
         let (_, stdin) = read_only_file(c"ddfuzz-empty")?;
         Ok(Input {
             writer: None,
@@ -85,16 +85,16 @@ impl Input {
     /// Makes `bytes` the input of the next run.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.files {
-            Files::None => {}
-            Files::One(file) => file.write(bytes)?,
-            Files::Two([first, second]) => {
+            NamedFiles::None => {}
+            NamedFiles::One(file) => file.write(bytes)?,
+            NamedFiles::Two([first, second]) => {
                 let (up_to, behind) = two_files(bytes);
                 first.write(up_to)?;
                 second.write(behind)?;
             }
-            Files::Elsewhere(None) => {}
+            NamedFiles::Elsewhere(None) => {}
             // The last run may have changed it.
-            Files::Elsewhere(Some(file)) => file.write(sample_text())?,
+            NamedFiles::Elsewhere(Some(file)) => file.write(sample_text())?,
         }
         if let Some(writer) = &self.writer {
             put(writer, bytes, self.length)?;
@@ -106,14 +106,14 @@ impl Input {
     /// Lets go of the files, which somebody may still hold open, for new ones.
     pub(crate) fn renew(&mut self) -> io::Result<()> {
         *self = match &mut self.files {
-            Files::None => Input::on_stdin()?,
-            Files::One(file) => Input::in_files(Files::One(file.again()?))?,
-            Files::Two([first, second]) => {
-                Input::in_files(Files::Two([first.again()?, second.again()?]))?
+            NamedFiles::None => Input::on_stdin()?,
+            NamedFiles::One(file) => Input::in_files(NamedFiles::One(file.again()?))?,
+            NamedFiles::Two([first, second]) => {
+                Input::in_files(NamedFiles::Two([first.again()?, second.again()?]))?
             }
-            Files::Elsewhere(file) => {
+            NamedFiles::Elsewhere(file) => {
                 let again = file.as_mut().map(NamedFile::again).transpose()?;
-                Input::in_files(Files::Elsewhere(again))?
+                Input::in_files(NamedFiles::Elsewhere(again))?
             }
         };
         Ok(())
@@ -142,9 +142,9 @@ impl Input {
     /// Device and inode of stdin and of the named files.
     pub(crate) fn identities(&self) -> Vec<(u64, u64)> {
         let named: &[NamedFile] = match &self.files {
-            Files::None | Files::Elsewhere(_) => &[],
-            Files::One(file) => std::slice::from_ref(file),
-            Files::Two(files) => files,
+            NamedFiles::None | NamedFiles::Elsewhere(_) => &[],
+            NamedFiles::One(file) => std::slice::from_ref(file),
+            NamedFiles::Two(files) => files,
         };
         let files = named.iter().map(|file| &file.writer);
         let facts = files.chain([&self.stdin]).flat_map(File::metadata);
@@ -235,7 +235,7 @@ fn read_only_file(name: &CStr) -> io::Result<(File, File)> {
 const MAPPED: usize = 4 << 20;
 
 /// The file of inputs.
-pub(crate) struct Inputs {
+pub(crate) struct InputBatch {
     writer: File,
     /// Its opening for the server, which cannot write to it.
     reader: File,
@@ -244,14 +244,14 @@ pub(crate) struct Inputs {
     places: Vec<(u64, u64)>,
 }
 
-impl Inputs {
+impl InputBatch {
     /// Makes the file.
-    pub(crate) fn create() -> io::Result<Inputs> {
+    pub(crate) fn create() -> io::Result<InputBatch> {
         let (writer, reader) = read_only_file(c"ddfuzz-inputs")?;
         writer.set_len(MAPPED as u64)?;
         keep_length(&writer)?;
         let mapping = Mapping::shared(&writer, MAPPED)?;
-        Ok(Inputs {
+        Ok(InputBatch {
             writer,
             reader,
             mapping,
@@ -291,39 +291,39 @@ impl Inputs {
 }
 
 /// Where inputs are put.
-pub(crate) enum Feed {
+pub(crate) enum InputChannel {
     /// One is in place at a time.
-    One {
+    Single {
         /// Its place.
         input: Input,
         /// Where each run finds it as a file of its own, besides.
-        offered: Option<PathBuf>,
+        test_file: Option<PathBuf>,
     },
     /// Many, for a loop.
-    Many(Inputs),
+    Batch(InputBatch),
 }
 
-impl Feed {
+impl InputChannel {
     /// Puts the first of `inputs` in place, and as many of the others as one request takes.
     pub(crate) fn put(&mut self, inputs: &[&[u8]]) -> io::Result<()> {
         match self {
-            Feed::One { input, offered } => {
+            InputChannel::Single { input, test_file } => {
                 let bytes = inputs.first().copied().unwrap_or_default();
-                if let Some(path) = offered {
-                    ways::write_offered(path, bytes)?;
+                if let Some(path) = test_file {
+                    ways::write_test_input(path, bytes)?;
                     input.distrust()?;
                 }
                 input.write(bytes)
             }
-            Feed::Many(many) => many.write(inputs),
+            InputChannel::Batch(many) => many.write(inputs),
         }
     }
 
     /// Lets go of the files, which somebody may still hold open, for new ones.
     pub(crate) fn renew(&mut self) -> io::Result<()> {
         match self {
-            Feed::One { input, .. } => input.renew()?,
-            Feed::Many(many) => *many = Inputs::create()?,
+            InputChannel::Single { input, .. } => input.renew()?,
+            InputChannel::Batch(many) => *many = InputBatch::create()?,
         }
         Ok(())
     }
@@ -331,16 +331,16 @@ impl Feed {
     /// What the server is born with.
     pub(crate) fn file(&self) -> &File {
         match self {
-            Feed::One { input, .. } => input.stdin(),
-            Feed::Many(many) => many.reader(),
+            InputChannel::Single { input, .. } => input.stdin(),
+            InputChannel::Batch(many) => many.reader(),
         }
     }
 
     /// How far the last run read its stdin, in bytes; `None` where that cannot be told.
     pub(crate) fn read_so_far(&self) -> Option<u64> {
         match self {
-            Feed::One { input, .. } => input.read_so_far(),
-            Feed::Many(_) => None,
+            InputChannel::Single { input, .. } => input.read_so_far(),
+            InputChannel::Batch(_) => None,
         }
     }
 }
@@ -384,7 +384,7 @@ mod tests {
         for mut input in [Input::on_stdin().unwrap(), Input::in_file(&path).unwrap()] {
             input.write(b"first").unwrap();
             let held = match input.files {
-                Files::None => input.stdin.try_clone().unwrap(),
+                NamedFiles::None => input.stdin.try_clone().unwrap(),
                 _ => File::open(&path).unwrap(),
             };
             input.renew().unwrap();
@@ -418,7 +418,7 @@ mod tests {
         assert_eq!(mode & 0o222, 0);
     }
 
-    fn written(inputs: &Inputs, number: usize) -> Vec<u8> {
+    fn written(inputs: &InputBatch, number: usize) -> Vec<u8> {
         let (offset, length) = inputs.places[number];
         let mut bytes = vec![0; length as usize];
         inputs.reader.read_exact_at(&mut bytes, offset).unwrap();
@@ -427,7 +427,7 @@ mod tests {
 
     #[test]
     fn as_many_inputs_as_fit_stand_one_behind_the_other() {
-        let mut inputs = Inputs::create().unwrap();
+        let mut inputs = InputBatch::create().unwrap();
         inputs.write(&[b"one", b"", b"three"]).unwrap();
         assert_eq!(inputs.places(), [(0, 3), (3, 0), (3, 5)]);
         assert_eq!(written(&inputs, 2), b"three");
@@ -441,7 +441,7 @@ mod tests {
 
     #[test]
     fn an_input_larger_than_the_mapping_stands_behind_it() {
-        let mut inputs = Inputs::create().unwrap();
+        let mut inputs = InputBatch::create().unwrap();
         let large = vec![9; MAPPED + 1];
         inputs.write(&[&large, b"other"]).unwrap();
         assert_eq!(inputs.places(), [(MAPPED as u64, MAPPED as u64 + 1)]);

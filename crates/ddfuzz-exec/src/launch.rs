@@ -15,15 +15,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cgroup::Cgroup;
-use crate::crash_copies::Copies;
-use crate::elf::Entry;
-use crate::environment::Sanitizing;
+use crate::crash_snapshots::CrashSnapshots;
+use crate::elf::EntryFunction;
+use crate::environment::SanitizerSettings;
 use crate::identity::Identity;
-use crate::page::{Page, Shape};
 use crate::private_dir::PrivateDir;
 use crate::protocol::fd;
-use crate::sandbox::{Handed, Walls};
-use crate::supervisor::Keeper;
+use crate::sandbox::{Handover, SandboxPolicy};
+use crate::shared_page::{Page, PageLayout};
+use crate::supervisor::Supervisor;
 use crate::watch::SLICE;
 use crate::{ExecError, Limits, environment, sandbox};
 
@@ -46,11 +46,11 @@ pub(crate) enum Inject {
     /// Forks at `main`.
     Fork,
     /// Forks, and calls the entry function in the child.
-    Entry(Entry),
+    Entry(EntryFunction),
     /// Calls the entry function again and again in one child.
-    Loop(Entry),
+    Loop(EntryFunction),
     /// Calls the entry function once, on stdin, without serving.
-    Once(Entry),
+    Once(EntryFunction),
     /// Goes on into `main`.
     Pass,
 }
@@ -70,13 +70,13 @@ pub(crate) struct Launch {
     pub(crate) stdout: Option<File>,
     pub(crate) program: PathBuf,
     /// What its sanitizer is told, if it has one or may start something that has one.
-    pub(crate) sanitizing: Option<Sanitizing>,
+    pub(crate) sanitizer_settings: Option<SanitizerSettings>,
     /// The same of sanitizers that need terabytes of address space.
     pub(crate) shadowed: bool,
     /// Where the target's temporary files go.
     pub(crate) scratch: PathBuf,
     /// Of its sandbox, where it is in one.
-    pub(crate) walls: Option<Walls>,
+    pub(crate) policy: Option<SandboxPolicy>,
     /// Directories besides the scratch directory in which it may write.
     pub(crate) open: Vec<PathBuf>,
     /// The program's arguments, its name first.
@@ -98,7 +98,7 @@ const TRIES: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Our ends of the pipes to a launched server.
-pub(crate) struct Ends {
+pub(crate) struct ServerPipes {
     pub(crate) request: File,
     pub(crate) reply: File,
 }
@@ -113,13 +113,13 @@ impl Launch {
     }
 
     /// Memory to share with a server.
-    pub(crate) fn page(&self, shape: Shape) -> Result<Page, ExecError> {
+    pub(crate) fn page(&self, shape: PageLayout) -> Result<Page, ExecError> {
         Page::create(shape).map_err(|source| self.not_sharing(source))
     }
 
     /// Lets what is launched leave copies of itself when it dies; gives where.
-    pub(crate) fn be_copied(&mut self) -> Result<Arc<Copies>, ExecError> {
-        let made = Copies::create().and_then(|copies| {
+    pub(crate) fn be_copied(&mut self) -> Result<Arc<CrashSnapshots>, ExecError> {
+        let made = CrashSnapshots::create().and_then(|copies| {
             self.copied = Some(copies.file()?);
             Ok(Arc::new(copies))
         });
@@ -151,7 +151,7 @@ impl Launch {
         stdin: &File,
         page: &File,
         stderr: Option<&File>,
-    ) -> nix::Result<(Keeper, Ends)> {
+    ) -> nix::Result<(Supervisor, ServerPipes)> {
         let (request_read, request_write) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
         let system =
             |error: std::io::Error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO));
@@ -159,17 +159,17 @@ impl Launch {
             Role::Afl => answers().map_err(system)?,
             _ => nix::unistd::pipe2(OFlag::O_CLOEXEC)?,
         };
-        let (lifeline, keepers) = UnixStream::pair().map_err(system)?;
+        let (supervisor_pipe, supervisors) = UnixStream::pair().map_err(system)?;
         let fixed: [(&dyn AsFd, i32); 5] = [
             (&request_read, fd::REQUEST),
             (&reply_write, fd::REPLY),
             (stdin, fd::INPUT),
             (page, fd::PAGE),
-            (&keepers, fd::LIFELINE),
+            (&supervisors, fd::SUPERVISOR_PIPE),
         ];
         let mut handed = self.lift(&fixed)?;
-        let walls = self.hand_walls().map_err(system)?;
-        for (held, number) in &walls.descriptors {
+        let policy = self.sandbox_handover().map_err(system)?;
+        for (held, number) in &policy.descriptors {
             handed.push((above(held)?, *number));
         }
         let mut actions = PosixSpawnFileActions::init()?;
@@ -183,7 +183,7 @@ impl Launch {
         }
         let env = self.environment();
         let attributes = PosixSpawnAttr::init()?;
-        let argv = self.launcher_argv(&walls.options).ok_or(Errno::EINVAL)?;
+        let argv = self.launcher_argv(&policy.options).ok_or(Errno::EINVAL)?;
         let path = self.private.launcher();
         let mut tries = 0;
         let pid = loop {
@@ -194,8 +194,8 @@ impl Launch {
             tries += 1;
         };
         Ok((
-            Keeper::new(pid, lifeline, self.scratch.clone()),
-            Ends {
+            Supervisor::new(pid, supervisor_pipe, self.scratch.clone()),
+            ServerPipes {
                 request: request_write.into(),
                 reply: reply_read.into(),
             },
@@ -219,26 +219,26 @@ impl Launch {
     }
 
     fn environment(&self) -> Vec<CString> {
-        let (scratch, sandboxed) = (&self.scratch, self.walls.is_some());
-        let told = self.sanitizing.as_ref();
+        let (scratch, sandboxed) = (&self.scratch, self.policy.is_some());
+        let told = self.sanitizer_settings.as_ref();
         environment::compose(&self.env, self.env_only, scratch, sandboxed, told)
     }
 
     /// What a start in a sandbox takes along.
-    fn hand_walls(&self) -> std::io::Result<Handed> {
-        let Some(walls) = &self.walls else {
-            return Ok(Handed::default());
+    fn sandbox_handover(&self) -> std::io::Result<Handover> {
+        let Some(policy) = &self.policy else {
+            return Ok(Handover::default());
         };
         // Its sanitizer writes there.
         let log = self
-            .sanitizing
+            .sanitizer_settings
             .as_ref()
             .and_then(|told| told.log_path.as_ref());
         let mut open = self.open.clone();
         open.extend(log.and_then(|log| log.parent()).map(Path::to_owned));
         open.dedup();
         let covered = self.covered();
-        walls.hand(&self.scratch, &open, &covered, self.terminal.as_ref())
+        policy.handover(&self.scratch, &open, &covered, self.terminal.as_ref())
     }
 
     /// The directories for temporary files that the scratch directory stands in for.
@@ -254,17 +254,21 @@ impl Launch {
 
     /// Whether the ids of its processes are other ones outside of its PID namespace.
     pub(crate) fn numbers_processes(&self) -> bool {
-        self.walls.as_ref().is_some_and(Walls::numbers_processes)
+        self.policy
+            .as_ref()
+            .is_some_and(SandboxPolicy::numbers_processes)
     }
 
-    /// Whether its scratch directory is a mount that comes by the lifeline.
+    /// Whether its scratch directory is a mount that comes by the supervisor pipe.
     pub(crate) fn hides_scratch(&self) -> bool {
-        self.walls.as_ref().is_some_and(Walls::hides_scratch)
+        self.policy
+            .as_ref()
+            .is_some_and(SandboxPolicy::hides_scratch)
     }
 
     /// The scratch directory, where it is to be watched for what the target puts there.
     pub(crate) fn watched_scratch(&self) -> Option<PathBuf> {
-        let watched = self.walls.is_some() && !self.hides_scratch();
+        let watched = self.policy.is_some() && !self.hides_scratch();
         watched.then(|| self.scratch.clone())
     }
 
@@ -283,7 +287,7 @@ impl Launch {
     }
 
     /// The launcher's command line; `None` if something in it holds a NUL byte.
-    fn launcher_argv(&self, walls: &[OsString]) -> Option<Vec<CString>> {
+    fn launcher_argv(&self, policy: &[OsString]) -> Option<Vec<CString>> {
         let mut words: Vec<OsString> = vec!["ddfuzz-launcher".into()];
         words.push(match self.role {
             Role::Serve => "serve".into(),
@@ -331,7 +335,7 @@ impl Launch {
         if self.terminal.is_some() {
             words.push("-T".into());
         }
-        words.extend_from_slice(walls);
+        words.extend_from_slice(policy);
         words.push("--".into());
         words.push(self.program.clone().into_os_string());
         words.extend(self.argv.iter().cloned());
@@ -364,9 +368,9 @@ fn answers() -> std::io::Result<(OwnedFd, OwnedFd)> {
 
 /// Our descriptor's twin above those that servers are born with.
 fn above(file: &dyn AsFd) -> nix::Result<OwnedFd> {
-    let twin = fcntl(file.as_fd(), FcntlArg::F_DUPFD_CLOEXEC(fd::ABOVE))?;
+    let rerun = fcntl(file.as_fd(), FcntlArg::F_DUPFD_CLOEXEC(fd::ABOVE))?;
     // SAFETY: the descriptor was made by the call above and has no other owner.
-    Ok(unsafe { OwnedFd::from_raw_fd(twin) })
+    Ok(unsafe { OwnedFd::from_raw_fd(rerun) })
 }
 
 /// How many processes and threads the target's user has now: RLIMIT_NPROC counts them all.

@@ -5,15 +5,16 @@
 //! without processes.
 
 mod afl;
-mod args;
 pub mod bundled;
 mod cgroup;
-mod crash_copies;
+mod command_line;
+mod crash_snapshots;
 mod descendants;
 mod elf;
 mod environment;
 mod executor;
 pub mod facts;
+mod hang_detector;
 mod identity;
 mod input;
 mod launch;
@@ -22,8 +23,7 @@ pub mod mock;
 mod observations;
 pub mod observe;
 mod output_capture;
-mod page;
-mod place;
+mod prepared_target;
 mod private_dir;
 mod proc_tree;
 mod program;
@@ -34,7 +34,7 @@ pub mod sandbox;
 mod scratch;
 mod server;
 mod server_executor;
-mod signature;
+mod shared_page;
 mod supervisor;
 mod target;
 mod terminal;
@@ -44,24 +44,31 @@ pub mod tracing;
 mod watch;
 mod ways;
 
-pub use args::FuzzerLimits;
-pub use crash_copies::Copies;
+pub use command_line::FuzzerLimits;
+pub use crash_snapshots::CrashSnapshots;
 pub use elf::{facts as program_facts, is_libfuzzer, read as read_program};
 pub use environment::{LARGEST_ALLOCATION, Sanitizer, inherited, sanitizer_options};
 pub use executor::{ExecError, Executor, TimeLimit};
+pub use hang_detector::{Signature, Stuck};
 pub use identity::targets_reach;
-pub use observations::{Covered, Telling};
+pub use observations::{CoverageReporting, RunCoverage};
 pub use output_capture::Written;
 pub use private_dir::PrivateDir;
 pub use proc_tree::{
     is_child, is_runnable, lives, resident_memory, switches, tree_cpu, tree_exceeds,
 };
 pub use program::{find_program, is_script};
-pub use run::{Again, Ended, RUST_PANIC, Run, Said};
+pub use run::{CrashMessages, Ended, RUST_PANIC, RerunReason, Run};
 pub use sandbox::Sandbox;
-pub use signature::{Signature, Stuck};
 pub use target::{Channel, Limits, Program, SEPARATOR, Target, TargetRecord, Terminal, two_files};
 pub use terminal::sample_text;
 pub use traceable::{Traceable, Traced};
-pub use watch::Starved;
+pub use watch::SchedulingDelay;
 pub use ways::{Freshness, Started, Way, debug_text, start, start_covered, start_test};
+
+// The names by which the other crates still call these.
+pub use CoverageReporting as Telling;
+pub use CrashMessages as Said;
+pub use CrashSnapshots as Copies;
+pub use RerunReason as Again;
+pub use SchedulingDelay as Starved;

@@ -6,25 +6,25 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use crate::observe::InLoop;
-use crate::page::{Page, Slot};
+use crate::observe::LoopObserver;
 use crate::protocol::flag;
+use crate::shared_page::{CounterSlot, Page};
 
 /// What was told, and is to be told.
 #[derive(Default)]
-pub(crate) struct Besides {
-    pub(crate) telling: Telling,
-    comparing: Option<InLoop>,
+pub(crate) struct RunObservations {
+    pub(crate) telling: CoverageReporting,
+    comparing: Option<LoopObserver>,
     /// Each run has a process of its own.
     pub(crate) fresh: bool,
     /// The process ends after the runs of the next call.
     pub(crate) last: bool,
-    covered: Vec<Covered>,
-    reached: Reached,
-    pub(crate) recent: Recent,
+    covered: Vec<RunCoverage>,
+    reached: ReachedRanges,
+    pub(crate) recent: RecentInputs,
 }
 
-impl Besides {
+impl RunObservations {
     /// Whether comparisons are told.
     pub(crate) fn compares(&self) -> bool {
         self.comparing.is_some()
@@ -38,7 +38,7 @@ impl Besides {
     /// Turns comparisons on or off, for the next server of the program at `path`.
     pub(crate) fn compare(&mut self, on: bool, path: &Path) -> io::Result<()> {
         self.comparing = match on {
-            true => Some(InLoop::new(path)?),
+            true => Some(LoopObserver::new(path)?),
             false => None,
         };
         Ok(())
@@ -48,15 +48,15 @@ impl Besides {
     pub(crate) fn begin_server(&mut self, page: &Page) -> io::Result<Option<File>> {
         page.set_reached(self.reached.ranges())?;
         self.recent.clear();
-        self.comparing.as_mut().map(InLoop::file).transpose()
+        self.comparing.as_mut().map(LoopObserver::file).transpose()
     }
 
     /// A request is about to be sent: gives its flags.
     pub(crate) fn begin_request(&mut self) -> u64 {
         let counters = match self.telling {
-            Telling::Nothing => 0,
-            Telling::Every => flag::COUNTERS,
-            Telling::Novel => flag::NOVEL,
+            CoverageReporting::Nothing => 0,
+            CoverageReporting::Every => flag::COUNTERS,
+            CoverageReporting::Novel => flag::NOVEL,
         };
         let counters = match self.fresh || self.last {
             true => counters | flag::LAST,
@@ -77,28 +77,28 @@ impl Besides {
     }
 
     /// A run has come back, and kept its counters there.
-    pub(crate) fn take(&mut self, run: usize, page: &Page, slot: Slot) {
+    pub(crate) fn take(&mut self, run: usize, page: &Page, slot: CounterSlot) {
         if let Some(counters) = page.kept(slot) {
             self.reached.add(&counters);
-            self.covered.push(Covered { run, counters });
+            self.covered.push(RunCoverage { run, counters });
         }
     }
 
     /// The coverage that was told of.
-    pub(crate) fn covered(&self) -> &[Covered] {
+    pub(crate) fn covered(&self) -> &[RunCoverage] {
         &self.covered
     }
 
     /// What the last run compared.
     pub(crate) fn compared(&mut self) -> Vec<Comparison> {
         let comparing = self.comparing.as_mut();
-        comparing.map_or(Vec::new(), InLoop::comparisons)
+        comparing.map_or(Vec::new(), LoopObserver::comparisons)
     }
 }
 
 /// Of which runs the coverage is told. It costs a look at each counter of the target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Telling {
+pub enum CoverageReporting {
     /// Of none.
     #[default]
     Nothing,
@@ -112,7 +112,7 @@ pub enum Telling {
 
 /// What was told of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Covered {
+pub struct RunCoverage {
     /// Which run of the last call, from 0.
     pub run: usize,
     /// How often each instrumented place was passed, modulo 256.
@@ -121,12 +121,12 @@ pub struct Covered {
 
 /// What the runs of an executor have reached.
 #[derive(Default)]
-pub(crate) struct Reached {
+pub(crate) struct ReachedRanges {
     /// For each counter, a bit for each range.
     ranges: Vec<u8>,
 }
 
-impl Reached {
+impl ReachedRanges {
     /// A run had these counters.
     pub(crate) fn add(&mut self, counters: &[u8]) {
         if self.ranges.len() < counters.len() {
@@ -185,7 +185,7 @@ const LONGEST: usize = 64 << 10;
 
 /// The last inputs of a process, oldest first.
 #[derive(Default)]
-pub(crate) struct Recent {
+pub(crate) struct RecentInputs {
     inputs: VecDeque<Vec<u8>>,
     /// The process has died of its last input, which is not among them.
     died: bool,
@@ -193,7 +193,7 @@ pub(crate) struct Recent {
     ended: bool,
 }
 
-impl Recent {
+impl RecentInputs {
     /// These were run, and the process lives, or has died of the last one.
     pub(crate) fn ran(&mut self, inputs: &[&[u8]], lives: bool) {
         if self.died || self.ended {
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn only_a_range_that_no_run_has_reached_is_novel() {
-        let mut reached = Reached::default();
+        let mut reached = ReachedRanges::default();
         let mut counters = vec![0; 19];
         assert!(!reached.add_novel(&counters));
         counters[18] = 1;
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn each_range_of_a_counter_is_reached_for_itself() {
-        let mut reached = Reached::default();
+        let mut reached = ReachedRanges::default();
         reached.add(&[0, 1, 200]);
         reached.add(&[0, 5, 255]);
         assert_eq!(reached.ranges(), [0, 1 | 8, 128]);
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn the_last_inputs_are_kept_in_order() {
-        let mut recent = Recent::default();
+        let mut recent = RecentInputs::default();
         let all: Vec<[u8; 1]> = (0..MOST as u8 + 5).map(|byte| [byte]).collect();
         let slices: Vec<&[u8]> = all.iter().map(|input| &input[..]).collect();
         recent.ran(&slices[..3], true);
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn a_process_that_died_is_forgotten_with_the_next_run() {
-        let mut recent = Recent::default();
+        let mut recent = RecentInputs::default();
         recent.ran(&[b"one", b"deadly"], false);
         assert_eq!(recent.before_the_last(), [b"one"]);
         recent.ran(&[b"other", b"last"], true);
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn a_process_that_ended_is_forgotten_with_the_next_run() {
-        let mut recent = Recent::default();
+        let mut recent = RecentInputs::default();
         recent.ran(&[b"one", b"two"], true);
         recent.end();
         assert_eq!(recent.before_the_last(), [b"one"]);

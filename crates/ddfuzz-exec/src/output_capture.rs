@@ -29,17 +29,17 @@ impl Traceable {
     /// As [`new`](Traceable::new); when there are no pipes.
     pub fn listening(target: &Target, way: Way) -> Result<Traceable, ExecError> {
         let traceable = Traceable::forking(target, way)?;
-        let hearing = Hearing::open().and_then(|hearing| {
-            let stdout = hearing.stdout.writer();
+        let capture = OutputCapture::open().and_then(|capture| {
+            let stdout = capture.stdout.writer();
             let mut inner = traceable.lock();
             inner.launch.stdout = Some(stdout.try_clone()?);
             if let Some(forking) = &mut inner.forking {
                 forking.stdout = Some(stdout.try_clone()?);
             }
-            inner.hearing = Some(hearing);
+            inner.capture = Some(capture);
             Ok(())
         });
-        hearing.map_err(|source| ExecError::System {
+        capture.map_err(|source| ExecError::System {
             what: "listening to a target".to_owned(),
             source,
         })?;
@@ -52,9 +52,9 @@ impl Traced {
     /// process of the run is left. `None` where nobody listens, and at a terminal.
     pub fn written(&self) -> Option<(Written, Written)> {
         let inner = self.of.lock();
-        let hearing = inner.hearing.as_ref()?;
+        let capture = inner.capture.as_ref()?;
         let at_terminal = inner.console.is_some();
-        (!at_terminal).then(|| (hearing.stdout.written(), hearing.stderr.written()))
+        (!at_terminal).then(|| (capture.stdout.written(), capture.stderr.written()))
     }
 
     /// Device and inode of the files that the run finds its input in, stdin included; none at a
@@ -69,17 +69,17 @@ impl Traced {
 }
 
 /// What listens to runs.
-pub(crate) struct Hearing {
-    pub(crate) stdout: Ear,
-    pub(crate) stderr: Ear,
+pub(crate) struct OutputCapture {
+    pub(crate) stdout: HashedPipe,
+    pub(crate) stderr: HashedPipe,
 }
 
-impl Hearing {
+impl OutputCapture {
     /// Makes the pipes and begins to drain them.
-    pub(crate) fn open() -> std::io::Result<Hearing> {
-        Ok(Hearing {
-            stdout: Ear::open()?,
-            stderr: Ear::open()?,
+    pub(crate) fn open() -> std::io::Result<OutputCapture> {
+        Ok(OutputCapture {
+            stdout: HashedPipe::open()?,
+            stderr: HashedPipe::open()?,
         })
     }
 
@@ -91,7 +91,7 @@ impl Hearing {
 }
 
 /// One pipe.
-pub(crate) struct Ear {
+pub(crate) struct HashedPipe {
     /// Our copy of the write end, which every server inherits. With the last copy gone the
     /// draining thread ends.
     writer: File,
@@ -104,15 +104,15 @@ struct HashDrain {
     hasher: blake3::Hasher,
 }
 
-impl Ear {
-    fn open() -> std::io::Result<Ear> {
+impl HashedPipe {
+    fn open() -> std::io::Result<HashedPipe> {
         let make = |reader| HashDrain {
             reader,
             bytes: 0,
             hasher: blake3::Hasher::new(),
         };
-        let (writer, drain) = drained("ddfuzz-hearing", make, HashDrain::take)?;
-        Ok(Ear { writer, drain })
+        let (writer, drain) = drained("ddfuzz-capture", make, HashDrain::take)?;
+        Ok(HashedPipe { writer, drain })
     }
 
     /// What a server gets.

@@ -9,7 +9,7 @@ pub(crate) mod fd {
     pub(crate) const REPLY: i32 = 191;
     pub(crate) const INPUT: i32 = 192;
     pub(crate) const PAGE: i32 = 193;
-    pub(crate) const LIFELINE: i32 = 194;
+    pub(crate) const SUPERVISOR_PIPE: i32 = 194;
     /// Of a child that is observed: `runtime/observe.h`.
     pub(crate) const OBSERVED: i32 = 195;
     // 196 and 197 are a spare child's: `runtime/spare.h`.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::launch::Launch;
 use crate::scratch::{Cleaned, Scratch};
-use crate::server::{Answer, Broken};
+use crate::server::{Answer, RequestError};
 use crate::{Ended, ExecError};
 
 /// Servers are replaced after so many runs, so that what they leak stays bounded.
@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 const FULL: Duration = Duration::from_secs(10);
 
 /// A target behind a server, as far as trying again is concerned.
-pub(super) trait Attempts {
+pub(super) trait Retriable {
     /// Puts the first of the inputs where the target finds it, and as many of the others as one
     /// request takes.
     fn put_in_place(&mut self, inputs: &[&[u8]]) -> io::Result<()>;
@@ -60,12 +60,12 @@ pub(super) enum Failure {
     /// No server came up.
     Start(ExecError),
     /// The server did not answer as it should.
-    Broken(Broken),
+    Request(RequestError),
 }
 
 /// Has the target run on the first of `inputs`, and on as many of the others as one request takes,
 /// with as many servers as that needs.
-pub(super) fn ask(target: &mut impl Attempts, inputs: &[&[u8]]) -> Result<Answer, ExecError> {
+pub(super) fn run(target: &mut impl Retriable, inputs: &[&[u8]]) -> Result<Answer, ExecError> {
     let (mut runs, mut starts) = (0, 0);
     let first = inputs.first().copied().unwrap_or_default();
     // What is in question, because a server has died of it, is asked about alone.
@@ -81,7 +81,7 @@ pub(super) fn ask(target: &mut impl Attempts, inputs: &[&[u8]]) -> Result<Answer
         }
         match failure {
             Failure::Start(_) => starts += 1,
-            Failure::Broken(_) => runs += 1,
+            Failure::Request(_) => runs += 1,
         }
         target.stop();
         asked = &inputs[..inputs.len().min(1)];
@@ -101,9 +101,9 @@ fn give_up(path: PathBuf, failure: Failure) -> Result<Answer, ExecError> {
         Failure::Start(error) => return Err(error),
         // The target has killed each of them, which from the outside is a death by SIGKILL
         // like any other; or it has made them stop, and was killed at its limit.
-        Failure::Broken(Broken::Died) => Ended::Signal(libc::SIGKILL),
-        Failure::Broken(Broken::Silent(ended)) => ended,
-        Failure::Broken(broken) => {
+        Failure::Request(RequestError::Died) => Ended::Signal(libc::SIGKILL),
+        Failure::Request(RequestError::Silent(ended)) => ended,
+        Failure::Request(broken) => {
             let why = broken.to_string();
             return Err(ExecError::Server { path, why });
         }
@@ -116,7 +116,7 @@ fn give_up(path: PathBuf, failure: Failure) -> Result<Answer, ExecError> {
     })
 }
 
-fn write_inputs(target: &mut impl Attempts, inputs: &[&[u8]]) -> Result<(), ExecError> {
+fn write_inputs(target: &mut impl Retriable, inputs: &[&[u8]]) -> Result<(), ExecError> {
     let deadline = Instant::now() + FULL;
     loop {
         match target.put_in_place(inputs) {

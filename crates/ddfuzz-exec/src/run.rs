@@ -107,7 +107,7 @@ impl std::fmt::Display for Ended {
 
 /// What a run wrote where dying programs say why.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct CrashMessages {
     /// The beginning and the end of what it wrote to stderr: 4 KiB and 64 KiB at most. Where
     /// something between them is missing a line says so.
     pub stderr: Vec<u8>,
@@ -117,7 +117,7 @@ pub struct Said {
 
 /// For what a run is made once more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Again {
+pub enum RerunReason {
     /// To see the backtrace of a Rust panic.
     Backtrace,
     /// To let LeakSanitizer look for leaks.

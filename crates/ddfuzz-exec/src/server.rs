@@ -10,13 +10,13 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::launch::{Ends, Inject, Launch, Role};
-use crate::page::{Outcome, Page, Shape};
+use crate::hang_detector::{HangDetector, ObservedProcess};
+use crate::launch::{Inject, Launch, Role, ServerPipes};
 use crate::proc_tree::outer_pid;
 use crate::protocol::{HELLO_SIZE, REPLY_SIZE, Reply, Request, Trouble, read_hello};
-use crate::signature::{Lookout, Sight};
-use crate::supervisor::Keeper;
-use crate::watch::{Killed, Look, Waited, Watch, cpu_of};
+use crate::shared_page::{Page, PageLayout, RunOutcome};
+use crate::supervisor::Supervisor;
+use crate::watch::{HangCheck, Killed, WaitOutcome, Watch, cpu_of};
 use crate::{Ended, ExecError, Limits, Way, proc_tree, watch};
 
 /// How long a server may take to come up.
@@ -26,7 +26,7 @@ const REST: Duration = Duration::from_secs(1);
 
 /// A running server.
 pub(crate) struct Server {
-    ends: Ends,
+    pipes: ServerPipes,
     page: Page,
     /// The last run asked for, and the first of the same request.
     seq: u64,
@@ -38,13 +38,13 @@ pub(crate) struct Server {
     numbers_processes: bool,
     /// Its scratch directory, where that is a mount of its own.
     scratch: Option<OwnedFd>,
-    // Dropped last: the keeper kills what the closed pipes did not end.
-    keeper: Keeper,
+    // Dropped last: the supervisor kills what the closed pipes did not end.
+    supervisor: Supervisor,
 }
 
 /// Why a request has no answer.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Broken {
+pub(crate) enum RequestError {
     /// The server died.
     #[error("it died")]
     Died,
@@ -78,30 +78,30 @@ impl Server {
         stderr: Option<&File>,
         page: Page,
     ) -> Result<Server, ExecError> {
-        let (keeper, mut ends) = launch
+        let (supervisor, mut pipes) = launch
             .start(stdin, page.file(), stderr)
             .map_err(|errno| system(launch, "starting the launcher", errno))?;
-        let told = await_hello(launch, &mut ends.reply)?;
+        let told = await_hello(launch, &mut pipes.reply)?;
         let pid = match launch.numbers_processes() {
-            true => outer_pid(told, keeper.pid()).unwrap_or(told),
+            true => outer_pid(told, supervisor.pid()).unwrap_or(told),
             false => told,
         };
-        check_descent(launch, &keeper, pid)?;
+        check_descent(launch, &supervisor, pid)?;
         Ok(Server {
             watched: launch.watched_scratch(),
             numbers_processes: launch.numbers_processes(),
-            scratch: hidden_scratch(launch, &keeper)?,
-            ends,
+            scratch: hidden_scratch(launch, &supervisor)?,
+            pipes,
             page,
             seq: 0,
             first: 0,
             pid,
-            keeper,
+            supervisor,
         })
     }
 
     /// Asks for one run on the input that is in place, of so many bytes.
-    pub(crate) fn run(&mut self, length: usize, limits: &Limits) -> Result<Answer, Broken> {
+    pub(crate) fn run(&mut self, length: usize, limits: &Limits) -> Result<Answer, RequestError> {
         self.ask(length, 0)?;
         self.answer(limits, None)
     }
@@ -113,15 +113,19 @@ impl Server {
         places: &[(u64, u64)],
         flags: u64,
         limits: &Limits,
-        lookout: &mut Lookout,
-    ) -> Result<Answer, Broken> {
+        detector: &mut HangDetector,
+    ) -> Result<Answer, RequestError> {
         self.page.put_inputs(places).map_err(not_shared)?;
         self.first = self.seq + 1;
         self.seq += places.len() as u64;
-        let used = |server: &Server| Looping::new(server).used().filter(|_| places.len() == 1);
+        let used = |server: &Server| {
+            LoopProcess::new(server)
+                .used()
+                .filter(|_| places.len() == 1)
+        };
         let before = used(self);
         self.request(self.first, places.len(), flags)?;
-        let mut answer = self.answer(limits, Some(lookout))?;
+        let mut answer = self.answer(limits, Some(detector))?;
         // In a new process it is all that this has used.
         if let Some((process, now)) = used(self) {
             let before = before.filter(|(other, _)| *other == process);
@@ -135,13 +139,13 @@ impl Server {
     fn answer(
         &mut self,
         limits: &Limits,
-        mut lookout: Option<&mut Lookout>,
-    ) -> Result<Answer, Broken> {
+        mut detector: Option<&mut HangDetector>,
+    ) -> Result<Answer, RequestError> {
         loop {
-            let looping = Looping::new(self);
-            let look = lookout.as_deref_mut().map(|lookout| Look {
-                lookout,
-                sight: &looping,
+            let looping = LoopProcess::new(self);
+            let look = detector.as_deref_mut().map(|detector| HangCheck {
+                detector,
+                process: &looping,
             });
             let waited = self.watch(limits, look)?;
             // The answer to a run before, given twice, is no answer.
@@ -149,7 +153,7 @@ impl Server {
                 continue;
             };
             if reply.exec_errno != 0 {
-                return Err(Broken::Exec(Errno::from_raw(reply.exec_errno)));
+                return Err(RequestError::Exec(Errno::from_raw(reply.exec_errno)));
             }
             let number = usize::try_from(reply.seq - self.first).unwrap_or(usize::MAX);
             self.seq = reply.seq;
@@ -175,9 +179,9 @@ impl Server {
     }
 
     /// The answer about a run that the page tells of.
-    fn came_back(&self, number: usize) -> Result<Answer, Broken> {
+    fn came_back(&self, number: usize) -> Result<Answer, RequestError> {
         let outcomes = self.page.outcomes(number + 1).map_err(not_shared)?;
-        let Outcome { status, cpu, .. } = outcomes[number];
+        let RunOutcome { status, cpu, .. } = outcomes[number];
         Ok(Answer {
             number,
             ended: Ended::from_wait_status(status),
@@ -187,13 +191,13 @@ impl Server {
     }
 
     /// Sends the next request, for one run.
-    pub(crate) fn ask(&mut self, length: usize, flags: u64) -> Result<(), Broken> {
+    pub(crate) fn ask(&mut self, length: usize, flags: u64) -> Result<(), RequestError> {
         self.seq += 1;
         self.first = self.seq;
         self.request(self.seq, length, flags)
     }
 
-    fn request(&mut self, seq: u64, count: usize, flags: u64) -> Result<(), Broken> {
+    fn request(&mut self, seq: u64, count: usize, flags: u64) -> Result<(), RequestError> {
         let request = Request {
             seq,
             count: count as u64,
@@ -221,41 +225,50 @@ impl Server {
     }
 
     /// Sends raw bytes.
-    pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), Broken> {
-        self.ends.request.write_all(bytes).map_err(|_| Broken::Died)
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), RequestError> {
+        self.pipes
+            .request
+            .write_all(bytes)
+            .map_err(|_| RequestError::Died)
     }
 
     /// Waits for the reply to the last request, whose run this kills at its limits; gives why it
     /// was killed.
-    pub(crate) fn wait(&self, limits: &Limits) -> Result<Option<Killed>, Broken> {
+    pub(crate) fn wait(&self, limits: &Limits) -> Result<Option<Killed>, RequestError> {
         self.watch(limits, None)
     }
 
-    fn watch(&self, limits: &Limits, look: Option<Look<'_>>) -> Result<Option<Killed>, Broken> {
+    fn watch(
+        &self,
+        limits: &Limits,
+        look: Option<HangCheck<'_>>,
+    ) -> Result<Option<Killed>, RequestError> {
         let watch = Watch {
-            reply: &self.ends.reply,
+            reply: &self.pipes.reply,
             page: Some(&self.page),
             first: self.first,
             server: self.pid,
-            keeper: self.keeper.pid(),
+            supervisor: self.supervisor.pid(),
             scratch: self.watched.as_deref(),
-            warm: self.page.shape() != Shape::Single,
+            warm: self.page.layout() != PageLayout::Single,
         };
         match watch.wait(limits, look) {
-            Waited::Ready => Ok(None),
-            Waited::Killed(killed) => Ok(Some(killed)),
-            Waited::Silent(why) => Err(Broken::Silent(why)),
-            Waited::Untaken => Err(Broken::Nonsense("it does not accept requests".to_owned())),
+            WaitOutcome::Ready => Ok(None),
+            WaitOutcome::Killed(killed) => Ok(Some(killed)),
+            WaitOutcome::Silent(why) => Err(RequestError::Silent(why)),
+            WaitOutcome::Untaken => Err(RequestError::Nonsense(
+                "it does not accept requests".to_owned(),
+            )),
         }
     }
 
     /// Takes the reply to the last request, within `timeout`.
-    pub(crate) fn reply(&mut self, timeout: Duration) -> Result<Reply, Broken> {
+    pub(crate) fn reply(&mut self, timeout: Duration) -> Result<Reply, RequestError> {
         let deadline = Instant::now() + timeout;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            if !watch::readable(&self.ends.reply, left) {
-                return Err(Broken::Nonsense("it does not answer".to_owned()));
+            if !watch::readable(&self.pipes.reply, left) {
+                return Err(RequestError::Nonsense("it does not answer".to_owned()));
             }
             if let Some(reply) = self.next_reply()? {
                 return Ok(reply);
@@ -264,13 +277,15 @@ impl Server {
     }
 
     /// Takes the reply that is there; `None` if it is to an earlier request, or run.
-    fn next_reply(&mut self) -> Result<Option<Reply>, Broken> {
+    fn next_reply(&mut self) -> Result<Option<Reply>, RequestError> {
         let mut bytes = [0; REPLY_SIZE];
-        match read_within(&mut self.ends.reply, &mut bytes, REST) {
+        match read_within(&mut self.pipes.reply, &mut bytes, REST) {
             Ok(()) => {}
-            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Err(Broken::Died),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+                return Err(RequestError::Died);
+            }
             Err(error) => {
-                return Err(Broken::Nonsense(format!(
+                return Err(RequestError::Nonsense(format!(
                     "its reply cannot be read: {error}"
                 )));
             }
@@ -278,7 +293,7 @@ impl Server {
         let reply = Reply::from_bytes(&bytes);
         if reply.seq > self.seq {
             let (given, asked) = (reply.seq, self.seq);
-            return Err(Broken::Nonsense(format!(
+            return Err(RequestError::Nonsense(format!(
                 "it replied to run {given} instead of {asked}"
             )));
         }
@@ -287,16 +302,16 @@ impl Server {
 }
 
 /// The process of a loop that runs inputs.
-struct Looping<'a> {
+struct LoopProcess<'a> {
     server: &'a Server,
     /// Asked for once a request, which one process serves.
     process: OnceCell<Option<Pid>>,
 }
 
-impl Looping<'_> {
-    fn new(server: &Server) -> Looping<'_> {
+impl LoopProcess<'_> {
+    fn new(server: &Server) -> LoopProcess<'_> {
         let process = OnceCell::new();
-        Looping { server, process }
+        LoopProcess { server, process }
     }
 
     /// Which process it is, and what it has used so far.
@@ -305,7 +320,7 @@ impl Looping<'_> {
     }
 }
 
-impl Sight for Looping<'_> {
+impl ObservedProcess for LoopProcess<'_> {
     fn process(&self) -> Option<Pid> {
         let find = || self.server.process(self.server.page.child());
         *self.process.get_or_init(find)
@@ -320,7 +335,7 @@ impl Sight for Looping<'_> {
         let (Some(process), Some(base)) = (self.process(), page.counters_at()) else {
             return false;
         };
-        let len = page.shape().counters();
+        let len = page.layout().counters();
         to.resize(len, 0);
         let remote = [RemoteIoVec { base, len }];
         let read = process_vm_readv(process, &mut [IoSliceMut::new(to)], &remote);
@@ -333,8 +348,8 @@ impl Sight for Looping<'_> {
     }
 }
 
-fn not_shared(error: std::io::Error) -> Broken {
-    Broken::Nonsense(format!("memory cannot be shared with it: {error}"))
+fn not_shared(error: std::io::Error) -> RequestError {
+    RequestError::Nonsense(format!("memory cannot be shared with it: {error}"))
 }
 
 /// Waits for a server's first words, and gives its process id.
@@ -355,12 +370,12 @@ pub(super) fn await_hello(launch: &Launch, reply: &mut File) -> Result<Pid, Exec
 /// The scratch directory of a server that has said hello, where only it sees that.
 pub(super) fn hidden_scratch(
     launch: &Launch,
-    keeper: &Keeper,
+    supervisor: &Supervisor,
 ) -> Result<Option<OwnedFd>, ExecError> {
     if !launch.hides_scratch() {
         return Ok(None);
     }
-    match keeper.receive() {
+    match supervisor.receive() {
         Ok(Some(directory)) => Ok(Some(directory)),
         Ok(None) => Err(server_error(
             launch,
@@ -370,9 +385,13 @@ pub(super) fn hidden_scratch(
     }
 }
 
-/// Whether the process of this id, which lives, is seen below its keeper.
-pub(super) fn check_descent(launch: &Launch, keeper: &Keeper, pid: Pid) -> Result<(), ExecError> {
-    if !proc_tree::descends(pid, keeper.pid()) {
+/// Whether the process of this id, which lives, is seen below its supervisor.
+pub(super) fn check_descent(
+    launch: &Launch,
+    supervisor: &Supervisor,
+    pid: Pid,
+) -> Result<(), ExecError> {
+    if !proc_tree::descends(pid, supervisor.pid()) {
         // Nothing could be told from it of the run, nor of what to kill.
         return Err(ExecError::Server {
             path: launch.program.clone(),

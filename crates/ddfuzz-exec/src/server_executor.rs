@@ -9,16 +9,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::crash_copies::Copies;
-use crate::input::{Feed, Inputs};
+use crate::crash_snapshots::CrashSnapshots;
+use crate::hang_detector::HangDetector;
+use crate::input::{InputBatch, InputChannel};
 use crate::launch::{Inject, Launch, Role};
-use crate::observations::{Besides, Covered, Telling};
-use crate::page::Shape;
-use crate::place::Place;
-use crate::retry::{Attempts, Failure, RUNS_PER_SERVER};
+use crate::observations::{CoverageReporting, RunCoverage, RunObservations};
+use crate::prepared_target::PreparedTarget;
+use crate::retry::{Failure, RUNS_PER_SERVER, Retriable};
 use crate::scratch::Scratch;
-use crate::server::{Answer, Broken, Server};
-use crate::signature::Lookout;
+use crate::server::{Answer, RequestError, Server};
+use crate::shared_page::PageLayout;
 use crate::terminal::Console;
 use crate::{
     Ended, ExecError, Executor, Freshness, Limits, Run, Signature, Stuck, Target, TimeLimit, Way,
@@ -26,88 +26,91 @@ use crate::{
 };
 
 /// A target behind a server.
-pub(crate) struct Served {
+pub(crate) struct ServerExecutor {
     // First, so that the server is gone before its directory and group are removed.
     server: Option<Server>,
     /// Processes that the server has forked for runs.
     runs: u64,
     way: Way,
-    shape: Shape,
+    layout: PageLayout,
     /// By its file, the program may start others.
     may_fork: bool,
     /// The last run had descendants.
     forked: bool,
     limits: Limits,
     launch: Launch,
-    feed: Feed,
+    input_channel: InputChannel,
     /// Where inputs are typed, of a target at a terminal.
     console: Option<Console>,
-    besides: Besides,
+    observations: RunObservations,
     /// Of a loop: where its processes leave copies of themselves when they die.
-    copies: Option<Arc<Copies>>,
+    copies: Option<Arc<CrashSnapshots>>,
     /// Of a loop: what looks at runs that take long.
-    lookout: Lookout,
+    detector: HangDetector,
     /// Whether the last run has died, and so may have left some.
     died: bool,
     scratch: Scratch,
 }
 
-impl Served {
+impl ServerExecutor {
     /// Starts the server at once, so that a target that cannot be served is an error now.
     pub(crate) fn start(
         target: &Target,
-        place: Place,
+        prepared: PreparedTarget,
         way: Way,
         role: Role,
         inject: Option<Inject>,
-    ) -> Result<Served, ExecError> {
-        Served::offering(target, place, None, way, role, inject)
+    ) -> Result<ServerExecutor, ExecError> {
+        ServerExecutor::for_test(target, prepared, None, way, role, inject)
     }
 
     /// The same, with the input also put into the file `offered` of the target's directory.
-    pub(crate) fn offering(
+    pub(crate) fn for_test(
         target: &Target,
-        place: Place,
-        offered: Option<PathBuf>,
+        prepared: PreparedTarget,
+        test_file: Option<PathBuf>,
         way: Way,
         role: Role,
         inject: Option<Inject>,
-    ) -> Result<Served, ExecError> {
-        let mut launch = place.launch(target, role, inject);
+    ) -> Result<ServerExecutor, ExecError> {
+        let mut launch = prepared.launch(target, role, inject);
         let mut copies = None;
-        let (shape, feed) = match inject {
+        let (layout, input_channel) = match inject {
             Some(Inject::Loop(entry)) => {
                 let counters = entry.counter_count();
-                let inputs = Inputs::create().map_err(|source| ExecError::System {
+                let inputs = InputBatch::create().map_err(|source| ExecError::System {
                     what: "creating a memory file for inputs".to_owned(),
                     source,
                 })?;
                 copies = Some(launch.be_copied()?);
-                (Shape::Loop { counters }, Feed::Many(inputs))
+                (PageLayout::Loop { counters }, InputChannel::Batch(inputs))
             }
             _ => {
-                let input = place.input;
-                (Shape::Single, Feed::One { input, offered })
+                let input = prepared.input;
+                (
+                    PageLayout::Single,
+                    InputChannel::Single { input, test_file },
+                )
             }
         };
         let console = Console::of(target, launch.identity);
-        let mut served = Served {
+        let mut served = ServerExecutor {
             server: None,
             runs: 0,
             way,
-            shape,
+            layout,
             // What a script does cannot be known.
-            may_fork: place.facts.is_none_or(|facts| facts.may_fork),
+            may_fork: prepared.facts.is_none_or(|facts| facts.may_fork),
             forked: false,
             limits: target.limits,
             launch,
-            feed,
+            input_channel,
             console,
-            besides: Besides::default(),
+            observations: RunObservations::default(),
             copies,
-            lookout: Lookout::default(),
+            detector: HangDetector::default(),
             died: false,
-            scratch: place.scratch,
+            scratch: prepared.scratch,
         };
         served.server()?;
         Ok(served)
@@ -124,24 +127,24 @@ impl Served {
     }
 
     /// The same loop, with a process of its own for each run.
-    pub(crate) fn with_fresh_runs(mut self) -> Served {
-        self.besides.fresh = true;
+    pub(crate) fn with_fresh_runs(mut self) -> ServerExecutor {
+        self.observations.fresh = true;
         self
     }
 
     /// The server is a loop over inputs.
     fn is_loop(&self) -> bool {
-        self.shape != Shape::Single
+        self.layout != PageLayout::Single
     }
 
     /// One process serves many runs.
     fn is_shared(&self) -> bool {
-        self.is_loop() && !self.besides.fresh
+        self.is_loop() && !self.observations.fresh
     }
 
     /// The process of the call that is under way ends with it.
     fn ends_process(&self) -> bool {
-        !self.is_shared() || self.besides.last
+        !self.is_shared() || self.observations.last
     }
 
     fn server(&mut self) -> Result<&mut Server, ExecError> {
@@ -152,8 +155,8 @@ impl Served {
         match &mut self.server {
             Some(server) => Ok(server),
             empty => {
-                let page = self.launch.page(self.shape)?;
-                let observed = self.besides.begin_server(&page);
+                let page = self.launch.page(self.layout)?;
+                let observed = self.observations.begin_server(&page);
                 self.launch.observed =
                     observed.map_err(|source| self.launch.not_sharing(source))?;
                 if let Some(copies) = &self.copies {
@@ -165,7 +168,8 @@ impl Served {
                     let theirs = renewed.map_err(|source| self.launch.without_terminal(source))?;
                     self.launch.terminal = Some(theirs);
                 }
-                let mut started = Server::start(&self.launch, self.feed.file(), None, page)?;
+                let mut started =
+                    Server::start(&self.launch, self.input_channel.file(), None, page)?;
                 let entered = self.scratch.enter(started.take_scratch());
                 entered.map_err(|source| self.launch.lost(source))?;
                 Ok(empty.insert(started))
@@ -178,14 +182,14 @@ impl Served {
     fn finish(&mut self, answer: Answer) -> Result<Vec<Run>, ExecError> {
         let mut runs = Vec::with_capacity(answer.number + 1);
         let mut last = answer.cpu;
-        let has_page =
-            self.is_loop() && (answer.number > 0 || self.besides.telling != Telling::Nothing);
+        let has_page = self.is_loop()
+            && (answer.number > 0 || self.observations.telling != CoverageReporting::Nothing);
         if let (true, Some(server)) = (has_page, &self.server) {
             let outcomes = server.page().outcomes(answer.number + 1);
             let outcomes = outcomes.map_err(|source| self.launch.not_sharing(source))?;
             let came_back = answer.number + usize::from(answer.ended.is_exit());
             for (number, outcome) in outcomes.into_iter().enumerate().take(came_back) {
-                self.besides.take(number, server.page(), outcome.slot);
+                self.observations.take(number, server.page(), outcome.slot);
                 match number < answer.number {
                     true => runs.push(Run {
                         cpu: outcome.cpu,
@@ -202,24 +206,26 @@ impl Served {
         runs.push(Run {
             ended: answer.ended,
             cpu: last,
-            read: self.feed.read_so_far(),
+            read: self.input_channel.read_so_far(),
         });
         // In a loop the server has seen the process end, and all that it had started.
         let served = self.is_loop() && self.server.is_some();
         let is_gone = served && answer.ended == Ended::Timeout;
         if matches!(answer.ended, Ended::Timeout | Ended::OutOfMemory) && !is_gone {
-            self.renew_feed()?;
+            self.renew_input()?;
         }
         Ok(runs)
     }
 
     /// What could not be killed at once may still hold the input.
-    fn renew_feed(&mut self) -> Result<(), ExecError> {
+    fn renew_input(&mut self) -> Result<(), ExecError> {
         self.server = None;
-        self.feed.renew().map_err(|source| ExecError::System {
-            what: "creating a new input".to_owned(),
-            source,
-        })
+        self.input_channel
+            .renew()
+            .map_err(|source| ExecError::System {
+                what: "creating a new input".to_owned(),
+                source,
+            })
     }
 }
 
@@ -235,9 +241,9 @@ fn lost_terminal(error: &io::Error) -> String {
     format!("its terminal cannot be used again: {error}")
 }
 
-impl Attempts for Served {
+impl Retriable for ServerExecutor {
     fn put_in_place(&mut self, inputs: &[&[u8]]) -> io::Result<()> {
-        self.feed.put(inputs)
+        self.input_channel.put(inputs)
     }
 
     fn attempt(&mut self, input: &[u8]) -> Result<Answer, Failure> {
@@ -247,22 +253,23 @@ impl Attempts for Served {
             let forgotten = copies.forget();
             forgotten.map_err(|source| Failure::Start(self.launch.not_sharing(source)))?;
         }
-        let flags = self.besides.begin_request();
+        let flags = self.observations.begin_request();
         let server = self.server.as_mut();
-        let server = server.ok_or(Failure::Broken(Broken::Died))?;
+        let server = server.ok_or(Failure::Request(RequestError::Died))?;
         if let Some(console) = &mut self.console {
             let begun = console.begin(input);
-            begun.map_err(|error| Failure::Broken(Broken::Nonsense(lost_terminal(&error))))?;
+            begun
+                .map_err(|error| Failure::Request(RequestError::Nonsense(lost_terminal(&error))))?;
             limits.wall = limits.wall.saturating_add(console.patience(input));
         }
-        let answer = match &self.feed {
-            Feed::One { .. } => server.run(input.len(), &limits),
-            Feed::Many(many) => {
-                self.lookout.begin();
-                server.run_all(many.places(), flags, &limits, &mut self.lookout)
+        let answer = match &self.input_channel {
+            InputChannel::Single { .. } => server.run(input.len(), &limits),
+            InputChannel::Batch(many) => {
+                self.detector.begin();
+                server.run_all(many.places(), flags, &limits, &mut self.detector)
             }
         };
-        let mut answer = answer.map_err(Failure::Broken)?;
+        let mut answer = answer.map_err(Failure::Request)?;
         if let Some(console) = &mut self.console {
             answer.ended = console.judge(answer.ended);
         }
@@ -276,7 +283,7 @@ impl Attempts for Served {
     fn lasting(&self, failure: &Failure) -> Option<ExecError> {
         match failure {
             // A loop whose target closed the input has an errno, too.
-            Failure::Broken(Broken::Exec(errno)) if !passes(*errno) && !self.is_loop() => {
+            Failure::Request(RequestError::Exec(errno)) if !passes(*errno) && !self.is_loop() => {
                 Some(ExecError::NotExecutable {
                     path: self.program(),
                     why: errno.desc().to_owned(),
@@ -299,7 +306,7 @@ impl Attempts for Served {
     }
 }
 
-impl Executor for Served {
+impl Executor for ServerExecutor {
     fn run(&mut self, input: &[u8]) -> Result<Run, ExecError> {
         let runs = self.run_some(&[input])?;
         runs.last().copied().ok_or_else(|| ExecError::Server {
@@ -309,8 +316,8 @@ impl Executor for Served {
     }
 
     fn run_some(&mut self, inputs: &[&[u8]]) -> Result<Vec<Run>, ExecError> {
-        self.besides.forget();
-        let inputs = match self.besides.takes_one() {
+        self.observations.forget();
+        let inputs = match self.observations.takes_one() {
             true => &inputs[..inputs.len().min(1)],
             false => inputs,
         };
@@ -318,38 +325,38 @@ impl Executor for Served {
             return Ok(Vec::new());
         }
         self.forked = false;
-        let answer = retry::ask(self, inputs)?;
+        let answer = retry::run(self, inputs)?;
         self.forked = answer.forked;
         let runs = self.finish(answer)?;
         if self.is_shared() {
             let lives = answer.ended.is_exit();
-            self.besides.recent.ran(&inputs[..runs.len()], lives);
+            self.observations.recent.ran(&inputs[..runs.len()], lives);
         }
-        if std::mem::take(&mut self.besides.last) {
-            self.besides.recent.end();
+        if std::mem::take(&mut self.observations.last) {
+            self.observations.recent.end();
         }
         Ok(runs)
     }
 
     fn end_process(&mut self) {
-        self.besides.last = true;
+        self.observations.last = true;
     }
 
     fn places(&self) -> Option<usize> {
-        Some(self.shape.counters()).filter(|count| *count > 0)
+        Some(self.layout.counters()).filter(|count| *count > 0)
     }
 
-    fn tell_coverage(&mut self, telling: Telling) {
-        self.besides.telling = telling;
+    fn tell_coverage(&mut self, telling: CoverageReporting) {
+        self.observations.telling = telling;
     }
 
-    fn covered(&self) -> &[Covered] {
-        self.besides.covered()
+    fn covered(&self) -> &[RunCoverage] {
+        self.observations.covered()
     }
 
     fn tell_comparisons(&mut self, on: bool) -> Result<(), ExecError> {
-        if self.is_loop() && on != self.besides.compares() {
-            let changed = self.besides.compare(on, &self.launch.program);
+        if self.is_loop() && on != self.observations.compares() {
+            let changed = self.observations.compare(on, &self.launch.program);
             changed.map_err(|source| self.launch.not_sharing(source))?;
             self.server = None; // what observes is loaded with the program
         }
@@ -357,14 +364,14 @@ impl Executor for Served {
     }
 
     fn compared(&mut self) -> Vec<Comparison> {
-        self.besides.compared()
+        self.observations.compared()
     }
 
     fn preceding(&self) -> Vec<Vec<u8>> {
-        self.besides.recent.before_the_last()
+        self.observations.recent.before_the_last()
     }
 
-    fn copies(&self) -> Option<Arc<Copies>> {
+    fn copies(&self) -> Option<Arc<CrashSnapshots>> {
         self.copies.clone().filter(|_| self.died)
     }
 
@@ -384,10 +391,10 @@ impl Executor for Served {
     }
 
     fn recognise(&mut self, window: Duration, known: &HashSet<Signature>) {
-        self.lookout.recognise(window, known);
+        self.detector.recognise(window, known);
     }
 
     fn stuck(&mut self) -> Stuck {
-        self.lookout.take()
+        self.detector.take()
     }
 }

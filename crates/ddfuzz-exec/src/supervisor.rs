@@ -17,27 +17,27 @@ use std::time::{Duration, Instant};
 use crate::proc_tree;
 use crate::watch::readable;
 
-/// How long the keepers may take to end everything.
+/// How long the supervisors may take to end everything.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The running launcher, whose process is the outer keeper. Dropping it kills the target with all
-/// its descendants, and waits for that; if we die instead, the end of the lifeline tells the
-/// keepers to do the same.
-pub(crate) struct Keeper {
+/// The running launcher, whose process is the outer supervisor. Dropping it kills the target with all
+/// its descendants, and waits for that; if we die instead, the end of the supervisor pipe tells the
+/// supervisors to do the same.
+pub(crate) struct Supervisor {
     pid: Pid,
-    /// Its other end is held by both keepers, as long as they live, and by nobody else.
-    lifeline: UnixStream,
+    /// Its other end is held by both supervisors, as long as they live, and by nobody else.
+    supervisor_pipe: UnixStream,
     /// The scratch directory, which the environment of all that it keeps was started with names.
     scratch: PathBuf,
 }
 
-impl Keeper {
-    /// The keeper of this id, at the other end of `lifeline`, of a target that was told of this
+impl Supervisor {
+    /// The supervisor of this id, at the other end of `supervisor pipe`, of a target that was told of this
     /// scratch directory and of no other.
-    pub(crate) fn new(pid: Pid, lifeline: UnixStream, scratch: PathBuf) -> Keeper {
-        Keeper {
+    pub(crate) fn new(pid: Pid, supervisor_pipe: UnixStream, scratch: PathBuf) -> Supervisor {
+        Supervisor {
             pid,
-            lifeline,
+            supervisor_pipe,
             scratch,
         }
     }
@@ -47,13 +47,13 @@ impl Keeper {
         self.pid
     }
 
-    /// Takes the descriptor that the inner keeper has sent; `None` where it has sent none.
+    /// Takes the descriptor that the inner supervisor has sent; `None` where it has sent none.
     pub(crate) fn receive(&self) -> nix::Result<Option<OwnedFd>> {
         let mut word = [0; 1];
         let mut part = [IoSliceMut::new(&mut word)];
         let mut room = nix::cmsg_space!(std::os::fd::RawFd);
         let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_CMSG_CLOEXEC;
-        let socket = self.lifeline.as_raw_fd();
+        let socket = self.supervisor_pipe.as_raw_fd();
         let message = recvmsg::<()>(socket, &mut part, Some(&mut room), flags)?;
         let sent = message.cmsgs()?.find_map(|control| match control {
             ControlMessageOwned::ScmRights(descriptors) => descriptors.first().copied(),
@@ -63,16 +63,16 @@ impl Keeper {
         Ok(sent.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// Waits until both keepers are gone; false if they do not go.
+    /// Waits until both supervisors are gone; false if they do not go.
     fn is_gone(&mut self) -> bool {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            if !readable(&self.lifeline, left) {
+            if !readable(&self.supervisor_pipe, left) {
                 return false;
             }
-            // A keeper says nothing; its end is an end of file, or a reset.
-            match self.lifeline.read(&mut [0; 16]) {
+            // A supervisor says nothing; its end is an end of file, or a reset.
+            match self.supervisor_pipe.read(&mut [0; 16]) {
                 Ok(0) | Err(_) => return true,
                 Ok(_) => {}
             }
@@ -80,9 +80,9 @@ impl Keeper {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for Supervisor {
     fn drop(&mut self) {
-        let _ = self.lifeline.shutdown(Shutdown::Write);
+        let _ = self.supervisor_pipe.shutdown(Shutdown::Write);
         if !self.is_gone() {
             // Somebody has stopped it. What it kept, the other one sweeps.
             let _ = kill(self.pid, Signal::SIGKILL);

@@ -6,44 +6,44 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::crash_copies::{Copies, Serving};
+use crate::crash_snapshots::{CrashSnapshots, ServerMode};
 use crate::input::Input;
 use crate::launch::Launch;
-use crate::output_capture::{Hearing, Stderr};
-use crate::page::Shape;
+use crate::output_capture::{OutputCapture, Stderr};
 use crate::protocol::flag;
 use crate::scratch::{Reports, Scratch};
-use crate::server::{Broken, Server};
+use crate::server::{RequestError, Server};
+use crate::shared_page::PageLayout;
 use crate::terminal::Console;
-use crate::traceable::Twins;
-use crate::{Again, Ended, ExecError, Limits, Way};
+use crate::traceable::Reruns;
+use crate::{Ended, ExecError, Limits, RerunReason, Way};
 
 /// How long the last word on a run may take after its tracer is done with it.
 pub(super) const GRACE: Duration = Duration::from_secs(10);
 
 /// A server and what belongs to it.
-pub(super) struct Inner {
+pub(super) struct TraceServer {
     // First, so that the server is gone before its directory and group are removed.
     pub(super) server: Option<Server>,
     /// What runs the same inputs once more.
-    pub(super) twins: Twins,
+    pub(super) reruns: Reruns,
     pub(super) program: PathBuf,
     pub(super) may_panic: bool,
     /// Where the target's sanitizer, if it has one, reports.
     pub(super) reports: Option<Reports>,
     /// What the server does.
-    pub(super) serving: Serving,
+    pub(super) mode: ServerMode,
     pub(super) launch: Launch,
     /// Where runs can be forked: spares them their `execve`, and all that the program does before
     /// its `main`. Addresses are the server's, and so fixed.
     pub(super) forking: Option<Launch>,
     /// Where runs can be copied when they die, and where to.
-    pub(super) copying: Option<(Launch, Arc<Copies>)>,
+    pub(super) copying: Option<(Launch, Arc<CrashSnapshots>)>,
     pub(super) input: Input,
     pub(super) scratch: Scratch,
     pub(super) stderr: Stderr,
     /// What listens to all that runs write, where somebody asks for that.
-    pub(super) hearing: Option<Hearing>,
+    pub(super) capture: Option<OutputCapture>,
     /// Where inputs are typed, of a target at a terminal; and the next one.
     pub(super) console: Option<Console>,
     pub(super) keys: Vec<u8>,
@@ -52,22 +52,22 @@ pub(super) struct Inner {
     pub(super) crash_exit: Option<i32>,
 }
 
-impl Inner {
+impl TraceServer {
     /// Says what the target's sanitizer is told from the next start of a server on.
-    pub(super) fn tell_sanitizers(&mut self, why: Option<Again>) {
+    pub(super) fn tell_sanitizers(&mut self, why: Option<RerunReason>) {
         let log_path = self.reports.as_ref().map(Reports::log_path);
         let copying = self.copying.as_mut().map(|(launch, _)| launch);
         for launch in [Some(&mut self.launch), self.forking.as_mut(), copying] {
-            if let Some(told) = launch.and_then(|launch| launch.sanitizing.as_mut()) {
+            if let Some(told) = launch.and_then(|launch| launch.sanitizer_settings.as_mut()) {
                 told.log_path.clone_from(&log_path);
-                told.leaks = why == Some(Again::Leaks);
-                told.signals = why == Some(Again::Signals);
-                told.introduces = why == Some(Again::Introductions);
+                told.leaks = why == Some(RerunReason::Leaks);
+                told.signals = why == Some(RerunReason::Signals);
+                told.introduces = why == Some(RerunReason::Introductions);
             }
         }
     }
 
-    pub(super) fn put_in_place(&mut self, input: &[u8], serving: Serving) -> Result<(), ExecError> {
+    pub(super) fn put_in_place(&mut self, input: &[u8], mode: ServerMode) -> Result<(), ExecError> {
         let system = |source| ExecError::System {
             what: "writing an input".to_owned(),
             source,
@@ -77,27 +77,27 @@ impl Inner {
         if self.console.is_some() {
             self.keys = input.to_owned();
         }
-        if self.serving != serving {
+        if self.mode != mode {
             self.server = None;
         }
         if self.server.is_none() {
-            self.start_server(serving)?;
+            self.start_server(mode)?;
         }
         Ok(())
     }
 
-    fn start_server(&mut self, serving: Serving) -> Result<(), ExecError> {
+    fn start_server(&mut self, mode: ServerMode) -> Result<(), ExecError> {
         let theirs = self.console.as_mut().map(Console::renew).transpose();
         let theirs = theirs.map_err(|source| self.launch.without_terminal(source))?;
-        let launch = match (serving, &mut self.forking, &mut self.copying) {
-            (Serving::Forking, Some(forking), _) => forking,
-            (Serving::Copying, _, Some((copying, _))) => copying,
+        let launch = match (mode, &mut self.forking, &mut self.copying) {
+            (ServerMode::Forking, Some(forking), _) => forking,
+            (ServerMode::Copying, _, Some((copying, _))) => copying,
             _ => &mut self.launch,
         };
         launch.terminal = theirs;
-        let page = launch.page(Shape::Single)?;
-        let stderr = match &self.hearing {
-            Some(hearing) => hearing.stderr.writer(),
+        let page = launch.page(PageLayout::Single)?;
+        let stderr = match &self.capture {
+            Some(capture) => capture.stderr.writer(),
             None => self.stderr.writer(),
         };
         match Server::start(launch, self.input.stdin(), Some(stderr), page) {
@@ -105,20 +105,24 @@ impl Inner {
                 let entered = self.scratch.enter(server.take_scratch());
                 entered.map_err(|source| self.launch.lost(source))?;
                 self.server = Some(server);
-                self.serving = serving;
+                self.mode = mode;
                 Ok(())
             }
-            Err(ExecError::WayUnfit { .. }) if serving == Serving::Forking => {
+            Err(ExecError::WayUnfit { .. }) if mode == ServerMode::Forking => {
                 self.forking = None; // as if there were none
-                self.start_server(Serving::Executing)
+                self.start_server(ServerMode::Executing)
             }
             Err(error) => Err(error),
         }
     }
 
-    pub(super) fn ask(&mut self, length: usize, random_addresses: bool) -> Result<Pid, Broken> {
+    pub(super) fn ask(
+        &mut self,
+        length: usize,
+        random_addresses: bool,
+    ) -> Result<Pid, RequestError> {
         let server = self.server.as_mut().ok_or_else(gone)?;
-        let flags = match (self.serving == Serving::Forking, random_addresses) {
+        let flags = match (self.mode == ServerMode::Forking, random_addresses) {
             (true, _) => flag::TRACED,
             (false, true) => flag::RANDOM_ADDRESSES,
             (false, false) => 0,
@@ -126,15 +130,15 @@ impl Inner {
         server.ask(length, flags)?;
         let reply = server.reply(GRACE)?;
         if !reply.ready() {
-            return Err(Broken::Exec(Errno::from_raw(reply.exec_errno)));
+            return Err(RequestError::Exec(Errno::from_raw(reply.exec_errno)));
         }
         server.process(Pid::from_raw(reply.status)).ok_or_else(gone)
     }
 
     /// Begins to type, where the target is at a terminal. Its child goes on in a moment.
     pub(super) fn begin(&mut self) -> Result<(), ExecError> {
-        if let Some(hearing) = &self.hearing {
-            hearing.clear(); // of what its server has written when it was started, too
+        if let Some(capture) = &self.capture {
+            capture.clear(); // of what its server has written when it was started, too
         }
         let Some(console) = &mut self.console else {
             return Ok(());
@@ -160,7 +164,7 @@ impl Inner {
         limits
     }
 
-    pub(super) fn broken(&mut self, why: &Broken) -> ExecError {
+    pub(super) fn broken(&mut self, why: &RequestError) -> ExecError {
         self.server = None;
         ExecError::Server {
             path: self.launch.program.clone(),
@@ -169,6 +173,6 @@ impl Inner {
     }
 }
 
-pub(super) fn gone() -> Broken {
-    Broken::Died
+pub(super) fn gone() -> RequestError {
+    RequestError::Died
 }

@@ -7,17 +7,17 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::crash_copies::{Copies, Serving};
+use crate::crash_snapshots::{CrashSnapshots, ServerMode};
 use crate::facts::TargetFacts;
 use crate::launch::{Inject, Launch, Role};
 use crate::output_capture::{Stderr, tail};
-use crate::place::Place;
+use crate::prepared_target::PreparedTarget;
 use crate::scratch::{Cleaned, Reports};
 use crate::terminal::Console;
-use crate::trace_server::{GRACE, Inner, gone};
+use crate::trace_server::{GRACE, TraceServer, gone};
 use crate::{
-    Again, Ended, ExecError, Limits, Run, Said, Sanitizer, Target, TimeLimit, Way, crash_copies,
-    ways,
+    CrashMessages, Ended, ExecError, Limits, RerunReason, Run, Sanitizer, Target, TimeLimit, Way,
+    crash_snapshots, ways,
 };
 
 /// How many servers in turn are asked for a child.
@@ -26,7 +26,7 @@ const TRIES: u32 = 2;
 /// A target that can be run under a tracer, again and again, one run at a time.
 #[derive(Clone)]
 pub struct Traceable {
-    inner: Arc<Mutex<Inner>>,
+    inner: Arc<Mutex<TraceServer>>,
 }
 
 impl Traceable {
@@ -36,7 +36,7 @@ impl Traceable {
     /// # Errors
     /// When the program is missing or cannot be executed.
     pub fn new(target: &Target, way: Way) -> Result<Traceable, ExecError> {
-        Traceable::at(Place::prepare(target, way)?, target, way, None)
+        Traceable::at(PreparedTarget::prepare(target, way)?, target, way, None)
     }
 
     /// The same, forked where the way of execution forks.
@@ -44,18 +44,18 @@ impl Traceable {
     /// # Errors
     /// As [`new`](Traceable::new).
     pub fn forking(target: &Target, way: Way) -> Result<Traceable, ExecError> {
-        let mut place = Place::prepare(target, way)?;
+        let mut prepared = PreparedTarget::prepare(target, way)?;
         if way == Way::Inject {
-            place.see_through_script(target);
+            prepared.see_through_script(target);
         }
-        let inject = match (way, ways::not_injectable(&place)) {
+        let inject = match (way, ways::not_injectable(&prepared)) {
             (Way::Inject, None) => Some(Inject::Fork),
-            (Way::Harness, None) => Some(Inject::Entry(ways::harness_entry(&place)?)),
+            (Way::Harness, None) => Some(Inject::Entry(ways::harness_entry(&prepared)?)),
             _ => None,
         };
-        let forking = inject.map(|inject| place.launch(target, Role::Program, Some(inject)));
-        let copying = crash_copies::copying(&place, target, way)?;
-        let traceable = Traceable::at(place, target, way, None)?;
+        let forking = inject.map(|inject| prepared.launch(target, Role::Program, Some(inject)));
+        let copying = crash_snapshots::copying(&prepared, target, way)?;
+        let traceable = Traceable::at(prepared, target, way, None)?;
         let mut inner = traceable.lock();
         (inner.forking, inner.copying) = (forking, copying);
         inner.tell_sanitizers(None);
@@ -69,13 +69,13 @@ impl Traceable {
     /// # Errors
     /// When the target has no entry function although it is a harness.
     pub(crate) fn at(
-        mut place: Place,
+        mut prepared: PreparedTarget,
         target: &Target,
         way: Way,
         observed: Option<File>,
     ) -> Result<Traceable, ExecError> {
         let inject = match way {
-            Way::Harness => Some(Inject::Once(ways::harness_entry(&place)?)),
+            Way::Harness => Some(Inject::Once(ways::harness_entry(&prepared)?)),
             Way::Command | Way::Inject | Way::Forkserver | Way::Mock => {
                 observed.is_some().then_some(Inject::Pass)
             }
@@ -85,26 +85,26 @@ impl Traceable {
             source,
         })?;
         let reports = match observed {
-            None => place.reports()?,
+            None => prepared.reports()?,
             Some(_) => None,
         };
-        let mut inner = Inner {
+        let mut inner = TraceServer {
             server: None,
-            serving: Serving::Executing,
+            mode: ServerMode::Executing,
             forking: None,
             copying: None,
-            twins: Twins::new(target, way),
-            program: place.program.clone(),
-            may_panic: place.may_panic(),
+            reruns: Reruns::new(target, way),
+            program: prepared.program.clone(),
+            may_panic: prepared.may_panic(),
             reports,
             launch: Launch {
                 observed,
-                ..place.launch(target, Role::Trace, inject)
+                ..prepared.launch(target, Role::Trace, inject)
             },
-            input: place.input,
-            scratch: place.scratch,
+            input: prepared.input,
+            scratch: prepared.scratch,
             stderr,
-            hearing: None,
+            capture: None,
             console: None,
             keys: Vec::new(),
             way,
@@ -118,7 +118,7 @@ impl Traceable {
         })
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, TraceServer> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -154,15 +154,15 @@ impl Traceable {
     }
 
     /// What runs the same inputs once more.
-    pub(super) fn twin(&self, why: Again) -> Result<Traceable, ExecError> {
+    pub(super) fn rerun(&self, why: RerunReason) -> Result<Traceable, ExecError> {
         let mut inner = self.lock();
-        let twin = inner.twins.get(why)?;
-        twin.lock().limits = inner.limits;
-        Ok(twin)
+        let rerun = inner.reruns.get(why)?;
+        rerun.lock().limits = inner.limits;
+        Ok(rerun)
     }
 
     /// Tells the target's sanitizer what runs are made for.
-    pub(super) fn tell_sanitizers(&self, why: Again) {
+    pub(super) fn tell_sanitizers(&self, why: RerunReason) {
         self.lock().tell_sanitizers(Some(why));
     }
 
@@ -172,11 +172,11 @@ impl Traceable {
     /// # Errors
     /// When the server cannot be started or breaks.
     pub fn start(&self, input: &[u8], random_addresses: bool) -> Result<Traced, ExecError> {
-        let serving = match self.lock().forking {
-            Some(_) if !random_addresses => Serving::Forking,
-            _ => Serving::Executing,
+        let mode = match self.lock().forking {
+            Some(_) if !random_addresses => ServerMode::Forking,
+            _ => ServerMode::Executing,
         };
-        self.start_served(input, random_addresses, serving)
+        self.start_in_mode(input, random_addresses, mode)
     }
 
     /// The same for a child that nobody seizes, and where it leaves copies of itself when it
@@ -188,7 +188,7 @@ impl Traceable {
         &self,
         input: &[u8],
         random_addresses: bool,
-    ) -> Result<Option<(Traced, Arc<Copies>)>, ExecError> {
+    ) -> Result<Option<(Traced, Arc<CrashSnapshots>)>, ExecError> {
         let copies = match &self.lock().copying {
             Some((launch, copies)) => {
                 let cleared = copies.clear();
@@ -197,21 +197,21 @@ impl Traceable {
             }
             None => return Ok(None),
         };
-        let run = self.start_served(input, random_addresses, Serving::Copying)?;
+        let run = self.start_in_mode(input, random_addresses, ServerMode::Copying)?;
         Ok(Some((run, copies)))
     }
 
-    fn start_served(
+    fn start_in_mode(
         &self,
         input: &[u8],
         random_addresses: bool,
-        serving: Serving,
+        mode: ServerMode,
     ) -> Result<Traced, ExecError> {
         let mut inner = self.lock();
         let mut tries = 0;
         loop {
             tries += 1;
-            let asked = match inner.put_in_place(input, serving) {
+            let asked = match inner.put_in_place(input, mode) {
                 Ok(()) => inner.ask(input.len(), random_addresses),
                 Err(error) if tries == TRIES => return Err(error),
                 Err(_) => Err(gone()),
@@ -221,7 +221,7 @@ impl Traceable {
                     return Ok(Traced {
                         of: self.clone(),
                         pid,
-                        executes: inner.serving != Serving::Forking,
+                        executes: inner.mode != ServerMode::Forking,
                         released: false,
                         answer: None,
                     });
@@ -333,18 +333,18 @@ impl Traced {
     pub fn stderr_tail(&mut self) -> Vec<u8> {
         let mut inner = self.of.lock();
         match &mut inner.console {
-            Some(console) => tail(console.heard()),
+            Some(console) => tail(console.output()),
             None => inner.stderr.tail(),
         }
     }
 
     /// What the run said while it died.
-    pub fn said(&mut self) -> Said {
+    pub fn said(&mut self) -> CrashMessages {
         let mut inner = self.of.lock();
         let report = inner.reports.as_ref().map(Reports::read);
-        Said {
+        CrashMessages {
             stderr: match &mut inner.console {
-                Some(console) => console.heard(),
+                Some(console) => console.output(),
                 None => inner.stderr.all(),
             },
             report: report.unwrap_or_default(),
@@ -375,15 +375,15 @@ impl Drop for Traced {
 
 /// Of one target, what runs the same inputs once more: started when it is first wanted, since
 /// servers read their environment when they start.
-pub(super) struct Twins {
+pub(super) struct Reruns {
     target: Target,
     way: Way,
-    known: Vec<(Again, Traceable)>,
+    known: Vec<(RerunReason, Traceable)>,
 }
 
-impl Twins {
-    pub(super) fn new(target: &Target, way: Way) -> Twins {
-        Twins {
+impl Reruns {
+    pub(super) fn new(target: &Target, way: Way) -> Reruns {
+        Reruns {
             target: target.clone(),
             way,
             known: Vec::new(),
@@ -397,19 +397,19 @@ impl Twins {
     }
 
     /// The one for this; a copy, so that it can be asked while its owner is.
-    pub(super) fn get(&mut self, why: Again) -> Result<Traceable, ExecError> {
+    pub(super) fn get(&mut self, why: RerunReason) -> Result<Traceable, ExecError> {
         if let Some((_, known)) = self.known.iter().find(|(known, _)| *known == why) {
             return Ok(known.clone());
         }
         let mut target = self.target.clone();
-        if why == Again::Backtrace {
+        if why == RerunReason::Backtrace {
             // What is set last holds.
             let variables = [("RUST_BACKTRACE", "1"), ("RUST_LIB_BACKTRACE", "0")];
             let set = variables.map(|(name, value)| (name.into(), value.into()));
             target.env.extend(set);
         }
         let mut way = self.way;
-        if why == Again::Leaks && way == Way::Harness {
+        if why == RerunReason::Leaks && way == Way::Harness {
             // Calls of the entry end with `_exit`, and LeakSanitizer looks at `exit`.
             (target, way) = (target.by_main(), Way::Command);
         }
@@ -424,7 +424,7 @@ impl Traceable {
     /// What the program was compiled with that decides which crashes it can show
     /// ([`TargetFacts::instrumentation`]); `None` of a script.
     pub fn instrumentation(&self) -> Option<Vec<String>> {
-        self.lock().twins.instrumentation()
+        self.lock().reruns.instrumentation()
     }
 
     /// Of a script, the sanitizers of the programs that a run on `input` starts, as `-fsanitize=`
@@ -435,7 +435,7 @@ impl Traceable {
     /// When the target cannot be run.
     pub fn sanitizers_of_run(&self, input: &[u8]) -> Result<Vec<String>, ExecError> {
         // Servers that fork have said it already.
-        let (_, said) = self.run_again(input, true, Again::Introductions)?;
+        let (_, said) = self.run_again(input, true, RerunReason::Introductions)?;
         let text = String::from_utf8_lossy(&said.stderr);
         let introduced = |it: &Sanitizer| {
             let line = format!("Available flags for {}:", it.title());
@@ -454,10 +454,10 @@ impl Traceable {
         &self,
         input: &[u8],
         random_addresses: bool,
-        why: Again,
-    ) -> Result<(Ended, Said), ExecError> {
-        let twin = self.twin(why)?;
-        let mut run = twin.start(input, random_addresses)?;
+        why: RerunReason,
+    ) -> Result<(Ended, CrashMessages), ExecError> {
+        let rerun = self.rerun(why)?;
+        let mut run = rerun.start(input, random_addresses)?;
         run.release()?;
         let ended = run.wait()?;
         Ok((ended, run.said()))

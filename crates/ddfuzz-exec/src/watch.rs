@@ -11,9 +11,9 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::page::Page;
+use crate::hang_detector::{HangDetector, ObservedProcess};
 use crate::sandbox::is_overfull;
-use crate::signature::{Lookout, Sight};
+use crate::shared_page::Page;
 use crate::{Ended, Limits, proc_tree};
 
 /// Runs shorter than this are never looked at.
@@ -25,7 +25,7 @@ pub(crate) const GRACE: Duration = Duration::from_secs(10);
 
 /// Why waiting ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Waited {
+pub(crate) enum WaitOutcome {
     /// There is something to read.
     Ready,
     /// The same, after a run was killed for going over a limit.
@@ -58,7 +58,7 @@ pub(crate) struct Watch<'a> {
     /// The server: all that descends from it is of the run.
     pub(crate) server: Pid,
     /// The server's ancestor, by which it is told from a later process of the same id.
-    pub(crate) keeper: Pid,
+    pub(crate) supervisor: Pid,
     /// The process served earlier runs: the CPU time it used before is taken away.
     pub(crate) warm: bool,
     /// The scratch directory, where nothing else bounds what the run puts there.
@@ -66,19 +66,19 @@ pub(crate) struct Watch<'a> {
 }
 
 /// What runs are looked at with that take long.
-pub(crate) struct Look<'a> {
-    pub(crate) lookout: &'a mut Lookout,
-    pub(crate) sight: &'a dyn Sight,
+pub(crate) struct HangCheck<'a> {
+    pub(crate) detector: &'a mut HangDetector,
+    pub(crate) process: &'a dyn ObservedProcess,
 }
 
 impl Watch<'_> {
     /// Waits until the reply can be read, and kills the run when it goes over `limits`, or where
     /// `look` knows it for a hang.
-    pub(crate) fn wait(&self, limits: &Limits, mut look: Option<Look<'_>>) -> Waited {
+    pub(crate) fn wait(&self, limits: &Limits, mut look: Option<HangCheck<'_>>) -> WaitOutcome {
         let began = Instant::now();
-        let first = look.as_ref().and_then(|look| look.lookout.first_pause());
+        let first = look.as_ref().and_then(|look| look.detector.first_pause());
         if readable(self.reply, first.unwrap_or(SLICE)) {
-            return Waited::Ready;
+            return WaitOutcome::Ready;
         }
         if first.is_some()
             && let Some(waited) = self.slice(&mut look)
@@ -86,19 +86,19 @@ impl Watch<'_> {
             return waited;
         }
         let (mut before, mut run) = (None, self.taken());
-        let mut starved = Starved::new(self.server, began);
+        let mut delay = SchedulingDelay::new(self.server, began);
         loop {
             // Each run of a request has the limits for itself.
             let now = self.taken();
             if now > run.max(self.first) {
                 before = None;
-                starved = Starved::new(self.server, Instant::now());
+                delay = SchedulingDelay::new(self.server, Instant::now());
             }
             run = now;
             let usage = proc_tree::usage_below(self.server);
             let base = *before.get_or_insert_with(|| self.used_before(usage.cpu));
             let cpu = usage.cpu.saturating_sub(base);
-            let wall_is_over = starved.wall_is_over(limits.wall);
+            let wall_is_over = delay.wall_is_over(limits.wall);
             let over = if self.eats_too_much(usage.memory, limits) || self.fills_scratch() {
                 Some(Ended::OutOfMemory)
             } else if cpu >= limits.cpu || wall_is_over {
@@ -107,7 +107,7 @@ impl Watch<'_> {
                 None
             };
             match over {
-                Some(_) if run < self.first => return Waited::Untaken,
+                Some(_) if run < self.first => return WaitOutcome::Untaken,
                 Some(why) => {
                     let run = run.max(self.first);
                     if let Some(ready) = self.identify(run, &mut look) {
@@ -125,9 +125,9 @@ impl Watch<'_> {
 
     /// Looks at a run that is over its limits for a little longer, where it could not be looked at
     /// for long enough to be told from others: a busy machine has kept it, or us, from running.
-    fn identify(&self, run: u64, look: &mut Option<Look<'_>>) -> Option<Waited> {
+    fn identify(&self, run: u64, look: &mut Option<HangCheck<'_>>) -> Option<WaitOutcome> {
         for _ in 0..MOST_SLICES {
-            let lacks = |look: &Look<'_>| look.lookout.lacks_signature(run);
+            let lacks = |look: &HangCheck<'_>| look.detector.lacks_signature(run);
             if self.taken() != run || !look.as_ref().is_some_and(lacks) {
                 return None;
             }
@@ -140,17 +140,17 @@ impl Watch<'_> {
 
     /// Waits for the reply, for a slice of time at most, and meanwhile looks whether the run is
     /// known for a hang.
-    fn slice(&self, look: &mut Option<Look<'_>>) -> Option<Waited> {
+    fn slice(&self, look: &mut Option<HangCheck<'_>>) -> Option<WaitOutcome> {
         let end = Instant::now() + SLICE;
         loop {
             let left = end.saturating_duration_since(Instant::now());
-            let pause = look.as_ref().and_then(|look| look.lookout.pause());
+            let pause = look.as_ref().and_then(|look| look.detector.pause());
             if readable(self.reply, pause.unwrap_or(SLICE).min(left)) {
-                return Some(Waited::Ready);
+                return Some(WaitOutcome::Ready);
             }
             let (run, why, cpu) = (self.taken(), Ended::Timeout, Duration::ZERO);
             if let Some(look) = look.as_mut().filter(|_| run >= self.first)
-                && look.lookout.look(run, look.sight)
+                && look.detector.look(run, look.process)
             {
                 return Some(self.kill(Killed { why, run, cpu }, Some(look)));
             }
@@ -190,10 +190,10 @@ impl Watch<'_> {
 
     /// Kills the run: its process alone, where that is known and enough, and else all that the
     /// server has started.
-    fn kill(&self, killed: Killed, look: Option<&Look<'_>>) -> Waited {
+    fn kill(&self, killed: Killed, look: Option<&HangCheck<'_>>) -> WaitOutcome {
         let deadline = Instant::now() + GRACE;
-        let mut known = look.and_then(|look| look.sight.process());
-        while Instant::now() < deadline && proc_tree::descends(self.server, self.keeper) {
+        let mut known = look.and_then(|look| look.process.process());
+        while Instant::now() < deadline && proc_tree::descends(self.server, self.supervisor) {
             let all = proc_tree::children(self.server);
             let only = known.take().filter(|known| all.contains(known));
             for pid in only.map_or(all, |only| vec![only]) {
@@ -202,13 +202,13 @@ impl Watch<'_> {
             // The target may have stopped the server.
             let _ = kill(self.server, Signal::SIGCONT);
             if readable(self.reply, SLICE) {
-                return Waited::Killed(killed);
+                return WaitOutcome::Killed(killed);
             }
         }
         if readable(self.reply, SLICE) {
-            Waited::Killed(killed)
+            WaitOutcome::Killed(killed)
         } else {
-            Waited::Silent(killed.why)
+            WaitOutcome::Silent(killed.why)
         }
     }
 }
@@ -230,7 +230,7 @@ pub(crate) fn readable(fd: impl AsFd, timeout: Duration) -> bool {
 const MOST: u32 = 10;
 
 /// Time that a run was kept from running, looked at from time to time.
-pub struct Starved {
+pub struct SchedulingDelay {
     root: Pid,
     began: Instant,
     /// Up to here it is counted who waited; `None` before the first look.
@@ -240,10 +240,10 @@ pub struct Starved {
     total: Duration,
 }
 
-impl Starved {
+impl SchedulingDelay {
     /// Begins to watch `root` and all that descends from it, in a run that began at `began`.
-    pub fn new(root: Pid, began: Instant) -> Starved {
-        Starved {
+    pub fn new(root: Pid, began: Instant) -> SchedulingDelay {
+        SchedulingDelay {
             root,
             began,
             counted: None,
@@ -304,47 +304,47 @@ mod tests {
     const SLICE: Duration = Duration::from_millis(10);
 
     /// What is counted after looks, 10 ms apart, at what two threads have waited, in ms.
-    fn starved(looks: &[&[(i32, u64)]]) -> Duration {
+    fn delay(looks: &[&[(i32, u64)]]) -> Duration {
         let began = Instant::now();
-        let mut starved = Starved::new(Pid::this(), began);
+        let mut delay = SchedulingDelay::new(Pid::this(), began);
         for (at, delays) in (1..).zip(looks) {
             let delays = delays
                 .iter()
                 .map(|(pid, ms)| (Pid::from_raw(*pid), Duration::from_millis(*ms)));
-            starved.note(delays.collect(), began + SLICE * at);
+            delay.note(delays.collect(), began + SLICE * at);
         }
-        starved.total
+        delay.total
     }
 
     #[test]
     fn what_was_waited_before_the_first_look_is_not_of_this_run() {
-        assert_eq!(starved(&[&[(7, 900)]]), Duration::ZERO);
-        assert_eq!(starved(&[&[(7, 900)], &[(7, 908)]]).as_millis(), 8);
+        assert_eq!(delay(&[&[(7, 900)]]), Duration::ZERO);
+        assert_eq!(delay(&[&[(7, 900)], &[(7, 908)]]).as_millis(), 8);
     }
 
     #[test]
     fn threads_that_wait_at_the_same_time_count_once() {
         let looks: [&[(i32, u64)]; 2] = [&[(7, 0), (8, 5)], &[(7, 9), (8, 11)]];
-        assert_eq!(starved(&looks).as_millis(), 9);
+        assert_eq!(delay(&looks).as_millis(), 9);
     }
 
     #[test]
     fn what_a_dead_child_has_waited_stays_counted() {
         let looks: [&[(i32, u64)]; 4] = [&[], &[(7, 6)], &[(8, 5)], &[]];
-        assert_eq!(starved(&looks).as_millis(), 11);
+        assert_eq!(delay(&looks).as_millis(), 11);
     }
 
     #[test]
     fn a_wait_is_told_of_at_its_end_and_counts_from_its_beginning() {
         let looks: [&[(i32, u64)]; 5] = [&[(7, 3)], &[(7, 3)], &[(7, 3)], &[(7, 3)], &[(7, 38)]];
-        assert_eq!(starved(&looks).as_millis(), 35);
+        assert_eq!(delay(&looks).as_millis(), 35);
     }
 
     #[test]
     fn nobody_waits_longer_than_the_clock_runs() {
-        assert_eq!(starved(&[&[], &[(7, 500)]]), SLICE);
+        assert_eq!(delay(&[&[], &[(7, 500)]]), SLICE);
         let one_after_the_other: [&[(i32, u64)]; 4] = [&[], &[], &[(7, 20)], &[(7, 20), (8, 30)]];
-        assert_eq!(starved(&one_after_the_other), SLICE * 3);
+        assert_eq!(delay(&one_after_the_other), SLICE * 3);
     }
 
     #[test]
@@ -352,9 +352,9 @@ mod tests {
         let ago = |ms| Instant::now().checked_sub(Duration::from_millis(ms));
         let limit = Duration::from_secs(1);
         let over = |ms, total| {
-            let mut starved = Starved::new(Pid::from_raw(i32::MAX), ago(ms)?);
-            starved.total = Duration::from_millis(total);
-            Some(starved.wall_is_over(limit))
+            let mut delay = SchedulingDelay::new(Pid::from_raw(i32::MAX), ago(ms)?);
+            delay.total = Duration::from_millis(total);
+            Some(delay.wall_is_over(limit))
         };
         assert_eq!(over(1001, 0), Some(true));
         assert_eq!(over(1500, 1400), Some(false));

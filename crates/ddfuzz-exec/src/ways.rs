@@ -10,12 +10,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::afl::Forkserver;
-use crate::descendants::Tree;
-use crate::elf::Entry;
+use crate::descendants::TreeExecutor;
+use crate::elf::EntryFunction;
 use crate::launch::{Inject, Role};
-use crate::place::Place;
-use crate::server_executor::Served;
-use crate::{Channel, ExecError, Executor, Program, Target, Telling, elf, find_program};
+use crate::prepared_target::PreparedTarget;
+use crate::server_executor::ServerExecutor;
+use crate::{Channel, CoverageReporting, ExecError, Executor, Program, Target, elf, find_program};
 
 /// A way to run a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -106,7 +106,7 @@ pub fn start_covered(target: &Target, way: Way) -> Result<Box<dyn Executor>, Exe
         Way::Harness => Box::new(start_harness(target, false)?.with_fresh_runs()),
         way => start(target, Some(way), Freshness::Fresh)?.executor,
     };
-    executor.tell_coverage(Telling::Every);
+    executor.tell_coverage(CoverageReporting::Every);
     Ok(executor)
 }
 
@@ -158,18 +158,18 @@ fn by_own_server(target: &Target, freshness: Freshness, why: &str) -> Result<Sta
 
 /// A `main` may start other processes.
 fn by_main(
-    executor: Result<Served, ExecError>,
+    executor: Result<ServerExecutor, ExecError>,
     target: &Target,
     why: &str,
 ) -> Result<Started, ExecError> {
     executor.map(|executor| Started {
-        executor: Box::new(Tree::new(executor, target)),
+        executor: Box::new(TreeExecutor::new(executor, target)),
         why: why.to_owned(),
     })
 }
 
 /// An entry function is called, and the program around it not run.
-fn by_entry(executor: Result<Served, ExecError>, why: &str) -> Result<Started, ExecError> {
+fn by_entry(executor: Result<ServerExecutor, ExecError>, why: &str) -> Result<Started, ExecError> {
     executor.map(|executor| Started {
         executor: Box::new(executor),
         why: why.to_owned(),
@@ -223,10 +223,10 @@ fn wanted(target: &Target) -> Result<Wanted, ExecError> {
 }
 
 /// Starts `target` to be run by `execve`.
-fn start_command(target: &Target) -> Result<Served, ExecError> {
-    Served::start(
+fn start_command(target: &Target) -> Result<ServerExecutor, ExecError> {
+    ServerExecutor::start(
         target,
-        Place::prepare(target, Way::Command)?,
+        PreparedTarget::prepare(target, Way::Command)?,
         Way::Command,
         Role::Serve,
         None,
@@ -234,19 +234,19 @@ fn start_command(target: &Target) -> Result<Served, ExecError> {
 }
 
 /// Starts `target` with the injected runtime.
-fn start_injected(target: &Target) -> Result<Served, ExecError> {
-    let mut place = Place::prepare(target, Way::Inject)?;
-    place.see_through_script(target);
-    if let Some(why) = not_injectable(&place) {
+fn start_injected(target: &Target) -> Result<ServerExecutor, ExecError> {
+    let mut prepared = PreparedTarget::prepare(target, Way::Inject)?;
+    prepared.see_through_script(target);
+    if let Some(why) = not_injectable(&prepared) {
         return Err(ExecError::WayUnfit {
             way: Way::Inject.name(),
-            path: place.program,
+            path: prepared.program,
             why: why.to_owned(),
         });
     }
-    Served::start(
+    ServerExecutor::start(
         target,
-        place,
+        prepared,
         Way::Inject,
         Role::Program,
         Some(Inject::Fork),
@@ -254,8 +254,8 @@ fn start_injected(target: &Target) -> Result<Served, ExecError> {
 }
 
 /// Why nothing can be injected into the program, if so.
-pub(crate) fn not_injectable(place: &Place) -> Option<&'static str> {
-    let Some(facts) = &place.facts else {
+pub(crate) fn not_injectable(prepared: &PreparedTarget) -> Option<&'static str> {
+    let Some(facts) = &prepared.facts else {
         return Some("it is neither an ELF program for this machine nor a script run by one");
     };
     let Some(interpreter) = &facts.interpreter else {
@@ -267,7 +267,7 @@ pub(crate) fn not_injectable(place: &Place) -> Option<&'static str> {
     if !facts.starts_by_libc {
         return Some("it does not start through glibc");
     }
-    let mode = std::fs::metadata(&place.program)
+    let mode = std::fs::metadata(&prepared.program)
         .map(|facts| facts.permissions().mode())
         .unwrap_or(0);
     if mode & 0o6000 != 0 {
@@ -279,41 +279,45 @@ pub(crate) fn not_injectable(place: &Place) -> Option<&'static str> {
 /// Starts `target` by its own fork server. Runs share a process where that is permitted and the
 /// program is built for it (`__AFL_LOOP`).
 fn start_forkserver(target: &Target, freshness: Freshness) -> Result<Forkserver, ExecError> {
-    Forkserver::start(target, Place::prepare(target, Way::Forkserver)?, freshness)
+    Forkserver::start(
+        target,
+        PreparedTarget::prepare(target, Way::Forkserver)?,
+        freshness,
+    )
 }
 
 /// Starts `target` as a harness. `fresh`: each run gets a process of its own, so that no state
 /// of earlier runs can speak in the outcome; else one process runs inputs until it dies.
-fn start_harness(target: &Target, fresh: bool) -> Result<Served, ExecError> {
-    let place = Place::prepare(target, Way::Harness)?;
-    let entry = harness_entry(&place)?;
+fn start_harness(target: &Target, fresh: bool) -> Result<ServerExecutor, ExecError> {
+    let prepared = PreparedTarget::prepare(target, Way::Harness)?;
+    let entry = harness_entry(&prepared)?;
     let inject = if fresh {
         Inject::Entry(entry)
     } else {
         Inject::Loop(entry)
     };
-    Served::start(target, place, Way::Harness, Role::Program, Some(inject))
+    ServerExecutor::start(target, prepared, Way::Harness, Role::Program, Some(inject))
 }
 
 /// The entry function.
-pub(crate) fn harness_entry(place: &Place) -> Result<Entry, ExecError> {
+pub(crate) fn harness_entry(prepared: &PreparedTarget) -> Result<EntryFunction, ExecError> {
     let unfit = |why: &str| ExecError::WayUnfit {
         way: Way::Harness.name(),
-        path: place.program.clone(),
+        path: prepared.program.clone(),
         why: why.to_owned(),
     };
-    let entry = place.facts.as_ref().and_then(|facts| facts.entry);
+    let entry = prepared.facts.as_ref().and_then(|facts| facts.entry);
     let entry = entry.ok_or_else(|| {
         unfit("it has no function `target_main` or `LLVMFuzzerTestOneInput` (is it stripped?)")
     })?;
-    match not_injectable(place) {
+    match not_injectable(prepared) {
         Some(why) => Err(unfit(why)),
         None => Ok(entry),
     }
 }
 
 /// Whatever the umask is, the test may write into its copy of the input.
-const MODE: u32 = 0o644;
+const TEST_INPUT_MODE: u32 = 0o644;
 
 /// Starts an interestingness test. `name` is what the input is called in the directory, which is
 /// emptied after each run; the target's own arguments and directory are not used. The test runs as
@@ -323,15 +327,22 @@ const MODE: u32 = 0o644;
 /// When the program is missing or has no execute permission. Whether the system can execute it,
 /// the first run shows: it is [`ExecError::NotExecutable`] where it cannot.
 pub fn start_test(target: &Target, name: &OsStr) -> Result<Box<dyn Executor>, ExecError> {
-    let (place, file) = Place::offering(target, name)?;
-    let test = Served::offering(target, place, Some(file), Way::Command, Role::Serve, None)?;
+    let (prepared, file) = PreparedTarget::for_test(target, name)?;
+    let test = ServerExecutor::for_test(
+        target,
+        prepared,
+        Some(file),
+        Way::Command,
+        Role::Serve,
+        None,
+    )?;
     Ok(Box::new(test))
 }
 
 /// Puts the input where the test finds it.
-pub(crate) fn write_offered(path: &Path, input: &[u8]) -> io::Result<()> {
+pub(crate) fn write_test_input(path: &Path, input: &[u8]) -> io::Result<()> {
     let mut file = File::create(path)?;
-    file.set_permissions(Permissions::from_mode(MODE))?;
+    file.set_permissions(Permissions::from_mode(TEST_INPUT_MODE))?;
     file.write_all(input)
 }
 
@@ -350,13 +361,13 @@ pub fn debug_text(target: &Target, input: &[u8]) -> Result<Option<String>, ExecE
         return Ok(None);
     }
     // It holds the private directory, which nothing else may hold by now.
-    let mut place = Place::prepare(target, Way::Command)?;
-    let reports = place.texts()?;
+    let mut prepared = PreparedTarget::prepare(target, Way::Command)?;
+    let reports = prepared.texts()?;
     let mut asking = target.clone();
     // What is set last holds.
     let path = reports.log_path().into_os_string();
     asking.env.push((VARIABLE.into(), path));
-    let mut executor = Served::start(&asking, place, Way::Command, Role::Serve, None)?;
+    let mut executor = ServerExecutor::start(&asking, prepared, Way::Command, Role::Serve, None)?;
     executor.run(input)?;
     let written = reports.read();
     let text = String::from_utf8_lossy(&written);

@@ -39,7 +39,7 @@ pub(super) const MAP_TOO_SMALL: u32 = 1;
 
 /// What a server has told of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Greeting {
+pub(super) struct Handshake {
     /// Bytes of the coverage map that the program uses; `None` where it does not tell.
     pub(super) map_size: Option<usize>,
     /// It reads the input from shared memory.
@@ -48,7 +48,7 @@ pub(super) struct Greeting {
 
 /// Why there is no fork server to work with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Refused {
+pub(super) enum HandshakeError {
     #[error(
         "it exited before its fork server started (was it compiled by afl-clang-fast or another AFL++ compiler?)"
     )]
@@ -84,7 +84,7 @@ fn meaning(error: u32) -> String {
 }
 
 /// The two pipes to a server while it greets.
-pub(super) struct Dialogue<'a> {
+pub(super) struct HandshakePipes<'a> {
     /// To the server.
     pub(super) control: &'a mut File,
     /// From it.
@@ -97,15 +97,15 @@ pub(super) struct Dialogue<'a> {
     pub(super) began: Instant,
 }
 
-impl Dialogue<'_> {
+impl HandshakePipes<'_> {
     /// Takes the greeting, old or new, and answers it.
-    pub(super) fn greet(mut self) -> Result<Greeting, Refused> {
+    pub(super) fn perform(mut self) -> Result<Handshake, HandshakeError> {
         let word = self.word()?;
         if word == MAGIC {
             return Err(self.launchers(word));
         }
         if word & 0xffff_0000 == new::ERROR {
-            return Err(Refused::Error(word & 0xffff));
+            return Err(HandshakeError::Error(word & 0xffff));
         }
         match word & 0xffff_ff00 {
             new::VERSION => self.in_dialogue(word),
@@ -113,18 +113,18 @@ impl Dialogue<'_> {
         }
     }
 
-    fn by_one_word(&mut self, word: u32) -> Result<Greeting, Refused> {
+    fn by_one_word(&mut self, word: u32) -> Result<Handshake, HandshakeError> {
         if word & old::ERROR == old::ERROR {
-            return Err(Refused::Error((word & 0x00ff_ff00) >> 8));
+            return Err(HandshakeError::Error((word & 0x00ff_ff00) >> 8));
         }
         if word & old::ENABLED != old::ENABLED {
             let what = "an old handshake without its mark:";
             return match word {
-                0 => Ok(Greeting {
+                0 => Ok(Handshake {
                     map_size: None,
                     shares_input: false,
                 }),
-                _ => Err(Refused::Nonsense { what, word }),
+                _ => Err(HandshakeError::Nonsense { what, word }),
             };
         }
         let odd = word & old::WORKAROUND == old::WORKAROUND;
@@ -135,20 +135,20 @@ impl Dialogue<'_> {
             // A dictionary is not asked for, and then not sent.
             self.say(old::ENABLED | old::SHARED_INPUT)?;
         }
-        Ok(Greeting {
+        Ok(Handshake {
             map_size: (word & old::MAP_SIZE != 0).then(|| old::map_size(word)),
             shares_input,
         })
     }
 
-    fn in_dialogue(&mut self, version: u32) -> Result<Greeting, Refused> {
+    fn in_dialogue(&mut self, version: u32) -> Result<Handshake, HandshakeError> {
         if version & 0xff != new::KNOWN {
-            return Err(Refused::Version(version & 0xff));
+            return Err(HandshakeError::Version(version & 0xff));
         }
         self.say(!version)?;
         let options = self.told()?;
         if options & !(new::MAP_SIZE | new::SHARED_INPUT | new::DICTIONARY) != 0 {
-            return Err(Refused::Nonsense {
+            return Err(HandshakeError::Nonsense {
                 what: "options",
                 word: options,
             });
@@ -168,26 +168,26 @@ impl Dialogue<'_> {
         let word = self.told()?;
         if word != version {
             let what = "instead of the version again:";
-            return Err(Refused::Nonsense { what, word });
+            return Err(HandshakeError::Nonsense { what, word });
         }
-        Ok(Greeting {
+        Ok(Handshake {
             map_size,
             shares_input,
         })
     }
 
     /// Reads a word in whose place an error may stand.
-    fn told(&mut self) -> Result<u32, Refused> {
+    fn told(&mut self) -> Result<u32, HandshakeError> {
         match self.word()? {
-            word if word & 0xffff_0000 == new::ERROR => Err(Refused::Error(word & 0xffff)),
+            word if word & 0xffff_0000 == new::ERROR => Err(HandshakeError::Error(word & 0xffff)),
             word => Ok(word),
         }
     }
 
-    fn pass_over_dictionary(&mut self) -> Result<(), Refused> {
+    fn pass_over_dictionary(&mut self) -> Result<(), HandshakeError> {
         let length = self.told()?;
         if !new::DICTIONARIES.contains(&length) {
-            return Err(Refused::Nonsense {
+            return Err(HandshakeError::Nonsense {
                 what: "a dictionary of so many bytes",
                 word: length,
             });
@@ -202,39 +202,39 @@ impl Dialogue<'_> {
         Ok(())
     }
 
-    fn may_share(&self) -> Result<(), Refused> {
-        self.shared.then_some(()).ok_or(Refused::Unoffered)
+    fn may_share(&self) -> Result<(), HandshakeError> {
+        self.shared.then_some(()).ok_or(HandshakeError::Unoffered)
     }
 
     /// What the launcher says instead of a program that could not be executed.
-    fn launchers(&mut self, magic: u32) -> Refused {
+    fn launchers(&mut self, magic: u32) -> HandshakeError {
         let mut hello = [0; HELLO_SIZE];
         hello[..4].copy_from_slice(&magic.to_ne_bytes());
         match self.read(&mut hello[4..]) {
             Ok(()) => match read_hello(&hello) {
-                Err(trouble) => Refused::Launch(trouble),
-                Ok(_) => Refused::Launch(Trouble::Nonsense),
+                Err(trouble) => HandshakeError::Launch(trouble),
+                Ok(_) => HandshakeError::Launch(Trouble::Nonsense),
             },
             Err(refused) => refused,
         }
     }
 
-    fn word(&mut self) -> Result<u32, Refused> {
+    fn word(&mut self) -> Result<u32, HandshakeError> {
         let mut bytes = [0; 4];
         self.read(&mut bytes)?;
         Ok(u32::from_ne_bytes(bytes))
     }
 
-    fn read(&mut self, buffer: &mut [u8]) -> Result<(), Refused> {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<(), HandshakeError> {
         let left = self.patience.saturating_sub(self.began.elapsed());
         read_within(self.status, buffer, left).map_err(|error| match error.kind() {
-            ErrorKind::TimedOut => Refused::Late(self.patience),
-            _ => Refused::Ended,
+            ErrorKind::TimedOut => HandshakeError::Late(self.patience),
+            _ => HandshakeError::Ended,
         })
     }
 
-    fn say(&mut self, word: u32) -> Result<(), Refused> {
+    fn say(&mut self, word: u32) -> Result<(), HandshakeError> {
         let said = self.control.write_all(&word.to_ne_bytes());
-        said.map_err(|_| Refused::Ended)
+        said.map_err(|_| HandshakeError::Ended)
     }
 }

@@ -13,17 +13,17 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::afl::handshake::{Greeting, MAP_TOO_SMALL, Refused};
-use crate::afl::server::{AflServer, Left, NoServer};
+use crate::afl::handshake::{Handshake, HandshakeError, MAP_TOO_SMALL};
+use crate::afl::server::{AflServer, AflStartError, Leftovers};
 use crate::afl::shared_memory::{Coverage, Segment};
+use crate::hang_detector::HangDetector;
 use crate::input::Input;
 use crate::launch::{Launch, Role};
-use crate::observations::{Covered, Reached, Telling};
-use crate::place::Place;
-use crate::retry::{Attempts, Failure, RUNS_PER_SERVER};
+use crate::observations::{CoverageReporting, ReachedRanges, RunCoverage};
+use crate::prepared_target::PreparedTarget;
+use crate::retry::{Failure, RUNS_PER_SERVER, Retriable};
 use crate::scratch::Scratch;
-use crate::server::{Answer, Broken, startup_error};
-use crate::signature::Lookout;
+use crate::server::{Answer, RequestError, startup_error};
 use crate::{
     ExecError, Executor, Freshness, Limits, Run, Signature, Stuck, Target, TimeLimit, Way, elf,
     retry,
@@ -40,18 +40,18 @@ pub(crate) struct Forkserver {
     // First, so that the server is gone before its directory and group are removed.
     server: Option<AflServer>,
     runs: u64,
-    marks: Marks,
+    signatures: AflSignatures,
     freshness: Freshness,
     limits: Limits,
     launch: Launch,
     /// How many of the variables of `launch` are the user's.
     own_variables: usize,
     coverage: Coverage,
-    telling: Telling,
-    reached: Reached,
-    covered: Vec<Covered>,
+    telling: CoverageReporting,
+    reached: ReachedRanges,
+    covered: Vec<RunCoverage>,
     /// What looks at runs that take long.
-    lookout: Lookout,
+    detector: HangDetector,
     /// Where inputs may go, and whether the target takes them there.
     shared: Option<Segment>,
     takes_shared: bool,
@@ -65,12 +65,12 @@ impl Forkserver {
     /// Starts the server at once, so that a target without one is an error now.
     pub(crate) fn start(
         target: &Target,
-        place: Place,
+        prepared: PreparedTarget,
         freshness: Freshness,
     ) -> Result<Forkserver, ExecError> {
-        let launch = place.launch(target, Role::Afl, None);
-        let marks = Marks::of(&place.program);
-        let fits = marks.persistent && freshness == Freshness::Shared;
+        let launch = prepared.launch(target, Role::Afl, None);
+        let signatures = AflSignatures::of(&prepared.program);
+        let fits = signatures.persistent && freshness == Freshness::Shared;
         let memory = || -> io::Result<(Coverage, Option<Segment>)> {
             // A target that was given a file is to read the file.
             let shared = (!target.takes_file())
@@ -80,13 +80,13 @@ impl Forkserver {
         };
         let (coverage, shared) = memory().map_err(|error| ExecError::WayUnfit {
             way: Way::Forkserver.name(),
-            path: place.program.clone(),
+            path: prepared.program.clone(),
             why: format!("this system gives no System V shared memory: {error}"),
         })?;
         let mut executor = Forkserver {
             server: None,
             runs: 0,
-            marks,
+            signatures,
             freshness: if fits {
                 Freshness::Shared
             } else {
@@ -96,15 +96,15 @@ impl Forkserver {
             own_variables: launch.env.len(),
             launch,
             coverage,
-            telling: Telling::Nothing,
-            reached: Reached::default(),
+            telling: CoverageReporting::Nothing,
+            reached: ReachedRanges::default(),
             covered: Vec::new(),
-            lookout: Lookout::default(),
+            detector: HangDetector::default(),
             shared,
             takes_shared: false,
             last: false,
-            input: place.input,
-            scratch: place.scratch,
+            input: prepared.input,
+            scratch: prepared.scratch,
         };
         executor.server()?;
         Ok(executor)
@@ -135,17 +135,17 @@ impl Forkserver {
             let (offered, persistent) = (self.shared.is_some(), self.is_persistent());
             let stdin = self.input.stdin();
             let wanted = match AflServer::start(&self.launch, stdin, offered, persistent) {
-                Ok((mut server, greeting)) if self.coverage.fit(greeting.map_size) => {
+                Ok((mut server, handshake)) if self.coverage.fit(handshake.map_size) => {
                     server.check_descent(&self.launch)?;
                     let entered = self.scratch.enter(server.scratch.take());
                     entered.map_err(|source| self.launch.lost(source))?;
-                    self.takes_shared = greeting.shares_input;
+                    self.takes_shared = handshake.shares_input;
                     return Ok(server);
                 }
-                Ok((_, Greeting { map_size, .. })) => map_size,
-                Err(NoServer::Refused(Refused::Error(MAP_TOO_SMALL))) => None,
-                Err(NoServer::Refused(refused)) => return Err(self.refused(refused)),
-                Err(NoServer::Error(error)) => return Err(error),
+                Ok((_, Handshake { map_size, .. })) => map_size,
+                Err(AflStartError::Handshake(HandshakeError::Error(MAP_TOO_SMALL))) => None,
+                Err(AflStartError::Handshake(refused)) => return Err(self.refused(refused)),
+                Err(AflStartError::Error(error)) => return Err(error),
             };
             let grown = self
                 .coverage
@@ -155,7 +155,7 @@ impl Forkserver {
                     source,
                 })?;
             if !grown {
-                return Err(self.refused(Refused::Error(MAP_TOO_SMALL)));
+                return Err(self.refused(HandshakeError::Error(MAP_TOO_SMALL)));
             }
         }
     }
@@ -164,24 +164,24 @@ impl Forkserver {
     fn tell(&mut self) {
         let counters = self.coverage.read();
         let told = match self.telling {
-            Telling::Nothing => return,
-            Telling::Every => {
+            CoverageReporting::Nothing => return,
+            CoverageReporting::Every => {
                 self.reached.add(counters);
                 true
             }
-            Telling::Novel => self.reached.add_novel(counters),
+            CoverageReporting::Novel => self.reached.add_novel(counters),
         };
         if told {
-            self.covered.push(Covered {
+            self.covered.push(RunCoverage {
                 run: 0,
                 counters: counters.to_vec(),
             });
         }
     }
 
-    fn refused(&self, refused: Refused) -> ExecError {
+    fn refused(&self, refused: HandshakeError) -> ExecError {
         match refused {
-            Refused::Launch(trouble) => startup_error(&self.launch, trouble),
+            HandshakeError::Launch(trouble) => startup_error(&self.launch, trouble),
             refused => ExecError::WayUnfit {
                 way: Way::Forkserver.name(),
                 path: self.program(),
@@ -203,7 +203,7 @@ impl Forkserver {
                 self.shared.as_ref().map(|shared| shared.id().to_string()),
             ),
             ("__AFL_PERSISTENT", self.is_persistent().then(one)),
-            ("__AFL_DEFER_FORKSRV", self.marks.deferred.then(one)),
+            ("__AFL_DEFER_FORKSRV", self.signatures.deferred.then(one)),
             // Without it each child would look up the same symbols again.
             ("LD_BIND_NOW", (!bound).then(one)),
         ];
@@ -218,7 +218,7 @@ fn one() -> String {
     "1".to_owned()
 }
 
-impl Attempts for Forkserver {
+impl Retriable for Forkserver {
     fn put_in_place(&mut self, inputs: &[&[u8]]) -> io::Result<()> {
         let input = inputs.first().copied().unwrap_or_default();
         let long = input.len() > LONGEST;
@@ -261,13 +261,13 @@ impl Attempts for Forkserver {
         self.coverage.clear();
         self.server().map_err(Failure::Start)?;
         let Some(server) = &mut self.server else {
-            return Err(Failure::Broken(Broken::Died));
+            return Err(Failure::Request(RequestError::Died));
         };
-        let run = server.run(&limits, &mut self.lookout, &self.coverage);
-        let (answer, left) = run.map_err(Failure::Broken)?;
+        let run = server.run(&limits, &mut self.detector, &self.coverage);
+        let (answer, left) = run.map_err(Failure::Request)?;
         self.runs += 1;
-        if left == Left::TooMuch {
-            self.server = None; // its keepers end what is left
+        if left == Leftovers::TooMuch {
+            self.server = None; // its supervisors end what is left
         }
         Ok(answer)
     }
@@ -292,7 +292,7 @@ impl Attempts for Forkserver {
 impl Executor for Forkserver {
     fn run(&mut self, input: &[u8]) -> Result<Run, ExecError> {
         self.covered.clear();
-        let Answer { ended, cpu, .. } = retry::ask(self, &[input])?;
+        let Answer { ended, cpu, .. } = retry::run(self, &[input])?;
         if ended.is_exit() {
             self.tell();
         }
@@ -326,11 +326,11 @@ impl Executor for Forkserver {
         Some(self.coverage.used())
     }
 
-    fn tell_coverage(&mut self, telling: Telling) {
+    fn tell_coverage(&mut self, telling: CoverageReporting) {
         self.telling = telling;
     }
 
-    fn covered(&self) -> &[Covered] {
+    fn covered(&self) -> &[RunCoverage] {
         &self.covered
     }
 
@@ -343,11 +343,11 @@ impl Executor for Forkserver {
     }
 
     fn recognise(&mut self, window: Duration, known: &HashSet<Signature>) {
-        self.lookout.recognise(window, known);
+        self.detector.recognise(window, known);
     }
 
     fn stuck(&mut self) -> Stuck {
-        self.lookout.take()
+        self.detector.take()
     }
 }
 
@@ -358,18 +358,18 @@ const DEFERRED: &[u8] = b"##SIG_AFL_DEFER_FORKSRV##";
 
 /// What the program is built for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Marks {
+struct AflSignatures {
     /// One process can take many inputs.
     pub(super) persistent: bool,
     /// The fork server comes up where the program calls for it, and not before `main`.
     deferred: bool,
 }
 
-impl Marks {
+impl AflSignatures {
     /// Those of the program at `path`; none where it cannot be read.
-    pub(super) fn of(path: &Path) -> Marks {
+    pub(super) fn of(path: &Path) -> AflSignatures {
         let data = std::fs::read(path).unwrap_or_default();
-        Marks {
+        AflSignatures {
             persistent: elf::holds(&data, PERSISTENT),
             deferred: elf::holds(&data, DEFERRED),
         }

@@ -10,13 +10,15 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::afl::handshake::{Dialogue, Greeting, Refused};
+use crate::afl::handshake::{Handshake, HandshakeError, HandshakePipes};
 use crate::afl::shared_memory::Coverage;
-use crate::launch::{Ends, Launch};
-use crate::server::{Answer, Broken, STARTUP, await_hello, check_descent, hidden_scratch, system};
-use crate::signature::{Lookout, Sight};
-use crate::supervisor::Keeper;
-use crate::watch::{GRACE, Look, SLICE, Waited, Watch, cpu_of, readable};
+use crate::hang_detector::{HangDetector, ObservedProcess};
+use crate::launch::{Launch, ServerPipes};
+use crate::server::{
+    Answer, RequestError, STARTUP, await_hello, check_descent, hidden_scratch, system,
+};
+use crate::supervisor::Supervisor;
+use crate::watch::{GRACE, HangCheck, SLICE, WaitOutcome, Watch, cpu_of, readable};
 use crate::{Ended, ExecError, Limits, proc_tree};
 
 /// In a process that serves many runs it is looked for what they have left behind after so many.
@@ -24,7 +26,7 @@ const SWEPT_EACH: u32 = 64;
 
 /// A running fork server.
 pub(super) struct AflServer {
-    ends: Ends,
+    pipes: ServerPipes,
     pid: Pid,
     /// One process serves many runs.
     persistent: bool,
@@ -32,10 +34,10 @@ pub(super) struct AflServer {
     waiting: Option<Pid>,
     /// The last run was killed: the server may take its process for one that waits.
     killed: bool,
-    family: Family,
+    child_processes: ChildProcesses,
     runs: u32,
-    // Dropped last: the keeper kills what the closed pipes did not end.
-    keeper: Keeper,
+    // Dropped last: the supervisor kills what the closed pipes did not end.
+    supervisor: Supervisor,
     /// Its scratch directory, where that is to be watched.
     watched: Option<PathBuf>,
     /// Its scratch directory, where that is a mount of its own.
@@ -43,9 +45,9 @@ pub(super) struct AflServer {
 }
 
 /// Why no server has come up.
-pub(super) enum NoServer {
+pub(super) enum AflStartError {
     Error(ExecError),
-    Refused(Refused),
+    Handshake(HandshakeError),
 }
 
 /// A word that a run is told by, where it has been read ahead.
@@ -58,39 +60,42 @@ impl AflServer {
         stdin: &File,
         shared: bool,
         persistent: bool,
-    ) -> Result<(AflServer, Greeting), NoServer> {
+    ) -> Result<(AflServer, Handshake), AflStartError> {
         // It has no use for a page of ours; the launcher closes whatever stands there.
         let started = launch.start(stdin, stdin, None);
-        let (keeper, mut ends) = started
-            .map_err(|errno| NoServer::Error(system(launch, "starting the launcher", errno)))?;
-        let pid = await_hello(launch, &mut ends.reply).map_err(NoServer::Error)?;
-        let scratch = hidden_scratch(launch, &keeper).map_err(NoServer::Error)?;
-        let dialogue = Dialogue {
-            control: &mut ends.request,
-            status: &mut ends.reply,
+        let (supervisor, mut pipes) = started.map_err(|errno| {
+            AflStartError::Error(system(launch, "starting the launcher", errno))
+        })?;
+        let pid = await_hello(launch, &mut pipes.reply).map_err(AflStartError::Error)?;
+        let scratch = hidden_scratch(launch, &supervisor).map_err(AflStartError::Error)?;
+        let handshake_pipes = HandshakePipes {
+            control: &mut pipes.request,
+            status: &mut pipes.reply,
             shared,
             patience: STARTUP,
             began: Instant::now(),
         };
-        let greeting = dialogue.greet().map_err(NoServer::Refused)?;
+        let handshake = handshake_pipes
+            .perform()
+            .map_err(AflStartError::Handshake)?;
         let server = AflServer {
-            ends,
+            pipes,
             pid,
             persistent,
             waiting: None,
             killed: false,
-            family: Family::of(pid),
+            child_processes: ChildProcesses::of(pid),
             runs: 0,
-            keeper,
+            supervisor,
             watched: launch.watched_scratch(),
             scratch,
         };
-        Ok((server, greeting))
+        Ok((server, handshake))
     }
 
     /// Whether /proc tells of it. Not asked of one whose map is too small, which may be dead of it.
     pub(super) fn check_descent(&self, launch: &Launch) -> Result<(), ExecError> {
-        check_descent(launch, &self.keeper, self.pid)
+        check_descent(launch, &self.supervisor, self.pid)
     }
 
     /// Asks for one run on the input that is in place. Gives how it ended, and whether the server
@@ -98,27 +103,27 @@ impl AflServer {
     pub(super) fn run(
         &mut self,
         limits: &Limits,
-        lookout: &mut Lookout,
+        detector: &mut HangDetector,
         coverage: &Coverage,
-    ) -> Result<(Answer, Left), Broken> {
+    ) -> Result<(Answer, Leftovers), RequestError> {
         let began = Instant::now();
         let word = u32::from(self.killed).to_ne_bytes();
-        self.ends
+        self.pipes
             .request
             .write_all(&word)
-            .map_err(|_| Broken::Died)?;
-        let (child, ahead) = self.forked(lookout.first_pause())?;
+            .map_err(|_| RequestError::Died)?;
+        let (child, ahead) = self.forked(detector.first_pause())?;
         let (waited, status, cpu) = match ahead {
             Some(status) => (None, status, began.elapsed()),
             None => {
-                lookout.begin();
-                let sight = &Running { child, coverage };
-                self.ended(child, limits, Look { lookout, sight })?
+                detector.begin();
+                let process = &ForkedProcess { child, coverage };
+                self.ended(child, limits, HangCheck { detector, process })?
             }
         };
         let stopped = libc::WIFSTOPPED(status);
         if waited.is_none() && self.died_waiting(child, status) {
-            return Err(Broken::Died);
+            return Err(RequestError::Died);
         }
         let ended = match (waited, Ended::from_wait_status(status)) {
             _ if stopped && self.persistent => waited.unwrap_or(Ended::Exit(0)),
@@ -158,17 +163,17 @@ impl AflServer {
 
     /// Takes the process id of the run, and how it ended, if that comes at once: within a slice of
     /// time, or within `early`.
-    fn forked(&mut self, early: Option<Duration>) -> Result<(Pid, Ahead), Broken> {
+    fn forked(&mut self, early: Option<Duration>) -> Result<(Pid, Ahead), RequestError> {
         let mut words = [0; 8];
         let wanted = if early.is_some() { 4 } else { 8 };
         let mut length = self.receive(&mut words[..wanted])?;
         if length == 0 {
-            if !readable(&self.ends.reply, GRACE) {
+            if !readable(&self.pipes.reply, GRACE) {
                 return Err(nonsense("does not accept requests"));
             }
             length = self.receive(&mut words[..wanted])?;
         }
-        if length == 4 && early.is_some_and(|early| readable(&self.ends.reply, early)) {
+        if length == 4 && early.is_some_and(|early| readable(&self.pipes.reply, early)) {
             length += self.receive(&mut words[4..])?;
         }
         if !matches!(length, 4 | 8) {
@@ -188,8 +193,8 @@ impl AflServer {
         &mut self,
         child: Pid,
         limits: &Limits,
-        look: Look<'_>,
-    ) -> Result<(Option<Ended>, i32, Duration), Broken> {
+        look: HangCheck<'_>,
+    ) -> Result<(Option<Ended>, i32, Duration), RequestError> {
         let before = self.clocks(child);
         let killed = self.watch(limits, look)?;
         let cpu = self.clocks(child).since(before);
@@ -207,60 +212,60 @@ impl AflServer {
         }
     }
 
-    fn watch(&self, limits: &Limits, look: Look<'_>) -> Result<Option<Ended>, Broken> {
+    fn watch(&self, limits: &Limits, look: HangCheck<'_>) -> Result<Option<Ended>, RequestError> {
         let watch = Watch {
-            reply: &self.ends.reply,
+            reply: &self.pipes.reply,
             page: None,
             first: 0,
             server: self.pid,
-            keeper: self.keeper.pid(),
+            supervisor: self.supervisor.pid(),
             scratch: self.watched.as_deref(),
             warm: self.persistent,
         };
         match watch.wait(limits, Some(look)) {
-            Waited::Ready => Ok(None),
-            Waited::Killed(killed) => Ok(Some(killed.why)),
-            Waited::Silent(why) => Err(Broken::Silent(why)),
-            Waited::Untaken => Err(Broken::Died), // not without a page
+            WaitOutcome::Ready => Ok(None),
+            WaitOutcome::Killed(killed) => Ok(Some(killed.why)),
+            WaitOutcome::Silent(why) => Err(RequestError::Silent(why)),
+            WaitOutcome::Untaken => Err(RequestError::Died), // not without a page
         }
     }
 
     /// Kills what runs have left behind: at once where it may be looked for at each run, or where
     /// the run's own process is gone.
-    fn sweep(&mut self, now: bool) -> Left {
+    fn sweep(&mut self, now: bool) -> Leftovers {
         self.runs = self.runs.wrapping_add(1);
         if !now && !self.runs.is_multiple_of(SWEPT_EACH) {
-            return Left::Nothing;
+            return Leftovers::Nothing;
         }
-        self.family.sweep(self.waiting)
+        self.child_processes.sweep(self.waiting)
     }
 
     /// Fills `words`, or as much of them as comes within a slice of time. Gives how many bytes
     /// have come.
-    fn receive(&self, words: &mut [u8]) -> Result<usize, Broken> {
+    fn receive(&self, words: &mut [u8]) -> Result<usize, RequestError> {
         loop {
             let at = words.as_mut_ptr().cast();
-            let socket = self.ends.reply.as_raw_fd();
+            let socket = self.pipes.reply.as_raw_fd();
             // SAFETY: it writes into `words`, no more than its length.
             let got = unsafe { libc::recv(socket, at, words.len(), libc::MSG_WAITALL) };
             match (usize::try_from(got), Errno::last()) {
-                (Ok(0), _) => return Err(Broken::Died),
+                (Ok(0), _) => return Err(RequestError::Died),
                 (Ok(length), _) => return Ok(length),
                 (Err(_), Errno::EINTR) => {}
                 (Err(_), Errno::EAGAIN) => return Ok(0),
-                (Err(_), _) => return Err(Broken::Died),
+                (Err(_), _) => return Err(RequestError::Died),
             }
         }
     }
 }
 
 /// The process of a run.
-struct Running<'a> {
+struct ForkedProcess<'a> {
     child: Pid,
     coverage: &'a Coverage,
 }
 
-impl Sight for Running<'_> {
+impl ObservedProcess for ForkedProcess<'_> {
     fn process(&self) -> Option<Pid> {
         Some(self.child)
     }
@@ -301,8 +306,8 @@ impl Clocks {
     }
 }
 
-fn nonsense(what: &str) -> Broken {
-    Broken::Nonsense(format!("its fork server {what}"))
+fn nonsense(what: &str) -> RequestError {
+    RequestError::Nonsense(format!("its fork server {what}"))
 }
 
 fn first(bytes: &[u8]) -> i32 {
@@ -312,7 +317,7 @@ fn first(bytes: &[u8]) -> i32 {
 /// Where the kernel lists no children, it is looked for them after so many runs only.
 const RARELY: u32 = 256;
 /// How often the list is read until all that is to die is dead, and how long apart. What takes
-/// longer is left to the keepers, which need not ask each process.
+/// longer is left to the supervisors, which need not ask each process.
 const PASSES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(1);
 /// The server waits for none but the child of its run, so what was killed stays in its list. A
@@ -321,7 +326,7 @@ const MOST_DEAD: usize = 16;
 
 /// The children of a server, which is a child subreaper: orphans among its descendants are its
 /// children, too.
-struct Family {
+struct ChildProcesses {
     server: Pid,
     /// The kernel's list of them, kept open: a look is one system call.
     list: Option<File>,
@@ -332,17 +337,17 @@ struct Family {
 
 /// What a look has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Left {
+pub(super) enum Leftovers {
     /// Nothing, or nothing any more.
     Nothing,
     /// More than can be swept one by one.
     TooMuch,
 }
 
-impl Family {
+impl ChildProcesses {
     /// That of `server`.
-    pub(super) fn of(server: Pid) -> Family {
-        Family {
+    pub(super) fn of(server: Pid) -> ChildProcesses {
+        ChildProcesses {
             server,
             list: File::open(format!("/proc/{server}/task/{server}/children")).ok(),
             looks: 0,
@@ -351,20 +356,20 @@ impl Family {
     }
 
     /// Kills what a run has left behind. `own`: the process that goes on serving runs.
-    fn sweep(&mut self, own: Option<Pid>) -> Left {
+    fn sweep(&mut self, own: Option<Pid>) -> Leftovers {
         if !self.has_strangers(own) {
-            return Left::Nothing;
+            return Leftovers::Nothing;
         }
         for _ in 0..PASSES {
             let others = proc_tree::children(self.server).into_iter();
             let others: Vec<Pid> = others.filter(|pid| Some(*pid) != own).collect();
             if others.len() > MOST_DEAD {
-                return Left::TooMuch;
+                return Leftovers::TooMuch;
             }
             let mut living = others.iter().filter(|pid| !proc_tree::is_dead(**pid));
             let Some(first) = living.next() else {
                 self.dead = others;
-                return Left::Nothing;
+                return Leftovers::Nothing;
             };
             // Their own children become the server's, and are met in the next pass.
             for pid in std::iter::once(first).chain(living) {
@@ -372,7 +377,7 @@ impl Family {
             }
             std::thread::sleep(PAUSE);
         }
-        Left::TooMuch
+        Leftovers::TooMuch
     }
 
     /// Whether the list holds anybody but the dead of earlier looks and `own`.

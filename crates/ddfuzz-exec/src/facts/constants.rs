@@ -15,17 +15,17 @@ const MOST_REFERENCES: usize = 1 << 20;
 
 /// What was read of a program's code.
 #[derive(Debug, Default)]
-pub(super) struct Read {
+pub(super) struct CodeWords {
     /// Addresses in the ranges asked for that code refers to.
     pub(super) references: BTreeSet<u64>,
     /// Constants of 2, 4 and 8 bytes, in the order of the code, in both byte orders.
     pub(super) constants: Vec<Vec<u8>>,
 }
 
-impl Read {
+impl CodeWords {
     /// Reads the functions of the program, less those of runtimes; all its code where none are
     /// known.
-    pub(super) fn of(image: &Image, texts: &Ranges) -> Read {
+    pub(super) fn of(image: &Image, texts: &Ranges) -> CodeWords {
         let loaded = image.segments.iter();
         let loaded = loaded.map(|segment| {
             let length = segment.bytes.len() as u64;
@@ -33,11 +33,11 @@ impl Read {
         });
         let mut loaded: Ranges = loaded.collect();
         loaded.sort_unstable();
-        let mut reader = Reader {
+        let mut reader = CodeReader {
             texts,
             loaded,
             seen: BTreeSet::new(),
-            read: Read::default(),
+            read: CodeWords::default(),
         };
         let mut functions: Ranges = image.functions.iter().collect();
         if functions.is_empty() {
@@ -64,15 +64,15 @@ impl Read {
     }
 }
 
-struct Reader<'a> {
+struct CodeReader<'a> {
     texts: &'a Ranges,
     /// What is an address where the program is not moved.
     loaded: Ranges,
     seen: BTreeSet<(u64, usize)>,
-    read: Read,
+    read: CodeWords,
 }
 
-impl Reader<'_> {
+impl CodeReader<'_> {
     fn function(&mut self, start: u64, bytes: &[u8]) {
         let mut decoder = Decoder::with_ip(64, bytes, start, DecoderOptions::NONE);
         let mut instruction = Instruction::default();

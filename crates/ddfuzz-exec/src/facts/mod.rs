@@ -125,7 +125,7 @@ impl TargetFacts {
             facts.script_of = Some(interpreter);
         } else if let Some(file) = elf::parse(&bytes) {
             facts.kind = Kind::Elf;
-            let known = elf::Facts::of(&file);
+            let known = elf::ElfFacts::of(&file);
             facts.debug_assertions = known.rust && asserts(&file);
             facts.take(known);
             read(&file, &mut facts);
@@ -135,7 +135,7 @@ impl TargetFacts {
     }
 
     /// What running rests on, too.
-    fn take(&mut self, known: elf::Facts) {
+    fn take(&mut self, known: elf::ElfFacts) {
         self.linker = known.interpreter;
         self.afl = known.afl;
         self.libfuzzer = known.is_fuzzer;

@@ -7,13 +7,13 @@ use crate::observe::image::Image;
 
 /// Nothing is read of code.
 #[derive(Debug, Default)]
-pub(super) struct Read {
+pub(super) struct CodeWords {
     pub(super) references: BTreeSet<u64>,
     pub(super) constants: Vec<Vec<u8>>,
 }
 
-impl Read {
-    pub(super) fn of(_: &Image, _: &Ranges) -> Read {
-        Read::default()
+impl CodeWords {
+    pub(super) fn of(_: &Image, _: &Ranges) -> CodeWords {
+        CodeWords::default()
     }
 }

@@ -9,7 +9,7 @@ use object::{Object, ObjectSection, SectionFlags, SectionKind};
 use std::collections::{BTreeSet, HashSet};
 
 use crate::elf::Elf;
-use crate::facts::constants::Read;
+use crate::facts::constants::CodeWords;
 use crate::observe::image::Image;
 use crate::private_dir::PrivateDir;
 use crate::{ExecError, Target, elf, program};
@@ -35,8 +35,8 @@ pub fn program_words(target: &Target) -> Result<Vec<Vec<u8>>, ExecError> {
         return Ok(Vec::new());
     };
     let texts = Texts::of(&file);
-    let facts = elf::Facts::of(&file);
-    let read = Read::of(&image, texts.ranges());
+    let facts = elf::ElfFacts::of(&file);
+    let read = CodeWords::of(&image, texts.ranges());
     // What is linked in says more than the program, and its code refers to it from elsewhere.
     let has_runtime = facts.interpreter.is_none() || facts.sanitized || facts.is_fuzzer;
     Ok(chosen(
@@ -119,7 +119,7 @@ impl<'data> Texts<'data> {
     pub(super) fn words(&self, references: &BTreeSet<u64>, only_named: bool) -> Vec<Vec<u8>> {
         let mut ranked: [Vec<Vec<u8>>; 3] = Default::default();
         for (address, bytes) in &self.sections {
-            for Part { start, text, ends } in self.parts(*address, bytes, references) {
+            for TextRun { start, text, ends } in self.parts(*address, bytes, references) {
                 let rank = match (references.contains(&start), self.pointers.contains(&start)) {
                     (true, _) => 0,
                     (false, true) => 1,
@@ -142,7 +142,7 @@ impl<'data> Texts<'data> {
         address: u64,
         bytes: &'a [u8],
         references: &'a BTreeSet<u64>,
-    ) -> impl Iterator<Item = Part<'a>> {
+    ) -> impl Iterator<Item = TextRun<'a>> {
         let mut at = 0;
         std::iter::from_fn(move || {
             at += bytes.get(at..)?.iter().position(is_text)?;
@@ -165,7 +165,7 @@ impl<'data> Texts<'data> {
                 .min();
             let cut = cut.filter(|_| !whole);
             at = cut.map_or(begin + run, |cut| (cut - address) as usize);
-            Some(Part {
+            Some(TextRun {
                 start,
                 text: &bytes[begin..at],
                 ends: ends && cut.is_none(),
@@ -175,7 +175,7 @@ impl<'data> Texts<'data> {
 }
 
 /// What may be a text.
-struct Part<'a> {
+struct TextRun<'a> {
     start: u64,
     text: &'a [u8],
     /// A NUL stands behind it.

@@ -87,17 +87,17 @@ const SIZE: u64 = PAIRS_AT + PAIRS * PAIR_SIZE as u64;
 const MOST: u64 = 1 << 20;
 
 /// The memory file, and how far it has been read.
-pub(crate) struct Told {
+pub(crate) struct ComparisonRing {
     file: File,
     read: u64,
     left: u64,
 }
 
-impl Told {
+impl ComparisonRing {
     /// Makes the file.
-    pub(crate) fn create() -> io::Result<Told> {
+    pub(crate) fn create() -> io::Result<ComparisonRing> {
         let file = File::from(memory_file(c"ddfuzz-observed")?);
-        Ok(Told {
+        Ok(ComparisonRing {
             file,
             read: 0,
             left: 0,
@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(pairs(history).len(), 1);
     }
 
-    fn write_pair(told: &Told, number: u64, sizes: [u64; 2]) {
+    fn write_pair(ring: &ComparisonRing, number: u64, sizes: [u64; 2]) {
         let mut pair = Vec::new();
         for word in [number, 7, sizes[0], sizes[1]] {
             pair.extend_from_slice(&word.to_ne_bytes());
@@ -258,33 +258,33 @@ mod tests {
         pair.extend_from_slice(&[number as u8; OPERAND]);
         pair.extend_from_slice(&[0xff; OPERAND]);
         let at = PAIRS_AT + (number - 1) % PAIRS * PAIR_SIZE as u64;
-        told.file.write_all_at(&pair, at).unwrap();
+        ring.file.write_all_at(&pair, at).unwrap();
     }
 
-    fn set_taken(told: &Told, taken: u64) {
+    fn set_taken(ring: &ComparisonRing, taken: u64) {
         let bytes = taken.to_ne_bytes();
-        told.file.write_all_at(&bytes, TAKEN_AT).unwrap();
+        ring.file.write_all_at(&bytes, TAKEN_AT).unwrap();
     }
 
-    fn fresh() -> Told {
-        let mut told = Told::create().unwrap();
-        told.reset([].iter()).unwrap();
-        told
+    fn fresh() -> ComparisonRing {
+        let mut ring = ComparisonRing::create().unwrap();
+        ring.reset([].iter()).unwrap();
+        ring
     }
 
     #[test]
     fn pairs_are_read_once_and_round_the_ring() {
-        let mut told = fresh();
+        let mut ring = fresh();
         let mut history = History::default();
         for number in 1..=PAIRS + 3 {
-            write_pair(&told, number, [2, 3]);
-            set_taken(&told, number);
+            write_pair(&ring, number, [2, 3]);
+            set_taken(&ring, number);
             if number % 1000 == 0 {
-                told.drain(&mut history);
+                ring.drain(&mut history);
             }
         }
-        told.drain(&mut history);
-        told.drain(&mut history);
+        ring.drain(&mut history);
+        ring.drain(&mut history);
         let all = history.into_comparisons();
         let last = all.last().unwrap();
         assert_eq!(last.left, [(PAIRS + 3) as u8; 2]);
@@ -294,19 +294,19 @@ mod tests {
 
     #[test]
     fn nonsense_in_the_shared_file_does_no_harm() {
-        let mut told = fresh();
+        let mut ring = fresh();
         let mut history = History::default();
-        write_pair(&told, 1, [65, 1]);
-        write_pair(&told, 2, [u64::MAX, u64::MAX]);
-        write_pair(&told, 3, [4, 4]);
+        write_pair(&ring, 1, [65, 1]);
+        write_pair(&ring, 2, [u64::MAX, u64::MAX]);
+        write_pair(&ring, 3, [4, 4]);
         for taken in [2, 1, u64::MAX, u64::MAX - 1, 0, 3] {
-            set_taken(&told, taken);
-            told.drain(&mut history);
+            set_taken(&ring, taken);
+            ring.drain(&mut history);
         }
-        told.file.set_len(100).unwrap();
-        told.drain(&mut history);
-        told.file.set_len(5).unwrap();
-        told.drain(&mut history);
+        ring.file.set_len(100).unwrap();
+        ring.drain(&mut history);
+        ring.file.set_len(5).unwrap();
+        ring.drain(&mut history);
         assert!(history.into_comparisons().len() <= 1);
     }
 }

@@ -29,10 +29,10 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use crate::observe::breakpoints::{Plan, Tracer};
-use crate::observe::history::{History, Told};
+use crate::observe::breakpoints::{BreakpointPlan, Tracer};
+use crate::observe::history::{ComparisonRing, History};
 use crate::observe::image::{Hook, Image};
-use crate::place::Place;
+use crate::prepared_target::PreparedTarget;
 use crate::traceable::{Traceable, Traced};
 use crate::{ExecError, Run, Target, Way, ways};
 
@@ -74,10 +74,10 @@ impl Sources {
 /// # Errors
 /// When the program is missing or cannot be executed.
 pub fn start(target: &Target, way: Way) -> Result<Option<Box<dyn Observer>>, ExecError> {
-    let watching = Watching::new(target, way)?;
-    Ok(match watching.sources().is_empty() {
+    let observer = ComparisonObserver::new(target, way)?;
+    Ok(match observer.sources().is_empty() {
         true => None,
-        false => Some(Box::new(watching)),
+        false => Some(Box::new(observer)),
     })
 }
 
@@ -86,62 +86,62 @@ const MORE_CPU: Duration = Duration::from_secs(1);
 const MORE_WALL: Duration = Duration::from_secs(5);
 
 /// A target whose runs are observed.
-struct Watching {
+struct ComparisonObserver {
     target: Traceable,
     /// Where the preloaded library tells; `None` where nothing can be preloaded.
-    told: Option<Told>,
+    ring: Option<ComparisonRing>,
     /// Callbacks that jump into it.
     jumping: Vec<Hook>,
     /// The breakpoints; `None` where there are none, or the system has refused to trace.
-    plan: Option<Plan>,
+    plan: Option<BreakpointPlan>,
     sources: Sources,
 }
 
-impl Watching {
+impl ComparisonObserver {
     /// Finds out what can be observed of `target`. A target of which nothing can be has no
     /// sources.
-    pub(crate) fn new(target: &Target, way: Way) -> Result<Watching, ExecError> {
+    pub(crate) fn new(target: &Target, way: Way) -> Result<ComparisonObserver, ExecError> {
         let mut patient = target.clone();
         let limits = &mut patient.limits;
         limits.cpu = limits.cpu.saturating_mul(2).saturating_add(MORE_CPU);
         limits.wall = limits.wall.saturating_mul(2).saturating_add(MORE_WALL);
-        let place = Place::prepare(&patient, way)?;
-        let told = match ways::not_injectable(&place) {
+        let prepared = PreparedTarget::prepare(&patient, way)?;
+        let ring = match ways::not_injectable(&prepared) {
             Some(_) => None,
-            None => Some(Told::create().map_err(sharing)?),
+            None => Some(ComparisonRing::create().map_err(sharing)?),
         };
         // A file that is no program of this machine has no facts.
-        let image = match place.facts {
-            Some(_) => Image::read(&place.program),
+        let image = match prepared.facts {
+            Some(_) => Image::read(&prepared.program),
             None => None,
         };
         let hooks = image
             .as_ref()
             .map_or(&[][..], |image| image.hooks.as_slice());
         let can_jump =
-            |hook: &&Hook| told.is_some() && cfg!(target_arch = "x86_64") && hook.takes_jump();
+            |hook: &&Hook| ring.is_some() && cfg!(target_arch = "x86_64") && hook.takes_jump();
         let (jumping, listened): (Vec<&Hook>, Vec<&Hook>) = hooks.iter().partition(can_jump);
         let jumping: Vec<Hook> = jumping.into_iter().copied().collect();
         let listened = listened
             .into_iter()
             .filter(|hook| hook.can_be_listened_to());
         let listened: Vec<Hook> = listened.copied().collect();
-        let plan = image.map(|image| Plan::of(image, &listened));
+        let plan = image.map(|image| BreakpointPlan::of(image, &listened));
         let plan = plan.filter(|plan| plan.len() > 0);
-        let traced = plan.as_ref().map_or(0, Plan::len);
+        let traced = plan.as_ref().map_or(0, BreakpointPlan::len);
         let listened = listened.len().min(traced);
-        let observed = match &told {
-            Some(told) => Some(told.file().map_err(sharing)?),
+        let observed = match &ring {
+            Some(ring) => Some(ring.file().map_err(sharing)?),
             None => None,
         };
-        Ok(Watching {
+        Ok(ComparisonObserver {
             sources: Sources {
-                functions: told.is_some(),
+                functions: ring.is_some(),
                 callbacks: jumping.len() + listened,
                 instructions: traced - listened,
             },
-            target: Traceable::at(place, &patient, way, observed)?,
-            told,
+            target: Traceable::at(prepared, &patient, way, observed)?,
+            ring,
             jumping,
             plan,
         })
@@ -150,9 +150,9 @@ impl Watching {
     /// Runs the process, which waits before its `execve`, under the plan's breakpoints; `None`
     /// where the system refuses to trace it.
     fn trace(
-        plan: &Plan,
+        plan: &BreakpointPlan,
         mut process: Traced,
-        told: Option<&mut Told>,
+        ring: Option<&mut ComparisonRing>,
         history: &mut History,
     ) -> Result<Option<Run>, ExecError> {
         let pid = process.pid();
@@ -160,7 +160,7 @@ impl Watching {
         std::thread::scope(move |scope| {
             // A thread of its own: what it waits for is what it traces, and when it ends the
             // kernel kills whatever it still traces.
-            scope.spawn(move || match Tracer::seize(pid, plan, told, history) {
+            scope.spawn(move || match Tracer::seize(pid, plan, ring, history) {
                 Ok(tracer) => {
                     // Nobody listens only if the thread that started this one is gone.
                     let _ = sender.send(Ok(()));
@@ -182,16 +182,18 @@ impl Watching {
     }
 }
 
-impl Observer for Watching {
+impl Observer for ComparisonObserver {
     fn observe(&mut self, input: &[u8]) -> Result<(Run, Vec<Comparison>), ExecError> {
         let mut history = History::default();
         loop {
-            if let Some(told) = &mut self.told {
-                told.reset(self.jumping.iter()).map_err(sharing)?;
+            if let Some(ring) = &mut self.ring {
+                ring.reset(self.jumping.iter()).map_err(sharing)?;
             }
             let mut process = self.target.start(input, false)?;
             let run = match &self.plan {
-                Some(plan) => Watching::trace(plan, process, self.told.as_mut(), &mut history)?,
+                Some(plan) => {
+                    ComparisonObserver::trace(plan, process, self.ring.as_mut(), &mut history)?
+                }
                 None => {
                     process.release()?;
                     Some(process.wait_for_run()?)
@@ -203,8 +205,8 @@ impl Observer for Watching {
                 self.sources.callbacks = self.jumping.len();
                 continue;
             };
-            if let Some(told) = &mut self.told {
-                told.drain(&mut history);
+            if let Some(ring) = &mut self.ring {
+                ring.drain(&mut history);
             }
             return Ok((run, history.into_comparisons()));
         }
@@ -230,37 +232,37 @@ fn tracing(errno: Errno) -> ExecError {
 }
 
 /// The memory that a loop tells in.
-pub(crate) struct InLoop {
-    told: Told,
+pub(crate) struct LoopObserver {
+    ring: ComparisonRing,
     hooks: Vec<Hook>,
 }
 
-impl InLoop {
+impl LoopObserver {
     /// For the program at `path`.
-    pub(crate) fn new(path: &Path) -> io::Result<InLoop> {
+    pub(crate) fn new(path: &Path) -> io::Result<LoopObserver> {
         let mut hooks = Image::read(path).map_or(Vec::new(), |image| image.hooks);
         hooks.retain(|hook| cfg!(target_arch = "x86_64") && hook.takes_jump());
-        let mut told = Told::create()?;
-        told.reset(hooks.iter())?;
-        Ok(InLoop { told, hooks })
+        let mut ring = ComparisonRing::create()?;
+        ring.reset(hooks.iter())?;
+        Ok(LoopObserver { ring, hooks })
     }
 
     /// The memory, made ready for another server.
     pub(crate) fn file(&mut self) -> io::Result<File> {
-        self.told.reset(self.hooks.iter())?;
-        self.told.file()
+        self.ring.reset(self.hooks.iter())?;
+        self.ring.file()
     }
 
     /// A run is about to begin.
     pub(crate) fn begin(&mut self) {
-        self.told.skip();
+        self.ring.skip();
     }
 
     /// What it has compared: the last comparisons (at most 256, each pair of operands once) whose
     /// operands differed, oldest first.
     pub(crate) fn comparisons(&mut self) -> Vec<Comparison> {
         let mut history = History::default();
-        self.told.drain(&mut history);
+        self.ring.drain(&mut history);
         history.into_comparisons()
     }
 }

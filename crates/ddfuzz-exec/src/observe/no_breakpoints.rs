@@ -3,15 +3,15 @@
 use nix::unistd::Pid;
 use std::convert::Infallible;
 
-use crate::observe::history::{History, Told};
+use crate::observe::history::{ComparisonRing, History};
 use crate::observe::image::{Hook, Image};
 
 /// No breakpoints.
-pub(crate) struct Plan;
+pub(crate) struct BreakpointPlan;
 
-impl Plan {
-    pub(crate) fn of(_: Image, _: &[Hook]) -> Plan {
-        Plan
+impl BreakpointPlan {
+    pub(crate) fn of(_: Image, _: &[Hook]) -> BreakpointPlan {
+        BreakpointPlan
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -25,8 +25,8 @@ pub(crate) struct Tracer(Infallible);
 impl Tracer {
     pub(crate) fn seize(
         _: Pid,
-        _: &Plan,
-        _: Option<&mut Told>,
+        _: &BreakpointPlan,
+        _: Option<&mut ComparisonRing>,
         _: &mut History,
     ) -> nix::Result<Tracer> {
         Err(nix::Error::ENOSYS)

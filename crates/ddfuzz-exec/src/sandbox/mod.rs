@@ -16,10 +16,12 @@ use std::path::{Path, PathBuf};
 
 use crate::launch::Role;
 use crate::protocol::fd;
-use crate::sandbox::support::Part;
+use crate::sandbox::support::SandboxPart;
 
 pub(crate) use landlock::version as landlock_version;
-pub use support::{Offered, keep_files, offers};
+pub use support::{SandboxSupport, keep_files, offers};
+// The name by which the command line still calls it.
+pub use SandboxSupport as Offered;
 
 /// Whether a target runs in a sandbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -47,7 +49,7 @@ pub(super) const FILES: u64 = 10_000;
 
 /// The walls around a target.
 #[derive(Clone, Debug)]
-pub(crate) struct Walls {
+pub(crate) struct SandboxPolicy {
     /// `CLONE_NEW*` of those that work here.
     namespaces: i32,
     read_only: bool,
@@ -56,14 +58,14 @@ pub(crate) struct Walls {
 
 /// Descriptors for the launcher, each with the number that it is to have there, and options.
 #[derive(Default)]
-pub(crate) struct Handed {
+pub(crate) struct Handover {
     pub(crate) descriptors: Vec<(OwnedFd, i32)>,
     pub(crate) options: Vec<OsString>,
 }
 
-impl Walls {
+impl SandboxPolicy {
     /// Those around a target that is started for `role`; `None` where it is in no sandbox.
-    pub(crate) fn around(sandbox: Sandbox, role: &Role) -> Option<Walls> {
+    pub(crate) fn of(sandbox: Sandbox, role: &Role) -> Option<SandboxPolicy> {
         if sandbox.is_off() {
             return None;
         }
@@ -73,14 +75,14 @@ impl Walls {
             Role::Serve | Role::Trace | Role::Program => 0,
         };
         let works = |part| support::works(part);
-        let namespaces = Part::ALL
+        let namespaces = SandboxPart::ALL
             .into_iter()
             .filter(|part| works(*part))
             .fold(0, |flags, part| flags | part.flag());
-        Some(Walls {
+        Some(SandboxPolicy {
             namespaces: namespaces & !spared,
-            read_only: works(Part::ReadOnly),
-            filtered: works(Part::Seccomp),
+            read_only: works(SandboxPart::ReadOnly),
+            filtered: works(SandboxPart::Seccomp),
         })
     }
 
@@ -97,14 +99,14 @@ impl Walls {
     /// What one start needs; made again for each, because the launcher adds rules. `open`: other
     /// directories in which the target may write; `covered`: those in whose place its scratch
     /// directory stands, too; `terminal`: its own.
-    pub(crate) fn hand(
+    pub(crate) fn handover(
         &self,
         scratch: &Path,
         open: &[PathBuf],
         covered: &[PathBuf],
         terminal: Option<&File>,
-    ) -> io::Result<Handed> {
-        let mut handed = Handed::default();
+    ) -> io::Result<Handover> {
+        let mut handover = Handover::default();
         let mut words: Vec<OsString> = vec!["-X".into()];
         let mut option = |flag: &str, value: OsString| words.extend([flag.into(), value]);
         let number = |value: u64| OsString::from(value.to_string());
@@ -124,19 +126,19 @@ impl Walls {
         }
         if let Some(rules) = landlock::rules(terminal)? {
             option("-L", number(rules.access));
-            handed.descriptors.push((rules.ruleset, fd::RULES));
+            handover.descriptors.push((rules.ruleset, fd::RULES));
         }
         if self.filtered
             && let Some(filters) = seccomp::file()?
         {
             words.push("-F".into());
-            handed.descriptors.push((filters, fd::FILTERS));
+            handover.descriptors.push((filters, fd::FILTERS));
         }
         if self.read_only {
             words.push("-R".into());
         }
-        handed.options = words;
-        Ok(handed)
+        handover.options = words;
+        Ok(handover)
     }
 }
 

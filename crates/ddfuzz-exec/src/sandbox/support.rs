@@ -11,7 +11,7 @@ use crate::sandbox::landlock;
 
 /// A part of the sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum SandboxPart {
     User,
     Mount,
     /// In a mount namespace nothing can be written but what is opened. Kernels before 5.12, and
@@ -24,56 +24,56 @@ pub(crate) enum Part {
     Seccomp,
 }
 
-impl Part {
-    pub(crate) const ALL: [Part; 8] = [
-        Part::User,
-        Part::Mount,
-        Part::ReadOnly,
-        Part::Pid,
-        Part::Net,
-        Part::Ipc,
-        Part::Uts,
-        Part::Seccomp,
+impl SandboxPart {
+    pub(crate) const ALL: [SandboxPart; 8] = [
+        SandboxPart::User,
+        SandboxPart::Mount,
+        SandboxPart::ReadOnly,
+        SandboxPart::Pid,
+        SandboxPart::Net,
+        SandboxPart::Ipc,
+        SandboxPart::Uts,
+        SandboxPart::Seccomp,
     ];
 
     /// As the launcher has it.
     fn word(self) -> &'static str {
         match self {
-            Part::User => "user",
-            Part::Mount => "mount",
-            Part::ReadOnly => "read-only",
-            Part::Pid => "pid",
-            Part::Net => "net",
-            Part::Ipc => "ipc",
-            Part::Uts => "uts",
-            Part::Seccomp => "seccomp",
+            SandboxPart::User => "user",
+            SandboxPart::Mount => "mount",
+            SandboxPart::ReadOnly => "read-only",
+            SandboxPart::Pid => "pid",
+            SandboxPart::Net => "net",
+            SandboxPart::Ipc => "ipc",
+            SandboxPart::Uts => "uts",
+            SandboxPart::Seccomp => "seccomp",
         }
     }
 
     /// For people.
     fn what(self) -> &'static str {
         match self {
-            Part::User => "user namespace",
-            Part::Mount => "mount namespace",
-            Part::ReadOnly => "read-only files",
-            Part::Pid => "pid namespace",
-            Part::Net => "network namespace",
-            Part::Ipc => "ipc namespace",
-            Part::Uts => "uts namespace",
-            Part::Seccomp => "seccomp",
+            SandboxPart::User => "user namespace",
+            SandboxPart::Mount => "mount namespace",
+            SandboxPart::ReadOnly => "read-only files",
+            SandboxPart::Pid => "pid namespace",
+            SandboxPart::Net => "network namespace",
+            SandboxPart::Ipc => "ipc namespace",
+            SandboxPart::Uts => "uts namespace",
+            SandboxPart::Seccomp => "seccomp",
         }
     }
 
     /// The flag of `clone`; 0 for what is no namespace.
     pub(crate) fn flag(self) -> i32 {
         match self {
-            Part::User => libc::CLONE_NEWUSER,
-            Part::Mount => libc::CLONE_NEWNS,
-            Part::Pid => libc::CLONE_NEWPID,
-            Part::Net => libc::CLONE_NEWNET,
-            Part::Ipc => libc::CLONE_NEWIPC,
-            Part::Uts => libc::CLONE_NEWUTS,
-            Part::ReadOnly | Part::Seccomp => 0,
+            SandboxPart::User => libc::CLONE_NEWUSER,
+            SandboxPart::Mount => libc::CLONE_NEWNS,
+            SandboxPart::Pid => libc::CLONE_NEWPID,
+            SandboxPart::Net => libc::CLONE_NEWNET,
+            SandboxPart::Ipc => libc::CLONE_NEWIPC,
+            SandboxPart::Uts => libc::CLONE_NEWUTS,
+            SandboxPart::ReadOnly | SandboxPart::Seccomp => 0,
         }
     }
 }
@@ -83,7 +83,7 @@ const LANDLOCK: &str = "landlock";
 
 /// A part of the sandbox, and whether this system offers it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Offered {
+pub struct SandboxSupport {
     /// Its name, for people.
     pub what: &'static str,
     /// Whether it works here.
@@ -92,9 +92,9 @@ pub struct Offered {
     pub why_not: Option<String>,
 }
 
-impl Offered {
-    fn of(what: &'static str, why_not: Option<String>) -> Offered {
-        Offered {
+impl SandboxSupport {
+    fn of(what: &'static str, why_not: Option<String>) -> SandboxSupport {
+        SandboxSupport {
             what,
             works: why_not.is_none(),
             why_not,
@@ -104,42 +104,43 @@ impl Offered {
 
 /// What this system offers for a sandbox. Tried at the first call, and remembered. Limits, the
 /// scratch directory and the killing of descendants need nothing of this, and are not told of.
-pub fn offers() -> Vec<Offered> {
+pub fn offers() -> Vec<SandboxSupport> {
     let landlock = match landlock::version() {
         Some(_) => None,
         None => Some("not in this kernel, or turned off".to_owned()),
     };
     let mut all = vec![
-        Offered::of("unprivileged user", None),
-        Offered::of(LANDLOCK, landlock),
-        Offered::of(Part::Seccomp.what(), why_not(Part::Seccomp)),
+        SandboxSupport::of("unprivileged user", None),
+        SandboxSupport::of(LANDLOCK, landlock),
+        SandboxSupport::of(SandboxPart::Seccomp.what(), why_not(SandboxPart::Seccomp)),
     ];
     // Root needs no user namespace to make the others.
-    let is_more = |part: &Part| match part {
-        Part::Seccomp => false,
-        Part::User => !Uid::effective().is_root(),
+    let is_more = |part: &SandboxPart| match part {
+        SandboxPart::Seccomp => false,
+        SandboxPart::User => !Uid::effective().is_root(),
         _ => true,
     };
-    let others = Part::ALL.into_iter().filter(is_more);
-    all.extend(others.map(|part| Offered::of(part.what(), why_not(part))));
+    let others = SandboxPart::ALL.into_iter().filter(is_more);
+    all.extend(others.map(|part| SandboxSupport::of(part.what(), why_not(part))));
     all
 }
 
 /// Whether what works of these parts keeps the files of its user from a target that runs as that
 /// user. A mount namespace alone does not.
-pub fn keep_files(parts: &[Offered]) -> bool {
-    let keeps = |part: &Offered| part.what == LANDLOCK || part.what == Part::ReadOnly.what();
+pub fn keep_files(parts: &[SandboxSupport]) -> bool {
+    let keeps =
+        |part: &SandboxSupport| part.what == LANDLOCK || part.what == SandboxPart::ReadOnly.what();
     parts.iter().any(|part| part.works && keeps(part))
 }
 
 /// Whether a part is to be used.
-pub(super) fn works(part: Part) -> bool {
+pub(super) fn works(part: SandboxPart) -> bool {
     // Root steps down to another user, which a namespace of one user does not have.
-    let wanted = part != Part::User || !Uid::effective().is_root();
+    let wanted = part != SandboxPart::User || !Uid::effective().is_root();
     wanted && why_not(part).is_none()
 }
 
-fn why_not(part: Part) -> Option<String> {
+fn why_not(part: SandboxPart) -> Option<String> {
     static TRIED: OnceLock<Result<String, String>> = OnceLock::new();
     match TRIED.get_or_init(try_all) {
         Err(why) => Some(why.clone()),
@@ -148,7 +149,7 @@ fn why_not(part: Part) -> Option<String> {
 }
 
 /// Why a part does not work, by what the launcher told.
-fn reason(told: &str, part: Part) -> Option<String> {
+fn reason(told: &str, part: SandboxPart) -> Option<String> {
     let mut lines = told.lines().filter_map(|line| line.split_once(' '));
     let found = lines.find(|(word, _)| *word == part.word());
     match found.map(|(_, errno)| errno.parse()) {
@@ -182,12 +183,14 @@ mod tests {
     #[test]
     fn what_was_refused_or_never_tried_does_not_work() {
         let told = "user 0\nmount 1\npid x\n";
-        assert_eq!(reason(told, Part::User), None);
+        assert_eq!(reason(told, SandboxPart::User), None);
         assert_eq!(
-            reason(told, Part::Mount).as_deref(),
+            reason(told, SandboxPart::Mount).as_deref(),
             Some("Operation not permitted")
         );
-        assert!(reason(told, Part::Pid).is_some() && reason(told, Part::Net).is_some());
+        assert!(
+            reason(told, SandboxPart::Pid).is_some() && reason(told, SandboxPart::Net).is_some()
+        );
     }
 
     #[test]
@@ -201,10 +204,10 @@ mod tests {
 
     #[test]
     fn a_mount_namespace_without_read_only_files_keeps_no_files() {
-        let of = |works: &[&'static str]| -> Vec<Offered> {
+        let of = |works: &[&'static str]| -> Vec<SandboxSupport> {
             let all = ["unprivileged user", "landlock", "seccomp"].into_iter();
             let all = all.chain(["mount namespace", "read-only files"]);
-            all.map(|what| Offered::of(what, (!works.contains(&what)).then(String::new)))
+            all.map(|what| SandboxSupport::of(what, (!works.contains(&what)).then(String::new)))
                 .collect()
         };
         assert!(!keep_files(&of(&[

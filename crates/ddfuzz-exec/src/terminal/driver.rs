@@ -37,16 +37,16 @@ pub(super) struct Driver {
     pub(super) stop: Arc<EventFd>,
     pub(super) keys: Vec<u8>,
     pub(super) ending: Vec<u8>,
-    pub(super) driven: Driven,
+    pub(super) run: TerminalRun,
     /// How much the program has left unread while it slept.
     pub(super) unread: usize,
 }
 
 /// What is known of a run at a terminal.
 #[derive(Default)]
-pub(super) struct Driven {
+pub(super) struct TerminalRun {
     /// What it wrote there.
-    pub(super) heard: Heard,
+    pub(super) output: TerminalOutput,
     /// It did not end by itself, so that its terminal was hung up.
     pub(super) hung_up: bool,
 }
@@ -62,13 +62,13 @@ enum Patience {
 
 impl Driver {
     /// Works at the terminal until the run is over.
-    pub(super) fn drive(mut self) -> Driven {
+    pub(super) fn drive(mut self) -> TerminalRun {
         let _ = self.work(); // over, or nothing left to do
         while !self.is_stopped(PAUSES.1 * 10) {
             self.listen();
         }
         self.listen();
-        self.driven
+        self.run
     }
 
     /// The whole course of a run; `None` as soon as it is over.
@@ -85,7 +85,7 @@ impl Driver {
             self.settle(&session, Patience::Bounded)?;
         }
         self.settle(&session, Patience::Limits)?;
-        self.driven.hung_up = true;
+        self.run.hung_up = true;
         session.hang_up(self.pty.foreground());
         self.await_death(&session)?;
         session.kill();
@@ -121,29 +121,29 @@ impl Driver {
     /// Waits until all processes sleep, and there is nothing to read for them; `None` when the run
     /// is over.
     fn settle(&mut self, session: &Session, patience: Patience) -> Option<()> {
-        let mut waited = Waited::new();
+        let mut waited = Wait::new();
         loop {
             self.listen();
             let unread = self.pty.unread();
-            let doing = session.doing();
+            let activity = session.activity();
             // What is written fills the terminal: who waits for room sleeps, too.
             let quiet = !self.listen();
-            match doing {
-                Doing::Sleep if quiet && unread == 0 => {
+            match activity {
+                Activity::Sleep if quiet && unread == 0 => {
                     self.unread = 0;
                     return self.goes_on(session, Duration::ZERO);
                 }
-                Doing::Sleep if quiet && self.is_unheeded(unread, &mut waited) => {
+                Activity::Sleep if quiet && self.is_unheeded(unread, &mut waited) => {
                     return self.goes_on(session, Duration::ZERO);
                 }
-                Doing::Sleep => {}
-                Doing::Stopped => session.go_on(),
-                Doing::Traced if waited.since_traced() => session.go_on(),
-                Doing::Traced => {}
-                Doing::Work if patience == Patience::Bounded && waited.too_long(session) => {
+                Activity::Sleep => {}
+                Activity::Stopped => session.go_on(),
+                Activity::Traced if waited.since_traced() => session.go_on(),
+                Activity::Traced => {}
+                Activity::Work if patience == Patience::Bounded && waited.too_long(session) => {
                     return self.goes_on(session, Duration::ZERO);
                 }
-                Doing::Work => waited.slept = None,
+                Activity::Work => waited.slept = None,
             }
             self.goes_on(session, waited.pause())?;
         }
@@ -151,7 +151,7 @@ impl Driver {
 
     /// Whether a program that sleeps is not going to read what was typed, as far as can be told;
     /// one that has been seen to do so is not waited for again before it has read something.
-    fn is_unheeded(&mut self, unread: usize, waited: &mut Waited) -> bool {
+    fn is_unheeded(&mut self, unread: usize, waited: &mut Wait) -> bool {
         let again = self.unread > 0 && unread >= self.unread;
         let slept = waited.slept.get_or_insert_with(Instant::now).elapsed();
         let unheeded = again || slept >= UNREAD;
@@ -163,19 +163,19 @@ impl Driver {
 
     /// Waits for the end of a program that was told to; `None` when it is there.
     fn await_death(&mut self, session: &Session) -> Option<()> {
-        let mut waited = Waited::new();
+        let mut waited = Wait::new();
         loop {
             self.listen();
-            match session.doing() {
-                Doing::Sleep => {
+            match session.activity() {
+                Activity::Sleep => {
                     if waited.slept.get_or_insert_with(Instant::now).elapsed() >= GRACE {
                         return Some(());
                     }
                 }
-                Doing::Stopped => session.go_on(),
-                Doing::Traced if waited.since_traced() => session.go_on(),
-                Doing::Traced => {}
-                Doing::Work => waited.slept = None,
+                Activity::Stopped => session.go_on(),
+                Activity::Traced if waited.since_traced() => session.go_on(),
+                Activity::Traced => {}
+                Activity::Work => waited.slept = None,
             }
             self.goes_on(session, waited.pause())?;
         }
@@ -183,8 +183,8 @@ impl Driver {
 
     /// Takes what was written to the terminal; gives whether there was something.
     fn listen(&mut self) -> bool {
-        let heard = &mut self.driven.heard;
-        self.pty.take_output(&mut |bytes| heard.hear(bytes))
+        let output = &mut self.run.output;
+        self.pty.take_output(&mut |bytes| output.push(bytes))
     }
 
     /// Waits for so long, or until something is written; `None` when the run is over.
@@ -206,7 +206,7 @@ impl Driver {
 }
 
 /// Waiting for a program, and since when.
-struct Waited {
+struct Wait {
     began: Instant,
     pause: Duration,
     /// Since when it sleeps.
@@ -216,9 +216,9 @@ struct Waited {
     cpu: Option<Duration>,
 }
 
-impl Waited {
-    fn new() -> Waited {
-        Waited {
+impl Wait {
+    fn new() -> Wait {
+        Wait {
             began: Instant::now(),
             pause: PAUSES.0,
             slept: None,
@@ -270,7 +270,7 @@ struct Session {
 
 /// What processes do at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Doing {
+pub(super) enum Activity {
     /// One of them runs, waits for a processor or a disk, or ends.
     Work,
     /// All sleep, but for some that are stopped, as by ^Z.
@@ -308,35 +308,35 @@ impl Session {
     }
 
     /// What its processes do.
-    pub(super) fn doing(&self) -> Doing {
-        let (doing, threads) = self.seen();
-        if doing != Doing::Sleep || threads < 2 {
-            return doing;
+    pub(super) fn activity(&self) -> Activity {
+        let (activity, threads) = self.seen();
+        if activity != Activity::Sleep || threads < 2 {
+            return activity;
         }
         // One after the other may have woken the next: they all sleep where none has run since
         // before the first of them was seen asleep.
         let before = proc_tree::switches(self.server);
-        let (doing, _) = self.seen();
-        match doing {
-            Doing::Sleep if proc_tree::switches(self.server) != before => Doing::Work,
-            doing => doing,
+        let (activity, _) = self.seen();
+        match activity {
+            Activity::Sleep if proc_tree::switches(self.server) != before => Activity::Work,
+            activity => activity,
         }
     }
 
     /// What they do, seen one after the other; and how many threads they have.
-    fn seen(&self) -> (Doing, u64) {
-        let (mut doing, mut threads) = (Doing::Sleep, 0);
+    fn seen(&self) -> (Activity, u64) {
+        let (mut activity, mut threads) = (Activity::Sleep, 0);
         for (state, count) in proc_tree::states_below(self.server) {
             threads += count;
-            doing = match state {
-                b'S' | b'I' | b'Z' | b'X' => doing,
-                b'T' if doing == Doing::Sleep => Doing::Stopped,
-                b'T' => doing,
-                b't' => Doing::Traced,
-                _ => return (Doing::Work, threads),
+            activity = match state {
+                b'S' | b'I' | b'Z' | b'X' => activity,
+                b'T' if activity == Activity::Sleep => Activity::Stopped,
+                b'T' => activity,
+                b't' => Activity::Traced,
+                _ => return (Activity::Work, threads),
             };
         }
-        (doing, threads)
+        (activity, threads)
     }
 
     /// CPU time of all its processes.
@@ -391,15 +391,15 @@ const GAP: &[u8] = b"\n[...]\n";
 
 /// What was heard of a run.
 #[derive(Default)]
-pub(super) struct Heard {
+pub(super) struct TerminalOutput {
     beginning: Vec<u8>,
     tail: Vec<u8>,
     lost: bool,
 }
 
-impl Heard {
+impl TerminalOutput {
     /// Hears more.
-    pub(super) fn hear(&mut self, bytes: &[u8]) {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
         let room = BEGINNING.saturating_sub(self.beginning.len());
         let (first, rest) = bytes.split_at(room.min(bytes.len()));
         self.beginning.extend_from_slice(first);
@@ -429,15 +429,15 @@ mod tests {
 
     #[test]
     fn lines_end_as_in_files_and_the_middle_of_a_flood_is_lost() {
-        let mut heard = Heard::default();
-        heard.hear(b"a\r\nb\rc\r");
-        heard.hear(b"\nd");
-        assert_eq!(heard.text(), b"a\nb\rc\nd");
+        let mut output = TerminalOutput::default();
+        output.push(b"a\r\nb\rc\r");
+        output.push(b"\nd");
+        assert_eq!(output.text(), b"a\nb\rc\nd");
         for _ in 0..100 {
-            heard.hear(&[b'x'; 4096]);
+            output.push(&[b'x'; 4096]);
         }
-        heard.hear(b"the end");
-        let text = heard.text();
+        output.push(b"the end");
+        let text = output.text();
         assert_eq!(text.len(), BEGINNING - 2 + GAP.len() + KEPT);
         assert!(text.starts_with(b"a\nb\rc\ndxx") && text.ends_with(b"the end"));
     }

@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::identity::Identity;
-use crate::terminal::driver::{Driven, Driver};
+use crate::terminal::driver::{Driver, TerminalRun};
 use crate::terminal::keys::strokes;
 use crate::terminal::pty::Pty;
 use crate::{Channel, Ended, Target, Terminal};
@@ -29,13 +29,13 @@ pub(crate) struct Console {
     owner: Option<Identity>,
     pty: Option<Pty>,
     driving: Option<Driving>,
-    driven: Driven,
+    run: TerminalRun,
 }
 
 /// A run that is under way.
 struct Driving {
     stop: Arc<EventFd>,
-    thread: JoinHandle<Driven>,
+    thread: JoinHandle<TerminalRun>,
 }
 
 impl Console {
@@ -49,7 +49,7 @@ impl Console {
             owner,
             pty: None,
             driving: None,
-            driven: Driven::default(),
+            run: TerminalRun::default(),
         })
     }
 
@@ -68,7 +68,7 @@ impl Console {
     /// When the terminal cannot be made as new, or no thread be started.
     pub(crate) fn begin(&mut self, keys: &[u8]) -> io::Result<()> {
         self.finish();
-        self.driven = Driven::default();
+        self.run = TerminalRun::default();
         let pty = self.pty.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         pty.reset(self.terminal.rows, self.terminal.columns)?;
         let stop = Arc::new(EventFd::new()?);
@@ -77,7 +77,7 @@ impl Console {
             stop: Arc::clone(&stop),
             keys: keys.to_owned(),
             ending: self.terminal.ending.0.clone(),
-            driven: Driven::default(),
+            run: TerminalRun::default(),
             unread: 0,
         };
         let thread = std::thread::Builder::new()
@@ -91,7 +91,7 @@ impl Console {
     pub(crate) fn finish(&mut self) {
         if let Some(Driving { stop, thread }) = self.driving.take() {
             let _ = stop.write(1); // fails only where it was written before
-            self.driven = thread.join().unwrap_or_default();
+            self.run = thread.join().unwrap_or_default();
         }
     }
 
@@ -99,15 +99,15 @@ impl Console {
     pub(crate) fn judge(&mut self, ended: Ended) -> Ended {
         self.finish();
         match ended {
-            Ended::Signal(libc::SIGHUP | libc::SIGKILL) if self.driven.hung_up => Ended::Exit(0),
+            Ended::Signal(libc::SIGHUP | libc::SIGKILL) if self.run.hung_up => Ended::Exit(0),
             ended => ended,
         }
     }
 
     /// What the last run wrote to its terminal: the first 4 KiB and the last 64 KiB.
-    pub(crate) fn heard(&mut self) -> Vec<u8> {
+    pub(crate) fn output(&mut self) -> Vec<u8> {
         self.finish();
-        self.driven.heard.text()
+        self.run.output.text()
     }
 
     /// By how much these keys lengthen the wall limit of their run.

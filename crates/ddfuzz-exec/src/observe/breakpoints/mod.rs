@@ -34,25 +34,25 @@ pub(super) enum Site {
 }
 
 /// A segment of code, as it is and with its breakpoints.
-struct Code {
+struct PatchedCode {
     pub(super) address: u64,
     pub(super) original: Vec<u8>,
     pub(super) changed: Vec<u8>,
 }
 
 /// The breakpoints of a program, by address before loading.
-pub(crate) struct Plan {
+pub(crate) struct BreakpointPlan {
     pub(super) entry: u64,
-    code: Vec<Code>,
+    code: Vec<PatchedCode>,
     pub(super) sites: BTreeMap<u64, Site>,
 }
 
-impl Plan {
+impl BreakpointPlan {
     /// Plans breakpoints on all comparisons of the program, and on those callbacks that are to be
     /// `listened` to so. Only functions that are code from their beginning to their end are
     /// touched: a byte of data that was taken for an instruction would change what the program
     /// does.
-    pub(crate) fn of(image: Image, listened: &[Hook]) -> Plan {
+    pub(crate) fn of(image: Image, listened: &[Hook]) -> BreakpointPlan {
         let mut sites = BTreeMap::new();
         let is_hook = |start| image.hooks.iter().any(|hook| hook.address == start);
         for (start, end) in image.functions.iter().filter(|(start, _)| !is_hook(*start)) {
@@ -67,7 +67,7 @@ impl Plan {
         let segments = image.segments.into_iter();
         let executable = segments.filter(|segment| segment.executable);
         let code = executable.map(|segment| changed(segment, &sites)).collect();
-        Plan {
+        BreakpointPlan {
             entry: image.entry,
             code,
             sites,
@@ -88,14 +88,14 @@ impl Plan {
     }
 }
 
-fn changed(segment: Segment, sites: &BTreeMap<u64, Site>) -> Code {
+fn changed(segment: Segment, sites: &BTreeMap<u64, Site>) -> PatchedCode {
     let mut changed = segment.bytes.clone();
     for address in sites.keys() {
         if let Some(place) = segment.place(*address, 1) {
             changed[place.start] = BREAKPOINT;
         }
     }
-    Code {
+    PatchedCode {
         address: segment.address,
         original: segment.bytes,
         changed,

@@ -11,8 +11,8 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 
 use crate::observe::breakpoints::operand::{after_compare, mask, memory, value};
-use crate::observe::breakpoints::{Plan, Site};
-use crate::observe::history::{History, Told};
+use crate::observe::breakpoints::{BreakpointPlan, Site};
+use crate::observe::history::{ComparisonRing, History};
 use crate::observe::image::HookKind;
 use crate::tracing::{resume, wait};
 
@@ -30,8 +30,8 @@ fn patience(hits: u32) -> u32 {
 /// A traced process and its breakpoints.
 pub(crate) struct Tracer<'a> {
     pid: Pid,
-    plan: &'a Plan,
-    told: Option<&'a mut Told>,
+    plan: &'a BreakpointPlan,
+    ring: Option<&'a mut ComparisonRing>,
     history: &'a mut History,
     /// How much higher the program was loaded than its file says; `None` while it has no
     /// breakpoints.
@@ -57,8 +57,8 @@ impl<'a> Tracer<'a> {
     /// The system's answer: `EPERM` where tracing is refused, `ESRCH` where the process is gone.
     pub(crate) fn seize(
         pid: Pid,
-        plan: &'a Plan,
-        told: Option<&'a mut Told>,
+        plan: &'a BreakpointPlan,
+        ring: Option<&'a mut ComparisonRing>,
         history: &'a mut History,
     ) -> nix::Result<Tracer<'a>> {
         ptrace::seize(
@@ -72,7 +72,7 @@ impl<'a> Tracer<'a> {
         Ok(Tracer {
             pid,
             plan,
-            told,
+            ring,
             history,
             bias: None,
             executed: false,
@@ -291,8 +291,8 @@ impl<'a> Tracer<'a> {
 
     /// Takes over what was told meanwhile, so that all stands in the order of the program.
     fn drain(&mut self) {
-        if let Some(told) = &mut self.told {
-            told.drain(self.history);
+        if let Some(ring) = &mut self.ring {
+            ring.drain(self.history);
         }
     }
 

@@ -23,7 +23,7 @@ pub(crate) const MOST_INPUTS: usize = 128;
 
 /// What is shared: only the page, or what belongs to a loop behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum PageLayout {
     /// One run a request.
     Single,
     /// Many runs a request, of a target with so many counters.
@@ -33,20 +33,20 @@ pub(crate) enum Shape {
     },
 }
 
-impl Shape {
+impl PageLayout {
     fn size(self) -> usize {
         match self {
-            Shape::Single => ENTRIES,
-            Shape::Loop { counters: 0 } => COUNTERS,
-            Shape::Loop { counters } => COUNTERS + (1 + MOST_INPUTS) * stride(counters),
+            PageLayout::Single => ENTRIES,
+            PageLayout::Loop { counters: 0 } => COUNTERS,
+            PageLayout::Loop { counters } => COUNTERS + (1 + MOST_INPUTS) * stride(counters),
         }
     }
 
     /// How many counters there are.
     pub(crate) fn counters(self) -> usize {
         match self {
-            Shape::Single => 0,
-            Shape::Loop { counters } => counters,
+            PageLayout::Single => 0,
+            PageLayout::Loop { counters } => counters,
         }
     }
 }
@@ -59,21 +59,21 @@ fn stride(counters: usize) -> usize {
 pub(crate) struct Page {
     file: File,
     header: Mapping,
-    shape: Shape,
+    layout: PageLayout,
 }
 
 impl Page {
     /// Makes the memory file and maps its beginning. What stands behind that is read and written
     /// as a file is, so that whatever the target does to it, or to its length, is an error here.
-    pub(crate) fn create(shape: Shape) -> io::Result<Page> {
+    pub(crate) fn create(layout: PageLayout) -> io::Result<Page> {
         let file = File::from(crate::input::memory_file(c"ddfuzz-page")?);
-        file.set_len(shape.size() as u64)?;
+        file.set_len(layout.size() as u64)?;
         keep_length(&file)?;
         let header = Mapping::shared(&file, ENTRIES)?;
         Ok(Page {
             file,
             header,
-            shape,
+            layout,
         })
     }
 
@@ -83,8 +83,8 @@ impl Page {
     }
 
     /// What it was made for.
-    pub(crate) fn shape(&self) -> Shape {
-        self.shape
+    pub(crate) fn layout(&self) -> PageLayout {
+        self.layout
     }
 
     /// The last run that the server, or a child of its, has taken.
@@ -129,15 +129,15 @@ impl Page {
     }
 
     /// What the first `count` inputs of a request came to.
-    pub(crate) fn outcomes(&self, count: usize) -> io::Result<Vec<Outcome>> {
+    pub(crate) fn outcomes(&self, count: usize) -> io::Result<Vec<RunOutcome>> {
         let mut bytes = vec![0; count.min(MOST_INPUTS) * ENTRY];
         self.file.read_exact_at(&mut bytes, ENTRIES as u64)?;
         let word = |entry: &[u8], at: usize| {
             u32::from_ne_bytes([entry[at], entry[at + 1], entry[at + 2], entry[at + 3]])
         };
-        let outcome = |entry: &[u8]| Outcome {
+        let outcome = |entry: &[u8]| RunOutcome {
             status: word(entry, 16).cast_signed(),
-            slot: Slot(word(entry, 20)),
+            slot: CounterSlot(word(entry, 20)),
             cpu: Duration::from_micros(
                 u64::from(word(entry, 24)) | u64::from(word(entry, 28)) << 32,
             ),
@@ -146,41 +146,41 @@ impl Page {
     }
 
     /// The counters that were kept in a slot; `None` where none were.
-    pub(crate) fn kept(&self, slot: Slot) -> Option<Vec<u8>> {
+    pub(crate) fn kept(&self, slot: CounterSlot) -> Option<Vec<u8>> {
         let number = usize::try_from(slot.0).ok()?;
         if number == 0 || number > MOST_INPUTS {
             return None;
         }
-        self.read_counters(COUNTERS + number * stride(self.shape.counters()))
+        self.read_counters(COUNTERS + number * stride(self.layout.counters()))
     }
 
     fn read_counters(&self, at: usize) -> Option<Vec<u8>> {
-        let mut counters = vec![0; self.shape.counters()];
+        let mut counters = vec![0; self.layout.counters()];
         self.file.read_exact_at(&mut counters, at as u64).ok()?;
         Some(counters)
     }
 
     /// Lets the runs from here on know what earlier ones have reached: a byte for each counter.
     pub(crate) fn set_reached(&self, reached: &[u8]) -> io::Result<()> {
-        let known = &reached[..reached.len().min(self.shape.counters())];
+        let known = &reached[..reached.len().min(self.layout.counters())];
         self.file.write_all_at(known, COUNTERS as u64)
     }
 }
 
 /// What one run of a loop came to.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Outcome {
+pub(crate) struct RunOutcome {
     /// Its status as wait(2) gives it.
     pub(crate) status: i32,
     /// Where its counters are kept.
-    pub(crate) slot: Slot,
+    pub(crate) slot: CounterSlot,
     /// Its CPU time; zero where it was not measured.
     pub(crate) cpu: Duration,
 }
 
 /// Where the counters of a run are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Slot(u32);
+pub(crate) struct CounterSlot(u32);
 
 /// The beginning of a memory file, mapped. Others may change it at any time: what is read of it is
 /// read by atomic loads, and what is written is for others.
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn what_was_reached_is_no_longer_than_there_are_counters() {
-        let page = Page::create(Shape::Loop { counters: 100 }).unwrap();
+        let page = Page::create(PageLayout::Loop { counters: 100 }).unwrap();
         page.set_reached(&[7; 300]).unwrap();
         assert_eq!(page.read_counters(COUNTERS).unwrap(), [7; 100]);
         assert_eq!(page.read_counters(COUNTERS + 128).unwrap(), [0; 100]);
@@ -260,13 +260,13 @@ mod tests {
 
     #[test]
     fn what_a_target_does_to_the_page_does_no_harm() {
-        let page = Page::create(Shape::Loop { counters: 100 }).unwrap();
+        let page = Page::create(PageLayout::Loop { counters: 100 }).unwrap();
         page.put_inputs(&[(0, 5)]).unwrap();
         assert_eq!(page.outcomes(1).unwrap().len(), 1);
         assert!(page.file.set_len(0).is_err());
         assert!(page.outcomes(usize::MAX).is_ok());
         for nonsense in [0, 129, u32::MAX] {
-            assert_eq!(page.kept(Slot(nonsense)), None);
+            assert_eq!(page.kept(CounterSlot(nonsense)), None);
         }
     }
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use crate::input::memory_file;
 use crate::launch::{Inject, Launch, Role};
-use crate::page::keep_length;
-use crate::place::Place;
+use crate::prepared_target::PreparedTarget;
+use crate::shared_page::keep_length;
 use crate::{ExecError, Target, Way, ways};
 
 /// `runtime/copy.h`: what stands before the slots, how many there are, and how long each is.
@@ -20,20 +20,20 @@ const SLOT: u64 = 2 << 20;
 /// A memory file for the copies of one run at a time. What stands in it is the target's to write,
 /// and so hostile input.
 #[derive(Debug)]
-pub struct Copies {
+pub struct CrashSnapshots {
     file: File,
 }
 
-impl Copies {
+impl CrashSnapshots {
     /// Makes the file; it takes memory only where something was copied.
     ///
     /// # Errors
     /// The system's, when no memory file can be made.
-    pub(crate) fn create() -> io::Result<Copies> {
+    pub(crate) fn create() -> io::Result<CrashSnapshots> {
         let file = File::from(memory_file(c"ddfuzz-copies")?);
         file.set_len(HEAD + SLOTS * SLOT)?;
         keep_length(&file)?;
-        let copies = Copies { file };
+        let copies = CrashSnapshots { file };
         copies.clear()?;
         Ok(copies)
     }
@@ -96,7 +96,7 @@ impl Copies {
 
 /// What a server does for a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Serving {
+pub(crate) enum ServerMode {
     /// Executes the program.
     Executing,
     /// Forks it at its `main`.
@@ -108,18 +108,18 @@ pub(crate) enum Serving {
 /// How to launch the target so that it is copied when it dies, where that is possible: what is
 /// preloaded into a script is preloaded into what runs it.
 pub(crate) fn copying(
-    place: &Place,
+    prepared: &PreparedTarget,
     target: &Target,
     way: Way,
-) -> Result<Option<(Launch, Arc<Copies>)>, ExecError> {
-    if place.facts.is_some() && ways::not_injectable(place).is_some() {
+) -> Result<Option<(Launch, Arc<CrashSnapshots>)>, ExecError> {
+    if prepared.facts.is_some() && ways::not_injectable(prepared).is_some() {
         return Ok(None);
     }
     let inject = match way {
-        Way::Harness => Inject::Once(ways::harness_entry(place)?),
+        Way::Harness => Inject::Once(ways::harness_entry(prepared)?),
         Way::Command | Way::Inject | Way::Forkserver | Way::Mock => Inject::Pass,
     };
-    let mut launch = place.launch(target, Role::Trace, Some(inject));
+    let mut launch = prepared.launch(target, Role::Trace, Some(inject));
     let copies = launch.be_copied()?;
     Ok(Some((launch, copies)))
 }
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn what_a_target_writes_is_read_within_its_slot() {
-        let copies = Copies::create().unwrap();
+        let copies = CrashSnapshots::create().unwrap();
         assert!(!copies.ready());
         copies.file.write_all_at(&[7; 16], HEAD + SLOT - 8).unwrap();
         let mut buffer = [0; 16];

@@ -4,21 +4,21 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::args::{Args, FuzzerLimits};
 use crate::cgroup::Cgroup;
-use crate::environment::Sanitizing;
+use crate::command_line::{CommandLine, FuzzerLimits};
+use crate::environment::SanitizerSettings;
 use crate::input::Input;
 use crate::launch::{Inject, Launch, Role};
 use crate::private_dir::PrivateDir;
-use crate::sandbox::Walls;
+use crate::sandbox::SandboxPolicy;
 use crate::scratch::{Reports, Scratch};
 use crate::{Channel, ExecError, Sandbox, Target, Way, elf, environment, identity, program};
 
 /// A target with its program found, and its directory and input in place.
-pub(crate) struct Place {
+pub(crate) struct PreparedTarget {
     pub(crate) program: PathBuf,
     /// `None` where the program is not an ELF file of this machine.
-    pub(crate) facts: Option<elf::Facts>,
+    pub(crate) facts: Option<elf::ElfFacts>,
     /// It has a sanitizer, or may start something that has one; and one of those that need
     /// terabytes of address space.
     sanitized: bool,
@@ -55,9 +55,9 @@ fn within_reach(
     Ok((copy, identity))
 }
 
-impl Place {
+impl PreparedTarget {
     /// Finds the program and makes its directory and input, for the way `way`.
-    pub(crate) fn prepare(target: &Target, way: Way) -> Result<Place, ExecError> {
+    pub(crate) fn prepare(target: &Target, way: Way) -> Result<PreparedTarget, ExecError> {
         let private = PrivateDir::get()?;
         let program = program::locate(&target.program, &private)?;
         if matches!(target.channel, Channel::Terminal(_)) && !by_main(way) {
@@ -74,33 +74,37 @@ impl Place {
         let facts = elf::facts(&program);
         let args = match way {
             // What its entry function is given is the input alone.
-            Way::Harness => Args::of(target).without_input(),
-            _ => Args::for_main(target, facts.as_ref()),
+            Way::Harness => CommandLine::of(target).without_input(),
+            _ => CommandLine::for_main(target, facts.as_ref()),
         };
-        let mut place = Place::make(&args, private, program, facts, identity)?;
-        place.sandbox = target.sandbox;
-        Ok(place)
+        let mut prepared = PreparedTarget::make(&args, private, program, facts, identity)?;
+        prepared.sandbox = target.sandbox;
+        Ok(prepared)
     }
 
     /// The same for a program of the user's own, which runs as whoever started us, in no sandbox, and of which
     /// `name` in its directory is the only argument.
-    pub(crate) fn offering(target: &Target, name: &OsStr) -> Result<(Place, PathBuf), ExecError> {
+    pub(crate) fn for_test(
+        target: &Target,
+        name: &OsStr,
+    ) -> Result<(PreparedTarget, PathBuf), ExecError> {
         let private = PrivateDir::get()?;
         let program = program::locate(&target.program, &private)?;
         let facts = elf::facts(&program);
-        let mut place = Place::make(&Args::of(target), private, program, facts, None)?;
-        let file = place.scratch.path().join(name);
-        place.argv.push(file.clone().into_os_string());
-        Ok((place, file))
+        let mut prepared =
+            PreparedTarget::make(&CommandLine::of(target), private, program, facts, None)?;
+        let file = prepared.scratch.path().join(name);
+        prepared.argv.push(file.clone().into_os_string());
+        Ok((prepared, file))
     }
 
     fn make(
-        args: &Args,
+        args: &CommandLine,
         private: Arc<PrivateDir>,
         program: PathBuf,
-        facts: Option<elf::Facts>,
+        facts: Option<elf::ElfFacts>,
         identity: Option<identity::Identity>,
-    ) -> Result<Place, ExecError> {
+    ) -> Result<PreparedTarget, ExecError> {
         let failed = |source| ExecError::System {
             what: format!(
                 "creating the input and the temporary directory of {}",
@@ -110,7 +114,7 @@ impl Place {
         };
         let scratch = Scratch::create(&private.fresh("scratch"), identity).map_err(failed)?;
         let (input, argv) = args.in_place(&program, &private).map_err(failed)?;
-        Ok(Place {
+        Ok(PreparedTarget {
             // What a script starts cannot be known.
             sanitized: facts.as_ref().is_none_or(|facts| facts.sanitized),
             shadowed: facts.as_ref().is_none_or(|facts| facts.shadowed),
@@ -197,7 +201,7 @@ impl Place {
     /// The recipe for launching it in this role.
     pub(crate) fn launch(&self, target: &Target, role: Role, inject: Option<Inject>) -> Launch {
         let scratch = self.scratch.path().to_owned();
-        let walls = Walls::around(self.sandbox, &role);
+        let policy = SandboxPolicy::of(self.sandbox, &role);
         Launch {
             private: Arc::clone(&self.private),
             role,
@@ -207,9 +211,9 @@ impl Place {
             terminal: None,
             stdout: None,
             program: self.program.clone(),
-            sanitizing: self.sanitized.then(|| Sanitizing {
+            sanitizer_settings: self.sanitized.then(|| SanitizerSettings {
                 allocation: self.largest_allocation(target),
-                ..Sanitizing::default()
+                ..SanitizerSettings::default()
             }),
             shadowed: self.shadowed,
             argv: self.argv.clone(),
@@ -217,7 +221,7 @@ impl Place {
             env_only: target.env_only,
             cwd: target.cwd.clone().unwrap_or_else(|| scratch.clone()),
             scratch,
-            walls,
+            policy,
             open: self.open.clone(),
             limits: target.limits,
             identity: self.identity,

@@ -46,7 +46,7 @@ pub struct Stuck {
 }
 
 /// The process of a run, as far as it can be looked at from outside.
-pub(crate) trait Sight {
+pub(crate) trait ObservedProcess {
     /// Which process that is.
     fn process(&self) -> Option<Pid>;
 
@@ -62,7 +62,7 @@ pub(crate) trait Sight {
 
 /// Looks at runs that take long.
 #[derive(Default)]
-pub(crate) struct Lookout {
+pub(crate) struct HangDetector {
     /// The CPU time of a window; nothing is looked at where it is zero.
     window: Duration,
     known: HashSet<Signature>,
@@ -92,7 +92,7 @@ struct Window {
     changed: Vec<bool>,
 }
 
-impl Lookout {
+impl HangDetector {
     /// Looks at runs from here on, in windows of so much CPU time, and stops those that have one
     /// of these signatures.
     pub(crate) fn recognise(&mut self, window: Duration, known: &HashSet<Signature>) {
@@ -151,17 +151,17 @@ impl Lookout {
     }
 
     /// Looks at run number `run`. Whether it is to be stopped.
-    pub(crate) fn look(&mut self, run: u64, sight: &dyn Sight) -> bool {
+    pub(crate) fn look(&mut self, run: u64, process: &dyn ObservedProcess) -> bool {
         if self.met.replace(run) != Some(run) {
             self.passing += 1;
             self.forget();
             return false;
         }
-        let Some(cpu) = sight.cpu() else {
+        let Some(cpu) = process.cpu() else {
             return false;
         };
         let Some(window) = &mut self.open else {
-            self.open(cpu, sight);
+            self.open(cpu, process);
             return false;
         };
         if cpu.saturating_sub(window.looked) < self.window / LOOKS {
@@ -170,10 +170,10 @@ impl Lookout {
                 window.moved = Instant::now();
             }
             window.idle += 1;
-            return still && sight.sleeps() && self.close(Doing::Sleeping, cpu);
+            return still && process.sleeps() && self.close(Activity::Sleeping, cpu);
         }
         let before = std::mem::take(&mut self.counters);
-        if !sight.counters(&mut self.counters) {
+        if !process.counters(&mut self.counters) {
             self.open = None;
             return false;
         }
@@ -183,11 +183,11 @@ impl Lookout {
             *changed |= before != now;
         }
         let full = cpu.saturating_sub(window.began) >= self.window;
-        full && self.close(Doing::Running, cpu)
+        full && self.close(Activity::Running, cpu)
     }
 
-    fn open(&mut self, cpu: Duration, sight: &dyn Sight) {
-        if sight.counters(&mut self.counters) {
+    fn open(&mut self, cpu: Duration, process: &dyn ObservedProcess) {
+        if process.counters(&mut self.counters) {
             self.open = Some(Window {
                 began: cpu,
                 looked: cpu,
@@ -199,11 +199,11 @@ impl Lookout {
     }
 
     /// Takes the signature of the window, and opens the next one. Whether it is known.
-    fn close(&mut self, doing: Doing, cpu: Duration) -> bool {
+    fn close(&mut self, activity: Activity, cpu: Duration) -> bool {
         let Some(window) = &mut self.open else {
             return false;
         };
-        let signature = signature(doing, &window.changed, &self.counters);
+        let signature = signature(activity, &window.changed, &self.counters);
         window.changed.fill(false);
         (window.began, window.looked, window.moved) = (cpu, cpu, Instant::now());
         window.idle = 0;
@@ -220,15 +220,15 @@ impl Lookout {
 
 /// What a run does in a window.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Doing {
+enum Activity {
     Running,
     Sleeping,
 }
 
 /// The signature of a window: of what has changed, or where nothing has, of what was reached.
-fn signature(doing: Doing, changed: &[bool], counters: &[u8]) -> Signature {
+fn signature(activity: Activity, changed: &[bool], counters: &[u8]) -> Signature {
     let mut hasher = DefaultHasher::new();
-    doing.hash(&mut hasher);
+    activity.hash(&mut hasher);
     let moving = changed.iter().any(|changed| *changed);
     moving.hash(&mut hasher);
     match moving {
@@ -276,7 +276,7 @@ mod tests {
         }
     }
 
-    impl Sight for Made {
+    impl ObservedProcess for Made {
         fn process(&self) -> Option<Pid> {
             None
         }
@@ -297,15 +297,15 @@ mod tests {
 
     /// The signatures of a run that passes `before`, and then `looping` again and again.
     fn signatures(before: &[usize], looping: &[usize], windows: usize) -> Vec<Signature> {
-        let (made, mut lookout) = (Made::new(), Lookout::default());
-        lookout.recognise(WINDOW, &HashSet::new());
-        lookout.begin();
+        let (made, mut detector) = (Made::new(), HangDetector::default());
+        detector.recognise(WINDOW, &HashSet::new());
+        detector.begin();
         made.pass(before);
         for _ in 0..4 * windows + 2 {
-            assert!(!lookout.look(1, &made));
+            assert!(!detector.look(1, &made));
             made.pass(looping);
         }
-        lookout.take().signatures
+        detector.take().signatures
     }
 
     #[test]
@@ -318,60 +318,60 @@ mod tests {
 
     #[test]
     fn a_known_signature_stops_a_run_with_its_first_window() {
-        let (made, mut lookout) = (Made::new(), Lookout::default());
+        let (made, mut detector) = (Made::new(), HangDetector::default());
         let known = signatures(&[], &[10, 11], 2).into_iter().collect();
-        lookout.recognise(WINDOW, &known);
-        lookout.begin();
-        assert_eq!(lookout.first_pause(), Some(WINDOW * FIRST));
+        detector.recognise(WINDOW, &known);
+        detector.begin();
+        assert_eq!(detector.first_pause(), Some(WINDOW * FIRST));
         let stopped = (0..9).find(|_| {
             made.pass(&[10, 11]);
-            lookout.look(4, &made)
+            detector.look(4, &made)
         });
         assert_eq!(stopped, Some(5));
-        assert!(lookout.take().known.is_some());
-        assert_eq!(lookout.take(), Stuck::default());
+        assert!(detector.take().known.is_some());
+        assert_eq!(detector.take(), Stuck::default());
     }
 
     #[test]
     fn the_way_to_a_loop_is_no_sign_of_it() {
-        let (made, mut lookout) = (Made::new(), Lookout::default());
-        lookout.recognise(WINDOW, &HashSet::new());
-        lookout.begin();
+        let (made, mut detector) = (Made::new(), HangDetector::default());
+        detector.recognise(WINDOW, &HashSet::new());
+        detector.begin();
         for look in 0..50 {
             made.pass(if look < 20 { &[5, 6] } else { &[10, 11] });
-            lookout.look(1, &made);
+            detector.look(1, &made);
         }
         // The window between the two is of both.
-        let seen = lookout.take().signatures;
+        let seen = detector.take().signatures;
         assert!(!seen.contains(&signatures(&[], &[5, 6], 1)[0]), "{seen:?}");
         assert!(seen.contains(&signatures(&[], &[10, 11], 1)[0]), "{seen:?}");
     }
 
     #[test]
     fn windows_do_not_reach_from_one_run_into_the_next() {
-        let (made, mut lookout) = (Made::new(), Lookout::default());
+        let (made, mut detector) = (Made::new(), HangDetector::default());
         let known = signatures(&[], &[10, 11], 2).into_iter().collect();
-        lookout.recognise(WINDOW, &known);
-        lookout.begin();
+        detector.recognise(WINDOW, &known);
+        detector.begin();
         for run in 0..50 {
             made.pass(&[10, 11]);
-            assert!(!lookout.look(run / 5, &made));
+            assert!(!detector.look(run / 5, &made));
         }
-        assert!(lookout.take().signatures.is_empty());
+        assert!(detector.take().signatures.is_empty());
     }
 
     #[test]
     fn a_counter_that_comes_back_to_its_value_at_one_look_counts_all_the_same() {
-        let (made, mut lookout) = (Made::new(), Lookout::default());
-        lookout.recognise(WINDOW, &HashSet::new());
-        lookout.begin();
-        lookout.look(1, &made);
-        lookout.look(1, &made);
+        let (made, mut detector) = (Made::new(), HangDetector::default());
+        detector.recognise(WINDOW, &HashSet::new());
+        detector.begin();
+        detector.look(1, &made);
+        detector.look(1, &made);
         for look in 0..8 {
             made.pass(if look % 4 == 2 { &[10] } else { &[10, 11] });
-            lookout.look(1, &made);
+            detector.look(1, &made);
         }
-        assert_eq!(lookout.take().signatures, signatures(&[], &[10, 11], 2));
+        assert_eq!(detector.take().signatures, signatures(&[], &[10, 11], 2));
     }
 
     #[test]
@@ -380,14 +380,14 @@ mod tests {
             let mut made = Made::new();
             made.pass(reached);
             made.sleeps = true;
-            let mut lookout = Lookout::default();
-            lookout.recognise(WINDOW, &HashSet::new());
-            lookout.begin();
-            lookout.look(1, &made);
-            lookout.look(1, &made);
+            let mut detector = HangDetector::default();
+            detector.recognise(WINDOW, &HashSet::new());
+            detector.begin();
+            detector.look(1, &made);
+            detector.look(1, &made);
             std::thread::sleep(ASLEEP);
-            lookout.look(1, &made);
-            lookout.take().signatures
+            detector.look(1, &made);
+            detector.take().signatures
         };
         assert_eq!(asleep(&[1, 2]).len(), 1);
         assert_eq!(asleep(&[1, 2]), asleep(&[1, 2]));
@@ -398,29 +398,29 @@ mod tests {
 
     #[test]
     fn nothing_is_looked_at_before_anybody_asks() {
-        let lookout = Lookout::default();
-        assert_eq!((lookout.pause(), lookout.first_pause()), (None, None));
-        let mut lookout = Lookout::default();
-        lookout.recognise(WINDOW, &HashSet::new());
-        assert_eq!(lookout.first_pause(), None);
-        assert_eq!(lookout.pause(), Some(WINDOW * NEXT));
+        let detector = HangDetector::default();
+        assert_eq!((detector.pause(), detector.first_pause()), (None, None));
+        let mut detector = HangDetector::default();
+        detector.recognise(WINDOW, &HashSet::new());
+        assert_eq!(detector.first_pause(), None);
+        assert_eq!(detector.pause(), Some(WINDOW * NEXT));
     }
 
     #[test]
     fn while_runs_pass_it_is_looked_less_and_less_often() {
-        let (made, mut lookout) = (Made::new(), Lookout::default());
-        lookout.recognise(WINDOW, &HashSet::new());
-        lookout.begin();
+        let (made, mut detector) = (Made::new(), HangDetector::default());
+        detector.recognise(WINDOW, &HashSet::new());
+        detector.begin();
         let pauses = (1..=9).map(|run| {
-            lookout.look(run, &made);
-            lookout.pause().unwrap().as_nanos() / WINDOW.as_nanos()
+            detector.look(run, &made);
+            detector.pause().unwrap().as_nanos() / WINDOW.as_nanos()
         });
         let pauses: Vec<u128> = pauses.collect();
         assert_eq!(pauses, [4, 8, 16, 16, 16, 16, 16, 16, 16]);
         // The second look at one run opens a window.
-        lookout.look(9, &made);
-        assert_eq!(lookout.pause(), Some(WINDOW / LOOKS));
-        lookout.begin();
-        assert_eq!(lookout.pause(), Some(WINDOW * NEXT));
+        detector.look(9, &made);
+        assert_eq!(detector.pause(), Some(WINDOW / LOOKS));
+        detector.begin();
+        assert_eq!(detector.pause(), Some(WINDOW * NEXT));
     }
 }

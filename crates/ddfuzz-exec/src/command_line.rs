@@ -7,7 +7,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::elf::Facts;
+use crate::elf::ElfFacts;
 use crate::input::Input;
 use crate::private_dir::PrivateDir;
 use crate::{Channel, Program, Target, elf};
@@ -79,20 +79,20 @@ impl Target {
             Program::Bundled(_) => None,
         };
         let mut target = self.clone();
-        target.args = Args::for_main(self, facts.as_ref()).args;
+        target.args = CommandLine::for_main(self, facts.as_ref()).args;
         target
     }
 }
 
 /// Arguments, without the program's name, and what `@@` in them stands for.
-pub(crate) struct Args {
+pub(crate) struct CommandLine {
     args: Vec<OsString>,
-    files: Files,
+    files: InputFiles,
 }
 
 /// The files that arguments name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Files {
+enum InputFiles {
     None,
     /// One that holds the input, of this name or of any.
     Input(Option<OsString>),
@@ -105,37 +105,37 @@ enum Files {
     },
 }
 
-impl Args {
+impl CommandLine {
     /// Those of `target`.
-    pub(crate) fn of(target: &Target) -> Args {
+    pub(crate) fn of(target: &Target) -> CommandLine {
         let files = match &target.channel {
-            Channel::Terminal(_) => Files::Sample {
+            Channel::Terminal(_) => InputFiles::Sample {
                 named: target.names_file(),
             },
-            _ if !target.takes_file() => Files::None,
-            Channel::Plain => Files::Input(None),
-            Channel::Named(name) => Files::Input(Some(name.0.clone())),
-            Channel::TwoFiles => Files::Parts,
+            _ if !target.takes_file() => InputFiles::None,
+            Channel::Plain => InputFiles::Input(None),
+            Channel::Named(name) => InputFiles::Input(Some(name.0.clone())),
+            Channel::TwoFiles => InputFiles::Parts,
         };
         let args = target.args.clone();
-        Args { args, files }
+        CommandLine { args, files }
     }
 
     /// The same, with no file whatever they say.
-    pub(crate) fn without_input(self) -> Args {
-        Args {
-            files: Files::None,
+    pub(crate) fn without_input(self) -> CommandLine {
+        CommandLine {
+            files: InputFiles::None,
             ..self
         }
     }
 
     /// Those by which the `main` of `target`, a program with these `facts`, takes one input.
-    pub(crate) fn for_main(target: &Target, facts: Option<&Facts>) -> Args {
-        let args = Args::of(target);
-        if matches!(args.files, Files::Sample { .. }) {
+    pub(crate) fn for_main(target: &Target, facts: Option<&ElfFacts>) -> CommandLine {
+        let args = CommandLine::of(target);
+        if matches!(args.files, InputFiles::Sample { .. }) {
             return args;
         }
-        let in_file = args.files != Files::None;
+        let in_file = args.files != InputFiles::None;
         match facts {
             Some(facts) if facts.is_fuzzer && !in_file => args.for_fuzzer(),
             Some(facts) if facts.fuzzer_main && in_file => args.handled_by_nobody(),
@@ -152,17 +152,17 @@ impl Args {
     }
 
     /// The same for libFuzzer's `main`, which without a file to run would begin to fuzz.
-    fn for_fuzzer(mut self) -> Args {
+    fn for_fuzzer(mut self) -> CommandLine {
         let flags = self.flags();
         self.args.extend(flags);
         self.args.push("@@".into());
-        self.files = Files::Input(None);
+        self.files = InputFiles::Input(None);
         self
     }
 
     /// The same where the user says how libFuzzer's `main` is given its file. Its handlers would
     /// make each crash an exit status; of a flag given twice the later one holds, the user's.
-    fn handled_by_nobody(mut self) -> Args {
+    fn handled_by_nobody(mut self) -> CommandLine {
         let flags = self.flags();
         self.args.splice(0..0, flags);
         self
@@ -175,16 +175,16 @@ impl Args {
         private: &PrivateDir,
     ) -> io::Result<(Input, Vec<OsString>)> {
         let (input, paths) = match &self.files {
-            Files::None => (Input::on_stdin()?, Vec::new()),
-            Files::Input(name) => {
+            InputFiles::None => (Input::on_stdin()?, Vec::new()),
+            InputFiles::Input(name) => {
                 let path = place(private, name.as_deref())?;
                 (Input::in_file(&path)?, vec![path])
             }
-            Files::Parts => {
+            InputFiles::Parts => {
                 let [first, second] = [private.fresh("input"), private.fresh("input")];
                 (Input::in_two_files(&first, &second)?, vec![first, second])
             }
-            Files::Sample { named } => {
+            InputFiles::Sample { named } => {
                 let path = named.then(|| private.fresh("sample"));
                 let input = Input::at_terminal(path.as_deref())?;
                 (input, path.into_iter().collect())
