@@ -1,14 +1,13 @@
-//! The texts of a minimization: what is asked, what is known, what is best.
+//! The texts of a minimization: what is asked, what is known, and the current best.
 
+use ddfuzz_delta::{Cache, Caching, Candidate, Config, Edit, Full, Hit, Outcome, Rule, Seen};
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
-use super::contradiction::Contradictions;
-use super::log::{Base64, ContentHash, Phase, ReduceLine, Source, TestLine, What};
-use super::question::Manner;
-use super::reply::Reply;
-use super::{Certificate, Counts, CutOff, Kind, Process, ProofRef};
-use ddfuzz_delta::{Cache, Caching, Candidate, Config, Edit, Full, Hit, Outcome, Rule, Seen};
+use crate::certificate::Contradictions;
+use crate::log::{Base64, ContentHash, Phase, ReduceLine, Source, TestLine, What};
+use crate::question::{Manner, Reply};
+use crate::{Certificate, Counts, CutOff, Kind, Process, ProofRef};
 
 /// Bytes hashed at most while looking for proofs among the tests of earlier bests; beyond it what
 /// is not known from the tests of the last best counts as not proven.

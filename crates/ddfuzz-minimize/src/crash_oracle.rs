@@ -1,14 +1,16 @@
-//! The oracle that holds a crash by its keys.
+//! The oracle that keeps a crash by its keys: a candidate fails if it crashes with the same key.
+//!
+//! Other crashes that candidates run into are slips; each is examined once.
 
+use ddfuzz_delta::{Hints, Outcome};
+use ddfuzz_exec::observe::Observer;
+use ddfuzz_exec::{Ended, ExecError, Executor, Freshness, TimeLimit};
+use ddfuzz_triage::{Class, Crash, Key, Quick, Triager, Verdict};
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use super::log::KeyRecord;
-use super::observing::{Observing, StartObserver};
-use super::slips::Slips;
-use super::{Answer, CutOff, Keyer, Kind, Oracle, OracleError, PATIENCE, Process, Slip, SlipKeys};
-use ddfuzz_delta::{Hints, Outcome};
-use ddfuzz_exec::{Ended, ExecError, Executor, Freshness, TimeLimit};
-use ddfuzz_triage::{Class, Crash, Key, Quick};
+use crate::log::KeyRecord;
+use crate::{Answer, CutOff, Kind, Oracle, OracleError, PATIENCE, Process, Slip, SlipKeys};
 
 /// Runs under watch that a crash is given to come again.
 const NAMING: u32 = 10;
@@ -286,5 +288,131 @@ fn cut_off(ended: Ended) -> Option<CutOff> {
         Ended::Timeout => Some(CutOff::Time),
         Ended::OutOfMemory => Some(CutOff::Memory),
         Ended::Exit(_) | Ended::Signal(_) => None,
+    }
+}
+
+/// Runs an input once more, watched closely, and names its crash.
+pub trait Keyer: Send {
+    /// The keys only, as quickly as possible.
+    ///
+    /// # Errors
+    /// When the target cannot be run under watch.
+    fn key(&mut self, input: &[u8]) -> Result<Quick, ExecError>;
+
+    /// Whether a run that ended so may be a crash; `crash_exit` is the exit status that counts as
+    /// one. What it said decides, by [`key`](Keyer::key).
+    fn suspects(&self, ended: Ended, crash_exit: Option<i32>) -> bool {
+        ended.is_suspect(crash_exit)
+    }
+
+    /// The whole record; `None` where no try crashed.
+    ///
+    /// # Errors
+    /// As [`key`](Keyer::key).
+    fn examine(&mut self, input: &[u8]) -> Result<Option<Box<Crash>>, ExecError>;
+}
+
+impl Keyer for Triager {
+    fn key(&mut self, input: &[u8]) -> Result<Quick, ExecError> {
+        Triager::key(self, input)
+    }
+
+    fn suspects(&self, ended: Ended, _crash_exit: Option<i32>) -> bool {
+        Triager::suspects(self, ended)
+    }
+
+    fn examine(&mut self, input: &[u8]) -> Result<Option<Box<Crash>>, ExecError> {
+        Ok(match Triager::examine(self, input)? {
+            Verdict::Crash(crash) => Some(crash),
+            Verdict::Flaky { .. } => None,
+        })
+    }
+}
+
+/// Starts what observes the runs of a target; `None` where nothing can be observed.
+pub type StartObserver = Box<dyn FnMut() -> Result<Option<Box<dyn Observer>>, ExecError> + Send>;
+
+/// An observer that is started when it is first asked. Hints are no outcome: where they cannot be
+/// had there are none, and nobody fails for that.
+pub(super) enum Observing {
+    Unstarted(StartObserver),
+    Started(Box<dyn Observer>),
+    Impossible,
+}
+
+impl Observing {
+    /// What a run on `input` tells.
+    pub(super) fn hints(&mut self, input: &[u8]) -> Hints {
+        if let Observing::Unstarted(start) = self {
+            *self = match start() {
+                Ok(Some(observer)) => Observing::Started(observer),
+                Ok(None) | Err(_) => Observing::Impossible,
+            };
+        }
+        let Observing::Started(observer) = self else {
+            return Hints::default();
+        };
+        match observer.observe(input) {
+            Ok((run, comparisons)) => Hints {
+                read: run.read.and_then(|bytes| usize::try_from(bytes).ok()),
+                comparisons,
+            },
+            Err(_) => {
+                *self = Observing::Impossible;
+                Hints::default()
+            }
+        }
+    }
+}
+
+/// Makes [`Slip`]s of crashes that a keyer has named.
+pub struct Slips {
+    /// Names crashes.
+    pub keyer: Box<dyn Keyer>,
+    /// Those of which the whole crash is on record.
+    examined: HashSet<SlipKeys>,
+}
+
+impl Slips {
+    /// Those of crashes that this one names.
+    pub fn new(keyer: Box<dyn Keyer>) -> Slips {
+        Slips {
+            keyer,
+            examined: HashSet::new(),
+        }
+    }
+
+    /// The slip into a crash of this name, with the whole crash the first time.
+    ///
+    /// # Errors
+    /// When the target cannot be run.
+    pub fn of(&mut self, class: Class, keys: SlipKeys, input: &[u8]) -> Result<Slip, OracleError> {
+        let mut slip = Slip {
+            class,
+            keys,
+            crash: None,
+            input: input.to_vec(),
+        };
+        if !self.examined.contains(&keys) {
+            slip.crash = self.record(&slip)?;
+        }
+        Ok(slip)
+    }
+
+    /// The whole crash of a slip; `None` where it did not come again.
+    ///
+    /// # Errors
+    /// When the target cannot be run.
+    pub fn record(&mut self, slip: &Slip) -> Result<Option<Box<Crash>>, OracleError> {
+        let crash = self.keyer.examine(&slip.input)?;
+        if crash.is_some() {
+            self.examined.insert(slip.keys);
+        }
+        Ok(crash)
+    }
+
+    /// From here on each crash is examined once more.
+    pub fn forget(&mut self) {
+        self.examined.clear();
     }
 }

@@ -1,18 +1,16 @@
-//! Runs a minimization to its end.
+//! Runs a minimization to its end: asks the oracle, writes the log, and feeds the search.
 
+use ddfuzz_delta::{Hints, Outcome};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use super::judge::{Alone, Judge};
-use super::lines::Lines;
-use super::log::{Base64, CheckLine, Line, LogError, Source, What};
-use super::options::CallbackError;
-use super::progress::{Progress, Want};
-use super::reply::Reply;
-use super::{
+use crate::log::{Base64, CheckLine, Line, LogError, Source, What};
+use crate::options::CallbackError;
+use crate::progress::{Progress, Want};
+use crate::question::{Alone, Judge, Reply};
+use crate::{
     Answer, Journal, MinimizeError, Minimized, Options, Oracle, OracleError, Slip, SlipKeys,
 };
-use ddfuzz_delta::{Hints, Outcome};
 
 /// Between two words on where things stand: nobody reads faster.
 const SHOWING: Duration = Duration::from_millis(100);
@@ -325,4 +323,22 @@ pub(super) fn micros(cost: Duration) -> u64 {
 
 pub(super) fn not_kept(what: &'static str) -> impl FnOnce(CallbackError) -> MinimizeError {
     move |source| MinimizeError::Callback { what, source }
+}
+
+/// What gives the lines of a log, and can go on behind an end that a budget has brought about.
+pub(super) trait Lines {
+    /// The line that comes next, asking the oracle where it has to be asked; `None` behind the
+    /// last.
+    fn next_line(&mut self) -> Result<Option<Line>, MinimizeError>;
+
+    /// Goes on behind an end that came of a smaller budget than this one; whether it does.
+    fn goes_on(&mut self) -> bool;
+
+    /// The line that comes next; also behind an end that came of a smaller budget.
+    fn next_line_or_more(&mut self) -> Result<Option<Line>, MinimizeError> {
+        match self.next_line()? {
+            None if self.goes_on() => self.next_line(),
+            line => Ok(line),
+        }
+    }
 }

@@ -1,12 +1,12 @@
-//! A log that is gone on with.
+//! The log of an interrupted minimization, which a new one resumes.
 
 use std::path::Path;
 
-use super::log::{Line, Log, LogError, LogWriter, StartLine};
+use crate::log::{Line, Log, LogError, LogWriter, StartLine};
 
 /// A log being written, with the lines that it held already.
 ///
-/// The lines of an interrupted minimization are fed to [`minimize`](super::minimize) before
+/// The lines of an interrupted minimization are fed to [`minimize`](crate::minimize) before
 /// anything is run, and what comes next is appended behind them, so that the log in the end equals
 /// that of an undisturbed one, `us` aside.
 pub struct Journal {

@@ -1,11 +1,12 @@
-//! How a minimization is bounded and watched.
+//! How a minimization is bounded and watched, and why it may fail.
 
+use ddfuzz_delta::{Outcome, Rule};
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::log::Line;
-use super::{Slip, Standing};
+use crate::log::{Line, LogError};
+use crate::{OracleError, Proved, Rate, Slip, UnknownSearch};
 
 /// Why a callback failed; it ends the minimization.
 pub type CallbackError = Box<dyn Error + Send + Sync>;
@@ -86,4 +87,103 @@ impl Options<'_> {
         self.budget_tests.is_some_and(|budget| executed >= budget)
             || self.budget_time.is_some_and(|budget| time >= budget)
     }
+}
+
+/// Why a minimization came to no result.
+#[derive(Debug, thiserror::Error)]
+pub enum MinimizeError {
+    /// The input does not fail: half of the axiom does not hold.
+    #[error("the input does not fail: of {tries} runs the last gave {last}")]
+    NotFailing {
+        /// The outcome of the last run.
+        last: Outcome,
+        /// Runs made.
+        tries: u64,
+    },
+    /// The input or the empty input fails now and then, and both do: the test does not depend on
+    /// what it is given.
+    #[error(
+        "not reproducible: the outcome does not depend on the input: the input failed in {rate}, \
+         the empty input in {empty}"
+    )]
+    Alternating {
+        /// How often the input failed.
+        rate: Rate,
+        /// How often the empty input failed.
+        empty: Rate,
+    },
+    /// What should pass fails: the other half of the axiom does not hold, which maximizing and
+    /// isolating need.
+    #[error("{what} fails, but a passing input is needed to start with")]
+    NotPassing {
+        /// What should pass: the empty input, or the passing one.
+        what: &'static str,
+    },
+    /// The caller asked to stop. The state is in the log: resuming goes on from there.
+    #[error("interrupted at {size} bytes after {executed} tests; the state is in the log")]
+    Interrupted {
+        /// Size of the best so far, in bytes.
+        size: u64,
+        /// Tests executed so far.
+        executed: u64,
+    },
+    /// No search has this name.
+    #[error(transparent)]
+    UnknownSearch(#[from] UnknownSearch),
+    /// The log cannot be written, or does not belong to this minimization.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The target cannot be run any more.
+    #[error(transparent)]
+    Oracle(#[from] OracleError),
+    /// A reproducer, or another crash that was met, could not be kept.
+    #[error("{what} could not be stored: {source}")]
+    Callback {
+        /// What was to be kept.
+        what: &'static str,
+        /// Why not.
+        source: CallbackError,
+    },
+}
+
+/// What a minimization is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doing {
+    /// The input is run as it is, and the empty input.
+    Baseline,
+    /// The search asks; the rule made its candidate.
+    Search(Option<Rule>),
+    /// What the search left open is proved.
+    Proof,
+    /// The result is run again.
+    Confirm,
+}
+
+impl std::fmt::Display for Doing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Doing::Baseline => "baseline",
+            Doing::Search(Some(rule)) => rule.name(),
+            Doing::Search(None) => "search",
+            Doing::Proof => "proof",
+            Doing::Confirm => "confirm",
+        })
+    }
+}
+
+/// Where a minimization stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// What it is about.
+    pub doing: Doing,
+    /// Size of the best, in bytes.
+    pub size: u64,
+    /// Size of the input, in bytes.
+    pub size_before: u64,
+    /// Tests that ran the target, those before a resume included.
+    pub executed: u64,
+    /// Runs of the target aside from tests.
+    pub checks: u64,
+    /// Single removals of the best known not to fail, of those that there are.
+    pub proved: Proved,
 }

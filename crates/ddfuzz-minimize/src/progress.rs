@@ -1,25 +1,27 @@
-//! How a minimization goes on: from the lines of a log to the line that comes next.
+//! The state of a minimization: from the lines of a log to the line that comes next, to the result,
+//! and to its status for whoever watches it.
 
 mod feed;
 mod prospect;
-mod result;
-mod standing;
 
-pub(super) use feed::{agree, follows};
-pub(super) use prospect::Prospect;
-
-use std::time::Duration;
-
-use super::course::{Asked, Course, remove};
-use super::log::{EndLine, Line, Phase, ReduceLine, StartLine, TestLine, What};
-use super::question::Manner;
-use super::reply::Reply;
-use super::steadiness::{AGREEING, ESTIMATING, agreeing};
-use super::time_limit::learned;
-use super::{Answer, Kind, Rate, SlipKeys, UnknownSearch, search_by_name};
 use ddfuzz_delta::{Candidate, Full, Outcome, Search};
 use ddfuzz_exec::TimeLimit;
 use ddfuzz_triage::Key;
+use std::time::Duration;
+
+use crate::certificate::runs;
+use crate::course::{Asked, Course, remove};
+use crate::log::{ContentHash, EndLine, Line, Phase, ReduceLine, StartLine, TestLine, What};
+use crate::question::{Manner, Reply};
+use crate::steadiness::{AGREEING, ESTIMATING, agreeing};
+use crate::time_limit::learned;
+use crate::{
+    Answer, Claim, Doing, Kind, Minimized, Proved, Rate, SlipKeys, Standing, UnknownSearch,
+    Warning, search_by_name,
+};
+
+pub(super) use feed::{agree, follows};
+pub(super) use prospect::Prospect;
 
 /// Where a minimization stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -341,5 +343,125 @@ impl Progress {
     /// The line of the test being asked, with this answer.
     pub fn test_line(&self, reply: &Reply) -> Option<TestLine> {
         self.course.test_line(reply)
+    }
+}
+
+impl Progress {
+    /// The last line. A claim is made only where every try of the input and the result failed, and
+    /// no text ended in two ways; nothing is proven of a flaky input: what did not fail in some
+    /// runs is likely not to. Nor is anything of an input that stands for a best that did not fail
+    /// again.
+    pub(super) fn end_line(&self) -> EndLine {
+        let certificate = self.course.certificate();
+        let best = self.result();
+        let confirmed = self.confirmed.hits == self.confirmed.tries;
+        let reproducible = confirmed && !self.course.is_contradicted();
+        let (claim, proved, proof) = match self.is_flaky() {
+            _ if self.restored => {
+                let of = runs(best).count() as u64;
+                (Claim::BestSoFar, Proved { done: 0, of }, Vec::new())
+            }
+            true => {
+                let of = certificate.proved().of;
+                (Claim::BestSoFar, Proved { done: 0, of }, Vec::new())
+            }
+            false if reproducible => (
+                certificate.claim(),
+                certificate.proved(),
+                certificate.proof(),
+            ),
+            false => (Claim::BestSoFar, certificate.proved(), certificate.proof()),
+        };
+        EndLine {
+            claim,
+            size: best.len() as u64,
+            blake3: ContentHash::of(best),
+            tests: self.course.counts,
+            proved,
+            proof,
+            passing: None,
+        }
+    }
+
+    /// The result, once the log is whole.
+    pub fn minimized(&self) -> Option<Minimized> {
+        let end = self.end()?;
+        let untried = match self.rewrites && end.claim != Claim::BestSoFar {
+            true => self.course.untried_values(),
+            false => 0,
+        };
+        let warnings = [
+            (self.empty_fails && !self.restored, Warning::EmptyInputFails),
+            (
+                self.is_flaky(),
+                Warning::FlakyInput {
+                    rate: self.baseline,
+                    votes: self.votes.needed,
+                },
+            ),
+            (
+                self.confirmed.hits < self.confirmed.tries,
+                Warning::FlakyResult {
+                    rate: self.confirmed,
+                },
+            ),
+            (
+                self.restored,
+                Warning::Restored {
+                    size: self.course.best().len() as u64,
+                },
+            ),
+            (
+                !self.is_flaky() && self.course.is_contradicted(),
+                Warning::Contradicted,
+            ),
+            (untried > 0, Warning::Values { untried }),
+        ];
+        Some(Minimized {
+            text: self.result().to_vec(),
+            claim: end.claim,
+            proved: end.proved,
+            size_before: self.course.original().len() as u64,
+            counts: end.tests,
+            baseline: self.baseline,
+            confirmed: self.confirmed,
+            minor_after: self.minor_after,
+            slips: self.slips.clone(),
+            warnings: warnings
+                .into_iter()
+                .filter(|(holds, _)| *holds)
+                .map(|one| one.1)
+                .collect(),
+        })
+    }
+}
+
+impl Progress {
+    /// Where things stand. What is proved is counted from what is at hand: texts are not hashed
+    /// for it, as they are for a certificate.
+    pub fn standing(&self) -> Standing {
+        let course = self.course();
+        let of = runs(self.result()).count() as u64;
+        let done = match (self.end(), &self.open) {
+            (Some(end), _) => end.proved.done,
+            _ if self.is_flaky() || self.restored => 0,
+            (None, Some(open)) => of.saturating_sub(open.len() as u64 + self.unproven),
+            (None, None) => course.singles().min(of),
+        };
+        Standing {
+            doing: match self.stage {
+                Stage::Baseline | Stage::Axiom | Stage::NotFailing(_) | Stage::Alternating => {
+                    Doing::Baseline
+                }
+                Stage::Search => Doing::Search(course.rule()),
+                Stage::Proof => Doing::Proof,
+                Stage::Confirm | Stage::End | Stage::Over => Doing::Confirm,
+            },
+            size: self.result().len() as u64,
+            size_before: course.original().len() as u64,
+            executed: course.counts.executed,
+            checks: course.counts.checks,
+            proved: Proved { done, of },
+        }
     }
 }

@@ -1,11 +1,11 @@
-//! Rebuilding a result from the input and the log alone.
+//! Rebuilds a result from the input and the log alone.
 
+use ddfuzz_exec::TimeLimit;
 use std::collections::BTreeMap;
 
-use super::log::{ContentHash, Line, Log, LogError, TestLine};
-use super::progress::Progress;
-use super::{Counts, MinimizeError, Minimized, SlipKeys};
-use ddfuzz_exec::TimeLimit;
+use crate::log::{ContentHash, Line, Log, LogError, TestLine};
+use crate::progress::Progress;
+use crate::{Counts, MinimizeError, Minimized, SlipKeys};
 
 /// A minimization rebuilt without its target.
 #[derive(Clone, Debug, PartialEq, Eq)]

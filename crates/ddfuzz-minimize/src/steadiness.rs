@@ -4,7 +4,7 @@
 //! may, so that voting is 1 of n: a candidate FAILs with the first run that fails, and does not
 //! with n runs that do not. n follows from the rate of the input itself (docs/decisions/0023).
 
-use super::Rate;
+use crate::Rate;
 
 /// Runs of the input where all of them agree, and of a steady result.
 pub(super) const AGREEING: u64 = 3;

@@ -1,14 +1,14 @@
-//! Runs a search between two ends to its conclusion.
+//! Runs a search between two ends to its end, and checks that a log is about these inputs.
 
+use ddfuzz_delta::Dd;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use super::progress::{Progress, Want};
-use super::{Isolated, Side, Subject};
-use crate::driver::{check_line, not_kept};
-use crate::lines::Lines;
-use crate::log::{Line, LogError, Source, What};
-use crate::reply::Reply;
+use crate::driver::{Lines, check_line, not_kept};
+use crate::isolate::progress::{Progress, Want};
+use crate::isolate::{Isolated, Side, Subject};
+use crate::log::{ContentHash, DifferenceRecord, Line, LogError, Source, StartLine, What};
+use crate::question::Reply;
 use crate::{Answer, CallbackError, Journal, Kind, MinimizeError, Options, Oracle, Slip, SlipKeys};
 
 /// Takes a new text of one end.
@@ -180,5 +180,54 @@ impl Driver<'_, '_, '_> {
             true => (self.options.on_slip)(slip, test).map_err(not_kept("another crash")),
             false => Ok(()),
         }
+    }
+}
+
+/// The first line does not hold.
+fn at_start(why: &str) -> LogError {
+    let why = why.to_owned();
+    LogError::Disagrees { line: 1, why }
+}
+
+/// What a start line says of the difference, if it is about this one.
+pub(super) fn record_of<'a>(
+    subject: &Subject,
+    start: &'a StartLine,
+) -> Result<&'a DifferenceRecord, LogError> {
+    let record = difference_of(start)?;
+    if start.search != Dd::NAME {
+        return Err(at_start("its search is not dd"));
+    }
+    check_inputs(subject.passing(), subject.failing(), start, record)?;
+    if record.units != subject.units() || record.deltas != subject.deltas() as u64 {
+        return Err(at_start("it counts other deltas than these inputs give"));
+    }
+    Ok(record)
+}
+
+/// What a start line says of the difference.
+pub(super) fn difference_of(start: &StartLine) -> Result<&DifferenceRecord, LogError> {
+    let record = start.difference.as_ref();
+    record.ok_or_else(|| at_start("it is not of a difference"))
+}
+
+/// Whether a start line is about these inputs.
+pub(super) fn check_inputs(
+    passing: &[u8],
+    failing: &[u8],
+    start: &StartLine,
+    record: &DifferenceRecord,
+) -> Result<(), LogError> {
+    let same_failing = start.input_blake3 == ContentHash::of(failing);
+    if !same_failing || start.size != failing.len() as u64 {
+        return Err(LogError::Mismatch { what: "input" });
+    }
+    let empty = ContentHash::of(b"");
+    let logged = record.passing.as_ref().map_or(empty, |one| one.blake3);
+    match logged == ContentHash::of(passing) {
+        true => Ok(()),
+        false => Err(LogError::Mismatch {
+            what: "passing input",
+        }),
     }
 }

@@ -1,18 +1,18 @@
 //! The two ends of a difference: what is asked, what is known.
 
-use std::collections::HashMap;
-
-use super::Subject;
-use crate::course::MOST_HASHED;
-use crate::log::{
-    Base64, ContentHash, DifferenceRecord, EditRecord, Goal, Phase, Source, TestLine, What,
-};
-use crate::reply::Reply;
-use crate::{Counts, CutOff, Process, ProofRef};
 use ddfuzz_delta::{
     Cache, Caching, Candidate, Config, ConfigId, Edit, Hit, Monotony, Order, Outcome, Predictor,
     Rule, Seen, TextId,
 };
+use std::collections::HashMap;
+
+use crate::course::MOST_HASHED;
+use crate::isolate::Subject;
+use crate::log::{
+    Base64, ContentHash, DifferenceRecord, EditRecord, Goal, Phase, Source, TestLine, What,
+};
+use crate::question::Reply;
+use crate::{Counts, CutOff, Process, ProofRef};
 
 /// One end of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

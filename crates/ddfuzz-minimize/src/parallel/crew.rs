@@ -1,27 +1,22 @@
 //! The workers of one minimization, and what they run ahead.
 
+use crossbeam::channel::{Receiver, Sender, unbounded};
+use ddfuzz_delta::Hints;
+use ddfuzz_exec::TimeLimit;
+use ddfuzz_triage::Crash;
 use std::collections::VecDeque;
 use std::sync::PoisonError;
 use std::thread::{Builder, Scope};
 use std::time::Instant;
 
-use crossbeam::channel::{Receiver, Sender, unbounded};
-
-use super::Workers;
-use super::guess::Guess;
-use super::jobs::{Jobs, Need};
-use super::pace::Pace;
-use super::queue::Queue;
-use super::toll::Toll;
-use super::worker::{Report, Source, work};
-use crate::judge::{Judge, Told};
 use crate::log::What;
+use crate::parallel::Workers;
+use crate::parallel::jobs::{Jobs, Need, Queue};
+use crate::parallel::look_ahead::{Guess, Pace, Toll};
+use crate::parallel::worker::{Report, Source, work};
 use crate::progress::{Progress, Prospect};
-use crate::question::{Manner, Question};
+use crate::question::{Judge, Manner, Question, Told};
 use crate::{Answer, OracleError, Slip};
-use ddfuzz_delta::Hints;
-use ddfuzz_exec::TimeLimit;
-use ddfuzz_triage::Crash;
 
 /// Jobs for each worker that are out or wait to be asked for.
 const AHEAD: usize = 2;

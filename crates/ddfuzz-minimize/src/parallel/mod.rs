@@ -11,20 +11,17 @@
 //! its end. A crash of another bug that is met there is handed over all the same.
 
 mod crew;
-mod guess;
 mod jobs;
-mod pace;
-mod queue;
-mod toll;
+mod look_ahead;
 mod worker;
 
 use std::sync::Mutex;
 use std::time::Duration;
 
-use super::driver::{drive, minimize};
-use super::{Journal, MinimizeError, Minimized, Options, Oracle, OracleError};
-use crew::Crew;
-use queue::Queue;
+use crate::driver::{drive, minimize};
+use crate::parallel::crew::Crew;
+use crate::parallel::jobs::Queue;
+use crate::{Journal, MinimizeError, Minimized, Options, Oracle, OracleError};
 
 /// An oracle that a worker can take into its thread.
 pub type BoxedOracle<'a> = Box<dyn Oracle + Send + 'a>;
@@ -70,7 +67,7 @@ impl<'a> Workers<'a> {
 
 /// Minimizes as [`minimize`], by several workers. The lines of the log, the result
 /// and its counts are the same for any number of them, but for times and
-/// [`Counts::speculative`](super::Counts::speculative).
+/// [`Counts::speculative`](crate::Counts::speculative).
 ///
 /// A worker whose oracle fails is given up, and its question is asked of the first one: only what
 /// that answers counts. All threads have ended when this returns.

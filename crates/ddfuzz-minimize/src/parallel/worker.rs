@@ -1,14 +1,13 @@
-//! A worker: runs jobs with an oracle of its own.
+//! A worker: takes jobs from the queue and runs them with an oracle of its own.
 
+use crossbeam::channel::Sender;
+use ddfuzz_exec::TimeLimit;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crossbeam::channel::Sender;
-
-use super::queue::{Job, Queue};
-use super::{BoxedOracle, MakeOracle};
+use crate::parallel::jobs::{Job, Queue};
+use crate::parallel::{BoxedOracle, MakeOracle};
 use crate::{Answer, Oracle, OracleError};
-use ddfuzz_exec::TimeLimit;
 
 /// What a worker tells.
 #[derive(Debug)]

@@ -1,13 +1,13 @@
-//! Feeding: what each line of a log means for what comes next.
+//! Feeds the lines of a log to the state: what each means for what comes next.
 
+use ddfuzz_delta::{Comparison, Hints, Outcome};
 use std::time::Duration;
 
-use super::super::log::{Base64, CheckLine, EndLine, Line, ReduceLine, Source, TestLine, What};
-use super::super::reply::Reply;
-use super::super::steadiness::{Baseline, judge};
-use super::super::{CutOff, Process, Rate, SlipKeys};
-use super::{Progress, Stage, Votes};
-use ddfuzz_delta::{Comparison, Hints, Outcome};
+use crate::log::{Base64, CheckLine, EndLine, Line, ReduceLine, Source, TestLine, What};
+use crate::progress::{Progress, Stage, Votes};
+use crate::question::Reply;
+use crate::steadiness::{Baseline, judge};
+use crate::{CutOff, Process, Rate, SlipKeys};
 
 impl Progress {
     /// Takes the next line; `Err` says why it cannot follow from those before it.

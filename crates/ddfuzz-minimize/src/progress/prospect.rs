@@ -1,15 +1,15 @@
-//! What a minimization asks next, and what it will ask if no test fails.
+//! Predicts what a minimization asks next if no test fails.
 
-use std::collections::VecDeque;
-
-use super::{Progress, Stage};
-use crate::course::Course;
-use crate::log::{ContentHash, Phase, What};
-use crate::question::{Manner, Question};
-use crate::steadiness::open_runs;
 use ddfuzz_delta::{
     Cache, Caching, Candidate, ConfigId, Edit, Outcome, Rule, Search, Seen, TextId,
 };
+use std::collections::VecDeque;
+
+use crate::course::Course;
+use crate::log::{ContentHash, Phase, What};
+use crate::progress::{Progress, Stage};
+use crate::question::{Manner, Question};
+use crate::steadiness::open_runs;
 
 /// Proof tests that are looked ahead at most, until one fails: all of them would be as many as the
 /// best has bytes.
