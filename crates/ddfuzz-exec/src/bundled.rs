@@ -1,5 +1,5 @@
-//! The programs that ddfuzz brings along: small Unix utilities with the historic bugs of the fuzz
-//! studies (`targets/` in the source), and each of them fixed.
+//! The bundled targets: small Unix utilities with the historic bugs of the fuzz studies (`targets/` in
+//! the source), each also in a fixed variant.
 
 mod compiled {
     // Written by build.rs: `BUNDLED`, names and programs (ELF files), and `COUNTED`, those
@@ -9,7 +9,7 @@ mod compiled {
     include!(concat!(env!("OUT_DIR"), "/corpora.rs"));
 }
 
-/// What fuzzing a target begins with.
+/// The seeds and the dictionary of a target.
 struct Corpus {
     name: &'static str,
     seeds: &'static [&'static [u8]],

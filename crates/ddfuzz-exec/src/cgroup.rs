@@ -1,4 +1,4 @@
-//! A control group that bounds how many processes a target may have. Where we may not make one,
+//! A control group that bounds how many processes a target may have. Where none can be made,
 //! `RLIMIT_NPROC` stands in: it binds every user but root, and root's targets run as nobody.
 
 use nix::sys::signal::{Signal, kill};

@@ -1,4 +1,4 @@
-//! The arguments of a target, and where its input goes.
+//! Builds the command line of a target, and places the files that it names.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::Permissions;
@@ -12,9 +12,8 @@ use crate::input::Input;
 use crate::private_dir::PrivateDir;
 use crate::{Channel, Program, Target, elf};
 
-/// What tells the `main` of libFuzzer to run one input and to leave its ending as it is: by the
-/// signals of the target, without limits of its own but that on single allocations, which is
-/// [`FuzzerLimits::allocation`].
+/// Flags that make libFuzzer's `main` run one input and not handle its crash: no signal handlers, and
+/// no limits but that on single allocations, [`FuzzerLimits::allocation`].
 const ONE_INPUT: [&str; 13] = [
     "-handle_abrt=0",
     "-handle_bus=0",
@@ -44,7 +43,7 @@ pub struct FuzzerLimits {
 }
 
 impl FuzzerLimits {
-    /// Those of these arguments. Of a flag given twice the later one holds.
+    /// Reads the limits from arguments. Of a flag given twice the later one holds.
     pub(crate) fn of(args: &[OsString]) -> FuzzerLimits {
         let flag = |name: &str| {
             let values = args.iter().rev();
@@ -84,7 +83,7 @@ impl Target {
     }
 }
 
-/// Arguments, without the program's name, and what `@@` in them stands for.
+/// The arguments of a target, without the program's name, and the files that `@@` stands for.
 pub(crate) struct CommandLine {
     args: Vec<OsString>,
     files: InputFiles,
@@ -106,7 +105,7 @@ enum InputFiles {
 }
 
 impl CommandLine {
-    /// Those of `target`.
+    /// The arguments of `target` as the user gave them.
     pub(crate) fn of(target: &Target) -> CommandLine {
         let files = match &target.channel {
             Channel::Terminal(_) => InputFiles::Sample {
@@ -121,7 +120,7 @@ impl CommandLine {
         CommandLine { args, files }
     }
 
-    /// The same, with no file whatever they say.
+    /// The same without any input file.
     pub(crate) fn without_input(self) -> CommandLine {
         CommandLine {
             files: InputFiles::None,
@@ -129,7 +128,7 @@ impl CommandLine {
         }
     }
 
-    /// Those by which the `main` of `target`, a program with these `facts`, takes one input.
+    /// The arguments by which the `main` of `target`, a program with these `facts`, runs one input.
     pub(crate) fn for_main(target: &Target, facts: Option<&ElfFacts>) -> CommandLine {
         let args = CommandLine::of(target);
         if matches!(args.files, InputFiles::Sample { .. }) {
@@ -138,7 +137,7 @@ impl CommandLine {
         let in_file = args.files != InputFiles::None;
         match facts {
             Some(facts) if facts.is_fuzzer && !in_file => args.for_fuzzer(),
-            Some(facts) if facts.fuzzer_main && in_file => args.handled_by_nobody(),
+            Some(facts) if facts.fuzzer_main && in_file => args.with_fuzzer_flags(),
             _ => args,
         }
     }
@@ -151,7 +150,7 @@ impl CommandLine {
         flags.chain([allocation.into()]).collect()
     }
 
-    /// The same for libFuzzer's `main`, which without a file to run would begin to fuzz.
+    /// The same with flags for libFuzzer's `main`, and a file: without one it would begin to fuzz.
     fn for_fuzzer(mut self) -> CommandLine {
         let flags = self.flags();
         self.args.extend(flags);
@@ -160,15 +159,15 @@ impl CommandLine {
         self
     }
 
-    /// The same where the user says how libFuzzer's `main` is given its file. Its handlers would
-    /// make each crash an exit status; of a flag given twice the later one holds, the user's.
-    fn handled_by_nobody(mut self) -> CommandLine {
+    /// The same with flags for libFuzzer's `main`, where the user names the file. They stand first,
+    /// so that the user's hold. Without them libFuzzer's handlers make each crash an exit status.
+    fn with_fuzzer_flags(mut self) -> CommandLine {
         let flags = self.flags();
         self.args.splice(0..0, flags);
         self
     }
 
-    /// The input, in its place, and the whole command line.
+    /// Makes the input files; returns the input and the whole command line.
     pub(crate) fn in_place(
         &self,
         program: &Path,
@@ -201,8 +200,8 @@ impl CommandLine {
     }
 }
 
-/// A new place for an input. With a name of its own it is in a directory of its own, where the
-/// target, another user, can put nothing beside it.
+/// A new path for an input. A named one is in its own directory, in which the target, which is another
+/// user, cannot write.
 fn place(private: &PrivateDir, name: Option<&OsStr>) -> io::Result<PathBuf> {
     let fresh = private.fresh("input");
     let Some(name) = name else {

@@ -1,4 +1,4 @@
-//! The memory in which a dying run leaves copies of itself (`runtime/copy.h`).
+//! The memory in which a crashing process leaves snapshots of itself (`runtime/copy.h`).
 
 use std::fs::File;
 use std::io;
@@ -11,21 +11,20 @@ use crate::prepared_target::PreparedTarget;
 use crate::shared_page::keep_length;
 use crate::{ExecError, Target, Way, ways};
 
-/// `runtime/copy.h`: what stands before the slots, how many there are, and how long each is.
+/// As in `runtime/copy.h`: the header before the slots, how many slots there are, and their size.
 const MAGIC: u32 = 0x4444_6370;
 const HEAD: u64 = 4096;
 const SLOTS: u64 = 4;
 const SLOT: u64 = 2 << 20;
 
-/// A memory file for the copies of one run at a time. What stands in it is the target's to write,
-/// and so hostile input.
+/// A memory file for the snapshots of one run at a time. The target writes it: it is hostile input.
 #[derive(Debug)]
 pub struct CrashSnapshots {
     file: File,
 }
 
 impl CrashSnapshots {
-    /// Makes the file; it takes memory only where something was copied.
+    /// Makes the file; it takes memory only where a snapshot is written.
     ///
     /// # Errors
     /// The system's, when no memory file can be made.
@@ -43,7 +42,7 @@ impl CrashSnapshots {
         self.file.try_clone()
     }
 
-    /// Forgets all copies, and who made them: before another process is started.
+    /// Clears all snapshots and the header, before another process is started.
     pub(crate) fn clear(&self) -> io::Result<()> {
         let mut head = [0; 32];
         head[..4].copy_from_slice(&MAGIC.to_ne_bytes());
@@ -51,7 +50,7 @@ impl CrashSnapshots {
         self.forget()
     }
 
-    /// Forgets all copies.
+    /// Clears all snapshots.
     pub(crate) fn forget(&self) -> io::Result<()> {
         for slot in 0..SLOTS {
             self.file.write_all_at(&[0; 8], HEAD + slot * SLOT)?;
@@ -59,7 +58,7 @@ impl CrashSnapshots {
         Ok(())
     }
 
-    /// Whether the last run could be copied: what copies was in place before its `main`.
+    /// Whether the last run could leave a snapshot: the library was set up before its `main`.
     pub fn ready(&self) -> bool {
         self.word(0) >> 32 != 0
     }
@@ -69,12 +68,12 @@ impl CrashSnapshots {
         (self.word(16), self.word(24))
     }
 
-    /// How many slots there are for copies.
+    /// How many slots there are for snapshots.
     pub fn slots(&self) -> u64 {
         SLOTS
     }
 
-    /// Fills `buffer` from a place in a slot on, as far as that goes; gives how much that is.
+    /// Fills `buffer` from offset `at` of a slot; returns how many bytes there were.
     pub fn read(&self, slot: u64, at: u64, buffer: &mut [u8]) -> usize {
         if slot >= SLOTS || at >= SLOT {
             return 0;
@@ -94,19 +93,19 @@ impl CrashSnapshots {
     }
 }
 
-/// What a server does for a run.
+/// What a server does for a traced run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ServerMode {
     /// Executes the program.
     Executing,
     /// Forks it at its `main`.
     Forking,
-    /// Executes it with what copies it when it dies.
+    /// Executes it with the library that takes a snapshot when it dies.
     Copying,
 }
 
-/// How to launch the target so that it is copied when it dies, where that is possible: what is
-/// preloaded into a script is preloaded into what runs it.
+/// How to launch the target so that it leaves a snapshot when it dies; `None` where nothing can be
+/// preloaded. What is preloaded into a script is preloaded into its interpreter.
 pub(crate) fn copying(
     prepared: &PreparedTarget,
     target: &Target,
@@ -120,7 +119,7 @@ pub(crate) fn copying(
         Way::Command | Way::Inject | Way::Forkserver | Way::Mock => Inject::Pass,
     };
     let mut launch = prepared.launch(target, Role::Trace, Some(inject));
-    let copies = launch.be_copied()?;
+    let copies = launch.leave_snapshots()?;
     Ok(Some((launch, copies)))
 }
 

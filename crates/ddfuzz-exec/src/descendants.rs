@@ -1,12 +1,11 @@
-//! Programs that start others: a crash of a descendant is a crash of the run (crash-keys.md, "What
-//! a crash is"; docs/decisions/0034).
+//! Finds crashes of descendants: they are crashes of the run (crash-keys.md, "What a crash is";
+//! docs/decisions/0034).
 //!
-//! Runs are bare until one is seen to have had descendants. That run is repeated, and all later
-//! ones are run, with the whole tree of processes traced.
+//! Runs are not traced until one is seen to have had descendants. That run is repeated, and all later
+//! ones are made, with the whole tree of processes traced.
 
 use nix::errno::Errno;
 use nix::sys::ptrace;
-use nix::sys::ptrace::Options;
 use nix::unistd::Pid;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
@@ -15,13 +14,13 @@ use std::time::{Duration, Instant};
 use crate::proc_tree::lives;
 use crate::server_executor::ServerExecutor;
 use crate::traceable::{Traceable, Traced};
-use crate::tracing::{process_of, resume, wait};
+use crate::tracing::{process_of, resume, seize_tree, wait};
 use crate::{Ended, ExecError, Executor, Freshness, Run, Target, TimeLimit, Way};
 
-/// How many runs of a program that can start others are traced at first, to see whether it does
-/// where the server cannot: by `command`, a program that ignores the ends of its children.
+/// How many first runs of a program that can start others are traced, to see whether it does. By
+/// `command` the server cannot see it where the program ignores SIGCHLD.
 const CALIBRATION: u32 = 3;
-/// How often a traced run is tried whose server or tracer breaks, and how long.
+/// How often, and for how long, a traced run is repeated whose server or tracer breaks.
 const MOST_TRIES: u32 = 10;
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -30,15 +29,15 @@ const PATIENCE: Duration = Duration::from_secs(5);
 enum TraceMode {
     /// Traced, for so many runs to come.
     Calibrating(u32),
-    /// As the way makes it.
+    /// Not traced.
     Bare,
     /// Traced, as all runs from here on.
     Traced,
-    /// Bare, because the system refuses to trace.
+    /// Not traced, because the system refuses to trace.
     Refused,
 }
 
-/// An executor whose runs end in the crash of a descendant where there is one.
+/// An executor that reports the crash of a descendant as the crash of its run.
 pub(crate) struct TreeExecutor {
     bare: ServerExecutor,
     target: Target,
@@ -47,7 +46,7 @@ pub(crate) struct TreeExecutor {
 }
 
 impl TreeExecutor {
-    /// Watches over the runs of `bare`, which serves `target`.
+    /// Wraps `bare`, the executor of `target` that does not trace.
     pub(crate) fn new(bare: ServerExecutor, target: &Target) -> TreeExecutor {
         let mode = match bare.may_fork() && bare.way() == Way::Command {
             true => TraceMode::Calibrating(CALIBRATION),
@@ -61,7 +60,7 @@ impl TreeExecutor {
         }
     }
 
-    /// A traced run; `None` where there is none to be had, for now or for ever.
+    /// Makes a traced run; `None` where that is not possible, now or ever.
     fn follow(&mut self, input: &[u8]) -> Result<Option<TracedRun>, ExecError> {
         let began = Instant::now();
         for _ in 0..MOST_TRIES {
@@ -86,7 +85,7 @@ impl TreeExecutor {
         }
     }
 
-    /// What was learned of the target by a traced run.
+    /// Chooses the next mode after a traced run.
     fn learn(&mut self, forked: bool) {
         self.mode = match self.mode {
             _ if forked => TraceMode::Traced,
@@ -146,19 +145,19 @@ impl Executor for TreeExecutor {
 /// How long the tracer may take to see the ends of processes that the server has collected.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// A run whose descendants were seen.
+/// A traced run.
 #[derive(Clone, Copy, Debug)]
 struct TracedRun {
     /// The run; where a descendant crashed, that is its ending.
-    pub(super) run: Run,
+    run: Run,
     /// Whether there were descendants.
-    pub(super) forked: bool,
+    forked: bool,
 }
 
-/// The tracing thread, and where it says what it sees.
+/// The tracing thread, and the channel of its messages.
 type Tracing = (JoinHandle<()>, mpsc::Receiver<TracerMessage>);
 
-/// What the tracing thread says.
+/// A message of the tracing thread.
 enum TracerMessage {
     Seized(nix::Result<()>),
     Gone(TreeOutcome),
@@ -189,7 +188,7 @@ fn run(target: &Traceable, input: &[u8]) -> Result<Option<TracedRun>, ExecError>
     }))
 }
 
-/// Where this fails the process is dropped, and so killed.
+/// Releases the process and waits for its end. Where this fails the process is dropped, and so killed.
 fn release(mut process: Traced) -> Result<Run, ExecError> {
     process.release()?;
     process.wait_for_run()
@@ -229,39 +228,34 @@ fn tracing(errno: Errno) -> ExecError {
     }
 }
 
-/// What was seen of a tree of processes.
+/// What the tracer saw of a tree of processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct TreeOutcome {
     /// Whether one of them started a process.
-    pub(super) forked: bool,
+    forked: bool,
     /// The signal of the first of them that died of a crash.
-    pub(super) crash: Option<i32>,
+    crash: Option<i32>,
 }
 
-/// A process that was seized.
-pub(super) struct Tracer {
+/// Traces a process and all that descends from it. It stops them only where they fork, execute
+/// another program or get a signal.
+struct Tracer {
     seen: TreeOutcome,
 }
 
 impl Tracer {
-    /// Seizes a process that waits before its `execve`. From now on the calling thread must have
-    /// no children and trace nothing else.
+    /// Seizes a process that waits before its `execve`.
     ///
     /// # Errors
-    /// The system's answer: `EPERM` where tracing is refused, `ESRCH` where the process is gone.
-    pub(super) fn seize(pid: Pid) -> nix::Result<Tracer> {
-        let options = Options::PTRACE_O_EXITKILL
-            | Options::PTRACE_O_TRACEFORK
-            | Options::PTRACE_O_TRACEVFORK
-            | Options::PTRACE_O_TRACECLONE
-            | Options::PTRACE_O_TRACEEXEC;
-        ptrace::seize(pid, options)?;
+    /// As [`seize_tree`].
+    fn seize(pid: Pid) -> nix::Result<Tracer> {
+        seize_tree(pid)?;
         Ok(Tracer {
             seen: TreeOutcome::default(),
         })
     }
 
-    /// Lets them run, with every signal delivered, until none of them is left.
+    /// Lets them run, with every signal delivered, until none is left.
     fn follow(mut self) -> TreeOutcome {
         // Nothing left to wait for is the end; nobody but this thread takes the ends away.
         while let Ok((tid, status)) = wait() {

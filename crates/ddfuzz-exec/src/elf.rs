@@ -1,4 +1,4 @@
-//! What an executable's ELF file says about how it can be run.
+//! Reads from a program's ELF file how it can be run, and where its entry function is.
 
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader, SectionHeader};
 use object::{Endianness, Object, ObjectSection, ObjectSymbol, ReadCache, elf};
@@ -119,13 +119,13 @@ fn debug_information(file: &File, length: u64) -> Option<Vec<Range<u64>>> {
     (!sections.is_empty()).then_some(found)
 }
 
-/// What is known of files that were read: programs with debug information are large, and are asked
-/// for with each server that is started.
+/// A cache of facts: programs with debug information are large, and each start of a server asks for
+/// them.
 static KNOWN: Mutex<Vec<(Version, Option<ElfFacts>)>> = Mutex::new(Vec::new());
-/// So many of them are kept.
+/// Files in the cache, at most.
 const MOST_KNOWN: usize = 16;
 
-/// What tells a file, as it is now, from all others: device, inode, size, and when it was changed.
+/// Identifies a version of a file: device, inode, size, and time of its last change.
 type Version = (u64, u64, u64, i64, i64);
 
 /// Reads the facts of the program at `path`; `None` if it is not a 64-bit ELF file of this
@@ -198,8 +198,8 @@ impl ElfFacts {
         self.entry = functions.entry(file);
     }
 
-    /// What tells of them in stripped programs: the variable whose value AFL++'s runtime asks for,
-    /// and what libFuzzer says when it ends.
+    /// Reads the texts that show these facts in stripped programs: the variable that AFL++'s runtime
+    /// reads, and libFuzzer's messages.
     fn read_texts(&mut self, file: &Elf<'_>) {
         let texts = file.section_by_name(".rodata");
         let says = |text: &[u8]| {
@@ -256,7 +256,7 @@ pub(crate) fn holds(data: &[u8], text: &[u8]) -> bool {
 pub(crate) struct EntryFunction {
     /// Where it is.
     pub(crate) at: u64,
-    /// Whose convention it follows.
+    /// The convention that it follows.
     kind: EntryKind,
     /// Where the counters of the compiler's coverage are.
     counters: Option<(u64, u64)>,
@@ -278,7 +278,7 @@ const CALLBACKS: [&str; 9] = [
     "__sanitizer_cov_trace_switch",
 ];
 
-/// Whose function it is.
+/// The convention of an entry function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EntryKind {
     /// `target_main` of ddfuzz's own targets: it returns an exit status.
@@ -291,11 +291,11 @@ enum EntryKind {
     },
 }
 
-/// Where the counters of `-fsanitize-coverage=inline-8bit-counters` stand; it stays when symbols
+/// The section with the counters of `-fsanitize-coverage=inline-8bit-counters`. It stays when symbols
 /// are stripped.
 const COUNTERS: &str = "__sancov_cntrs";
 
-/// What a symbol table tells of entry functions, whatever the order of its symbols.
+/// The entry functions in a symbol table, whatever the order of its symbols.
 #[derive(Default)]
 struct EntryFunctions {
     target_main: Option<u64>,
@@ -305,7 +305,7 @@ struct EntryFunctions {
 }
 
 impl EntryFunctions {
-    /// Takes note of a symbol. What the program only asks for has no address.
+    /// Notes a symbol. One that the program only imports has no address.
     pub(crate) fn meet(&mut self, name: &str, address: u64) {
         if let Some(number) = CALLBACKS.iter().position(|known| *known == name) {
             self.callbacks[number] = address;
@@ -351,7 +351,7 @@ impl EntryFunctions {
 }
 
 impl EntryFunction {
-    /// As `entry_from` of `runtime/entry.h` reads it.
+    /// The description that `entry_from` of `runtime/entry.h` reads.
     pub(crate) fn words(&self) -> String {
         let (kind, initialize) = match self.kind {
             EntryKind::Target => ('t', 0),

@@ -1,7 +1,6 @@
-//! The environment of a target (interface.md): the inherited one less ddfuzz's own variables,
-//! a UTF-8 locale where none is set, a directory for temporary files that is emptied after each
-//! run, what the user added, and, for programs that may have a sanitizer, the options by which
-//! its reports become crashes.
+//! Composes the environment of a target (interface.md): the inherited variables less ddfuzz's own, a
+//! UTF-8 locale where none is set, a directory for temporary files, what the user added, and, for
+//! programs that may have a sanitizer, the options by which its reports become crashes.
 
 use serde::{Deserialize, Serialize};
 use std::ffi::{CString, OsStr, OsString};
@@ -13,11 +12,13 @@ use std::path::{Path, PathBuf};
 const OWN_PREFIXES: [&[u8]; 2] = [b"DDFUZZ_", b"__AFL_"];
 const LOCALE: [&str; 3] = ["LC_ALL", "LC_CTYPE", "LANG"];
 
-/// crash-keys.md, "What a crash is". A runtime passes over the options that it does not know.
+/// Options by which reports become crashes (crash-keys.md, "What a crash is"). A runtime ignores
+/// options that it does not know.
 const SANITIZER_OPTIONS: &str = "abort_on_error=1:halt_on_error=1:symbolize=0:\
 print_stacktrace=1:verify_asan_link_order=0";
-/// What a program with a sanitizer is told where it is run without ddfuzz, to fail as it did:
-/// with names in its reports. `memory`: in MiB, of what fills the memory.
+
+/// The sanitizer options by which a program fails without ddfuzz as it did with it, with symbols in
+/// its reports. `leaks`: it looks for leaks; `memory`: a limit on its resident memory, in MiB.
 pub fn sanitizer_options(leaks: bool, memory: Option<u64>) -> String {
     let leaks = u8::from(leaks);
     let memory = match memory {
@@ -63,7 +64,7 @@ fn set(all: &mut Variables, name: &OsStr, value: &OsStr) {
     all.push((name.to_owned(), value.to_owned()));
 }
 
-/// What a program with a sanitizer is told.
+/// The settings of a target's sanitizer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SanitizerSettings {
     /// Where reports go, less the process id; to stderr where `None`.
@@ -74,7 +75,7 @@ pub(crate) struct SanitizerSettings {
     /// program dies of: at once, and not by an exit when the handler itself fails, as it often
     /// does behind wild calls.
     pub(crate) signals: bool,
-    /// Whether it lists its options when it starts, by which it is known to be there.
+    /// Whether it lists its options when it starts, which shows that it is there.
     pub(crate) introduces: bool,
     /// The largest allocation, in MiB: a larger one ends the program, as in libFuzzer's own runs.
     pub(crate) allocation: Option<u64>,
@@ -104,8 +105,8 @@ impl SanitizerSettings {
     }
 }
 
-/// The variables of a target's processes, as `NAME=VALUE`: the inherited ones unless `only` those
-/// named are wanted. `scratch`: where temporary files go. `home`: that is the user's directory, too.
+/// The environment of a target's processes, as `NAME=VALUE`: the inherited variables, unless `only`,
+/// and `extra`. `scratch`: the value of TMPDIR, and where `home` is set of HOME.
 pub(crate) fn compose(
     extra: &[(OsString, OsString)],
     only: bool,
@@ -139,7 +140,7 @@ pub(crate) fn path(extra: &[(OsString, OsString)], only: bool) -> Option<OsStrin
     }
 }
 
-/// Behind the user's own, so that of an option given twice ours holds.
+/// Adds the options after the user's own, so that of an option given twice ours holds.
 fn add_sanitizer_options(all: &mut Variables, options: &[u8]) {
     for name in Sanitizer::ALL.map(Sanitizer::variable) {
         let at = all.iter().position(|(known, _)| known == name);
@@ -256,20 +257,20 @@ impl Sanitizer {
         !matches!(self, Sanitizer::Lsan | Sanitizer::Ubsan)
     }
 
-    /// The one whose reports make this class (`asan:KIND`).
+    /// The sanitizer whose reports make this class (`asan:KIND`).
     pub fn of_class(class: &str) -> Option<Sanitizer> {
         let (tool, _) = class.split_once(':')?;
         let mut all = Sanitizer::ALL.into_iter();
         all.find(|sanitizer| sanitizer.name() == tool)
     }
 
-    /// The one of which this symbol tells.
+    /// The sanitizer that a symbol of this name belongs to.
     pub(crate) fn of_symbol(name: &str) -> Option<Sanitizer> {
         let mut all = Sanitizer::ALL.into_iter();
         all.find(|sanitizer| name.starts_with(sanitizer.symbol()))
     }
 
-    /// The one of this flag.
+    /// The sanitizer of this flag.
     pub fn of_flag(flag: &str) -> Option<Sanitizer> {
         let mut all = Sanitizer::ALL.into_iter();
         all.find(|sanitizer| sanitizer.flag() == flag)

@@ -1,4 +1,5 @@
-//! The trait that all ways of execution share.
+//! The trait that all ways of execution implement, its errors, and the limits that may change while
+//! a target runs.
 
 use ddfuzz_delta::Comparison;
 use std::collections::HashSet;
@@ -41,9 +42,8 @@ pub trait Executor: Send {
         }
     }
 
-    /// Ends the process after the runs of the next call, so that those after them have a new one:
-    /// what a run reaches then depends on the runs since, and on no earlier ones. Nothing changes
-    /// where each run has a process of its own.
+    /// Ends the process after the runs of the next call, so that later runs have a new one and do
+    /// not depend on earlier runs. Does nothing where each run has its own process.
     fn end_process(&mut self) {}
 
     /// How many places of the target its compiler counts; `None` where runs tell no coverage.
@@ -51,18 +51,18 @@ pub trait Executor: Send {
         None
     }
 
-    /// Whether, and of which runs, [`covered`](Executor::covered) is to tell from here on. A way
-    /// or a target without coverage tells nothing.
+    /// Sets of which runs [`covered`](Executor::covered) reports coverage from here on. A way or a
+    /// target without coverage reports none.
     fn tell_coverage(&mut self, _telling: CoverageReporting) {}
 
-    /// What was told of the runs of the last call, those that died excepted, in their order.
+    /// The coverage of the runs of the last call, in their order, except of those that died.
     fn covered(&self) -> &[RunCoverage] {
         &[]
     }
 
-    /// Whether [`compared`](Executor::compared) is to tell from here on. Only a harness that runs
-    /// many inputs in one process can; it takes them one at a time then. For all others there is
-    /// [`observe`](crate::observe).
+    /// Sets whether [`compared`](Executor::compared) reports comparisons from here on. Only a harness
+    /// that runs many inputs in one process can; it then takes one at a time. For all others there
+    /// is [`observe`](crate::observe).
     ///
     /// # Errors
     /// When memory cannot be shared.
@@ -76,8 +76,8 @@ pub trait Executor: Send {
         Vec::new()
     }
 
-    /// How often each instrumented place of the target was passed in the last run: the compiler's
-    /// counters (modulo 256), of their real number; `None` where that was not told.
+    /// How often the last run passed each instrumented place: the compiler's counters (modulo 256).
+    /// `None` where they were not reported.
     fn coverage(&mut self) -> Option<&[u8]> {
         self.covered().last().map(|last| &last.counters[..])
     }
@@ -88,26 +88,25 @@ pub trait Executor: Send {
         Vec::new()
     }
 
-    /// Where the process of the last run, if it was shared with earlier ones and has died, has
-    /// left copies of itself, which may be all that is ever known of a crash that does not come
-    /// again; `None` where it cannot.
+    /// The snapshots that the process of the last run left of itself, if it was shared with earlier
+    /// runs and has died: a crash may not come again. `None` where there can be none.
     fn copies(&self) -> Option<Arc<CrashSnapshots>> {
         None
     }
 
-    /// Limits the time of all runs from here on. An executor without limits does nothing.
+    /// Sets the time limit of all runs from here on. An executor without limits does nothing.
     fn limit_time(&mut self, _time: TimeLimit) {}
 
-    /// Looks from here on at runs that take long, in windows of so much CPU time, and stops those
-    /// early that have one of the signatures `known`. They have ended by [`Ended::Timeout`], and
-    /// [`stuck`](Executor::stuck) tells them from those that were over their limits. A way or a
-    /// target without coverage does nothing.
+    /// From here on observes runs that take long, in windows of this CPU time, and stops early those
+    /// that have one of the signatures `known`. They end by [`Ended::Timeout`];
+    /// [`stuck`](Executor::stuck) tells them from runs over their limits. A way or a target without
+    /// coverage does nothing.
     ///
     /// [`Ended::Timeout`]: crate::Ended::Timeout
     fn recognise(&mut self, _window: Duration, _known: &HashSet<Signature>) {}
 
-    /// What was seen of the last run of the last call, where it ended by a timeout. Without a
-    /// signature where it could not be looked at.
+    /// What was observed of the last run of the last call, where it ended by a timeout. It has no
+    /// signature where the run could not be observed.
     fn stuck(&mut self) -> Stuck {
         Stuck::default()
     }

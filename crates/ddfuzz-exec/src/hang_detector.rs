@@ -12,20 +12,19 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
-/// Windows before the first look at a request: most have an answer by then. Each look costs the
-/// one who looks a switch of processes, and on a busy machine the one looked at another.
+/// Windows before the first look at a request: most are answered by then. Each look costs a switch of
+/// processes, and on a busy machine two.
 const FIRST: u32 = 8;
-/// Windows between two looks while no run takes long, at first; twice as many each time that it is
-/// another run, so many times.
+/// Windows between two looks while no run takes long. They double each time that another run is met,
+/// this many times.
 const NEXT: u32 = 2;
 const DOUBLINGS: u32 = 3;
 /// Looks of a window: a counter that has come back to its value at one look differs at another.
 const LOOKS: u32 = 4;
-/// A run that has had so many signatures, or windows, is not looked at any more.
+/// A run with this many signatures, or windows, is not observed any more.
 const MOST: usize = 64;
 const LONGEST: usize = 512;
-/// A run that has used no CPU time for so long, in wall time, and has no thread that wants any,
-/// sleeps.
+/// A run sleeps if it has used no CPU time for this long, and none of its threads is runnable.
 const ASLEEP: Duration = Duration::from_millis(20);
 
 /// What a run did within a short window, as a hash: the same for all runs of one program that
@@ -33,11 +32,11 @@ const ASLEEP: Duration = Duration::from_millis(20);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Signature(u64);
 
-/// What was seen of a run that was stopped because it took too long.
+/// What was observed of a run that was stopped because it took too long.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stuck {
-    /// The signatures of its windows, each once; those of which it has had none any more in its
-    /// later half are left out, as ways to where it hangs.
+    /// The signatures of its windows, each once. Those that do not occur in its later half are left
+    /// out: they are the way to where it hangs.
     pub signatures: Vec<Signature>,
     /// The known one for which it was stopped; `None` where it was over its limits.
     pub known: Option<Signature>,
@@ -45,9 +44,9 @@ pub struct Stuck {
     pub counters: Vec<u8>,
 }
 
-/// The process of a run, as far as it can be looked at from outside.
+/// The process of a run as it can be observed from outside.
 pub(crate) trait ObservedProcess {
-    /// Which process that is.
+    /// Its process id.
     fn process(&self) -> Option<Pid>;
 
     /// CPU time that it has used so far, for this run and for those before it.
@@ -60,17 +59,17 @@ pub(crate) trait ObservedProcess {
     fn sleeps(&self) -> bool;
 }
 
-/// Looks at runs that take long.
+/// Observes runs that take long, and recognises those that hang in a known way.
 #[derive(Default)]
 pub(crate) struct HangDetector {
     /// The CPU time of a window; nothing is looked at where it is zero.
     window: Duration,
     known: HashSet<Signature>,
-    /// The run that the last look has met: only where the next one meets it again it takes long.
+    /// The run of the last look. A run takes long if the next look meets it again.
     met: Option<u64>,
-    /// How many looks have met another run than the one before.
+    /// How many looks have met another run than the last.
     passing: u32,
-    /// The window that is open, of that run.
+    /// The open window of that run.
     open: Option<Window>,
     /// How many windows it has had.
     windows: usize,
@@ -93,8 +92,7 @@ struct Window {
 }
 
 impl HangDetector {
-    /// Looks at runs from here on, in windows of so much CPU time, and stops those that have one
-    /// of these signatures.
+    /// From here on observes runs in windows of this CPU time, and recognises these signatures.
     pub(crate) fn recognise(&mut self, window: Duration, known: &HashSet<Signature>) {
         self.window = window;
         self.known.clone_from(known);
@@ -115,7 +113,7 @@ impl HangDetector {
         stuck
     }
 
-    /// A request is about to be waited for.
+    /// Begins the wait for a request.
     pub(crate) fn begin(&mut self) {
         (self.met, self.passing) = (None, 0);
         self.forget();
@@ -127,7 +125,7 @@ impl HangDetector {
         self.counters.clear();
     }
 
-    /// How long to wait before the next look; `None` where nothing is looked for any more.
+    /// How long to wait before the next look; `None` where there is no more.
     pub(crate) fn pause(&self) -> Option<Duration> {
         let looks = !self.window.is_zero() && self.seen.len() < MOST && self.windows < LONGEST;
         looks.then(|| match &self.open {
@@ -137,20 +135,19 @@ impl HangDetector {
         })
     }
 
-    /// The same before the first look at a run: none is looked at early while no signature is
-    /// known that could stop it.
+    /// The same before the first look at a run. There is no early look while no signature is known.
     pub(crate) fn first_pause(&self) -> Option<Duration> {
         let early = !self.window.is_zero() && !self.known.is_empty();
         early.then_some(self.window * FIRST)
     }
 
-    /// Whether nothing is known yet of run number `run`, which is over its limits, and could be.
+    /// Whether the run `run`, which is over its limits, has no signature yet and could get one.
     pub(crate) fn lacks_signature(&self, run: u64) -> bool {
         let begins = !self.window.is_zero() && self.seen.is_empty();
         begins && (self.met != Some(run) || self.open.is_some())
     }
 
-    /// Looks at run number `run`. Whether it is to be stopped.
+    /// Looks at the run `run`; returns whether it must be stopped.
     pub(crate) fn look(&mut self, run: u64, process: &dyn ObservedProcess) -> bool {
         if self.met.replace(run) != Some(run) {
             self.passing += 1;
@@ -198,7 +195,7 @@ impl HangDetector {
         }
     }
 
-    /// Takes the signature of the window, and opens the next one. Whether it is known.
+    /// Closes the window and opens the next one; returns whether its signature is known.
     fn close(&mut self, activity: Activity, cpu: Duration) -> bool {
         let Some(window) = &mut self.open else {
             return false;
@@ -225,7 +222,8 @@ enum Activity {
     Sleeping,
 }
 
-/// The signature of a window: of what has changed, or where nothing has, of what was reached.
+/// The signature of a window: a hash of the changed counters, or of the reached ones where none
+/// changed.
 fn signature(activity: Activity, changed: &[bool], counters: &[u8]) -> Signature {
     let mut hasher = DefaultHasher::new();
     activity.hash(&mut hasher);

@@ -1,4 +1,4 @@
-//! How an input reaches the target: a memory file on stdin, or a file on tmpfs for `@@`.
+//! Passes inputs to a target: on stdin (a memory file), in named files, or many at once to a loop.
 
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::unistd::{Whence, lseek};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use crate::shared_page::{MOST_INPUTS, Mapping, keep_length};
 use crate::{sample_text, scratch, two_files, ways};
 
-/// Everybody may read a named input, whatever our umask: the target may be another user.
+/// Mode of a named input. Everybody may read it: the target may be another user.
 const MODE: u32 = 0o644;
 
 /// A new anonymous memory file.
@@ -20,8 +20,8 @@ pub(crate) fn memory_file(name: &CStr) -> nix::Result<OwnedFd> {
     memfd_create(name, MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)
 }
 
-/// The input as the target sees it. Written again for each run, never replaced, so that a fork
-/// server can hold it open.
+/// The input of a target that takes one at a time. Its files are rewritten for each run and not
+/// replaced, so that a fork server can hold them open.
 pub(crate) struct Input {
     /// Of the memory file on stdin; `None` where the input is in files, and stdin empty.
     writer: Option<File>,
@@ -103,7 +103,7 @@ impl Input {
         Ok(())
     }
 
-    /// Lets go of the files, which somebody may still hold open, for new ones.
+    /// Replaces the files by new ones, because somebody may still hold them open.
     pub(crate) fn renew(&mut self) -> io::Result<()> {
         *self = match &mut self.files {
             NamedFiles::None => Input::on_stdin()?,
@@ -119,7 +119,7 @@ impl Input {
         Ok(())
     }
 
-    /// The last run may have changed the input: one that runs as root can, whatever its mode.
+    /// Asks for the file's length again: the last run may have changed it, where it ran as root.
     fn distrust(&mut self) -> io::Result<()> {
         if let Some(writer) = &self.writer {
             self.length = writer.metadata()?.len();
@@ -222,8 +222,8 @@ fn is_at(file: &File, path: &Path) -> bool {
     }
 }
 
-/// A memory file to write, and its opening to read. Nobody can open it for writing again by
-/// /dev/stdin: a memory file is born writable for everybody.
+/// A memory file to write, and its read-only opening. Nobody can open it for writing by /dev/stdin:
+/// it loses the write permission that a memory file begins with.
 fn read_only_file(name: &CStr) -> io::Result<(File, File)> {
     let writer = File::from(memory_file(name)?);
     writer.set_permissions(Permissions::from_mode(0o444))?;
@@ -231,16 +231,16 @@ fn read_only_file(name: &CStr) -> io::Result<(File, File)> {
     Ok((writer, reader))
 }
 
-/// So much of the file is mapped, on both sides (`MAPPED_INPUT` of `runtime/loop.c`).
+/// How much of the file is mapped, on both sides (`MAPPED_INPUT` of `runtime/loop.c`).
 const MAPPED: usize = 4 << 20;
 
-/// The file of inputs.
+/// Many inputs for a loop, one after the other in one memory file.
 pub(crate) struct InputBatch {
     writer: File,
-    /// Its opening for the server, which cannot write to it.
+    /// The read-only opening for the server.
     reader: File,
     mapping: Mapping,
-    /// Offsets and lengths of those that are in place, in bytes.
+    /// Offsets and lengths of the inputs in the file, in bytes.
     places: Vec<(u64, u64)>,
 }
 
@@ -259,8 +259,8 @@ impl InputBatch {
         })
     }
 
-    /// Puts the first of `inputs` in place, as many as one request takes; at least one. A single
-    /// one that the mapping does not hold stands behind it.
+    /// Writes as many of `inputs` as one request takes, at least one. A first one that is larger
+    /// than the mapping is written after it.
     pub(crate) fn write(&mut self, inputs: &[&[u8]]) -> io::Result<()> {
         self.places.clear();
         let mut at = 0;
@@ -279,27 +279,27 @@ impl InputBatch {
         Ok(())
     }
 
-    /// Offsets and lengths of those in place.
+    /// Offsets and lengths of the inputs in the file.
     pub(crate) fn places(&self) -> &[(u64, u64)] {
         &self.places
     }
 
-    /// What the server reads.
+    /// The opening that the server reads.
     pub(crate) fn reader(&self) -> &File {
         &self.reader
     }
 }
 
-/// Where inputs are put.
+/// How inputs reach a server: one per request, or many.
 pub(crate) enum InputChannel {
-    /// One is in place at a time.
+    /// One input per request.
     Single {
-        /// Its place.
+        /// The input.
         input: Input,
-        /// Where each run finds it as a file of its own, besides.
+        /// The path at which an interestingness test also finds the input.
         test_file: Option<PathBuf>,
     },
-    /// Many, for a loop.
+    /// Many inputs per request, for a loop.
     Batch(InputBatch),
 }
 
@@ -319,7 +319,7 @@ impl InputChannel {
         }
     }
 
-    /// Lets go of the files, which somebody may still hold open, for new ones.
+    /// Replaces the files by new ones, because somebody may still hold them open.
     pub(crate) fn renew(&mut self) -> io::Result<()> {
         match self {
             InputChannel::Single { input, .. } => input.renew()?,
@@ -328,7 +328,7 @@ impl InputChannel {
         Ok(())
     }
 
-    /// What the server is born with.
+    /// The file that the server inherits.
     pub(crate) fn file(&self) -> &File {
         match self {
             InputChannel::Single { input, .. } => input.stdin(),

@@ -55,27 +55,27 @@ pub(crate) enum Inject {
     Pass,
 }
 
-/// Everything that a start needs; kept by the executor for starting again.
+/// How to start a launcher. The executor keeps it to start again.
 pub(crate) struct Launch {
     pub(crate) private: Arc<PrivateDir>,
     pub(crate) role: Role,
     pub(crate) inject: Option<Inject>,
-    /// Where each run writes down what it compares: preloads what observes.
+    /// The file in which runs report comparisons; preloads the library that observes.
     pub(crate) observed: Option<File>,
-    /// Where each run leaves a copy of itself when it dies: preloads what copies.
+    /// The file in which runs leave snapshots when they die; preloads the library that takes them.
     pub(crate) copied: Option<File>,
     /// The terminal of each run, where they have one.
     pub(crate) terminal: Option<File>,
-    /// Where the target's standard output goes, else nowhere.
+    /// Where the target's standard output goes; nowhere where `None`.
     pub(crate) stdout: Option<File>,
     pub(crate) program: PathBuf,
-    /// What its sanitizer is told, if it has one or may start something that has one.
+    /// The settings of its sanitizer, if it has one or may start a program that has one.
     pub(crate) sanitizer_settings: Option<SanitizerSettings>,
-    /// The same of sanitizers that need terabytes of address space.
+    /// Whether that sanitizer may need terabytes of address space.
     pub(crate) shadowed: bool,
     /// Where the target's temporary files go.
     pub(crate) scratch: PathBuf,
-    /// Of its sandbox, where it is in one.
+    /// The policy of its sandbox, where it is in one.
     pub(crate) policy: Option<SandboxPolicy>,
     /// Directories besides the scratch directory in which it may write.
     pub(crate) open: Vec<PathBuf>,
@@ -89,11 +89,11 @@ pub(crate) struct Launch {
     pub(crate) cgroup: Option<Cgroup>,
 }
 
-/// Room in RLIMIT_NPROC beyond what the user runs now: it counts all that he starts later, and
-/// the targets of other workers. A server that finds no room is started again, and counts again.
+/// Room in RLIMIT_NPROC beyond the processes that the user has now: the limit also counts those
+/// started later, and the targets of other workers. A server that finds no room is restarted.
 const HEADROOM: u64 = 256;
-/// How often, and how far apart, a launcher is started that is busy: a thread that forks holds
-/// each file that is being written open for a moment.
+/// How often, and how far apart, a start is tried while the launcher's file is busy: a thread that
+/// forks holds files that are being written open for a moment.
 const TRIES: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -104,7 +104,7 @@ pub(crate) struct ServerPipes {
 }
 
 impl Launch {
-    /// The error where the target's directory cannot be made again.
+    /// The error where the target's directory cannot be recreated.
     pub(crate) fn lost(&self, source: std::io::Error) -> ExecError {
         ExecError::System {
             what: format!("making the directory of {} again", self.program.display()),
@@ -117,8 +117,8 @@ impl Launch {
         Page::create(shape).map_err(|source| self.not_sharing(source))
     }
 
-    /// Lets what is launched leave copies of itself when it dies; gives where.
-    pub(crate) fn be_copied(&mut self) -> Result<Arc<CrashSnapshots>, ExecError> {
+    /// Lets the target leave snapshots when it dies; returns where.
+    pub(crate) fn leave_snapshots(&mut self) -> Result<Arc<CrashSnapshots>, ExecError> {
         let made = CrashSnapshots::create().and_then(|copies| {
             self.copied = Some(copies.file()?);
             Ok(Arc::new(copies))
@@ -145,7 +145,7 @@ impl Launch {
         }
     }
 
-    /// Starts the launcher. `stderr`: where the target's standard error goes, else nowhere.
+    /// Starts the launcher. `stderr`: where the target's standard error goes; nowhere where `None`.
     pub(crate) fn start(
         &self,
         stdin: &File,
@@ -202,7 +202,8 @@ impl Launch {
         ))
     }
 
-    /// These, and what the role needs besides, out of the way of those that servers are born with.
+    /// Duplicates these descriptors, and those that the role needs, above the numbers that servers
+    /// inherit.
     fn lift(&self, fixed: &[(&dyn AsFd, i32)]) -> nix::Result<Vec<(OwnedFd, i32)>> {
         let wanted = [
             (&self.observed, fd::OBSERVED),
@@ -224,7 +225,7 @@ impl Launch {
         environment::compose(&self.env, self.env_only, scratch, sandboxed, told)
     }
 
-    /// What a start in a sandbox takes along.
+    /// The descriptors and options of a start in a sandbox.
     fn sandbox_handover(&self) -> std::io::Result<Handover> {
         let Some(policy) = &self.policy else {
             return Ok(Handover::default());
@@ -241,7 +242,7 @@ impl Launch {
         policy.handover(&self.scratch, &open, &covered, self.terminal.as_ref())
     }
 
-    /// The directories for temporary files that the scratch directory stands in for.
+    /// The directories for temporary files that the scratch directory replaces in a sandbox.
     fn covered(&self) -> Vec<PathBuf> {
         let launcher = self.private.launcher();
         let needed = [&self.program, &launcher, &self.scratch, &self.cwd];
@@ -252,27 +253,27 @@ impl Launch {
         sandbox::covers(&needed, texts.map(OsString::as_os_str))
     }
 
-    /// Whether the ids of its processes are other ones outside of its PID namespace.
+    /// Whether it has a PID namespace, so that its process ids differ outside.
     pub(crate) fn numbers_processes(&self) -> bool {
         self.policy
             .as_ref()
             .is_some_and(SandboxPolicy::numbers_processes)
     }
 
-    /// Whether its scratch directory is a mount that comes by the supervisor pipe.
+    /// Whether its scratch directory is a mount, which its supervisor sends by the supervisor pipe.
     pub(crate) fn hides_scratch(&self) -> bool {
         self.policy
             .as_ref()
             .is_some_and(SandboxPolicy::hides_scratch)
     }
 
-    /// The scratch directory, where it is to be watched for what the target puts there.
+    /// The scratch directory, where its size must be watched because no mount bounds it.
     pub(crate) fn watched_scratch(&self) -> Option<PathBuf> {
         let watched = self.policy.is_some() && !self.hides_scratch();
         watched.then(|| self.scratch.clone())
     }
 
-    /// The libraries that are preloaded, in the form of `LD_PRELOAD`.
+    /// The preloaded libraries, as the value of `LD_PRELOAD`.
     fn preload(&self) -> OsString {
         let mut list = self.private.runtime().into_os_string();
         if self.observed.is_some() {
@@ -358,15 +359,15 @@ impl Inject {
     }
 }
 
-/// For a server that tells of each run by two words: a socket waits for both of them by one call,
-/// and not for long.
+/// The reply channel of a server that reports each run by two words: one call on a socket waits for
+/// both, and not for long.
 fn answers() -> std::io::Result<(OwnedFd, OwnedFd)> {
     let (ours, theirs) = UnixStream::pair()?;
     ours.set_read_timeout(Some(SLICE))?;
     Ok((ours.into(), theirs.into()))
 }
 
-/// Our descriptor's twin above those that servers are born with.
+/// A duplicate of our descriptor, above the numbers that servers inherit.
 fn above(file: &dyn AsFd) -> nix::Result<OwnedFd> {
     let rerun = fcntl(file.as_fd(), FcntlArg::F_DUPFD_CLOEXEC(fd::ABOVE))?;
     // SAFETY: the descriptor was made by the call above and has no other owner.

@@ -1,5 +1,5 @@
-//! What this machine allows of what running targets needs: each thing is tried, not read off,
-//! where it can be tried without harm.
+//! Checks what this machine allows of what running targets needs. Each thing is tried where that does
+//! no harm, and not only read off.
 
 use nix::sys::ptrace::{Options, seize};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
@@ -22,7 +22,7 @@ pub enum About {
     Target,
 }
 
-/// Something that running targets profits from, whether it is so, and how it would be.
+/// The result of checking one thing that running targets needs or profits from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
     /// Its name, for scripts.
@@ -148,7 +148,7 @@ unsafe fn succeeds(attempt: unsafe fn() -> bool) -> nix::Result<bool> {
     }
 }
 
-/// Crashes are read by a tracer.
+/// Whether targets can be traced: a tracer reads their crashes.
 pub(super) fn ptrace() -> Check {
     let name = "ptrace";
     let scope = kernel_text("/proc/sys/kernel/yama/ptrace_scope");
@@ -180,8 +180,7 @@ pub(super) fn ptrace() -> Check {
     }
 }
 
-/// What the kernel does with the core of a crash. Our limit of one byte keeps it from doing
-/// anything, a pipe included (`docs/decisions/0010-core-limit-of-one.md`).
+/// What the kernel does with core dumps. Our limit of one byte prevents all of it, pipes included (`docs/decisions/0010-core-limit-of-one.md`).
 fn core_pattern() -> Check {
     let name = "core-pattern";
     match kernel_text("/proc/sys/kernel/core_pattern") {
@@ -230,7 +229,7 @@ pub(super) fn addresses() -> Check {
     }
 }
 
-/// Inputs are files in memory.
+/// Whether memory files can be made: inputs are such files.
 fn memory_files() -> Check {
     let name = "memfd";
     match crate::input::memory_file(c"ddfuzz-doctor") {
@@ -251,10 +250,10 @@ fn not_tried(name: &'static str, errno: nix::Error) -> Check {
     )
 }
 
-/// How many processes the control group that is tried would allow.
+/// The limit of the control group that is tried.
 const TRIED_PROCESSES: u32 = 64;
 
-/// A control group bounds the processes of a target.
+/// Whether a control group can bound the processes of a target.
 pub(super) fn cgroup() -> Check {
     match Cgroup::create(TRIED_PROCESSES) {
         Some(_) => good(
@@ -269,7 +268,7 @@ pub(super) fn cgroup() -> Check {
     }
 }
 
-/// What `--sandbox` is made of, a check each.
+/// The parts of `--sandbox`, a check for each.
 pub(super) fn sandbox() -> Vec<Check> {
     let parts = sandbox::offers().into_iter().filter_map(|offered| {
         let (_, name, holds, fix) = PARTS.iter().find(|part| part.0 == offered.what)?;
@@ -291,8 +290,8 @@ pub(super) fn sandbox() -> Vec<Check> {
 
 const NAMESPACES: &str = "as a user: sysctl -w kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000 (as root; Ubuntu: kernel.apparmor_restrict_unprivileged_userns=0); in a container: one that may make namespaces (--cap-add=SYS_ADMIN, or a seccomp profile that allows unshare)";
 
-/// The parts of a sandbox: what they are called there and here, what they hold, and what brings
-/// them back.
+/// The parts of a sandbox: their name in `sandbox::support`, the name of the check, what they
+/// guarantee, and how to get support.
 const PARTS: [(&str, &str, &str, &str); 9] = [
     (
         "landlock",
@@ -350,7 +349,7 @@ const PARTS: [(&str, &str, &str, &str); 9] = [
     ),
 ];
 
-/// Who ddfuzz is, and so who targets are.
+/// The users that ddfuzz and its targets run as.
 pub(super) fn user() -> Check {
     let user = Uid::effective();
     if !user.is_root() {
@@ -371,14 +370,14 @@ pub(super) fn user() -> Check {
     }
 }
 
-/// Room in /dev/shm that serves a few workers with inputs of a megabyte, in bytes.
+/// Room in /dev/shm, in bytes: enough for a few workers with inputs of a megabyte.
 const ROOM: u64 = 64 << 20;
 /// Descriptors that a server needs: those of the runtime begin at 190.
 const DESCRIPTORS: u64 = 256;
 /// Processes of a target, and a few of ours.
 const PROCESSES: u64 = 128;
 
-/// What is unpacked, and the files of targets, lie in /dev/shm.
+/// The room in /dev/shm, where programs are unpacked and targets have their files.
 pub(super) fn shared_memory() -> Check {
     let name = "dev-shm";
     let facts = match statvfs("/dev/shm") {
@@ -420,7 +419,7 @@ fn limit(resource: Resource) -> Option<u64> {
     (soft != RLIM_INFINITY).then_some(soft)
 }
 
-/// Servers use descriptors from 190 on.
+/// The limit on descriptors: servers use those from 190 on.
 pub(super) fn descriptors() -> Check {
     match limit(Resource::RLIMIT_NOFILE) {
         Some(few) if few < DESCRIPTORS => bad(
@@ -436,7 +435,7 @@ pub(super) fn descriptors() -> Check {
     }
 }
 
-/// How many processes the user may have.
+/// The limit on the processes of the user.
 pub(super) fn processes() -> Check {
     match limit(Resource::RLIMIT_NPROC) {
         Some(few) if few < PROCESSES => bad(
@@ -451,7 +450,7 @@ pub(super) fn processes() -> Check {
     }
 }
 
-/// How many workers there will be.
+/// The processors, and so the default number of workers.
 pub(super) fn processors() -> Check {
     let count = std::thread::available_parallelism().map_or(1, usize::from);
     let workers = if count == 1 { "worker" } else { "workers" };
@@ -461,7 +460,7 @@ pub(super) fn processors() -> Check {
     )
 }
 
-/// A processor that saves power answers late: a run lasts a millisecond, and slows it down again.
+/// The frequency governor: a processor that saves power reacts too late to runs of a millisecond.
 fn governor() -> Check {
     let name = "governor";
     match kernel_text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").as_deref() {

@@ -1,4 +1,4 @@
-//! A scripted executor, so that everything above `exec` is tested without processes.
+//! A scripted executor, by which everything above this crate is tested without processes.
 
 use crate::{ExecError, Executor, Freshness, Run, Way};
 

@@ -1,4 +1,5 @@
-//! What a loop tells of its runs besides how they ended: coverage, comparisons, and what ran before.
+//! What a loop reports of its runs beside how they ended: coverage, comparisons, and the inputs that
+//! ran before.
 
 use ddfuzz_delta::Comparison;
 use std::collections::VecDeque;
@@ -10,7 +11,7 @@ use crate::observe::LoopObserver;
 use crate::protocol::flag;
 use crate::shared_page::{CounterSlot, Page};
 
-/// What was told, and is to be told.
+/// What is observed of the runs of a server.
 #[derive(Default)]
 pub(crate) struct RunObservations {
     pub(crate) telling: CoverageReporting,
@@ -25,7 +26,7 @@ pub(crate) struct RunObservations {
 }
 
 impl RunObservations {
-    /// Whether comparisons are told.
+    /// Whether comparisons are reported.
     pub(crate) fn compares(&self) -> bool {
         self.comparing.is_some()
     }
@@ -44,14 +45,14 @@ impl RunObservations {
         Ok(())
     }
 
-    /// A new server is started: gives it what it needs, and where it tells what is compared.
+    /// Prepares the page of a new server; returns the file in which it reports comparisons.
     pub(crate) fn begin_server(&mut self, page: &Page) -> io::Result<Option<File>> {
         page.set_reached(self.reached.ranges())?;
         self.recent.clear();
         self.comparing.as_mut().map(LoopObserver::file).transpose()
     }
 
-    /// A request is about to be sent: gives its flags.
+    /// The flags of the next request.
     pub(crate) fn begin_request(&mut self) -> u64 {
         let counters = match self.telling {
             CoverageReporting::Nothing => 0,
@@ -71,12 +72,12 @@ impl RunObservations {
         }
     }
 
-    /// A call has begun, of which nothing is told yet.
+    /// Forgets the coverage of the last call.
     pub(crate) fn forget(&mut self) {
         self.covered.clear();
     }
 
-    /// A run has come back, and kept its counters there.
+    /// Takes the counters of a run that came back from their slot.
     pub(crate) fn take(&mut self, run: usize, page: &Page, slot: CounterSlot) {
         if let Some(counters) = page.kept(slot) {
             self.reached.add(&counters);
@@ -84,7 +85,7 @@ impl RunObservations {
         }
     }
 
-    /// The coverage that was told of.
+    /// The coverage of the runs of the last call.
     pub(crate) fn covered(&self) -> &[RunCoverage] {
         &self.covered
     }
@@ -96,7 +97,7 @@ impl RunObservations {
     }
 }
 
-/// Of which runs the coverage is told. It costs a look at each counter of the target.
+/// Which runs report their coverage. A report reads each counter of the target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CoverageReporting {
     /// Of none.
@@ -110,16 +111,16 @@ pub enum CoverageReporting {
     Novel,
 }
 
-/// What was told of one run.
+/// The coverage of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunCoverage {
-    /// Which run of the last call, from 0.
+    /// Its number in the last call, from 0.
     pub run: usize,
     /// How often each instrumented place was passed, modulo 256.
     pub counters: Vec<u8>,
 }
 
-/// What the runs of an executor have reached.
+/// The counter ranges that the runs of an executor have reached.
 #[derive(Default)]
 pub(crate) struct ReachedRanges {
     /// For each counter, a bit for each range.
@@ -127,7 +128,7 @@ pub(crate) struct ReachedRanges {
 }
 
 impl ReachedRanges {
-    /// A run had these counters.
+    /// Adds the counters of a run.
     pub(crate) fn add(&mut self, counters: &[u8]) {
         if self.ranges.len() < counters.len() {
             self.ranges.resize(counters.len(), 0);
@@ -137,7 +138,7 @@ impl ReachedRanges {
         }
     }
 
-    /// The same; says whether any of them was not reached before.
+    /// The same; returns whether any range was not reached before.
     pub(crate) fn add_novel(&mut self, counters: &[u8]) -> bool {
         if self.ranges.len() < counters.len() {
             self.ranges.resize(counters.len(), 0);
@@ -178,12 +179,12 @@ fn range_of(count: u8) -> u8 {
     }
 }
 
-/// So many are kept, at most.
+/// Inputs that are kept, at most.
 const MOST: usize = 32;
-/// Bytes of a longer one are not kept, nor what was before it.
+/// Bytes of an input that is kept. A longer one is dropped, with those before it.
 const LONGEST: usize = 64 << 10;
 
-/// The last inputs of a process, oldest first.
+/// The last inputs that a process has run, oldest first: its memory of them may be why it dies.
 #[derive(Default)]
 pub(crate) struct RecentInputs {
     inputs: VecDeque<Vec<u8>>,
@@ -194,7 +195,7 @@ pub(crate) struct RecentInputs {
 }
 
 impl RecentInputs {
-    /// These were run, and the process lives, or has died of the last one.
+    /// Adds inputs that were run; the process `lives`, or has died of the last one.
     pub(crate) fn ran(&mut self, inputs: &[&[u8]], lives: bool) {
         if self.died || self.ended {
             self.inputs.clear();
@@ -233,7 +234,7 @@ impl RecentInputs {
         (self.died, self.ended) = (false, false);
     }
 
-    /// Those before the last one that was run.
+    /// The inputs before the last one.
     pub(crate) fn before_the_last(&self) -> Vec<Vec<u8>> {
         let count = self.inputs.len().saturating_sub(usize::from(!self.died));
         self.inputs.iter().take(count).cloned().collect()

@@ -1,4 +1,5 @@
-//! Where and as whom a target runs: what all ways of execution prepare alike.
+//! Prepares a target alike for all ways of execution: finds its program, decides which user runs it,
+//! and makes its scratch directory and its input.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -14,13 +15,13 @@ use crate::sandbox::SandboxPolicy;
 use crate::scratch::{Reports, Scratch};
 use crate::{Channel, ExecError, Sandbox, Target, Way, elf, environment, identity, program};
 
-/// A target with its program found, and its directory and input in place.
+/// A target with its program found, and its directory and input made.
 pub(crate) struct PreparedTarget {
     pub(crate) program: PathBuf,
     /// `None` where the program is not an ELF file of this machine.
     pub(crate) facts: Option<elf::ElfFacts>,
-    /// It has a sanitizer, or may start something that has one; and one of those that need
-    /// terabytes of address space.
+    /// `sanitized`: it has a sanitizer, or may start a program that has one; `shadowed`: one that
+    /// needs terabytes of address space.
     sanitized: bool,
     shadowed: bool,
     pub(crate) input: Input,
@@ -29,12 +30,12 @@ pub(crate) struct PreparedTarget {
     identity: Option<identity::Identity>,
     argv: Vec<OsString>,
     sandbox: Sandbox,
-    /// Directories besides its own in which it may write.
+    /// Other directories in which it may write.
     open: Vec<PathBuf>,
 }
 
-/// Who runs the target, and the program where he reaches it: in a sandbox a copy, where the program
-/// itself is closed to him.
+/// The user that runs the target, and a path of the program that this user can reach: in a sandbox a
+/// copy, where the program itself is closed to it.
 fn within_reach(
     program: PathBuf,
     target: &Target,
@@ -56,7 +57,7 @@ fn within_reach(
 }
 
 impl PreparedTarget {
-    /// Finds the program and makes its directory and input, for the way `way`.
+    /// Finds the program and makes its directory and input, to be run by `way`.
     pub(crate) fn prepare(target: &Target, way: Way) -> Result<PreparedTarget, ExecError> {
         let private = PrivateDir::get()?;
         let program = program::locate(&target.program, &private)?;
@@ -82,8 +83,8 @@ impl PreparedTarget {
         Ok(prepared)
     }
 
-    /// The same for a program of the user's own, which runs as whoever started us, in no sandbox, and of which
-    /// `name` in its directory is the only argument.
+    /// The same for an interestingness test: it runs as the user who started ddfuzz, in no sandbox,
+    /// with the file `name` in its directory as the last argument. Also returns that file.
     pub(crate) fn for_test(
         target: &Target,
         name: &OsStr,
@@ -130,7 +131,7 @@ impl PreparedTarget {
         })
     }
 
-    /// In the place of a script, what runs it; nothing changes where that is not understood.
+    /// Replaces a script by its interpreter; changes nothing where its `#!` line is not understood.
     pub(crate) fn see_through_script(&mut self, target: &Target) {
         let path = environment::path(&target.env, target.env_only);
         if self.facts.is_none()
@@ -142,8 +143,8 @@ impl PreparedTarget {
         }
     }
 
-    /// The variables that are set: those of `target`, behind what makes a panic cheap
-    /// (with a backtrace that nobody reads it takes longer than a thousand runs).
+    /// The variables to set: those of `target`, after those that make a panic cheap (a backtrace that
+    /// nobody reads takes longer than a thousand runs).
     fn env(&self, target: &Target) -> Vec<(OsString, OsString)> {
         let facts = self.facts.as_ref();
         let is_harness =
@@ -164,7 +165,7 @@ impl PreparedTarget {
             .collect()
     }
 
-    /// A directory for the reports of its sanitizer; `None` where it has none.
+    /// Makes a directory for the reports of its sanitizer; `None` where it has none.
     pub(crate) fn reports(&mut self) -> Result<Option<Reports>, ExecError> {
         match self.sanitized {
             true => self.texts().map(Some),
@@ -172,7 +173,7 @@ impl PreparedTarget {
         }
     }
 
-    /// A directory for one text that it is asked to write.
+    /// Makes a directory for one text that it is asked to write.
     pub(crate) fn texts(&mut self) -> Result<Reports, ExecError> {
         let path = self.private.fresh("reports");
         self.open.push(path.clone());
@@ -198,7 +199,7 @@ impl PreparedTarget {
             .then(|| FuzzerLimits::of(&target.args).allocation)?
     }
 
-    /// The recipe for launching it in this role.
+    /// How to launch it in this role.
     pub(crate) fn launch(&self, target: &Target, role: Role, inject: Option<Inject>) -> Launch {
         let scratch = self.scratch.path().to_owned();
         let policy = SandboxPolicy::of(self.sandbox, &role);
@@ -230,7 +231,7 @@ impl PreparedTarget {
     }
 }
 
-/// Whether this way runs a `main` with what our own servers prepare.
+/// Whether this way runs a `main` by a server of ours.
 fn by_main(way: Way) -> bool {
     match way {
         Way::Command | Way::Inject | Way::Mock => true,

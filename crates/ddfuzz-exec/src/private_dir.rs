@@ -1,5 +1,5 @@
-//! A directory of this process for what it unpacks: the launcher, the runtime, the bundled
-//! programs, and the targets' files.
+//! The private directory of this process: the launcher, the runtime and the bundled programs are
+//! unpacked there, and targets have their files there.
 
 use nix::sys::statvfs::{FsFlags, statvfs};
 use std::collections::HashMap;
@@ -24,7 +24,7 @@ const PREFIX: &str = "ddfuzz-";
 /// left behind is removed by the next.
 pub struct PrivateDir {
     path: PathBuf,
-    /// Held locked as long as we live: so the next ddfuzz knows.
+    /// Locked as long as we live, which shows other ddfuzz processes that the directory is in use.
     _lock: File,
     names: AtomicU64,
     /// Copies of programs, by their paths, lengths and times.
@@ -130,18 +130,17 @@ impl PrivateDir {
         self.path.join("ddfuzz-runtime.so")
     }
 
-    /// Path of what is preloaded, behind the runtime, into a run that is observed.
+    /// Path of the library that observes, preloaded after the runtime.
     pub(crate) fn observe(&self) -> PathBuf {
         self.path.join("ddfuzz-observe.so")
     }
 
-    /// Path of what is preloaded, behind the runtime, into a run that is copied when it dies.
+    /// Path of the library that takes snapshots, preloaded after the runtime.
     pub(crate) fn copy(&self) -> PathBuf {
         self.path.join("ddfuzz-copy.so")
     }
 
-    /// A path in it that was never given before: forked processes share it, and go on counting
-    /// each for itself.
+    /// A path in it that was never returned before, also not in a forked process.
     pub fn fresh(&self, what: &str) -> PathBuf {
         let number = self.names.fetch_add(1, Ordering::Relaxed);
         let process = std::process::id();

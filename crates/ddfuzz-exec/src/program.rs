@@ -1,6 +1,7 @@
-//! From what the user named to a program that can be executed.
+//! Finds the program that the user named, and the interpreter that runs it if it is a script.
 
 use std::ffi::{OsStr, OsString};
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -73,12 +74,12 @@ pub(crate) fn locate(program: &Program, private: &PrivateDir) -> Result<PathBuf,
     }
 }
 
-/// How many lines are followed, one naming the next.
+/// How many `#!` lines are followed, each naming the next script.
 const DEEPEST: usize = 8;
-/// As much of the first line as the kernel reads, in bytes.
+/// How much of the first line the kernel reads, in bytes.
 const LINE: usize = 256;
 
-/// What runs a script.
+/// The interpreter of a script, with its command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Interpreter {
     /// The program at the end of all `#!` lines.
@@ -87,9 +88,9 @@ pub(crate) struct Interpreter {
     pub(crate) argv: Vec<OsString>,
 }
 
-/// What the kernel, and env(1) where it is named, would make of executing `program` with `argv`;
-/// `None` if that is no script, or one that this does not understand. `path`: the variable PATH
-/// of its environment.
+/// What executing the script `program` with `argv` executes, by the rules of the kernel and of env(1);
+/// `None` if it is no script, or one whose line is not understood. `path`: the PATH of its
+/// environment.
 pub(crate) fn interpreter(
     program: &Path,
     argv: &[OsString],
@@ -131,7 +132,6 @@ pub fn is_script(program: &Path) -> bool {
 
 /// The interpreter that a `#!` line names, and its one argument.
 fn first_line(program: &Path) -> Option<(PathBuf, Option<OsString>)> {
-    use std::io::Read;
     let mut bytes = Vec::new();
     let file = std::fs::File::open(program).ok()?;
     file.take(LINE as u64).read_to_end(&mut bytes).ok()?;
@@ -170,8 +170,8 @@ fn words(bytes: &[u8]) -> Option<(PathBuf, Option<OsString>)> {
     Some((OsStr::from_bytes(name).into(), argument))
 }
 
-/// What `env` executes. Of its options only `-S` is understood, without quotes; a variable that
-/// it sets would have to be set for the target, too.
+/// What `env` executes. Of its options only `-S` without quotes is understood; `None` where it sets
+/// variables.
 fn through_env(argv: Vec<OsString>, path: Option<&OsStr>) -> Option<Interpreter> {
     let mut words = argv.into_iter().skip(1);
     let first = words.next()?;
@@ -201,7 +201,6 @@ fn through_env(argv: Vec<OsString>, path: Option<&OsStr>) -> Option<Interpreter>
 
 /// The first executable file of this name in the directories of PATH.
 fn in_path(name: &OsStr, path: &OsStr) -> Option<PathBuf> {
-    use std::os::unix::fs::PermissionsExt;
     std::env::split_paths(path)
         .map(|directory| directory.join(name))
         .find(|file| {
@@ -235,7 +234,6 @@ mod tests {
     /// What executing a script with this first line, and the argument `x`, comes to; `DIR` stands
     /// for a directory in which `tool` can be executed.
     fn made_of(line: &str) -> Option<(String, Vec<String>)> {
-        use std::os::unix::fs::PermissionsExt;
         let private = PrivateDir::get().unwrap();
         let dir = private.fresh("scripts");
         std::fs::create_dir(&dir).unwrap();

@@ -1,5 +1,5 @@
-//! Runs that are tried again with another server, where one has died, is silent or talks
-//! nonsense: what all servers share, whatever they speak.
+//! Repeats a run with another server where one died, is silent or breaks the protocol. All servers
+//! share this, whatever protocol they speak.
 
 use std::io;
 use std::io::ErrorKind;
@@ -13,34 +13,34 @@ use crate::{Ended, ExecError};
 
 /// Servers are replaced after so many runs, so that what they leak stays bounded.
 pub(super) const RUNS_PER_SERVER: u64 = 20_000;
-/// How many servers in turn a run is asked of: the first may have been killed by somebody else.
+/// How many servers in turn are asked for a run: the first may have been killed by somebody else.
 const MOST_RUNS: u32 = 3;
-/// How many of them may not even come up. The program is known to start: an executor has started
-/// it before.
+/// How many of them may fail to start. The program is known to start: an executor has started it
+/// before.
 const MOST_STARTS: u32 = 10;
-/// Between two of them, so that what lasts a moment passes.
+/// The pause between two tries, for troubles that pass.
 const PAUSE: Duration = Duration::from_millis(5);
-/// How long the disk may be full: another worker's target fills it until its run has ended.
+/// How long a full disk is waited for: another worker's target may fill it until its run ends.
 const FULL: Duration = Duration::from_secs(10);
 
-/// A target behind a server, as far as trying again is concerned.
+/// A target behind a server, for which runs can be repeated with another server.
 pub(super) trait Retriable {
-    /// Puts the first of the inputs where the target finds it, and as many of the others as one
-    /// request takes.
+    /// Writes the first of the inputs where the target finds it, and as many others as one request
+    /// takes.
     fn put_in_place(&mut self, inputs: &[&[u8]]) -> io::Result<()>;
-    /// One try at a run on what is in place, with a new server where there is none. The first of
-    /// the inputs is that.
+    /// Tries one run on the inputs in place, of which `input` is the first. Starts a server where
+    /// there is none.
     fn attempt(&mut self, input: &[u8]) -> Result<Answer, Failure>;
-    /// The error that another try would meet, too.
+    /// The error that every further try would meet.
     fn lasting(&self, failure: &Failure) -> Option<ExecError>;
     /// Ends the server.
     fn stop(&mut self);
-    /// How the server is started.
+    /// How to start the server.
     fn launch(&self) -> &Launch;
     /// The working directory.
     fn scratch(&mut self) -> &mut Scratch;
 
-    /// Empties the working directory, in which nothing runs any more.
+    /// Empties the working directory after the run's processes have ended.
     fn clean(&mut self) -> Result<(), ExecError> {
         let cleaned = self.scratch().clean();
         if cleaned.map_err(|source| self.launch().lost(source))? == Cleaned::Replaced {
@@ -63,12 +63,12 @@ pub(super) enum Failure {
     Request(RequestError),
 }
 
-/// Has the target run on the first of `inputs`, and on as many of the others as one request takes,
-/// with as many servers as that needs.
+/// Runs the target on the first of `inputs`, and on as many others as one request takes, with as many
+/// servers as that needs.
 pub(super) fn run(target: &mut impl Retriable, inputs: &[&[u8]]) -> Result<Answer, ExecError> {
     let (mut runs, mut starts) = (0, 0);
     let first = inputs.first().copied().unwrap_or_default();
-    // What is in question, because a server has died of it, is asked about alone.
+    // After a failure the first input runs alone: the server may have died of it.
     let mut asked = inputs;
     loop {
         write_inputs(target, asked)?;
@@ -95,7 +95,7 @@ pub(super) fn run(target: &mut impl Retriable, inputs: &[&[u8]]) -> Result<Answe
     }
 }
 
-/// What is to be said of a run that several servers have not answered.
+/// The answer or error for a run that several servers have not answered.
 fn give_up(path: PathBuf, failure: Failure) -> Result<Answer, ExecError> {
     let ended = match failure {
         Failure::Start(error) => return Err(error),

@@ -1,4 +1,4 @@
-//! What is known of one run.
+//! The result of one run: how it ended, what it used, and what it wrote about its crash.
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -75,7 +75,7 @@ impl Ended {
         matches!(self, Ended::Signal(signal) if signals.contains(&signal))
     }
 
-    /// Whether this ending may be a crash, which what the run said decides: a crash, or the exit
+    /// Whether this ending may be a crash, depending on what the run wrote: a crash, or the exit
     /// status by which Rust programs end after a panic.
     pub fn is_suspect(self, crash_exit: Option<i32>) -> bool {
         self.is_crash(crash_exit) || self == Ended::Exit(RUST_PANIC)
@@ -105,7 +105,7 @@ impl std::fmt::Display for Ended {
     }
 }
 
-/// What a run wrote where dying programs say why.
+/// What a run wrote about its crash: its stderr and the report of its sanitizer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CrashMessages {
     /// The beginning and the end of what it wrote to stderr: 4 KiB and 64 KiB at most. Where
@@ -115,15 +115,15 @@ pub struct CrashMessages {
     pub report: Vec<u8>,
 }
 
-/// For what a run is made once more.
+/// Why an input is run again, with other settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RerunReason {
     /// To see the backtrace of a Rust panic.
     Backtrace,
-    /// To let LeakSanitizer look for leaks.
+    /// To look for leaks with LeakSanitizer.
     Leaks,
-    /// To let a sanitizer say where a deadly signal came, because nobody traces the run.
+    /// To get the sanitizer's report of a deadly signal, because the run is not traced.
     Signals,
-    /// To let the sanitizers of its processes say that they are there.
+    /// To learn which sanitizers its processes have: each prints its options.
     Introductions,
 }

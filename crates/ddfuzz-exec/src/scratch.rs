@@ -1,4 +1,5 @@
-//! A target's working directory, emptied after each run that left something in it.
+//! A target's working directory, emptied after each run that left something in it; and the directory
+//! of its sanitizer's reports.
 
 use nix::dir::Dir;
 use nix::sys::stat::{Mode, fstat};
@@ -14,7 +15,7 @@ use std::{fs, io};
 use crate::identity::Identity;
 
 const MODE: u32 = 0o755;
-/// Names for what is moved while directories are emptied.
+/// The prefix of names for directories that are moved while one is emptied.
 const MOVED: &str = ".ddfuzz-moved-";
 
 /// A scratch directory.
@@ -22,7 +23,7 @@ pub(crate) struct Scratch {
     path: PathBuf,
     owner: Option<Identity>,
     listing: Dir,
-    /// Of a target that has mounted something over it, which only it sees.
+    /// The directory that the target sees in its place, where that is a mount.
     inside: Option<Dir>,
 }
 
@@ -36,7 +37,7 @@ pub(crate) enum Cleaned {
 }
 
 impl Scratch {
-    /// Makes the directory `path`, owned by whom the target runs as.
+    /// Makes the directory `path`, owned by the target's user.
     pub(crate) fn create(path: &Path, owner: Option<Identity>) -> io::Result<Scratch> {
         Ok(Scratch {
             path: path.to_owned(),
@@ -51,7 +52,8 @@ impl Scratch {
         &self.path
     }
 
-    /// A new server sees this directory in its place; `None`: it sees the place itself.
+    /// Notes that a new server sees the directory `inside` in its place; `None`: it sees the place
+    /// itself.
     ///
     /// # Errors
     /// When it cannot be listed.
@@ -60,7 +62,7 @@ impl Scratch {
         Ok(())
     }
 
-    /// Where what a run left behind is reached.
+    /// The path at which we reach what a run left behind.
     fn reached(&self) -> PathBuf {
         match &self.inside {
             Some(inside) => format!("/proc/self/fd/{}", inside.as_raw_fd()).into(),
@@ -68,7 +70,7 @@ impl Scratch {
         }
     }
 
-    /// Removes whatever a run left behind. For a run that left nothing this costs three calls.
+    /// Removes whatever a run left behind; three system calls where it left nothing.
     ///
     /// # Errors
     /// When the target had removed the directory, and no other can be made.
@@ -107,7 +109,7 @@ impl Scratch {
         Ok(())
     }
 
-    /// Makes it again, where a target has removed it.
+    /// Recreates it where a target has removed it.
     fn replace(&mut self) -> io::Result<()> {
         // The target may have put something else in its place.
         remove(&self.path);
@@ -139,8 +141,8 @@ pub(super) fn remove(path: &Path) {
     }
 }
 
-/// Empties a directory in which a target may have nested others more deeply than there are
-/// descriptors, stack, or bytes in a path: what is in a directory below moves up first.
+/// Empties a directory. A target may have nested others more deeply than descriptors, stack or a path
+/// allow, so the contents of each directory are moved up first.
 fn empty(top: &Path) {
     let mut moved: u64 = 0;
     loop {
@@ -185,7 +187,7 @@ fn name(number: u64) -> OsString {
     format!("{MOVED}{number}").into()
 }
 
-/// A target may have taken the name for something of its own.
+/// Whether the name is in use: a target may have used it for a file of its own.
 fn is_taken(error: &io::Error) -> bool {
     use io::ErrorKind::{AlreadyExists, DirectoryNotEmpty, NotADirectory};
     matches!(
@@ -204,25 +206,26 @@ impl Drop for Scratch {
 const READ: u64 = 1 << 16;
 /// The files' name, before the process id.
 const NAME: &str = "report";
-/// How many files are looked at: whoever runs there may make as many as it likes.
+/// How many files are looked at: a target may make any number.
 const MOST: usize = 256;
 
-/// A directory for reports, emptied after each run.
+/// A directory for sanitizer reports, emptied after each run. A server reads the path once, when it
+/// starts; the sanitizer adds its process id, so that each run has a file of its own.
 pub(crate) struct Reports(Scratch);
 
 impl Reports {
-    /// Makes the directory `path`, where whom the target runs as can write.
+    /// Makes the directory `path`, in which the target's user can write.
     pub(crate) fn create(path: &Path, owner: Option<Identity>) -> io::Result<Reports> {
         Ok(Reports(Scratch::create(path, owner)?))
     }
 
-    /// What sanitizers are told, `log_path`.
+    /// The value of the sanitizers' option `log_path`.
     pub(crate) fn log_path(&self) -> PathBuf {
         self.0.path().join(NAME)
     }
 
-    /// The first report of a run: where several processes have reported, those above the first
-    /// die of it. Complete once no process of the run is left.
+    /// The first report of a run: processes above the first to report die of it. Complete once no
+    /// process of the run is left.
     pub fn read(&self) -> Vec<u8> {
         let entries = std::fs::read_dir(self.0.path()).into_iter().flatten();
         let first = entries
@@ -246,7 +249,7 @@ impl Reports {
     }
 }
 
-/// Reads a file that a target has put there, whatever it is by now.
+/// Reads a file that a target has written, whatever kind of file it is by now.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let file: File = OpenOptions::new()
         .read(true)

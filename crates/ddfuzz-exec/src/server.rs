@@ -1,4 +1,4 @@
-//! A started server: one request, one reply.
+//! A running server of our own protocol: one request, one reply.
 
 use nix::errno::Errno;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
@@ -28,30 +28,30 @@ const REST: Duration = Duration::from_secs(1);
 pub(crate) struct Server {
     pipes: ServerPipes,
     page: Page,
-    /// The last run asked for, and the first of the same request.
+    /// The last run requested, and the first of the same request.
     seq: u64,
     first: u64,
     pid: Pid,
     /// Its scratch directory, where that is to be watched.
     watched: Option<PathBuf>,
-    /// Its processes tell of themselves by other ids.
+    /// Its process ids are those of a PID namespace.
     numbers_processes: bool,
     /// Its scratch directory, where that is a mount of its own.
     scratch: Option<OwnedFd>,
-    // Dropped last: the supervisor kills what the closed pipes did not end.
+    // Dropped last: it kills what the closed pipes did not end.
     supervisor: Supervisor,
 }
 
-/// Why a request has no answer.
+/// Why a request was not answered.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RequestError {
     /// The server died.
     #[error("it died")]
     Died,
-    /// It was silent after its run was killed, which would have ended so.
+    /// It was silent after its run was killed at a limit, with this ending.
     #[error("it does not answer")]
     Silent(Ended),
-    /// It does not keep to the protocol.
+    /// It broke the protocol.
     #[error("{0}")]
     Nonsense(String),
     /// The program could not be executed.
@@ -59,7 +59,7 @@ pub(crate) enum RequestError {
     Exec(nix::Error),
 }
 
-/// How a request was answered.
+/// The answer to a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer {
     /// Which run of the request, from 0.
@@ -100,14 +100,14 @@ impl Server {
         })
     }
 
-    /// Asks for one run on the input that is in place, of so many bytes.
+    /// Requests one run on the input that is in place, of `length` bytes, and waits for its end.
     pub(crate) fn run(&mut self, length: usize, limits: &Limits) -> Result<Answer, RequestError> {
         self.ask(length, 0)?;
         self.answer(limits, None)
     }
 
-    /// Asks a loop for runs on the inputs that stand in these places. The answer is about one of
-    /// them: those before it came back, and those behind it were not made.
+    /// Requests runs of a loop on the inputs in these places. The answer is about one of them: those
+    /// before it came back, and those after it were not made.
     pub(crate) fn run_all(
         &mut self,
         places: &[(u64, u64)],
@@ -135,7 +135,7 @@ impl Server {
         Ok(answer)
     }
 
-    /// The answer to the request. `lookout`: what looks at runs that take long.
+    /// Waits for the answer. `detector` observes runs that take long.
     fn answer(
         &mut self,
         limits: &Limits,
@@ -178,7 +178,7 @@ impl Server {
         }
     }
 
-    /// The answer about a run that the page tells of.
+    /// The answer about a run that came back, from the page.
     fn came_back(&self, number: usize) -> Result<Answer, RequestError> {
         let outcomes = self.page.outcomes(number + 1).map_err(not_shared)?;
         let RunOutcome { status, cpu, .. } = outcomes[number];
@@ -206,12 +206,12 @@ impl Server {
         self.send(&request.to_bytes())
     }
 
-    /// Its scratch directory, where that is a mount that only it sees; given once.
+    /// Takes its scratch directory, where that is a mount that only it sees.
     pub(crate) fn take_scratch(&mut self) -> Option<OwnedFd> {
         self.scratch.take()
     }
 
-    /// The process that has told of itself by this id; `None` where it is gone.
+    /// The process that has this id in the server's namespace; `None` where it is gone.
     pub(crate) fn process(&self, told: Pid) -> Option<Pid> {
         match self.numbers_processes {
             true => outer_pid(told, self.pid),
@@ -219,7 +219,7 @@ impl Server {
         }
     }
 
-    /// What is shared with it.
+    /// The memory shared with it.
     pub(crate) fn page(&self) -> &Page {
         &self.page
     }
@@ -232,8 +232,7 @@ impl Server {
             .map_err(|_| RequestError::Died)
     }
 
-    /// Waits for the reply to the last request, whose run this kills at its limits; gives why it
-    /// was killed.
+    /// Waits for the reply to the last request, and kills its run at its limits; returns why.
     pub(crate) fn wait(&self, limits: &Limits) -> Result<Option<Killed>, RequestError> {
         self.watch(limits, None)
     }
@@ -262,7 +261,7 @@ impl Server {
         }
     }
 
-    /// Takes the reply to the last request, within `timeout`.
+    /// Reads the reply to the last request, within `timeout`.
     pub(crate) fn reply(&mut self, timeout: Duration) -> Result<Reply, RequestError> {
         let deadline = Instant::now() + timeout;
         loop {
@@ -276,7 +275,7 @@ impl Server {
         }
     }
 
-    /// Takes the reply that is there; `None` if it is to an earlier request, or run.
+    /// Reads the reply that is there; `None` if it is to an earlier request or run.
     fn next_reply(&mut self) -> Result<Option<Reply>, RequestError> {
         let mut bytes = [0; REPLY_SIZE];
         match read_within(&mut self.pipes.reply, &mut bytes, REST) {
@@ -304,7 +303,7 @@ impl Server {
 /// The process of a loop that runs inputs.
 struct LoopProcess<'a> {
     server: &'a Server,
-    /// Asked for once a request, which one process serves.
+    /// Read once per request, which one process serves.
     process: OnceCell<Option<Pid>>,
 }
 
@@ -314,7 +313,7 @@ impl LoopProcess<'_> {
         LoopProcess { server, process }
     }
 
-    /// Which process it is, and what it has used so far.
+    /// Its id, and the CPU time that it has used so far.
     fn used(&self) -> Option<(Pid, Duration)> {
         Some((self.process()?, self.cpu()?))
     }
@@ -352,7 +351,7 @@ fn not_shared(error: std::io::Error) -> RequestError {
     RequestError::Nonsense(format!("memory cannot be shared with it: {error}"))
 }
 
-/// Waits for a server's first words, and gives its process id.
+/// Waits for a server's hello, and returns its process id.
 pub(super) fn await_hello(launch: &Launch, reply: &mut File) -> Result<Pid, ExecError> {
     let mut hello = [0; HELLO_SIZE];
     match read_within(reply, &mut hello, STARTUP) {
@@ -367,7 +366,7 @@ pub(super) fn await_hello(launch: &Launch, reply: &mut File) -> Result<Pid, Exec
     Ok(Pid::from_raw(pid))
 }
 
-/// The scratch directory of a server that has said hello, where only it sees that.
+/// The scratch directory of a server after its hello, where only the server sees that directory.
 pub(super) fn hidden_scratch(
     launch: &Launch,
     supervisor: &Supervisor,
@@ -385,7 +384,7 @@ pub(super) fn hidden_scratch(
     }
 }
 
-/// Whether the process of this id, which lives, is seen below its supervisor.
+/// Fails where /proc does not show the living process `pid` below its supervisor.
 pub(super) fn check_descent(
     launch: &Launch,
     supervisor: &Supervisor,
@@ -401,7 +400,7 @@ pub(super) fn check_descent(
     Ok(())
 }
 
-/// Fills `buffer`, however slowly its bytes come, but not for longer than `timeout`.
+/// Fills `buffer` within `timeout`, however slowly its bytes come.
 pub(super) fn read_within(
     from: &mut File,
     buffer: &mut [u8],

@@ -1,5 +1,5 @@
-//! The executor behind all ways of execution that speak our own protocol: they differ in what the
-//! server is, and share how it is asked, watched and started again.
+//! The executor of all ways that speak our own protocol. They differ in what the server is, and share
+//! how it is asked, watched and restarted.
 
 use ddfuzz_delta::Comparison;
 use nix::errno::Errno;
@@ -33,27 +33,27 @@ pub(crate) struct ServerExecutor {
     runs: u64,
     way: Way,
     layout: PageLayout,
-    /// By its file, the program may start others.
+    /// Whether the program may start others, by what its file shows.
     may_fork: bool,
     /// The last run had descendants.
     forked: bool,
     limits: Limits,
     launch: Launch,
     input_channel: InputChannel,
-    /// Where inputs are typed, of a target at a terminal.
+    /// The terminal at which inputs are typed, where the target has one.
     console: Option<Console>,
     observations: RunObservations,
-    /// Of a loop: where its processes leave copies of themselves when they die.
+    /// Of a loop: where its processes leave snapshots when they die.
     copies: Option<Arc<CrashSnapshots>>,
-    /// Of a loop: what looks at runs that take long.
+    /// Of a loop: observes runs that take long.
     detector: HangDetector,
-    /// Whether the last run has died, and so may have left some.
+    /// Whether the last run has died, and so may have left a snapshot.
     died: bool,
     scratch: Scratch,
 }
 
 impl ServerExecutor {
-    /// Starts the server at once, so that a target that cannot be served is an error now.
+    /// Starts the server at once, so that a target that cannot be run is an error now.
     pub(crate) fn start(
         target: &Target,
         prepared: PreparedTarget,
@@ -82,7 +82,7 @@ impl ServerExecutor {
                     what: "creating a memory file for inputs".to_owned(),
                     source,
                 })?;
-                copies = Some(launch.be_copied()?);
+                copies = Some(launch.leave_snapshots()?);
                 (PageLayout::Loop { counters }, InputChannel::Batch(inputs))
             }
             _ => {
@@ -116,7 +116,7 @@ impl ServerExecutor {
         Ok(served)
     }
 
-    /// Whether the program may start others, by what its file says.
+    /// Whether the program may start others, by what its file shows.
     pub(crate) fn may_fork(&self) -> bool {
         self.may_fork
     }
@@ -142,7 +142,7 @@ impl ServerExecutor {
         self.is_loop() && !self.observations.fresh
     }
 
-    /// The process of the call that is under way ends with it.
+    /// Whether the process ends with the current call.
     fn ends_process(&self) -> bool {
         !self.is_shared() || self.observations.last
     }
@@ -177,8 +177,7 @@ impl ServerExecutor {
         }
     }
 
-    /// What is known of the runs that an answer is about: of those before it, which came back,
-    /// the page tells.
+    /// The runs of an answer: its own, and those before it, which came back and are in the page.
     fn finish(&mut self, answer: Answer) -> Result<Vec<Run>, ExecError> {
         let mut runs = Vec::with_capacity(answer.number + 1);
         let mut last = answer.cpu;
@@ -217,7 +216,7 @@ impl ServerExecutor {
         Ok(runs)
     }
 
-    /// What could not be killed at once may still hold the input.
+    /// Replaces the input: a process that could not be killed at once may still hold it.
     fn renew_input(&mut self) -> Result<(), ExecError> {
         self.server = None;
         self.input_channel
@@ -229,7 +228,7 @@ impl ServerExecutor {
     }
 }
 
-/// Errors of a fork or an execve that pass: of the moment's load, not of the program.
+/// Whether an error of a fork or an execve is temporary: of the load, not of the program.
 fn passes(errno: Errno) -> bool {
     matches!(
         errno,

@@ -1,4 +1,4 @@
-//! The memory shared with a server while a run is under way.
+//! The memory that ddfuzz shares with a server while a run is under way.
 
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
@@ -21,7 +21,7 @@ const COUNTERS: usize = 8192;
 /// Inputs of one request to a loop, at most.
 pub(crate) const MOST_INPUTS: usize = 128;
 
-/// What is shared: only the page, or what belongs to a loop behind it.
+/// The layout of the shared memory: the page alone, or with the tables of a loop after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PageLayout {
     /// One run a request.
@@ -55,7 +55,7 @@ fn stride(counters: usize) -> usize {
     counters.next_multiple_of(64)
 }
 
-/// Our view of `struct page` of `runtime/protocol.h`, and of what stands behind it.
+/// Our view of `struct page` of `runtime/protocol.h`, and of the tables after it.
 pub(crate) struct Page {
     file: File,
     header: Mapping,
@@ -63,8 +63,8 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// Makes the memory file and maps its beginning. What stands behind that is read and written
-    /// as a file is, so that whatever the target does to it, or to its length, is an error here.
+    /// Makes the memory file and maps its beginning. The rest is read and written as a file, so
+    /// that whatever the target does to its contents or length is an error here.
     pub(crate) fn create(layout: PageLayout) -> io::Result<Page> {
         let file = File::from(crate::input::memory_file(c"ddfuzz-page")?);
         file.set_len(layout.size() as u64)?;
@@ -82,7 +82,7 @@ impl Page {
         &self.file
     }
 
-    /// What it was made for.
+    /// Its layout.
     pub(crate) fn layout(&self) -> PageLayout {
         self.layout
     }
@@ -97,8 +97,8 @@ impl Page {
         self.header.half(5).load(Ordering::Acquire) != 0
     }
 
-    /// Of what signal a descendant died whose end the target has taken; `None` where nobody
-    /// knows of one.
+    /// The signal that a descendant died of, where the target has collected its status; `None` where
+    /// none is known.
     pub(crate) fn crashed(&self) -> Option<i32> {
         let signal = self.header.half(6).load(Ordering::Acquire);
         crate::Ended::Signal(signal)
@@ -106,7 +106,7 @@ impl Page {
             .then_some(signal)
     }
 
-    /// In a loop: the process that runs the inputs, by the id that it has for itself.
+    /// In a loop: the process that runs the inputs, by its id in its own namespace.
     pub(crate) fn child(&self) -> Pid {
         Pid::from_raw(self.header.half(7).load(Ordering::Acquire))
     }
@@ -117,7 +117,7 @@ impl Page {
         usize::try_from(at).ok().filter(|at| *at != 0)
     }
 
-    /// Says where in the file of inputs those of the next request stand: offsets and lengths.
+    /// Writes offsets and lengths of the inputs of the next request.
     pub(crate) fn put_inputs(&self, places: &[(u64, u64)]) -> io::Result<()> {
         let mut bytes = Vec::with_capacity(places.len() * ENTRY);
         for (offset, length) in places {
@@ -128,7 +128,7 @@ impl Page {
         self.file.write_all_at(&bytes, ENTRIES as u64)
     }
 
-    /// What the first `count` inputs of a request came to.
+    /// The outcomes of the first `count` inputs of a request.
     pub(crate) fn outcomes(&self, count: usize) -> io::Result<Vec<RunOutcome>> {
         let mut bytes = vec![0; count.min(MOST_INPUTS) * ENTRY];
         self.file.read_exact_at(&mut bytes, ENTRIES as u64)?;
@@ -160,14 +160,14 @@ impl Page {
         Some(counters)
     }
 
-    /// Lets the runs from here on know what earlier ones have reached: a byte for each counter.
+    /// Writes what earlier runs have reached, a byte for each counter, for the runs from here on.
     pub(crate) fn set_reached(&self, reached: &[u8]) -> io::Result<()> {
         let known = &reached[..reached.len().min(self.layout.counters())];
         self.file.write_all_at(known, COUNTERS as u64)
     }
 }
 
-/// What one run of a loop came to.
+/// The outcome of one run of a loop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunOutcome {
     /// Its status as wait(2) gives it.
@@ -182,8 +182,8 @@ pub(crate) struct RunOutcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CounterSlot(u32);
 
-/// The beginning of a memory file, mapped. Others may change it at any time: what is read of it is
-/// read by atomic loads, and what is written is for others.
+/// The mapped beginning of a memory file. Others may change it at any time, so it is read by atomic
+/// loads only.
 pub(crate) struct Mapping {
     at: NonNull<libc::c_void>,
     size: NonZeroUsize,
@@ -233,7 +233,7 @@ impl Mapping {
     }
 }
 
-/// Nobody can shorten the file from here on, which would make an access to its mapping deadly.
+/// Seals the length of a file: an access to the mapping of a shortened file is deadly.
 pub(crate) fn keep_length(file: &File) -> io::Result<()> {
     let seal = FcntlArg::F_ADD_SEALS(SealFlag::F_SEAL_SHRINK);
     Ok(fcntl(file, seal).map(drop)?)

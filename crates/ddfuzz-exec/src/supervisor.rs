@@ -1,4 +1,7 @@
-//! The running launcher, and its end.
+//! The launcher's supervisor processes (`runtime/keeper.c`), and how the target ends with them.
+//!
+//! Where both supervisors were killed, nobody is above the target's processes. They are then found by
+//! what none of them can change: the environment that they were started with.
 
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
@@ -17,17 +20,17 @@ use std::time::{Duration, Instant};
 use crate::proc_tree;
 use crate::watch::readable;
 
-/// How long the supervisors may take to end everything.
+/// How long the supervisors may take to kill everything.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The running launcher, whose process is the outer supervisor. Dropping it kills the target with all
-/// its descendants, and waits for that; if we die instead, the end of the supervisor pipe tells the
-/// supervisors to do the same.
+/// its descendants, and waits for that. If ddfuzz dies, the supervisor pipe closes, and the
+/// supervisors do the same.
 pub(crate) struct Supervisor {
     pid: Pid,
     /// Its other end is held by both supervisors, as long as they live, and by nobody else.
     supervisor_pipe: UnixStream,
-    /// The scratch directory, which the environment of all that it keeps was started with names.
+    /// The scratch directory. The environment of all processes of the target names it.
     scratch: PathBuf,
 }
 
@@ -100,8 +103,8 @@ impl Drop for Supervisor {
     }
 }
 
-/// How often it is looked for them, and how far apart: what is killed takes its time to die, and
-/// what forks meanwhile is met in the next pass.
+/// How many passes [`kill_marked`] makes, and how far apart: a killed process takes time to die, and
+/// the next pass meets what was forked meanwhile.
 const PASSES: u32 = 1000;
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -124,12 +127,12 @@ fn kill_marked(scratch: &Path) {
     }
 }
 
-/// How it stands in an environment.
+/// The scratch directory as the end of a variable in an environment.
 fn mark(scratch: &Path) -> Vec<u8> {
     [b"=", scratch.as_os_str().as_bytes(), b"\0"].concat()
 }
 
-/// The living processes that were started so. The dead have no environment.
+/// The living processes with this mark in their environment. The dead have none.
 fn marked(mark: &[u8]) -> Vec<Pid> {
     let number = |name: &OsStr| name.to_str()?.parse().ok().map(Pid::from_raw);
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();

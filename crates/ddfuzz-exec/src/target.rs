@@ -1,4 +1,5 @@
-//! How to start a target.
+//! A target: its program, arguments, input channel, environment, limits and sandbox; and the
+//! record of it in logs and campaign files.
 
 use ddfuzz_model::files::{Base64, OsText};
 use schemars::JsonSchema;

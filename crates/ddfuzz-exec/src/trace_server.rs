@@ -1,4 +1,5 @@
-//! The server behind a traceable target, and what its runs are given and leave behind.
+//! The server behind a [`Traceable`](crate::Traceable), with the input, the directories and the
+//! captured output of its runs.
 
 use nix::errno::Errno;
 use nix::unistd::Pid;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use crate::crash_snapshots::{CrashSnapshots, ServerMode};
 use crate::input::Input;
 use crate::launch::Launch;
-use crate::output_capture::{OutputCapture, Stderr};
+use crate::output_capture::{DrainedPipe, Excerpt, OutputCapture};
 use crate::protocol::flag;
 use crate::scratch::{Reports, Scratch};
 use crate::server::{RequestError, Server};
@@ -18,33 +19,33 @@ use crate::terminal::Console;
 use crate::traceable::Reruns;
 use crate::{Ended, ExecError, Limits, RerunReason, Way};
 
-/// How long the last word on a run may take after its tracer is done with it.
+/// How long the reply on a run may take after its tracer is done with it.
 pub(super) const GRACE: Duration = Duration::from_secs(10);
 
-/// A server and what belongs to it.
+/// The server of a traceable target, and its resources.
 pub(super) struct TraceServer {
     // First, so that the server is gone before its directory and group are removed.
     pub(super) server: Option<Server>,
-    /// What runs the same inputs once more.
+    /// Re-runs inputs with other settings.
     pub(super) reruns: Reruns,
     pub(super) program: PathBuf,
     pub(super) may_panic: bool,
-    /// Where the target's sanitizer, if it has one, reports.
+    /// The reports of the target's sanitizer, if it has one.
     pub(super) reports: Option<Reports>,
-    /// What the server does.
+    /// What the server does for a run.
     pub(super) mode: ServerMode,
     pub(super) launch: Launch,
-    /// Where runs can be forked: spares them their `execve`, and all that the program does before
-    /// its `main`. Addresses are the server's, and so fixed.
+    /// How to launch a server that forks runs at `main`, where that is possible: it saves the
+    /// `execve` and the start of the program. Addresses are the server's, and so fixed.
     pub(super) forking: Option<Launch>,
-    /// Where runs can be copied when they die, and where to.
+    /// How to launch a server whose runs leave snapshots, and where they leave them.
     pub(super) copying: Option<(Launch, Arc<CrashSnapshots>)>,
     pub(super) input: Input,
     pub(super) scratch: Scratch,
-    pub(super) stderr: Stderr,
-    /// What listens to all that runs write, where somebody asks for that.
+    pub(super) stderr: DrainedPipe<Excerpt>,
+    /// Captures what runs write, where that was asked for.
     pub(super) capture: Option<OutputCapture>,
-    /// Where inputs are typed, of a target at a terminal; and the next one.
+    /// The terminal at which inputs are typed, where the target has one; and the next input.
     pub(super) console: Option<Console>,
     pub(super) keys: Vec<u8>,
     pub(super) way: Way,
@@ -53,8 +54,8 @@ pub(super) struct TraceServer {
 }
 
 impl TraceServer {
-    /// Says what the target's sanitizer is told from the next start of a server on.
-    pub(super) fn tell_sanitizers(&mut self, why: Option<RerunReason>) {
+    /// Sets the sanitizer options from the next start of a server on.
+    pub(super) fn set_sanitizer_options(&mut self, why: Option<RerunReason>) {
         let log_path = self.reports.as_ref().map(Reports::log_path);
         let copying = self.copying.as_mut().map(|(launch, _)| launch);
         for launch in [Some(&mut self.launch), self.forking.as_mut(), copying] {
@@ -135,7 +136,7 @@ impl TraceServer {
         server.process(Pid::from_raw(reply.status)).ok_or_else(gone)
     }
 
-    /// Begins to type, where the target is at a terminal. Its child goes on in a moment.
+    /// Begins to type, where the target is at a terminal, just before its child goes on.
     pub(super) fn begin(&mut self) -> Result<(), ExecError> {
         if let Some(capture) = &self.capture {
             capture.clear(); // of what its server has written when it was started, too
@@ -147,7 +148,7 @@ impl TraceServer {
         begun.map_err(|source| self.launch.without_terminal(source))
     }
 
-    /// How a run ended that the server says ended so.
+    /// How a run ended, given what the server reports.
     pub(super) fn judge(&mut self, ended: Ended) -> Ended {
         match &mut self.console {
             Some(console) => console.judge(ended),
@@ -155,7 +156,7 @@ impl TraceServer {
         }
     }
 
-    /// Limits on the run of the input that is in place.
+    /// Limits on the run of the current input.
     pub(super) fn limits_now(&self) -> Limits {
         let mut limits = self.limits;
         if let Some(console) = &self.console {

@@ -1,5 +1,5 @@
-//! Runs a target once under a tracer: the child waits just before its `execve` until it has
-//! been seized.
+//! Runs a target once under a tracer: the child waits just before its `execve` until it has been
+//! seized.
 
 use nix::unistd::Pid;
 use std::fs::File;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::crash_snapshots::{CrashSnapshots, ServerMode};
 use crate::facts::TargetFacts;
 use crate::launch::{Inject, Launch, Role};
-use crate::output_capture::{Stderr, tail};
+use crate::output_capture::{DrainedPipe, OutputCapture, Written, tail};
 use crate::prepared_target::PreparedTarget;
 use crate::scratch::{Cleaned, Reports};
 use crate::terminal::Console;
@@ -39,7 +39,7 @@ impl Traceable {
         Traceable::at(PreparedTarget::prepare(target, way)?, target, way, None)
     }
 
-    /// The same, forked where the way of execution forks.
+    /// The same, but forks runs where the way of execution forks them.
     ///
     /// # Errors
     /// As [`new`](Traceable::new).
@@ -58,13 +58,36 @@ impl Traceable {
         let traceable = Traceable::at(prepared, target, way, None)?;
         let mut inner = traceable.lock();
         (inner.forking, inner.copying) = (forking, copying);
-        inner.tell_sanitizers(None);
+        inner.set_sanitizer_options(None);
         drop(inner);
         Ok(traceable)
     }
 
-    /// The same for a target that is in its place; each run writes down in `observed`, where that
-    /// is given, what it compares.
+    /// As [`forking`](Traceable::forking), and captures what runs [write](Traced::written) as length
+    /// and hash.
+    ///
+    /// # Errors
+    /// As [`new`](Traceable::new); when there are no pipes.
+    pub fn listening(target: &Target, way: Way) -> Result<Traceable, ExecError> {
+        let traceable = Traceable::forking(target, way)?;
+        let capture = OutputCapture::open().and_then(|capture| {
+            let stdout = capture.stdout.writer();
+            let mut inner = traceable.lock();
+            inner.launch.stdout = Some(stdout.try_clone()?);
+            if let Some(forking) = &mut inner.forking {
+                forking.stdout = Some(stdout.try_clone()?);
+            }
+            inner.capture = Some(capture);
+            Ok(())
+        });
+        capture.map_err(|source| ExecError::System {
+            what: "listening to a target".to_owned(),
+            source,
+        })?;
+        Ok(traceable)
+    }
+
+    /// The same for a prepared target. Each run reports its comparisons in `observed`, where given.
     ///
     /// # Errors
     /// When the target has no entry function although it is a harness.
@@ -80,7 +103,7 @@ impl Traceable {
                 observed.is_some().then_some(Inject::Pass)
             }
         };
-        let stderr = Stderr::open().map_err(|source| ExecError::System {
+        let stderr = DrainedPipe::open("ddfuzz-stderr").map_err(|source| ExecError::System {
             what: "making a pipe".to_owned(),
             source,
         })?;
@@ -112,7 +135,7 @@ impl Traceable {
             crash_exit: target.crash_exit,
         };
         inner.console = Console::of(target, inner.launch.identity);
-        inner.tell_sanitizers(None);
+        inner.set_sanitizer_options(None);
         Ok(Traceable {
             inner: Arc::new(Mutex::new(inner)),
         })
@@ -153,7 +176,7 @@ impl Traceable {
         self.lock().may_panic
     }
 
-    /// What runs the same inputs once more.
+    /// The target that re-runs inputs for this reason.
     pub(super) fn rerun(&self, why: RerunReason) -> Result<Traceable, ExecError> {
         let mut inner = self.lock();
         let rerun = inner.reruns.get(why)?;
@@ -161,9 +184,9 @@ impl Traceable {
         Ok(rerun)
     }
 
-    /// Tells the target's sanitizer what runs are made for.
-    pub(super) fn tell_sanitizers(&self, why: RerunReason) {
-        self.lock().tell_sanitizers(Some(why));
+    /// Sets the sanitizer options of further runs for this reason.
+    pub(super) fn set_sanitizer_options(&self, why: RerunReason) {
+        self.lock().set_sanitizer_options(Some(why));
     }
 
     /// Forks a child for `input` that waits to be seized. `random_addresses`: with
@@ -179,8 +202,8 @@ impl Traceable {
         self.start_in_mode(input, random_addresses, mode)
     }
 
-    /// The same for a child that nobody seizes, and where it leaves copies of itself when it
-    /// dies; `None` where the target cannot be copied: where nothing can be preloaded into it.
+    /// The same for a child that is not seized, and that leaves a snapshot when it dies. `None`
+    /// where the target cannot leave one: nothing can be preloaded into it.
     ///
     /// # Errors
     /// As [`start`](Traceable::start).
@@ -230,6 +253,48 @@ impl Traceable {
                 Err(_) => inner.server = None, // somebody has killed it since the run before
             }
         }
+    }
+
+    /// What the program was compiled with that decides which crashes it can show
+    /// ([`TargetFacts::instrumentation`]); `None` of a script.
+    pub fn instrumentation(&self) -> Option<Vec<String>> {
+        self.lock().reruns.instrumentation()
+    }
+
+    /// Of a script, the sanitizers of the programs that a run on `input` starts, as `-fsanitize=`
+    /// names them. UndefinedBehaviorSanitizer is not among them: that its runtime is there says
+    /// nothing of the code.
+    ///
+    /// # Errors
+    /// When the target cannot be run.
+    pub fn sanitizers_of_run(&self, input: &[u8]) -> Result<Vec<String>, ExecError> {
+        // Servers that fork have said it already.
+        let (_, said) = self.run_again(input, true, RerunReason::Introductions)?;
+        let text = String::from_utf8_lossy(&said.stderr);
+        let introduced = |it: &Sanitizer| {
+            let line = format!("Available flags for {}:", it.title());
+            *it != Sanitizer::Ubsan && text.contains(&line)
+        };
+        let found = Sanitizer::ALL.into_iter().filter(introduced);
+        Ok(found.map(|it| it.flag().to_owned()).collect())
+    }
+
+    /// Runs an input again, untraced, with or without address-space randomisation. Returns how it
+    /// ended and what it wrote.
+    ///
+    /// # Errors
+    /// When the target cannot be run.
+    pub fn run_again(
+        &self,
+        input: &[u8],
+        random_addresses: bool,
+        why: RerunReason,
+    ) -> Result<(Ended, CrashMessages), ExecError> {
+        let rerun = self.rerun(why)?;
+        let mut run = rerun.start(input, random_addresses)?;
+        run.release()?;
+        let ended = run.wait()?;
+        Ok((ended, run.said()))
     }
 }
 
@@ -304,8 +369,7 @@ impl Traced {
         Ok(Run { ended, cpu, read })
     }
 
-    /// Takes the server's word on how the run ended. The tracer must have let go of the child,
-    /// by its death or by detaching.
+    /// Reads from the server how the run ended. The child must be dead or detached by then.
     fn finish(&mut self) -> Result<(Ended, Duration), ExecError> {
         if let Some(answer) = self.answer {
             return Ok(answer);
@@ -329,25 +393,44 @@ impl Traced {
         Ok(answer)
     }
 
-    /// The last 4 KiB that the run wrote to stderr; to its terminal, where it has one.
+    /// The last 4 KiB that the run wrote to stderr, or to its terminal.
     pub fn stderr_tail(&mut self) -> Vec<u8> {
         let mut inner = self.of.lock();
         match &mut inner.console {
             Some(console) => tail(console.output()),
-            None => inner.stderr.tail(),
+            None => tail(inner.stderr.excerpt()),
         }
     }
 
-    /// What the run said while it died.
+    /// What the run wrote about its crash.
     pub fn said(&mut self) -> CrashMessages {
         let mut inner = self.of.lock();
         let report = inner.reports.as_ref().map(Reports::read);
         CrashMessages {
             stderr: match &mut inner.console {
                 Some(console) => console.output(),
-                None => inner.stderr.all(),
+                None => inner.stderr.excerpt(),
             },
             report: report.unwrap_or_default(),
+        }
+    }
+
+    /// What the run wrote to its standard output and its standard error; complete only once no
+    /// process of the run is left. `None` where it is not captured, and at a terminal.
+    pub fn written(&self) -> Option<(Written, Written)> {
+        let inner = self.of.lock();
+        let capture = inner.capture.as_ref()?;
+        let at_terminal = inner.console.is_some();
+        (!at_terminal).then(|| (capture.stdout.written(), capture.stderr.written()))
+    }
+
+    /// Device and inode of the files that the run finds its input in, stdin included; none at a
+    /// terminal.
+    pub fn input_files(&self) -> Vec<(u64, u64)> {
+        let inner = self.of.lock();
+        match inner.console {
+            Some(_) => Vec::new(),
+            None => inner.input.identities(),
         }
     }
 }
@@ -373,8 +456,8 @@ impl Drop for Traced {
     }
 }
 
-/// Of one target, what runs the same inputs once more: started when it is first wanted, since
-/// servers read their environment when they start.
+/// Re-runs inputs of one target with other settings. There is a server per reason, started when first
+/// needed, since servers read their environment when they start.
 pub(super) struct Reruns {
     target: Target,
     way: Way,
@@ -396,7 +479,7 @@ impl Reruns {
         facts.instrumentation()
     }
 
-    /// The one for this; a copy, so that it can be asked while its owner is.
+    /// The target for this reason; a handle, so that it can be used while its owner is locked.
     pub(super) fn get(&mut self, why: RerunReason) -> Result<Traceable, ExecError> {
         if let Some((_, known)) = self.known.iter().find(|(known, _)| *known == why) {
             return Ok(known.clone());
@@ -414,52 +497,8 @@ impl Reruns {
             (target, way) = (target.by_main(), Way::Command);
         }
         let made = Traceable::forking(&target, way)?;
-        made.tell_sanitizers(why);
+        made.set_sanitizer_options(why);
         self.known.push((why, made.clone()));
         Ok(made)
-    }
-}
-
-impl Traceable {
-    /// What the program was compiled with that decides which crashes it can show
-    /// ([`TargetFacts::instrumentation`]); `None` of a script.
-    pub fn instrumentation(&self) -> Option<Vec<String>> {
-        self.lock().reruns.instrumentation()
-    }
-
-    /// Of a script, the sanitizers of the programs that a run on `input` starts, as `-fsanitize=`
-    /// names them. UndefinedBehaviorSanitizer is not among them: that its runtime is there says
-    /// nothing of the code.
-    ///
-    /// # Errors
-    /// When the target cannot be run.
-    pub fn sanitizers_of_run(&self, input: &[u8]) -> Result<Vec<String>, ExecError> {
-        // Servers that fork have said it already.
-        let (_, said) = self.run_again(input, true, RerunReason::Introductions)?;
-        let text = String::from_utf8_lossy(&said.stderr);
-        let introduced = |it: &Sanitizer| {
-            let line = format!("Available flags for {}:", it.title());
-            *it != Sanitizer::Ubsan && text.contains(&line)
-        };
-        let found = Sanitizer::ALL.into_iter().filter(introduced);
-        Ok(found.map(|it| it.flag().to_owned()).collect())
-    }
-
-    /// Runs an input once more, untraced, with or without address-space randomisation, and gives
-    /// how that ended and what it said.
-    ///
-    /// # Errors
-    /// When the target cannot be run.
-    pub fn run_again(
-        &self,
-        input: &[u8],
-        random_addresses: bool,
-        why: RerunReason,
-    ) -> Result<(Ended, CrashMessages), ExecError> {
-        let rerun = self.rerun(why)?;
-        let mut run = rerun.start(input, random_addresses)?;
-        run.release()?;
-        let ended = run.wait()?;
-        Ok((ended, run.said()))
     }
 }

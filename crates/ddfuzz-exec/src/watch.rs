@@ -1,5 +1,5 @@
-//! Waits for a server's reply and enforces the limits that no rlimit can: CPU time of the whole
-//! process tree, wall time, resident memory.
+//! Waits for a server's reply and enforces the limits that no rlimit can: CPU time of the process
+//! tree, wall time, and resident memory.
 
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::signal::{Signal, kill};
@@ -16,9 +16,9 @@ use crate::sandbox::is_overfull;
 use crate::shared_page::Page;
 use crate::{Ended, Limits, proc_tree};
 
-/// Runs shorter than this are never looked at.
+/// Runs shorter than this are never observed.
 pub(crate) const SLICE: Duration = Duration::from_millis(10);
-/// So many slices a run that is over its limits may be looked at besides.
+/// For how many more slices a run over its limits may be observed.
 const MOST_SLICES: u32 = 20;
 /// How long a server may take to answer after its child was killed.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
@@ -32,32 +32,32 @@ pub(crate) enum WaitOutcome {
     Killed(Killed),
     /// The run was killed for going over a limit, and the server does not answer.
     Silent(Ended),
-    /// Nobody has taken the request in all the time that the run might have had.
+    /// The server has not taken the request within the limits of a run.
     Untaken,
 }
 
 /// Which run went over which limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Killed {
-    /// How it would be said to have ended.
+    /// How the run ends by that.
     pub(crate) why: Ended,
     /// Its number. The next one of the same request may have begun before it could be killed.
     pub(crate) run: u64,
-    /// CPU time of all its processes. Of those that nobody has waited for, its end tells nothing.
+    /// CPU time of all its processes: its status does not count those that nobody has waited for.
     pub(crate) cpu: Duration,
 }
 
-/// A request that was sent, to be waited for.
+/// A request that was sent and is waited for.
 pub(crate) struct Watch<'a> {
     /// Where the reply comes.
     pub(crate) reply: &'a File,
-    /// What the server tells meanwhile; `None` where it is known to have taken the request.
+    /// The page, which shows the run that was taken; `None` where the request is known to be taken.
     pub(crate) page: Option<&'a Page>,
     /// The request's first run.
     pub(crate) first: u64,
     /// The server: all that descends from it is of the run.
     pub(crate) server: Pid,
-    /// The server's ancestor, by which it is told from a later process of the same id.
+    /// The server's ancestor, which distinguishes it from a later process of the same id.
     pub(crate) supervisor: Pid,
     /// The process served earlier runs: the CPU time it used before is taken away.
     pub(crate) warm: bool,
@@ -65,15 +65,15 @@ pub(crate) struct Watch<'a> {
     pub(crate) scratch: Option<&'a Path>,
 }
 
-/// What runs are looked at with that take long.
+/// Checks runs that take long for a known hang.
 pub(crate) struct HangCheck<'a> {
     pub(crate) detector: &'a mut HangDetector,
     pub(crate) process: &'a dyn ObservedProcess,
 }
 
 impl Watch<'_> {
-    /// Waits until the reply can be read, and kills the run when it goes over `limits`, or where
-    /// `look` knows it for a hang.
+    /// Waits until the reply can be read. Kills the run when it goes over `limits`, or when `look`
+    /// recognises a hang.
     pub(crate) fn wait(&self, limits: &Limits, mut look: Option<HangCheck<'_>>) -> WaitOutcome {
         let began = Instant::now();
         let first = look.as_ref().and_then(|look| look.detector.first_pause());
@@ -123,8 +123,8 @@ impl Watch<'_> {
         }
     }
 
-    /// Looks at a run that is over its limits for a little longer, where it could not be looked at
-    /// for long enough to be told from others: a busy machine has kept it, or us, from running.
+    /// Observes a run over its limits for a little longer, where it has no signature yet because a
+    /// busy machine kept it, or us, from running.
     fn identify(&self, run: u64, look: &mut Option<HangCheck<'_>>) -> Option<WaitOutcome> {
         for _ in 0..MOST_SLICES {
             let lacks = |look: &HangCheck<'_>| look.detector.lacks_signature(run);
@@ -138,8 +138,7 @@ impl Watch<'_> {
         None
     }
 
-    /// Waits for the reply, for a slice of time at most, and meanwhile looks whether the run is
-    /// known for a hang.
+    /// Waits for the reply for at most a slice of time, and meanwhile checks for a known hang.
     fn slice(&self, look: &mut Option<HangCheck<'_>>) -> Option<WaitOutcome> {
         let end = Instant::now() + SLICE;
         loop {
@@ -160,9 +159,8 @@ impl Watch<'_> {
         }
     }
 
-    /// CPU time that is not of the run, at the first look at it, when `all` has been used. A server
-    /// that waits for no child but its run's has those in its list that were killed in earlier runs:
-    /// dead, with all the time that each of them had used.
+    /// CPU time of earlier runs within `all`, at the first look at a run. A server waits only for the
+    /// child of its run, so processes killed in earlier runs stay, dead, with the time they used.
     fn used_before(&self, all: Duration) -> Duration {
         if self.warm {
             all
@@ -176,14 +174,14 @@ impl Watch<'_> {
         self.page.map_or(self.first, Page::started)
     }
 
-    /// A process that forks shares its memory with its children; asked for exactly only where
-    /// the sum that counts it for each of them is over the limit.
+    /// Whether the run is over its memory limit. Processes that fork share memory; that is measured
+    /// exactly only where the sum that counts it for each process is over the limit.
     fn eats_too_much(&self, memory: u64, limits: &Limits) -> bool {
         memory > limits.memory
             && proc_tree::shared_memory_below(self.server).unwrap_or(memory) > limits.memory
     }
 
-    /// Files there are memory.
+    /// Whether the run is over the limit of its scratch directory, whose files are memory.
     fn fills_scratch(&self) -> bool {
         self.scratch.is_some_and(is_overfull)
     }
@@ -226,16 +224,17 @@ pub(crate) fn readable(fd: impl AsFd, timeout: Duration) -> bool {
     }
 }
 
-/// However busy the machine, a run is over after so many times its wall limit.
+/// However busy the machine, a run is over after this many times its wall limit.
 const MOST: u32 = 10;
 
-/// Time that a run was kept from running, looked at from time to time.
+/// Measures how long a run has waited for a processor: its scheduling delay. A wall clock cannot tell
+/// a process that sleeps from one that a busy machine keeps from running (docs/decisions/0024).
 pub struct SchedulingDelay {
     root: Pid,
     began: Instant,
-    /// Up to here it is counted who waited; `None` before the first look.
+    /// Until when delays are counted; `None` before the first look.
     counted: Option<Instant>,
-    /// What each thread had waited at the last look.
+    /// The delay of each thread at the last look.
     before: HashMap<Pid, Duration>,
     total: Duration,
 }
@@ -252,8 +251,8 @@ impl SchedulingDelay {
         }
     }
 
-    /// Looks, and says whether the run has had its wall time: that in which one of its threads
-    /// waited for a processor does not count, up to nine times the limit.
+    /// Whether the run has used its wall time. Time in which one of its threads waited for a
+    /// processor does not count, up to nine times the limit.
     pub fn wall_is_over(&mut self, limit: Duration) -> bool {
         let now = Instant::now();
         self.note(proc_tree::run_delays(self.root), now);
@@ -261,9 +260,8 @@ impl SchedulingDelay {
         elapsed.saturating_sub(self.total) >= limit || elapsed >= limit.saturating_mul(MOST)
     }
 
-    /// Counts the thread that has waited longest. The kernel tells of a wait at its end, when it may
-    /// have lasted for many looks; what was counted is not counted again. What was before the first
-    /// look is not of this run where a process serves many.
+    /// Adds the longest new delay. The kernel reports a wait at its end, when it may have lasted for
+    /// many looks; no time is counted twice. Delays before the first look belong to earlier runs.
     fn note(&mut self, delays: HashMap<Pid, Duration>, now: Instant) {
         let counted = *self.counted.get_or_insert(now);
         let waited = delays.iter().map(|(thread, delay)| {
@@ -279,7 +277,7 @@ impl SchedulingDelay {
     }
 }
 
-/// What `clock_getcpuclockid` adds to a process id: the clock of what the scheduler has counted.
+/// What `clock_getcpuclockid` adds to a process id, for the clock of the scheduler.
 const SCHEDULED: libc::clockid_t = 2;
 
 /// CPU time (user and system) of all threads of the process, children not counted; `None` if it

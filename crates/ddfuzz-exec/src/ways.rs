@@ -1,4 +1,4 @@
-//! The ways of execution by name.
+//! The ways of execution: which there are, which one a target gets, and how each is started.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -110,7 +110,7 @@ pub fn start_covered(target: &Target, way: Way) -> Result<Box<dyn Executor>, Exe
     Ok(executor)
 }
 
-/// The fastest way that works. What does not come up is passed over, and said.
+/// Starts the fastest way that works. The reason names the ways that failed before.
 fn by_choice(target: &Target, freshness: Freshness) -> Result<Started, ExecError> {
     let mut but = String::new();
     match wanted(target)? {
@@ -156,7 +156,7 @@ fn by_own_server(target: &Target, freshness: Freshness, why: &str) -> Result<Sta
     })
 }
 
-/// A `main` may start other processes.
+/// Wraps the executor of a `main`, which may start other processes.
 fn by_main(
     executor: Result<ServerExecutor, ExecError>,
     target: &Target,
@@ -168,7 +168,7 @@ fn by_main(
     })
 }
 
-/// An entry function is called, and the program around it not run.
+/// Wraps the executor of an entry function, which is called without the program around it.
 fn by_entry(executor: Result<ServerExecutor, ExecError>, why: &str) -> Result<Started, ExecError> {
     executor.map(|executor| Started {
         executor: Box::new(executor),
@@ -176,11 +176,11 @@ fn by_entry(executor: Result<ServerExecutor, ExecError>, why: &str) -> Result<St
     })
 }
 
-/// What of a target is to be run.
+/// Which part of a target is run.
 enum Wanted {
-    /// Its entry function, for this reason.
+    /// Its entry function; the reason is for people.
     Entry(String),
-    /// That, but it is not to be found.
+    /// Its entry function, but that is not found.
     Lost,
     /// Its `main`, by a fork server that its compiler put into it.
     OwnServer,
@@ -188,7 +188,8 @@ enum Wanted {
     Main,
 }
 
-/// Arguments would reach only a target's `main`, those of libFuzzer excepted.
+/// Decides which part of a target is run. A target with arguments runs its `main`: nothing else
+/// would see them, those of libFuzzer excepted.
 fn wanted(target: &Target) -> Result<Wanted, ExecError> {
     if matches!(target.channel, Channel::Terminal(_)) {
         return Ok(Wanted::Main); // nothing else has a terminal
@@ -222,7 +223,7 @@ fn wanted(target: &Target) -> Result<Wanted, ExecError> {
     })
 }
 
-/// Starts `target` to be run by `execve`.
+/// The way `command`: a new process and `execve` for each run. It works for every program.
 fn start_command(target: &Target) -> Result<ServerExecutor, ExecError> {
     ServerExecutor::start(
         target,
@@ -233,7 +234,8 @@ fn start_command(target: &Target) -> Result<ServerExecutor, ExecError> {
     )
 }
 
-/// Starts `target` with the injected runtime.
+/// The way `inject`: a fork server inside an unmodified, dynamically linked program. Loading and
+/// linking happen once; each run forks just before `main`.
 fn start_injected(target: &Target) -> Result<ServerExecutor, ExecError> {
     let mut prepared = PreparedTarget::prepare(target, Way::Inject)?;
     prepared.see_through_script(target);
@@ -253,7 +255,7 @@ fn start_injected(target: &Target) -> Result<ServerExecutor, ExecError> {
     )
 }
 
-/// Why nothing can be injected into the program, if so.
+/// Why no runtime can be injected into the program; `None` where one can.
 pub(crate) fn not_injectable(prepared: &PreparedTarget) -> Option<&'static str> {
     let Some(facts) = &prepared.facts else {
         return Some("it is neither an ELF program for this machine nor a script run by one");
@@ -276,8 +278,9 @@ pub(crate) fn not_injectable(prepared: &PreparedTarget) -> Option<&'static str> 
     None
 }
 
-/// Starts `target` by its own fork server. Runs share a process where that is permitted and the
-/// program is built for it (`__AFL_LOOP`).
+/// The way `forkserver`: a program compiled by AFL++ (`afl-clang-fast`, `afl-clang-lto`,
+/// `afl-gcc-fast`), run through its own fork server. Runs share a process where `freshness` permits
+/// that and the program is built for it (`__AFL_LOOP`).
 fn start_forkserver(target: &Target, freshness: Freshness) -> Result<Forkserver, ExecError> {
     Forkserver::start(
         target,
@@ -286,8 +289,10 @@ fn start_forkserver(target: &Target, freshness: Freshness) -> Result<Forkserver,
     )
 }
 
-/// Starts `target` as a harness. `fresh`: each run gets a process of its own, so that no state
-/// of earlier runs can speak in the outcome; else one process runs inputs until it dies.
+/// The way `harness`: calls the entry function in a child of a small zygote. That function is
+/// `target_main`, or libFuzzer's `LLVMFuzzerTestOneInput` in a binary of cargo-fuzz or clang.
+/// `fresh`: each run gets its own process, so that no state of earlier runs affects the outcome;
+/// else one process runs inputs until it dies.
 fn start_harness(target: &Target, fresh: bool) -> Result<ServerExecutor, ExecError> {
     let prepared = PreparedTarget::prepare(target, Way::Harness)?;
     let entry = harness_entry(&prepared)?;
@@ -299,7 +304,7 @@ fn start_harness(target: &Target, fresh: bool) -> Result<ServerExecutor, ExecErr
     ServerExecutor::start(target, prepared, Way::Harness, Role::Program, Some(inject))
 }
 
-/// The entry function.
+/// The entry function of a harness.
 pub(crate) fn harness_entry(prepared: &PreparedTarget) -> Result<EntryFunction, ExecError> {
     let unfit = |why: &str| ExecError::WayUnfit {
         way: Way::Harness.name(),
@@ -316,12 +321,13 @@ pub(crate) fn harness_entry(prepared: &PreparedTarget) -> Result<EntryFunction, 
     }
 }
 
-/// Whatever the umask is, the test may write into its copy of the input.
+/// Mode of the input file of an interestingness test, which may write to it whatever the umask.
 const TEST_INPUT_MODE: u32 = 0o644;
 
-/// Starts an interestingness test. `name` is what the input is called in the directory, which is
+/// Starts an interestingness test: a program that gets the input in three ways at once, as its first
+/// argument, on stdin, and as the file `name` in its fresh directory (interface.md). The directory is
 /// emptied after each run; the target's own arguments and directory are not used. The test runs as
-/// the user who started ddfuzz: it is the user's own program, and may use whatever he may.
+/// the user who started ddfuzz.
 ///
 /// # Errors
 /// When the program is missing or has no execute permission. Whether the system can execute it,
@@ -339,20 +345,20 @@ pub fn start_test(target: &Target, name: &OsStr) -> Result<Box<dyn Executor>, Ex
     Ok(Box::new(test))
 }
 
-/// Puts the input where the test finds it.
+/// Writes the input file of an interestingness test.
 pub(crate) fn write_test_input(path: &Path, input: &[u8]) -> io::Result<()> {
     let mut file = File::create(path)?;
     file.set_permissions(Permissions::from_mode(TEST_INPUT_MODE))?;
     file.write_all(input)
 }
 
-/// The variable, of libfuzzer-sys and cargo-fuzz.
+/// The variable of libfuzzer-sys that names the file for the debug text.
 const VARIABLE: &str = "RUST_LIBFUZZER_DEBUG_PATH";
 
-/// The text that the harness writes of `input`, without white space at its end: at most 64 KiB of
-/// it, with replacement characters for what is not UTF-8. `None` for programs that are no such
-/// harness, for harnesses of plain bytes, which are written as a list of numbers and no more, and
-/// where nothing is written: no value can be built of the input.
+/// What a harness of libfuzzer-sys builds from `input`: the `Debug` text of the value of
+/// `fuzz_target!(|x: T|)`, at most 64 KiB, without white space at its end, lossy where it is not
+/// UTF-8. `None` for other programs, for harnesses of plain bytes, and where no value can be built.
+/// The harness writes the text instead of testing, so this makes a run of its own.
 ///
 /// # Errors
 /// When the target cannot be run.
@@ -376,7 +382,7 @@ pub fn debug_text(target: &Target, input: &[u8]) -> Result<Option<String>, ExecE
     Ok((!text.is_empty() && !is_plain()).then(|| text.to_owned()))
 }
 
-/// Whether its `main` is libFuzzer's, around a harness that knows the variable.
+/// Whether the target is a libFuzzer binary whose harness knows [`VARIABLE`].
 fn knows(target: &Target) -> bool {
     let Program::Path(path) = &target.program else {
         return false;

@@ -1,4 +1,4 @@
-//! How a fork server greets its parent: by one word up to AFL++ 4.09, by a dialogue since 4.10.
+//! The handshake with an AFL++ fork server: one word up to AFL++ 4.09, several messages since 4.10.
 
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::protocol::{HELLO_SIZE, MAGIC, Trouble, read_hello};
 use crate::server::read_within;
 
-/// The old word, a set of flags (AFL++'s `FS_OPT_…`). A greeting of zeroes has no options.
+/// The old word, a set of flags (AFL++'s `FS_OPT_…`). A word of zero has no options.
 mod old {
     pub(super) const ENABLED: u32 = 0x8000_0001;
     pub(super) const MAP_SIZE: u32 = 0x4000_0000;
@@ -37,10 +37,10 @@ mod new {
 /// AFL++'s number for a map that is too small (`FS_ERROR_MAP_SIZE`).
 pub(super) const MAP_TOO_SMALL: u32 = 1;
 
-/// What a server has told of itself.
+/// What a server reports of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Handshake {
-    /// Bytes of the coverage map that the program uses; `None` where it does not tell.
+    /// Bytes of the coverage map that the program uses; `None` where it does not report them.
     pub(super) map_size: Option<usize>,
     /// It reads the input from shared memory.
     pub(super) shares_input: bool,
@@ -83,7 +83,7 @@ fn meaning(error: u32) -> String {
     known.to_owned()
 }
 
-/// The two pipes to a server while it greets.
+/// The two pipes to a server during the handshake.
 pub(super) struct HandshakePipes<'a> {
     /// To the server.
     pub(super) control: &'a mut File,
@@ -98,22 +98,22 @@ pub(super) struct HandshakePipes<'a> {
 }
 
 impl HandshakePipes<'_> {
-    /// Takes the greeting, old or new, and answers it.
+    /// Makes the handshake, old or new.
     pub(super) fn perform(mut self) -> Result<Handshake, HandshakeError> {
         let word = self.word()?;
         if word == MAGIC {
-            return Err(self.launchers(word));
+            return Err(self.launcher_error(word));
         }
         if word & 0xffff_0000 == new::ERROR {
             return Err(HandshakeError::Error(word & 0xffff));
         }
         match word & 0xffff_ff00 {
-            new::VERSION => self.in_dialogue(word),
-            _ => self.by_one_word(word),
+            new::VERSION => self.new_handshake(word),
+            _ => self.old_handshake(word),
         }
     }
 
-    fn by_one_word(&mut self, word: u32) -> Result<Handshake, HandshakeError> {
+    fn old_handshake(&mut self, word: u32) -> Result<Handshake, HandshakeError> {
         if word & old::ERROR == old::ERROR {
             return Err(HandshakeError::Error((word & 0x00ff_ff00) >> 8));
         }
@@ -133,7 +133,7 @@ impl HandshakePipes<'_> {
         if shares_input {
             self.may_share()?;
             // A dictionary is not asked for, and then not sent.
-            self.say(old::ENABLED | old::SHARED_INPUT)?;
+            self.send(old::ENABLED | old::SHARED_INPUT)?;
         }
         Ok(Handshake {
             map_size: (word & old::MAP_SIZE != 0).then(|| old::map_size(word)),
@@ -141,12 +141,12 @@ impl HandshakePipes<'_> {
         })
     }
 
-    fn in_dialogue(&mut self, version: u32) -> Result<Handshake, HandshakeError> {
+    fn new_handshake(&mut self, version: u32) -> Result<Handshake, HandshakeError> {
         if version & 0xff != new::KNOWN {
             return Err(HandshakeError::Version(version & 0xff));
         }
-        self.say(!version)?;
-        let options = self.told()?;
+        self.send(!version)?;
+        let options = self.word_or_error()?;
         if options & !(new::MAP_SIZE | new::SHARED_INPUT | new::DICTIONARY) != 0 {
             return Err(HandshakeError::Nonsense {
                 what: "options",
@@ -156,16 +156,16 @@ impl HandshakePipes<'_> {
         // What belongs to them comes in the order of their numbers.
         let map_size = match options & new::MAP_SIZE {
             0 => None,
-            _ => Some(self.told()? as usize),
+            _ => Some(self.word_or_error()? as usize),
         };
         let shares_input = options & new::SHARED_INPUT != 0;
         if shares_input {
             self.may_share()?;
         }
         if options & new::DICTIONARY != 0 {
-            self.pass_over_dictionary()?;
+            self.skip_dictionary()?;
         }
-        let word = self.told()?;
+        let word = self.word_or_error()?;
         if word != version {
             let what = "instead of the version again:";
             return Err(HandshakeError::Nonsense { what, word });
@@ -176,16 +176,16 @@ impl HandshakePipes<'_> {
         })
     }
 
-    /// Reads a word in whose place an error may stand.
-    fn told(&mut self) -> Result<u32, HandshakeError> {
+    /// Reads a word, which may be an error.
+    fn word_or_error(&mut self) -> Result<u32, HandshakeError> {
         match self.word()? {
             word if word & 0xffff_0000 == new::ERROR => Err(HandshakeError::Error(word & 0xffff)),
             word => Ok(word),
         }
     }
 
-    fn pass_over_dictionary(&mut self) -> Result<(), HandshakeError> {
-        let length = self.told()?;
+    fn skip_dictionary(&mut self) -> Result<(), HandshakeError> {
+        let length = self.word_or_error()?;
         if !new::DICTIONARIES.contains(&length) {
             return Err(HandshakeError::Nonsense {
                 what: "a dictionary of so many bytes",
@@ -206,8 +206,8 @@ impl HandshakePipes<'_> {
         self.shared.then_some(()).ok_or(HandshakeError::Unoffered)
     }
 
-    /// What the launcher says instead of a program that could not be executed.
-    fn launchers(&mut self, magic: u32) -> HandshakeError {
+    /// Reads the launcher's hello, which reports that the program could not be executed.
+    fn launcher_error(&mut self, magic: u32) -> HandshakeError {
         let mut hello = [0; HELLO_SIZE];
         hello[..4].copy_from_slice(&magic.to_ne_bytes());
         match self.read(&mut hello[4..]) {
@@ -233,7 +233,7 @@ impl HandshakePipes<'_> {
         })
     }
 
-    fn say(&mut self, word: u32) -> Result<(), HandshakeError> {
+    fn send(&mut self, word: u32) -> Result<(), HandshakeError> {
         let said = self.control.write_all(&word.to_ne_bytes());
         said.map_err(|_| HandshakeError::Ended)
     }

@@ -1,5 +1,5 @@
-//! The fork server that AFL++'s compilers put into a program, spoken to as `afl-fuzz` does: its
-//! greeting, the memory shared with it, its runs, and what they leave behind.
+//! The way `forkserver`: the fork server that AFL++'s compilers put into a program, used as `afl-fuzz`
+//! uses it.
 //!
 //! Source: AFL++'s `instrumentation/afl-compiler-rt.o.c` (the program's side), `include/types.h`
 //! and `docs/fuzzing_in_depth.md`; read, not copied.
@@ -29,8 +29,8 @@ use crate::{
     retry,
 };
 
-/// The longest input that goes by shared memory, in bytes (AFL++'s `MAX_FILE`); longer ones go
-/// by file.
+/// The longest input that is passed in shared memory, in bytes (AFL++'s `MAX_FILE`). Longer ones are
+/// passed in a file.
 const LONGEST: usize = 1 << 20;
 /// Bytes of the input's length, which stands before it.
 const LENGTH: usize = 4;
@@ -50,9 +50,9 @@ pub(crate) struct Forkserver {
     telling: CoverageReporting,
     reached: ReachedRanges,
     covered: Vec<RunCoverage>,
-    /// What looks at runs that take long.
+    /// Observes runs that take long.
     detector: HangDetector,
-    /// Where inputs may go, and whether the target takes them there.
+    /// Shared memory for inputs, and whether the target reads them there.
     shared: Option<Segment>,
     takes_shared: bool,
     /// The process ends after the next run.
@@ -62,7 +62,7 @@ pub(crate) struct Forkserver {
 }
 
 impl Forkserver {
-    /// Starts the server at once, so that a target without one is an error now.
+    /// Starts the server at once, so that a target without a fork server is an error now.
     pub(crate) fn start(
         target: &Target,
         prepared: PreparedTarget,
@@ -128,7 +128,7 @@ impl Forkserver {
         }
     }
 
-    /// Starts a server, and once more where it needs a larger map.
+    /// Starts a server, again with a larger map where it needs one.
     fn start_server(&mut self) -> Result<AflServer, ExecError> {
         loop {
             self.set_variables();
@@ -160,7 +160,7 @@ impl Forkserver {
         }
     }
 
-    /// Keeps what is to be told of a run that has come back.
+    /// Keeps the coverage of a run that came back, where it is to be reported.
     fn tell(&mut self) {
         let counters = self.coverage.read();
         let told = match self.telling {
@@ -190,7 +190,7 @@ impl Forkserver {
         }
     }
 
-    /// Tells the target's runtime how it is to be run, by variables of its own environment.
+    /// Sets the variables by which AFL++'s runtime learns how the target is run.
     fn set_variables(&mut self) {
         let env = &mut self.launch.env;
         env.truncate(self.own_variables);
@@ -356,7 +356,7 @@ const PERSISTENT: &[u8] = b"##SIG_AFL_PERSISTENT##";
 /// In programs with `__AFL_INIT` (AFL++'s `DEFER_SIG`).
 const DEFERRED: &[u8] = b"##SIG_AFL_DEFER_FORKSRV##";
 
-/// What the program is built for.
+/// What the program is built for, by the signatures that AFL++'s compilers leave in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct AflSignatures {
     /// One process can take many inputs.
@@ -366,7 +366,7 @@ struct AflSignatures {
 }
 
 impl AflSignatures {
-    /// Those of the program at `path`; none where it cannot be read.
+    /// The signatures in the program at `path`; none where it cannot be read.
     pub(super) fn of(path: &Path) -> AflSignatures {
         let data = std::fs::read(path).unwrap_or_default();
         AflSignatures {

@@ -1,4 +1,5 @@
-//! A started fork server: one word asks for a run, two tell of it.
+//! A running AFL++ fork server: one word requests a run, two words report it. Also the processes that
+//! runs leave behind.
 
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
@@ -21,7 +22,7 @@ use crate::supervisor::Supervisor;
 use crate::watch::{GRACE, HangCheck, SLICE, WaitOutcome, Watch, cpu_of, readable};
 use crate::{Ended, ExecError, Limits, proc_tree};
 
-/// In a process that serves many runs it is looked for what they have left behind after so many.
+/// After how many runs of one process its leftover child processes are looked for.
 const SWEPT_EACH: u32 = 64;
 
 /// A running fork server.
@@ -32,7 +33,7 @@ pub(super) struct AflServer {
     persistent: bool,
     /// The process that waits for the next run.
     waiting: Option<Pid>,
-    /// The last run was killed: the server may take its process for one that waits.
+    /// The last run was killed, but the server may believe that its process waits.
     killed: bool,
     child_processes: ChildProcesses,
     runs: u32,
@@ -50,11 +51,11 @@ pub(super) enum AflStartError {
     Handshake(HandshakeError),
 }
 
-/// A word that a run is told by, where it has been read ahead.
+/// The status of a run, where it was read together with its process id.
 type Ahead = Option<i32>;
 
 impl AflServer {
-    /// Starts the program and takes its greeting. `shared`: inputs are offered in shared memory.
+    /// Starts the program and makes the handshake. `shared`: inputs are offered in shared memory.
     pub(super) fn start(
         launch: &Launch,
         stdin: &File,
@@ -93,12 +94,12 @@ impl AflServer {
         Ok((server, handshake))
     }
 
-    /// Whether /proc tells of it. Not asked of one whose map is too small, which may be dead of it.
+    /// Fails where /proc does not show it. Not called where its map is too small: it may be dead then.
     pub(super) fn check_descent(&self, launch: &Launch) -> Result<(), ExecError> {
         check_descent(launch, &self.supervisor, self.pid)
     }
 
-    /// Asks for one run on the input that is in place. Gives how it ended, and whether the server
+    /// Requests one run on the input that is in place. Returns how it ended, and whether the server
     /// can go on.
     pub(super) fn run(
         &mut self,
@@ -154,14 +155,14 @@ impl AflServer {
         }
     }
 
-    /// Whether the process may have been killed by somebody else before it saw the input. A new
-    /// one will tell.
+    /// Whether somebody else may have killed the process before it saw the input. The run is repeated
+    /// then.
     fn died_waiting(&self, child: Pid, status: i32) -> bool {
         self.waiting == Some(child)
             && Ended::from_wait_status(status) == Ended::Signal(libc::SIGKILL)
     }
 
-    /// Takes the process id of the run, and how it ended, if that comes at once: within a slice of
+    /// Reads the process id of the run, and its status if that comes at once: within a slice of
     /// time, or within `early`.
     fn forked(&mut self, early: Option<Duration>) -> Result<(Pid, Ahead), RequestError> {
         let mut words = [0; 8];
@@ -187,7 +188,7 @@ impl AflServer {
         Ok((Pid::from_raw(pid), (length == 8).then_some(status)))
     }
 
-    /// Waits for the end of a run that takes longer than most. Gives why it was killed, if so, its
+    /// Waits for the end of a run that takes longer than most. Returns why it was killed, if so, its
     /// status and its CPU time.
     fn ended(
         &mut self,
@@ -230,8 +231,7 @@ impl AflServer {
         }
     }
 
-    /// Kills what runs have left behind: at once where it may be looked for at each run, or where
-    /// the run's own process is gone.
+    /// Kills the processes that runs left behind: `now`, or after every [`SWEPT_EACH`] runs.
     fn sweep(&mut self, now: bool) -> Leftovers {
         self.runs = self.runs.wrapping_add(1);
         if !now && !self.runs.is_multiple_of(SWEPT_EACH) {
@@ -240,8 +240,7 @@ impl AflServer {
         self.child_processes.sweep(self.waiting)
     }
 
-    /// Fills `words`, or as much of them as comes within a slice of time. Gives how many bytes
-    /// have come.
+    /// Fills `words`, or as much of them as comes within a slice of time. Returns how many bytes came.
     fn receive(&self, words: &mut [u8]) -> Result<usize, RequestError> {
         loop {
             let at = words.as_mut_ptr().cast();
@@ -284,7 +283,7 @@ impl ObservedProcess for ForkedProcess<'_> {
     }
 }
 
-/// CPU times that tell, at two moments, what a run has used between (docs/decisions/0033).
+/// CPU times, read before and after a run: the difference is what it used (docs/decisions/0033).
 #[derive(Clone, Copy)]
 struct Clocks {
     /// That of all children which the server has waited for, in ticks.
@@ -314,14 +313,14 @@ fn first(bytes: &[u8]) -> i32 {
     i32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
 }
 
-/// Where the kernel lists no children, it is looked for them after so many runs only.
+/// Where the kernel lists no children, they are looked for only after this many runs.
 const RARELY: u32 = 256;
-/// How often the list is read until all that is to die is dead, and how long apart. What takes
-/// longer is left to the supervisors, which need not ask each process.
+/// How often the list is read until all killed processes are dead, and how far apart. What takes
+/// longer is left to the supervisors.
 const PASSES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(1);
-/// The server waits for none but the child of its run, so what was killed stays in its list. A
-/// server with more of these is replaced.
+/// Killed processes stay in the list as zombies, because the server waits for the child of its run
+/// only. A server with more of these is replaced.
 const MOST_DEAD: usize = 16;
 
 /// The children of a server, which is a child subreaper: orphans among its descendants are its
@@ -331,11 +330,11 @@ struct ChildProcesses {
     /// The kernel's list of them, kept open: a look is one system call.
     list: Option<File>,
     looks: u32,
-    /// Those that are dead and not waited for.
+    /// Its zombies.
     dead: Vec<Pid>,
 }
 
-/// What a look has found.
+/// What runs left behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leftovers {
     /// Nothing, or nothing any more.
@@ -345,7 +344,7 @@ pub(super) enum Leftovers {
 }
 
 impl ChildProcesses {
-    /// That of `server`.
+    /// The children of `server`.
     pub(super) fn of(server: Pid) -> ChildProcesses {
         ChildProcesses {
             server,
@@ -355,7 +354,7 @@ impl ChildProcesses {
         }
     }
 
-    /// Kills what a run has left behind. `own`: the process that goes on serving runs.
+    /// Kills the processes that runs left behind. `own`: the process that goes on serving runs.
     fn sweep(&mut self, own: Option<Pid>) -> Leftovers {
         if !self.has_strangers(own) {
             return Leftovers::Nothing;
@@ -366,7 +365,7 @@ impl ChildProcesses {
             if others.len() > MOST_DEAD {
                 return Leftovers::TooMuch;
             }
-            let mut living = others.iter().filter(|pid| !proc_tree::is_dead(**pid));
+            let mut living = others.iter().filter(|pid| proc_tree::lives(**pid));
             let Some(first) = living.next() else {
                 self.dead = others;
                 return Leftovers::Nothing;

@@ -1,4 +1,4 @@
-//! The coverage map: counters that the instrumentation raises.
+//! The memory shared with an AFL++ fork server: the coverage map, and System V segments in general.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -6,12 +6,12 @@ use std::ptr::NonNull;
 
 use crate::identity::Identity;
 
-/// How large the map is before the program has told its size: the largest that old greetings can
-/// tell (AFL++'s `FS_OPT_MAX_MAPSIZE`). Pages that nobody touches cost nothing.
+/// The size of the map before the program reports its own: the largest that the old handshake can
+/// report (AFL++'s `FS_OPT_MAX_MAPSIZE`). Untouched pages cost nothing.
 const FIRST: usize = 1 << 23;
-/// How large it is for a program that says that this is too small, and not what it needs.
+/// The size for a program that needs more and does not report how much.
 const LARGEST: usize = 1 << 28;
-/// The size of AFL++'s map where the program tells none.
+/// The size of AFL++'s map where the program reports none.
 const UNTOLD: usize = 1 << 16;
 
 /// The map shared with the target, and a copy of it.
@@ -24,7 +24,7 @@ pub(super) struct Coverage {
 }
 
 impl Coverage {
-    /// A map that any usual program finds large enough, for one that runs as `owner`.
+    /// Makes a map that is large enough for usual programs, for a target that runs as `owner`.
     pub(super) fn create(owner: Option<Identity>) -> io::Result<Coverage> {
         Ok(Coverage {
             map: Segment::create(FIRST, owner)?,
@@ -44,15 +44,15 @@ impl Coverage {
         self.map.len()
     }
 
-    /// Takes note of the size that the program has told. False if there is no room for it.
+    /// Notes the size that the program reports. False if there is no room for it.
     pub(super) fn fit(&mut self, told: Option<usize>) -> bool {
         let wanted = told.unwrap_or(UNTOLD);
         self.used = wanted.min(self.room());
         wanted <= self.room()
     }
 
-    /// Makes room for so many bytes, or for more than any program needs. False if there was
-    /// already, or cannot be.
+    /// Makes room for `wanted` bytes, or for the largest program. False if there is room already, or
+    /// cannot be.
     pub(super) fn grow(&mut self, wanted: Option<usize>) -> io::Result<bool> {
         let wanted = wanted.unwrap_or(LARGEST);
         if wanted <= self.room() || wanted > LARGEST {
@@ -86,8 +86,8 @@ impl Coverage {
     }
 }
 
-/// A segment of shared memory, marked for removal from its first moment: Linux lets others attach
-/// it as long as somebody does, and it is gone with the last of them, however they end.
+/// A segment of System V shared memory, which AFL++'s runtime attaches. It is marked for removal at
+/// once: others can attach it while somebody has it, and it is gone with the last of them.
 pub(super) struct Segment {
     id: i32,
     at: NonNull<u8>,

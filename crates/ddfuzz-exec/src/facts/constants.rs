@@ -1,4 +1,4 @@
-//! What a program's code refers to and compares with.
+//! The constants that a program's code compares with, and the addresses that it refers to.
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 use std::collections::BTreeSet;

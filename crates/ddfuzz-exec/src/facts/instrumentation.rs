@@ -1,4 +1,7 @@
-//! What the names in an ELF file tell.
+//! Reads from a program's symbols and code what it calls and which sanitizers it was compiled with.
+//!
+//! Of UndefinedBehaviorSanitizer the calls of its handlers tell which checks there are. That handlers
+//! are there says nothing: the runtimes of other sanitizers, and libFuzzer's, bring all of them along.
 
 use object::{Object, ObjectSection, ObjectSymbol, SectionKind};
 use std::collections::{BTreeSet, HashMap};

@@ -12,6 +12,7 @@ mod words;
 use object::read::elf::FileHeader;
 use object::{Object, ObjectSection};
 use serde::Serialize;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::elf::{Elf, holds};
@@ -162,7 +163,6 @@ impl TargetFacts {
 }
 
 fn is_setuid(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
     std::fs::metadata(path).is_ok_and(|facts| facts.permissions().mode() & 0o6000 != 0)
 }
 

@@ -1,4 +1,4 @@
-//! On machines whose instructions are not read.
+//! Stands in for `constants.rs` on machines whose instructions are not decoded.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The words of a program: what it may look for in its inputs, read off its file.
+//! A dictionary from the program itself: words that it may look for in its inputs.
 //!
 //! These are the texts of its read-only data, those first that its code refers to, and the
 //! constants that its code compares with, in both byte orders. Both are guesses, bounded in number,

@@ -1,4 +1,9 @@
-//! The comparisons of one run, as far as they are kept.
+//! The comparisons of one run: the history that is kept, and the ring in shared memory from which it
+//! is filled.
+//!
+//! The ring is our view of `struct observed` of `runtime/observe.h`. It is read as a file and never
+//! mapped: the target can write to it what it likes, and cut it off, and all that comes of that is a
+//! short read.
 
 use ddfuzz_delta::Comparison;
 use std::collections::{HashMap, HashSet, VecDeque};

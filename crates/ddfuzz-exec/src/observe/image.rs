@@ -1,4 +1,9 @@
-//! What is needed of a program's ELF file to observe it. The file is hostile input.
+//! Reads from a program's ELF file what observing it needs: its code, where functions begin and end,
+//! and its own callbacks of `-fsanitize-coverage=trace-cmp`. The file is hostile input.
+//!
+//! Functions are those of the unwind table (`.eh_frame_hdr`, Linux Standard Base, "Exception Frames"),
+//! which stripped programs have too, and of the symbols. The callbacks are those of clang's
+//! SanitizerCoverage documentation, "Tracing data flow"; gcc has the same.
 
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, Object, ObjectSegment, ObjectSymbol, SegmentFlags, SymbolKind, elf};

@@ -1,4 +1,4 @@
-//! Breakpoints where there are none: instructions are decoded for x86-64 only.
+//! Stands in for `breakpoints` on machines whose instructions are not decoded.
 
 use nix::unistd::Pid;
 use std::convert::Infallible;

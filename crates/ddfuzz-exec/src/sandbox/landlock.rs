@@ -1,7 +1,7 @@
-//! Which files a target in a sandbox may write: a ruleset of Landlock, which the launcher enters.
+//! The Landlock ruleset: which files a target in a sandbox may write.
 //!
-//! The directories that are open to it are added by the launcher (`runtime/walls.c`): the scratch
-//! directory may be a mount that only the launcher sees.
+//! The launcher (`runtime/walls.c`) adds the directories that are open to the target, and enters the
+//! ruleset: the scratch directory may be a mount that only the launcher sees.
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, PathBeneath, Ruleset, RulesetAttr,
@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// What everybody may write that a program may have a use for.
+/// Devices that a target may write.
 const DEVICES: [&str; 6] = [
     "/dev/null",
     "/dev/zero",
@@ -21,7 +21,7 @@ const DEVICES: [&str; 6] = [
     "/dev/ptmx",
 ];
 
-/// A ruleset, and what it is to allow in directories that are added.
+/// A ruleset, and the access that it allows in directories that the launcher adds.
 pub(super) struct Rules {
     pub(super) ruleset: OwnedFd,
     pub(super) access: u64,
@@ -42,14 +42,14 @@ pub(crate) fn version() -> Option<i32> {
     i32::try_from(version).ok().filter(|version| *version > 0)
 }
 
-/// All that changes something, as far as this version knows it. Reading, executing and the
-/// `ioctl`s of devices stay what the user's rights make of them.
+/// All access that changes something, as far as this version knows it. Reading, executing and the
+/// `ioctl`s of devices are not restricted.
 fn writing(version: i32) -> BitFlags<AccessFs> {
     AccessFs::from_write(ABI::from(version)) & !AccessFs::IoctlDev
 }
 
-/// A ruleset by which nothing may be written but devices, and among terminals the target's own: the
-/// others of its user are not. `None` where the kernel has none.
+/// A ruleset that allows writing to devices and to the target's own terminal only. `None` where the
+/// kernel has no Landlock.
 pub(super) fn rules(terminal: Option<&File>) -> io::Result<Option<Rules>> {
     let Some(version) = version() else {
         return Ok(None);

@@ -1,4 +1,7 @@
-//! What a target may do to the machine, beyond the limits that every target has.
+//! The sandbox: what a target may do to the machine, beyond the limits that every target has.
+//!
+//! [`SandboxPolicy`] decides what applies to a target; `landlock.rs` and `seccomp.rs` make the rules
+//! that the launcher enforces; `support.rs` tries which parts this kernel supports.
 
 mod landlock;
 mod seccomp;
@@ -47,7 +50,7 @@ const DISK: u64 = 64 << 20;
 /// Files and directories that it may make there.
 pub(super) const FILES: u64 = 10_000;
 
-/// The walls around a target.
+/// What applies to one target in a sandbox, of what this kernel supports.
 #[derive(Clone, Debug)]
 pub(crate) struct SandboxPolicy {
     /// `CLONE_NEW*` of those that work here.
@@ -56,7 +59,7 @@ pub(crate) struct SandboxPolicy {
     filtered: bool,
 }
 
-/// Descriptors for the launcher, each with the number that it is to have there, and options.
+/// What one start passes to the launcher: descriptors, each with its number there, and options.
 #[derive(Default)]
 pub(crate) struct Handover {
     pub(crate) descriptors: Vec<(OwnedFd, i32)>,
@@ -64,12 +67,12 @@ pub(crate) struct Handover {
 }
 
 impl SandboxPolicy {
-    /// Those around a target that is started for `role`; `None` where it is in no sandbox.
+    /// The policy for a target that is started for `role`; `None` where it is in no sandbox.
     pub(crate) fn of(sandbox: Sandbox, role: &Role) -> Option<SandboxPolicy> {
         if sandbox.is_off() {
             return None;
         }
-        // AFL++'s servers tell of runs by their ids, and share memory by System V's.
+        // AFL++'s servers report process ids, and share System V memory.
         let spared = match role {
             Role::Afl => libc::CLONE_NEWPID | libc::CLONE_NEWIPC,
             Role::Serve | Role::Trace | Role::Program => 0,
@@ -86,7 +89,7 @@ impl SandboxPolicy {
         })
     }
 
-    /// Whether process ids inside are not those outside.
+    /// Whether process ids inside differ from those outside.
     pub(crate) fn numbers_processes(&self) -> bool {
         self.namespaces & libc::CLONE_NEWPID != 0
     }
@@ -96,9 +99,9 @@ impl SandboxPolicy {
         self.namespaces & libc::CLONE_NEWNS != 0
     }
 
-    /// What one start needs; made again for each, because the launcher adds rules. `open`: other
-    /// directories in which the target may write; `covered`: those in whose place its scratch
-    /// directory stands, too; `terminal`: its own.
+    /// What one start passes to the launcher; made for each start, because the launcher adds rules.
+    /// `open`: other directories in which the target may write; `covered`: those that its scratch
+    /// directory replaces; `terminal`: its own.
     pub(crate) fn handover(
         &self,
         scratch: &Path,
@@ -142,10 +145,12 @@ impl SandboxPolicy {
     }
 }
 
+/// Directories for temporary files that programs use by fixed names. In a sandbox they are the
+/// scratch directory.
 const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 
-/// Those of them that may be covered: nothing that a run needs stands in them. `paths` are needed;
-/// of `texts` (arguments, variables) every part that begins so may be.
+/// Which of them the scratch directory may replace: those in which a run needs nothing. It needs
+/// `paths`, and may need every path in `texts` (arguments and variables).
 pub(crate) fn covers<'a>(
     paths: &[&Path],
     texts: impl Iterator<Item = &'a OsStr> + Clone,
@@ -165,8 +170,8 @@ pub(crate) fn covers<'a>(
         .collect()
 }
 
-/// Whether what stands below `directory` takes more room than a target may have. What is open
-/// without a name is not seen, nor what lies deeper than a path can say.
+/// Whether the files below `directory` are over the limits of a scratch directory. Open files without
+/// a name are not seen, nor those deeper than a path can be.
 pub(crate) fn is_overfull(directory: &Path) -> bool {
     let (mut bytes, mut files) = (0u64, 0u64);
     let mut left: Vec<PathBuf> = vec![directory.to_owned()];

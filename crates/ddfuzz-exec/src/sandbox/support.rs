@@ -1,5 +1,5 @@
-//! Which parts of a sandbox this system offers. Each is tried once, for real, in a child: what
-//! kernels are built with, sysctls, containers and other security modules all have a say.
+//! Which parts of a sandbox this system supports. Each is tried once, for real, in a child: kernel
+//! configuration, sysctls, containers and other security modules all have a say.
 
 use nix::errno::Errno;
 use nix::unistd::Uid;
@@ -36,7 +36,7 @@ impl SandboxPart {
         SandboxPart::Seccomp,
     ];
 
-    /// As the launcher has it.
+    /// Its name in the launcher's output.
     fn word(self) -> &'static str {
         match self {
             SandboxPart::User => "user",
@@ -50,7 +50,7 @@ impl SandboxPart {
         }
     }
 
-    /// For people.
+    /// Its name for people.
     fn what(self) -> &'static str {
         match self {
             SandboxPart::User => "user namespace",
@@ -81,7 +81,7 @@ impl SandboxPart {
 /// What Landlock is called, for people.
 const LANDLOCK: &str = "landlock";
 
-/// A part of the sandbox, and whether this system offers it.
+/// A part of the sandbox, and whether this system supports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SandboxSupport {
     /// Its name, for people.
@@ -102,8 +102,8 @@ impl SandboxSupport {
     }
 }
 
-/// What this system offers for a sandbox. Tried at the first call, and remembered. Limits, the
-/// scratch directory and the killing of descendants need nothing of this, and are not told of.
+/// Which parts of a sandbox this system supports. They are tried at the first call, and remembered.
+/// Limits, the scratch directory and the killing of descendants need no support, and are not listed.
 pub fn offers() -> Vec<SandboxSupport> {
     let landlock = match landlock::version() {
         Some(_) => None,
@@ -125,15 +125,15 @@ pub fn offers() -> Vec<SandboxSupport> {
     all
 }
 
-/// Whether what works of these parts keeps the files of its user from a target that runs as that
-/// user. A mount namespace alone does not.
+/// Whether those of these parts that work protect the user's files from a target that runs as the
+/// same user. A mount namespace alone does not.
 pub fn keep_files(parts: &[SandboxSupport]) -> bool {
     let keeps =
         |part: &SandboxSupport| part.what == LANDLOCK || part.what == SandboxPart::ReadOnly.what();
     parts.iter().any(|part| part.works && keeps(part))
 }
 
-/// Whether a part is to be used.
+/// Whether a part works and is used.
 pub(super) fn works(part: SandboxPart) -> bool {
     // Root steps down to another user, which a namespace of one user does not have.
     let wanted = part != SandboxPart::User || !Uid::effective().is_root();
@@ -148,7 +148,7 @@ fn why_not(part: SandboxPart) -> Option<String> {
     }
 }
 
-/// Why a part does not work, by what the launcher told.
+/// Why a part does not work, from the launcher's output.
 fn reason(told: &str, part: SandboxPart) -> Option<String> {
     let mut lines = told.lines().filter_map(|line| line.split_once(' '));
     let found = lines.find(|(word, _)| *word == part.word());

@@ -1,5 +1,5 @@
-//! Works at a terminal: types one key after the other, each when the program waits for it, and
-//! ends what does not end by itself (docs/decisions/0074).
+//! Drives a target at a terminal: types one key after the other, each when the program waits for it,
+//! and ends a program that does not end by itself (docs/decisions/0074).
 
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::EventFd;
@@ -11,6 +11,7 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::output_capture::{Excerpt, Sink};
 use crate::proc_tree;
 use crate::terminal::keys::{Stroke, strokes};
 use crate::terminal::pty::Pty;
@@ -21,16 +22,16 @@ const END_OF_FILE: &[u8] = b"\x04";
 const WORK: Duration = Duration::from_millis(200);
 /// However little of that it gets, no longer than this.
 const LONGEST_WORK: Duration = Duration::from_secs(5);
-/// How long a program that does not read is waited for while it sleeps.
+/// How long to wait for a program that sleeps and does not read what was typed.
 const UNREAD: Duration = Duration::from_millis(20);
 /// How long a program may sleep after its terminal was hung up.
 const GRACE: Duration = Duration::from_millis(20);
-/// How long a tracer's stop is taken for one of its own moments.
+/// How long a stop may be one of a tracer's; a longer one is the target's own.
 const TRACED: Duration = Duration::from_millis(50);
 /// The shortest and longest time between two looks.
 const PAUSES: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(2));
 
-/// Who works at a terminal during one run.
+/// Types at a terminal during one run.
 pub(super) struct Driver {
     pub(super) pty: Pty,
     /// Can be read when the run is over.
@@ -42,26 +43,26 @@ pub(super) struct Driver {
     pub(super) unread: usize,
 }
 
-/// What is known of a run at a terminal.
+/// The result of a run at a terminal.
 #[derive(Default)]
 pub(super) struct TerminalRun {
     /// What it wrote there.
-    pub(super) output: TerminalOutput,
-    /// It did not end by itself, so that its terminal was hung up.
+    pub(super) output: Excerpt,
+    /// It did not end by itself, so its terminal was hung up.
     pub(super) hung_up: bool,
 }
 
-/// When a program is given up that does not come to wait for a key.
+/// How long to wait until a program waits for a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Patience {
     /// After [`WORK`].
     Bounded,
-    /// Never, as long as it works: a run that only computes is a hang.
+    /// As long as it works, up to the limits: a run that only computes is a hang.
     Limits,
 }
 
 impl Driver {
-    /// Works at the terminal until the run is over.
+    /// Types at the terminal until the run is over.
     pub(super) fn drive(mut self) -> TerminalRun {
         let _ = self.work(); // over, or nothing left to do
         while !self.is_stopped(PAUSES.1 * 10) {
@@ -149,8 +150,8 @@ impl Driver {
         }
     }
 
-    /// Whether a program that sleeps is not going to read what was typed, as far as can be told;
-    /// one that has been seen to do so is not waited for again before it has read something.
+    /// Whether a sleeping program seems not to read what was typed. Once it seems so, it is not
+    /// waited for again before it has read something.
     fn is_unheeded(&mut self, unread: usize, waited: &mut Wait) -> bool {
         let again = self.unread > 0 && unread >= self.unread;
         let slept = waited.slept.get_or_insert_with(Instant::now).elapsed();
@@ -161,7 +162,7 @@ impl Driver {
         unheeded
     }
 
-    /// Waits for the end of a program that was told to; `None` when it is there.
+    /// Waits for the end of a program whose terminal was hung up; `None` when it has ended.
     fn await_death(&mut self, session: &Session) -> Option<()> {
         let mut waited = Wait::new();
         loop {
@@ -181,13 +182,13 @@ impl Driver {
         }
     }
 
-    /// Takes what was written to the terminal; gives whether there was something.
+    /// Reads what was written to the terminal; returns whether there was something.
     fn listen(&mut self) -> bool {
         let output = &mut self.run.output;
         self.pty.take_output(&mut |bytes| output.push(bytes))
     }
 
-    /// Waits for so long, or until something is written; `None` when the run is over.
+    /// Waits for `pause`, or until something is written; `None` when the run is over.
     fn goes_on(&self, session: &Session, pause: Duration) -> Option<()> {
         let mut fds = [&*self.stop as &dyn AsFd, session.end(), self.pty.ours()]
             .map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN));
@@ -196,7 +197,7 @@ impl Driver {
         (!is_over).then_some(())
     }
 
-    /// Whether the run is over, waiting for that or for something written for so long.
+    /// Whether the run is over; waits for `pause`, or until something is written.
     fn is_stopped(&self, pause: Duration) -> bool {
         let mut fds = [&*self.stop as &dyn AsFd, self.pty.ours()]
             .map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN));
@@ -205,14 +206,14 @@ impl Driver {
     }
 }
 
-/// Waiting for a program, and since when.
+/// How long a program has been waited for.
 struct Wait {
     began: Instant,
     pause: Duration,
     /// Since when it sleeps.
     slept: Option<Instant>,
     traced: Option<Instant>,
-    /// What it had used when it was first asked.
+    /// The CPU time that it had used at the first look.
     cpu: Option<Duration>,
 }
 
@@ -234,8 +235,8 @@ impl Wait {
         pause
     }
 
-    /// Whether a tracer holds a process for so long that it must have been stopped; once in that
-    /// time.
+    /// Whether a traced process is stopped for so long that it must have stopped itself; true once
+    /// in that time.
     fn since_traced(&mut self) -> bool {
         let over = self.traced.get_or_insert_with(Instant::now).elapsed() >= TRACED;
         if over {
@@ -260,22 +261,22 @@ fn longer(pause: Duration) -> Duration {
     (pause * 3 / 2).min(PAUSES.1)
 }
 
-/// A session: the process that leads it, and all that descends from its server.
+/// A session: its leader, and all that descends from its server.
 struct Session {
-    /// Unlike its id this never comes to mean another process.
+    /// A descriptor of the leader: unlike its id it never means another process.
     leader: OwnedFd,
     pid: Pid,
     server: Pid,
 }
 
-/// What processes do at one moment.
+/// What the processes of a session do at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Activity {
     /// One of them runs, waits for a processor or a disk, or ends.
     Work,
     /// All sleep, but for some that are stopped, as by ^Z.
     Stopped,
-    /// The same where a tracer has stopped one: for a moment, or as long as it is stopped.
+    /// The same where a tracer has stopped one, for a moment or for longer.
     Traced,
     /// All sleep.
     Sleep,
@@ -302,12 +303,12 @@ impl Session {
         })
     }
 
-    /// Can be read once its leader has ended: with that the run is over.
+    /// Becomes readable when the leader has ended, and with it the run.
     pub(super) fn end(&self) -> &OwnedFd {
         &self.leader
     }
 
-    /// What its processes do.
+    /// What its processes do, confirmed by a second look where there are several threads.
     pub(super) fn activity(&self) -> Activity {
         let (activity, threads) = self.seen();
         if activity != Activity::Sleep || threads < 2 {
@@ -323,7 +324,7 @@ impl Session {
         }
     }
 
-    /// What they do, seen one after the other; and how many threads they have.
+    /// What its processes do, looked at one after the other, and how many threads there are.
     fn seen(&self) -> (Activity, u64) {
         let (mut activity, mut threads) = (Activity::Sleep, 0);
         for (state, count) in proc_tree::states_below(self.server) {
@@ -344,15 +345,14 @@ impl Session {
         proc_tree::usage_below(self.server).cpu
     }
 
-    /// Lets go on what is stopped.
+    /// Continues its stopped processes.
     fn go_on(&self) {
         for pid in proc_tree::descendants(self.server) {
             let _ = kill(pid, Signal::SIGCONT);
         }
     }
 
-    /// Tells it that its terminal is gone, as the system does: its leader, and the group in the
-    /// foreground.
+    /// Sends the hang-up of its terminal as the kernel does: to its leader and the foreground group.
     fn hang_up(&self, foreground: Option<Pid>) {
         for pid in proc_tree::descendants(self.server) {
             if pid != self.pid && getpgid(Some(pid)).ok() == foreground {
@@ -364,7 +364,7 @@ impl Session {
         self.signal(libc::SIGCONT);
     }
 
-    /// Ends it: what is left without its leader, the server ends.
+    /// Kills its leader. The server ends what is left then.
     pub(super) fn kill(&self) {
         self.signal(libc::SIGKILL);
     }
@@ -383,41 +383,12 @@ impl Session {
     }
 }
 
-/// How much of the end is kept, in bytes; and of the beginning: as of what is written to stderr.
-const KEPT: usize = 1 << 16;
-const BEGINNING: usize = 4096;
-/// Stands where something is missing between the two.
-const GAP: &[u8] = b"\n[...]\n";
-
-/// What was heard of a run.
-#[derive(Default)]
-pub(super) struct TerminalOutput {
-    beginning: Vec<u8>,
-    tail: Vec<u8>,
-    lost: bool,
-}
-
-impl TerminalOutput {
-    /// Hears more.
-    pub(super) fn push(&mut self, bytes: &[u8]) {
-        let room = BEGINNING.saturating_sub(self.beginning.len());
-        let (first, rest) = bytes.split_at(room.min(bytes.len()));
-        self.beginning.extend_from_slice(first);
-        self.tail.extend_from_slice(rest);
-        // Twice as much is let in before it is moved.
-        if self.tail.len() > 2 * KEPT {
-            self.lost = true;
-            self.tail.drain(..self.tail.len() - KEPT);
-        }
-    }
-
-    /// All of it, with lines that end as those of files do.
+impl TerminalRun {
+    /// The beginning and the end of what it wrote, with lines that end as those of files do.
     pub(super) fn text(&self) -> Vec<u8> {
-        let surplus = self.tail.len().saturating_sub(KEPT);
-        let gap = if self.lost || surplus > 0 { GAP } else { b"" };
-        let all = [&self.beginning, gap, &self.tail[surplus..]].concat();
-        let behind = all.iter().skip(1).map(Some).chain([None]);
-        let pairs = all.iter().zip(behind);
+        let all = self.output.bytes();
+        let next = all.iter().skip(1).map(Some).chain([None]);
+        let pairs = all.iter().zip(next);
         let kept = pairs.filter(|pair| !matches!(pair, (b'\r', Some(b'\n'))));
         kept.map(|(byte, _)| *byte).collect()
     }
@@ -428,17 +399,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_end_as_in_files_and_the_middle_of_a_flood_is_lost() {
-        let mut output = TerminalOutput::default();
-        output.push(b"a\r\nb\rc\r");
-        output.push(b"\nd");
-        assert_eq!(output.text(), b"a\nb\rc\nd");
-        for _ in 0..100 {
-            output.push(&[b'x'; 4096]);
-        }
-        output.push(b"the end");
-        let text = output.text();
-        assert_eq!(text.len(), BEGINNING - 2 + GAP.len() + KEPT);
-        assert!(text.starts_with(b"a\nb\rc\ndxx") && text.ends_with(b"the end"));
+    fn lines_end_as_in_files() {
+        let mut run = TerminalRun::default();
+        run.output.push(b"a\r\nb\rc\r");
+        run.output.push(b"\nd");
+        assert_eq!(run.text(), b"a\nb\rc\nd");
     }
 }

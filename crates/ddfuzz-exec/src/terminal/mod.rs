@@ -1,4 +1,4 @@
-//! Targets that are worked at a terminal of their own (docs/decisions/0074).
+//! Targets that read keys at a terminal of their own (docs/decisions/0074).
 
 mod driver;
 mod keys;
@@ -18,12 +18,12 @@ use crate::terminal::keys::strokes;
 use crate::terminal::pty::Pty;
 use crate::{Channel, Ended, Target, Terminal};
 
-/// By how much each key lengthens the wall limit of a run: a program may sleep on each.
+/// By how much each key extends the wall limit of a run: a program may sleep after each.
 const PATIENCE: Duration = Duration::from_millis(50);
-/// What is typed behind the input and its ending.
+/// Keys that are typed after the input and its ending.
 const LAST_KEYS: u32 = 2;
 
-/// A terminal at which the runs of a target are made, one at a time.
+/// The terminal of a target, at which its runs are made one at a time.
 pub(crate) struct Console {
     terminal: Terminal,
     owner: Option<Identity>,
@@ -53,7 +53,7 @@ impl Console {
         })
     }
 
-    /// A new terminal, for a new server; gives what that is born with.
+    /// Opens a new terminal for a new server; returns the target's side.
     pub(crate) fn renew(&mut self) -> io::Result<File> {
         self.finish();
         let pty = Pty::open(self.owner)?;
@@ -62,10 +62,10 @@ impl Console {
         theirs
     }
 
-    /// Begins to type `keys` as soon as the next run is at the terminal, which is as new.
+    /// Resets the terminal, and begins to type `keys` as soon as the next run is at it.
     ///
     /// # Errors
-    /// When the terminal cannot be made as new, or no thread be started.
+    /// When the terminal cannot be reset, or no thread be started.
     pub(crate) fn begin(&mut self, keys: &[u8]) -> io::Result<()> {
         self.finish();
         self.run = TerminalRun::default();
@@ -87,7 +87,7 @@ impl Console {
         Ok(())
     }
 
-    /// Takes the hands off the terminal: the run, if there was one, has ended.
+    /// Stops typing: the run, if there was one, has ended.
     pub(crate) fn finish(&mut self) {
         if let Some(Driving { stop, thread }) = self.driving.take() {
             let _ = stop.write(1); // fails only where it was written before
@@ -95,7 +95,7 @@ impl Console {
         }
     }
 
-    /// How the last run ended: one that was ended with its terminal has not failed.
+    /// How the last run ended: a run that was ended by hanging up its terminal has not failed.
     pub(crate) fn judge(&mut self, ended: Ended) -> Ended {
         self.finish();
         match ended {
@@ -107,10 +107,10 @@ impl Console {
     /// What the last run wrote to its terminal: the first 4 KiB and the last 64 KiB.
     pub(crate) fn output(&mut self) -> Vec<u8> {
         self.finish();
-        self.run.output.text()
+        self.run.text()
     }
 
-    /// By how much these keys lengthen the wall limit of their run.
+    /// By how much these keys extend the wall limit of their run.
     pub(crate) fn patience(&self, keys: &[u8]) -> Duration {
         let typed = strokes(keys).chain(strokes(&self.terminal.ending.0));
         let count = u32::try_from(typed.count()).unwrap_or(u32::MAX);

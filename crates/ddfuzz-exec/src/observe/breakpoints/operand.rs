@@ -1,4 +1,6 @@
-//! The values that an instruction compares, read from a stopped thread.
+//! The values that an instruction compares, read from a stopped thread, and the flags that the
+//! comparison leaves (Intel SDM, volume 2, CMP and volume 1, 3.4.3.1): with them the instruction need
+//! not run any more.
 
 use iced_x86::{Instruction, OpKind, Register};
 use nix::libc::user_regs_struct;

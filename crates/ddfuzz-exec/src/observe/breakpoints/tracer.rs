@@ -1,10 +1,6 @@
-//! Follows one process with breakpoints from its `execve` to its end.
-//!
-//! As in triage, the thread that traces has no children of its own, so that a wait for "any child
-//! of this thread" gives exactly what it traces.
+//! Traces one process with breakpoints from its `execve` to its end.
 
 use nix::sys::ptrace;
-use nix::sys::ptrace::Options;
 use nix::unistd::Pid;
 use std::collections::{HashMap, HashSet};
 use std::fs::{File, OpenOptions};
@@ -14,7 +10,7 @@ use crate::observe::breakpoints::operand::{after_compare, mask, memory, value};
 use crate::observe::breakpoints::{BreakpointPlan, Site};
 use crate::observe::history::{ComparisonRing, History};
 use crate::observe::image::HookKind;
-use crate::tracing::{resume, wait};
+use crate::tracing::{resume, seize_tree, wait};
 
 /// Cases of one switch that are read.
 const CASES: u64 = 16;
@@ -54,21 +50,14 @@ impl<'a> Tracer<'a> {
     /// Seizes a process that waits before its `execve`.
     ///
     /// # Errors
-    /// The system's answer: `EPERM` where tracing is refused, `ESRCH` where the process is gone.
+    /// As [`seize_tree`].
     pub(crate) fn seize(
         pid: Pid,
         plan: &'a BreakpointPlan,
         ring: Option<&'a mut ComparisonRing>,
         history: &'a mut History,
     ) -> nix::Result<Tracer<'a>> {
-        ptrace::seize(
-            pid,
-            Options::PTRACE_O_EXITKILL
-                | Options::PTRACE_O_TRACECLONE
-                | Options::PTRACE_O_TRACEEXEC
-                | Options::PTRACE_O_TRACEFORK
-                | Options::PTRACE_O_TRACEVFORK,
-        )?;
+        seize_tree(pid)?;
         Ok(Tracer {
             pid,
             plan,
