@@ -1,8 +1,12 @@
-//! Runs ONE input on ONE target and says how it ended.
+//! Runs one input on one target and reports how the run ended.
 //!
-//! A [`Target`] says how to start a program; an [`Executor`] is a started one. There is one file
-//! per way of execution, and [`mock`] stands beside them so that everything above is tested
-//! without processes.
+//! - In: a [`Target`] (program, arguments, input channel, limits, sandbox) and the bytes of an input.
+//! - Out: a [`Run`] (how it ended, CPU time); on request coverage, comparisons and captured output.
+//! - Central type: the trait [`Executor`], a started target. [`start`] chooses one of the ways of
+//!   execution ([`Way`]) and returns an executor; [`mock`] is one without processes, for tests.
+//! - Tracers use a [`Traceable`] instead: each run waits until it has been seized.
+//! - Read `target.rs`, `run.rs`, `executor.rs` and `ways.rs` first; then `prepared_target.rs`,
+//!   `launch.rs`, `server.rs` and `server_executor.rs`, which most ways share; then `afl/`.
 
 mod afl;
 pub mod bundled;

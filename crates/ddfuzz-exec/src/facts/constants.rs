@@ -13,7 +13,7 @@ const MOST_CONSTANTS: usize = 512;
 /// References that are kept.
 const MOST_REFERENCES: usize = 1 << 20;
 
-/// What was read of a program's code.
+/// What was found in a program's code.
 #[derive(Debug, Default)]
 pub(super) struct CodeWords {
     /// Addresses in the ranges asked for that code refers to.
@@ -23,8 +23,8 @@ pub(super) struct CodeWords {
 }
 
 impl CodeWords {
-    /// Reads the functions of the program, less those of runtimes; all its code where none are
-    /// known.
+    /// Reads the functions of the program except those of runtimes; all its code where no functions
+    /// are known.
     pub(super) fn of(image: &Image, texts: &Ranges) -> CodeWords {
         let loaded = image.segments.iter();
         let loaded = loaded.map(|segment| {
@@ -66,7 +66,7 @@ impl CodeWords {
 
 struct CodeReader<'a> {
     texts: &'a Ranges,
-    /// What is an address where the program is not moved.
+    /// Loaded ranges: a constant in them is an address, where the program is not relocated.
     loaded: Ranges,
     seen: BTreeSet<(u64, usize)>,
     read: CodeWords,
@@ -85,7 +85,7 @@ impl CodeReader<'_> {
         }
     }
 
-    /// Texts are referred to by their distance, or, in programs that are not moved, as they are.
+    /// Notes references to texts: relative ones, and absolute ones in programs that are not relocated.
     fn refer(&mut self, instruction: &Instruction) {
         if instruction.is_ip_rel_memory_operand() {
             self.reference(instruction.ip_rel_memory_address());
@@ -122,8 +122,8 @@ impl CodeReader<'_> {
     }
 }
 
-/// The constant of an instruction that compares, or that makes ready to: a distance from the first
-/// case of a `switch`, or eight bytes in a register, which no comparison takes as they are.
+/// The constant of an instruction that compares, or that prepares a comparison: it subtracts the first
+/// case of a `switch`, or loads eight bytes, which no comparison takes as an operand.
 fn compared(instruction: &Instruction) -> Option<(u64, usize)> {
     let last = instruction.op_count().checked_sub(1)?;
     let kind = instruction.op_kind(last);
@@ -169,9 +169,8 @@ fn is_stack(register: Register) -> bool {
     matches!(register.full_register(), Register::RSP | Register::RBP)
 }
 
-/// Whether these bytes say anything, which small numbers, sizes, masks and what divisions are made
-/// of do not: half of them, and three of four unless they are letters, are neither 0 nor 255, and
-/// half of them differ from each other.
+/// Whether these bytes may be a word, and not a small number, size, mask or divisor: half of them, and
+/// three of four unless they are letters, are neither 0 nor 255, and half of them differ.
 fn tells(bytes: &[u8]) -> bool {
     let mut telling: Vec<u8> = bytes.to_vec();
     telling.retain(|byte| !matches!(byte, 0 | 0xff));

@@ -35,7 +35,7 @@ const PROCESSES: [&str; 10] = [
 ];
 const THREADS: [&str; 2] = ["pthread_create", "thrd_create"];
 
-/// Reads what symbols tell.
+/// Reads the facts in symbols.
 pub fn read(file: &Elf<'_>, facts: &mut TargetFacts) {
     facts.stripped = file.symbols().next().is_none();
     if let Some(linker) = &facts.linker
@@ -48,11 +48,11 @@ pub fn read(file: &Elf<'_>, facts: &mut TargetFacts) {
         if let Ok(name) = symbol.name()
             && let Some(name) = name.split('@').next()
         {
-            one(name, facts);
+            note_symbol(name, facts);
         }
     }
     let alone = facts.sanitizers.is_empty() && !facts.libfuzzer;
-    facts.sanitizers.extend(made(file, alone));
+    facts.sanitizers.extend(checks_made(file, alone));
     if facts.is_static() {
         // The C library that is linked in has them all, used or not.
         for calls in [
@@ -74,7 +74,7 @@ pub fn read(file: &Elf<'_>, facts: &mut TargetFacts) {
     }
 }
 
-fn one(name: &str, facts: &mut TargetFacts) {
+fn note_symbol(name: &str, facts: &mut TargetFacts) {
     match name {
         "__libc_start_main" if facts.libc != Libc::Musl => facts.libc = Libc::Glibc,
         _ => {}
@@ -119,10 +119,10 @@ const HANDLERS: [(&str, &str); 23] = [
     ("implicit_conversion", "implicit-conversion"),
 ];
 
-/// The checks that a program makes, as `-fsanitize=` names them: `undefined` where it has those
-/// that nearly all code has with that group, or nothing to check, else each one. `alone`: no other
-/// runtime brings handlers along.
-pub(super) fn made(file: &Elf<'_>, alone: bool) -> BTreeSet<&'static str> {
+/// The UBSan checks that a program makes, as `-fsanitize=` names them: `undefined` where it has the
+/// most frequent ones of that group, or nothing to check, else each one. `alone`: no other runtime in
+/// it brings handlers along.
+fn checks_made(file: &Elf<'_>, alone: bool) -> BTreeSet<&'static str> {
     let (mut defined, mut called) = (HashMap::new(), BTreeSet::new());
     for symbol in file.symbols().chain(file.dynamic_symbols()) {
         let name = symbol.name().unwrap_or_default();
@@ -174,8 +174,8 @@ fn calls<'a>(file: &Elf<'_>, known: &HashMap<u64, &'a str>) -> BTreeSet<&'a str>
     found
 }
 
-/// Where calls and jumps by a distance may stand in code, and that distance: each place that could
-/// be one. Of the four bytes of a distance hardly any lead to a handler by chance.
+/// All places in code that could be a relative call or jump, with the distance. Hardly any four bytes
+/// lead to a handler by chance.
 #[cfg(target_arch = "x86_64")]
 fn branches(code: &[u8]) -> impl Iterator<Item = (usize, i64)> {
     let places = code.windows(5).enumerate();

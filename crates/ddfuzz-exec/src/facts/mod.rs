@@ -1,5 +1,5 @@
-//! What can be read off a target's program without running it: more than running it needs, for
-//! those who want to know why it is run as it is.
+//! Facts of a target's program, read from its file without running it. They explain why the target is
+//! run as it is; [`elf`](crate::elf) has those that running needs.
 
 #[cfg(target_arch = "x86_64")]
 mod constants;
@@ -21,7 +21,7 @@ use crate::{ExecError, Program, Target, elf, identity, program};
 
 pub use words::program_words;
 
-/// Among what a program was compiled with: Rust's overflow checks and debug assertions.
+/// The name, in [`TargetFacts::instrumentation`], of Rust's overflow checks and debug assertions.
 pub const DEBUG_ASSERTIONS: &str = "debug-assertions";
 
 /// The facts of a target.
@@ -37,7 +37,7 @@ pub struct TargetFacts {
     pub script_of: Option<String>,
     /// The dynamic linker that it asks for; `None` for a static program.
     pub linker: Option<String>,
-    /// Whose start-up it has.
+    /// The C library whose start-up code it has.
     pub libc: Libc,
     /// It can be loaded at any address.
     pub position_independent: bool,
@@ -87,7 +87,7 @@ pub enum Kind {
     Other,
 }
 
-/// Whose start-up a program has.
+/// The C library whose start-up code a program has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Libc {
@@ -128,15 +128,15 @@ impl TargetFacts {
             facts.kind = Kind::Elf;
             let known = elf::ElfFacts::of(&file);
             facts.debug_assertions = known.rust && asserts(&file);
-            facts.take(known);
-            read(&file, &mut facts);
+            facts.take_over(known);
+            read_headers(&file, &mut facts);
             instrumentation::read(&file, &mut facts);
         }
         Ok(facts)
     }
 
-    /// What running rests on, too.
-    fn take(&mut self, known: elf::ElfFacts) {
+    /// Takes over the facts that running needs.
+    fn take_over(&mut self, known: elf::ElfFacts) {
         self.linker = known.interpreter;
         self.afl = known.afl;
         self.libfuzzer = known.is_fuzzer;
@@ -166,15 +166,15 @@ fn is_setuid(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|facts| facts.permissions().mode() & 0o6000 != 0)
 }
 
-/// Sections that each hold one fact.
+/// The section of debug information.
 const DEBUG: &str = ".debug_info";
-/// Where compilers write their versions, and what Rust's begins with.
+/// The section of compiler versions, and the beginning of Rust's.
 const COMMENT: &str = ".comment";
 const RUSTC: &[u8] = b"rustc version";
 const GO: [&str; 2] = [".go.buildinfo", ".note.go.buildid"];
 
-/// What Rust programs say where overflow checks or debug assertions fail, by its beginning. None has
-/// it without them: the standard library is compiled without.
+/// How the messages of failed overflow checks and debug assertions of Rust begin. Only programs that
+/// were compiled with such checks contain them: the standard library is compiled without.
 pub const ASSERTIONS: [&str; 7] = [
     "unsafe precondition(s) violated",
     "attempt to add with overflow",
@@ -193,8 +193,8 @@ fn asserts(file: &Elf<'_>) -> bool {
     ASSERTIONS.iter().any(says)
 }
 
-/// Reads what headers and sections tell.
-pub fn read(file: &Elf<'_>, facts: &mut TargetFacts) {
+/// Reads the facts in headers and sections.
+fn read_headers(file: &Elf<'_>, facts: &mut TargetFacts) {
     facts.position_independent = file.elf_header().e_type(file.endian()) == object::elf::ET_DYN;
     facts.debug_info = file.section_by_name(DEBUG).is_some();
     facts.rust = file

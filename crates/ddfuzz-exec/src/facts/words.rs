@@ -45,7 +45,7 @@ pub fn program_words(target: &Target) -> Result<Vec<Vec<u8>>, ExecError> {
     ))
 }
 
-/// As many as there may be, of both kinds, each once.
+/// Chooses at most [`MOST`] words of both kinds, each once.
 fn chosen(texts: Vec<Vec<u8>>, constants: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     let some = constants.len().min(MOST_CONSTANTS);
     let room = (MOST - some).min(texts.len());
@@ -73,11 +73,11 @@ const MOST_TEXTS: usize = 1 << 16;
 /// Pointers to texts that are looked at.
 const MOST_POINTERS: usize = 1 << 20;
 
-/// A program's read-only data, and which pointers lead there.
+/// A program's read-only data, and the pointers into it.
 pub(super) struct Texts<'data> {
     sections: Vec<(u64, &'data [u8])>,
     ranges: Ranges,
-    /// Addresses that stand in tables.
+    /// Addresses in tables of pointers.
     pointers: BTreeSet<u64>,
 }
 
@@ -134,9 +134,9 @@ impl<'data> Texts<'data> {
         ranked.concat()
     }
 
-    /// Runs of printable characters. A short one that ends with a NUL is a text of C, wherever code
-    /// may lead into it, for it is copied by its halves; of others each place that something leads
-    /// to is a beginning, and the end of what stands before it.
+    /// Runs of printable characters. A short run that ends with a NUL is one text of C, even where
+    /// code refers into it, because it is copied in halves. Others are split where something refers
+    /// into them.
     fn parts<'a>(
         &'a self,
         address: u64,
@@ -174,11 +174,11 @@ impl<'data> Texts<'data> {
     }
 }
 
-/// What may be a text.
+/// A run of printable characters.
 struct TextRun<'a> {
     start: u64,
     text: &'a [u8],
-    /// A NUL stands behind it.
+    /// A NUL follows it.
     ends: bool,
 }
 
@@ -229,7 +229,7 @@ fn pointers(file: &Elf<'_>, ranges: &Ranges) -> BTreeSet<u64> {
     pointers
 }
 
-/// What compilers and libraries leave behind.
+/// How texts of compilers and libraries begin.
 const BANNERS: [&str; 9] = [
     "GCC: ", "clang", "GNU C", "rustc ", "GLIBC_", "GLIBCXX_", "__", "_Z", "_ITM",
 ];
@@ -245,8 +245,7 @@ const TABLES: [&str; 5] = [
     "ABCDEFabcdef",
     "(null)",
 ];
-/// What the C library says of errors and signals, by its beginning; in one word or two, for longer
-/// ones are sentences.
+/// How short messages of the C library about errors and signals begin; longer ones are sentences.
 const MESSAGES: [&str; 10] = [
     "Success",
     "Unknown ",
@@ -262,7 +261,7 @@ const MESSAGES: [&str; 10] = [
 /// A text with more blanks between words than this is a sentence.
 const MOST_BLANKS: usize = 2;
 
-/// Whether this is none that a target would look for in its input.
+/// Whether a text is one that a program would not look for in its input: a message, a format, a path.
 fn is_noise(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return true;
@@ -301,7 +300,7 @@ fn has_conversion(text: &[u8]) -> bool {
     false
 }
 
-/// Words in a row, what stands before something that is told, or what an `assert` claims.
+/// Whether it is a sentence, a label before a value, or the claim of an `assert`.
 fn is_sentence(text: &str) -> bool {
     let blanks = text.split_whitespace().count().saturating_sub(1);
     let is_told = text.ends_with(':') && blanks > 0;

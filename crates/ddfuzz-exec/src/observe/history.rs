@@ -14,14 +14,14 @@ use std::os::unix::fs::FileExt;
 use crate::input::memory_file;
 use crate::observe::image::Hook;
 
-/// How many are kept of a run.
+/// How many comparisons of a run are kept.
 const KEPT: usize = 256;
-/// How many of one place in the program: a loop must not drive out what came before it.
+/// How many of one site are kept: a loop must not displace what came before it.
 const KEPT_OF_A_SITE: usize = 16;
-/// How many places are told apart; a program has no more that matter for one run.
+/// How many sites are distinguished.
 const MOST_SITES: usize = 1 << 16;
 
-/// What a run has compared so far.
+/// The comparisons of a run so far.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     count: u64,
@@ -47,8 +47,8 @@ impl History {
         self.count += 1;
     }
 
-    /// The last ones, oldest first; a pair of operands, in whatever order, stands only where it
-    /// came last.
+    /// The last comparisons, oldest first. A pair of operands, in whatever order, is listed once,
+    /// where it came last.
     pub(crate) fn into_comparisons(self) -> Vec<Comparison> {
         let mut all: Vec<(u64, Comparison)> = self.sites.into_values().flatten().collect();
         all.sort_unstable_by_key(|(number, _)| std::cmp::Reverse(*number));
@@ -88,10 +88,10 @@ const HOOKS_AT: usize = 24;
 const PAIRS_AT: u64 = (HOOKS_AT + 16 * HOOKS) as u64;
 const SIZE: u64 = PAIRS_AT + PAIRS * PAIR_SIZE as u64;
 
-/// Comparisons read of one run, at most: a target may tell that there were any number.
+/// Comparisons that are read of one run, at most: a target may claim any number.
 const MOST: u64 = 1 << 20;
 
-/// The memory file, and how far it has been read.
+/// The memory file in which the preloaded library reports comparisons, and how far it was read.
 pub(crate) struct ComparisonRing {
     file: File,
     read: u64,
@@ -114,7 +114,7 @@ impl ComparisonRing {
         self.file.try_clone()
     }
 
-    /// Makes it ready for the next run, which is to jump from these callbacks.
+    /// Resets it for the next run, and lists the callbacks over which the library writes jumps.
     pub(crate) fn reset<'a>(&mut self, hooks: impl Iterator<Item = &'a Hook>) -> io::Result<()> {
         let mut header = Vec::with_capacity(PAIRS_AT as usize);
         header.extend_from_slice(&MAGIC.to_ne_bytes());
@@ -134,7 +134,7 @@ impl ComparisonRing {
         Ok(())
     }
 
-    /// Passes over what was compared so far: another run begins in the same process.
+    /// Skips the comparisons so far: another run begins in the same process.
     pub(crate) fn skip(&mut self) {
         let mut taken = [0; 8];
         if self.file.read_exact_at(&mut taken, TAKEN_AT).is_ok() {
@@ -143,8 +143,8 @@ impl ComparisonRing {
         self.left = MOST;
     }
 
-    /// Adds to `history` what was compared since the last call. What is not whole (another thread
-    /// writes it, or nonsense stands there) is passed over.
+    /// Adds to `history` what was compared since the last call. Incomplete and invalid pairs are
+    /// skipped.
     pub(crate) fn drain(&mut self, history: &mut History) {
         let mut taken = [0; 8];
         if self.file.read_exact_at(&mut taken, TAKEN_AT).is_err() {

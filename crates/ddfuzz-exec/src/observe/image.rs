@@ -10,7 +10,7 @@ use object::{Endianness, Object, ObjectSegment, ObjectSymbol, SegmentFlags, Symb
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Programs with more code than this, in bytes, have their functions observed only.
+/// How much code is read, in bytes. Segments beyond it are not observed.
 const MOST_CODE: u64 = 64 << 20;
 
 /// A loadable segment.
@@ -30,7 +30,7 @@ pub(crate) struct Image {
     pub(crate) entry: u64,
     /// Its segments of code, and those that describe them.
     pub(crate) segments: Vec<Segment>,
-    /// Its functions, less those of runtimes.
+    /// Its functions, without those of runtimes.
     pub(crate) functions: Functions,
     /// Callbacks that it defines itself.
     pub(crate) hooks: Vec<Hook>,
@@ -140,7 +140,7 @@ pub(crate) enum HookKind {
     Compare { width: usize, constant: bool },
     /// A value, and the list of its cases.
     Switch,
-    /// What a sanitizer tells libFuzzer of a function that compares. Only a jump can hear it.
+    /// A sanitizer's report to libFuzzer of a call of a comparing function. Only a jump can observe it.
     Function(&'static str),
 }
 
@@ -199,14 +199,14 @@ impl Hook {
         self.room >= JUMP
     }
 
-    /// Whether a breakpoint at its entry tells what is compared.
-    pub(crate) fn can_be_listened_to(&self) -> bool {
+    /// Whether a breakpoint at its entry shows what is compared.
+    pub(crate) fn takes_breakpoint(&self) -> bool {
         !matches!(self.kind, HookKind::Function(_))
     }
 }
 
-/// The callbacks among the functions (name and address) of a program. Where a linker has folded
-/// several into one nobody can tell which was called: they are left out.
+/// The callbacks among the functions (name and address) of a program. Those that a linker has folded
+/// into one are left out: their calls cannot be distinguished.
 fn hooks_among<'a>(functions: &[(&'a str, u64)]) -> Vec<Hook> {
     let kind_of = |name: &str| NAMES.iter().find(|(known, _)| *known == name);
     let mut found: Vec<(&'a str, Hook)> = Vec::new();
@@ -256,7 +256,7 @@ impl Functions {
         }
     }
 
-    /// Leaves out the one that begins at `start`.
+    /// Removes the function that begins at `start`.
     pub(crate) fn remove(&mut self, start: u64) {
         self.0.remove(&start);
     }
@@ -309,7 +309,8 @@ fn word(image: &Image, at: u64) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.try_into().ok()?))
 }
 
-/// How the names of their functions begin, behind what C++ puts before names.
+/// How the names of functions of runtimes (sanitizers, libFuzzer, AFL++) begin, after the prefix that
+/// C++ adds. They compare more at their start than most programs do in all.
 const PREFIXES: [&str; 21] = [
     "__afl_",
     "11__sanitizer",
@@ -334,7 +335,7 @@ const PREFIXES: [&str; 21] = [
     "__ubsan_",
 ];
 
-/// Whether a function of this name in the symbol table is of a runtime.
+/// Whether a function of this name belongs to a runtime.
 fn is_of_runtime(name: &str) -> bool {
     let plain = ["_ZNK", "_ZN", "_ZThn"]
         .iter()

@@ -36,7 +36,7 @@ use crate::prepared_target::PreparedTarget;
 use crate::traceable::{Traceable, Traced};
 use crate::{ExecError, Run, Target, Way, ways};
 
-/// A started target whose runs tell what they compare.
+/// A started target whose runs report what they compare.
 pub trait Observer: Send {
     /// Runs the target once on `input`, in a process of its own. Beside the run: the last
     /// comparisons (at most 256, each pair of operands once) whose operands differed, oldest
@@ -50,14 +50,14 @@ pub trait Observer: Send {
     fn sources(&self) -> Sources;
 }
 
-/// What the comparisons of a target can be had from.
+/// Where the comparisons of a target come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sources {
-    /// Functions that compare bytes, and callbacks that are not the program's own.
+    /// Whether functions that compare bytes, and callbacks of libraries, are observed.
     pub functions: bool,
-    /// How many callbacks of its own the program has that can be listened to.
+    /// How many of the program's own callbacks are observed.
     pub callbacks: usize,
-    /// How many of its instructions can be.
+    /// How many of its instructions are observed.
     pub instructions: usize,
 }
 
@@ -88,9 +88,9 @@ const MORE_WALL: Duration = Duration::from_secs(5);
 /// A target whose runs are observed.
 struct ComparisonObserver {
     target: Traceable,
-    /// Where the preloaded library tells; `None` where nothing can be preloaded.
+    /// Where the preloaded library reports; `None` where nothing can be preloaded.
     ring: Option<ComparisonRing>,
-    /// Callbacks that jump into it.
+    /// Callbacks over which it writes jumps.
     jumping: Vec<Hook>,
     /// The breakpoints; `None` where there are none, or the system has refused to trace.
     plan: Option<BreakpointPlan>,
@@ -98,8 +98,7 @@ struct ComparisonObserver {
 }
 
 impl ComparisonObserver {
-    /// Finds out what can be observed of `target`. A target of which nothing can be has no
-    /// sources.
+    /// Finds out what can be observed of `target`. It has no sources where nothing can be.
     pub(crate) fn new(target: &Target, way: Way) -> Result<ComparisonObserver, ExecError> {
         let mut patient = target.clone();
         let limits = &mut patient.limits;
@@ -122,9 +121,7 @@ impl ComparisonObserver {
             |hook: &&Hook| ring.is_some() && cfg!(target_arch = "x86_64") && hook.takes_jump();
         let (jumping, listened): (Vec<&Hook>, Vec<&Hook>) = hooks.iter().partition(can_jump);
         let jumping: Vec<Hook> = jumping.into_iter().copied().collect();
-        let listened = listened
-            .into_iter()
-            .filter(|hook| hook.can_be_listened_to());
+        let listened = listened.into_iter().filter(|hook| hook.takes_breakpoint());
         let listened: Vec<Hook> = listened.copied().collect();
         let plan = image.map(|image| BreakpointPlan::of(image, &listened));
         let plan = plan.filter(|plan| plan.len() > 0);
@@ -231,7 +228,8 @@ fn tracing(errno: Errno) -> ExecError {
     }
 }
 
-/// The memory that a loop tells in.
+/// Observes the comparisons of the runs of a loop: those of functions and callbacks, at the speed of
+/// the loop.
 pub(crate) struct LoopObserver {
     ring: ComparisonRing,
     hooks: Vec<Hook>,
@@ -247,7 +245,7 @@ impl LoopObserver {
         Ok(LoopObserver { ring, hooks })
     }
 
-    /// The memory, made ready for another server.
+    /// The file in which another server reports.
     pub(crate) fn file(&mut self) -> io::Result<File> {
         self.ring.reset(self.hooks.iter())?;
         self.ring.file()
@@ -258,7 +256,7 @@ impl LoopObserver {
         self.ring.skip();
     }
 
-    /// What it has compared: the last comparisons (at most 256, each pair of operands once) whose
+    /// The comparisons of the run: the last ones (at most 256, each pair of operands once) whose
     /// operands differed, oldest first.
     pub(crate) fn comparisons(&mut self) -> Vec<Comparison> {
         let mut history = History::default();

@@ -24,7 +24,7 @@ const BREAKPOINT: u8 = 0xcc;
 /// Breakpoints in one program, at most.
 const MOST_SITES: usize = 1 << 18;
 
-/// What stands at a breakpoint.
+/// What a breakpoint observes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Site {
     /// A comparison of so many bytes.
@@ -33,7 +33,7 @@ pub(super) enum Site {
     Hook(HookKind),
 }
 
-/// A segment of code, as it is and with its breakpoints.
+/// A segment of code, without and with its breakpoints.
 struct PatchedCode {
     pub(super) address: u64,
     pub(super) original: Vec<u8>,
@@ -48,11 +48,10 @@ pub(crate) struct BreakpointPlan {
 }
 
 impl BreakpointPlan {
-    /// Plans breakpoints on all comparisons of the program, and on those callbacks that are to be
-    /// `listened` to so. Only functions that are code from their beginning to their end are
-    /// touched: a byte of data that was taken for an instruction would change what the program
-    /// does.
-    pub(crate) fn of(image: Image, listened: &[Hook]) -> BreakpointPlan {
+    /// Plans breakpoints on all comparisons of the program, and on the callbacks `hooks`. Only
+    /// functions that are code from their beginning to their end get any: a breakpoint in data
+    /// would change what the program does.
+    pub(crate) fn of(image: Image, hooks: &[Hook]) -> BreakpointPlan {
         let mut sites = BTreeMap::new();
         let is_hook = |start| image.hooks.iter().any(|hook| hook.address == start);
         for (start, end) in image.functions.iter().filter(|(start, _)| !is_hook(*start)) {
@@ -62,8 +61,11 @@ impl BreakpointPlan {
             }
             sites.extend(found);
         }
-        let hooks = listened.iter();
-        sites.extend(hooks.map(|hook| (hook.address, Site::Hook(hook.kind))));
+        sites.extend(
+            hooks
+                .iter()
+                .map(|hook| (hook.address, Site::Hook(hook.kind))),
+        );
         let segments = image.segments.into_iter();
         let executable = segments.filter(|segment| segment.executable);
         let code = executable.map(|segment| changed(segment, &sites)).collect();

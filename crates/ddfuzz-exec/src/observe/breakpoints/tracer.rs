@@ -14,12 +14,12 @@ use crate::tracing::{resume, seize_tree, wait};
 
 /// Cases of one switch that are read.
 const CASES: u64 = 16;
-/// After so many hits of all breakpoints, one that was hit so often is removed. The later it is,
-/// the sooner: loops are given up on, and what comes at the end is still seen.
-const PATIENCE: [(u32, u32); 3] = [(4000, 500), (7000, 50), (9000, 5)];
+/// Up to this many hits of all breakpoints, one that was hit this often is removed. Later in the run
+/// it is removed sooner, so that loops do not hide what comes at the end.
+const MOST_HITS: [(u32, u32); 3] = [(4000, 500), (7000, 50), (9000, 5)];
 
-fn patience(hits: u32) -> u32 {
-    let found = PATIENCE.iter().find(|(until, _)| hits < *until);
+fn most_hits(hits: u32) -> u32 {
+    let found = MOST_HITS.iter().find(|(until, _)| hits < *until);
     found.map_or(0, |(_, most)| *most)
 }
 
@@ -40,8 +40,7 @@ pub(crate) struct Tracer<'a> {
     removed: HashSet<u64>,
     /// Threads and processes that are followed.
     followed: HashSet<Pid>,
-    /// New ones: forked off (with memory of their own), or stopped before it was said what they
-    /// are.
+    /// New ones: forked (with memory of their own), or stopped before their parent's event.
     forked: HashSet<Pid>,
     stopped: HashSet<Pid>,
 }
@@ -121,7 +120,7 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// A new thread or process was announced.
+    /// The parent's event announces a new thread or process.
     fn expect(&mut self, tid: Pid, event: i32) {
         let waits = self.stopped.remove(&tid);
         match (event, waits) {
@@ -212,10 +211,10 @@ impl<'a> Tracer<'a> {
         let hits = self.hits.entry(address).or_default();
         *hits += 1;
         self.all_hits += 1;
-        *hits > patience(self.all_hits) || self.removed.contains(&address)
+        *hits > most_hits(self.all_hits) || self.removed.contains(&address)
     }
 
-    /// Does what the instruction does; false where an operand cannot be read.
+    /// Emulates the instruction; false where an operand cannot be read.
     fn compare(
         &mut self,
         instruction: &iced_x86::Instruction,
@@ -235,7 +234,7 @@ impl<'a> Tracer<'a> {
         true
     }
 
-    /// Does nothing but return, as a callback may.
+    /// Emulates a callback, which only returns.
     fn call(
         &mut self,
         kind: HookKind,
@@ -257,7 +256,7 @@ impl<'a> Tracer<'a> {
         true
     }
 
-    /// The cases of a switch that none of them fits.
+    /// Notes the cases of a switch of which none matches.
     fn switch(&mut self, site: u64, (tid, registers): (Pid, &libc::user_regs_struct)) {
         let (value, list) = (registers.rdi, registers.rsi);
         let word = |index: u64| memory(tid, list.wrapping_add(8 * index), 8);
@@ -278,7 +277,7 @@ impl<'a> Tracer<'a> {
         self.history.push(site, &left[..width], &right[..width]);
     }
 
-    /// Takes over what was told meanwhile, so that all stands in the order of the program.
+    /// Adds what the library reported meanwhile, so that all is in the order of the program.
     fn drain(&mut self) {
         if let Some(ring) = &mut self.ring {
             ring.drain(self.history);
