@@ -12,25 +12,25 @@ use std::time::{Duration, Instant};
 use crate::log::KeyRecord;
 use crate::{Answer, CutOff, Kind, Oracle, OracleError, PATIENCE, Process, Slip, SlipKeys};
 
-/// Runs under watch that a crash is given to come again.
+/// How many traced runs a crash gets to occur again.
 const NAMING: u32 = 10;
 
-/// The crash that is held while its input shrinks.
+/// The crash that a minimization keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
-    /// What kind of death.
+pub struct HeldCrash {
+    /// Its class.
     pub class: Class,
-    /// Which bug.
+    /// Its major key: which bug.
     pub major: Key,
-    /// Which way into it.
+    /// Its minor key: by which path.
     pub minor: Key,
     /// How its runs end.
     pub ended: Ended,
 }
 
-impl From<&Crash> for Held {
-    fn from(crash: &Crash) -> Held {
-        Held {
+impl From<&Crash> for HeldCrash {
+    fn from(crash: &Crash) -> HeldCrash {
+        HeldCrash {
             class: crash.class.clone(),
             major: crash.keys.major,
             minor: crash.keys.minor,
@@ -39,8 +39,8 @@ impl From<&Crash> for Held {
     }
 }
 
-impl From<&KeyRecord> for Held {
-    fn from(key: &KeyRecord) -> Held {
+impl From<&KeyRecord> for HeldCrash {
+    fn from(key: &KeyRecord) -> HeldCrash {
         let ended = match key.class.0.as_str() {
             "hang" => Ended::Timeout,
             "oom" => Ended::OutOfMemory,
@@ -50,7 +50,7 @@ impl From<&KeyRecord> for Held {
                 _ => Ended::Signal(libc::SIGSEGV),
             },
         };
-        Held {
+        HeldCrash {
             class: key.class.clone(),
             major: key.major,
             minor: key.minor,
@@ -59,7 +59,7 @@ impl From<&KeyRecord> for Held {
     }
 }
 
-/// Starts an executor whose every run has a process of its own, its limits ten times as long.
+/// Starts an executor with a process for each run, and time limits ten times as long.
 pub type FreshExecutor = Box<dyn FnMut() -> Result<Box<dyn Executor>, ExecError> + Send>;
 
 /// Maps runs of a target to outcomes for one crash.
@@ -67,8 +67,8 @@ pub type FreshExecutor = Box<dyn FnMut() -> Result<Box<dyn Executor>, ExecError>
 /// - PASS: the run ended by itself without a crash.
 /// - FAIL: it crashed with the held class and major key, and the held minor key where bytes were
 ///   rewritten.
-/// - UNRESOLVED: another crash (a [`Slip`]), a run cut off, or a crash that was not seen again
-///   when it was watched.
+/// - UNRESOLVED: another crash (a [`Slip`]), a run over its limits, or a crash that did not occur
+///   again when it was traced.
 pub struct CrashOracle {
     executor: Box<dyn Executor>,
     fresh: FreshExecutor,
@@ -79,9 +79,9 @@ pub struct CrashOracle {
     /// The limit on time that was learned.
     learned: Option<TimeLimit>,
     slips: Slips,
-    held: Held,
+    held: HeldCrash,
     crash_exit: Option<i32>,
-    observing: Observing,
+    observing: LazyObserver,
 }
 
 impl CrashOracle {
@@ -89,8 +89,8 @@ impl CrashOracle {
     pub fn new(
         executor: Box<dyn Executor>,
         fresh: FreshExecutor,
-        keyer: Box<dyn Keyer>,
-        held: Held,
+        classifier: Box<dyn CrashClassifier>,
+        held: HeldCrash,
         crash_exit: Option<i32>,
     ) -> CrashOracle {
         CrashOracle {
@@ -99,10 +99,10 @@ impl CrashOracle {
             patient: None,
             fixed_time: false,
             learned: None,
-            slips: Slips::new(keyer),
+            slips: Slips::new(classifier),
             held,
             crash_exit,
-            observing: Observing::Impossible,
+            observing: LazyObserver::Impossible,
         }
     }
 
@@ -110,7 +110,7 @@ impl CrashOracle {
     /// for that.
     pub fn observed_by(self, start: StartObserver) -> CrashOracle {
         CrashOracle {
-            observing: Observing::Unstarted(start),
+            observing: LazyObserver::Unstarted(start),
             ..self
         }
     }
@@ -121,7 +121,7 @@ impl CrashOracle {
         self
     }
 
-    /// The outcome of a run that ended so.
+    /// The outcome of a run that ended like this.
     fn judge(&mut self, ended: Ended, input: &[u8], kind: Kind) -> Result<Answer, OracleError> {
         let crash = ended.is_crash(self.crash_exit);
         let as_held = ended == self.held.ended;
@@ -151,7 +151,7 @@ impl CrashOracle {
         })
     }
 
-    /// Names a run that ended in a crash, which may be one that does not come every time.
+    /// Classifies the crash of a run. It repeats the run, because a flaky crash does not occur each time.
     fn key(&mut self, input: &[u8], crash: bool) -> Result<Quick, OracleError> {
         let mut quick = self.slips.keyer.key(input)?;
         for _ in 1..NAMING {
@@ -202,7 +202,7 @@ impl Oracle for CrashOracle {
             cpu => cpu,
         };
         let answer = self.judge(run.ended, candidate, kind)?;
-        // The keyer runs in a process of its own: what it has named does not rest on ours.
+        // The classifier runs the input in a process of its own: its answer does not depend on ours.
         let named = answer.minor.is_some() || answer.slip.is_some();
         let process = match self.executor.freshness() {
             Freshness::Shared if !named => Process::Shared,
@@ -291,12 +291,12 @@ fn cut_off(ended: Ended) -> Option<CutOff> {
     }
 }
 
-/// Runs an input once more, watched closely, and names its crash.
-pub trait Keyer: Send {
+/// Classifies a crashing input: runs it again under a tracer and computes the keys of its crash.
+pub trait CrashClassifier: Send {
     /// The keys only, as quickly as possible.
     ///
     /// # Errors
-    /// When the target cannot be run under watch.
+    /// When the target cannot be run under a tracer.
     fn key(&mut self, input: &[u8]) -> Result<Quick, ExecError>;
 
     /// Whether a run that ended so may be a crash; `crash_exit` is the exit status that counts as
@@ -312,7 +312,7 @@ pub trait Keyer: Send {
     fn examine(&mut self, input: &[u8]) -> Result<Option<Box<Crash>>, ExecError>;
 }
 
-impl Keyer for Triager {
+impl CrashClassifier for Triager {
     fn key(&mut self, input: &[u8]) -> Result<Quick, ExecError> {
         Triager::key(self, input)
     }
@@ -332,24 +332,24 @@ impl Keyer for Triager {
 /// Starts what observes the runs of a target; `None` where nothing can be observed.
 pub type StartObserver = Box<dyn FnMut() -> Result<Option<Box<dyn Observer>>, ExecError> + Send>;
 
-/// An observer that is started when it is first asked. Hints are no outcome: where they cannot be
-/// had there are none, and nobody fails for that.
-pub(super) enum Observing {
+/// An observer that is started at its first use. Hints are optional: where it cannot observe, there
+/// are none, and that is no error.
+pub(super) enum LazyObserver {
     Unstarted(StartObserver),
     Started(Box<dyn Observer>),
     Impossible,
 }
 
-impl Observing {
-    /// What a run on `input` tells.
+impl LazyObserver {
+    /// The hints from a run on `input`.
     pub(super) fn hints(&mut self, input: &[u8]) -> Hints {
-        if let Observing::Unstarted(start) = self {
+        if let LazyObserver::Unstarted(start) = self {
             *self = match start() {
-                Ok(Some(observer)) => Observing::Started(observer),
-                Ok(None) | Err(_) => Observing::Impossible,
+                Ok(Some(observer)) => LazyObserver::Started(observer),
+                Ok(None) | Err(_) => LazyObserver::Impossible,
             };
         }
-        let Observing::Started(observer) = self else {
+        let LazyObserver::Started(observer) = self else {
             return Hints::default();
         };
         match observer.observe(input) {
@@ -358,26 +358,26 @@ impl Observing {
                 comparisons,
             },
             Err(_) => {
-                *self = Observing::Impossible;
+                *self = LazyObserver::Impossible;
                 Hints::default()
             }
         }
     }
 }
 
-/// Makes [`Slip`]s of crashes that a keyer has named.
+/// Makes [`Slip`]s of other crashes, and examines each once.
 pub struct Slips {
     /// Names crashes.
-    pub keyer: Box<dyn Keyer>,
-    /// Those of which the whole crash is on record.
+    pub keyer: Box<dyn CrashClassifier>,
+    /// Slips whose whole crash is on record.
     examined: HashSet<SlipKeys>,
 }
 
 impl Slips {
-    /// Those of crashes that this one names.
-    pub fn new(keyer: Box<dyn Keyer>) -> Slips {
+    /// With this classifier.
+    pub fn new(classifier: Box<dyn CrashClassifier>) -> Slips {
         Slips {
-            keyer,
+            keyer: classifier,
             examined: HashSet::new(),
         }
     }

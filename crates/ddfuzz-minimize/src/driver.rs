@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::log::{Base64, CheckLine, Line, LogError, Source, What};
 use crate::options::CallbackError;
-use crate::progress::{Progress, Want};
-use crate::question::{Alone, Judge, Reply};
+use crate::progress::{NextStep, Progress};
+use crate::question::{Answerer, Reply, SingleOracle};
 use crate::{
     Answer, Journal, MinimizeError, Minimized, Options, Oracle, OracleError, Slip, SlipKeys,
 };
@@ -35,13 +35,13 @@ pub fn minimize(
     journal: &mut Journal,
     options: &mut Options<'_>,
 ) -> Result<Minimized, MinimizeError> {
-    drive(input, &mut Alone(oracle), journal, options)
+    drive(input, &mut SingleOracle(oracle), journal, options)
 }
 
 /// Minimizes with `judge` to answer.
 pub(super) fn drive(
     input: &[u8],
-    judge: &mut dyn Judge,
+    judge: &mut dyn Answerer,
     journal: &mut Journal,
     options: &mut Options<'_>,
 ) -> Result<Minimized, MinimizeError> {
@@ -68,7 +68,7 @@ pub(super) fn drive(
 
 struct Driver<'a, 'o> {
     progress: Progress,
-    judge: &'a mut dyn Judge,
+    judge: &'a mut dyn Answerer,
     options: &'a mut Options<'o>,
     begin: Instant,
     /// Time of the tests that were logged before this call.
@@ -86,33 +86,33 @@ impl Lines for Driver<'_, '_> {
         loop {
             let stopped = self.options.stopped();
             let spent = self.spent();
-            let executed = self.progress.course().counts.executed;
-            let what = match self.progress.want() {
-                Want::Nothing => return Ok(None),
-                Want::NotFailing { last, tries } => {
+            let executed = self.progress.texts().counts.executed;
+            let what = match self.progress.next_step() {
+                NextStep::Nothing => return Ok(None),
+                NextStep::NotFailing { last, tries } => {
                     return Err(MinimizeError::NotFailing { last, tries });
                 }
-                Want::Alternating { rate, empty } => {
+                NextStep::Alternating { rate, empty } => {
                     return Err(MinimizeError::Alternating { rate, empty });
                 }
-                Want::Write(Line::End(mut end)) => {
+                NextStep::Write(Line::End(mut end)) => {
                     end.tests.speculative = self.judge.finish();
                     self.file_strays()?;
                     return Ok(Some(Line::End(end)));
                 }
-                Want::Write(line) => return Ok(Some(line)),
-                Want::Test(asked) if asked.known().is_some() => {
-                    let outcome = asked.known().unwrap_or(Outcome::Unresolved);
+                NextStep::Write(line) => return Ok(Some(line)),
+                NextStep::Test(pending) if pending.known().is_some() => {
+                    let outcome = pending.known().unwrap_or(Outcome::Unresolved);
                     let answer = Answer::of(outcome);
                     return Ok(self.test_line(Source::Cache, answer, &Hints::default()));
                 }
                 _ if stopped => return Err(self.interrupted()),
-                Want::Check(what) => Some(what),
-                Want::Test(_) if spent => {
+                NextStep::Check(what) => Some(what),
+                NextStep::Test(_) if spent => {
                     self.progress.cease();
                     continue;
                 }
-                Want::Test(_) => None,
+                NextStep::Test(_) => None,
             };
             let left = self.options.left(executed);
             let Some((mut answer, hints)) = self.judge.answer(&self.progress, left)? else {
@@ -200,17 +200,17 @@ impl Driver<'_, '_> {
 
     /// Whether a budget is used up.
     fn spent(&self) -> bool {
-        let executed = self.progress.course().counts.executed;
+        let executed = self.progress.texts().counts.executed;
         let time = self.earlier + self.options.worked(self.begin);
         self.options.spent(executed, time)
     }
 
     fn test_line(&self, source: Source, answer: Answer, hints: &Hints) -> Option<Line> {
-        let asked = self.progress.course().asked()?;
+        let pending = self.progress.texts().pending()?;
         let minor = answer.minor.filter(|_| answer.outcome == Outcome::Fail);
         let reply = Reply {
             minor: minor.filter(|minor| self.progress.minor() != Some(*minor)),
-            comparisons: asked.is_observed().then(|| logged(hints)),
+            comparisons: pending.is_observed().then(|| logged(hints)),
             ..Reply::from_answer(source, &answer, self.options.log_inputs)
         };
         self.progress.test_line(&reply).map(Line::Test)
@@ -228,7 +228,7 @@ impl Driver<'_, '_> {
         }
         let test = match what {
             Some(_) => None,
-            None => Some(self.progress.course().tests()),
+            None => Some(self.progress.texts().tests()),
         };
         (self.options.on_slip)(slip, test).map_err(not_kept("another crash"))
     }
@@ -236,7 +236,7 @@ impl Driver<'_, '_> {
     /// Hands over the slips of tests that were run ahead in vain, once for their keys, if no test
     /// slipped into them before.
     fn file_strays(&mut self) -> Result<(), MinimizeError> {
-        for mut slip in self.judge.strays() {
+        for mut slip in self.judge.unclaimed_slips() {
             let with_record = (slip.keys, true);
             if self.filed.contains(&with_record) || self.strayed.contains(&with_record) {
                 continue;
@@ -276,10 +276,10 @@ impl Driver<'_, '_> {
     }
 
     fn interrupted(&self) -> MinimizeError {
-        let course = self.progress.course();
+        let texts = self.progress.texts();
         MinimizeError::Interrupted {
-            size: course.best().len() as u64,
-            executed: course.counts.executed,
+            size: texts.best().len() as u64,
+            executed: texts.counts.executed,
         }
     }
 }

@@ -10,8 +10,8 @@
 //! log, whatever happened in between.
 
 mod call;
+mod candidate_texts;
 mod certificate;
-mod course;
 mod crash_oracle;
 mod driver;
 pub mod isolate;
@@ -32,14 +32,17 @@ mod verify;
 
 pub use call::{Call, CallOracle, OracleOfCall};
 pub use certificate::{Certificate, Claim, ProofRef, Proved, Removal};
-pub use crash_oracle::{CrashOracle, FreshExecutor, Held, Keyer, Slips, StartObserver};
+pub use crash_oracle::{
+    CrashClassifier, CrashOracle, FreshExecutor, HeldCrash, Slips, StartObserver,
+};
 pub use driver::minimize;
 pub use journal::Journal;
 pub use minimized::{
     CallResult, Counts, MinRecord, Minimized, OutcomeRecord, PhaseRecord, Rate, SlipRecord, Warning,
 };
 pub use options::{
-    CallbackError, Doing, MinimizeError, OnReduce, OnSlip, OnStanding, Options, Standing,
+    CallbackError, MinimizeError, MinimizePhase, MinimizeStatus, OnReduce, OnSlip, OnStanding,
+    Options,
 };
 pub use oracle::{Answer, CutOff, Inverted, Kind, Oracle, OracleError, Process, Slip, SlipKeys};
 pub use parallel::{BoxedOracle, MakeOracle, Workers, minimize_by_workers};
@@ -48,3 +51,9 @@ pub use searches::{SEARCHES, UnknownSearch, search_by_name, search_summary};
 pub use test_oracle::{Script, ScriptState, TestOracle};
 pub use time_limit::{PATIENCE, hurried};
 pub use verify::{Counterexample, Verified, VerifyError, verify};
+
+// The names by which the other crates still call these.
+pub use CrashClassifier as Keyer;
+pub use HeldCrash as Held;
+pub use MinimizePhase as Doing;
+pub use MinimizeStatus as Standing;

@@ -17,8 +17,8 @@ pub type OnReduce<'a> = Box<dyn FnMut(&[u8]) -> Result<(), CallbackError> + 'a>;
 /// Takes a slip and the index of its test, `None` for a check.
 pub type OnSlip<'a> = Box<dyn FnMut(&Slip, Option<u64>) -> Result<(), CallbackError> + 'a>;
 
-/// Takes where things stand.
-pub type OnStanding<'a> = Box<dyn FnMut(&Standing) + 'a>;
+/// Takes the status.
+pub type OnStanding<'a> = Box<dyn FnMut(&MinimizeStatus) + 'a>;
 
 /// Bounds and callbacks. None of them changes the order of tests.
 pub struct Options<'a> {
@@ -26,7 +26,7 @@ pub struct Options<'a> {
     pub budget_tests: Option<u64>,
     /// Longest time for tests, those of resumed runs included.
     pub budget_time: Option<Duration>,
-    /// Of this call, microseconds that it stood still in a callback, which are no time of tests.
+    /// Microseconds of this call that were spent in callbacks; they do not count as time of tests.
     pub stood_still: Option<&'a AtomicU64>,
     /// When it turns true, the minimization stops with its state in the log.
     pub stop: Option<&'a AtomicBool>,
@@ -43,8 +43,8 @@ pub struct Options<'a> {
     pub on_slip: OnSlip<'a>,
     /// Called after each line that is written.
     pub on_line: Box<dyn FnMut(&Line) + 'a>,
-    /// Called before the first line and then behind lines, ten times a second at most, with where
-    /// things stand.
+    /// Called with the status before the first line, and then after lines, at most ten times a
+    /// second.
     pub on_standing: Option<OnStanding<'a>>,
 }
 
@@ -146,12 +146,12 @@ pub enum MinimizeError {
     },
 }
 
-/// What a minimization is about.
+/// The phase of a minimization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Doing {
+pub enum MinimizePhase {
     /// The input is run as it is, and the empty input.
     Baseline,
-    /// The search asks; the rule made its candidate.
+    /// The search runs; the rule made its candidate.
     Search(Option<Rule>),
     /// What the search left open is proved.
     Proof,
@@ -159,23 +159,23 @@ pub enum Doing {
     Confirm,
 }
 
-impl std::fmt::Display for Doing {
+impl std::fmt::Display for MinimizePhase {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(match self {
-            Doing::Baseline => "baseline",
-            Doing::Search(Some(rule)) => rule.name(),
-            Doing::Search(None) => "search",
-            Doing::Proof => "proof",
-            Doing::Confirm => "confirm",
+            MinimizePhase::Baseline => "baseline",
+            MinimizePhase::Search(Some(rule)) => rule.name(),
+            MinimizePhase::Search(None) => "search",
+            MinimizePhase::Proof => "proof",
+            MinimizePhase::Confirm => "confirm",
         })
     }
 }
 
-/// Where a minimization stands.
+/// The status of a minimization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
-    /// What it is about.
-    pub doing: Doing,
+pub struct MinimizeStatus {
+    /// Its phase.
+    pub doing: MinimizePhase,
     /// Size of the best, in bytes.
     pub size: u64,
     /// Size of the input, in bytes.

@@ -1,27 +1,27 @@
 //! The state of a minimization: from the lines of a log to the line that comes next, to the result,
 //! and to its status for whoever watches it.
 
+mod continuation;
 mod feed;
-mod prospect;
 
 use ddfuzz_delta::{Candidate, Full, Outcome, Search};
 use ddfuzz_exec::TimeLimit;
 use ddfuzz_triage::Key;
 use std::time::Duration;
 
+use crate::candidate_texts::{CandidateTexts, PendingCandidate, remove};
 use crate::certificate::runs;
-use crate::course::{Asked, Course, remove};
 use crate::log::{ContentHash, EndLine, Line, Phase, ReduceLine, StartLine, TestLine, What};
 use crate::question::{Manner, Reply};
 use crate::steadiness::{AGREEING, ESTIMATING, agreeing};
 use crate::time_limit::learned;
 use crate::{
-    Answer, Claim, Doing, Kind, Minimized, Proved, Rate, SlipKeys, Standing, UnknownSearch,
-    Warning, search_by_name,
+    Answer, Claim, Kind, MinimizePhase, MinimizeStatus, Minimized, Proved, Rate, SlipKeys,
+    UnknownSearch, Warning, search_by_name,
 };
 
+pub(super) use continuation::Continuation;
 pub(super) use feed::{agree, follows};
-pub(super) use prospect::Prospect;
 
 /// Where a minimization stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,11 +66,11 @@ impl Votes {
 }
 
 /// What comes next.
-pub(super) enum Want<'a> {
+pub(super) enum NextStep<'a> {
     /// A text is to be run aside from the search: `Progress::due`.
     Check(What),
     /// This candidate is to be tested.
-    Test(&'a Asked),
+    Test(&'a PendingCandidate),
     /// This line follows from those before it.
     Write(Line),
     /// Nothing: the input does not fail.
@@ -84,7 +84,7 @@ pub(super) enum Want<'a> {
 /// A minimization as a pure function of its log: fed with lines, it says which line comes next.
 /// Live, resumed and replayed minimizations all go through it, so that none can differ.
 pub(super) struct Progress {
-    course: Course,
+    texts: CandidateTexts,
     machine: Box<dyn Search>,
     stage: Stage,
     /// A reduction whose line is due.
@@ -130,7 +130,7 @@ pub(super) struct Progress {
 impl Progress {
     pub fn new(input: &[u8], start: &StartLine) -> Result<Progress, UnknownSearch> {
         Ok(Progress {
-            course: Course::new(input, start.cache),
+            texts: CandidateTexts::new(input, start.cache),
             machine: search_by_name(&start.search, input)?,
             stage: Stage::Baseline,
             reduction: None,
@@ -161,8 +161,8 @@ impl Progress {
         })
     }
 
-    pub fn course(&self) -> &Course {
-        &self.course
+    pub fn texts(&self) -> &CandidateTexts {
+        &self.texts
     }
 
     /// The minor key of the best, where a crash is held.
@@ -207,16 +207,15 @@ impl Progress {
     /// The result as things stand: the best, unless it did not fail again.
     pub fn result(&self) -> &[u8] {
         match self.restored {
-            true => self.course.original(),
-            false => self.course.best(),
+            true => self.texts.original(),
+            false => self.texts.best(),
         }
     }
 
     /// The best so far; `None` before its first reduction, and where it did not fail again.
     pub fn reduced(&self) -> Option<&[u8]> {
         let best = self.result();
-        (best.len() < self.course.original().len() || best != self.course.original())
-            .then_some(best)
+        (best.len() < self.texts.original().len() || best != self.texts.original()).then_some(best)
     }
 
     /// The last line, once it is known.
@@ -272,7 +271,7 @@ impl Progress {
 
     /// Runs of the result.
     fn confirmations(&self) -> u64 {
-        match self.is_flaky() || self.course.is_contradicted() {
+        match self.is_flaky() || self.texts.is_contradicted() {
             true => ESTIMATING,
             false if self.restored => agreeing(true),
             false => AGREEING,
@@ -280,30 +279,30 @@ impl Progress {
     }
 
     /// What comes next.
-    pub fn want(&mut self) -> Want<'_> {
+    pub fn next_step(&mut self) -> NextStep<'_> {
         self.pass_finished_stages();
         if let Some(line) = &self.reduction {
-            return Want::Write(Line::Reduce(line.clone()));
+            return NextStep::Write(Line::Reduce(line.clone()));
         }
-        let course = &self.course;
+        let texts = &self.texts;
         match self.stage {
-            Stage::Baseline => Want::Check(What::Baseline),
-            Stage::Axiom => Want::Check(What::Axiom),
-            Stage::Confirm => Want::Check(What::Confirm),
-            Stage::NotFailing(last) => Want::NotFailing {
+            Stage::Baseline => NextStep::Check(What::Baseline),
+            Stage::Axiom => NextStep::Check(What::Axiom),
+            Stage::Confirm => NextStep::Check(What::Confirm),
+            Stage::NotFailing(last) => NextStep::NotFailing {
                 last,
                 tries: self.baseline.tries,
             },
-            Stage::Alternating => Want::Alternating {
+            Stage::Alternating => NextStep::Alternating {
                 rate: self.baseline,
                 empty: self.empty,
             },
-            Stage::End => Want::Write(Line::End(self.end_line())),
-            Stage::Search | Stage::Proof => match course.asked() {
-                Some(asked) => Want::Test(asked),
-                None => Want::Nothing,
+            Stage::End => NextStep::Write(Line::End(self.end_line())),
+            Stage::Search | Stage::Proof => match texts.pending() {
+                Some(pending) => NextStep::Test(pending),
+                None => NextStep::Nothing,
             },
-            Stage::Over => Want::Nothing,
+            Stage::Over => NextStep::Nothing,
         }
     }
 
@@ -315,15 +314,15 @@ impl Progress {
         if self.stage == Stage::Search {
             match self.machine.next() {
                 Some(candidate) => {
-                    self.course.ask(candidate, None);
+                    self.texts.ask(candidate, None);
                 }
                 None => self.stage = Stage::Proof,
             }
         }
         if self.stage == Stage::Proof {
-            let course = &self.course;
+            let texts = &self.texts;
             let open = self.open.get_or_insert_with(|| {
-                let certificate = course.certificate();
+                let certificate = texts.certificate();
                 let missing = certificate
                     .removals()
                     .iter()
@@ -333,7 +332,7 @@ impl Progress {
             });
             match open.last().cloned() {
                 Some(candidate) => {
-                    self.course.ask(candidate, Some(Phase::Proof));
+                    self.texts.ask(candidate, Some(Phase::Proof));
                 }
                 None => self.stage = Stage::Confirm,
             }
@@ -342,7 +341,7 @@ impl Progress {
 
     /// The line of the test being asked, with this answer.
     pub fn test_line(&self, reply: &Reply) -> Option<TestLine> {
-        self.course.test_line(reply)
+        self.texts.test_line(reply)
     }
 }
 
@@ -352,10 +351,10 @@ impl Progress {
     /// runs is likely not to. Nor is anything of an input that stands for a best that did not fail
     /// again.
     pub(super) fn end_line(&self) -> EndLine {
-        let certificate = self.course.certificate();
+        let certificate = self.texts.certificate();
         let best = self.result();
         let confirmed = self.confirmed.hits == self.confirmed.tries;
-        let reproducible = confirmed && !self.course.is_contradicted();
+        let reproducible = confirmed && !self.texts.is_contradicted();
         let (claim, proved, proof) = match self.is_flaky() {
             _ if self.restored => {
                 let of = runs(best).count() as u64;
@@ -376,7 +375,7 @@ impl Progress {
             claim,
             size: best.len() as u64,
             blake3: ContentHash::of(best),
-            tests: self.course.counts,
+            tests: self.texts.counts,
             proved,
             proof,
             passing: None,
@@ -387,7 +386,7 @@ impl Progress {
     pub fn minimized(&self) -> Option<Minimized> {
         let end = self.end()?;
         let untried = match self.rewrites && end.claim != Claim::BestSoFar {
-            true => self.course.untried_values(),
+            true => self.texts.untried_values(),
             false => 0,
         };
         let warnings = [
@@ -408,11 +407,11 @@ impl Progress {
             (
                 self.restored,
                 Warning::Restored {
-                    size: self.course.best().len() as u64,
+                    size: self.texts.best().len() as u64,
                 },
             ),
             (
-                !self.is_flaky() && self.course.is_contradicted(),
+                !self.is_flaky() && self.texts.is_contradicted(),
                 Warning::Contradicted,
             ),
             (untried > 0, Warning::Values { untried }),
@@ -421,7 +420,7 @@ impl Progress {
             text: self.result().to_vec(),
             claim: end.claim,
             proved: end.proved,
-            size_before: self.course.original().len() as u64,
+            size_before: self.texts.original().len() as u64,
             counts: end.tests,
             baseline: self.baseline,
             confirmed: self.confirmed,
@@ -439,28 +438,28 @@ impl Progress {
 impl Progress {
     /// Where things stand. What is proved is counted from what is at hand: texts are not hashed
     /// for it, as they are for a certificate.
-    pub fn standing(&self) -> Standing {
-        let course = self.course();
+    pub fn standing(&self) -> MinimizeStatus {
+        let texts = self.texts();
         let of = runs(self.result()).count() as u64;
         let done = match (self.end(), &self.open) {
             (Some(end), _) => end.proved.done,
             _ if self.is_flaky() || self.restored => 0,
             (None, Some(open)) => of.saturating_sub(open.len() as u64 + self.unproven),
-            (None, None) => course.singles().min(of),
+            (None, None) => texts.singles().min(of),
         };
-        Standing {
+        MinimizeStatus {
             doing: match self.stage {
                 Stage::Baseline | Stage::Axiom | Stage::NotFailing(_) | Stage::Alternating => {
-                    Doing::Baseline
+                    MinimizePhase::Baseline
                 }
-                Stage::Search => Doing::Search(course.rule()),
-                Stage::Proof => Doing::Proof,
-                Stage::Confirm | Stage::End | Stage::Over => Doing::Confirm,
+                Stage::Search => MinimizePhase::Search(texts.rule()),
+                Stage::Proof => MinimizePhase::Proof,
+                Stage::Confirm | Stage::End | Stage::Over => MinimizePhase::Confirm,
             },
             size: self.result().len() as u64,
-            size_before: course.original().len() as u64,
-            executed: course.counts.executed,
-            checks: course.counts.checks,
+            size_before: texts.original().len() as u64,
+            executed: texts.counts.executed,
+            checks: texts.counts.checks,
             proved: Proved { done, of },
         }
     }

@@ -1,26 +1,26 @@
 //! One question of a minimization and its answer, apart from the text: how it is asked, what is logged
-//! of the answer, and who answers (the [`Judge`]).
+//! of the answer, and who answers (the [`Answerer`]).
 
 use ddfuzz_delta::{Candidate, Hints, Outcome};
 use ddfuzz_exec::TimeLimit;
 use ddfuzz_triage::{Crash, Key};
 
-use crate::course::kind_of;
+use crate::candidate_texts::kind_of;
 use crate::driver::micros;
 use crate::log::{Base64, ContentHash, Phase, Source, TestLine, What};
 use crate::progress::Progress;
 use crate::{Answer, CutOff, Kind, Oracle, OracleError, Process, Slip, SlipKeys};
 
-/// How a text is run, and what for.
+/// How and why a text is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Manner {
-    /// Aside from the search.
+    /// As a check, outside of the search.
     Check(What),
     /// As a candidate; in the proof in a fresh process.
     Test {
         kind: Kind,
         fresh: bool,
-        /// Also for what the run tells besides its outcome.
+        /// Whether the run is observed, for hints to the search.
         observed: bool,
     },
 }
@@ -35,7 +35,7 @@ impl Manner {
         }
     }
 
-    /// Asks the oracle in this manner; there are hints only where it is to observe.
+    /// Asks the oracle in this manner; there are hints only where the run is observed.
     pub fn put(self, oracle: &mut dyn Oracle, text: &[u8]) -> Result<(Answer, Hints), OracleError> {
         let kind = match self {
             Manner::Check(_) => Kind::Deleting,
@@ -51,8 +51,8 @@ impl Manner {
         Ok((answer?, Hints::default()))
     }
 
-    /// Whether the search goes on by what the run tells besides its outcome: what comes behind is
-    /// not foreseen, and so is not run ahead.
+    /// Whether the run is observed: the search goes on by its hints, so that nothing after it can be
+    /// predicted and run ahead.
     pub fn is_observed(self) -> bool {
         matches!(self, Manner::Test { observed: true, .. })
     }
@@ -132,19 +132,19 @@ impl Reply {
     }
 }
 
-/// An answer, and what the run told besides: nothing, unless it was observed.
-pub(super) type Told = (Answer, Hints);
+/// An answer, and the hints of an observed run.
+pub(super) type ObservedAnswer = (Answer, Hints);
 
 /// Answers the questions of a minimization, one after the other: an oracle by itself, or workers
 /// that run ahead.
-pub(super) trait Judge {
+pub(super) trait Answerer {
     /// The answer to the question that is due. No more than `left` tests will be asked, this one
     /// included, where there is a limit; a test of a flaky input may be several runs.
     fn answer(
         &mut self,
         progress: &Progress,
         left: Option<u64>,
-    ) -> Result<Option<Told>, OracleError>;
+    ) -> Result<Option<ObservedAnswer>, OracleError>;
 
     /// Limits the time of all runs that are asked for from here on.
     fn limit_time(&mut self, learned: TimeLimit);
@@ -152,18 +152,22 @@ pub(super) trait Judge {
     /// The record of a slip that came without one although its keys are new.
     fn record(&mut self, slip: &Slip) -> Result<Option<Box<Crash>>, OracleError>;
 
-    /// Slips of tests that were run ahead in vain, each handed out once.
-    fn strays(&mut self) -> Vec<Slip>;
+    /// Slips of wasted tests, each returned once.
+    fn unclaimed_slips(&mut self) -> Vec<Slip>;
 
-    /// Ends all runs that are under way; gives the number of those that were made in vain.
+    /// Ends all runs that are under way; returns the number of wasted ones.
     fn finish(&mut self) -> u64;
 }
 
-/// An oracle that is asked only what is due.
-pub(super) struct Alone<'a>(pub &'a mut dyn Oracle);
+/// Answers by one oracle, which is asked only what is due.
+pub(super) struct SingleOracle<'a>(pub &'a mut dyn Oracle);
 
-impl Judge for Alone<'_> {
-    fn answer(&mut self, progress: &Progress, _: Option<u64>) -> Result<Option<Told>, OracleError> {
+impl Answerer for SingleOracle<'_> {
+    fn answer(
+        &mut self,
+        progress: &Progress,
+        _: Option<u64>,
+    ) -> Result<Option<ObservedAnswer>, OracleError> {
         let Some((manner, text)) = progress.due() else {
             return Ok(None);
         };
@@ -179,7 +183,7 @@ impl Judge for Alone<'_> {
         Ok(None)
     }
 
-    fn strays(&mut self) -> Vec<Slip> {
+    fn unclaimed_slips(&mut self) -> Vec<Slip> {
         Vec::new()
     }
 

@@ -34,7 +34,7 @@ pub fn replay(input: &[u8], log: &Log) -> Result<Replayed, MinimizeError> {
     let progress = feed_all(input, log, &mut |_, _| ())?;
     Ok(Replayed {
         text: progress.result().to_vec(),
-        counts: progress.course().counts,
+        counts: progress.texts().counts,
         time_limit: progress.time_limit(),
         votes: progress.votes(),
         minimized: progress.minimized(),
@@ -68,7 +68,7 @@ pub fn least_slips(input: &[u8], log: &Log) -> Result<Vec<LeastSlip>, MinimizeEr
         else {
             return;
         };
-        let text = progress.course().text();
+        let text = progress.texts().text();
         let is_less = |known: &LeastSlip| text.len() < known.input.len();
         if least.get(keys).is_none_or(is_less) {
             let slip = LeastSlip {

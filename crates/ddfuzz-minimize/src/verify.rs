@@ -3,8 +3,8 @@
 use ddfuzz_delta::Outcome;
 use std::ops::Range;
 
+use crate::candidate_texts::remove;
 use crate::certificate::runs;
-use crate::course::remove;
 use crate::log::Log;
 use crate::{Claim, CutOff, Kind, MinimizeError, Oracle, OracleError, Proved, replay};
 

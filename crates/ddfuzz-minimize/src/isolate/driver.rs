@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use crate::driver::{Lines, check_line, not_kept};
-use crate::isolate::progress::{Progress, Want};
+use crate::isolate::progress::{NextStep, Progress};
 use crate::isolate::{Isolated, Side, Subject};
 use crate::log::{ContentHash, DifferenceRecord, Line, LogError, Source, StartLine, What};
 use crate::question::Reply;
@@ -73,28 +73,28 @@ impl Lines for Driver<'_, '_, '_> {
         let mut room = Vec::new();
         loop {
             let (stopped, spent) = (self.options.stopped(), self.spent());
-            let (what, answer) = match self.progress.want(&mut room) {
-                Want::Nothing => return Ok(None),
-                Want::Stop(error) => return Err(error),
-                Want::Write(line) => return Ok(Some(line)),
-                Want::Test { asked, .. } if asked.known().is_some() => {
-                    return Ok(asked.known().and_then(|(outcome, source)| {
+            let (what, answer) = match self.progress.next_step(&mut room) {
+                NextStep::Nothing => return Ok(None),
+                NextStep::Stop(error) => return Err(error),
+                NextStep::Write(line) => return Ok(Some(line)),
+                NextStep::Test { pending, .. } if pending.known().is_some() => {
+                    return Ok(pending.known().and_then(|(outcome, source)| {
                         self.test_line(source, &Answer::of(outcome))
                     }));
                 }
                 _ if stopped => return Err(self.interrupted()),
                 // What a claim rests on has a process of its own.
-                Want::Check { what, text } => {
+                NextStep::Check { what, text } => {
                     (Some(what), self.oracle.ask_fresh(text, Kind::Deleting)?)
                 }
-                Want::Test { .. } if spent => {
+                NextStep::Test { .. } if spent => {
                     self.progress.cease();
                     continue;
                 }
-                Want::Test { asked, text } if asked.in_proof() => {
+                NextStep::Test { pending, text } if pending.in_proof() => {
                     (None, self.oracle.ask_fresh(text, Kind::Deleting)?)
                 }
-                Want::Test { text, .. } => (None, self.oracle.ask(text, Kind::Deleting)?),
+                NextStep::Test { text, .. } => (None, self.oracle.ask(text, Kind::Deleting)?),
             };
             if let Some(slip) = &answer.slip {
                 self.hand_over_slip(slip, what)?;

@@ -4,7 +4,7 @@
 use ddfuzz_delta::{Config, Dd, Outcome, Rule, Search};
 
 use crate::isolate::driver::record_of;
-use crate::isolate::sides::{Asked, Side, Sides, kept, refuted_by};
+use crate::isolate::sides::{PendingCandidate, Side, Sides, kept, refuted_by};
 use crate::isolate::{Isolated, IsolationWarning, Subject};
 use crate::log::{
     CheckLine, ContentHash, EndLine, Goal, Line, LogError, PassingEnd, Phase, ReduceLine, Source,
@@ -34,9 +34,12 @@ enum Stage {
 }
 
 /// What comes next.
-pub(super) enum Want<'a> {
+pub(super) enum NextStep<'a> {
     /// The answer to this candidate.
-    Test { asked: &'a Asked, text: &'a [u8] },
+    Test {
+        pending: &'a PendingCandidate,
+        text: &'a [u8],
+    },
     /// A run of this text for its own sake.
     Check { what: What, text: &'a [u8] },
     /// That this line is written.
@@ -130,10 +133,10 @@ impl Progress {
     }
 
     /// What comes next; `text` is where texts of ends are built.
-    pub fn want<'a>(&'a mut self, text: &'a mut Vec<u8>) -> Want<'a> {
+    pub fn next_step<'a>(&'a mut self, text: &'a mut Vec<u8>) -> NextStep<'a> {
         self.pass_finished_stages();
         if let Some((_, line)) = &self.moved {
-            return Want::Write(Line::Reduce(line.clone()));
+            return NextStep::Write(Line::Reduce(line.clone()));
         }
         let subject = &self.sides.subject;
         let (what, config) = match self.stage {
@@ -142,26 +145,29 @@ impl Progress {
             Stage::Confirm(Side::Passing) => (What::Confirm, self.sides.pass.clone()),
             Stage::Confirm(Side::Failing) => (What::Confirm, self.sides.fail.clone()),
             Stage::Search | Stage::Proof => {
-                let asked = self.sides.asked.as_ref();
+                let pending = self.sides.pending.as_ref();
                 let text = self.sides.text();
-                return asked.map_or(Want::Nothing, |asked| Want::Test { asked, text });
+                return pending.map_or(NextStep::Nothing, |pending| NextStep::Test {
+                    pending,
+                    text,
+                });
             }
-            Stage::End => return Want::Write(Line::End(self.end_line())),
-            Stage::Over => return Want::Nothing,
+            Stage::End => return NextStep::Write(Line::End(self.end_line())),
+            Stage::Over => return NextStep::Nothing,
             Stage::NotFailing(last) => {
                 let tries = self.baseline.tries;
-                return Want::Stop(MinimizeError::NotFailing { last, tries });
+                return NextStep::Stop(MinimizeError::NotFailing { last, tries });
             }
             Stage::NotPassing => {
                 let what = match subject.passing().is_empty() {
                     true => "the empty input",
                     false => "the passing input",
                 };
-                return Want::Stop(MinimizeError::NotPassing { what });
+                return NextStep::Stop(MinimizeError::NotPassing { what });
             }
         };
         subject.write_into(&config, text);
-        Want::Check { what, text }
+        NextStep::Check { what, text }
     }
 
     /// Leaves the search and the proof where they have no more questions, and else asks.
@@ -275,12 +281,12 @@ impl Progress {
             return Err("no test is due".to_owned());
         }
         let reply = Reply::of(line);
-        let asked = self.sides.asked.as_ref();
-        let (Some(asked), Some(expected)) = (asked, self.test_line(&reply)) else {
+        let pending = self.sides.pending.as_ref();
+        let (Some(pending), Some(expected)) = (pending, self.test_line(&reply)) else {
             return Err("the search asks for no test".to_owned());
         };
         agree(line, &expected)?;
-        match asked.known() {
+        match pending.known() {
             Some(known) if known != (line.outcome, line.source) => {
                 return Err(format!("it is known as {} without a run", known.0));
             }
@@ -290,13 +296,13 @@ impl Progress {
             _ => {}
         }
         let i = self.sides.tests;
-        let asked = self.sides.commit(&reply);
+        let pending = self.sides.commit(&reply);
         self.note(line.slip);
-        match (self.stage, asked) {
-            (Stage::Search, Some(asked)) => {
+        match (self.stage, pending) {
+            (Stage::Search, Some(pending)) => {
                 self.machine.tell(line.outcome);
                 let (pass, fail) = (self.machine.pass().clone(), self.machine.fail().clone());
-                let (rule, i) = match (asked.rule, line.outcome) {
+                let (rule, i) = match (pending.rule, line.outcome) {
                     // At two parts, what passes with a part is known from the test before.
                     (Rule::Complement, Outcome::Unresolved) if pass != self.sides.pass => {
                         (Rule::IncreaseToComplement, i.saturating_sub(1))
@@ -306,13 +312,13 @@ impl Progress {
                 };
                 self.move_ends(pass, fail, rule, i);
             }
-            (_, Some(asked)) if line.outcome == refuted_by(asked.rule) => {
+            (_, Some(pending)) if line.outcome == refuted_by(pending.rule) => {
                 let (pass, fail) = (self.sides.pass.clone(), self.sides.fail.clone());
-                let (pass, fail) = match asked.rule {
-                    Rule::Complement => (pass, asked.config),
-                    _ => (asked.config, fail),
+                let (pass, fail) = match pending.rule {
+                    Rule::Complement => (pass, pending.config),
+                    _ => (pending.config, fail),
                 };
-                self.move_ends(pass, fail, asked.rule, i);
+                self.move_ends(pass, fail, pending.rule, i);
                 self.open = None;
             }
             _ => self.open.iter_mut().for_each(|open| drop(open.pop())),

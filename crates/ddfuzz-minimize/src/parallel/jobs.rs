@@ -9,11 +9,11 @@ use crate::{Answer, Slip};
 
 /// A job handed out.
 #[derive(Debug)]
-enum State {
+enum JobState {
     /// It waits, or a worker runs it.
-    Out,
+    Pending,
     /// Its answer is there; `None` where the oracle failed.
-    In(Option<Answer>),
+    Done(Option<Answer>),
 }
 
 /// The jobs that were handed out, and how many of the runs were of use.
@@ -21,13 +21,13 @@ enum State {
 pub(super) struct Jobs {
     next: u64,
     /// Jobs whose answers are expected.
-    expected: HashMap<u64, State>,
+    expected: HashMap<u64, JobState>,
     /// Jobs that run although their answers are not expected any more.
     given_up: HashMap<u64, Question>,
-    /// Answers that were given up last. Where the way changed without a new best, as it may where
-    /// PASS was taken for UNRESOLVED, the same may be asked soon.
+    /// Answers of the jobs given up last. Where only a prediction was wrong and the best is the same,
+    /// they may be asked for soon.
     spare: HashMap<Question, Answer>,
-    strays: Vec<Slip>,
+    unclaimed_slips: Vec<Slip>,
     ran: u64,
     used: u64,
 }
@@ -46,28 +46,28 @@ impl Jobs {
         let running = self.given_up.iter().find(|(_, given)| **given == question);
         if let Some(id) = running.map(|(id, _)| *id).filter(|_| repeats(question)) {
             self.given_up.remove(&id);
-            self.expected.insert(id, State::Out);
+            self.expected.insert(id, JobState::Pending);
             return (id, Need::Nothing);
         }
         let id = self.next;
         self.next += 1;
         match self.spare.remove(&question) {
             Some(answer) => {
-                self.expected.insert(id, State::In(Some(answer)));
+                self.expected.insert(id, JobState::Done(Some(answer)));
                 (id, Need::Nothing)
             }
             None => {
-                self.expected.insert(id, State::Out);
+                self.expected.insert(id, JobState::Pending);
                 (id, Need::Run)
             }
         }
     }
 
-    /// Takes what a worker tells of a job.
+    /// Takes a worker's answer to a job.
     pub fn enter(&mut self, id: u64, answer: Option<Answer>) {
         self.ran += u64::from(answer.is_some());
         match (self.expected.get_mut(&id), self.given_up.remove(&id)) {
-            (Some(state), _) => *state = State::In(answer),
+            (Some(state), _) => *state = JobState::Done(answer),
             (None, Some(question)) => self.leave(question, answer),
             (None, None) => {}
         }
@@ -76,34 +76,33 @@ impl Jobs {
     /// The answer of a job, once it is there; inner `None` where there will be none.
     pub fn collect(&mut self, id: u64) -> Option<Option<Answer>> {
         match self.expected.remove(&id) {
-            Some(State::In(answer)) => {
+            Some(JobState::Done(answer)) => {
                 self.used += u64::from(answer.is_some());
                 Some(answer)
             }
-            Some(State::Out) => {
-                self.expected.insert(id, State::Out);
+            Some(JobState::Pending) => {
+                self.expected.insert(id, JobState::Pending);
                 None
             }
             None => Some(None),
         }
     }
 
-    /// Whether the answer of a job is there and turns the forecast that it stands in.
+    /// Whether the answer of a job is there and invalidates its forecast.
     pub fn turns(&self, id: u64, manner: Manner) -> bool {
         match self.expected.get(&id) {
-            Some(State::In(Some(answer))) => manner.turns_at(answer.outcome),
+            Some(JobState::Done(Some(answer))) => manner.turns_at(answer.outcome),
             _ => false,
         }
     }
 
-    /// Nobody will ask for the answers of these jobs; those whose numbers were taken back are not
-    /// begun.
+    /// Gives up these jobs: their answers are not needed. Those taken back will not run.
     pub fn give_up(&mut self, jobs: impl Iterator<Item = (Question, u64)>, taken_back: &[u64]) {
         self.spare.clear();
         for (question, id) in jobs {
             match self.expected.remove(&id) {
-                Some(State::In(answer)) => self.leave(question, answer),
-                Some(State::Out) if !taken_back.contains(&id) => {
+                Some(JobState::Done(answer)) => self.leave(question, answer),
+                Some(JobState::Pending) if !taken_back.contains(&id) => {
                     self.given_up.insert(id, question);
                 }
                 _ => {}
@@ -111,36 +110,36 @@ impl Jobs {
         }
     }
 
-    /// All workers are gone: what is out will not come.
+    /// Gives up all open jobs, because all workers are gone.
     pub fn give_up_all(&mut self) {
         self.given_up.clear();
         self.expected
-            .retain(|_, state| matches!(state, State::In(_)));
+            .retain(|_, state| matches!(state, JobState::Done(_)));
     }
 
-    /// Whether a job runs that nobody asks for.
+    /// Whether a given-up job still runs.
     pub fn is_running(&self) -> bool {
         !self.given_up.is_empty()
     }
 
-    /// Another crash is kept; if the same is asked again, it is run again, and the crash is filed
-    /// as that of its test.
+    /// Keeps the answer of a given-up job: its slip, or else the answer itself. A question with a slip
+    /// runs again if it is asked, and the crash is filed with that test.
     fn leave(&mut self, question: Question, answer: Option<Answer>) {
         let Some(mut answer) = answer else { return };
         match answer.slip.take() {
-            Some(slip) => self.strays.push(slip),
+            Some(slip) => self.unclaimed_slips.push(slip),
             None if repeats(question) => drop(self.spare.insert(question, answer)),
             None => {}
         }
     }
 
-    /// Slips of answers that nobody asked for, since the last call.
-    pub fn strays(&mut self) -> Vec<Slip> {
-        std::mem::take(&mut self.strays)
+    /// Slips in answers of given-up jobs, since the last call.
+    pub fn unclaimed_slips(&mut self) -> Vec<Slip> {
+        std::mem::take(&mut self.unclaimed_slips)
     }
 
-    /// Runs whose answers nobody asked for.
-    pub fn in_vain(&self) -> u64 {
+    /// Runs whose answers were not used.
+    pub fn wasted(&self) -> u64 {
         self.ran - self.used
     }
 }

@@ -11,9 +11,9 @@ const LAST: usize = 9;
 const FEW: usize = 3;
 const SURELY: u32 = 10;
 
-/// Wall time of the last tests, those in fresh processes apart.
+/// The cost of tests: wall time of the last ones, those in fresh processes apart.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(super) struct TestCost {
     worth: Duration,
     /// Whether tests are run ahead now.
     ahead: bool,
@@ -21,10 +21,10 @@ pub(super) struct Pace {
     fresh: VecDeque<Duration>,
 }
 
-impl Pace {
+impl TestCost {
     /// Running ahead is worth it where a test costs so much.
-    pub fn new(worth: Duration) -> Pace {
-        Pace {
+    pub fn new(worth: Duration) -> TestCost {
+        TestCost {
             worth,
             ahead: false,
             fast: VecDeque::new(),
@@ -32,7 +32,7 @@ impl Pace {
         }
     }
 
-    /// Takes notice of what a test cost.
+    /// Notes the cost of a test.
     pub fn note(&mut self, fresh: bool, cost: Duration) {
         let costs = match fresh {
             true => &mut self.fresh,
@@ -63,26 +63,26 @@ impl Pace {
     }
 }
 
-/// A look ahead has to be followed by so many times its own time before the next one.
+/// The next prediction may begin after this many times the cost of the last one.
 const TIMES: u32 = 8;
 
-/// A look ahead begins with a copy of the search, which may take as long as the search itself took
-/// so far. Where outcomes are foreseen badly, as where every other test fails, copies would take
-/// more time than workers save: then tests are made one after the other for a while.
+/// The cost of predicting. A prediction begins with a copy of the search, which may take as long as
+/// the search so far. Where predictions are often wrong, copies would take more time than workers
+/// save, so tests are run one after the other for a while.
 #[derive(Debug, Default)]
-pub(super) struct Toll {
+pub(super) struct LookAheadCost {
     last: Option<(Instant, Duration)>,
 }
 
-impl Toll {
-    /// Whether enough time has gone by since the last one.
-    pub fn is_paid_off(&self) -> bool {
+impl LookAheadCost {
+    /// Whether enough time has passed since the last prediction.
+    pub fn allows_next(&self) -> bool {
         self.last
             .is_none_or(|(ended, cost)| ended.elapsed() >= cost * TIMES)
     }
 
-    /// Makes one, and keeps in mind what it cost.
-    pub fn pay<T>(&mut self, look: impl FnOnce() -> T) -> T {
+    /// Makes a prediction and notes its cost.
+    pub fn measure<T>(&mut self, look: impl FnOnce() -> T) -> T {
         let began = Instant::now();
         let seen = look();
         self.last = Some((Instant::now(), began.elapsed()));
@@ -90,16 +90,16 @@ impl Toll {
     }
 }
 
-/// Remembers the last eight outcomes of each rule, FAIL aside: most searches take PASS and
-/// UNRESOLVED alike, `dd-plus` goes other ways.
+/// Predicts outcomes from the last eight of each rule, FAIL excepted. Most searches treat PASS and
+/// UNRESOLVED alike; `dd-plus` does not.
 #[derive(Debug, Default)]
-pub(super) struct Guess {
+pub(super) struct OutcomePrediction {
     /// One bit for each outcome, set where it was UNRESOLVED, the last one lowest.
     last: HashMap<Rule, u8>,
 }
 
-impl Guess {
-    /// Takes notice of an outcome.
+impl OutcomePrediction {
+    /// Notes an outcome.
     pub fn learn(&mut self, rule: Rule, outcome: Outcome) {
         if outcome == Outcome::Fail {
             return;
@@ -123,22 +123,22 @@ mod tests {
 
     #[test]
     fn the_median_decides_and_not_a_few_slow_tests() {
-        let mut pace = Pace::new(Duration::from_micros(200));
-        assert!(!pace.is_worth_it(false));
+        let mut test_cost = TestCost::new(Duration::from_micros(200));
+        assert!(!test_cost.is_worth_it(false));
         for cost in [15, 15, 15, 9000, 9000] {
-            pace.note(false, Duration::from_micros(cost));
+            test_cost.note(false, Duration::from_micros(cost));
         }
-        assert!(!pace.is_worth_it(false) && !pace.is_worth_it(true));
-        (0..FEW).for_each(|_| pace.note(true, Duration::from_micros(700)));
-        assert!(!pace.is_worth_it(false) && pace.is_worth_it(true));
+        assert!(!test_cost.is_worth_it(false) && !test_cost.is_worth_it(true));
+        (0..FEW).for_each(|_| test_cost.note(true, Duration::from_micros(700)));
+        assert!(!test_cost.is_worth_it(false) && test_cost.is_worth_it(true));
     }
 
     #[test]
     fn what_has_begun_does_not_end_for_a_little_less() {
-        let mut pace = Pace::new(Duration::from_micros(200));
+        let mut test_cost = TestCost::new(Duration::from_micros(200));
         let worth = [199, 200, 101, 99, 101].map(|cost| {
-            (0..LAST).for_each(|_| pace.note(false, Duration::from_micros(cost)));
-            pace.is_worth_it(false)
+            (0..LAST).for_each(|_| test_cost.note(false, Duration::from_micros(cost)));
+            test_cost.is_worth_it(false)
         });
         assert_eq!(worth, [false, true, true, false, false]);
     }
@@ -146,29 +146,32 @@ mod tests {
     #[test]
     fn one_test_is_only_believed_where_it_says_much() {
         for (cost, worth) in [(15, false), (900, false), (2000, true)] {
-            let mut pace = Pace::new(Duration::from_micros(200));
-            assert!(!pace.is_worth_it(false));
-            pace.note(false, Duration::from_micros(cost));
-            assert_eq!(pace.is_worth_it(false), worth, "{cost}");
+            let mut test_cost = TestCost::new(Duration::from_micros(200));
+            assert!(!test_cost.is_worth_it(false));
+            test_cost.note(false, Duration::from_micros(cost));
+            assert_eq!(test_cost.is_worth_it(false), worth, "{cost}");
         }
     }
 
     #[test]
     fn what_is_worth_it_at_no_cost_is_always_worth_it() {
-        assert!(Pace::new(Duration::ZERO).is_worth_it(false));
+        assert!(TestCost::new(Duration::ZERO).is_worth_it(false));
     }
 
     #[test]
     fn the_outcome_of_most_of_the_last_tests_is_the_likely_one() {
-        let mut guess = Guess::default();
+        let mut prediction = OutcomePrediction::default();
         let rules = [Rule::Subset, Rule::Complement];
-        assert_eq!(rules.map(|rule| guess.likely(rule)), [Outcome::Pass; 2]);
+        assert_eq!(
+            rules.map(|rule| prediction.likely(rule)),
+            [Outcome::Pass; 2]
+        );
         for outcome in [Outcome::Unresolved, Outcome::Fail] {
-            (0..4).for_each(|_| guess.learn(Rule::Subset, outcome));
+            (0..4).for_each(|_| prediction.learn(Rule::Subset, outcome));
         }
-        let likely = rules.map(|rule| guess.likely(rule));
+        let likely = rules.map(|rule| prediction.likely(rule));
         assert_eq!(likely, [Outcome::Unresolved, Outcome::Pass]);
-        (0..5).for_each(|_| guess.learn(Rule::Subset, Outcome::Pass));
-        assert_eq!(guess.likely(Rule::Subset), Outcome::Pass);
+        (0..5).for_each(|_| prediction.learn(Rule::Subset, Outcome::Pass));
+        assert_eq!(prediction.likely(Rule::Subset), Outcome::Pass);
     }
 }

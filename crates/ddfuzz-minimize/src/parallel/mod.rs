@@ -10,17 +10,17 @@
 //! was foreseen behind is made of another best. What waits is then taken back, what runs is run to
 //! its end. A crash of another bug that is met there is handed over all the same.
 
-mod crew;
 mod jobs;
 mod look_ahead;
 mod worker;
+mod worker_pool;
 
 use std::sync::Mutex;
 use std::time::Duration;
 
 use crate::driver::{drive, minimize};
-use crate::parallel::crew::Crew;
 use crate::parallel::jobs::Queue;
+use crate::parallel::worker_pool::WorkerPool;
 use crate::{Journal, MinimizeError, Minimized, Options, Oracle, OracleError};
 
 /// An oracle that a worker can take into its thread.
@@ -88,7 +88,7 @@ pub fn minimize_by_workers(
     let queue = Queue::default();
     let workers = &workers;
     std::thread::scope(|scope| {
-        let mut crew = Crew::new(scope, workers, &queue);
-        drive(input, &mut crew, journal, options)
+        let mut pool = WorkerPool::new(scope, workers, &queue);
+        drive(input, &mut pool, journal, options)
     })
 }

@@ -9,28 +9,28 @@ use crate::log::{Base64, ContentHash, Phase, ReduceLine, Source, TestLine, What}
 use crate::question::{Manner, Reply};
 use crate::{Certificate, Counts, CutOff, Kind, Process, ProofRef};
 
-/// Bytes hashed at most while looking for proofs among the tests of earlier bests; beyond it what
-/// is not known from the tests of the last best counts as not proven.
+/// Bytes that are hashed at most to find proofs among the tests of earlier bests. Beyond that only
+/// tests of the last best count.
 pub(super) const MOST_HASHED: usize = 1 << 28;
 
 /// A candidate that waits for its answer. Its text is `Course::text`.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct PendingCandidate {
     candidate: Candidate,
     hash: ContentHash,
     phase: Option<Phase>,
     hit: Option<Hit>,
 }
 
-/// The texts of a minimization and what is known of them.
+/// The texts of a minimization, and what is known of them.
 #[derive(Clone)]
-pub(super) struct Course {
+pub(super) struct CandidateTexts {
     original: Vec<u8>,
     best: Vec<u8>,
     /// The best as units of the original, as far as edits that keep units of it have made it.
     best_kept: Option<Config>,
     text: Vec<u8>,
-    asked: Option<Asked>,
+    pending: Option<PendingCandidate>,
     /// The rule that made the last candidate.
     rule: Option<Rule>,
     cache: Cache,
@@ -43,14 +43,14 @@ pub(super) struct Course {
     pub counts: Counts,
 }
 
-impl Course {
-    pub fn new(original: &[u8], caching: Caching) -> Course {
-        Course {
+impl CandidateTexts {
+    pub fn new(original: &[u8], caching: Caching) -> CandidateTexts {
+        CandidateTexts {
             original: original.to_vec(),
             best: original.to_vec(),
             best_kept: Some(Config::all(original.len())),
             text: Vec::new(),
-            asked: None,
+            pending: None,
             rule: None,
             cache: Cache::new(caching),
             unproven: HashSet::new(),
@@ -108,26 +108,26 @@ impl Course {
     }
 
     /// Builds the text of a candidate, unless it is being asked already.
-    pub fn ask(&mut self, candidate: Candidate, phase: Option<Phase>) -> &Asked {
+    pub fn ask(&mut self, candidate: Candidate, phase: Option<Phase>) -> &PendingCandidate {
         let known = self
-            .asked
+            .pending
             .take()
-            .filter(|asked| asked.candidate == candidate);
-        let asked = known.unwrap_or_else(|| {
+            .filter(|pending| pending.candidate == candidate);
+        let pending = known.unwrap_or_else(|| {
             let mut text = std::mem::take(&mut self.text);
             let (hash, hit) = self.look_up(&candidate, phase, &mut text);
             self.text = text;
-            Asked {
+            PendingCandidate {
                 candidate,
                 hash,
                 phase,
                 hit,
             }
         });
-        self.asked.insert(asked)
+        self.pending.insert(pending)
     }
 
-    /// Writes the text of a candidate, and says what is known of it.
+    /// Writes the text of a candidate into `text`; returns its hash and what is known of it.
     pub fn look_up(
         &self,
         candidate: &Candidate,
@@ -147,26 +147,26 @@ impl Course {
     }
 
     /// The candidate that waits for its answer.
-    pub fn asked(&self) -> Option<&Asked> {
-        self.asked.as_ref()
+    pub fn pending(&self) -> Option<&PendingCandidate> {
+        self.pending.as_ref()
     }
 
     /// The line of the test being asked, with this answer.
     pub fn test_line(&self, reply: &Reply) -> Option<TestLine> {
-        let asked = self.asked.as_ref()?;
+        let pending = self.pending.as_ref()?;
         Some(TestLine {
             i: self.tests,
-            hash: asked.hash.short(),
-            edit: (&asked.candidate.edit).into(),
+            hash: pending.hash.short(),
+            edit: (&pending.candidate.edit).into(),
             size: self.text.len() as u64,
             outcome: reply.outcome,
             source: reply.source,
             us: reply.us,
-            pass: match (asked.candidate.rule, asked.phase) {
+            pass: match (pending.candidate.rule, pending.phase) {
                 (Rule::Pass(name), None) => Some(name.to_owned()),
                 _ => None,
             },
-            phase: asked.phase,
+            phase: pending.phase,
             cut_off: reply.cut_off,
             process: reply.process,
             slip: reply.slip,
@@ -178,33 +178,33 @@ impl Course {
 
     /// Takes the answer to the test being asked; gives the reduction that follows from a FAIL.
     pub fn commit(&mut self, reply: &Reply) -> Option<ReduceLine> {
-        let asked = self.asked.take()?;
-        self.rule = Some(asked.candidate.rule);
+        let pending = self.pending.take()?;
+        self.rule = Some(pending.candidate.rule);
         let i = self.tests;
         self.tests += 1;
-        self.count(reply.source, asked.hit);
-        self.compare(&asked, reply);
+        self.count(reply.source, pending.hit);
+        self.compare(&pending, reply);
         let seen = Seen {
             outcome: reply.outcome,
             test: Some(i),
         };
         self.cache
-            .record(asked.candidate.config, asked.hash.text_id(), seen);
+            .record(pending.candidate.config, pending.hash.text_id(), seen);
         // Where bytes are rewritten another minor key is UNRESOLVED, which by deleting is a FAIL.
         let by_minor = reply.outcome == Outcome::Unresolved
-            && kind_of(&asked.candidate.edit) == Kind::Rewriting;
+            && kind_of(&pending.candidate.edit) == Kind::Rewriting;
         let cut_off = reply.cut_off == Some(CutOff::Time);
         if cut_off || by_minor || reply.process == Process::Shared {
-            self.unproven.insert(asked.hash);
+            self.unproven.insert(pending.hash);
         } else if reply.source == Source::Run {
-            self.unproven.remove(&asked.hash);
+            self.unproven.remove(&pending.hash);
         }
         if reply.outcome == Outcome::Fail {
-            if !self.is_new_best(&asked.candidate.edit) {
+            if !self.is_new_best(&pending.candidate.edit) {
                 return None;
             }
-            let rule = asked.candidate.rule;
-            self.best_kept = match asked.candidate.edit {
+            let rule = pending.candidate.rule;
+            self.best_kept = match pending.candidate.edit {
                 Edit::Keep(config) => Some(config),
                 Edit::Cut(_) | Edit::Set(_) => None,
             };
@@ -217,8 +217,8 @@ impl Course {
                 size: self.best.len() as u64,
             });
         }
-        if let Some(position) = self.single(&asked.candidate.edit)
-            && !self.unproven.contains(&asked.hash)
+        if let Some(position) = self.single(&pending.candidate.edit)
+            && !self.unproven.contains(&pending.hash)
         {
             self.singles.insert(position, i);
         }
@@ -226,18 +226,18 @@ impl Course {
     }
 
     /// Compares a run with what is known of its text.
-    fn compare(&mut self, asked: &Asked, reply: &Reply) {
+    fn compare(&mut self, pending: &PendingCandidate, reply: &Reply) {
         let own = reply.source == Source::Run && reply.process.is_own();
         if !own || reply.cut_off == Some(CutOff::Time) {
             return;
         }
-        let text = asked.hash.text_id();
+        let text = pending.hash.text_id();
         let before = match self.text == self.best {
             true => Some(Outcome::Fail),
             false => self.cache.seen(text).map(|seen| seen.outcome),
         };
-        let before = before.filter(|_| !self.unproven.contains(&asked.hash));
-        let kind = kind_of(&asked.candidate.edit);
+        let before = before.filter(|_| !self.unproven.contains(&pending.hash));
+        let kind = kind_of(&pending.candidate.edit);
         self.contradictions.note(text, kind, reply.outcome, before);
     }
 
@@ -328,7 +328,7 @@ impl Course {
         self.singles.len() as u64
     }
 
-    /// What proves that this text does not fail.
+    /// The proof that this text does not fail, if there is one.
     fn proof_of(&self, text: &[u8]) -> Option<ProofRef> {
         let hash = ContentHash::of(text);
         let seen = self.cache.seen(hash.text_id())?;
@@ -342,18 +342,18 @@ impl Course {
     }
 }
 
-impl Asked {
+impl PendingCandidate {
     /// What the content cache knows of it.
     pub fn known(&self) -> Option<Outcome> {
         self.hit.map(Hit::outcome)
     }
 
-    /// How it is to be run.
+    /// How to run it.
     pub fn manner(&self) -> Manner {
         Manner::of(&self.candidate, self.phase)
     }
 
-    /// Whether its run is observed, and the search told of what it compared.
+    /// Whether its run is observed, for hints to the search.
     pub fn is_observed(&self) -> bool {
         self.manner().is_observed()
     }
@@ -369,7 +369,7 @@ impl Asked {
     }
 }
 
-/// Which key has to stay where a candidate is made so.
+/// Which key a candidate made by this edit must keep.
 pub(super) fn kind_of(edit: &Edit) -> Kind {
     match edit {
         Edit::Cut(_) | Edit::Keep(_) => Kind::Deleting,

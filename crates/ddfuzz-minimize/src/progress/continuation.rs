@@ -5,31 +5,30 @@ use ddfuzz_delta::{
 };
 use std::collections::VecDeque;
 
-use crate::course::Course;
+use crate::candidate_texts::CandidateTexts;
 use crate::log::{ContentHash, Phase, What};
 use crate::progress::{Progress, Stage};
 use crate::question::{Manner, Question};
 use crate::steadiness::open_runs;
 
-/// Proof tests that are looked ahead at most, until one fails: all of them would be as many as the
-/// best has bytes.
+/// Proof tests that are predicted at most: there are as many as the best has bytes.
 const PROOFS: usize = 1024;
-/// Tests answered by the cache that are gone through at one time.
+/// Tests answered by the cache that are skipped at one time.
 const KNOWN: usize = 256;
 /// Assumed outcomes that are kept at least.
-const TOLD: usize = 4096;
+const MOST_ASSUMED: usize = 4096;
 
 impl Progress {
-    /// How the text that is due is to be run. [`want`](Progress::want) must have been called.
+    /// How the text that is due is to be run. [`next_step`](Progress::next_step) must have been called.
     pub fn due(&self) -> Option<(Manner, &[u8])> {
-        let course = &self.course;
+        let texts = &self.texts;
         Some(match self.stage {
-            Stage::Baseline => (Manner::Check(What::Baseline), course.original()),
+            Stage::Baseline => (Manner::Check(What::Baseline), texts.original()),
             Stage::Axiom => (Manner::Check(What::Axiom), &[]),
             Stage::Confirm => (Manner::Check(What::Confirm), self.result()),
             Stage::Search | Stage::Proof => {
-                let asked = course.asked()?;
-                (asked.manner(), course.text())
+                let pending = texts.pending()?;
+                (pending.manner(), texts.text())
             }
             Stage::End | Stage::Over | Stage::NotFailing(_) | Stage::Alternating => return None,
         })
@@ -40,15 +39,15 @@ impl Progress {
         let (manner, _) = self.due()?;
         let text = match manner {
             Manner::Check(_) => None,
-            Manner::Test { .. } => self.course.asked().map(|asked| asked.hash()),
+            Manner::Test { .. } => self.texts.pending().map(|pending| pending.hash()),
         };
         Some(Question { manner, text })
     }
 
-    /// What will be asked from here on, the question that is due first.
-    pub fn prospect(&self) -> Prospect {
-        let caching = self.course.caching();
-        let mut prospect = Prospect {
+    /// The predicted questions from here on, beginning with the one that is due.
+    pub fn continuation(&self) -> Continuation {
+        let caching = self.texts.caching();
+        let mut continuation = Continuation {
             checks: VecDeque::new(),
             machine: None,
             open: Vec::new(),
@@ -56,81 +55,80 @@ impl Progress {
             votes: self.votes.needed,
             cast: self.votes.cast,
             again: None,
-            told: Told::new(caching),
+            assumed: AssumedOutcomes::new(caching),
         };
         match self.stage {
             Stage::Baseline => {
                 let open = open_runs(self.baseline, self.slow, self.agreeing);
-                prospect.checks = (0..open).map(|_| What::Baseline).collect();
+                continuation.checks = (0..open).map(|_| What::Baseline).collect();
                 // What follows runs within the limit that these runs teach, and as often as they
                 // say.
                 if !self.learns_limit && !self.is_flaky() {
-                    prospect.checks.push_back(What::Axiom);
-                    prospect.machine = Some(self.machine.clone());
+                    continuation.checks.push_back(What::Axiom);
+                    continuation.machine = Some(self.machine.clone());
                 }
             }
             Stage::Axiom => {
                 let open = self.votes.needed.saturating_sub(self.votes.cast);
-                prospect.checks = (0..open).map(|_| What::Axiom).collect();
-                prospect.cast = 0;
-                prospect.machine = Some(self.machine.clone());
+                continuation.checks = (0..open).map(|_| What::Axiom).collect();
+                continuation.cast = 0;
+                continuation.machine = Some(self.machine.clone());
             }
-            Stage::Search => prospect.machine = Some(self.machine.clone()),
+            Stage::Search => continuation.machine = Some(self.machine.clone()),
             Stage::Proof => {
                 let open = self.open.as_deref().unwrap_or_default();
                 let skipped = open.len().saturating_sub(PROOFS);
-                prospect.open = open[skipped..].to_vec();
+                continuation.open = open[skipped..].to_vec();
                 if skipped == 0 {
-                    prospect.confirms = self.confirmations();
+                    continuation.confirms = self.confirmations();
                 }
             }
             Stage::Confirm => {
                 let open = self.confirmations().saturating_sub(self.confirmed.tries);
                 match self.restored {
-                    true => prospect.checks = (0..open).map(|_| What::Confirm).collect(),
-                    false => prospect.confirms = open,
+                    true => continuation.checks = (0..open).map(|_| What::Confirm).collect(),
+                    false => continuation.confirms = open,
                 }
             }
             Stage::End | Stage::Over | Stage::NotFailing(_) | Stage::Alternating => {}
         }
-        prospect
+        continuation
     }
 }
 
-/// The questions of a minimization as long as no test fails. It is a copy of where the
-/// minimization stood, and goes on by itself: it stays true until a test fails, and whoever asks
-/// compares each question with the one that is really due.
-pub(crate) struct Prospect {
+/// The predicted continuation of a minimization: its questions as long as no test fails. It is a copy
+/// of the state that goes on by itself. The caller compares each question with the one that is due.
+pub(crate) struct Continuation {
     /// Checks before the search, and those of the input as given after it.
     checks: VecDeque<What>,
     /// A clone of the search; `None` where it is over or not begun.
     machine: Option<Box<dyn Search>>,
     /// Removals to be proven, the next one last.
     open: Vec<Candidate>,
-    /// Confirmations of the best behind the proof.
+    /// Confirmations of the best after the proof.
     confirms: u64,
     /// Runs of a candidate that does not fail.
     votes: u64,
     /// Those of the first candidate that were made.
     cast: u64,
-    /// What is asked again.
-    again: Option<Again>,
-    told: Told,
+    /// The question to repeat.
+    again: Option<RepeatedQuestion>,
+    assumed: AssumedOutcomes,
 }
 
 /// A question that is asked several times.
-struct Again {
+struct RepeatedQuestion {
     question: Question,
     text: Vec<u8>,
     left: u64,
 }
 
-impl Prospect {
-    /// The next question that needs a run, its text written into `text`; `None` where nothing can
-    /// be said for now. `likely` is asked for the outcome of a candidate of a rule, not FAIL.
+impl Continuation {
+    /// The next question that needs a run, with its text in `text`; `None` where none can be predicted
+    /// for now. `likely` predicts the outcome of a candidate of a rule, never FAIL.
     pub fn next(
         &mut self,
-        course: &Course,
+        texts: &CandidateTexts,
         likely: impl Fn(Rule) -> Outcome,
         text: &mut Vec<u8>,
     ) -> Option<Question> {
@@ -146,16 +144,18 @@ impl Prospect {
         if let Some(what) = self.checks.pop_front() {
             text.clear();
             match what {
-                What::Axiom => self.told.record(None, ContentHash::of(&[]), Outcome::Pass),
-                _ => text.extend_from_slice(course.original()),
+                What::Axiom => self
+                    .assumed
+                    .record(None, ContentHash::of(&[]), Outcome::Pass),
+                _ => text.extend_from_slice(texts.original()),
             }
             return Some(check(what));
         }
         if self.machine.is_some() {
-            return self.next_of_search(course, likely, text);
+            return self.next_of_search(texts, likely, text);
         }
         while let Some(candidate) = self.open.pop() {
-            let (hash, hit) = course.look_up(&candidate, Some(Phase::Proof), text);
+            let (hash, hit) = texts.look_up(&candidate, Some(Phase::Proof), text);
             if hit.is_none() {
                 return Some(self.several(test(&candidate, hash, Some(Phase::Proof)), text));
             }
@@ -163,7 +163,7 @@ impl Prospect {
         if self.confirms > 0 {
             self.confirms -= 1;
             text.clear();
-            text.extend_from_slice(course.best());
+            text.extend_from_slice(texts.best());
             return Some(check(What::Confirm));
         }
         None
@@ -174,7 +174,7 @@ impl Prospect {
         let left = self
             .votes
             .saturating_sub(std::mem::take(&mut self.cast) + 1);
-        self.again = (left > 0).then(|| Again {
+        self.again = (left > 0).then(|| RepeatedQuestion {
             question,
             text: text.to_vec(),
             left,
@@ -184,7 +184,7 @@ impl Prospect {
 
     fn next_of_search(
         &mut self,
-        course: &Course,
+        texts: &CandidateTexts,
         likely: impl Fn(Rule) -> Outcome,
         text: &mut Vec<u8>,
     ) -> Option<Question> {
@@ -194,16 +194,16 @@ impl Prospect {
                 self.machine = None;
                 return None;
             };
-            let (hash, hit) = course.look_up(&candidate, None, text);
+            let (hash, hit) = texts.look_up(&candidate, None, text);
             let id = hash.text_id();
-            let hit = hit.or_else(|| self.told.lookup(candidate.config, id));
+            let hit = hit.or_else(|| self.assumed.lookup(candidate.config, id));
             let Some(hit) = hit else {
                 let question = test(&candidate, hash, None);
                 if question.manner.is_observed() {
                     return None;
                 }
                 let outcome = likely(candidate.rule);
-                self.told.record(candidate.config, hash, outcome);
+                self.assumed.record(candidate.config, hash, outcome);
                 machine.tell(outcome);
                 return Some(self.several(question, text));
             };
@@ -233,18 +233,18 @@ fn test(candidate: &Candidate, hash: ContentHash, phase: Option<Phase>) -> Quest
     }
 }
 
-/// The outcomes that a prospect assumes. Only the last are kept, so that a long way without a
-/// failure does not hold every text of it twice; one that is forgotten costs a test in vain.
-struct Told {
+/// The outcomes that a continuation assumes. Only the last are kept, to bound memory; a forgotten one
+/// costs a wasted test.
+struct AssumedOutcomes {
     caching: Caching,
     last: Cache,
     before: Cache,
     count: usize,
 }
 
-impl Told {
-    fn new(caching: Caching) -> Told {
-        Told {
+impl AssumedOutcomes {
+    fn new(caching: Caching) -> AssumedOutcomes {
+        AssumedOutcomes {
             caching,
             last: Cache::new(caching),
             before: Cache::new(caching),
@@ -258,7 +258,7 @@ impl Told {
     }
 
     fn record(&mut self, config: Option<ConfigId>, hash: ContentHash, outcome: Outcome) {
-        if self.count == TOLD {
+        if self.count == MOST_ASSUMED {
             self.before = std::mem::replace(&mut self.last, Cache::new(self.caching));
             self.count = 0;
         }

@@ -1,4 +1,4 @@
-//! The workers of one minimization, and what they run ahead.
+//! The worker pool of one minimization: answers questions in order, and runs predicted ones ahead.
 
 use crossbeam::channel::{Receiver, Sender, unbounded};
 use ddfuzz_delta::Hints;
@@ -12,95 +12,95 @@ use std::time::Instant;
 use crate::log::What;
 use crate::parallel::Workers;
 use crate::parallel::jobs::{Jobs, Need, Queue};
-use crate::parallel::look_ahead::{Guess, Pace, Toll};
-use crate::parallel::worker::{Report, Source, work};
-use crate::progress::{Progress, Prospect};
-use crate::question::{Judge, Manner, Question, Told};
+use crate::parallel::look_ahead::{LookAheadCost, OutcomePrediction, TestCost};
+use crate::parallel::worker::{OracleSource, WorkerReport, work};
+use crate::progress::{Continuation, Progress};
+use crate::question::{Answerer, Manner, ObservedAnswer, Question};
 use crate::{Answer, OracleError, Slip};
 
-/// Jobs for each worker that are out or wait to be asked for.
+/// Jobs per worker that are handed out ahead.
 const AHEAD: usize = 2;
 
-/// What will be asked if no test fails, as far as it was handed out.
+/// The predicted continuation, and its jobs that were handed out.
 struct Forecast {
-    prospect: Prospect,
+    continuation: Continuation,
     jobs: VecDeque<(Question, u64)>,
 }
 
-/// Answers questions in their order, and has what comes next run meanwhile.
-pub(super) struct Crew<'scope, 'env, 'o> {
+/// Answers questions in their order while workers run the predicted next ones.
+pub(super) struct WorkerPool<'scope, 'env, 'o> {
     scope: &'scope Scope<'scope, 'env>,
     workers: &'env Workers<'o>,
     queue: &'env Queue,
-    to_us: Sender<Report>,
-    reports: Receiver<Report>,
-    hired: usize,
+    to_us: Sender<WorkerReport>,
+    reports: Receiver<WorkerReport>,
+    started: usize,
     alive: usize,
     forecast: Option<Forecast>,
     jobs: Jobs,
-    guess: Guess,
-    pace: Pace,
-    toll: Toll,
+    prediction: OutcomePrediction,
+    test_cost: TestCost,
+    look_ahead_cost: LookAheadCost,
 }
 
-impl<'scope, 'env, 'o> Crew<'scope, 'env, 'o> {
-    /// A crew whose threads are started in `scope` when there is something for them to do.
+impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
+    /// A pool whose threads are started in `scope` when there is work for them.
     pub fn new(
         scope: &'scope Scope<'scope, 'env>,
         workers: &'env Workers<'o>,
         queue: &'env Queue,
-    ) -> Crew<'scope, 'env, 'o> {
+    ) -> WorkerPool<'scope, 'env, 'o> {
         let (to_us, reports) = unbounded();
-        Crew {
+        WorkerPool {
             scope,
             workers,
             queue,
             to_us,
             reports,
-            hired: 0,
+            started: 0,
             alive: 0,
             forecast: None,
             jobs: Jobs::default(),
-            guess: Guess::default(),
-            pace: Pace::new(workers.worth),
-            toll: Toll::default(),
+            prediction: OutcomePrediction::default(),
+            test_cost: TestCost::new(workers.worth),
+            look_ahead_cost: LookAheadCost::default(),
         }
     }
 
     /// Starts one more worker, if there may be more. One at a time, so that a minimization of a
     /// few tests does not start the targets of many workers.
-    fn hire(&mut self) {
-        if self.hired == self.workers.jobs {
+    fn start_worker(&mut self) {
+        if self.started == self.workers.jobs {
             return;
         }
         let (workers, queue, to_us) = (self.workers, self.queue, self.to_us.clone());
-        let source = match self.hired {
-            0 => Source::First(&workers.first),
-            _ => Source::Made(workers.make),
+        let source = match self.started {
+            0 => OracleSource::First(&workers.first),
+            _ => OracleSource::Made(workers.make),
         };
         let thread = Builder::new().name("ddfuzz-test".to_owned());
         // Where there is no room for one more thread, those that there are go on.
-        self.hired = match thread.spawn_scoped(self.scope, move || work(source, queue, to_us)) {
+        self.started = match thread.spawn_scoped(self.scope, move || work(source, queue, to_us)) {
             Ok(_) => {
                 self.alive += 1;
-                self.hired + 1
+                self.started + 1
             }
             Err(_) => self.workers.jobs,
         };
     }
 
-    fn take(&mut self, report: Report) {
+    fn take(&mut self, report: WorkerReport) {
         match report {
-            Report::Done {
+            WorkerReport::Done {
                 id,
                 answer,
                 fresh,
                 cost,
             } => {
-                self.pace.note(fresh, cost);
+                self.test_cost.note(fresh, cost);
                 self.jobs.enter(id, answer);
             }
-            Report::Gone => {
+            WorkerReport::Gone => {
                 self.alive -= 1;
                 if self.alive == 0 {
                     self.queue.withdraw();
@@ -110,7 +110,7 @@ impl<'scope, 'env, 'o> Crew<'scope, 'env, 'o> {
         }
     }
 
-    /// Forgets what was thought to come.
+    /// Drops the forecast and takes back its jobs.
     fn drop_forecast(&mut self) {
         if let Some(forecast) = self.forecast.take() {
             let taken_back = self.queue.withdraw();
@@ -118,7 +118,7 @@ impl<'scope, 'env, 'o> Crew<'scope, 'env, 'o> {
         }
     }
 
-    /// Hands out what is likely to be asked, until there are `room` jobs.
+    /// Hands out predicted questions until there are `room` jobs.
     fn look_ahead(&mut self, progress: &Progress, room: usize) {
         let Some(forecast) = &mut self.forecast else {
             return;
@@ -129,8 +129,10 @@ impl<'scope, 'env, 'o> Crew<'scope, 'env, 'o> {
         }
         let mut text = Vec::new();
         while forecast.jobs.len() < room {
-            let likely = |rule| self.guess.likely(rule);
-            let next = forecast.prospect.next(progress.course(), likely, &mut text);
+            let likely = |rule| self.prediction.likely(rule);
+            let next = forecast
+                .continuation
+                .next(progress.texts(), likely, &mut text);
             let Some(question) = next else { return };
             let (id, need) = self.jobs.expect(question);
             forecast.jobs.push_back((question, id));
@@ -141,8 +143,8 @@ impl<'scope, 'env, 'o> Crew<'scope, 'env, 'o> {
         }
     }
 
-    /// The number of the job that answers this question, if it was foreseen.
-    fn foreseen(&mut self, question: Question) -> Option<u64> {
+    /// The number of the job that answers this question, if it was predicted.
+    fn predicted_job(&mut self, question: Question) -> Option<u64> {
         let jobs = &mut self.forecast.as_mut()?.jobs;
         let (_, id) = jobs.pop_front_if(|(first, _)| *first == question)?;
         Some(id)
@@ -161,31 +163,34 @@ impl<'scope, 'env, 'o> Crew<'scope, 'env, 'o> {
         }
     }
 
-    /// Answers what is due by a job, and has what comes next run.
+    /// Answers the question that is due by a job, and hands out the next ones.
     fn by_job(&mut self, question: Question, progress: &Progress, room: usize) -> Option<Answer> {
         let first = self.forecast.as_ref().and_then(|one| one.jobs.front());
         if first.is_none_or(|(first, _)| *first != question) {
             self.drop_forecast();
-            if !self.toll.is_paid_off() {
+            if !self.look_ahead_cost.allows_next() {
                 return None;
             }
             self.forecast = Some(Forecast {
-                prospect: self.toll.pay(|| progress.prospect()),
+                continuation: self.look_ahead_cost.measure(|| progress.continuation()),
                 jobs: VecDeque::new(),
             });
         }
-        self.hire();
+        self.start_worker();
         if self.alive == 0 {
             self.drop_forecast();
             return None;
         }
         self.look_ahead(progress, room);
-        let id = self.foreseen(question)?;
+        let id = self.predicted_job(question)?;
         self.wait(id)
     }
 
-    /// Answers what is due in this thread.
-    fn by_hand(&mut self, progress: &Progress) -> Result<Option<Told>, OracleError> {
+    /// Answers the question that is due in this thread.
+    fn in_this_thread(
+        &mut self,
+        progress: &Progress,
+    ) -> Result<Option<ObservedAnswer>, OracleError> {
         let Some((manner, text)) = progress.due() else {
             return Ok(None);
         };
@@ -195,18 +200,18 @@ impl<'scope, 'env, 'o> Crew<'scope, 'env, 'o> {
         let told = manner.put(oracle.as_mut(), text)?;
         // What is observed takes its time, and says nothing of others.
         if !manner.is_observed() {
-            self.pace.note(manner.is_fresh(), began.elapsed());
+            self.test_cost.note(manner.is_fresh(), began.elapsed());
         }
         Ok(Some(told))
     }
 }
 
-impl Judge for Crew<'_, '_, '_> {
+impl Answerer for WorkerPool<'_, '_, '_> {
     fn answer(
         &mut self,
         progress: &Progress,
         left: Option<u64>,
-    ) -> Result<Option<Told>, OracleError> {
+    ) -> Result<Option<ObservedAnswer>, OracleError> {
         while let Ok(report) = self.reports.try_recv() {
             self.take(report);
         }
@@ -221,7 +226,7 @@ impl Judge for Crew<'_, '_, '_> {
             (_, Some(Ok(left))) => most.min(left.max(1).saturating_mul(votes)),
         };
         let manner = question.manner;
-        let ahead = !manner.is_observed() && self.pace.is_worth_it(manner.is_fresh());
+        let ahead = !manner.is_observed() && self.test_cost.is_worth_it(manner.is_fresh());
         let answer = match ahead {
             true => self.by_job(question, progress, room),
             false => {
@@ -231,12 +236,13 @@ impl Judge for Crew<'_, '_, '_> {
         };
         let told = match answer {
             Some(answer) => Some((answer, Hints::default())),
-            None => self.by_hand(progress)?,
+            None => self.in_this_thread(progress)?,
         };
         if let Some((answer, _)) = &told {
-            if let (Manner::Test { .. }, Some(asked)) = (question.manner, progress.course().asked())
+            if let (Manner::Test { .. }, Some(pending)) =
+                (question.manner, progress.texts().pending())
             {
-                self.guess.learn(asked.rule(), answer.outcome);
+                self.prediction.learn(pending.rule(), answer.outcome);
             }
             if question.manner.turns_at(answer.outcome) {
                 self.drop_forecast();
@@ -258,8 +264,8 @@ impl Judge for Crew<'_, '_, '_> {
         oracle.record(slip)
     }
 
-    fn strays(&mut self) -> Vec<Slip> {
-        self.jobs.strays()
+    fn unclaimed_slips(&mut self) -> Vec<Slip> {
+        self.jobs.unclaimed_slips()
     }
 
     fn finish(&mut self) -> u64 {
@@ -271,11 +277,11 @@ impl Judge for Crew<'_, '_, '_> {
             }
         }
         self.queue.close();
-        self.jobs.in_vain()
+        self.jobs.wasted()
     }
 }
 
-impl Drop for Crew<'_, '_, '_> {
+impl Drop for WorkerPool<'_, '_, '_> {
     fn drop(&mut self) {
         self.queue.close();
     }
