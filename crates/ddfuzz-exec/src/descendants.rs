@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How the next run is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TraceMode {
-    /// Traced, for so many runs to come.
+    /// Traced, for this many runs.
     Calibrating(u32),
     /// Not traced.
     Bare,

@@ -32,7 +32,7 @@ const AFL: [&str; 2] = ["__afl_area_ptr", "__afl_manual_init"];
 /// Facts of an executable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ElfFacts {
-    /// The dynamic linker it asks for; `None` for a static program.
+    /// Its dynamic linker; `None` for a static program.
     pub(crate) interpreter: Option<String>,
     /// The function that takes an input, where it has one.
     pub(crate) entry: Option<EntryFunction>,
@@ -40,7 +40,7 @@ pub struct ElfFacts {
     pub(crate) starts_by_libc: bool,
     /// It may start other programs or processes, by what it asks of libraries or is linked with.
     pub(crate) may_fork: bool,
-    /// It has AFL++'s instrumentation, and so a fork server of its own.
+    /// It has AFL++'s instrumentation, and so its own fork server.
     pub(crate) afl: bool,
     /// Its `main` is libFuzzer's.
     pub(crate) is_fuzzer: bool,

@@ -29,7 +29,7 @@ pub trait Executor: Send {
     /// Whether runs may share a process.
     fn freshness(&self) -> Freshness;
 
-    /// Runs the target on the first of `inputs`, and on as many of those behind it as the way
+    /// Runs the target on the first of `inputs`, and on as many of the next ones as the way
     /// takes at once, up to the first that does not come back. Gives one run for each, and none
     /// only where there are no inputs.
     ///

@@ -197,7 +197,7 @@ impl Drop for NamedFile {
     }
 }
 
-/// Writes `bytes` over a file of so many.
+/// Writes `bytes` over a file of `length` bytes.
 fn put(file: &File, bytes: &[u8], length: u64) -> io::Result<()> {
     file.write_all_at(bytes, 0)?;
     match bytes.len() as u64 {
@@ -336,7 +336,7 @@ impl InputChannel {
         }
     }
 
-    /// How far the last run read its stdin, in bytes; `None` where that cannot be told.
+    /// How far the last run read its stdin, in bytes; `None` where that is not known.
     pub(crate) fn read_so_far(&self) -> Option<u64> {
         match self {
             InputChannel::Single { input, .. } => input.read_so_far(),

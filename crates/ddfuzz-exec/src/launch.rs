@@ -298,7 +298,7 @@ impl Launch {
         });
         let mut option = |flag: &str, value: &OsStr| words.extend([flag.into(), value.to_owned()]);
         let mut number = |flag: &str, value: u64| option(flag, OsStr::new(&value.to_string()));
-        // A backstop behind the watched limit: twice the memory, as writable private memory. A
+        // A backstop to the watched limit: twice the memory, as writable private memory. A
         // sanitizer's shadow would not fit.
         if !self.shadowed {
             number("-w", self.limits.memory.saturating_mul(2));

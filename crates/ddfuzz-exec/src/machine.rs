@@ -199,7 +199,7 @@ fn core_pattern() -> Check {
 /// Fixes the addresses of whatever the process executes next.
 ///
 /// # Safety
-/// For a child that ends behind it.
+/// Only for a child that ends after it.
 unsafe fn fix_addresses() -> bool {
     // SAFETY: system calls that change a flag of this process.
     unsafe {

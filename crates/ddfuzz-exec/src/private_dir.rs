@@ -63,7 +63,7 @@ impl PrivateDir {
             .prefix(PREFIX)
             .tempdir_in(root)?
             .keep();
-        // Others may pass through to what they are told of, but not list it.
+        // Others may open paths in it that they know, but not list it.
         fs::set_permissions(&path, Permissions::from_mode(0o711))?;
         // Locked before it has its name: an unlocked one would look left behind.
         let lock = File::create(path.join("lock.new"))?;

@@ -11,7 +11,7 @@ use crate::scratch::{Cleaned, Scratch};
 use crate::server::{Answer, RequestError};
 use crate::{Ended, ExecError};
 
-/// Servers are replaced after so many runs, so that what they leak stays bounded.
+/// A server is replaced after this many runs, which bounds what it leaks.
 pub(super) const RUNS_PER_SERVER: u64 = 20_000;
 /// How many servers in turn are asked for a run: the first may have been killed by somebody else.
 const MOST_RUNS: u32 = 3;

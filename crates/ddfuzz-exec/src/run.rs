@@ -8,8 +8,8 @@ use std::time::Duration;
 pub struct Run {
     /// How it ended.
     pub ended: Ended,
-    /// CPU time (user and system) of the run's process and its reaped children; of a run that was
-    /// killed at a limit, of all its processes.
+    /// CPU time (user and system) of the run's process and its reaped children; of all its
+    /// processes where the run was killed at a limit.
     pub cpu: Duration,
     /// Bytes of the input that the target read, where the way of execution can tell.
     pub read: Option<u64>,
@@ -34,7 +34,7 @@ pub enum Ended {
     Exit(i32),
     /// It died of this signal (a Linux signal number).
     Signal(i32),
-    /// It used up its CPU time, or slept through the wall limit behind it.
+    /// It used up its CPU time, or its wall time.
     Timeout,
     /// It went over its memory limit.
     OutOfMemory,

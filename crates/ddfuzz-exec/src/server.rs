@@ -32,7 +32,7 @@ pub(crate) struct Server {
     seq: u64,
     first: u64,
     pid: Pid,
-    /// Its scratch directory, where that is to be watched.
+    /// Its scratch directory, where its size must be watched.
     watched: Option<PathBuf>,
     /// Its process ids are those of a PID namespace.
     numbers_processes: bool,
@@ -391,7 +391,7 @@ pub(super) fn check_descent(
     pid: Pid,
 ) -> Result<(), ExecError> {
     if !proc_tree::descends(pid, supervisor.pid()) {
-        // Nothing could be told from it of the run, nor of what to kill.
+        // Without /proc neither the run nor its processes could be observed.
         return Err(ExecError::Server {
             path: launch.program.clone(),
             why: "it is not in /proc (is /proc mounted for another PID namespace?)".to_owned(),

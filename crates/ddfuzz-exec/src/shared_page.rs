@@ -26,7 +26,7 @@ pub(crate) const MOST_INPUTS: usize = 128;
 pub(crate) enum PageLayout {
     /// One run a request.
     Single,
-    /// Many runs a request, of a target with so many counters.
+    /// Many runs a request, of a target with this many counters.
     Loop {
         /// Bytes.
         counters: usize,

@@ -35,8 +35,8 @@ pub(crate) struct Supervisor {
 }
 
 impl Supervisor {
-    /// The supervisor of this id, at the other end of `supervisor pipe`, of a target that was told of this
-    /// scratch directory and of no other.
+    /// The supervisor with this process id, at the other end of `supervisor_pipe`, of the target that
+    /// uses this scratch directory.
     pub(crate) fn new(pid: Pid, supervisor_pipe: UnixStream, scratch: PathBuf) -> Supervisor {
         Supervisor {
             pid,

@@ -268,7 +268,7 @@ impl Traceable {
     /// # Errors
     /// When the target cannot be run.
     pub fn sanitizers_of_run(&self, input: &[u8]) -> Result<Vec<String>, ExecError> {
-        // Servers that fork have said it already.
+        // Not by a server that forks: its sanitizers print that when it starts.
         let (_, said) = self.run_again(input, true, RerunReason::Introductions)?;
         let text = String::from_utf8_lossy(&said.stderr);
         let introduced = |it: &Sanitizer| {

@@ -39,7 +39,7 @@ pub(super) struct AflServer {
     runs: u32,
     // Dropped last: the supervisor kills what the closed pipes did not end.
     supervisor: Supervisor,
-    /// Its scratch directory, where that is to be watched.
+    /// Its scratch directory, where its size must be watched.
     watched: Option<PathBuf>,
     /// Its scratch directory, where that is a mount of its own.
     pub(super) scratch: Option<OwnedFd>,

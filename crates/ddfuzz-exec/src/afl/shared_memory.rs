@@ -139,7 +139,7 @@ impl Segment {
         unsafe { self.at.as_ptr().write_bytes(0, count) };
     }
 
-    /// Writes `bytes` at `offset`; what would stand beyond the end is left away.
+    /// Writes `bytes` at `offset`; bytes beyond the end are dropped.
     pub(super) fn write(&mut self, offset: usize, bytes: &[u8]) {
         let offset = offset.min(self.length);
         let count = bytes.len().min(self.length - offset);

@@ -147,7 +147,7 @@ fn checks_made(file: &Elf<'_>, alone: bool) -> BTreeSet<&'static str> {
     checks
 }
 
-/// Whether it asks for gcc's library of handlers.
+/// Whether it is linked with gcc's library of handlers.
 fn needs_library(file: &Elf<'_>) -> bool {
     let names = file.section_by_name(".dynstr");
     let names = names.and_then(|section| section.data().ok());

@@ -35,7 +35,7 @@ pub struct TargetFacts {
     pub kind: Kind,
     /// The interpreter of a script, with its argument.
     pub script_of: Option<String>,
-    /// The dynamic linker that it asks for; `None` for a static program.
+    /// Its dynamic linker; `None` for a static program.
     pub linker: Option<String>,
     /// The C library whose start-up code it has.
     pub libc: Libc,
@@ -82,7 +82,7 @@ pub enum Kind {
     Elf,
     /// A script with its interpreter.
     Script,
-    /// Anything else: of another machine, or of what the kernel was told to execute.
+    /// Anything else, for example a program of another machine.
     #[default]
     Other,
 }

@@ -19,7 +19,7 @@ const MOST: usize = 512;
 /// Of these, those that are constants, while there are texts enough.
 const MOST_CONSTANTS: usize = 192;
 
-/// Addresses before loading, each range from its first up to behind its last.
+/// Ranges of addresses before loading, each as start and end.
 pub(super) type Ranges = Vec<(u64, u64)>;
 
 /// The words of a target's program, not of its libraries, at most 512: texts of 3 to 32 bytes,

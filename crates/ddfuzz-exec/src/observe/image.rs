@@ -136,7 +136,7 @@ fn segments(file: &object::File) -> Vec<Segment> {
 /// Which callback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HookKind {
-    /// Two operands of so many bytes; for the second form, the first of them a constant.
+    /// Two operands of `width` bytes; `constant`: the first of them is a constant.
     Compare { width: usize, constant: bool },
     /// A value, and the list of its cases.
     Switch,

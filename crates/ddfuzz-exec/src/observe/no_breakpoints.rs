@@ -19,7 +19,7 @@ impl BreakpointPlan {
     }
 }
 
-/// A tracer that cannot be had.
+/// A tracer that does not exist.
 pub(crate) struct Tracer(Infallible);
 
 impl Tracer {

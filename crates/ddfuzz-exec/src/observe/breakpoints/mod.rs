@@ -27,7 +27,7 @@ const MOST_SITES: usize = 1 << 18;
 /// What a breakpoint observes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Site {
-    /// A comparison of so many bytes.
+    /// A comparison, and its width in bytes.
     Compare(Instruction, usize),
     /// The entry of a callback.
     Hook(HookKind),
