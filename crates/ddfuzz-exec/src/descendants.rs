@@ -209,10 +209,7 @@ fn seize(process: &Traced) -> Result<Option<Tracing>, ExecError> {
             }
             Err(errno) => drop(sender.send(TracerMessage::Seized(Err(errno)))),
         })
-        .map_err(|source| ExecError::System {
-            what: "starting a thread".to_owned(),
-            source,
-        })?;
+        .map_err(ExecError::system("starting a thread"))?;
     match news.recv() {
         Ok(TracerMessage::Seized(Ok(()))) => Ok(Some((tracer, news))),
         Ok(TracerMessage::Seized(Err(Errno::EPERM | Errno::ENOSYS))) if lives(pid) => Ok(None),

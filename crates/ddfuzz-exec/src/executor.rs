@@ -4,7 +4,7 @@
 use ddfuzz_delta::Comparison;
 use std::collections::HashSet;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -170,6 +170,23 @@ pub enum ExecError {
         /// The system's answer.
         source: io::Error,
     },
+}
+
+impl ExecError {
+    /// Makes errors of the system, which happened while doing `what`.
+    pub(crate) fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> ExecError {
+        let what = what.into();
+        |source| ExecError::System { what, source }
+    }
+
+    /// The error that `way` does not work for the program at `path`.
+    pub(crate) fn unfit(way: Way, path: &Path, why: impl Into<String>) -> ExecError {
+        ExecError::WayUnfit {
+            way: way.name(),
+            path: path.to_owned(),
+            why: why.into(),
+        }
+    }
 }
 
 /// Limits on the time of one run.

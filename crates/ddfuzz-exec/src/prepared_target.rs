@@ -48,10 +48,10 @@ fn within_reach(
     }
     let copy = private
         .copy_of(&program)
-        .map_err(|source| ExecError::System {
-            what: format!("copying {} for another user", program.display()),
-            source,
-        })?;
+        .map_err(ExecError::system(format!(
+            "copying {} for another user",
+            program.display()
+        )))?;
     let identity = identity::choose(&copy, cwd, target.sandbox)?;
     Ok((copy, identity))
 }
@@ -63,13 +63,8 @@ impl PreparedTarget {
         let program = program::locate(&target.program, &private)?;
         if matches!(target.channel, Channel::Terminal(_)) && !by_main(way) {
             let why =
-                "it cannot give the program a terminal (--exec command and --exec inject can)"
-                    .to_owned();
-            return Err(ExecError::WayUnfit {
-                way: way.name(),
-                path: program,
-                why,
-            });
+                "it cannot give the program a terminal (--exec command and --exec inject can)";
+            return Err(ExecError::unfit(way, &program, why));
         }
         let (program, identity) = within_reach(program, target, &private)?;
         let facts = elf::facts(&program);
@@ -177,13 +172,10 @@ impl PreparedTarget {
     pub(crate) fn texts(&mut self) -> Result<Reports, ExecError> {
         let path = self.private.fresh("reports");
         self.open.push(path.clone());
-        Reports::create(&path, self.identity).map_err(|source| ExecError::System {
-            what: format!(
-                "creating a directory for the sanitizer reports of {}",
-                self.program.display()
-            ),
-            source,
-        })
+        Reports::create(&path, self.identity).map_err(ExecError::system(format!(
+            "creating a directory for the sanitizer reports of {}",
+            self.program.display()
+        )))
     }
 
     /// Whether the program can end by a Rust panic, as far as its file tells.

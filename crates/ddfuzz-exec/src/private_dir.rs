@@ -49,10 +49,10 @@ impl PrivateDir {
         })?;
         let dir = PrivateDir::create(root)
             .map(Arc::new)
-            .map_err(|source| ExecError::System {
-                what: format!("creating a private directory in {}", root.display()),
-                source,
-            })?;
+            .map_err(ExecError::system(format!(
+                "creating a private directory in {}",
+                root.display()
+            )))?;
         *current = Arc::downgrade(&dir);
         Ok(dir)
     }

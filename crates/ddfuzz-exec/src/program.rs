@@ -66,10 +66,9 @@ pub(crate) fn locate(program: &Program, private: &PrivateDir) -> Result<PathBuf,
             })?;
             private
                 .unpack(name, bytes)
-                .map_err(|source| ExecError::System {
-                    what: format!("unpacking the bundled target {name}"),
-                    source,
-                })
+                .map_err(ExecError::system(format!(
+                    "unpacking the bundled target {name}"
+                )))
         }
     }
 }

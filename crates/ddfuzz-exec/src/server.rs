@@ -439,19 +439,14 @@ pub(super) fn system(launch: &Launch, what: &str, errno: Errno) -> ExecError {
 
 fn server_error(launch: &Launch, why: &str) -> ExecError {
     match launch.role {
-        Role::Program => ExecError::WayUnfit {
-            way: match launch.inject {
-                Some(Inject::Fork) | None => Way::Inject.name(),
-                Some(_) => Way::Harness.name(),
-            },
-            path: launch.program.clone(),
-            why: why.to_owned(),
-        },
-        Role::Afl => ExecError::WayUnfit {
-            way: Way::Forkserver.name(),
-            path: launch.program.clone(),
-            why: why.to_owned(),
-        },
+        Role::Program => {
+            let way = match launch.inject {
+                Some(Inject::Fork) | None => Way::Inject,
+                Some(_) => Way::Harness,
+            };
+            ExecError::unfit(way, &launch.program, why)
+        }
+        Role::Afl => ExecError::unfit(Way::Forkserver, &launch.program, why),
         Role::Serve | Role::Trace => ExecError::Server {
             path: launch.program.clone(),
             why: why.to_owned(),

@@ -78,10 +78,8 @@ impl ServerExecutor {
         let (layout, input_channel) = match inject {
             Some(Inject::Loop(entry)) => {
                 let counters = entry.counter_count();
-                let inputs = InputBatch::create().map_err(|source| ExecError::System {
-                    what: "creating a memory file for inputs".to_owned(),
-                    source,
-                })?;
+                let inputs = InputBatch::create()
+                    .map_err(ExecError::system("creating a memory file for inputs"))?;
                 copies = Some(launch.leave_snapshots()?);
                 (PageLayout::Loop { counters }, InputChannel::Batch(inputs))
             }
@@ -221,10 +219,7 @@ impl ServerExecutor {
         self.server = None;
         self.input_channel
             .renew()
-            .map_err(|source| ExecError::System {
-                what: "creating a new input".to_owned(),
-                source,
-            })
+            .map_err(ExecError::system("creating a new input"))
     }
 }
 

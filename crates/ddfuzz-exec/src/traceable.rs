@@ -80,10 +80,7 @@ impl Traceable {
             inner.capture = Some(capture);
             Ok(())
         });
-        capture.map_err(|source| ExecError::System {
-            what: "listening to a target".to_owned(),
-            source,
-        })?;
+        capture.map_err(ExecError::system("listening to a target"))?;
         Ok(traceable)
     }
 
@@ -103,10 +100,8 @@ impl Traceable {
                 observed.is_some().then_some(Inject::Pass)
             }
         };
-        let stderr = DrainedPipe::open("ddfuzz-stderr").map_err(|source| ExecError::System {
-            what: "making a pipe".to_owned(),
-            source,
-        })?;
+        let stderr =
+            DrainedPipe::open("ddfuzz-stderr").map_err(ExecError::system("making a pipe"))?;
         let reports = match observed {
             None => prepared.reports()?,
             Some(_) => None,

@@ -87,11 +87,10 @@ pub fn start(
         Some(Way::Inject) => by_main(start_injected(target), target, "chosen by --exec"),
         Some(Way::Harness) => by_entry(start_harness(target, fresh), "chosen by --exec"),
         Some(Way::Forkserver) => by_own_server(target, freshness, "chosen by --exec"),
-        Some(Way::Mock) => Err(ExecError::WayUnfit {
-            way: Way::Mock.name(),
-            path: "tests".into(),
-            why: "it exists for tests only".to_owned(),
-        }),
+        Some(Way::Mock) => {
+            let why = "it exists for tests only";
+            Err(ExecError::unfit(Way::Mock, Path::new("tests"), why))
+        }
         None => by_choice(target, freshness),
     }
 }
@@ -240,11 +239,7 @@ fn start_injected(target: &Target) -> Result<ServerExecutor, ExecError> {
     let mut prepared = PreparedTarget::prepare(target, Way::Inject)?;
     prepared.see_through_script(target);
     if let Some(why) = not_injectable(&prepared) {
-        return Err(ExecError::WayUnfit {
-            way: Way::Inject.name(),
-            path: prepared.program,
-            why: why.to_owned(),
-        });
+        return Err(ExecError::unfit(Way::Inject, &prepared.program, why));
     }
     ServerExecutor::start(
         target,
@@ -306,11 +301,7 @@ fn start_harness(target: &Target, fresh: bool) -> Result<ServerExecutor, ExecErr
 
 /// The entry function of a harness.
 pub(crate) fn harness_entry(prepared: &PreparedTarget) -> Result<EntryFunction, ExecError> {
-    let unfit = |why: &str| ExecError::WayUnfit {
-        way: Way::Harness.name(),
-        path: prepared.program.clone(),
-        why: why.to_owned(),
-    };
+    let unfit = |why: &str| ExecError::unfit(Way::Harness, &prepared.program, why);
     let entry = prepared.facts.as_ref().and_then(|facts| facts.entry);
     let entry = entry.ok_or_else(|| {
         unfit("it has no function `target_main` or `LLVMFuzzerTestOneInput` (is it stripped?)")

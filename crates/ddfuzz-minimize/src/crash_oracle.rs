@@ -300,7 +300,7 @@ pub trait CrashClassifier: Send {
     fn key(&mut self, input: &[u8]) -> Result<Quick, ExecError>;
 
     /// Whether a run that ended so may be a crash; `crash_exit` is the exit status that counts as
-    /// one. What it said decides, by [`key`](Keyer::key).
+    /// one. What the run wrote decides, by [`key`](CrashClassifier::key).
     fn suspects(&self, ended: Ended, crash_exit: Option<i32>) -> bool {
         ended.is_suspect(crash_exit)
     }
@@ -308,7 +308,7 @@ pub trait CrashClassifier: Send {
     /// The whole record; `None` where no try crashed.
     ///
     /// # Errors
-    /// As [`key`](Keyer::key).
+    /// As [`key`](CrashClassifier::key).
     fn examine(&mut self, input: &[u8]) -> Result<Option<Box<Crash>>, ExecError>;
 }
 

@@ -78,10 +78,9 @@ impl Forkserver {
                 .transpose()?;
             Ok((Coverage::create(launch.identity)?, shared))
         };
-        let (coverage, shared) = memory().map_err(|error| ExecError::WayUnfit {
-            way: Way::Forkserver.name(),
-            path: prepared.program.clone(),
-            why: format!("this system gives no System V shared memory: {error}"),
+        let (coverage, shared) = memory().map_err(|error| {
+            let why = format!("this system gives no System V shared memory: {error}");
+            ExecError::unfit(Way::Forkserver, &prepared.program, why)
         })?;
         let mut executor = Forkserver {
             server: None,
@@ -147,13 +146,9 @@ impl Forkserver {
                 Err(AflStartError::Handshake(refused)) => return Err(self.refused(refused)),
                 Err(AflStartError::Error(error)) => return Err(error),
             };
-            let grown = self
-                .coverage
-                .grow(wanted)
-                .map_err(|source| ExecError::System {
-                    what: "sharing memory for a larger coverage map".to_owned(),
-                    source,
-                })?;
+            let grown = self.coverage.grow(wanted).map_err(ExecError::system(
+                "sharing memory for a larger coverage map",
+            ))?;
             if !grown {
                 return Err(self.refused(HandshakeError::Error(MAP_TOO_SMALL)));
             }
@@ -182,11 +177,7 @@ impl Forkserver {
     fn refused(&self, refused: HandshakeError) -> ExecError {
         match refused {
             HandshakeError::Launch(trouble) => startup_error(&self.launch, trouble),
-            refused => ExecError::WayUnfit {
-                way: Way::Forkserver.name(),
-                path: self.program(),
-                why: refused.to_string(),
-            },
+            refused => ExecError::unfit(Way::Forkserver, &self.launch.program, refused.to_string()),
         }
     }
 

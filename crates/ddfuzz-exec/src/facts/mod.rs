@@ -1,5 +1,5 @@
 //! Facts of a target's program, read from its file without running it. They explain why the target is
-//! run as it is; [`elf`](crate::elf) has those that running needs.
+//! run as it is; `elf.rs` has those that running needs.
 
 #[cfg(target_arch = "x86_64")]
 mod constants;

@@ -1,6 +1,6 @@
 //! The sandbox: what a target may do to the machine, beyond the limits that every target has.
 //!
-//! [`SandboxPolicy`] decides what applies to a target; `landlock.rs` and `seccomp.rs` make the rules
+//! `SandboxPolicy` decides what applies to a target; `landlock.rs` and `seccomp.rs` make the rules
 //! that the launcher enforces; `support.rs` tries which parts this kernel supports.
 
 mod landlock;

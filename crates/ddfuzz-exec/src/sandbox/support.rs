@@ -36,45 +36,32 @@ impl SandboxPart {
         SandboxPart::Seccomp,
     ];
 
-    /// Its name in the launcher's output.
+    /// Its name in the launcher's output, its name for people, and the flag of `clone`, which is 0
+    /// for what is no namespace.
+    fn row(self) -> (&'static str, &'static str, i32) {
+        match self {
+            SandboxPart::User => ("user", "user namespace", libc::CLONE_NEWUSER),
+            SandboxPart::Mount => ("mount", "mount namespace", libc::CLONE_NEWNS),
+            SandboxPart::ReadOnly => ("read-only", "read-only files", 0),
+            SandboxPart::Pid => ("pid", "pid namespace", libc::CLONE_NEWPID),
+            SandboxPart::Net => ("net", "network namespace", libc::CLONE_NEWNET),
+            SandboxPart::Ipc => ("ipc", "ipc namespace", libc::CLONE_NEWIPC),
+            SandboxPart::Uts => ("uts", "uts namespace", libc::CLONE_NEWUTS),
+            SandboxPart::Seccomp => ("seccomp", "seccomp", 0),
+        }
+    }
+
     fn word(self) -> &'static str {
-        match self {
-            SandboxPart::User => "user",
-            SandboxPart::Mount => "mount",
-            SandboxPart::ReadOnly => "read-only",
-            SandboxPart::Pid => "pid",
-            SandboxPart::Net => "net",
-            SandboxPart::Ipc => "ipc",
-            SandboxPart::Uts => "uts",
-            SandboxPart::Seccomp => "seccomp",
-        }
+        self.row().0
     }
 
-    /// Its name for people.
     fn what(self) -> &'static str {
-        match self {
-            SandboxPart::User => "user namespace",
-            SandboxPart::Mount => "mount namespace",
-            SandboxPart::ReadOnly => "read-only files",
-            SandboxPart::Pid => "pid namespace",
-            SandboxPart::Net => "network namespace",
-            SandboxPart::Ipc => "ipc namespace",
-            SandboxPart::Uts => "uts namespace",
-            SandboxPart::Seccomp => "seccomp",
-        }
+        self.row().1
     }
 
-    /// The flag of `clone`; 0 for what is no namespace.
+    /// Its flag of `clone`; 0 for what is no namespace.
     pub(crate) fn flag(self) -> i32 {
-        match self {
-            SandboxPart::User => libc::CLONE_NEWUSER,
-            SandboxPart::Mount => libc::CLONE_NEWNS,
-            SandboxPart::Pid => libc::CLONE_NEWPID,
-            SandboxPart::Net => libc::CLONE_NEWNET,
-            SandboxPart::Ipc => libc::CLONE_NEWIPC,
-            SandboxPart::Uts => libc::CLONE_NEWUTS,
-            SandboxPart::ReadOnly | SandboxPart::Seccomp => 0,
-        }
+        self.row().2
     }
 }
 
