@@ -10,11 +10,11 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use crate::log::{CallRecord, Part};
 use crate::{Answer, Kind, Oracle, OracleError, Slip};
 
-/// Units that have a byte each to stand for them.
+/// Units at most: each is represented by one byte.
 const MOST: usize = 256;
 
-/// A part of a target's call, as a text: each byte stands for a unit, so that whatever minimizes
-/// texts minimizes it.
+/// A part of a target's call as a text, in which each byte represents a unit. Minimizing the text
+/// minimizes the part.
 #[derive(Clone, Debug)]
 pub struct Call {
     target: Target,
@@ -164,10 +164,9 @@ fn code(letters: impl Iterator<Item = Vec<u8>>, alphabet: &mut Vec<Vec<u8>>) -> 
 pub type OracleOfCall =
     Box<dyn FnMut(Target) -> Result<Box<dyn Oracle + Send>, OracleError> + Send>;
 
-/// Maps candidates that are parts of a call ([`Call`]) to outcomes: each is a target of its own,
-/// with an oracle that is made when it is asked and kept while the same is asked again. What is no
-/// call is UNRESOLVED, and is not run. The `input` of a slip is the candidate, from which the call
-/// can be told.
+/// Maps candidates that are parts of a call ([`Call`]) to outcomes. Each is another target, with an
+/// oracle that is kept while the same candidate is asked again. A candidate that is no call is
+/// UNRESOLVED, and is not run. The `input` of a slip is the candidate, which determines the call.
 pub struct CallOracle {
     call: Call,
     input: Vec<u8>,

@@ -176,7 +176,7 @@ impl CandidateTexts {
         })
     }
 
-    /// Takes the answer to the test being asked; gives the reduction that follows from a FAIL.
+    /// Takes the answer to the test being asked; returns the reduction that follows from a FAIL.
     pub fn commit(&mut self, reply: &Reply) -> Option<ReduceLine> {
         let pending = self.pending.take()?;
         self.rule = Some(pending.candidate.rule);

@@ -138,9 +138,8 @@ pub(super) fn runs(text: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
         })
 }
 
-/// Looks for a text that failed in one run and did not in another, each in a process of its own and
-/// in time. Where there is one the failure alternates, however steady it seemed when the input was
-/// run alone, and nothing can be claimed.
+/// Looks for a text that failed in one run and did not in another, each in its own process and within
+/// the time limit. If there is one, the failure is flaky, and nothing can be claimed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Contradictions {
     /// Texts that did not fail where bytes were replaced: another minor key is enough for that, and
@@ -150,7 +149,8 @@ pub(super) struct Contradictions {
 }
 
 impl Contradictions {
-    /// Takes a run of `text` in a process of its own, in time; `before` is what another one gave.
+    /// Takes a run of `text` in its own process and within the time limit; `before` is the outcome of
+    /// another one.
     pub fn note(&mut self, text: TextId, kind: Kind, outcome: Outcome, before: Option<Outcome>) {
         let (fails, failed) = (
             outcome == Outcome::Fail,

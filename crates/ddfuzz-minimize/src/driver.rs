@@ -12,16 +12,16 @@ use crate::{
     Answer, Journal, MinimizeError, Minimized, Options, Oracle, OracleError, Slip, SlipKeys,
 };
 
-/// Between two words on where things stand: nobody reads faster.
-const SHOWING: Duration = Duration::from_millis(100);
+/// The least time between two reports of the status.
+const STATUS_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Minimizes `input`, whose log is `journal`, with `oracle` as the judge.
+/// Minimizes `input`, whose log is `journal`, by the answers of `oracle`.
 ///
-/// The input is run three times (more often where it does not fail every time), then the empty
-/// input (the axiom), then the search goes on until it ends or a budget does; what its own outcomes
-/// do not prove is tested in fresh processes, and the result is confirmed three times likewise.
-/// Every run is a line of the log. Lines that the journal held already are taken as answers first;
-/// where they end because a budget did, and this one is larger, the search goes on. Where the empty input fails, it is the result.
+/// It runs the input three times (more often where it is flaky), then the empty input (the axiom),
+/// which is the result if it fails. Then it runs the search until it ends or a budget does. What the
+/// search does not prove is tested in fresh processes; the result is confirmed three times in fresh
+/// processes. Every run is a line of the log. Lines that the journal has already are taken as answers
+/// first. If they end by a budget, and this one is larger, the search goes on.
 ///
 /// # Errors
 /// [`MinimizeError::NotFailing`] where no run of the input fails; [`MinimizeError::Alternating`]
@@ -38,17 +38,17 @@ pub fn minimize(
     drive(input, &mut SingleOracle(oracle), journal, options)
 }
 
-/// Minimizes with `judge` to answer.
+/// Minimizes by the answers of `answerer`.
 pub(super) fn drive(
     input: &[u8],
-    judge: &mut dyn Answerer,
+    answerer: &mut dyn Answerer,
     journal: &mut Journal,
     options: &mut Options<'_>,
 ) -> Result<Minimized, MinimizeError> {
     let progress = Progress::new(input, journal.start())?;
     let mut driver = Driver {
         progress,
-        judge,
+        answerer,
         options,
         begin: Instant::now(),
         earlier: Duration::ZERO,
@@ -58,8 +58,8 @@ pub(super) fn drive(
     };
     let result = driver.go_through(journal);
     // However it ended, no crash is lost that was met.
-    driver.judge.finish();
-    let filed = driver.file_strays();
+    driver.answerer.finish();
+    let filed = driver.file_unclaimed_slips();
     match result {
         Ok(_) | Err(MinimizeError::Interrupted { .. }) => filed.and(result),
         Err(_) => result,
@@ -68,12 +68,12 @@ pub(super) fn drive(
 
 struct Driver<'a, 'o> {
     progress: Progress,
-    judge: &'a mut dyn Answerer,
+    answerer: &'a mut dyn Answerer,
     options: &'a mut Options<'o>,
     begin: Instant,
     /// Time of the tests that were logged before this call.
     earlier: Duration,
-    /// When it was last told where things stand.
+    /// When the status was last reported.
     shown: Option<Instant>,
     /// Slips handed over in this call, and whether their record was there.
     filed: HashSet<(SlipKeys, bool)>,
@@ -96,8 +96,8 @@ impl Lines for Driver<'_, '_> {
                     return Err(MinimizeError::Alternating { rate, empty });
                 }
                 NextStep::Write(Line::End(mut end)) => {
-                    end.tests.speculative = self.judge.finish();
-                    self.file_strays()?;
+                    end.tests.speculative = self.answerer.finish();
+                    self.file_unclaimed_slips()?;
                     return Ok(Some(Line::End(end)));
                 }
                 NextStep::Write(line) => return Ok(Some(line)),
@@ -115,12 +115,12 @@ impl Lines for Driver<'_, '_> {
                 NextStep::Test(_) => None,
             };
             let left = self.options.left(executed);
-            let Some((mut answer, hints)) = self.judge.answer(&self.progress, left)? else {
+            let Some((mut answer, hints)) = self.answerer.answer(&self.progress, left)? else {
                 return Ok(None);
             };
             self.progress.weigh(&mut answer);
             self.file(answer.slip.as_mut(), what)?;
-            self.file_strays()?;
+            self.file_unclaimed_slips()?;
             return Ok(match what {
                 Some(what) => Some(check_line(what, &answer)),
                 None if self.progress.is_vote(answer.outcome) => {
@@ -159,7 +159,7 @@ impl Driver<'_, '_> {
         minimized.ok_or(MinimizeError::Log(LogError::Empty))
     }
 
-    /// Feeds the lines that the log held already.
+    /// Feeds the lines that the log has already.
     fn go_over_past(&mut self, journal: &mut Journal) -> Result<(), MinimizeError> {
         for (number, line) in journal.take_past() {
             let us = match &line {
@@ -193,7 +193,7 @@ impl Driver<'_, '_> {
         if matches!(line, Line::Check(check) if check.what == What::Baseline)
             && let Some(limit) = self.progress.time_limit()
         {
-            self.judge.limit_time(limit);
+            self.answerer.limit_time(limit);
         }
         Ok(())
     }
@@ -233,10 +233,9 @@ impl Driver<'_, '_> {
         (self.options.on_slip)(slip, test).map_err(not_kept("another crash"))
     }
 
-    /// Hands over the slips of tests that were run ahead in vain, once for their keys, if no test
-    /// slipped into them before.
-    fn file_strays(&mut self) -> Result<(), MinimizeError> {
-        for mut slip in self.judge.unclaimed_slips() {
+    /// Hands over the slips of wasted tests, once per keys, if no test slipped into them before.
+    fn file_unclaimed_slips(&mut self) -> Result<(), MinimizeError> {
+        for mut slip in self.answerer.unclaimed_slips() {
             let with_record = (slip.keys, true);
             if self.filed.contains(&with_record) || self.strayed.contains(&with_record) {
                 continue;
@@ -253,7 +252,7 @@ impl Driver<'_, '_> {
     /// Adds the record, where another test than the first of its keys has it.
     fn complete(&mut self, slip: &mut Slip) -> Result<(), OracleError> {
         if slip.crash.is_none() {
-            slip.crash = self.judge.record(slip)?;
+            slip.crash = self.answerer.record(slip)?;
         }
         Ok(())
     }
@@ -263,13 +262,16 @@ impl Driver<'_, '_> {
         (self.options.on_reduce)(best).map_err(not_kept("the reproducer"))
     }
 
-    /// Tells where things stand, unless it did just now.
+    /// Reports the status, unless it did so just now.
     fn show(&mut self) {
         let Some(on_standing) = &mut self.options.on_standing else {
             return;
         };
         let now = Instant::now();
-        if self.shown.is_none_or(|shown| now - shown >= SHOWING) {
+        if self
+            .shown
+            .is_none_or(|shown| now - shown >= STATUS_INTERVAL)
+        {
             self.shown = Some(now);
             on_standing(&self.progress.standing());
         }
@@ -325,16 +327,15 @@ pub(super) fn not_kept(what: &'static str) -> impl FnOnce(CallbackError) -> Mini
     move |source| MinimizeError::Callback { what, source }
 }
 
-/// What gives the lines of a log, and can go on behind an end that a budget has brought about.
+/// Produces the lines of a log one by one, and can continue after an end by a budget.
 pub(super) trait Lines {
-    /// The line that comes next, asking the oracle where it has to be asked; `None` behind the
-    /// last.
+    /// The next line, asking the oracle where needed; `None` after the last.
     fn next_line(&mut self) -> Result<Option<Line>, MinimizeError>;
 
-    /// Goes on behind an end that came of a smaller budget than this one; whether it does.
+    /// Continues after an end by a smaller budget than this one; returns whether it does.
     fn goes_on(&mut self) -> bool;
 
-    /// The line that comes next; also behind an end that came of a smaller budget.
+    /// The next line, also after an end by a smaller budget.
     fn next_line_or_more(&mut self) -> Result<Option<Line>, MinimizeError> {
         match self.next_line()? {
             None if self.goes_on() => self.next_line(),

@@ -59,7 +59,7 @@ pub struct SlipKeys {
     pub minor: Key,
 }
 
-/// A candidate that crashed with another key than the one being held.
+/// A candidate that crashed with another key than the kept one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slip {
     /// Its class.
@@ -84,8 +84,8 @@ pub struct Answer {
     pub cpu: Option<Duration>,
     /// Bytes of the input that the target read, where that is known.
     pub read: Option<u64>,
-    /// The minor key, where a key was taken and it is the held crash by class and major key: the
-    /// search decides by what its best has whether that is a FAIL.
+    /// The minor key, where class and major key are those of the kept crash. The search compares it
+    /// with its best to decide whether that is a FAIL.
     pub minor: Option<Key>,
     /// The limit that ended the run, if one did.
     pub cut_off: Option<CutOff>,
@@ -145,9 +145,9 @@ pub trait Oracle {
     /// When the target cannot be run any more. An odd run is UNRESOLVED, not an error.
     fn ask(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError>;
 
-    /// The same, and beside the outcome what the run told: how far the input was read, and what
-    /// was compared. It is slower; an oracle that cannot tell gives no hints. The outcome is that
-    /// of `ask`: it never rests on a run that was observed.
+    /// The same with hints: how far the input was read, and what was compared. It is slower; an
+    /// oracle that cannot observe returns no hints. The outcome is that of `ask`, never that of an
+    /// observed run.
     ///
     /// # Errors
     /// As `ask`.

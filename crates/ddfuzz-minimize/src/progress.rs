@@ -23,7 +23,7 @@ use crate::{
 pub(super) use continuation::Continuation;
 pub(super) use feed::{agree, follows};
 
-/// Where a minimization stands.
+/// The stage of a minimization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Baseline,
@@ -65,13 +65,13 @@ impl Votes {
     }
 }
 
-/// What comes next.
+/// The next step of a minimization.
 pub(super) enum NextStep<'a> {
-    /// A text is to be run aside from the search: `Progress::due`.
+    /// Run a text as a check, outside of the search: `Progress::due`.
     Check(What),
-    /// This candidate is to be tested.
+    /// Test this candidate.
     Test(&'a PendingCandidate),
-    /// This line follows from those before it.
+    /// Write this line, which follows from those before it.
     Write(Line),
     /// Nothing: the input does not fail.
     NotFailing { last: Outcome, tries: u64 },
@@ -236,7 +236,7 @@ impl Progress {
         self.stage == Stage::Over && self.ceased.is_some()
     }
 
-    /// Goes on behind the end that a budget has brought about.
+    /// Continues after an end by a budget.
     pub fn go_on(&mut self) {
         if self.stage == Stage::Over
             && let Some(stage) = self.ceased.take()
@@ -278,7 +278,7 @@ impl Progress {
         }
     }
 
-    /// What comes next.
+    /// The next step of a minimization.
     pub fn next_step(&mut self) -> NextStep<'_> {
         self.pass_finished_stages();
         if let Some(line) = &self.reduction {
@@ -346,10 +346,9 @@ impl Progress {
 }
 
 impl Progress {
-    /// The last line. A claim is made only where every try of the input and the result failed, and
-    /// no text ended in two ways; nothing is proven of a flaky input: what did not fail in some
-    /// runs is likely not to. Nor is anything of an input that stands for a best that did not fail
-    /// again.
+    /// The last line. It makes a claim only where every run of the input and of the result failed,
+    /// and no text ended in two ways. Nothing is proven of a flaky input, whose candidates may fail
+    /// in other runs, nor where the best did not fail again and the input is the result.
     pub(super) fn end_line(&self) -> EndLine {
         let certificate = self.texts.certificate();
         let best = self.result();
@@ -436,8 +435,7 @@ impl Progress {
 }
 
 impl Progress {
-    /// Where things stand. What is proved is counted from what is at hand: texts are not hashed
-    /// for it, as they are for a certificate.
+    /// The status. Unlike the certificate it counts proofs without hashing texts.
     pub fn standing(&self) -> MinimizeStatus {
         let texts = self.texts();
         let of = runs(self.result()).count() as u64;

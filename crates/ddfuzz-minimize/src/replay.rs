@@ -82,8 +82,8 @@ pub fn least_slips(input: &[u8], log: &Log) -> Result<Vec<LeastSlip>, MinimizeEr
     Ok(least.into_values().collect())
 }
 
-/// Feeds all lines of a log; `each` sees each of them behind that, when the text is still that which
-/// it is about.
+/// Feeds all lines of a log. After each line, `each` sees it, while the text is still that of the
+/// line.
 fn feed_all(
     input: &[u8],
     log: &Log,

@@ -20,8 +20,8 @@ const CANNOT_TELL: i32 = 125;
 /// - UNRESOLVED: it exited with 125, or was cut off by a limit.
 /// - PASS: any other status, or a signal.
 ///
-/// Each run has a process and an emptied directory of its own. The test must stay what it was when
-/// the oracle was made: outcomes of two tests do not belong together.
+/// Each run has its own process and an empty directory. The test must not change while the oracle
+/// lives: outcomes of two versions must not be mixed.
 pub struct TestOracle {
     script: Script,
     /// The test, and what the input is called in its directory.
@@ -77,7 +77,7 @@ impl TestOracle {
             }
         };
         let run = executor.run(candidate);
-        // Whatever a test has said that is another one by now, it does not count.
+        // The outcome of a test that has changed meanwhile does not count.
         self.check_unchanged()?;
         let run = run?;
         self.last = Some(run.ended);
@@ -155,7 +155,7 @@ pub enum ScriptState {
     Gone,
 }
 
-/// What tells that a file may have changed without reading it: device, inode, size, and the time
+/// Shows without reading a file that it may have changed: device, inode, size, and the time
 /// of its last change.
 type Facts = (u64, u64, u64, i64, i64);
 

@@ -15,13 +15,13 @@ use crate::{Answer, CallbackError, Journal, Kind, MinimizeError, Options, Oracle
 pub type OnSide<'a> = Box<dyn FnMut(Side, &[u8]) -> Result<(), CallbackError> + 'a>;
 
 /// Maximizes or isolates between the inputs of `subject`, as the first line of `journal` says,
-/// with `oracle` as the judge.
+/// by the answers of `oracle`.
 ///
 /// The failing input is run three times, then the passing one (the axiom); then the search goes on
 /// until it ends or a budget does; what its own outcomes do not prove is tested in fresh processes,
 /// and the ends are confirmed three times likewise. Every run is a line of the log; lines that the
-/// journal held already are taken as answers first; where they end because a budget did, and this
-/// one is larger, the search goes on. `on_side` is called with each new text of an
+/// journal has already are taken as answers first; if they end by a budget, and this one is larger,
+/// the search goes on. `on_side` is called with each new text of an
 /// end after its `reduce` line is synced, and with both once after a resume;
 /// [`Options::on_reduce`] is not called.
 ///
@@ -116,7 +116,7 @@ impl Lines for Driver<'_, '_, '_> {
 }
 
 impl Driver<'_, '_, '_> {
-    /// Goes over the lines that the log held already.
+    /// Feeds the lines that the log has already.
     fn take_up(&mut self, past: Vec<(u64, Line)>) -> Result<(), MinimizeError> {
         for (number, line) in &past {
             self.earlier += Duration::from_micros(match line {

@@ -15,7 +15,7 @@ use crate::question::Reply;
 use crate::steadiness::{AGREEING, agreeing};
 use crate::{Claim, MinimizeError, Proved, Rate, SlipKeys};
 
-/// Where it stands.
+/// The stage of a search between two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Baseline,
@@ -116,7 +116,7 @@ impl Progress {
         self.stage == Stage::Over && self.ceased.is_some()
     }
 
-    /// Goes on behind the end that a budget has brought about.
+    /// Continues after an end by a budget.
     pub fn go_on(&mut self) {
         if self.stage == Stage::Over
             && let Some(stage) = self.ceased.take()
@@ -202,7 +202,7 @@ impl Progress {
         self.sides.test_line(reply)
     }
 
-    /// Takes the next line; gives the end that moved with it, if one did. `Err` says why the line
+    /// Takes the next line; returns the end that moved with it, if one did. `Err` says why the line
     /// cannot follow from those before it.
     pub fn feed(&mut self, line: &Line) -> Result<Option<Side>, String> {
         if matches!(line, Line::Test(_) | Line::Check(_)) {
@@ -348,7 +348,7 @@ impl Progress {
     }
 }
 
-/// Counts a try; gives whether it was the last.
+/// Counts a try; returns whether it was the last.
 fn tried(rate: &mut Rate, hit: bool, of: u64) -> bool {
     rate.tries += 1;
     rate.hits += u64::from(hit);

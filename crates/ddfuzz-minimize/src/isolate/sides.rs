@@ -47,8 +47,8 @@ impl PendingCandidate {
     }
 }
 
-/// An outcome that may prove something, and where it stands; `None` once another run of the same
-/// text has contradicted it.
+/// An outcome that may prove something, and its place in the log; `None` once another run of the same
+/// text contradicted it.
 type Sure = Option<(Outcome, ProofRef)>;
 
 /// The two ends and what is known of all that was tested.
@@ -202,7 +202,7 @@ impl Sides {
         })
     }
 
-    /// Takes the answer to the test being asked; gives what was asked.
+    /// Takes the answer to the test being asked; returns what was asked.
     pub fn commit(&mut self, reply: &Reply) -> Option<PendingCandidate> {
         let pending = self.pending.take()?;
         let (id, text) = (pending.config.id(), pending.hash.text_id());

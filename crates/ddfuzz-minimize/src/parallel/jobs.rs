@@ -166,7 +166,7 @@ pub(super) struct Job {
 struct QueueState {
     jobs: VecDeque<Job>,
     forecast: u64,
-    /// A job of this forecast has turned it: those behind are not worth a run.
+    /// A job of this forecast has invalidated it: those after it are not worth a run.
     turned: bool,
     closed: bool,
     /// Of jobs that are pushed from here on.
@@ -182,7 +182,7 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Puts a job behind the others; it belongs to the forecast of now.
+    /// Appends a job of the current forecast.
     pub fn push(&self, id: u64, manner: Manner, text: Vec<u8>) {
         let mut state = self.lock();
         let (forecast, limit) = (state.forecast, state.limit);
@@ -219,14 +219,14 @@ impl Queue {
         }
     }
 
-    /// A job has turned its forecast. All that wait behind it stay where they are, until the
-    /// forecast is withdrawn: those before it were begun, as jobs are taken in order.
+    /// Notes that a job has invalidated its forecast. Waiting jobs stay until the forecast is
+    /// withdrawn; earlier ones were begun, as jobs are taken in order.
     pub fn turn(&self, forecast: u64) {
         let mut state = self.lock();
         state.turned |= state.forecast == forecast;
     }
 
-    /// Takes back all jobs that wait, and begins another forecast; gives their numbers.
+    /// Takes back all waiting jobs, and begins another forecast; returns their numbers.
     pub fn withdraw(&self) -> Vec<u64> {
         let mut state = self.lock();
         state.forecast += 1;

@@ -1,14 +1,14 @@
 //! Minimizing by several workers: they run ahead what will be asked if no test fails.
 //!
-//! The search is cloned, the clone is told the likely outcome of each candidate, which is never
-//! FAIL, and asked what comes next; workers run that before it is asked for. Answers are committed
-//! strictly in the order of the questions, and each question is compared with the one foreseen, so
-//! that the log, the result and all counts but `speculative` are those of one worker. A wrong
-//! guess costs runs, and nothing else.
+//! A clone of the search gets the predicted outcome of each candidate, never FAIL, and returns the
+//! next candidates; workers run these before they are asked for. Answers are committed strictly in
+//! the order of the questions, and each question is compared with the predicted one. So the log, the
+//! result and all counts but `speculative` are those of one worker. A wrong prediction costs only
+//! runs.
 //!
-//! One clone goes on as long as what it foresees comes true. A test that fails ends it: all that
-//! was foreseen behind is made of another best. What waits is then taken back, what runs is run to
-//! its end. A crash of another bug that is met there is handed over all the same.
+//! A clone is used as long as its predictions come true. A test that fails ends it: later candidates
+//! are made of another best. Waiting jobs are then taken back, running ones finish. Crashes of other
+//! bugs that they meet are handed over all the same.
 
 mod jobs;
 mod look_ahead;

@@ -47,7 +47,7 @@ enum WorkerOracle<'a, 'o> {
 impl WorkerOracle<'_, '_> {
     fn answer(&mut self, job: &Job) -> Result<Answer, OracleError> {
         match self {
-            // Who commits has told it the limit.
+            // The committing thread has set its limit.
             WorkerOracle::First(first) => {
                 let mut first = first.lock().unwrap_or_else(PoisonError::into_inner);
                 job.run(first.as_mut())
