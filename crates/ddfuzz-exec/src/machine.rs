@@ -97,12 +97,12 @@ fn kernel_text(path: &str) -> Option<String> {
 
 /// A child that sleeps until it is ended.
 struct Sleeper {
-    pub(super) pid: Pid,
+    pid: Pid,
 }
 
 impl Sleeper {
     /// Starts one.
-    pub(super) fn start() -> nix::Result<Sleeper> {
+    fn start() -> nix::Result<Sleeper> {
         // SAFETY: the child does nothing but system calls.
         match unsafe { fork()? } {
             ForkResult::Parent { child } => Ok(Sleeper { pid: child }),
@@ -149,7 +149,7 @@ unsafe fn succeeds(attempt: unsafe fn() -> bool) -> nix::Result<bool> {
 }
 
 /// Whether targets can be traced: a tracer reads their crashes.
-pub(super) fn ptrace() -> Check {
+fn ptrace() -> Check {
     let name = "ptrace";
     let scope = kernel_text("/proc/sys/kernel/yama/ptrace_scope");
     let scope_says = match scope.as_deref() {
@@ -211,7 +211,7 @@ unsafe fn fix_addresses() -> bool {
 }
 
 /// Whether runs can have the same addresses each time.
-pub(super) fn addresses() -> Check {
+fn addresses() -> Check {
     let name = "addresses";
     let random = kernel_text("/proc/sys/kernel/randomize_va_space");
     if random.as_deref() == Some("0") {
@@ -254,7 +254,7 @@ fn not_tried(name: &'static str, errno: nix::Error) -> Check {
 const TRIED_PROCESSES: u32 = 64;
 
 /// Whether a control group can bound the processes of a target.
-pub(super) fn cgroup() -> Check {
+fn cgroup() -> Check {
     match Cgroup::create(TRIED_PROCESSES) {
         Some(_) => good(
             "cgroup",
@@ -269,7 +269,7 @@ pub(super) fn cgroup() -> Check {
 }
 
 /// The parts of `--sandbox`, a check for each.
-pub(super) fn sandbox() -> Vec<Check> {
+fn sandbox() -> Vec<Check> {
     let parts = sandbox::offers().into_iter().filter_map(|offered| {
         let (_, name, holds, fix) = PARTS.iter().find(|part| part.0 == offered.what)?;
         Some(match offered.why_not {
@@ -350,7 +350,7 @@ const PARTS: [(&str, &str, &str, &str); 9] = [
 ];
 
 /// The users that ddfuzz and its targets run as.
-pub(super) fn user() -> Check {
+fn user() -> Check {
     let user = Uid::effective();
     if !user.is_root() {
         return good(
@@ -378,7 +378,7 @@ const DESCRIPTORS: u64 = 256;
 const PROCESSES: u64 = 128;
 
 /// The room in /dev/shm, where programs are unpacked and targets have their files.
-pub(super) fn shared_memory() -> Check {
+fn shared_memory() -> Check {
     let name = "dev-shm";
     let facts = match statvfs("/dev/shm") {
         Ok(facts) => facts,
@@ -420,7 +420,7 @@ fn limit(resource: Resource) -> Option<u64> {
 }
 
 /// The limit on descriptors: servers use those from 190 on.
-pub(super) fn descriptors() -> Check {
+fn descriptors() -> Check {
     match limit(Resource::RLIMIT_NOFILE) {
         Some(few) if few < DESCRIPTORS => bad(
             "descriptors",
@@ -436,7 +436,7 @@ pub(super) fn descriptors() -> Check {
 }
 
 /// The limit on the processes of the user.
-pub(super) fn processes() -> Check {
+fn processes() -> Check {
     match limit(Resource::RLIMIT_NPROC) {
         Some(few) if few < PROCESSES => bad(
             "processes",
@@ -451,7 +451,7 @@ pub(super) fn processes() -> Check {
 }
 
 /// The processors, and so the default number of workers.
-pub(super) fn processors() -> Check {
+fn processors() -> Check {
     let count = std::thread::available_parallelism().map_or(1, usize::from);
     let workers = if count == 1 { "worker" } else { "workers" };
     good(

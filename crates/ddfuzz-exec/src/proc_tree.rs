@@ -314,7 +314,7 @@ fn units() -> &'static Units {
 
 /// The process below `root` whose id in its innermost PID namespace is `inner`; `None` where there is
 /// none, or the system does not report it. Below one root there is one namespace.
-pub(super) fn outer_pid(inner: Pid, root: Pid) -> Option<Pid> {
+pub(crate) fn outer_pid(inner: Pid, root: Pid) -> Option<Pid> {
     let mut below = descendants(root).into_iter();
     below.find(|pid| {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status"));

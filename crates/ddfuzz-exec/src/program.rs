@@ -138,7 +138,7 @@ fn first_line(program: &Path) -> Option<(PathBuf, Option<OsString>)> {
 }
 
 /// The interpreter that a script beginning with these bytes names, with its argument, as text.
-pub(super) fn named_in(bytes: &[u8]) -> Option<String> {
+pub(crate) fn named_in(bytes: &[u8]) -> Option<String> {
     let (program, argument) = words(&bytes[..bytes.len().min(LINE)])?;
     let mut text = program.to_string_lossy().into_owned();
     if let Some(argument) = argument {

@@ -12,7 +12,7 @@ use crate::server::{Answer, RequestError};
 use crate::{Ended, ExecError};
 
 /// A server is replaced after this many runs, which bounds what it leaks.
-pub(super) const RUNS_PER_SERVER: u64 = 20_000;
+pub(crate) const RUNS_PER_SERVER: u64 = 20_000;
 /// How many servers in turn are asked for a run: the first may have been killed by somebody else.
 const MOST_RUNS: u32 = 3;
 /// How many of them may fail to start. The program is known to start: an executor has started it
@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 const FULL: Duration = Duration::from_secs(10);
 
 /// A target behind a server, for which runs can be repeated with another server.
-pub(super) trait Retriable {
+pub(crate) trait Retriable {
     /// Writes the first of the inputs where the target finds it, and as many others as one request
     /// takes.
     fn put_in_place(&mut self, inputs: &[&[u8]]) -> io::Result<()>;
@@ -56,7 +56,7 @@ pub(super) trait Retriable {
 }
 
 /// Why a try at a run has failed.
-pub(super) enum Failure {
+pub(crate) enum Failure {
     /// No server came up.
     Start(ExecError),
     /// The server did not answer as it should.
@@ -65,7 +65,7 @@ pub(super) enum Failure {
 
 /// Runs the target on the first of `inputs`, and on as many others as one request takes, with as many
 /// servers as that needs.
-pub(super) fn run(target: &mut impl Retriable, inputs: &[&[u8]]) -> Result<Answer, ExecError> {
+pub(crate) fn run(target: &mut impl Retriable, inputs: &[&[u8]]) -> Result<Answer, ExecError> {
     let (mut runs, mut starts) = (0, 0);
     let first = inputs.first().copied().unwrap_or_default();
     // After a failure the first input runs alone: the server may have died of it.

@@ -131,7 +131,7 @@ fn make(path: &Path, owner: Option<Identity>) -> io::Result<Dir> {
 }
 
 /// Removes what a target has put at `path`, whatever it is.
-pub(super) fn remove(path: &Path) {
+pub(crate) fn remove(path: &Path) {
     if fs::symlink_metadata(path).is_ok_and(|facts| facts.is_dir()) {
         let _ = fs::set_permissions(path, Permissions::from_mode(0o700));
         empty(path);

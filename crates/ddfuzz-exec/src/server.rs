@@ -20,7 +20,7 @@ use crate::watch::{HangCheck, Killed, WaitOutcome, Watch, cpu_of};
 use crate::{Ended, ExecError, Limits, Way, proc_tree, watch};
 
 /// How long a server may take to come up.
-pub(super) const STARTUP: Duration = Duration::from_secs(10);
+pub(crate) const STARTUP: Duration = Duration::from_secs(10);
 /// How long the rest of a reply may take whose beginning is there.
 const REST: Duration = Duration::from_secs(1);
 
@@ -352,7 +352,7 @@ fn not_shared(error: std::io::Error) -> RequestError {
 }
 
 /// Waits for a server's hello, and returns its process id.
-pub(super) fn await_hello(launch: &Launch, reply: &mut File) -> Result<Pid, ExecError> {
+pub(crate) fn await_hello(launch: &Launch, reply: &mut File) -> Result<Pid, ExecError> {
     let mut hello = [0; HELLO_SIZE];
     match read_within(reply, &mut hello, STARTUP) {
         Ok(()) => {}
@@ -367,7 +367,7 @@ pub(super) fn await_hello(launch: &Launch, reply: &mut File) -> Result<Pid, Exec
 }
 
 /// The scratch directory of a server after its hello, where only the server sees that directory.
-pub(super) fn hidden_scratch(
+pub(crate) fn hidden_scratch(
     launch: &Launch,
     supervisor: &Supervisor,
 ) -> Result<Option<OwnedFd>, ExecError> {
@@ -385,7 +385,7 @@ pub(super) fn hidden_scratch(
 }
 
 /// Fails where /proc does not show the living process `pid` below its supervisor.
-pub(super) fn check_descent(
+pub(crate) fn check_descent(
     launch: &Launch,
     supervisor: &Supervisor,
     pid: Pid,
@@ -401,7 +401,7 @@ pub(super) fn check_descent(
 }
 
 /// Fills `buffer` within `timeout`, however slowly its bytes come.
-pub(super) fn read_within(
+pub(crate) fn read_within(
     from: &mut File,
     buffer: &mut [u8],
     timeout: Duration,
@@ -423,7 +423,7 @@ pub(super) fn read_within(
     Ok(())
 }
 
-pub(super) fn system(launch: &Launch, what: &str, errno: Errno) -> ExecError {
+pub(crate) fn system(launch: &Launch, what: &str, errno: Errno) -> ExecError {
     let hint = match errno {
         // What these mean where a server's high descriptors are asked for.
         Errno::EMFILE | Errno::EINVAL | Errno::EBADF => {
@@ -454,7 +454,7 @@ fn server_error(launch: &Launch, why: &str) -> ExecError {
     }
 }
 
-pub(super) fn startup_error(launch: &Launch, trouble: Trouble) -> ExecError {
+pub(crate) fn startup_error(launch: &Launch, trouble: Trouble) -> ExecError {
     let path = launch.program.clone();
     match trouble {
         Trouble::Exec(errno) => ExecError::NotExecutable {

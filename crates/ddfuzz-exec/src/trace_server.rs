@@ -20,42 +20,42 @@ use crate::traceable::Reruns;
 use crate::{Ended, ExecError, Limits, RerunReason, Way};
 
 /// How long the reply on a run may take after its tracer is done with it.
-pub(super) const GRACE: Duration = Duration::from_secs(10);
+pub(crate) const GRACE: Duration = Duration::from_secs(10);
 
 /// The server of a traceable target, and its resources.
-pub(super) struct TraceServer {
+pub(crate) struct TraceServer {
     // First, so that the server is gone before its directory and group are removed.
-    pub(super) server: Option<Server>,
+    pub(crate) server: Option<Server>,
     /// Re-runs inputs with other settings.
-    pub(super) reruns: Reruns,
-    pub(super) program: PathBuf,
-    pub(super) may_panic: bool,
+    pub(crate) reruns: Reruns,
+    pub(crate) program: PathBuf,
+    pub(crate) may_panic: bool,
     /// The reports of the target's sanitizer, if it has one.
-    pub(super) reports: Option<Reports>,
+    pub(crate) reports: Option<Reports>,
     /// What the server does for a run.
-    pub(super) mode: ServerMode,
-    pub(super) launch: Launch,
+    pub(crate) mode: ServerMode,
+    pub(crate) launch: Launch,
     /// How to launch a server that forks runs at `main`, where that is possible: it saves the
     /// `execve` and the start of the program. Addresses are the server's, and so fixed.
-    pub(super) forking: Option<Launch>,
+    pub(crate) forking: Option<Launch>,
     /// How to launch a server whose runs leave snapshots, and where they leave them.
-    pub(super) copying: Option<(Launch, Arc<CrashSnapshots>)>,
-    pub(super) input: Input,
-    pub(super) scratch: Scratch,
-    pub(super) stderr: DrainedPipe<Excerpt>,
+    pub(crate) copying: Option<(Launch, Arc<CrashSnapshots>)>,
+    pub(crate) input: Input,
+    pub(crate) scratch: Scratch,
+    pub(crate) stderr: DrainedPipe<Excerpt>,
     /// Captures what runs write, where that was asked for.
-    pub(super) capture: Option<OutputCapture>,
+    pub(crate) capture: Option<OutputCapture>,
     /// The terminal at which inputs are typed, where the target has one; and the next input.
-    pub(super) console: Option<Console>,
-    pub(super) keys: Vec<u8>,
-    pub(super) way: Way,
-    pub(super) limits: Limits,
-    pub(super) crash_exit: Option<i32>,
+    pub(crate) console: Option<Console>,
+    pub(crate) keys: Vec<u8>,
+    pub(crate) way: Way,
+    pub(crate) limits: Limits,
+    pub(crate) crash_exit: Option<i32>,
 }
 
 impl TraceServer {
     /// Sets the sanitizer options from the next start of a server on.
-    pub(super) fn set_sanitizer_options(&mut self, why: Option<RerunReason>) {
+    pub(crate) fn set_sanitizer_options(&mut self, why: Option<RerunReason>) {
         let log_path = self.reports.as_ref().map(Reports::log_path);
         let copying = self.copying.as_mut().map(|(launch, _)| launch);
         for launch in [Some(&mut self.launch), self.forking.as_mut(), copying] {
@@ -68,7 +68,7 @@ impl TraceServer {
         }
     }
 
-    pub(super) fn put_in_place(&mut self, input: &[u8], mode: ServerMode) -> Result<(), ExecError> {
+    pub(crate) fn put_in_place(&mut self, input: &[u8], mode: ServerMode) -> Result<(), ExecError> {
         let system = |source| ExecError::System {
             what: "writing an input".to_owned(),
             source,
@@ -117,7 +117,7 @@ impl TraceServer {
         }
     }
 
-    pub(super) fn ask(
+    pub(crate) fn ask(
         &mut self,
         length: usize,
         random_addresses: bool,
@@ -137,7 +137,7 @@ impl TraceServer {
     }
 
     /// Begins to type, where the target is at a terminal, just before its child goes on.
-    pub(super) fn begin(&mut self) -> Result<(), ExecError> {
+    pub(crate) fn begin(&mut self) -> Result<(), ExecError> {
         if let Some(capture) = &self.capture {
             capture.clear(); // of what its server has written when it was started, too
         }
@@ -149,7 +149,7 @@ impl TraceServer {
     }
 
     /// How a run ended, given what the server reports.
-    pub(super) fn judge(&mut self, ended: Ended) -> Ended {
+    pub(crate) fn judge(&mut self, ended: Ended) -> Ended {
         match &mut self.console {
             Some(console) => console.judge(ended),
             None => ended,
@@ -157,7 +157,7 @@ impl TraceServer {
     }
 
     /// Limits on the run of the current input.
-    pub(super) fn limits_now(&self) -> Limits {
+    pub(crate) fn limits_now(&self) -> Limits {
         let mut limits = self.limits;
         if let Some(console) = &self.console {
             limits.wall = limits.wall.saturating_add(console.patience(&self.keys));
@@ -165,7 +165,7 @@ impl TraceServer {
         limits
     }
 
-    pub(super) fn broken(&mut self, why: &RequestError) -> ExecError {
+    pub(crate) fn broken(&mut self, why: &RequestError) -> ExecError {
         self.server = None;
         ExecError::Server {
             path: self.launch.program.clone(),
@@ -174,6 +174,6 @@ impl TraceServer {
     }
 }
 
-pub(super) fn gone() -> RequestError {
+pub(crate) fn gone() -> RequestError {
     RequestError::Died
 }

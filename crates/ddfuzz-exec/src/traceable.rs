@@ -136,7 +136,7 @@ impl Traceable {
         })
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, TraceServer> {
+    fn lock(&self) -> MutexGuard<'_, TraceServer> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -172,7 +172,7 @@ impl Traceable {
     }
 
     /// The target that re-runs inputs for this reason.
-    pub(super) fn rerun(&self, why: RerunReason) -> Result<Traceable, ExecError> {
+    fn rerun(&self, why: RerunReason) -> Result<Traceable, ExecError> {
         let mut inner = self.lock();
         let rerun = inner.reruns.get(why)?;
         rerun.lock().limits = inner.limits;
@@ -180,7 +180,7 @@ impl Traceable {
     }
 
     /// Sets the sanitizer options of further runs for this reason.
-    pub(super) fn set_sanitizer_options(&self, why: RerunReason) {
+    fn set_sanitizer_options(&self, why: RerunReason) {
         self.lock().set_sanitizer_options(Some(why));
     }
 
@@ -295,7 +295,7 @@ impl Traceable {
 
 /// A child that waits to be seized, and then is traced to its end. Dropping it ends it.
 pub struct Traced {
-    pub(super) of: Traceable,
+    of: Traceable,
     pid: Pid,
     executes: bool,
     released: bool,
@@ -453,14 +453,14 @@ impl Drop for Traced {
 
 /// Re-runs inputs of one target with other settings. There is a server per reason, started when first
 /// needed, since servers read their environment when they start.
-pub(super) struct Reruns {
+pub(crate) struct Reruns {
     target: Target,
     way: Way,
     known: Vec<(RerunReason, Traceable)>,
 }
 
 impl Reruns {
-    pub(super) fn new(target: &Target, way: Way) -> Reruns {
+    pub(crate) fn new(target: &Target, way: Way) -> Reruns {
         Reruns {
             target: target.clone(),
             way,
@@ -469,13 +469,13 @@ impl Reruns {
     }
 
     /// What the program was compiled with; `None` where what runs is not known.
-    pub(super) fn instrumentation(&self) -> Option<Vec<String>> {
+    fn instrumentation(&self) -> Option<Vec<String>> {
         let facts = TargetFacts::of(&self.target).ok()?;
         facts.instrumentation()
     }
 
     /// The target for this reason; a handle, so that it can be used while its owner is locked.
-    pub(super) fn get(&mut self, why: RerunReason) -> Result<Traceable, ExecError> {
+    pub(crate) fn get(&mut self, why: RerunReason) -> Result<Traceable, ExecError> {
         if let Some((_, known)) = self.known.iter().find(|(known, _)| *known == why) {
             return Ok(known.clone());
         }

@@ -74,7 +74,7 @@ const MOST_TEXTS: usize = 1 << 16;
 const MOST_POINTERS: usize = 1 << 20;
 
 /// A program's read-only data, and the pointers into it.
-pub(super) struct Texts<'data> {
+struct Texts<'data> {
     sections: Vec<(u64, &'data [u8])>,
     ranges: Ranges,
     /// Addresses in tables of pointers.
@@ -83,7 +83,7 @@ pub(super) struct Texts<'data> {
 
 impl<'data> Texts<'data> {
     /// Those of this file.
-    pub(super) fn of(file: &Elf<'data>) -> Texts<'data> {
+    fn of(file: &Elf<'data>) -> Texts<'data> {
         let mut room = MOST_DATA;
         let mut sections = Vec::new();
         for section in file.sections() {
@@ -110,13 +110,13 @@ impl<'data> Texts<'data> {
     }
 
     /// Where they lie.
-    pub(super) fn ranges(&self) -> &Ranges {
+    fn ranges(&self) -> &Ranges {
         &self.ranges
     }
 
     /// The texts: first those that code refers to, then those that tables point to, then, unless
     /// `only_named`, the others; in each part by address.
-    pub(super) fn words(&self, references: &BTreeSet<u64>, only_named: bool) -> Vec<Vec<u8>> {
+    fn words(&self, references: &BTreeSet<u64>, only_named: bool) -> Vec<Vec<u8>> {
         let mut ranked: [Vec<Vec<u8>>; 3] = Default::default();
         for (address, bytes) in &self.sections {
             for TextRun { start, text, ends } in self.parts(*address, bytes, references) {

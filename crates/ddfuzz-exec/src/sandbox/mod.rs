@@ -48,7 +48,7 @@ impl Sandbox {
 /// Bytes that a target may leave in its scratch directory.
 const DISK: u64 = 64 << 20;
 /// Files and directories that it may make there.
-pub(super) const FILES: u64 = 10_000;
+const FILES: u64 = 10_000;
 
 /// What applies to one target in a sandbox, of what this kernel supports.
 #[derive(Clone, Debug)]

@@ -271,7 +271,7 @@ struct Session {
 
 /// What the processes of a session do at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Activity {
+enum Activity {
     /// One of them runs, waits for a processor or a disk, or ends.
     Work,
     /// All sleep, but for some that are stopped, as by ^Z.
@@ -287,7 +287,7 @@ impl Session {
     ///
     /// # Errors
     /// When it has ended.
-    pub(super) fn of(pid: Pid) -> io::Result<Session> {
+    fn of(pid: Pid) -> io::Result<Session> {
         // SAFETY: the call takes two numbers and gives a new descriptor or an error.
         let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0) };
         if descriptor < 0 {
@@ -304,12 +304,12 @@ impl Session {
     }
 
     /// Becomes readable when the leader has ended, and with it the run.
-    pub(super) fn end(&self) -> &OwnedFd {
+    fn end(&self) -> &OwnedFd {
         &self.leader
     }
 
     /// What its processes do, confirmed by a second look where there are several threads.
-    pub(super) fn activity(&self) -> Activity {
+    fn activity(&self) -> Activity {
         let (activity, threads) = self.seen();
         if activity != Activity::Sleep || threads < 2 {
             return activity;
@@ -341,7 +341,7 @@ impl Session {
     }
 
     /// CPU time of all its processes.
-    pub(super) fn cpu(&self) -> Duration {
+    fn cpu(&self) -> Duration {
         proc_tree::usage_below(self.server).cpu
     }
 
@@ -365,7 +365,7 @@ impl Session {
     }
 
     /// Kills its leader. The server ends what is left then.
-    pub(super) fn kill(&self) {
+    fn kill(&self) {
         self.signal(libc::SIGKILL);
     }
 
