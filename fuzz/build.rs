@@ -20,7 +20,7 @@ fn main() {
 }
 
 fn compile(name: &str, targets: &Path, folder: &Path) {
-    // The flags of ddfuzz's crates/ddfuzz-exec/build/targets.rs: nothing but the bug itself stops an overrun.
+    // The flags of ddfuzz's crates/ddfuzz-exec/build.rs: nothing but the bug itself stops an overrun.
     cc::Build::new()
         .std("c11")
         .opt_level(1)

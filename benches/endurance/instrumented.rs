@@ -5,7 +5,7 @@ use std::process::Command;
 
 /// What `ul` is made of.
 const UL: [&str; 4] = ["main.c", "ul/ul.c", "complain.c", "guarded.c"];
-/// As crates/ddfuzz-exec/build/targets.rs compiles it, so that it dies of the same input.
+/// As crates/ddfuzz-exec/build.rs compiles it, so that it dies of the same input.
 const FLAGS: [&str; 6] = [
     "-std=c11",
     "-O1",

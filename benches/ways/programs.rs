@@ -8,7 +8,7 @@ use std::process::Command;
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 /// What `ul` is made of.
 const UL: [&str; 4] = ["main.c", "ul/ul.c", "complain.c", "guarded.c"];
-/// As crates/ddfuzz-exec/build/targets.rs compiles it.
+/// As crates/ddfuzz-exec/build.rs compiles it.
 const UL_FLAGS: [&str; 5] = [
     "-O1",
     "-fno-omit-frame-pointer",

@@ -1,20 +1,284 @@
-//! Compiles the injected runtime and the bundled targets, and lists their corpora, all of which the
-//! binary embeds.
+//! Compiles the C runtime (`runtime/`) and the bundled targets (`targets/`), and lists the seeds and
+//! dictionaries of those (`corpora/`). The library embeds all of them.
 
-#[path = "build/compiler.rs"]
-mod compiler;
-#[path = "build/corpora.rs"]
-mod corpora;
-#[path = "build/runtime.rs"]
-mod runtime;
-#[path = "build/targets.rs"]
-mod targets;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-changed=build");
-    let out = std::path::PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    runtime::build(&out);
-    targets::build(&out);
-    corpora::build(&out, &targets::TARGETS);
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    build_runtime(&out);
+    build_targets(&out);
+    build_corpora(&out);
+}
+
+const RUNTIME_FLAGS: [&str; 5] = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Wpedantic"];
+
+/// What launcher and runtime are made of, among others.
+const SHARED: [&str; 4] = ["serve.c", "sweep.c", "family.c", "terminal.c"];
+
+/// What the runtime is made of besides.
+const INJECTED: [&str; 9] = [
+    "inject.c",
+    "entry.c",
+    "base.c",
+    "loop.c",
+    "spare.c",
+    "counters.c",
+    "quiet.c",
+    "waits.c",
+    "starts.c",
+];
+
+/// What copies a dying process is made of.
+const COPYING: [&str; 4] = ["copy.c", "dying.c", "stand_in.c", "inherit.c"];
+
+/// Compiles all four into `out`, where `crates/ddfuzz-exec/src/private_dir.rs` embeds them from.
+fn build_runtime(out: &Path) {
+    println!("cargo::rerun-if-changed=runtime");
+    let shared = ["-shared", "-fPIC", "-fvisibility=hidden", "-ldl"];
+    // Each mapping is one more that each fork copies: two, and not five (decision 0039).
+    let compact = [&shared[..], &["-Wl,-z,noseparate-code,-z,norelro"]].concat();
+    let launcher = [
+        "launcher.c",
+        "keeper.c",
+        "confine.c",
+        "fence.c",
+        "isolate.c",
+        "walls.c",
+        "offers.c",
+    ];
+    link(&out.join("launcher"), &[&launcher, &SHARED], &[]);
+    link(
+        &out.join("ddfuzz-runtime.so"),
+        &[&INJECTED, &SHARED],
+        &compact,
+    );
+    // What it takes the place of must be called by what it stands in for, and by nothing else.
+    let observing = [&shared[..], &["-fno-builtin"]].concat();
+    let sources: [&[&str]; 1] = [&["observe.c", "jump.c", "base.c"]];
+    link(&out.join("ddfuzz-observe.so"), &sources, &observing);
+    // In a handler no memory of a thread may have to be allocated first.
+    let copying = [&shared[..], &["-ftls-model=initial-exec"]].concat();
+    let sources: [&[&str]; 1] = [&COPYING];
+    link(&out.join("ddfuzz-copy.so"), &sources, &copying);
+}
+
+fn link(output: &Path, sources: &[&[&str]], flags: &[&str]) {
+    let mut command = compiler();
+    command
+        .args(RUNTIME_FLAGS)
+        .args(
+            sources
+                .iter()
+                .copied()
+                .flatten()
+                .map(|file| format!("runtime/{file}")),
+        )
+        .arg("-o")
+        .arg(output)
+        .args(flags);
+    let what = "the runtime";
+    finish(what, start(what, &mut command));
+}
+
+/// Sorted by name.
+const TARGETS: [&str; 6] = ["crtplot", "flex", "nroff", "troff", "ul", "units"];
+
+/// One optimisation level for everybody, and no canary or check that could stop an overrun before
+/// it crashes by itself; no inlining, so that each bug stands in the function it was written in.
+const TARGET_FLAGS: [&str; 11] = [
+    "-std=c11",
+    "-O1",
+    "-g",
+    "-fno-omit-frame-pointer",
+    "-fno-inline",
+    "-fno-stack-protector",
+    "-U_FORTIFY_SOURCE",
+    "-fPIE",
+    "-pie",
+    "-Wall",
+    "-Wextra",
+];
+
+/// What makes a variant that counts which places it passes (`targets/counted.c`).
+const COUNTED: &str = "-fsanitize-coverage=trace-pc";
+/// Counters of such a variant: room for the places of the largest target.
+const PLACES: &str = "-DDDFUZZ_PLACES=1024";
+
+/// Variants of each target: what they are called behind its name, and what makes them.
+const VARIANTS: [(&str, &[&str]); 4] = [
+    ("", &[]),
+    ("-fixed", &["-DDDFUZZ_FIXED"]),
+    ("-counted", &[COUNTED]),
+    ("-fixed-counted", &["-DDDFUZZ_FIXED", COUNTED]),
+];
+
+/// Compiles every target into `out/targets` and writes the list of them, `out/bundled.rs`.
+fn build_targets(out: &Path) {
+    println!("cargo::rerun-if-changed=targets");
+    let programs = out.join("targets");
+    fs::create_dir_all(&programs).expect("OUT_DIR is writable");
+    let counters = programs.join("counted.o");
+    finish("the counters of bundled targets", start_counters(&counters));
+    for name in TARGETS {
+        // Two at a time: more would not fit small machines.
+        for pair in VARIANTS.chunks(2) {
+            let running: Vec<Child> = (pair.iter())
+                .map(|(suffix, flags)| {
+                    let counters = flags.contains(&COUNTED).then_some(&*counters);
+                    start_target(
+                        name,
+                        flags,
+                        counters,
+                        &programs.join(format!("{name}{suffix}")),
+                    )
+                })
+                .collect();
+            for variant in running {
+                finish(&format!("the bundled target {name}"), variant);
+            }
+        }
+    }
+    fs::write(out.join("bundled.rs"), bundled_list()).expect("OUT_DIR is writable");
+}
+
+/// Starts the compiler on what counts, which must not be counted itself.
+fn start_counters(object: &Path) -> Child {
+    let mut command = compiler();
+    command
+        .args(TARGET_FLAGS.iter().filter(|flag| **flag != "-pie"))
+        .args([PLACES, "-c", "-o"])
+        .arg(object)
+        .arg("targets/counted.c");
+    start("the counters of bundled targets", &mut command)
+}
+
+/// Starts the compiler on one variant of a target.
+fn start_target(name: &str, flags: &[&str], counters: Option<&Path>, program: &Path) -> Child {
+    let mut command = compiler();
+    command
+        .args(TARGET_FLAGS)
+        .args(flags)
+        .arg("-o")
+        .arg(program)
+        .args(sources(name))
+        .args(counters);
+    start(&format!("the bundled target {name}"), &mut command)
+}
+
+/// What a target is made of: its own files, and those that all share.
+fn sources(name: &str) -> Vec<PathBuf> {
+    let shared = ["main.c", "guarded.c", "complain.c"];
+    let mut sources: Vec<PathBuf> = shared
+        .iter()
+        .map(|file| Path::new("targets").join(file))
+        .collect();
+    let own = fs::read_dir(Path::new("targets").join(name)).expect("each target has a folder");
+    let mut own: Vec<PathBuf> = own
+        .map(|entry| entry.expect("the folder is readable").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "c"))
+        .collect();
+    // The order of a folder is the file system's; that of the program's functions must not be.
+    own.sort();
+    sources.append(&mut own);
+    sources
+}
+
+/// The Rust source of `BUNDLED`: the targets by name, then their fixed variants; and of `COUNTED`:
+/// the same of the variants that count.
+fn bundled_list() -> String {
+    let plain = programs_named("BUNDLED", |suffix| !suffix.ends_with("-counted"));
+    plain + &programs_named("COUNTED", |suffix| suffix.ends_with("-counted"))
+}
+
+fn programs_named(list_name: &str, is_in: impl Fn(&str) -> bool) -> String {
+    let mut list = format!("pub const {list_name}: &[(&str, &[u8])] = &[\n");
+    for (suffix, _) in VARIANTS.iter().filter(|(suffix, _)| is_in(suffix)) {
+        for name in TARGETS {
+            let program = format!("/targets/{name}{suffix}");
+            writeln!(
+                list,
+                "    (\"{name}{suffix}\", include_bytes!(concat!(env!(\"OUT_DIR\"), \"{program}\"))),"
+            )
+            .expect("a string takes what is written");
+        }
+    }
+    list.push_str("];\n");
+    list
+}
+
+/// Writes `out/corpora.rs`: `CORPORA`, a `Corpus` of each target.
+fn build_corpora(out: &Path) {
+    println!("cargo::rerun-if-changed=corpora");
+    let mut list = String::from("pub const CORPORA: &[super::Corpus] = &[\n");
+    for name in TARGETS {
+        let folder = Path::new("corpora").join(name);
+        let seeds: String = files(&folder.join("seeds"))
+            .iter()
+            .map(|path| included(path) + ", ")
+            .collect();
+        let dictionary = included(folder.join(format!("{name}.dict")));
+        writeln!(
+            list,
+            "    super::Corpus {{ name: \"{name}\", seeds: &[{seeds}], dictionary: {dictionary} }},"
+        )
+        .expect("a string takes what is written");
+    }
+    list.push_str("];\n");
+    fs::write(out.join("corpora.rs"), list).expect("OUT_DIR is writable");
+}
+
+/// The files of a folder, in the order of their names.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("each target has seeds");
+    let paths = entries.map(|entry| entry.expect("the folder is readable").path());
+    let mut files: Vec<PathBuf> = paths.collect();
+    files.sort();
+    files
+}
+
+fn included(path: impl AsRef<Path>) -> String {
+    let path = path.as_ref().display();
+    format!("include_bytes!(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/{path}\"))")
+}
+
+const HINT: &str = "hint: install a C compiler with its C library's headers (gcc or clang; on \
+                    Debian `apt install gcc libc6-dev`), or name one in the variable CC";
+
+/// The compiler, ready for arguments. Names of sources in the debug information begin at the
+/// project: they are shown to users, to whom the root of the building machine means nothing.
+fn compiler() -> Command {
+    let mut command = cc::Build::new()
+        .opt_level(1)
+        .debug(true)
+        .pic(false)
+        .force_frame_pointer(true)
+        .get_compiler()
+        .to_command();
+    let here = std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
+    command.arg(format!("-ffile-prefix-map={here}=ddfuzz"));
+    command
+}
+
+/// Starts a compilation of `what`.
+fn start(what: &str, compiler: &mut Command) -> Child {
+    match compiler.spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            let program = compiler.get_program().to_owned();
+            panic!("cannot start the C compiler {program:?}, which builds {what}: {error}\n{HINT}")
+        }
+    }
+}
+
+/// Waits for the compiler; its messages are in the build's output.
+fn finish(what: &str, mut compiler: Child) {
+    let status = compiler.wait().expect("the compiler is a child of ours");
+    assert!(
+        status.success(),
+        "{what} does not compile ({status}); the compiler's messages stand above\n{HINT}"
+    );
 }

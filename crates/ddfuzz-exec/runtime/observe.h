@@ -1,5 +1,5 @@
 /* What an observed run tells ddfuzz of its comparisons, through a memory file. The Rust side is
- * crates/ddfuzz-exec/src/observe/told.rs; both change together. */
+ * crates/ddfuzz-exec/src/observe/history.rs; both change together. */
 #ifndef DDFUZZ_OBSERVE_H
 #define DDFUZZ_OBSERVE_H
 

@@ -1,15 +1,15 @@
-//! The programs that ddfuzz brings along: small Unix utilities with the historic bugs of the fuzz
-//! studies (`targets/` in the source), and each of them fixed.
+//! The bundled targets: small Unix utilities with the historic bugs of the fuzz studies (`targets/` in
+//! the source), each also in a fixed variant.
 
 mod compiled {
-    // Written by build/targets.rs: `BUNDLED`, names and programs (ELF files), and `COUNTED`, those
+    // Written by build.rs: `BUNDLED`, names and programs (ELF files), and `COUNTED`, those
     // of the variants that count what they pass.
     include!(concat!(env!("OUT_DIR"), "/bundled.rs"));
-    // Written by build/corpora.rs: `CORPORA`, those of the targets with bugs.
+    // Written by build.rs: `CORPORA`, those of the targets with bugs.
     include!(concat!(env!("OUT_DIR"), "/corpora.rs"));
 }
 
-/// What fuzzing a target begins with.
+/// The seeds and the dictionary of a target.
 struct Corpus {
     name: &'static str,
     seeds: &'static [&'static [u8]],

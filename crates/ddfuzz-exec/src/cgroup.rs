@@ -1,14 +1,13 @@
-//! A control group that bounds how many processes a target may have. Where we may not make one,
+//! A control group that bounds how many processes a target may have. Where none can be made,
 //! `RLIMIT_NPROC` stands in: it binds every user but root, and root's targets run as nobody.
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 
 /// Where the pids controller is mounted: version 1, then version 2.
 const ROOTS: [&str; 2] = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"];

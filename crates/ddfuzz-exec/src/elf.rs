@@ -1,5 +1,7 @@
-//! What an executable's ELF file says about how it can be run.
+//! Reads from a program's ELF file how it can be run, and where its entry function is.
 
+use object::read::elf::{ElfFile64, FileHeader, ProgramHeader, SectionHeader};
+use object::{Endianness, Object, ObjectSection, ObjectSymbol, ReadCache, elf};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -7,11 +9,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use super::Sanitizer;
-use super::entry::{Entry, EntryFunctions};
-use super::{Program, Target, find_program};
-use object::read::elf::{ElfFile64, FileHeader, ProgramHeader, SectionHeader};
-use object::{Endianness, Object, ObjectSection, ObjectSymbol, ReadCache, elf};
+use crate::{Program, Sanitizer, Target, find_program};
 
 /// Functions of the C library that start processes.
 const FORKING: [&str; 11] = [
@@ -33,16 +31,16 @@ const AFL: [&str; 2] = ["__afl_area_ptr", "__afl_manual_init"];
 
 /// Facts of an executable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
-    /// The dynamic linker it asks for; `None` for a static program.
+pub struct ElfFacts {
+    /// Its dynamic linker; `None` for a static program.
     pub(crate) interpreter: Option<String>,
     /// The function that takes an input, where it has one.
-    pub(crate) entry: Option<Entry>,
+    pub(crate) entry: Option<EntryFunction>,
     /// It is started by the C library's `__libc_start_main`, which the runtime takes the place of.
     pub(crate) starts_by_libc: bool,
     /// It may start other programs or processes, by what it asks of libraries or is linked with.
     pub(crate) may_fork: bool,
-    /// It has AFL++'s instrumentation, and so a fork server of its own.
+    /// It has AFL++'s instrumentation, and so its own fork server.
     pub(crate) afl: bool,
     /// Its `main` is libFuzzer's.
     pub(crate) is_fuzzer: bool,
@@ -121,18 +119,18 @@ fn debug_information(file: &File, length: u64) -> Option<Vec<Range<u64>>> {
     (!sections.is_empty()).then_some(found)
 }
 
-/// What is known of files that were read: programs with debug information are large, and are asked
-/// for with each server that is started.
-static KNOWN: Mutex<Vec<(Version, Option<Facts>)>> = Mutex::new(Vec::new());
-/// So many of them are kept.
+/// A cache of facts: programs with debug information are large, and each start of a server asks for
+/// them.
+static KNOWN: Mutex<Vec<(Version, Option<ElfFacts>)>> = Mutex::new(Vec::new());
+/// Files in the cache, at most.
 const MOST_KNOWN: usize = 16;
 
-/// What tells a file, as it is now, from all others: device, inode, size, and when it was changed.
+/// Identifies a version of a file: device, inode, size, and time of its last change.
 type Version = (u64, u64, u64, i64, i64);
 
 /// Reads the facts of the program at `path`; `None` if it is not a 64-bit ELF file of this
 /// machine (a script, for one).
-pub fn facts(path: &Path) -> Option<Facts> {
+pub fn facts(path: &Path) -> Option<ElfFacts> {
     let file = std::fs::metadata(path).ok()?;
     let version = (
         file.dev(),
@@ -146,7 +144,7 @@ pub fn facts(path: &Path) -> Option<Facts> {
         return facts.clone();
     }
     let bytes = read(path).ok()?;
-    let facts = parse(&bytes).map(|file| Facts::of(&file));
+    let facts = parse(&bytes).map(|file| ElfFacts::of(&file));
     if known.len() == MOST_KNOWN {
         known.remove(0);
     }
@@ -164,12 +162,12 @@ pub fn is_libfuzzer(target: &Target) -> bool {
     facts.is_some_and(|facts| facts.is_fuzzer)
 }
 
-impl Facts {
+impl ElfFacts {
     /// The facts of a file of this machine.
-    pub(crate) fn of(file: &Elf<'_>) -> Facts {
-        let mut facts = Facts {
+    pub(crate) fn of(file: &Elf<'_>) -> ElfFacts {
+        let mut facts = ElfFacts {
             interpreter: interpreter(file),
-            ..Facts::default()
+            ..ElfFacts::default()
         };
         facts.read_symbols(file);
         facts.read_texts(file);
@@ -200,8 +198,8 @@ impl Facts {
         self.entry = functions.entry(file);
     }
 
-    /// What tells of them in stripped programs: the variable whose value AFL++'s runtime asks for,
-    /// and what libFuzzer says when it ends.
+    /// Reads the texts that show these facts in stripped programs: the variable that AFL++'s runtime
+    /// reads, and libFuzzer's messages.
     fn read_texts(&mut self, file: &Elf<'_>) {
         let texts = file.section_by_name(".rodata");
         let says = |text: &[u8]| {
@@ -253,6 +251,140 @@ pub(crate) fn holds(data: &[u8], text: &[u8]) -> bool {
     false
 }
 
+/// A function that takes an input; all addresses are those before loading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EntryFunction {
+    /// Where it is.
+    pub(crate) at: u64,
+    /// The convention that it follows.
+    kind: EntryKind,
+    /// Where the counters of the compiler's coverage are.
+    counters: Option<(u64, u64)>,
+    /// Where libFuzzer has its callbacks before comparisons, in the order of `CALLBACKS`; 0 where
+    /// it has none. In a loop they return at once: the engine that they tell does not run.
+    callbacks: [u64; CALLBACKS.len()],
+}
+
+/// What `-fsanitize-coverage=trace-cmp` calls, and libFuzzer defines.
+const CALLBACKS: [&str; 9] = [
+    "__sanitizer_cov_trace_cmp1",
+    "__sanitizer_cov_trace_cmp2",
+    "__sanitizer_cov_trace_cmp4",
+    "__sanitizer_cov_trace_cmp8",
+    "__sanitizer_cov_trace_const_cmp1",
+    "__sanitizer_cov_trace_const_cmp2",
+    "__sanitizer_cov_trace_const_cmp4",
+    "__sanitizer_cov_trace_const_cmp8",
+    "__sanitizer_cov_trace_switch",
+];
+
+/// The convention of an entry function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum EntryKind {
+    /// `target_main` of ddfuzz's own targets: it returns an exit status.
+    Target,
+    /// `LLVMFuzzerTestOneInput`: it returns whether libFuzzer may keep the input, which is no
+    /// exit status. The initializer, where there is one, is called once before it.
+    LibFuzzer {
+        /// `LLVMFuzzerInitialize`.
+        initialize: Option<u64>,
+    },
+}
+
+/// The section with the counters of `-fsanitize-coverage=inline-8bit-counters`. It stays when symbols
+/// are stripped.
+const COUNTERS: &str = "__sancov_cntrs";
+
+/// The entry functions in a symbol table, whatever the order of its symbols.
+#[derive(Default)]
+struct EntryFunctions {
+    target_main: Option<u64>,
+    test_one_input: Option<u64>,
+    initialize: Option<u64>,
+    callbacks: [u64; CALLBACKS.len()],
+}
+
+impl EntryFunctions {
+    /// Notes a symbol. One that the program only imports has no address.
+    pub(crate) fn meet(&mut self, name: &str, address: u64) {
+        if let Some(number) = CALLBACKS.iter().position(|known| *known == name) {
+            self.callbacks[number] = address;
+            return;
+        }
+        let place = match name {
+            "target_main" => &mut self.target_main,
+            "LLVMFuzzerTestOneInput" => &mut self.test_one_input,
+            "LLVMFuzzerInitialize" => &mut self.initialize,
+            _ => return,
+        };
+        if address != 0 {
+            place.get_or_insert(address);
+        }
+    }
+
+    /// The entry of the program whose symbols these are.
+    pub(crate) fn entry<'data>(self, file: &impl Object<'data>) -> Option<EntryFunction> {
+        // A harness of libFuzzer may call a `target_main`; its `main` is libFuzzer's all the same.
+        let (at, kind) = match (self.test_one_input, self.target_main) {
+            (Some(at), _) => {
+                let initialize = self.initialize;
+                (at, EntryKind::LibFuzzer { initialize })
+            }
+            (None, Some(at)) => (at, EntryKind::Target),
+            (None, None) => return None,
+        };
+        let counters = file.section_by_name(COUNTERS).and_then(|section| {
+            let end = section.address().checked_add(section.size())?;
+            (section.size() > 0).then_some((section.address(), end))
+        });
+        let callbacks = match kind {
+            EntryKind::LibFuzzer { .. } => self.callbacks,
+            EntryKind::Target => Default::default(),
+        };
+        Some(EntryFunction {
+            at,
+            kind,
+            counters,
+            callbacks,
+        })
+    }
+}
+
+impl EntryFunction {
+    /// The description that `entry_from` of `runtime/entry.h` reads.
+    pub(crate) fn words(&self) -> String {
+        let (kind, initialize) = match self.kind {
+            EntryKind::Target => ('t', 0),
+            EntryKind::LibFuzzer { initialize } => ('f', initialize.unwrap_or(0)),
+        };
+        let (start, end) = self.counters.unwrap_or((0, 0));
+        let mut words = format!("{kind},{:x},{initialize:x},{start:x},{end:x}", self.at);
+        for callback in self.callbacks.iter().filter(|callback| **callback != 0) {
+            words.push_str(&format!(",{callback:x}"));
+        }
+        words
+    }
+
+    /// Whether it is libFuzzer's.
+    pub(crate) fn is_fuzzer(&self) -> bool {
+        matches!(self.kind, EntryKind::LibFuzzer { .. })
+    }
+
+    /// Its coverage, in a few words for people.
+    pub(crate) fn coverage(&self) -> String {
+        match self.counter_count() {
+            0 => "without coverage counters".to_owned(),
+            count => format!("with {count} coverage counters"),
+        }
+    }
+
+    /// How many counters it has.
+    pub(crate) fn counter_count(&self) -> usize {
+        let (start, end) = self.counters.unwrap_or((0, 0));
+        usize::try_from(end.saturating_sub(start)).unwrap_or(0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -277,7 +409,7 @@ mod tests {
         }
         // The tests are built with lines at least.
         assert!(left_out > 1 << 20);
-        assert_eq!(Facts::of(&all), Facts::of(&some));
+        assert_eq!(ElfFacts::of(&all), ElfFacts::of(&some));
     }
 
     #[test]

@@ -1,24 +1,24 @@
-//! The environment of a target (interface.md): the inherited one less ddfuzz's own variables,
-//! a UTF-8 locale where none is set, a directory for temporary files that is emptied after each
-//! run, what the user added, and, for programs that may have a sanitizer, the options by which
-//! its reports become crashes.
+//! Composes the environment of a target (interface.md): the inherited variables less ddfuzz's own, a
+//! UTF-8 locale where none is set, a directory for temporary files, what the user added, and, for
+//! programs that may have a sanitizer, the options by which its reports become crashes.
 
+use serde::{Deserialize, Serialize};
 use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-
-use super::Sanitizer;
 
 /// Variables that would tell a target about ddfuzz; or, of another fuzzer that has started us,
 /// about memory that is not ours.
 const OWN_PREFIXES: [&[u8]; 2] = [b"DDFUZZ_", b"__AFL_"];
 const LOCALE: [&str; 3] = ["LC_ALL", "LC_CTYPE", "LANG"];
 
-/// crash-keys.md, "What a crash is". A runtime passes over the options that it does not know.
+/// Options by which reports become crashes (crash-keys.md, "What a crash is"). A runtime ignores
+/// options that it does not know.
 const SANITIZER_OPTIONS: &str = "abort_on_error=1:halt_on_error=1:symbolize=0:\
 print_stacktrace=1:verify_asan_link_order=0";
-/// What a program with a sanitizer is told where it is run without ddfuzz, to fail as it did:
-/// with names in its reports. `memory`: in MiB, of what fills the memory.
+
+/// The sanitizer options by which a program fails without ddfuzz as it did with it, with symbols in
+/// its reports. `leaks`: it looks for leaks; `memory`: a limit on its resident memory, in MiB.
 pub fn sanitizer_options(leaks: bool, memory: Option<u64>) -> String {
     let leaks = u8::from(leaks);
     let memory = match memory {
@@ -64,9 +64,9 @@ fn set(all: &mut Variables, name: &OsStr, value: &OsStr) {
     all.push((name.to_owned(), value.to_owned()));
 }
 
-/// What a program with a sanitizer is told.
+/// The settings of a target's sanitizer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Sanitizing {
+pub(crate) struct SanitizerSettings {
     /// Where reports go, less the process id; to stderr where `None`.
     pub(crate) log_path: Option<PathBuf>,
     /// Whether leaks are looked for when it exits.
@@ -75,7 +75,7 @@ pub(crate) struct Sanitizing {
     /// program dies of: at once, and not by an exit when the handler itself fails, as it often
     /// does behind wild calls.
     pub(crate) signals: bool,
-    /// Whether it lists its options when it starts, by which it is known to be there.
+    /// Whether it lists its options when it starts, which shows that it is there.
     pub(crate) introduces: bool,
     /// The largest allocation, in MiB: a larger one ends the program, as in libFuzzer's own runs.
     pub(crate) allocation: Option<u64>,
@@ -84,7 +84,7 @@ pub(crate) struct Sanitizing {
 /// The option by which sanitizers limit single allocations, in MiB.
 pub const LARGEST_ALLOCATION: &str = "max_allocation_size_mb";
 
-impl Sanitizing {
+impl SanitizerSettings {
     fn options(&self) -> Vec<u8> {
         let leaks = u8::from(self.leaks);
         let mut options = format!("{SANITIZER_OPTIONS}:detect_leaks={leaks}").into_bytes();
@@ -105,14 +105,14 @@ impl Sanitizing {
     }
 }
 
-/// The variables of a target's processes, as `NAME=VALUE`: the inherited ones unless `only` those
-/// named are wanted. `scratch`: where temporary files go. `home`: that is the user's directory, too.
+/// The environment of a target's processes, as `NAME=VALUE`: the inherited variables, unless `only`,
+/// and `extra`. `scratch`: the value of TMPDIR, and where `home` is set of HOME.
 pub(crate) fn compose(
     extra: &[(OsString, OsString)],
     only: bool,
     scratch: &Path,
     home: bool,
-    sanitizing: Option<&Sanitizing>,
+    sanitizer_settings: Option<&SanitizerSettings>,
 ) -> Vec<CString> {
     let mut all = if only { Variables::new() } else { own() };
     // A crashing program leaves its temporary files behind: an editor, one for each of a million
@@ -122,8 +122,8 @@ pub(crate) fn compose(
     for (name, value) in here[..1 + usize::from(home)].iter().chain(extra) {
         set(&mut all, name, value);
     }
-    if let Some(sanitizing) = sanitizing {
-        add_sanitizer_options(&mut all, &sanitizing.options());
+    if let Some(sanitizer_settings) = sanitizer_settings {
+        add_sanitizer_options(&mut all, &sanitizer_settings.options());
     }
     all.into_iter()
         .filter_map(|(name, value)| assignment(&name, value))
@@ -140,7 +140,7 @@ pub(crate) fn path(extra: &[(OsString, OsString)], only: bool) -> Option<OsStrin
     }
 }
 
-/// Behind the user's own, so that of an option given twice ours holds.
+/// Adds the options after the user's own, so that of an option given twice ours holds.
 fn add_sanitizer_options(all: &mut Variables, options: &[u8]) {
     for name in Sanitizer::ALL.map(Sanitizer::variable) {
         let at = all.iter().position(|(known, _)| known == name);
@@ -161,6 +161,122 @@ fn assignment(name: &OsStr, value: OsString) -> Option<CString> {
     CString::new(text).ok()
 }
 
+/// A sanitizer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Sanitizer {
+    /// AddressSanitizer.
+    Asan,
+    /// HWAddressSanitizer.
+    Hwasan,
+    /// LeakSanitizer.
+    Lsan,
+    /// MemorySanitizer.
+    Msan,
+    /// ThreadSanitizer.
+    Tsan,
+    /// UndefinedBehaviorSanitizer.
+    Ubsan,
+}
+
+impl Sanitizer {
+    /// All of them.
+    pub const ALL: [Sanitizer; 6] = [
+        Sanitizer::Asan,
+        Sanitizer::Hwasan,
+        Sanitizer::Lsan,
+        Sanitizer::Msan,
+        Sanitizer::Tsan,
+        Sanitizer::Ubsan,
+    ];
+
+    /// Its short name, as it stands in classes: `asan`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Sanitizer::Asan => "asan",
+            Sanitizer::Hwasan => "hwasan",
+            Sanitizer::Lsan => "lsan",
+            Sanitizer::Msan => "msan",
+            Sanitizer::Tsan => "tsan",
+            Sanitizer::Ubsan => "ubsan",
+        }
+    }
+
+    /// Its whole name, as its reports have it.
+    pub fn title(self) -> &'static str {
+        match self {
+            Sanitizer::Asan => "AddressSanitizer",
+            Sanitizer::Hwasan => "HWAddressSanitizer",
+            Sanitizer::Lsan => "LeakSanitizer",
+            Sanitizer::Msan => "MemorySanitizer",
+            Sanitizer::Tsan => "ThreadSanitizer",
+            Sanitizer::Ubsan => "UndefinedBehaviorSanitizer",
+        }
+    }
+
+    /// Its name on the command line of compilers, `-fsanitize=FLAG`.
+    pub fn flag(self) -> &'static str {
+        match self {
+            Sanitizer::Asan => "address",
+            Sanitizer::Hwasan => "hwaddress",
+            Sanitizer::Lsan => "leak",
+            Sanitizer::Msan => "memory",
+            Sanitizer::Tsan => "thread",
+            Sanitizer::Ubsan => "undefined",
+        }
+    }
+
+    /// The variable that it reads its options from.
+    pub fn variable(self) -> &'static str {
+        match self {
+            Sanitizer::Asan => "ASAN_OPTIONS",
+            Sanitizer::Hwasan => "HWASAN_OPTIONS",
+            Sanitizer::Lsan => "LSAN_OPTIONS",
+            Sanitizer::Msan => "MSAN_OPTIONS",
+            Sanitizer::Tsan => "TSAN_OPTIONS",
+            Sanitizer::Ubsan => "UBSAN_OPTIONS",
+        }
+    }
+
+    /// What the names of symbols begin with that only programs with it have; of
+    /// UndefinedBehaviorSanitizer also those with the runtime of another sanitizer or of libFuzzer.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Sanitizer::Asan => "__asan_init",
+            Sanitizer::Hwasan => "__hwasan_init",
+            Sanitizer::Lsan => "__lsan_init",
+            Sanitizer::Msan => "__msan_init",
+            Sanitizer::Tsan => "__tsan_init",
+            Sanitizer::Ubsan => "__ubsan_handle_",
+        }
+    }
+
+    /// Whether it keeps a shadow of all memory: terabytes of address space, for which no limit on
+    /// that leaves room, and another layout of stack and heap.
+    pub fn shadows(self) -> bool {
+        !matches!(self, Sanitizer::Lsan | Sanitizer::Ubsan)
+    }
+
+    /// The sanitizer whose reports make this class (`asan:KIND`).
+    pub fn of_class(class: &str) -> Option<Sanitizer> {
+        let (tool, _) = class.split_once(':')?;
+        let mut all = Sanitizer::ALL.into_iter();
+        all.find(|sanitizer| sanitizer.name() == tool)
+    }
+
+    /// The sanitizer that a symbol of this name belongs to.
+    pub(crate) fn of_symbol(name: &str) -> Option<Sanitizer> {
+        let mut all = Sanitizer::ALL.into_iter();
+        all.find(|sanitizer| name.starts_with(sanitizer.symbol()))
+    }
+
+    /// The sanitizer of this flag.
+    pub fn of_flag(flag: &str) -> Option<Sanitizer> {
+        let mut all = Sanitizer::ALL.into_iter();
+        all.find(|sanitizer| sanitizer.flag() == flag)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,13 +284,13 @@ mod tests {
     #[test]
     fn sanitizer_options_stand_behind_the_users_own() {
         let extra = [("ASAN_OPTIONS".into(), "abort_on_error=0".into())];
-        let find = |sanitizing: Option<Sanitizing>| {
+        let find = |sanitizer_settings: Option<SanitizerSettings>| {
             compose(
                 &extra,
                 false,
                 Path::new("/scratch"),
                 false,
-                sanitizing.as_ref(),
+                sanitizer_settings.as_ref(),
             )
             .into_iter()
             .map(|word| word.into_string().unwrap())
@@ -182,10 +298,10 @@ mod tests {
             .unwrap()
         };
         assert_eq!(find(None), "ASAN_OPTIONS=abort_on_error=0");
-        let plain = find(Some(Sanitizing::default()));
+        let plain = find(Some(SanitizerSettings::default()));
         assert!(plain.starts_with("ASAN_OPTIONS=abort_on_error=0:abort_on_error=1:"));
         assert!(plain.contains(":detect_leaks=0:handle_segv=0:"));
-        let told = find(Some(Sanitizing {
+        let told = find(Some(SanitizerSettings {
             log_path: Some("/reports/report".into()),
             leaks: true,
             signals: true,

@@ -1,13 +1,15 @@
-//! The trait that all ways of execution share.
+//! The trait that all ways of execution implement, its errors, and the limits that may change while
+//! a target runs.
 
+use ddfuzz_delta::Comparison;
 use std::collections::HashSet;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ddfuzz_delta::Comparison;
-
-use super::{
-    Copies, Covered, ExecError, Freshness, Run, Signature, Stuck, Telling, TimeLimit, Way,
+use crate::{
+    CoverageReporting, CrashSnapshots, Freshness, Limits, Run, RunCoverage, Signature, Stuck, Way,
 };
 
 /// A started target: feeds one input at a time and says how each run ended.
@@ -27,7 +29,7 @@ pub trait Executor: Send {
     /// Whether runs may share a process.
     fn freshness(&self) -> Freshness;
 
-    /// Runs the target on the first of `inputs`, and on as many of those behind it as the way
+    /// Runs the target on the first of `inputs`, and on as many of the next ones as the way
     /// takes at once, up to the first that does not come back. Gives one run for each, and none
     /// only where there are no inputs.
     ///
@@ -40,9 +42,8 @@ pub trait Executor: Send {
         }
     }
 
-    /// Ends the process after the runs of the next call, so that those after them have a new one:
-    /// what a run reaches then depends on the runs since, and on no earlier ones. Nothing changes
-    /// where each run has a process of its own.
+    /// Ends the process after the runs of the next call, so that later runs have a new one and do
+    /// not depend on earlier runs. Does nothing where each run has its own process.
     fn end_process(&mut self) {}
 
     /// How many places of the target its compiler counts; `None` where runs tell no coverage.
@@ -50,18 +51,18 @@ pub trait Executor: Send {
         None
     }
 
-    /// Whether, and of which runs, [`covered`](Executor::covered) is to tell from here on. A way
-    /// or a target without coverage tells nothing.
-    fn tell_coverage(&mut self, _telling: Telling) {}
+    /// Sets of which runs [`covered`](Executor::covered) reports coverage from here on. A way or a
+    /// target without coverage reports none.
+    fn tell_coverage(&mut self, _telling: CoverageReporting) {}
 
-    /// What was told of the runs of the last call, those that died excepted, in their order.
-    fn covered(&self) -> &[Covered] {
+    /// The coverage of the runs of the last call, in their order, except of those that died.
+    fn covered(&self) -> &[RunCoverage] {
         &[]
     }
 
-    /// Whether [`compared`](Executor::compared) is to tell from here on. Only a harness that runs
-    /// many inputs in one process can; it takes them one at a time then. For all others there is
-    /// [`observe`](super::observe).
+    /// Sets whether [`compared`](Executor::compared) reports comparisons from here on. Only a harness
+    /// that runs many inputs in one process can; it then takes one at a time. For all others there
+    /// is [`observe`](crate::observe).
     ///
     /// # Errors
     /// When memory cannot be shared.
@@ -75,8 +76,8 @@ pub trait Executor: Send {
         Vec::new()
     }
 
-    /// How often each instrumented place of the target was passed in the last run: the compiler's
-    /// counters (modulo 256), of their real number; `None` where that was not told.
+    /// How often the last run passed each instrumented place: the compiler's counters (modulo 256).
+    /// `None` where they were not reported.
     fn coverage(&mut self) -> Option<&[u8]> {
         self.covered().last().map(|last| &last.counters[..])
     }
@@ -87,27 +88,140 @@ pub trait Executor: Send {
         Vec::new()
     }
 
-    /// Where the process of the last run, if it was shared with earlier ones and has died, has
-    /// left copies of itself, which may be all that is ever known of a crash that does not come
-    /// again; `None` where it cannot.
-    fn copies(&self) -> Option<Arc<Copies>> {
+    /// The snapshots that the process of the last run left of itself, if it was shared with earlier
+    /// runs and has died: a crash may not come again. `None` where there can be none.
+    fn copies(&self) -> Option<Arc<CrashSnapshots>> {
         None
     }
 
-    /// Limits the time of all runs from here on. An executor without limits does nothing.
+    /// Sets the time limit of all runs from here on. An executor without limits does nothing.
     fn limit_time(&mut self, _time: TimeLimit) {}
 
-    /// Looks from here on at runs that take long, in windows of so much CPU time, and stops those
-    /// early that have one of the signatures `known`. They have ended by [`Ended::Timeout`], and
-    /// [`stuck`](Executor::stuck) tells them from those that were over their limits. A way or a
-    /// target without coverage does nothing.
+    /// From here on observes runs that take long, in windows of this CPU time, and stops early those
+    /// that have one of the signatures `known`. They end by [`Ended::Timeout`];
+    /// [`stuck`](Executor::stuck) tells them from runs over their limits. A way or a target without
+    /// coverage does nothing.
     ///
-    /// [`Ended::Timeout`]: super::Ended::Timeout
+    /// [`Ended::Timeout`]: crate::Ended::Timeout
     fn recognise(&mut self, _window: Duration, _known: &HashSet<Signature>) {}
 
-    /// What was seen of the last run of the last call, where it ended by a timeout. Without a
-    /// signature where it could not be looked at.
+    /// What was observed of the last run of the last call, where it ended by a timeout. It has no
+    /// signature where the run could not be observed.
     fn stuck(&mut self) -> Stuck {
         Stuck::default()
+    }
+}
+
+/// Why a target could not be started or served.
+#[derive(Debug, thiserror::Error)]
+pub enum ExecError {
+    /// The program does not exist.
+    #[error("there is no program {}", path.display())]
+    Missing {
+        /// The path, or the name looked for in PATH.
+        path: PathBuf,
+    },
+    /// The program is there but cannot be executed.
+    #[error("{} cannot be executed: {why}", path.display())]
+    NotExecutable {
+        /// The program.
+        path: PathBuf,
+        /// What stands in the way.
+        why: String,
+    },
+    /// No bundled target has this name.
+    #[error("no target named {name:?} comes with ddfuzz; there are: {known}")]
+    UnknownBundled {
+        /// The name asked for.
+        name: String,
+        /// The names that exist.
+        known: String,
+    },
+    /// The user whom root gives targets to cannot reach the program or its directory, and a target
+    /// in a sandbox never runs as root.
+    #[error("the user nobody cannot access {}, and as root ddfuzz runs sandboxed programs as nobody only", path.display())]
+    RootOnly {
+        /// The first path on the way that is closed.
+        path: PathBuf,
+    },
+    /// This way of execution does not work for this target.
+    #[error("--exec {way} does not work for {}: {why}", path.display())]
+    WayUnfit {
+        /// The way's name.
+        way: &'static str,
+        /// The program.
+        path: PathBuf,
+        /// What stands in the way.
+        why: String,
+    },
+    /// A server stopped answering, or answered something that is not of the protocol.
+    #[error("the fork server of {} failed: {why}", path.display())]
+    Server {
+        /// The program served.
+        path: PathBuf,
+        /// What happened.
+        why: String,
+    },
+    /// The system refused something that running targets needs.
+    #[error("{what}: {source}")]
+    System {
+        /// What was being done.
+        what: String,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+impl ExecError {
+    /// Makes errors of the system, which happened while doing `what`.
+    pub(crate) fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> ExecError {
+        let what = what.into();
+        |source| ExecError::System { what, source }
+    }
+
+    /// The error that `way` does not work for the program at `path`.
+    pub(crate) fn unfit(way: Way, path: &Path, why: impl Into<String>) -> ExecError {
+        ExecError::WayUnfit {
+            way: way.name(),
+            path: path.to_owned(),
+            why: why.into(),
+        }
+    }
+}
+
+/// Limits on the time of one run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeLimit {
+    /// CPU time of the run's process tree.
+    pub cpu: Duration,
+    /// Wall time, which only catches sleepers.
+    pub wall: Duration,
+}
+
+impl TimeLimit {
+    /// So many times as long.
+    pub fn times(self, factor: u32) -> TimeLimit {
+        TimeLimit {
+            cpu: self.cpu.saturating_mul(factor),
+            wall: self.wall.saturating_mul(factor),
+        }
+    }
+
+    /// Limits with these times in place of their own.
+    pub fn within(self, limits: Limits) -> Limits {
+        Limits {
+            cpu: self.cpu,
+            wall: self.wall,
+            ..limits
+        }
+    }
+}
+
+impl From<Limits> for TimeLimit {
+    fn from(limits: Limits) -> TimeLimit {
+        TimeLimit {
+            cpu: limits.cpu,
+            wall: limits.wall,
+        }
     }
 }

@@ -1,11 +1,10 @@
-//! Who a target runs as. Fuzzed system programs run unprivileged, also when ddfuzz is root.
+//! The user and group that a target runs as: an unprivileged user, also where ddfuzz is root.
 
+use nix::unistd::{Uid, User};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use nix::unistd::{Uid, User};
-
-use super::{ExecError, Sandbox};
+use crate::{ExecError, Sandbox};
 
 /// The user and group of a target's processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +19,7 @@ pub(crate) struct Identity {
 ///
 /// Root steps down to `nobody`, except where `nobody` could not reach the program or the
 /// directory: a program below a private home directory would otherwise not run at all. In a sandbox
-/// it does not.
+/// that is an error.
 ///
 /// # Errors
 /// [`ExecError::RootOnly`].
@@ -58,8 +57,7 @@ fn nobody() -> Identity {
     }
 }
 
-/// What of `path` and of the directories above it not everybody may execute or search; `None`
-/// where everybody may.
+/// The first of `path` and the directories above it that not everybody may execute or search.
 fn closed(path: &Path) -> Option<PathBuf> {
     let Ok(path) = path.canonicalize() else {
         return Some(path.to_owned());

@@ -1,5 +1,7 @@
-//! How an input reaches the target: a memory file on stdin, or a file on tmpfs for `@@`.
+//! Passes inputs to a target: on stdin (a memory file), in named files, or many at once to a loop.
 
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::unistd::{Whence, lseek};
 use std::ffi::CStr;
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;
@@ -7,12 +9,10 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use nix::sys::memfd::{MFdFlags, memfd_create};
-use nix::unistd::{Whence, lseek};
+use crate::shared_page::{MOST_INPUTS, Mapping, keep_length};
+use crate::{sample_text, scratch, two_files, ways};
 
-use super::{sample_text, scratch, two_files};
-
-/// Everybody may read a named input, whatever our umask: the target may be another user.
+/// Mode of a named input. Everybody may read it: the target may be another user.
 const MODE: u32 = 0o644;
 
 /// A new anonymous memory file.
@@ -20,8 +20,8 @@ pub(crate) fn memory_file(name: &CStr) -> nix::Result<OwnedFd> {
     memfd_create(name, MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)
 }
 
-/// The input as the target sees it. Written again for each run, never replaced, so that a fork
-/// server can hold it open.
+/// The input of a target that takes one at a time. Its files are rewritten for each run and not
+/// replaced, so that a fork server can hold them open.
 pub(crate) struct Input {
     /// Of the memory file on stdin; `None` where the input is in files, and stdin empty.
     writer: Option<File>,
@@ -29,11 +29,11 @@ pub(crate) struct Input {
     /// a target that writes to its stdin fails as it does elsewhere.
     stdin: File,
     length: u64,
-    files: Files,
+    files: NamedFiles,
 }
 
 /// The named files that hold an input.
-enum Files {
+enum NamedFiles {
     None,
     One(NamedFile),
     /// The input in two parts, as [`two_files`] has them.
@@ -50,29 +50,29 @@ impl Input {
             writer: Some(writer),
             stdin,
             length: 0,
-            files: Files::None,
+            files: NamedFiles::None,
         })
     }
 
     /// An input in a new file at `path`; stdin is empty.
     pub(crate) fn in_file(path: &Path) -> io::Result<Input> {
-        Input::in_files(Files::One(NamedFile::create(path)?))
+        Input::in_files(NamedFiles::One(NamedFile::create(path)?))
     }
 
     /// An input in two new files; stdin is empty.
     pub(crate) fn in_two_files(first: &Path, second: &Path) -> io::Result<Input> {
         let files = [NamedFile::create(first)?, NamedFile::create(second)?];
-        Input::in_files(Files::Two(files))
+        Input::in_files(NamedFiles::Two(files))
     }
 
     /// An input that goes to a terminal, and at `path`, where that is given, the text to work on;
     /// stdin is the terminal, too.
     pub(crate) fn at_terminal(path: Option<&Path>) -> io::Result<Input> {
         let file = path.map(NamedFile::create).transpose()?;
-        Input::in_files(Files::Elsewhere(file))
+        Input::in_files(NamedFiles::Elsewhere(file))
     }
 
-    fn in_files(files: Files) -> io::Result<Input> {
+    fn in_files(files: NamedFiles) -> io::Result<Input> {
         let (_, stdin) = read_only_file(c"ddfuzz-empty")?;
         Ok(Input {
             writer: None,
@@ -85,16 +85,16 @@ impl Input {
     /// Makes `bytes` the input of the next run.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.files {
-            Files::None => {}
-            Files::One(file) => file.write(bytes)?,
-            Files::Two([first, second]) => {
+            NamedFiles::None => {}
+            NamedFiles::One(file) => file.write(bytes)?,
+            NamedFiles::Two([first, second]) => {
                 let (up_to, behind) = two_files(bytes);
                 first.write(up_to)?;
                 second.write(behind)?;
             }
-            Files::Elsewhere(None) => {}
+            NamedFiles::Elsewhere(None) => {}
             // The last run may have changed it.
-            Files::Elsewhere(Some(file)) => file.write(sample_text())?,
+            NamedFiles::Elsewhere(Some(file)) => file.write(sample_text())?,
         }
         if let Some(writer) = &self.writer {
             put(writer, bytes, self.length)?;
@@ -103,24 +103,24 @@ impl Input {
         Ok(())
     }
 
-    /// Lets go of the files, which somebody may still hold open, for new ones.
+    /// Replaces the files by new ones, because somebody may still hold them open.
     pub(crate) fn renew(&mut self) -> io::Result<()> {
         *self = match &mut self.files {
-            Files::None => Input::on_stdin()?,
-            Files::One(file) => Input::in_files(Files::One(file.again()?))?,
-            Files::Two([first, second]) => {
-                Input::in_files(Files::Two([first.again()?, second.again()?]))?
+            NamedFiles::None => Input::on_stdin()?,
+            NamedFiles::One(file) => Input::in_files(NamedFiles::One(file.again()?))?,
+            NamedFiles::Two([first, second]) => {
+                Input::in_files(NamedFiles::Two([first.again()?, second.again()?]))?
             }
-            Files::Elsewhere(file) => {
+            NamedFiles::Elsewhere(file) => {
                 let again = file.as_mut().map(NamedFile::again).transpose()?;
-                Input::in_files(Files::Elsewhere(again))?
+                Input::in_files(NamedFiles::Elsewhere(again))?
             }
         };
         Ok(())
     }
 
-    /// The last run may have changed the input: one that runs as root can, whatever its mode.
-    pub(crate) fn distrust(&mut self) -> io::Result<()> {
+    /// Asks for the file's length again: the last run may have changed it, where it ran as root.
+    fn distrust(&mut self) -> io::Result<()> {
         if let Some(writer) = &self.writer {
             self.length = writer.metadata()?.len();
         }
@@ -142,9 +142,9 @@ impl Input {
     /// Device and inode of stdin and of the named files.
     pub(crate) fn identities(&self) -> Vec<(u64, u64)> {
         let named: &[NamedFile] = match &self.files {
-            Files::None | Files::Elsewhere(_) => &[],
-            Files::One(file) => std::slice::from_ref(file),
-            Files::Two(files) => files,
+            NamedFiles::None | NamedFiles::Elsewhere(_) => &[],
+            NamedFiles::One(file) => std::slice::from_ref(file),
+            NamedFiles::Two(files) => files,
         };
         let files = named.iter().map(|file| &file.writer);
         let facts = files.chain([&self.stdin]).flat_map(File::metadata);
@@ -197,7 +197,7 @@ impl Drop for NamedFile {
     }
 }
 
-/// Writes `bytes` over a file of so many.
+/// Writes `bytes` over a file of `length` bytes.
 fn put(file: &File, bytes: &[u8], length: u64) -> io::Result<()> {
     file.write_all_at(bytes, 0)?;
     match bytes.len() as u64 {
@@ -222,19 +222,133 @@ fn is_at(file: &File, path: &Path) -> bool {
     }
 }
 
-/// A memory file to write, and its opening to read. Nobody can open it for writing again by
-/// /dev/stdin: a memory file is born writable for everybody.
-pub(crate) fn read_only_file(name: &CStr) -> io::Result<(File, File)> {
+/// A memory file to write, and its read-only opening. Nobody can open it for writing by /dev/stdin:
+/// it loses the write permission that a memory file begins with.
+fn read_only_file(name: &CStr) -> io::Result<(File, File)> {
     let writer = File::from(memory_file(name)?);
     writer.set_permissions(Permissions::from_mode(0o444))?;
     let reader = File::open(format!("/proc/self/fd/{}", writer.as_raw_fd()))?;
     Ok((writer, reader))
 }
 
+/// How much of the file is mapped, on both sides (`MAPPED_INPUT` of `runtime/loop.c`).
+const MAPPED: usize = 4 << 20;
+
+/// Many inputs for a loop, one after the other in one memory file.
+pub(crate) struct InputBatch {
+    writer: File,
+    /// The read-only opening for the server.
+    reader: File,
+    mapping: Mapping,
+    /// Offsets and lengths of the inputs in the file, in bytes.
+    places: Vec<(u64, u64)>,
+}
+
+impl InputBatch {
+    /// Makes the file.
+    pub(crate) fn create() -> io::Result<InputBatch> {
+        let (writer, reader) = read_only_file(c"ddfuzz-inputs")?;
+        writer.set_len(MAPPED as u64)?;
+        keep_length(&writer)?;
+        let mapping = Mapping::shared(&writer, MAPPED)?;
+        Ok(InputBatch {
+            writer,
+            reader,
+            mapping,
+            places: Vec::new(),
+        })
+    }
+
+    /// Writes as many of `inputs` as one request takes, at least one. A first one that is larger
+    /// than the mapping is written after it.
+    pub(crate) fn write(&mut self, inputs: &[&[u8]]) -> io::Result<()> {
+        self.places.clear();
+        let mut at = 0;
+        for input in inputs.iter().take(MOST_INPUTS) {
+            if input.len() > MAPPED - at {
+                break;
+            }
+            self.mapping.write(at, input);
+            self.places.push((at as u64, input.len() as u64));
+            at += input.len();
+        }
+        if let (true, Some(input)) = (self.places.is_empty(), inputs.first()) {
+            self.writer.write_all_at(input, MAPPED as u64)?;
+            self.places.push((MAPPED as u64, input.len() as u64));
+        }
+        Ok(())
+    }
+
+    /// Offsets and lengths of the inputs in the file.
+    pub(crate) fn places(&self) -> &[(u64, u64)] {
+        &self.places
+    }
+
+    /// The opening that the server reads.
+    pub(crate) fn reader(&self) -> &File {
+        &self.reader
+    }
+}
+
+/// How inputs reach a server: one per request, or many.
+pub(crate) enum InputChannel {
+    /// One input per request.
+    Single {
+        /// The input.
+        input: Input,
+        /// The path at which an interestingness test also finds the input.
+        test_file: Option<PathBuf>,
+    },
+    /// Many inputs per request, for a loop.
+    Batch(InputBatch),
+}
+
+impl InputChannel {
+    /// Puts the first of `inputs` in place, and as many of the others as one request takes.
+    pub(crate) fn put(&mut self, inputs: &[&[u8]]) -> io::Result<()> {
+        match self {
+            InputChannel::Single { input, test_file } => {
+                let bytes = inputs.first().copied().unwrap_or_default();
+                if let Some(path) = test_file {
+                    ways::write_test_input(path, bytes)?;
+                    input.distrust()?;
+                }
+                input.write(bytes)
+            }
+            InputChannel::Batch(many) => many.write(inputs),
+        }
+    }
+
+    /// Replaces the files by new ones, because somebody may still hold them open.
+    pub(crate) fn renew(&mut self) -> io::Result<()> {
+        match self {
+            InputChannel::Single { input, .. } => input.renew()?,
+            InputChannel::Batch(many) => *many = InputBatch::create()?,
+        }
+        Ok(())
+    }
+
+    /// The file that the server inherits.
+    pub(crate) fn file(&self) -> &File {
+        match self {
+            InputChannel::Single { input, .. } => input.stdin(),
+            InputChannel::Batch(many) => many.reader(),
+        }
+    }
+
+    /// How far the last run read its stdin, in bytes; `None` where that is not known.
+    pub(crate) fn read_so_far(&self) -> Option<u64> {
+        match self {
+            InputChannel::Single { input, .. } => input.read_so_far(),
+            InputChannel::Batch(_) => None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::private_dir::PrivateDir;
     use super::*;
+    use crate::private_dir::PrivateDir;
 
     #[test]
     fn a_named_input_that_the_target_spoiled_is_whole_for_the_next_run() {
@@ -270,7 +384,7 @@ mod tests {
         for mut input in [Input::on_stdin().unwrap(), Input::in_file(&path).unwrap()] {
             input.write(b"first").unwrap();
             let held = match input.files {
-                Files::None => input.stdin.try_clone().unwrap(),
+                NamedFiles::None => input.stdin.try_clone().unwrap(),
                 _ => File::open(&path).unwrap(),
             };
             input.renew().unwrap();
@@ -302,5 +416,35 @@ mod tests {
         let input = Input::on_stdin().unwrap();
         let mode = input.stdin.metadata().unwrap().mode();
         assert_eq!(mode & 0o222, 0);
+    }
+
+    fn written(inputs: &InputBatch, number: usize) -> Vec<u8> {
+        let (offset, length) = inputs.places[number];
+        let mut bytes = vec![0; length as usize];
+        inputs.reader.read_exact_at(&mut bytes, offset).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn as_many_inputs_as_fit_stand_one_behind_the_other() {
+        let mut inputs = InputBatch::create().unwrap();
+        inputs.write(&[b"one", b"", b"three"]).unwrap();
+        assert_eq!(inputs.places(), [(0, 3), (3, 0), (3, 5)]);
+        assert_eq!(written(&inputs, 2), b"three");
+        let half = vec![7; MAPPED / 2 + 1];
+        inputs.write(&[&half, &half]).unwrap();
+        assert_eq!(inputs.places().len(), 1);
+        let many = vec![&b"x"[..]; MOST_INPUTS + 1];
+        inputs.write(&many).unwrap();
+        assert_eq!(inputs.places().len(), MOST_INPUTS);
+    }
+
+    #[test]
+    fn an_input_larger_than_the_mapping_stands_behind_it() {
+        let mut inputs = InputBatch::create().unwrap();
+        let large = vec![9; MAPPED + 1];
+        inputs.write(&[&large, b"other"]).unwrap();
+        assert_eq!(inputs.places(), [(MAPPED as u64, MAPPED as u64 + 1)]);
+        assert_eq!(written(&inputs, 0), large);
     }
 }

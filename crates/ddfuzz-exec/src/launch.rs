@@ -1,6 +1,10 @@
 //! Starts the launcher (`runtime/launcher.c`), by `posix_spawn`: never by a fork of this
 //! process, whose size would make each start slow.
 
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, posix_spawn};
+use nix::sys::stat::Mode;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -10,23 +14,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, posix_spawn};
-use nix::sys::stat::Mode;
-
-use super::cgroup::Cgroup;
-use super::copies::Copies;
-use super::entry::Entry;
-use super::environment::Sanitizing;
-use super::identity::Identity;
-use super::keeper::Keeper;
-use super::page::{Page, Shape};
-use super::private_dir::PrivateDir;
-use super::protocol::fd;
-use super::sandbox::{Handed, Walls, covers};
-use super::watch::SLICE;
-use super::{ExecError, Limits, environment};
+use crate::cgroup::Cgroup;
+use crate::crash_snapshots::CrashSnapshots;
+use crate::elf::EntryFunction;
+use crate::environment::SanitizerSettings;
+use crate::identity::Identity;
+use crate::private_dir::PrivateDir;
+use crate::protocol::fd;
+use crate::sandbox::{Handover, SandboxPolicy};
+use crate::shared_page::{Page, PageLayout};
+use crate::supervisor::Supervisor;
+use crate::watch::SLICE;
+use crate::{ExecError, Limits, environment, sandbox};
 
 /// What the launcher's child becomes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,37 +46,37 @@ pub(crate) enum Inject {
     /// Forks at `main`.
     Fork,
     /// Forks, and calls the entry function in the child.
-    Entry(Entry),
+    Entry(EntryFunction),
     /// Calls the entry function again and again in one child.
-    Loop(Entry),
+    Loop(EntryFunction),
     /// Calls the entry function once, on stdin, without serving.
-    Once(Entry),
+    Once(EntryFunction),
     /// Goes on into `main`.
     Pass,
 }
 
-/// Everything that a start needs; kept by the executor for starting again.
+/// How to start a launcher. The executor keeps it to start again.
 pub(crate) struct Launch {
     pub(crate) private: Arc<PrivateDir>,
     pub(crate) role: Role,
     pub(crate) inject: Option<Inject>,
-    /// Where each run writes down what it compares: preloads what observes.
+    /// The file in which runs report comparisons; preloads the library that observes.
     pub(crate) observed: Option<File>,
-    /// Where each run leaves a copy of itself when it dies: preloads what copies.
+    /// The file in which runs leave snapshots when they die; preloads the library that takes them.
     pub(crate) copied: Option<File>,
     /// The terminal of each run, where they have one.
     pub(crate) terminal: Option<File>,
-    /// Where the target's standard output goes, else nowhere.
+    /// Where the target's standard output goes; nowhere where `None`.
     pub(crate) stdout: Option<File>,
     pub(crate) program: PathBuf,
-    /// What its sanitizer is told, if it has one or may start something that has one.
-    pub(crate) sanitizing: Option<Sanitizing>,
-    /// The same of sanitizers that need terabytes of address space.
+    /// The settings of its sanitizer, if it has one or may start a program that has one.
+    pub(crate) sanitizer_settings: Option<SanitizerSettings>,
+    /// Whether that sanitizer may need terabytes of address space.
     pub(crate) shadowed: bool,
     /// Where the target's temporary files go.
     pub(crate) scratch: PathBuf,
-    /// Of its sandbox, where it is in one.
-    pub(crate) walls: Option<Walls>,
+    /// The policy of its sandbox, where it is in one.
+    pub(crate) policy: Option<SandboxPolicy>,
     /// Directories besides the scratch directory in which it may write.
     pub(crate) open: Vec<PathBuf>,
     /// The program's arguments, its name first.
@@ -90,22 +89,22 @@ pub(crate) struct Launch {
     pub(crate) cgroup: Option<Cgroup>,
 }
 
-/// Room in RLIMIT_NPROC beyond what the user runs now: it counts all that he starts later, and
-/// the targets of other workers. A server that finds no room is started again, and counts again.
+/// Room in RLIMIT_NPROC beyond the processes that the user has now: the limit also counts those
+/// started later, and the targets of other workers. A server that finds no room is restarted.
 const HEADROOM: u64 = 256;
-/// How often, and how far apart, a launcher is started that is busy: a thread that forks holds
-/// each file that is being written open for a moment.
+/// How often, and how far apart, a start is tried while the launcher's file is busy: a thread that
+/// forks holds files that are being written open for a moment.
 const TRIES: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Our ends of the pipes to a launched server.
-pub(crate) struct Ends {
+pub(crate) struct ServerPipes {
     pub(crate) request: File,
     pub(crate) reply: File,
 }
 
 impl Launch {
-    /// The error where the target's directory cannot be made again.
+    /// The error where the target's directory cannot be recreated.
     pub(crate) fn lost(&self, source: std::io::Error) -> ExecError {
         ExecError::System {
             what: format!("making the directory of {} again", self.program.display()),
@@ -114,13 +113,13 @@ impl Launch {
     }
 
     /// Memory to share with a server.
-    pub(crate) fn page(&self, shape: Shape) -> Result<Page, ExecError> {
+    pub(crate) fn page(&self, shape: PageLayout) -> Result<Page, ExecError> {
         Page::create(shape).map_err(|source| self.not_sharing(source))
     }
 
-    /// Lets what is launched leave copies of itself when it dies; gives where.
-    pub(crate) fn be_copied(&mut self) -> Result<Arc<Copies>, ExecError> {
-        let made = Copies::create().and_then(|copies| {
+    /// Lets the target leave snapshots when it dies; returns where.
+    pub(crate) fn leave_snapshots(&mut self) -> Result<Arc<CrashSnapshots>, ExecError> {
+        let made = CrashSnapshots::create().and_then(|copies| {
             self.copied = Some(copies.file()?);
             Ok(Arc::new(copies))
         });
@@ -146,13 +145,13 @@ impl Launch {
         }
     }
 
-    /// Starts the launcher. `stderr`: where the target's standard error goes, else nowhere.
+    /// Starts the launcher. `stderr`: where the target's standard error goes; nowhere where `None`.
     pub(crate) fn start(
         &self,
         stdin: &File,
         page: &File,
         stderr: Option<&File>,
-    ) -> nix::Result<(Keeper, Ends)> {
+    ) -> nix::Result<(Supervisor, ServerPipes)> {
         let (request_read, request_write) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
         let system =
             |error: std::io::Error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO));
@@ -160,17 +159,17 @@ impl Launch {
             Role::Afl => answers().map_err(system)?,
             _ => nix::unistd::pipe2(OFlag::O_CLOEXEC)?,
         };
-        let (lifeline, keepers) = UnixStream::pair().map_err(system)?;
+        let (supervisor_pipe, supervisors) = UnixStream::pair().map_err(system)?;
         let fixed: [(&dyn AsFd, i32); 5] = [
             (&request_read, fd::REQUEST),
             (&reply_write, fd::REPLY),
             (stdin, fd::INPUT),
             (page, fd::PAGE),
-            (&keepers, fd::LIFELINE),
+            (&supervisors, fd::SUPERVISOR_PIPE),
         ];
         let mut handed = self.lift(&fixed)?;
-        let walls = self.hand_walls().map_err(system)?;
-        for (held, number) in &walls.descriptors {
+        let policy = self.sandbox_handover().map_err(system)?;
+        for (held, number) in &policy.descriptors {
             handed.push((above(held)?, *number));
         }
         let mut actions = PosixSpawnFileActions::init()?;
@@ -184,7 +183,7 @@ impl Launch {
         }
         let env = self.environment();
         let attributes = PosixSpawnAttr::init()?;
-        let argv = self.launcher_argv(&walls.options).ok_or(Errno::EINVAL)?;
+        let argv = self.launcher_argv(&policy.options).ok_or(Errno::EINVAL)?;
         let path = self.private.launcher();
         let mut tries = 0;
         let pid = loop {
@@ -195,15 +194,16 @@ impl Launch {
             tries += 1;
         };
         Ok((
-            Keeper::new(pid, lifeline, self.scratch.clone()),
-            Ends {
+            Supervisor::new(pid, supervisor_pipe, self.scratch.clone()),
+            ServerPipes {
                 request: request_write.into(),
                 reply: reply_read.into(),
             },
         ))
     }
 
-    /// These, and what the role needs besides, out of the way of those that servers are born with.
+    /// Duplicates these descriptors, and those that the role needs, above the numbers that servers
+    /// inherit.
     fn lift(&self, fixed: &[(&dyn AsFd, i32)]) -> nix::Result<Vec<(OwnedFd, i32)>> {
         let wanted = [
             (&self.observed, fd::OBSERVED),
@@ -220,29 +220,29 @@ impl Launch {
     }
 
     fn environment(&self) -> Vec<CString> {
-        let (scratch, sandboxed) = (&self.scratch, self.walls.is_some());
-        let told = self.sanitizing.as_ref();
+        let (scratch, sandboxed) = (&self.scratch, self.policy.is_some());
+        let told = self.sanitizer_settings.as_ref();
         environment::compose(&self.env, self.env_only, scratch, sandboxed, told)
     }
 
-    /// What a start in a sandbox takes along.
-    fn hand_walls(&self) -> std::io::Result<Handed> {
-        let Some(walls) = &self.walls else {
-            return Ok(Handed::default());
+    /// The descriptors and options of a start in a sandbox.
+    fn sandbox_handover(&self) -> std::io::Result<Handover> {
+        let Some(policy) = &self.policy else {
+            return Ok(Handover::default());
         };
         // Its sanitizer writes there.
         let log = self
-            .sanitizing
+            .sanitizer_settings
             .as_ref()
             .and_then(|told| told.log_path.as_ref());
         let mut open = self.open.clone();
         open.extend(log.and_then(|log| log.parent()).map(Path::to_owned));
         open.dedup();
         let covered = self.covered();
-        walls.hand(&self.scratch, &open, &covered, self.terminal.as_ref())
+        policy.handover(&self.scratch, &open, &covered, self.terminal.as_ref())
     }
 
-    /// The directories for temporary files that the scratch directory stands in for.
+    /// The directories for temporary files that the scratch directory replaces in a sandbox.
     fn covered(&self) -> Vec<PathBuf> {
         let launcher = self.private.launcher();
         let needed = [&self.program, &launcher, &self.scratch, &self.cwd];
@@ -250,26 +250,30 @@ impl Launch {
         let values = self.env.iter().map(|(_, value)| value);
         let path = environment::path(&self.env, self.env_only);
         let texts = self.argv.iter().chain(values).chain(&path);
-        covers(&needed, texts.map(OsString::as_os_str))
+        sandbox::covers(&needed, texts.map(OsString::as_os_str))
     }
 
-    /// Whether the ids of its processes are other ones outside of its PID namespace.
+    /// Whether it has a PID namespace, so that its process ids differ outside.
     pub(crate) fn numbers_processes(&self) -> bool {
-        self.walls.as_ref().is_some_and(Walls::numbers_processes)
+        self.policy
+            .as_ref()
+            .is_some_and(SandboxPolicy::numbers_processes)
     }
 
-    /// Whether its scratch directory is a mount that comes by the lifeline.
+    /// Whether its scratch directory is a mount, which its supervisor sends by the supervisor pipe.
     pub(crate) fn hides_scratch(&self) -> bool {
-        self.walls.as_ref().is_some_and(Walls::hides_scratch)
+        self.policy
+            .as_ref()
+            .is_some_and(SandboxPolicy::hides_scratch)
     }
 
-    /// The scratch directory, where it is to be watched for what the target puts there.
+    /// The scratch directory, where its size must be watched because no mount bounds it.
     pub(crate) fn watched_scratch(&self) -> Option<PathBuf> {
-        let watched = self.walls.is_some() && !self.hides_scratch();
+        let watched = self.policy.is_some() && !self.hides_scratch();
         watched.then(|| self.scratch.clone())
     }
 
-    /// The libraries that are preloaded, in the form of `LD_PRELOAD`.
+    /// The preloaded libraries, as the value of `LD_PRELOAD`.
     fn preload(&self) -> OsString {
         let mut list = self.private.runtime().into_os_string();
         if self.observed.is_some() {
@@ -284,7 +288,7 @@ impl Launch {
     }
 
     /// The launcher's command line; `None` if something in it holds a NUL byte.
-    fn launcher_argv(&self, walls: &[OsString]) -> Option<Vec<CString>> {
+    fn launcher_argv(&self, policy: &[OsString]) -> Option<Vec<CString>> {
         let mut words: Vec<OsString> = vec!["ddfuzz-launcher".into()];
         words.push(match self.role {
             Role::Serve => "serve".into(),
@@ -294,7 +298,7 @@ impl Launch {
         });
         let mut option = |flag: &str, value: &OsStr| words.extend([flag.into(), value.to_owned()]);
         let mut number = |flag: &str, value: u64| option(flag, OsStr::new(&value.to_string()));
-        // A backstop behind the watched limit: twice the memory, as writable private memory. A
+        // A backstop to the watched limit: twice the memory, as writable private memory. A
         // sanitizer's shadow would not fit.
         if !self.shadowed {
             number("-w", self.limits.memory.saturating_mul(2));
@@ -332,7 +336,7 @@ impl Launch {
         if self.terminal.is_some() {
             words.push("-T".into());
         }
-        words.extend_from_slice(walls);
+        words.extend_from_slice(policy);
         words.push("--".into());
         words.push(self.program.clone().into_os_string());
         words.extend(self.argv.iter().cloned());
@@ -355,19 +359,19 @@ impl Inject {
     }
 }
 
-/// For a server that tells of each run by two words: a socket waits for both of them by one call,
-/// and not for long.
+/// The reply channel of a server that reports each run by two words: one call on a socket waits for
+/// both, and not for long.
 fn answers() -> std::io::Result<(OwnedFd, OwnedFd)> {
     let (ours, theirs) = UnixStream::pair()?;
     ours.set_read_timeout(Some(SLICE))?;
     Ok((ours.into(), theirs.into()))
 }
 
-/// Our descriptor's twin above those that servers are born with.
+/// A duplicate of our descriptor, above the numbers that servers inherit.
 fn above(file: &dyn AsFd) -> nix::Result<OwnedFd> {
-    let twin = fcntl(file.as_fd(), FcntlArg::F_DUPFD_CLOEXEC(fd::ABOVE))?;
+    let rerun = fcntl(file.as_fd(), FcntlArg::F_DUPFD_CLOEXEC(fd::ABOVE))?;
     // SAFETY: the descriptor was made by the call above and has no other owner.
-    Ok(unsafe { OwnedFd::from_raw_fd(twin) })
+    Ok(unsafe { OwnedFd::from_raw_fd(rerun) })
 }
 
 /// How many processes and threads the target's user has now: RLIMIT_NPROC counts them all.

@@ -1,112 +1,78 @@
-//! Runs ONE input on ONE target and says how it ended.
+//! Runs one input on one target and reports how the run ended.
 //!
-//! A [`Target`] says how to start a program; an [`Executor`] is a started one. There is one file
-//! per way of execution, and [`mock`] stands beside them so that everything above is tested
-//! without processes.
+//! - In: a [`Target`] (program, arguments, input channel, limits, sandbox) and the bytes of an input.
+//! - Out: a [`Run`] (how it ended, CPU time); on request coverage, comparisons and captured output.
+//! - Central type: the trait [`Executor`], a started target. [`start`] chooses one of the ways of
+//!   execution ([`Way`]) and returns an executor; [`mock`] is one without processes, for tests.
+//! - Tracers use a [`Traceable`] instead: each run waits until it has been seized.
+//! - Read `target.rs`, `run.rs`, `executor.rs` and `ways.rs` first; then `prepared_target.rs`,
+//!   `launch.rs`, `server.rs` and `server_executor.rs`, which most ways share; then `afl/`.
 
 mod afl;
-mod again;
-mod args;
-mod attempts;
-mod besides;
 pub mod bundled;
 mod cgroup;
-mod channel;
-mod choose;
-mod command;
-mod copies;
-mod coverage;
-mod debug_text;
+mod command_line;
+mod crash_snapshots;
+mod descendants;
 mod elf;
-mod ended;
-mod entry;
 mod environment;
-mod error;
 mod executor;
 pub mod facts;
-mod feed;
-mod forkserver;
-mod harness;
-mod hearing;
+mod hang_detector;
 mod identity;
-mod inject;
 mod input;
-mod inputs;
-mod keeper;
 mod launch;
-mod limits;
 pub mod machine;
-mod mapping;
-mod marked;
 pub mod mock;
+mod observations;
 pub mod observe;
-mod offered;
-mod outer_pid;
-mod page;
-mod place;
+mod output_capture;
+mod prepared_target;
 mod private_dir;
 mod proc_tree;
-mod process_clock;
+mod program;
 mod protocol;
-mod recent;
-mod reports;
-mod resolve;
+mod retry;
 mod run;
-mod said;
 pub mod sandbox;
-mod sanitizer;
 mod scratch;
-mod script;
-mod served;
 mod server;
-mod serving;
-mod signature;
-mod starved;
-mod stderr;
+mod server_executor;
+mod shared_page;
+mod supervisor;
 mod target;
-mod target_record;
 mod terminal;
-mod time_limit;
 mod trace_server;
-mod traced;
+mod traceable;
 pub mod tracing;
-mod tree;
 mod watch;
-mod way;
+mod ways;
 
-pub use args::FuzzerLimits;
-pub use channel::{Channel, SEPARATOR, Terminal, two_files};
-pub use choose::{Freshness, Started, start, start_covered};
-pub use copies::Copies;
-pub use coverage::{Covered, Telling};
-pub use debug_text::debug_text;
-pub use elf::is_libfuzzer;
-pub use elf::{facts as program_facts, read as read_program};
-pub use ended::Ended;
-pub use ended::RUST_PANIC;
-pub use environment::inherited;
-pub use environment::{LARGEST_ALLOCATION, sanitizer_options};
-pub use error::ExecError;
-pub use executor::Executor;
-pub use hearing::Written;
+pub use command_line::FuzzerLimits;
+pub use crash_snapshots::CrashSnapshots;
+pub use elf::{facts as program_facts, is_libfuzzer, read as read_program};
+pub use environment::{LARGEST_ALLOCATION, Sanitizer, inherited, sanitizer_options};
+pub use executor::{ExecError, Executor, TimeLimit};
+pub use hang_detector::{Signature, Stuck};
 pub use identity::targets_reach;
-pub use limits::Limits;
-pub use offered::start_test;
+pub use observations::{CoverageReporting, RunCoverage};
+pub use output_capture::Written;
 pub use private_dir::PrivateDir;
 pub use proc_tree::{
     is_child, is_runnable, lives, resident_memory, switches, tree_cpu, tree_exceeds,
 };
-pub use resolve::find_program;
-pub use run::Run;
-pub use said::{Again, Said};
+pub use program::{find_program, is_script};
+pub use run::{CrashMessages, Ended, RUST_PANIC, RerunReason, Run};
 pub use sandbox::Sandbox;
-pub use sanitizer::Sanitizer;
-pub use script::is_script;
-pub use signature::{Signature, Stuck};
-pub use starved::Starved;
-pub use target::{Program, Target};
-pub use target_record::TargetRecord;
+pub use target::{Channel, Limits, Program, SEPARATOR, Target, TargetRecord, Terminal, two_files};
 pub use terminal::sample_text;
-pub use time_limit::TimeLimit;
-pub use traced::{Traceable, Traced};
-pub use way::Way;
+pub use traceable::{Traceable, Traced};
+pub use watch::SchedulingDelay;
+pub use ways::{Freshness, Started, Way, debug_text, start, start_covered, start_test};
+
+// The names by which the other crates still call these.
+pub use CoverageReporting as Telling;
+pub use CrashMessages as Said;
+pub use CrashSnapshots as Copies;
+pub use RerunReason as Again;
+pub use SchedulingDelay as Starved;

@@ -1,6 +1,6 @@
-//! A scripted executor, so that everything above `exec` is tested without processes.
+//! A scripted executor, by which everything above this crate is tested without processes.
 
-use super::{ExecError, Executor, Freshness, Run, Way};
+use crate::{ExecError, Executor, Freshness, Run, Way};
 
 /// An executor whose runs are computed by a closure.
 pub struct Mock<F> {

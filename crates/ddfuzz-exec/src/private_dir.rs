@@ -1,18 +1,18 @@
-//! A directory of this process for what it unpacks: the launcher, the runtime, the bundled
-//! programs, and the targets' files.
+//! The private directory of this process: the launcher, the runtime and the bundled programs are
+//! unpacked there, and targets have their files there.
 
+use nix::sys::statvfs::{FsFlags, statvfs};
 use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, Write};
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::Write;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::SystemTime;
+use std::{fs, io};
 
-use nix::sys::statvfs::{FsFlags, statvfs};
-
-use super::ExecError;
+use crate::ExecError;
 
 const LAUNCHER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/launcher"));
 const RUNTIME: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/ddfuzz-runtime.so"));
@@ -24,7 +24,7 @@ const PREFIX: &str = "ddfuzz-";
 /// left behind is removed by the next.
 pub struct PrivateDir {
     path: PathBuf,
-    /// Held locked as long as we live: so the next ddfuzz knows.
+    /// Locked as long as we live, which shows other ddfuzz processes that the directory is in use.
     _lock: File,
     names: AtomicU64,
     /// Copies of programs, by their paths, lengths and times.
@@ -49,10 +49,10 @@ impl PrivateDir {
         })?;
         let dir = PrivateDir::create(root)
             .map(Arc::new)
-            .map_err(|source| ExecError::System {
-                what: format!("creating a private directory in {}", root.display()),
-                source,
-            })?;
+            .map_err(ExecError::system(format!(
+                "creating a private directory in {}",
+                root.display()
+            )))?;
         *current = Arc::downgrade(&dir);
         Ok(dir)
     }
@@ -63,7 +63,7 @@ impl PrivateDir {
             .prefix(PREFIX)
             .tempdir_in(root)?
             .keep();
-        // Others may pass through to what they are told of, but not list it.
+        // Others may open paths in it that they know, but not list it.
         fs::set_permissions(&path, Permissions::from_mode(0o711))?;
         // Locked before it has its name: an unlocked one would look left behind.
         let lock = File::create(path.join("lock.new"))?;
@@ -130,18 +130,17 @@ impl PrivateDir {
         self.path.join("ddfuzz-runtime.so")
     }
 
-    /// Path of what is preloaded, behind the runtime, into a run that is observed.
+    /// Path of the library that observes, preloaded after the runtime.
     pub(crate) fn observe(&self) -> PathBuf {
         self.path.join("ddfuzz-observe.so")
     }
 
-    /// Path of what is preloaded, behind the runtime, into a run that is copied when it dies.
+    /// Path of the library that takes snapshots, preloaded after the runtime.
     pub(crate) fn copy(&self) -> PathBuf {
         self.path.join("ddfuzz-copy.so")
     }
 
-    /// A path in it that was never given before: forked processes share it, and go on counting
-    /// each for itself.
+    /// A path in it that was never returned before, also not in a forked process.
     pub fn fresh(&self, what: &str) -> PathBuf {
         let number = self.names.fetch_add(1, Ordering::Relaxed);
         let process = std::process::id();

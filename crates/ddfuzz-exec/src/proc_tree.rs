@@ -1,12 +1,12 @@
-//! What the descendants of a process use, read from /proc. Looked at only when a run takes longer
-//! than most.
+//! Reads from /proc what a process and its descendants use and do. Only runs that take longer than
+//! most are looked at.
 
+use nix::unistd::{Pid, SysconfVar, sysconf};
 use std::collections::HashMap;
+use std::fs::DirEntry;
 use std::path::Path;
 use std::sync::LazyLock;
 use std::time::Duration;
-
-use nix::unistd::{Pid, SysconfVar, sysconf};
 
 /// Usage of a process tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(crate) struct Usage {
     pub(crate) memory: u64,
 }
 
-/// No tree is followed further than this many processes.
+/// How many processes of a tree are followed.
 const MOST: usize = 4096;
 
 /// The usage of all that descend from `root`, without its own.
@@ -39,7 +39,7 @@ pub fn tree_cpu(root: Pid) -> Duration {
 }
 
 /// Whether `root` and all that descends from it have more resident memory than `limit`, in bytes.
-/// Asked for exactly only where the sum that counts shared pages for each of them is more.
+/// Measured exactly only where the sum that counts shared pages for each process is more.
 pub fn tree_exceeds(root: Pid, limit: u64) -> bool {
     let resident = |pid| stat(pid).and_then(|stat| stat.usage()).map(|it| it.memory);
     let own = resident(root).unwrap_or(0);
@@ -54,7 +54,7 @@ pub fn resident_memory(pid: Pid) -> u64 {
 }
 
 /// Resident memory of all that descend from `root`, in bytes, each page counted once among those
-/// that share it; `None` where the system does not tell.
+/// that share it; `None` where the system does not report it.
 pub(crate) fn shared_memory_below(root: Pid) -> Option<u64> {
     descendants(root).into_iter().try_fold(0u64, |sum, pid| {
         match std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")) {
@@ -76,8 +76,8 @@ fn proportional(rollup: &str) -> u64 {
         .saturating_mul(1024)
 }
 
-/// How long each thread of `root` and of all that descend from it has waited for a processor;
-/// nothing of those of which the system does not tell.
+/// How long each thread of `root` and of its descendants has waited for a processor, where the system
+/// reports it.
 pub(crate) fn run_delays(root: Pid) -> HashMap<Pid, Duration> {
     each_thread(root, "schedstat", |line| {
         let waited = line.split_whitespace().nth(1)?.parse().ok()?;
@@ -93,14 +93,11 @@ pub fn switches(root: Pid) -> HashMap<Pid, String> {
     })
 }
 
-/// What `read` makes of the file `name` of each thread of `root` and of all that descends from it.
+/// Applies `read` to the file `name` of each thread of `root` and of its descendants.
 fn each_thread<T>(root: Pid, name: &str, read: impl Fn(&str) -> Option<T>) -> HashMap<Pid, T> {
     let processes = descendants(root).into_iter().chain([root]);
-    let threads = processes.flat_map(|pid| {
-        let threads = std::fs::read_dir(format!("/proc/{pid}/task"));
-        threads.into_iter().flatten().flatten()
-    });
-    threads
+    processes
+        .flat_map(threads)
         .filter_map(|thread| {
             let pid = thread.file_name().to_str()?.parse().ok()?;
             let text = std::fs::read_to_string(thread.path().join(name)).ok()?;
@@ -109,13 +106,16 @@ fn each_thread<T>(root: Pid, name: &str, read: impl Fn(&str) -> Option<T>) -> Ha
         .collect()
 }
 
+/// The folders of a process's threads.
+fn threads(process: Pid) -> impl Iterator<Item = DirEntry> {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task"));
+    threads.into_iter().flatten().flatten()
+}
+
 /// Whether a thread of `root`, or of what descends from it, runs or waits for a processor.
 pub fn is_runnable(root: Pid) -> bool {
     let processes = descendants(root).into_iter().chain([root]);
-    let mut threads = processes.flat_map(|pid| {
-        let threads = std::fs::read_dir(format!("/proc/{pid}/task"));
-        threads.into_iter().flatten().flatten()
-    });
+    let mut threads = processes.flat_map(threads);
     threads.any(|thread| {
         let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
         let state = stat.rfind(')').and_then(|end| stat.get(end + 2..));
@@ -138,11 +138,6 @@ pub(crate) fn dead_cpu(root: Pid) -> Duration {
         .sum()
 }
 
-/// Whether the process is gone, or waits for nothing but its parent.
-pub(crate) fn is_dead(pid: Pid) -> bool {
-    stat(pid).is_none_or(|stat| matches!(stat.state(), Some("Z" | "X")))
-}
-
 /// The processes whose parent is `root`.
 pub(crate) fn children(root: Pid) -> Vec<Pid> {
     listed_children(root).unwrap_or_else(|| scanned_children(root))
@@ -161,7 +156,7 @@ pub(crate) fn descends(pid: Pid, ancestor: Pid) -> bool {
     false
 }
 
-/// Whether `pid` has not ended: the kernel refuses to trace who has as it refuses who may not.
+/// Whether `pid` has not ended. A zombie has.
 pub fn lives(pid: Pid) -> bool {
     stat(pid).is_some_and(|stat| !stat.has_ended())
 }
@@ -176,8 +171,8 @@ pub(crate) fn parent(pid: Pid) -> Option<Pid> {
     stat(pid).and_then(|stat| stat.parent())
 }
 
-/// The state of each thread of all that descend from `root`, as proc(5) names it, with how many
-/// threads it stands for.
+/// The states of the threads of all descendants of `root`, as proc(5) names them, each with the number
+/// of threads in it.
 pub(crate) fn states_below(root: Pid) -> Vec<(u8, u64)> {
     let mut states = Vec::new();
     for pid in descendants(root) {
@@ -191,16 +186,11 @@ pub(crate) fn states_below(root: Pid) -> Vec<(u8, u64)> {
 }
 
 fn thread_states(pid: Pid) -> Vec<u8> {
-    let threads = std::fs::read_dir(format!("/proc/{pid}/task"));
-    let lines = threads
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|thread| {
-            let bytes = std::fs::read(thread.path().join("stat")).ok()?;
-            let line = String::from_utf8_lossy(&bytes).into_owned();
-            Some(Stat { line }.first_of_state())
-        });
+    let lines = threads(pid).filter_map(|thread| {
+        let bytes = std::fs::read(thread.path().join("stat")).ok()?;
+        let line = String::from_utf8_lossy(&bytes).into_owned();
+        Some(Stat { line }.first_of_state())
+    });
     lines.collect()
 }
 
@@ -215,7 +205,7 @@ pub(crate) fn descendants(root: Pid) -> Vec<Pid> {
     found
 }
 
-/// As the kernel lists them, thread by thread; `None` for kernels that do not
+/// The children that the kernel lists, thread by thread; `None` for kernels that list none
 /// (`CONFIG_PROC_CHILDREN`).
 fn listed_children(root: Pid) -> Option<Vec<Pid>> {
     static LISTS: LazyLock<bool> =
@@ -223,11 +213,7 @@ fn listed_children(root: Pid) -> Option<Vec<Pid>> {
     if !*LISTS {
         return None;
     }
-    let threads = std::fs::read_dir(format!("/proc/{root}/task"));
-    let lists = threads
-        .into_iter()
-        .flatten()
-        .flatten()
+    let lists = threads(root)
         .filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
     Some(
         lists
@@ -241,7 +227,7 @@ fn listed_children(root: Pid) -> Option<Vec<Pid>> {
     )
 }
 
-/// By asking every process for its parent.
+/// The children, found by reading every process's parent.
 fn scanned_children(root: Pid) -> Vec<Pid> {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     processes
@@ -275,7 +261,7 @@ impl Stat {
         rest.split_whitespace().next()
     }
 
-    /// Its letter; that of a process that runs where there is none.
+    /// Its state's letter; `R` where there is none.
     fn first_of_state(&self) -> u8 {
         let letter = self.state().and_then(|state| state.bytes().next());
         letter.unwrap_or(b'R')
@@ -304,7 +290,7 @@ fn ticks(count: u64) -> Duration {
     Duration::from_millis(count.saturating_mul(1000) / units().ticks)
 }
 
-/// What the kernel counts in.
+/// The units in which the kernel counts.
 struct Units {
     /// Clock ticks in a second.
     ticks: u64,
@@ -324,6 +310,24 @@ fn units() -> &'static Units {
         }
     });
     &UNITS
+}
+
+/// The process below `root` whose id in its innermost PID namespace is `inner`; `None` where there is
+/// none, or the system does not report it. Below one root there is one namespace.
+pub(crate) fn outer_pid(inner: Pid, root: Pid) -> Option<Pid> {
+    let mut below = descendants(root).into_iter();
+    below.find(|pid| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status"));
+        status.is_ok_and(|status| innermost(&status) == Some(inner.as_raw()))
+    })
+}
+
+/// The id in the innermost namespace, of a process that is in more than one.
+fn innermost(status: &str) -> Option<i32> {
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("NSpid:"))?;
+    line.split_whitespace().skip(1).last()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -379,5 +383,13 @@ mod tests {
         let rollup = "5-6 ---p 00 00:00 0 [rollup]\nRss:  20 kB\nPss:  12 kB\nPss_Dirty: 1 kB\n";
         assert_eq!(proportional(rollup), 12 * 1024);
         assert_eq!(proportional("nonsense"), 0);
+    }
+
+    #[test]
+    fn the_id_of_a_process_in_one_namespace_alone_is_no_inner_one() {
+        assert_eq!(innermost("Pid:\t7\nNSpid:\t7\n"), None);
+        assert_eq!(innermost("Pid:\t7\nNSpid:\t7\t2\n"), Some(2));
+        assert_eq!(innermost("Pid:\t7\nNSpid:\t7\t4\t3\n"), Some(3));
+        assert_eq!(innermost("Pid:\t7\n"), None);
     }
 }

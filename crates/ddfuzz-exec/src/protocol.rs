@@ -1,4 +1,4 @@
-//! What ddfuzz and its servers say to each other; the C side is `runtime/protocol.h`.
+//! The messages between ddfuzz and its servers. The C side is `runtime/protocol.h`.
 
 /// File descriptors that a server is born with.
 pub(crate) mod fd {
@@ -9,7 +9,7 @@ pub(crate) mod fd {
     pub(crate) const REPLY: i32 = 191;
     pub(crate) const INPUT: i32 = 192;
     pub(crate) const PAGE: i32 = 193;
-    pub(crate) const LIFELINE: i32 = 194;
+    pub(crate) const SUPERVISOR_PIPE: i32 = 194;
     /// Of a child that is observed: `runtime/observe.h`.
     pub(crate) const OBSERVED: i32 = 195;
     // 196 and 197 are a spare child's: `runtime/spare.h`.
@@ -25,7 +25,7 @@ pub(crate) mod fd {
 pub(crate) const MAGIC: u32 = 0x4444_6675;
 const VERSION: u32 = 4;
 
-/// Why a server says that it cannot serve.
+/// Why a server cannot serve, as it says itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
     /// The program could not be executed (errno).
@@ -44,7 +44,7 @@ pub(crate) enum Trouble {
 
 pub(crate) const HELLO_SIZE: usize = 24;
 
-/// Reads a server's first words: its process id, or why it cannot serve.
+/// Reads a server's hello: its process id, or why it cannot serve.
 pub(crate) fn read_hello(bytes: &[u8; HELLO_SIZE]) -> Result<i32, Trouble> {
     let word =
         |at: usize| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
@@ -60,14 +60,14 @@ pub(crate) fn read_hello(bytes: &[u8; HELLO_SIZE]) -> Result<i32, Trouble> {
     }
 }
 
-/// Asks for one run; of a loop, for some.
+/// Requests one run; of a loop, one or more.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
     /// Counts the runs of one server, from 1: the first of this request.
     pub(crate) seq: u64,
     /// Bytes of the input; of a loop, inputs, each with an entry in the page.
     pub(crate) count: u64,
-    /// What is asked besides: bits of [`flag`].
+    /// Bits of [`flag`].
     pub(crate) flags: u64,
 }
 
@@ -126,7 +126,7 @@ impl Reply {
         }
     }
 
-    /// Whether it says that a child to be traced waits for its go.
+    /// Whether a child to be traced waits for the message to go on.
     pub(crate) fn ready(&self) -> bool {
         self.cpu_us == u64::MAX
     }

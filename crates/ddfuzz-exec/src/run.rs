@@ -1,16 +1,15 @@
-//! What is known of one run.
+//! The result of one run: how it ended, what it used, and what it wrote about its crash.
 
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
-
-use super::Ended;
 
 /// One run of a target on one input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     /// How it ended.
     pub ended: Ended,
-    /// CPU time (user and system) of the run's process and its reaped children; of a run that was
-    /// killed at a limit, of all its processes.
+    /// CPU time (user and system) of the run's process and its reaped children; of all its
+    /// processes where the run was killed at a limit.
     pub cpu: Duration,
     /// Bytes of the input that the target read, where the way of execution can tell.
     pub read: Option<u64>,
@@ -25,4 +24,106 @@ impl Run {
             read: None,
         }
     }
+}
+
+/// How one run of a target ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// It exited with this status (0–255).
+    Exit(i32),
+    /// It died of this signal (a Linux signal number).
+    Signal(i32),
+    /// It used up its CPU time, or its wall time.
+    Timeout,
+    /// It went over its memory limit.
+    OutOfMemory,
+}
+
+/// The exit status of a Rust program of which the main thread panicked.
+pub const RUST_PANIC: i32 = 101;
+
+/// Signals that are a crash (crash-keys.md, "What a crash is").
+const CRASH_SIGNALS: [i32; 7] = [
+    libc::SIGSEGV,
+    libc::SIGBUS,
+    libc::SIGFPE,
+    libc::SIGILL,
+    libc::SIGABRT,
+    libc::SIGSYS,
+    libc::SIGTRAP,
+];
+
+impl Ended {
+    /// Whether this ending is a crash; `crash_exit` is the exit status that counts as one.
+    pub fn is_crash(self, crash_exit: Option<i32>) -> bool {
+        match self {
+            Ended::Signal(signal) => CRASH_SIGNALS.contains(&signal),
+            Ended::Exit(status) => crash_exit == Some(status),
+            Ended::Timeout | Ended::OutOfMemory => false,
+        }
+    }
+
+    /// Whether the process came to its own end, with whatever status.
+    pub fn is_exit(self) -> bool {
+        matches!(self, Ended::Exit(_))
+    }
+
+    /// Whether it died of a signal by which processes are ended on purpose.
+    pub fn is_killing(self) -> bool {
+        let signals = [libc::SIGKILL, libc::SIGTERM, libc::SIGHUP, libc::SIGINT];
+        matches!(self, Ended::Signal(signal) if signals.contains(&signal))
+    }
+
+    /// Whether this ending may be a crash, depending on what the run wrote: a crash, or the exit
+    /// status by which Rust programs end after a panic.
+    pub fn is_suspect(self, crash_exit: Option<i32>) -> bool {
+        self.is_crash(crash_exit) || self == Ended::Exit(RUST_PANIC)
+    }
+
+    /// Reads a status as `wait(2)` gives it.
+    pub fn from_wait_status(status: i32) -> Ended {
+        if libc::WIFSIGNALED(status) {
+            Ended::Signal(libc::WTERMSIG(status))
+        } else {
+            Ended::Exit(libc::WEXITSTATUS(status))
+        }
+    }
+}
+
+impl std::fmt::Display for Ended {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match *self {
+            Ended::Exit(status) => write!(f, "exit {status}"),
+            Ended::Signal(number) => match nix::sys::signal::Signal::try_from(number) {
+                Ok(signal) => write!(f, "{signal}"),
+                Err(_) => write!(f, "signal {number}"),
+            },
+            Ended::Timeout => write!(f, "timeout"),
+            Ended::OutOfMemory => write!(f, "out of memory"),
+        }
+    }
+}
+
+/// What a run wrote about its crash: its stderr and the report of its sanitizer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CrashMessages {
+    /// The beginning and the end of what it wrote to stderr: 4 KiB and 64 KiB at most. Where
+    /// something between them is missing a line says so.
+    pub stderr: Vec<u8>,
+    /// The report that a sanitizer wrote to its file, 64 KiB of it at most; empty without one.
+    pub report: Vec<u8>,
+}
+
+/// Why an input is run again, with other settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RerunReason {
+    /// To see the backtrace of a Rust panic.
+    Backtrace,
+    /// To look for leaks with LeakSanitizer.
+    Leaks,
+    /// To get the sanitizer's report of a deadly signal, because the run is not traced.
+    Signals,
+    /// To learn which sanitizers its processes have: each prints its options.
+    Introductions,
 }

@@ -1,19 +1,21 @@
-//! A target's working directory, emptied after each run that left something in it.
-
-use std::ffi::OsString;
-use std::fs::{self, Permissions};
-use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+//! A target's working directory, emptied after each run that left something in it; and the directory
+//! of its sanitizer's reports.
 
 use nix::dir::Dir;
 use nix::sys::stat::{Mode, fstat};
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::Read;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use std::{fs, io};
 
-use super::identity::Identity;
+use crate::identity::Identity;
 
 const MODE: u32 = 0o755;
-/// Names for what is moved while directories are emptied.
+/// The prefix of names for directories that are moved while one is emptied.
 const MOVED: &str = ".ddfuzz-moved-";
 
 /// A scratch directory.
@@ -21,7 +23,7 @@ pub(crate) struct Scratch {
     path: PathBuf,
     owner: Option<Identity>,
     listing: Dir,
-    /// Of a target that has mounted something over it, which only it sees.
+    /// The directory that the target sees in its place, where that is a mount.
     inside: Option<Dir>,
 }
 
@@ -35,7 +37,7 @@ pub(crate) enum Cleaned {
 }
 
 impl Scratch {
-    /// Makes the directory `path`, owned by whom the target runs as.
+    /// Makes the directory `path`, owned by the target's user.
     pub(crate) fn create(path: &Path, owner: Option<Identity>) -> io::Result<Scratch> {
         Ok(Scratch {
             path: path.to_owned(),
@@ -50,7 +52,8 @@ impl Scratch {
         &self.path
     }
 
-    /// A new server sees this directory in its place; `None`: it sees the place itself.
+    /// Notes that a new server sees the directory `inside` in its place; `None`: it sees the place
+    /// itself.
     ///
     /// # Errors
     /// When it cannot be listed.
@@ -59,7 +62,7 @@ impl Scratch {
         Ok(())
     }
 
-    /// Where what a run left behind is reached.
+    /// The path at which we reach what a run left behind.
     fn reached(&self) -> PathBuf {
         match &self.inside {
             Some(inside) => format!("/proc/self/fd/{}", inside.as_raw_fd()).into(),
@@ -67,7 +70,7 @@ impl Scratch {
         }
     }
 
-    /// Removes whatever a run left behind. For a run that left nothing this costs three calls.
+    /// Removes whatever a run left behind; three system calls where it left nothing.
     ///
     /// # Errors
     /// When the target had removed the directory, and no other can be made.
@@ -106,7 +109,7 @@ impl Scratch {
         Ok(())
     }
 
-    /// Makes it again, where a target has removed it.
+    /// Recreates it where a target has removed it.
     fn replace(&mut self) -> io::Result<()> {
         // The target may have put something else in its place.
         remove(&self.path);
@@ -128,7 +131,7 @@ fn make(path: &Path, owner: Option<Identity>) -> io::Result<Dir> {
 }
 
 /// Removes what a target has put at `path`, whatever it is.
-pub(super) fn remove(path: &Path) {
+pub(crate) fn remove(path: &Path) {
     if fs::symlink_metadata(path).is_ok_and(|facts| facts.is_dir()) {
         let _ = fs::set_permissions(path, Permissions::from_mode(0o700));
         empty(path);
@@ -138,8 +141,8 @@ pub(super) fn remove(path: &Path) {
     }
 }
 
-/// Empties a directory in which a target may have nested others more deeply than there are
-/// descriptors, stack, or bytes in a path: what is in a directory below moves up first.
+/// Empties a directory. A target may have nested others more deeply than descriptors, stack or a path
+/// allow, so the contents of each directory are moved up first.
 fn empty(top: &Path) {
     let mut moved: u64 = 0;
     loop {
@@ -184,7 +187,7 @@ fn name(number: u64) -> OsString {
     format!("{MOVED}{number}").into()
 }
 
-/// A target may have taken the name for something of its own.
+/// Whether the name is in use: a target may have used it for a file of its own.
 fn is_taken(error: &io::Error) -> bool {
     use io::ErrorKind::{AlreadyExists, DirectoryNotEmpty, NotADirectory};
     matches!(
@@ -199,10 +202,70 @@ impl Drop for Scratch {
     }
 }
 
+/// How much of a report is read, in bytes.
+const READ: u64 = 1 << 16;
+/// The files' name, before the process id.
+const NAME: &str = "report";
+/// How many files are looked at: a target may make any number.
+const MOST: usize = 256;
+
+/// A directory for sanitizer reports, emptied after each run. A server reads the path once, when it
+/// starts; the sanitizer adds its process id, so that each run has a file of its own.
+pub(crate) struct Reports(Scratch);
+
+impl Reports {
+    /// Makes the directory `path`, in which the target's user can write.
+    pub(crate) fn create(path: &Path, owner: Option<Identity>) -> io::Result<Reports> {
+        Ok(Reports(Scratch::create(path, owner)?))
+    }
+
+    /// The value of the sanitizers' option `log_path`.
+    pub(crate) fn log_path(&self) -> PathBuf {
+        self.0.path().join(NAME)
+    }
+
+    /// The first report of a run: processes above the first to report die of it. Complete once no
+    /// process of the run is left.
+    pub fn read(&self) -> Vec<u8> {
+        let entries = std::fs::read_dir(self.0.path()).into_iter().flatten();
+        let first = entries
+            .flatten()
+            .take(MOST)
+            .filter_map(|entry| {
+                let facts = entry.metadata().ok().filter(|facts| facts.len() > 0)?;
+                let changed = facts.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+                facts.is_file().then(|| (changed, entry.path()))
+            })
+            .min();
+        first
+            .and_then(|(_, path)| read(&path).ok())
+            .unwrap_or_default()
+    }
+
+    /// Removes the reports.
+    pub(crate) fn clear(&mut self) {
+        // Where the target has removed the directory, and no other can be made, there are none.
+        let _ = self.0.clean();
+    }
+}
+
+/// Reads a file that a target has written, whatever kind of file it is by now.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let file: File = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(path)?;
+    let mut bytes = Vec::new();
+    if file.metadata()?.is_file() {
+        file.take(READ).read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::private_dir::PrivateDir;
     use super::*;
+    use crate::private_dir::PrivateDir;
 
     #[test]
     fn what_still_runs_in_a_renewed_directory_leaves_nothing_there() {
@@ -246,5 +309,31 @@ mod tests {
         fs::set_permissions(scratch.path(), Permissions::from_mode(0o0)).unwrap();
         assert_eq!(scratch.clean().unwrap(), Cleaned::Same);
         assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn of_several_reports_the_first_is_read_and_links_are_not_followed() {
+        let private = PrivateDir::get().unwrap();
+        let mut reports = Reports::create(&private.fresh("test"), None).unwrap();
+        assert_eq!(reports.read(), b"");
+        let log = reports.log_path();
+        let of = |id: u32| format!("{}.{id}", log.display());
+        std::os::unix::fs::symlink("/proc/self/environ", of(1)).unwrap();
+        for (id, text, second) in [(2, "later", 20), (3, "first", 10), (4, "", 5)] {
+            std::fs::write(of(id), text).unwrap();
+            let at = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(second);
+            File::options()
+                .append(true)
+                .open(of(id))
+                .unwrap()
+                .set_modified(at)
+                .unwrap();
+        }
+        assert_eq!(reports.read(), b"first");
+        std::fs::write(of(3), vec![b'x'; 1 << 20]).unwrap();
+        std::fs::remove_file(of(2)).unwrap();
+        assert_eq!(reports.read().len(), 1 << 16);
+        reports.clear();
+        assert_eq!(reports.read(), b"");
     }
 }

@@ -1,5 +1,8 @@
-//! A started server: one request, one reply.
+//! A running server of our own protocol: one request, one reply.
 
+use nix::errno::Errno;
+use nix::sys::uio::{RemoteIoVec, process_vm_readv};
+use nix::unistd::Pid;
 use std::cell::OnceCell;
 use std::fs::File;
 use std::io::{ErrorKind, IoSliceMut, Read, Write};
@@ -7,53 +10,48 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use nix::errno::Errno;
-use nix::sys::uio::{RemoteIoVec, process_vm_readv};
-use nix::unistd::Pid;
-
-use super::keeper::Keeper;
-use super::launch::{Ends, Inject, Launch, Role};
-use super::outer_pid::outer_pid;
-use super::page::{Outcome, Page, Shape};
-use super::process_clock::cpu_of;
-use super::protocol::{HELLO_SIZE, REPLY_SIZE, Reply, Request, Trouble, read_hello};
-use super::signature::{Lookout, Sight};
-use super::watch::{self, Killed, Look, Waited, Watch};
-use super::{Ended, ExecError, Limits, Way, proc_tree};
+use crate::hang_detector::{HangDetector, ObservedProcess};
+use crate::launch::{Inject, Launch, Role, ServerPipes};
+use crate::proc_tree::outer_pid;
+use crate::protocol::{HELLO_SIZE, REPLY_SIZE, Reply, Request, Trouble, read_hello};
+use crate::shared_page::{Page, PageLayout, RunOutcome};
+use crate::supervisor::Supervisor;
+use crate::watch::{HangCheck, Killed, WaitOutcome, Watch, cpu_of};
+use crate::{Ended, ExecError, Limits, Way, proc_tree, watch};
 
 /// How long a server may take to come up.
-pub(super) const STARTUP: Duration = Duration::from_secs(10);
+pub(crate) const STARTUP: Duration = Duration::from_secs(10);
 /// How long the rest of a reply may take whose beginning is there.
 const REST: Duration = Duration::from_secs(1);
 
 /// A running server.
 pub(crate) struct Server {
-    ends: Ends,
+    pipes: ServerPipes,
     page: Page,
-    /// The last run asked for, and the first of the same request.
+    /// The last run requested, and the first of the same request.
     seq: u64,
     first: u64,
     pid: Pid,
-    /// Its scratch directory, where that is to be watched.
+    /// Its scratch directory, where its size must be watched.
     watched: Option<PathBuf>,
-    /// Its processes tell of themselves by other ids.
+    /// Its process ids are those of a PID namespace.
     numbers_processes: bool,
     /// Its scratch directory, where that is a mount of its own.
     scratch: Option<OwnedFd>,
-    // Dropped last: the keeper kills what the closed pipes did not end.
-    keeper: Keeper,
+    // Dropped last: it kills what the closed pipes did not end.
+    supervisor: Supervisor,
 }
 
-/// Why a request has no answer.
+/// Why a request was not answered.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Broken {
+pub(crate) enum RequestError {
     /// The server died.
     #[error("it died")]
     Died,
-    /// It was silent after its run was killed, which would have ended so.
+    /// It was silent after its run was killed at a limit, with this ending.
     #[error("it does not answer")]
     Silent(Ended),
-    /// It does not keep to the protocol.
+    /// It broke the protocol.
     #[error("{0}")]
     Nonsense(String),
     /// The program could not be executed.
@@ -61,7 +59,7 @@ pub(crate) enum Broken {
     Exec(nix::Error),
 }
 
-/// How a request was answered.
+/// The answer to a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer {
     /// Which run of the request, from 0.
@@ -80,50 +78,54 @@ impl Server {
         stderr: Option<&File>,
         page: Page,
     ) -> Result<Server, ExecError> {
-        let (keeper, mut ends) = launch
+        let (supervisor, mut pipes) = launch
             .start(stdin, page.file(), stderr)
             .map_err(|errno| system(launch, "starting the launcher", errno))?;
-        let told = await_hello(launch, &mut ends.reply)?;
+        let told = await_hello(launch, &mut pipes.reply)?;
         let pid = match launch.numbers_processes() {
-            true => outer_pid(told, keeper.pid()).unwrap_or(told),
+            true => outer_pid(told, supervisor.pid()).unwrap_or(told),
             false => told,
         };
-        check_descent(launch, &keeper, pid)?;
+        check_descent(launch, &supervisor, pid)?;
         Ok(Server {
             watched: launch.watched_scratch(),
             numbers_processes: launch.numbers_processes(),
-            scratch: hidden_scratch(launch, &keeper)?,
-            ends,
+            scratch: hidden_scratch(launch, &supervisor)?,
+            pipes,
             page,
             seq: 0,
             first: 0,
             pid,
-            keeper,
+            supervisor,
         })
     }
 
-    /// Asks for one run on the input that is in place, of so many bytes.
-    pub(crate) fn run(&mut self, length: usize, limits: &Limits) -> Result<Answer, Broken> {
+    /// Requests one run on the input that is in place, of `length` bytes, and waits for its end.
+    pub(crate) fn run(&mut self, length: usize, limits: &Limits) -> Result<Answer, RequestError> {
         self.ask(length, 0)?;
         self.answer(limits, None)
     }
 
-    /// Asks a loop for runs on the inputs that stand in these places. The answer is about one of
-    /// them: those before it came back, and those behind it were not made.
+    /// Requests runs of a loop on the inputs in these places. The answer is about one of them: those
+    /// before it came back, and those after it were not made.
     pub(crate) fn run_all(
         &mut self,
         places: &[(u64, u64)],
         flags: u64,
         limits: &Limits,
-        lookout: &mut Lookout,
-    ) -> Result<Answer, Broken> {
+        detector: &mut HangDetector,
+    ) -> Result<Answer, RequestError> {
         self.page.put_inputs(places).map_err(not_shared)?;
         self.first = self.seq + 1;
         self.seq += places.len() as u64;
-        let used = |server: &Server| Looping::new(server).used().filter(|_| places.len() == 1);
+        let used = |server: &Server| {
+            LoopProcess::new(server)
+                .used()
+                .filter(|_| places.len() == 1)
+        };
         let before = used(self);
         self.request(self.first, places.len(), flags)?;
-        let mut answer = self.answer(limits, Some(lookout))?;
+        let mut answer = self.answer(limits, Some(detector))?;
         // In a new process it is all that this has used.
         if let Some((process, now)) = used(self) {
             let before = before.filter(|(other, _)| *other == process);
@@ -133,17 +135,17 @@ impl Server {
         Ok(answer)
     }
 
-    /// The answer to the request. `lookout`: what looks at runs that take long.
+    /// Waits for the answer. `detector` observes runs that take long.
     fn answer(
         &mut self,
         limits: &Limits,
-        mut lookout: Option<&mut Lookout>,
-    ) -> Result<Answer, Broken> {
+        mut detector: Option<&mut HangDetector>,
+    ) -> Result<Answer, RequestError> {
         loop {
-            let looping = Looping::new(self);
-            let look = lookout.as_deref_mut().map(|lookout| Look {
-                lookout,
-                sight: &looping,
+            let looping = LoopProcess::new(self);
+            let look = detector.as_deref_mut().map(|detector| HangCheck {
+                detector,
+                process: &looping,
             });
             let waited = self.watch(limits, look)?;
             // The answer to a run before, given twice, is no answer.
@@ -151,7 +153,7 @@ impl Server {
                 continue;
             };
             if reply.exec_errno != 0 {
-                return Err(Broken::Exec(Errno::from_raw(reply.exec_errno)));
+                return Err(RequestError::Exec(Errno::from_raw(reply.exec_errno)));
             }
             let number = usize::try_from(reply.seq - self.first).unwrap_or(usize::MAX);
             self.seq = reply.seq;
@@ -176,10 +178,10 @@ impl Server {
         }
     }
 
-    /// The answer about a run that the page tells of.
-    fn came_back(&self, number: usize) -> Result<Answer, Broken> {
+    /// The answer about a run that came back, from the page.
+    fn came_back(&self, number: usize) -> Result<Answer, RequestError> {
         let outcomes = self.page.outcomes(number + 1).map_err(not_shared)?;
-        let Outcome { status, cpu, .. } = outcomes[number];
+        let RunOutcome { status, cpu, .. } = outcomes[number];
         Ok(Answer {
             number,
             ended: Ended::from_wait_status(status),
@@ -189,13 +191,13 @@ impl Server {
     }
 
     /// Sends the next request, for one run.
-    pub(crate) fn ask(&mut self, length: usize, flags: u64) -> Result<(), Broken> {
+    pub(crate) fn ask(&mut self, length: usize, flags: u64) -> Result<(), RequestError> {
         self.seq += 1;
         self.first = self.seq;
         self.request(self.seq, length, flags)
     }
 
-    fn request(&mut self, seq: u64, count: usize, flags: u64) -> Result<(), Broken> {
+    fn request(&mut self, seq: u64, count: usize, flags: u64) -> Result<(), RequestError> {
         let request = Request {
             seq,
             count: count as u64,
@@ -204,12 +206,12 @@ impl Server {
         self.send(&request.to_bytes())
     }
 
-    /// Its scratch directory, where that is a mount that only it sees; given once.
+    /// Takes its scratch directory, where that is a mount that only it sees.
     pub(crate) fn take_scratch(&mut self) -> Option<OwnedFd> {
         self.scratch.take()
     }
 
-    /// The process that has told of itself by this id; `None` where it is gone.
+    /// The process that has this id in the server's namespace; `None` where it is gone.
     pub(crate) fn process(&self, told: Pid) -> Option<Pid> {
         match self.numbers_processes {
             true => outer_pid(told, self.pid),
@@ -217,47 +219,55 @@ impl Server {
         }
     }
 
-    /// What is shared with it.
+    /// The memory shared with it.
     pub(crate) fn page(&self) -> &Page {
         &self.page
     }
 
     /// Sends raw bytes.
-    pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), Broken> {
-        self.ends.request.write_all(bytes).map_err(|_| Broken::Died)
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), RequestError> {
+        self.pipes
+            .request
+            .write_all(bytes)
+            .map_err(|_| RequestError::Died)
     }
 
-    /// Waits for the reply to the last request, whose run this kills at its limits; gives why it
-    /// was killed.
-    pub(crate) fn wait(&self, limits: &Limits) -> Result<Option<Killed>, Broken> {
+    /// Waits for the reply to the last request, and kills its run at its limits; returns why.
+    pub(crate) fn wait(&self, limits: &Limits) -> Result<Option<Killed>, RequestError> {
         self.watch(limits, None)
     }
 
-    fn watch(&self, limits: &Limits, look: Option<Look<'_>>) -> Result<Option<Killed>, Broken> {
+    fn watch(
+        &self,
+        limits: &Limits,
+        look: Option<HangCheck<'_>>,
+    ) -> Result<Option<Killed>, RequestError> {
         let watch = Watch {
-            reply: &self.ends.reply,
+            reply: &self.pipes.reply,
             page: Some(&self.page),
             first: self.first,
             server: self.pid,
-            keeper: self.keeper.pid(),
+            supervisor: self.supervisor.pid(),
             scratch: self.watched.as_deref(),
-            warm: self.page.shape() != Shape::Single,
+            warm: self.page.layout() != PageLayout::Single,
         };
         match watch.wait(limits, look) {
-            Waited::Ready => Ok(None),
-            Waited::Killed(killed) => Ok(Some(killed)),
-            Waited::Silent(why) => Err(Broken::Silent(why)),
-            Waited::Untaken => Err(Broken::Nonsense("it does not accept requests".to_owned())),
+            WaitOutcome::Ready => Ok(None),
+            WaitOutcome::Killed(killed) => Ok(Some(killed)),
+            WaitOutcome::Silent(why) => Err(RequestError::Silent(why)),
+            WaitOutcome::Untaken => Err(RequestError::Nonsense(
+                "it does not accept requests".to_owned(),
+            )),
         }
     }
 
-    /// Takes the reply to the last request, within `timeout`.
-    pub(crate) fn reply(&mut self, timeout: Duration) -> Result<Reply, Broken> {
+    /// Reads the reply to the last request, within `timeout`.
+    pub(crate) fn reply(&mut self, timeout: Duration) -> Result<Reply, RequestError> {
         let deadline = Instant::now() + timeout;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            if !watch::readable(&self.ends.reply, left) {
-                return Err(Broken::Nonsense("it does not answer".to_owned()));
+            if !watch::readable(&self.pipes.reply, left) {
+                return Err(RequestError::Nonsense("it does not answer".to_owned()));
             }
             if let Some(reply) = self.next_reply()? {
                 return Ok(reply);
@@ -265,14 +275,16 @@ impl Server {
         }
     }
 
-    /// Takes the reply that is there; `None` if it is to an earlier request, or run.
-    fn next_reply(&mut self) -> Result<Option<Reply>, Broken> {
+    /// Reads the reply that is there; `None` if it is to an earlier request or run.
+    fn next_reply(&mut self) -> Result<Option<Reply>, RequestError> {
         let mut bytes = [0; REPLY_SIZE];
-        match read_within(&mut self.ends.reply, &mut bytes, REST) {
+        match read_within(&mut self.pipes.reply, &mut bytes, REST) {
             Ok(()) => {}
-            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Err(Broken::Died),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+                return Err(RequestError::Died);
+            }
             Err(error) => {
-                return Err(Broken::Nonsense(format!(
+                return Err(RequestError::Nonsense(format!(
                     "its reply cannot be read: {error}"
                 )));
             }
@@ -280,7 +292,7 @@ impl Server {
         let reply = Reply::from_bytes(&bytes);
         if reply.seq > self.seq {
             let (given, asked) = (reply.seq, self.seq);
-            return Err(Broken::Nonsense(format!(
+            return Err(RequestError::Nonsense(format!(
                 "it replied to run {given} instead of {asked}"
             )));
         }
@@ -289,25 +301,25 @@ impl Server {
 }
 
 /// The process of a loop that runs inputs.
-struct Looping<'a> {
+struct LoopProcess<'a> {
     server: &'a Server,
-    /// Asked for once a request, which one process serves.
+    /// Read once per request, which one process serves.
     process: OnceCell<Option<Pid>>,
 }
 
-impl Looping<'_> {
-    fn new(server: &Server) -> Looping<'_> {
+impl LoopProcess<'_> {
+    fn new(server: &Server) -> LoopProcess<'_> {
         let process = OnceCell::new();
-        Looping { server, process }
+        LoopProcess { server, process }
     }
 
-    /// Which process it is, and what it has used so far.
+    /// Its id, and the CPU time that it has used so far.
     fn used(&self) -> Option<(Pid, Duration)> {
         Some((self.process()?, self.cpu()?))
     }
 }
 
-impl Sight for Looping<'_> {
+impl ObservedProcess for LoopProcess<'_> {
     fn process(&self) -> Option<Pid> {
         let find = || self.server.process(self.server.page.child());
         *self.process.get_or_init(find)
@@ -322,7 +334,7 @@ impl Sight for Looping<'_> {
         let (Some(process), Some(base)) = (self.process(), page.counters_at()) else {
             return false;
         };
-        let len = page.shape().counters();
+        let len = page.layout().counters();
         to.resize(len, 0);
         let remote = [RemoteIoVec { base, len }];
         let read = process_vm_readv(process, &mut [IoSliceMut::new(to)], &remote);
@@ -335,12 +347,12 @@ impl Sight for Looping<'_> {
     }
 }
 
-fn not_shared(error: std::io::Error) -> Broken {
-    Broken::Nonsense(format!("memory cannot be shared with it: {error}"))
+fn not_shared(error: std::io::Error) -> RequestError {
+    RequestError::Nonsense(format!("memory cannot be shared with it: {error}"))
 }
 
-/// Waits for a server's first words, and gives its process id.
-pub(super) fn await_hello(launch: &Launch, reply: &mut File) -> Result<Pid, ExecError> {
+/// Waits for a server's hello, and returns its process id.
+pub(crate) fn await_hello(launch: &Launch, reply: &mut File) -> Result<Pid, ExecError> {
     let mut hello = [0; HELLO_SIZE];
     match read_within(reply, &mut hello, STARTUP) {
         Ok(()) => {}
@@ -354,15 +366,15 @@ pub(super) fn await_hello(launch: &Launch, reply: &mut File) -> Result<Pid, Exec
     Ok(Pid::from_raw(pid))
 }
 
-/// The scratch directory of a server that has said hello, where only it sees that.
-pub(super) fn hidden_scratch(
+/// The scratch directory of a server after its hello, where only the server sees that directory.
+pub(crate) fn hidden_scratch(
     launch: &Launch,
-    keeper: &Keeper,
+    supervisor: &Supervisor,
 ) -> Result<Option<OwnedFd>, ExecError> {
     if !launch.hides_scratch() {
         return Ok(None);
     }
-    match keeper.receive() {
+    match supervisor.receive() {
         Ok(Some(directory)) => Ok(Some(directory)),
         Ok(None) => Err(server_error(
             launch,
@@ -372,10 +384,14 @@ pub(super) fn hidden_scratch(
     }
 }
 
-/// Whether the process of this id, which lives, is seen below its keeper.
-pub(super) fn check_descent(launch: &Launch, keeper: &Keeper, pid: Pid) -> Result<(), ExecError> {
-    if !proc_tree::descends(pid, keeper.pid()) {
-        // Nothing could be told from it of the run, nor of what to kill.
+/// Fails where /proc does not show the living process `pid` below its supervisor.
+pub(crate) fn check_descent(
+    launch: &Launch,
+    supervisor: &Supervisor,
+    pid: Pid,
+) -> Result<(), ExecError> {
+    if !proc_tree::descends(pid, supervisor.pid()) {
+        // Without /proc neither the run nor its processes could be observed.
         return Err(ExecError::Server {
             path: launch.program.clone(),
             why: "it is not in /proc (is /proc mounted for another PID namespace?)".to_owned(),
@@ -384,8 +400,8 @@ pub(super) fn check_descent(launch: &Launch, keeper: &Keeper, pid: Pid) -> Resul
     Ok(())
 }
 
-/// Fills `buffer`, however slowly its bytes come, but not for longer than `timeout`.
-pub(super) fn read_within(
+/// Fills `buffer` within `timeout`, however slowly its bytes come.
+pub(crate) fn read_within(
     from: &mut File,
     buffer: &mut [u8],
     timeout: Duration,
@@ -407,7 +423,7 @@ pub(super) fn read_within(
     Ok(())
 }
 
-pub(super) fn system(launch: &Launch, what: &str, errno: Errno) -> ExecError {
+pub(crate) fn system(launch: &Launch, what: &str, errno: Errno) -> ExecError {
     let hint = match errno {
         // What these mean where a server's high descriptors are asked for.
         Errno::EMFILE | Errno::EINVAL | Errno::EBADF => {
@@ -421,21 +437,16 @@ pub(super) fn system(launch: &Launch, what: &str, errno: Errno) -> ExecError {
     }
 }
 
-pub(super) fn server_error(launch: &Launch, why: &str) -> ExecError {
+fn server_error(launch: &Launch, why: &str) -> ExecError {
     match launch.role {
-        Role::Program => ExecError::WayUnfit {
-            way: match launch.inject {
-                Some(Inject::Fork) | None => Way::Inject.name(),
-                Some(_) => Way::Harness.name(),
-            },
-            path: launch.program.clone(),
-            why: why.to_owned(),
-        },
-        Role::Afl => ExecError::WayUnfit {
-            way: Way::Forkserver.name(),
-            path: launch.program.clone(),
-            why: why.to_owned(),
-        },
+        Role::Program => {
+            let way = match launch.inject {
+                Some(Inject::Fork) | None => Way::Inject,
+                Some(_) => Way::Harness,
+            };
+            ExecError::unfit(way, &launch.program, why)
+        }
+        Role::Afl => ExecError::unfit(Way::Forkserver, &launch.program, why),
         Role::Serve | Role::Trace => ExecError::Server {
             path: launch.program.clone(),
             why: why.to_owned(),
@@ -443,7 +454,7 @@ pub(super) fn server_error(launch: &Launch, why: &str) -> ExecError {
     }
 }
 
-pub(super) fn startup_error(launch: &Launch, trouble: Trouble) -> ExecError {
+pub(crate) fn startup_error(launch: &Launch, trouble: Trouble) -> ExecError {
     let path = launch.program.clone();
     match trouble {
         Trouble::Exec(errno) => ExecError::NotExecutable {

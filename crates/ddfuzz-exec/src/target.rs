@@ -1,9 +1,14 @@
-//! How to start a target.
+//! A target: its program, arguments, input channel, environment, limits and sandbox; and the
+//! record of it in logs and campaign files.
 
+use ddfuzz_model::files::{Base64, OsText};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use super::{Channel, Limits, Sandbox};
+use crate::{Sandbox, Way};
 
 /// Which program a target is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,5 +69,246 @@ impl Target {
     pub fn names_file(&self) -> bool {
         let is_named = |arg: &OsString| arg.to_string_lossy().contains("@@");
         self.args.iter().any(is_named)
+    }
+}
+
+/// How an input reaches the `main` of a target (the channels of the fuzz studies). Entry functions
+/// are given the input itself, whatever the channel; they are not called at a terminal.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Channel {
+    /// On stdin, or in a file of any name where an argument holds `@@`.
+    #[default]
+    Plain,
+    /// In a file of this name, which `@@` in the arguments stands for.
+    Named(OsText),
+    /// In two files: the first `@@` in the arguments stands for one that holds the input up to its
+    /// first byte [`SEPARATOR`], the others for one that holds what is behind it.
+    TwoFiles,
+    /// As keystrokes at a terminal; `@@` in the arguments stands for a text to work on.
+    Terminal(Terminal),
+}
+
+/// A terminal of a target's own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Terminal {
+    /// Lines.
+    pub rows: u16,
+    /// Characters in a line.
+    pub columns: u16,
+    /// Keystrokes that end the program, sent behind the input.
+    pub ending: Base64,
+}
+
+impl Default for Terminal {
+    /// 24 lines of 80 characters; no keystrokes that end anything.
+    fn default() -> Terminal {
+        Terminal {
+            rows: 24,
+            columns: 80,
+            ending: Base64(Vec::new()),
+        }
+    }
+}
+
+/// ASCII's file separator: between the two files of [`Channel::TwoFiles`].
+pub const SEPARATOR: u8 = 0x1c;
+
+impl Channel {
+    /// The channel with a file of this name.
+    pub fn named(name: impl Into<OsString>) -> Channel {
+        Channel::Named(OsText(name.into()))
+    }
+
+    /// The options by which the command line asks for it.
+    pub fn options(&self) -> Vec<OsString> {
+        match self {
+            Channel::Plain => Vec::new(),
+            Channel::Named(name) => {
+                let mut option = OsString::from("--file-name=");
+                option.push(&name.0);
+                vec![option]
+            }
+            Channel::TwoFiles => vec!["--two-files".into()],
+            Channel::Terminal(terminal) => {
+                let size = format!("--terminal={}x{}", terminal.rows, terminal.columns);
+                let keys = terminal.ending.0.iter();
+                let keys: String = keys.map(|byte| format!("\\x{byte:02x}")).collect();
+                let ending = (!keys.is_empty()).then(|| format!("--ending={keys}").into());
+                [size.into()].into_iter().chain(ending).collect()
+            }
+        }
+    }
+
+    /// Whether it is the one that needs no record.
+    pub fn is_plain(&self) -> bool {
+        *self == Channel::Plain
+    }
+}
+
+/// The two files that an input of [`Channel::TwoFiles`] stands for; without a [`SEPARATOR`] the
+/// second one is empty.
+pub fn two_files(input: &[u8]) -> (&[u8], &[u8]) {
+    match input.iter().position(|byte| *byte == SEPARATOR) {
+        Some(at) => (&input[..at], &input[at + 1..]),
+        None => (input, &[]),
+    }
+}
+
+/// Limits on one run. Hangs are judged by CPU time; the wall limit behind it only catches
+/// sleepers, because wall clocks lie on a busy machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Limits {
+    /// CPU time of the run's process tree.
+    #[serde(rename = "cpu_ms", with = "millis")]
+    #[schemars(with = "u64")]
+    pub cpu: Duration,
+    /// Wall time.
+    #[serde(rename = "wall_ms", with = "millis")]
+    #[schemars(with = "u64")]
+    pub wall: Duration,
+    /// Resident memory, in bytes.
+    pub memory: u64,
+    /// Largest file that may be written, in bytes.
+    pub file_size: u64,
+    /// Processes and threads at one time.
+    pub processes: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits::with_cpu(Duration::from_secs(1))
+    }
+}
+
+impl Limits {
+    /// The default limits with this CPU time, and the wall limit that belongs behind it:
+    /// twice as long, at least 2 s.
+    pub fn with_cpu(cpu: Duration) -> Limits {
+        Limits {
+            cpu,
+            wall: cpu.saturating_mul(2).max(Duration::from_secs(2)),
+            memory: 1 << 30,
+            file_size: 64 << 20,
+            processes: 64,
+        }
+    }
+}
+
+/// Durations as whole milliseconds.
+mod millis {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(value: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(value.as_millis().try_into().unwrap_or(u64::MAX))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        u64::deserialize(deserializer).map(Duration::from_millis)
+    }
+}
+
+/// What is needed to run the target again, limits aside.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TargetRecord {
+    /// Path of the program; null for a bundled one. Where the log has a `test`, that
+    /// one.
+    pub program: Option<OsText>,
+    /// Name of the bundled target; null for a program.
+    pub bundled: Option<String>,
+    /// Arguments; `@@` stands for a file holding the input.
+    pub args: Vec<OsText>,
+    /// How the input gets there, where that is not on stdin or in a file of any name.
+    #[serde(default, skip_serializing_if = "Channel::is_plain")]
+    pub channel: Channel,
+    /// Variables set on top of the inherited environment.
+    pub env: Vec<(OsText, OsText)>,
+    /// Present and true where nothing else is inherited.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub env_only: bool,
+    /// Working directory; null for a scratch directory.
+    pub cwd: Option<OsText>,
+    /// The exit status that counts as a crash.
+    pub crash_exit: Option<i32>,
+    /// Present where it runs in a sandbox.
+    #[serde(default, skip_serializing_if = "Sandbox::is_off")]
+    pub sandbox: Sandbox,
+    /// The way of execution.
+    pub way: Way,
+}
+
+impl TargetRecord {
+    /// The record of a target run in this way.
+    pub fn new(target: &Target, way: Way) -> TargetRecord {
+        let (program, bundled) = match &target.program {
+            Program::Path(path) => (Some(OsText::from(path)), None),
+            Program::Bundled(name) => (None, Some(name.clone())),
+        };
+        TargetRecord {
+            program,
+            bundled,
+            args: target.args.iter().map(OsText::from).collect(),
+            channel: target.channel.clone(),
+            env: target
+                .env
+                .iter()
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
+            env_only: target.env_only,
+            cwd: target.cwd.as_ref().map(OsText::from),
+            crash_exit: target.crash_exit,
+            sandbox: target.sandbox,
+            way,
+        }
+    }
+
+    /// The target again, with these limits; `None` where the record names no program.
+    pub fn target(&self, limits: Limits) -> Option<Target> {
+        let program = match (&self.program, &self.bundled) {
+            (Some(path), _) => Program::Path(PathBuf::from(&path.0)),
+            (None, Some(name)) => Program::Bundled(name.clone()),
+            (None, None) => return None,
+        };
+        let pair = |(name, value): &(OsText, OsText)| (name.0.clone(), value.0.clone());
+        Some(Target {
+            program,
+            args: self.args.iter().map(|arg| arg.0.clone()).collect(),
+            channel: self.channel.clone(),
+            env: self.env.iter().map(pair).collect(),
+            env_only: self.env_only,
+            cwd: self.cwd.as_ref().map(|cwd| PathBuf::from(&cwd.0)),
+            limits,
+            crash_exit: self.crash_exit,
+            sandbox: self.sandbox,
+        })
+    }
+
+    /// Whether both run the same program on the same terms; the way of execution may differ,
+    /// because keys are equal by every way.
+    pub fn same_target(&self, other: &TargetRecord) -> bool {
+        *self
+            == TargetRecord {
+                way: self.way,
+                ..other.clone()
+            }
+    }
+}
+
+/// Whether a field need not be written.
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_first_separator_ends_a_file() {
+        assert_eq!(two_files(b"a\x1cb\x1cc"), (&b"a"[..], &b"b\x1cc"[..]));
+        assert_eq!(two_files(b"ab"), (&b"ab"[..], &b""[..]));
+        assert_eq!(two_files(b"\x1c"), (&b""[..], &b""[..]));
     }
 }

@@ -1,77 +1,74 @@
-//! The server behind a traceable target, and what its runs are given and leave behind.
+//! The server behind a [`Traceable`](crate::Traceable), with the input, the directories and the
+//! captured output of its runs.
 
+use nix::errno::Errno;
+use nix::unistd::Pid;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nix::errno::Errno;
-use nix::unistd::Pid;
+use crate::crash_snapshots::{CrashSnapshots, ServerMode};
+use crate::input::Input;
+use crate::launch::Launch;
+use crate::output_capture::{DrainedPipe, Excerpt, OutputCapture};
+use crate::protocol::flag;
+use crate::scratch::{Reports, Scratch};
+use crate::server::{RequestError, Server};
+use crate::shared_page::PageLayout;
+use crate::terminal::Console;
+use crate::traceable::Reruns;
+use crate::{Ended, ExecError, Limits, RerunReason, Way};
 
-use super::again::Twins;
-use super::copies::Copies;
-use super::hearing::Hearing;
-use super::input::Input;
-use super::launch::Launch;
-use super::page::Shape;
-use super::protocol::flag;
-use super::reports::Reports;
-use super::scratch::Scratch;
-use super::server::{Broken, Server};
-use super::serving::Serving;
-use super::stderr::Stderr;
-use super::terminal::Console;
-use super::{Again, Ended, ExecError, Limits, Way};
+/// How long the reply on a run may take after its tracer is done with it.
+pub(crate) const GRACE: Duration = Duration::from_secs(10);
 
-/// How long the last word on a run may take after its tracer is done with it.
-pub(super) const GRACE: Duration = Duration::from_secs(10);
-
-/// A server and what belongs to it.
-pub(super) struct Inner {
+/// The server of a traceable target, and its resources.
+pub(crate) struct TraceServer {
     // First, so that the server is gone before its directory and group are removed.
-    pub(super) server: Option<Server>,
-    /// What runs the same inputs once more.
-    pub(super) twins: Twins,
-    pub(super) program: PathBuf,
-    pub(super) may_panic: bool,
-    /// Where the target's sanitizer, if it has one, reports.
-    pub(super) reports: Option<Reports>,
-    /// What the server does.
-    pub(super) serving: Serving,
-    pub(super) launch: Launch,
-    /// Where runs can be forked: spares them their `execve`, and all that the program does before
-    /// its `main`. Addresses are the server's, and so fixed.
-    pub(super) forking: Option<Launch>,
-    /// Where runs can be copied when they die, and where to.
-    pub(super) copying: Option<(Launch, Arc<Copies>)>,
-    pub(super) input: Input,
-    pub(super) scratch: Scratch,
-    pub(super) stderr: Stderr,
-    /// What listens to all that runs write, where somebody asks for that.
-    pub(super) hearing: Option<Hearing>,
-    /// Where inputs are typed, of a target at a terminal; and the next one.
-    pub(super) console: Option<Console>,
-    pub(super) keys: Vec<u8>,
-    pub(super) way: Way,
-    pub(super) limits: Limits,
-    pub(super) crash_exit: Option<i32>,
+    pub(crate) server: Option<Server>,
+    /// Re-runs inputs with other settings.
+    pub(crate) reruns: Reruns,
+    pub(crate) program: PathBuf,
+    pub(crate) may_panic: bool,
+    /// The reports of the target's sanitizer, if it has one.
+    pub(crate) reports: Option<Reports>,
+    /// What the server does for a run.
+    pub(crate) mode: ServerMode,
+    pub(crate) launch: Launch,
+    /// How to launch a server that forks runs at `main`, where that is possible: it saves the
+    /// `execve` and the start of the program. Addresses are the server's, and so fixed.
+    pub(crate) forking: Option<Launch>,
+    /// How to launch a server whose runs leave snapshots, and where they leave them.
+    pub(crate) copying: Option<(Launch, Arc<CrashSnapshots>)>,
+    pub(crate) input: Input,
+    pub(crate) scratch: Scratch,
+    pub(crate) stderr: DrainedPipe<Excerpt>,
+    /// Captures what runs write, where that was asked for.
+    pub(crate) capture: Option<OutputCapture>,
+    /// The terminal at which inputs are typed, where the target has one; and the next input.
+    pub(crate) console: Option<Console>,
+    pub(crate) keys: Vec<u8>,
+    pub(crate) way: Way,
+    pub(crate) limits: Limits,
+    pub(crate) crash_exit: Option<i32>,
 }
 
-impl Inner {
-    /// Says what the target's sanitizer is told from the next start of a server on.
-    pub(super) fn tell_sanitizers(&mut self, why: Option<Again>) {
+impl TraceServer {
+    /// Sets the sanitizer options from the next start of a server on.
+    pub(crate) fn set_sanitizer_options(&mut self, why: Option<RerunReason>) {
         let log_path = self.reports.as_ref().map(Reports::log_path);
         let copying = self.copying.as_mut().map(|(launch, _)| launch);
         for launch in [Some(&mut self.launch), self.forking.as_mut(), copying] {
-            if let Some(told) = launch.and_then(|launch| launch.sanitizing.as_mut()) {
+            if let Some(told) = launch.and_then(|launch| launch.sanitizer_settings.as_mut()) {
                 told.log_path.clone_from(&log_path);
-                told.leaks = why == Some(Again::Leaks);
-                told.signals = why == Some(Again::Signals);
-                told.introduces = why == Some(Again::Introductions);
+                told.leaks = why == Some(RerunReason::Leaks);
+                told.signals = why == Some(RerunReason::Signals);
+                told.introduces = why == Some(RerunReason::Introductions);
             }
         }
     }
 
-    pub(super) fn put_in_place(&mut self, input: &[u8], serving: Serving) -> Result<(), ExecError> {
+    pub(crate) fn put_in_place(&mut self, input: &[u8], mode: ServerMode) -> Result<(), ExecError> {
         let system = |source| ExecError::System {
             what: "writing an input".to_owned(),
             source,
@@ -81,27 +78,27 @@ impl Inner {
         if self.console.is_some() {
             self.keys = input.to_owned();
         }
-        if self.serving != serving {
+        if self.mode != mode {
             self.server = None;
         }
         if self.server.is_none() {
-            self.start_server(serving)?;
+            self.start_server(mode)?;
         }
         Ok(())
     }
 
-    fn start_server(&mut self, serving: Serving) -> Result<(), ExecError> {
+    fn start_server(&mut self, mode: ServerMode) -> Result<(), ExecError> {
         let theirs = self.console.as_mut().map(Console::renew).transpose();
         let theirs = theirs.map_err(|source| self.launch.without_terminal(source))?;
-        let launch = match (serving, &mut self.forking, &mut self.copying) {
-            (Serving::Forking, Some(forking), _) => forking,
-            (Serving::Copying, _, Some((copying, _))) => copying,
+        let launch = match (mode, &mut self.forking, &mut self.copying) {
+            (ServerMode::Forking, Some(forking), _) => forking,
+            (ServerMode::Copying, _, Some((copying, _))) => copying,
             _ => &mut self.launch,
         };
         launch.terminal = theirs;
-        let page = launch.page(Shape::Single)?;
-        let stderr = match &self.hearing {
-            Some(hearing) => hearing.stderr.writer(),
+        let page = launch.page(PageLayout::Single)?;
+        let stderr = match &self.capture {
+            Some(capture) => capture.stderr.writer(),
             None => self.stderr.writer(),
         };
         match Server::start(launch, self.input.stdin(), Some(stderr), page) {
@@ -109,20 +106,24 @@ impl Inner {
                 let entered = self.scratch.enter(server.take_scratch());
                 entered.map_err(|source| self.launch.lost(source))?;
                 self.server = Some(server);
-                self.serving = serving;
+                self.mode = mode;
                 Ok(())
             }
-            Err(ExecError::WayUnfit { .. }) if serving == Serving::Forking => {
+            Err(ExecError::WayUnfit { .. }) if mode == ServerMode::Forking => {
                 self.forking = None; // as if there were none
-                self.start_server(Serving::Executing)
+                self.start_server(ServerMode::Executing)
             }
             Err(error) => Err(error),
         }
     }
 
-    pub(super) fn ask(&mut self, length: usize, random_addresses: bool) -> Result<Pid, Broken> {
+    pub(crate) fn ask(
+        &mut self,
+        length: usize,
+        random_addresses: bool,
+    ) -> Result<Pid, RequestError> {
         let server = self.server.as_mut().ok_or_else(gone)?;
-        let flags = match (self.serving == Serving::Forking, random_addresses) {
+        let flags = match (self.mode == ServerMode::Forking, random_addresses) {
             (true, _) => flag::TRACED,
             (false, true) => flag::RANDOM_ADDRESSES,
             (false, false) => 0,
@@ -130,15 +131,15 @@ impl Inner {
         server.ask(length, flags)?;
         let reply = server.reply(GRACE)?;
         if !reply.ready() {
-            return Err(Broken::Exec(Errno::from_raw(reply.exec_errno)));
+            return Err(RequestError::Exec(Errno::from_raw(reply.exec_errno)));
         }
         server.process(Pid::from_raw(reply.status)).ok_or_else(gone)
     }
 
-    /// Begins to type, where the target is at a terminal. Its child goes on in a moment.
-    pub(super) fn begin(&mut self) -> Result<(), ExecError> {
-        if let Some(hearing) = &self.hearing {
-            hearing.clear(); // of what its server has written when it was started, too
+    /// Begins to type, where the target is at a terminal, just before its child goes on.
+    pub(crate) fn begin(&mut self) -> Result<(), ExecError> {
+        if let Some(capture) = &self.capture {
+            capture.clear(); // of what its server has written when it was started, too
         }
         let Some(console) = &mut self.console else {
             return Ok(());
@@ -147,16 +148,16 @@ impl Inner {
         begun.map_err(|source| self.launch.without_terminal(source))
     }
 
-    /// How a run ended that the server says ended so.
-    pub(super) fn judge(&mut self, ended: Ended) -> Ended {
+    /// How a run ended, given what the server reports.
+    pub(crate) fn judge(&mut self, ended: Ended) -> Ended {
         match &mut self.console {
             Some(console) => console.judge(ended),
             None => ended,
         }
     }
 
-    /// Limits on the run of the input that is in place.
-    pub(super) fn limits_now(&self) -> Limits {
+    /// Limits on the run of the current input.
+    pub(crate) fn limits_now(&self) -> Limits {
         let mut limits = self.limits;
         if let Some(console) = &self.console {
             limits.wall = limits.wall.saturating_add(console.patience(&self.keys));
@@ -164,7 +165,7 @@ impl Inner {
         limits
     }
 
-    pub(super) fn broken(&mut self, why: &Broken) -> ExecError {
+    pub(crate) fn broken(&mut self, why: &RequestError) -> ExecError {
         self.server = None;
         ExecError::Server {
             path: self.launch.program.clone(),
@@ -173,6 +174,6 @@ impl Inner {
     }
 }
 
-pub(super) fn gone() -> Broken {
-    Broken::Died
+pub(crate) fn gone() -> RequestError {
+    RequestError::Died
 }

@@ -1,10 +1,25 @@
-//! What all tracers share: waiting for what a thread traces, and letting it go on.
+//! What all tracers share: seizing, waiting, and letting a stopped thread go on.
 //!
 //! A thread that traces has no children of its own, so that a wait for "any child of this thread"
 //! (`__WNOTHREAD`) gives exactly what it traces.
 
 use nix::errno::Errno;
+use nix::sys::ptrace::{self, Options};
 use nix::unistd::Pid;
+
+/// Seizes a process that waits before its `execve`, and all that it starts. The calling thread must
+/// trace nothing else and have no children. With its end the kernel kills what it still traces.
+///
+/// # Errors
+/// `EPERM` where tracing is refused, `ESRCH` where the process is gone.
+pub(crate) fn seize_tree(pid: Pid) -> nix::Result<()> {
+    let options = Options::PTRACE_O_EXITKILL
+        | Options::PTRACE_O_TRACEFORK
+        | Options::PTRACE_O_TRACEVFORK
+        | Options::PTRACE_O_TRACECLONE
+        | Options::PTRACE_O_TRACEEXEC;
+    ptrace::seize(pid, options)
+}
 
 /// Waits for the next stop or end of what this thread traces: the thread, and its status as
 /// wait(2) gives it.

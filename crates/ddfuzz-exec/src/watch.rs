@@ -1,85 +1,84 @@
-//! Waits for a server's reply and enforces the limits that no rlimit can: CPU time of the whole
-//! process tree, wall time, resident memory.
-
-use std::fs::File;
-use std::os::fd::AsFd;
-use std::path::Path;
-use std::time::{Duration, Instant};
+//! Waits for a server's reply and enforces the limits that no rlimit can: CPU time of the process
+//! tree, wall time, and resident memory.
 
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::time::TimeSpec;
 use nix::unistd::Pid;
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
-use super::page::Page;
-use super::sandbox::is_overfull;
-use super::signature::{Lookout, Sight};
-use super::starved::Starved;
-use super::{Ended, Limits, proc_tree};
+use crate::hang_detector::{HangDetector, ObservedProcess};
+use crate::sandbox::is_overfull;
+use crate::shared_page::Page;
+use crate::{Ended, Limits, proc_tree};
 
-/// Runs shorter than this are never looked at.
+/// Runs shorter than this are never observed.
 pub(crate) const SLICE: Duration = Duration::from_millis(10);
-/// So many slices a run that is over its limits may be looked at besides.
+/// For how many more slices a run over its limits may be observed.
 const MOST_SLICES: u32 = 20;
 /// How long a server may take to answer after its child was killed.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
 
 /// Why waiting ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Waited {
+pub(crate) enum WaitOutcome {
     /// There is something to read.
     Ready,
     /// The same, after a run was killed for going over a limit.
     Killed(Killed),
     /// The run was killed for going over a limit, and the server does not answer.
     Silent(Ended),
-    /// Nobody has taken the request in all the time that the run might have had.
+    /// The server has not taken the request within the limits of a run.
     Untaken,
 }
 
 /// Which run went over which limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Killed {
-    /// How it would be said to have ended.
+    /// How the run ends by that.
     pub(crate) why: Ended,
     /// Its number. The next one of the same request may have begun before it could be killed.
     pub(crate) run: u64,
-    /// CPU time of all its processes. Of those that nobody has waited for, its end tells nothing.
+    /// CPU time of all its processes: its status does not count those that nobody has waited for.
     pub(crate) cpu: Duration,
 }
 
-/// A request that was sent, to be waited for.
+/// A request that was sent and is waited for.
 pub(crate) struct Watch<'a> {
     /// Where the reply comes.
     pub(crate) reply: &'a File,
-    /// What the server tells meanwhile; `None` where it is known to have taken the request.
+    /// The page, which shows the run that was taken; `None` where the request is known to be taken.
     pub(crate) page: Option<&'a Page>,
     /// The request's first run.
     pub(crate) first: u64,
     /// The server: all that descends from it is of the run.
     pub(crate) server: Pid,
-    /// The server's ancestor, by which it is told from a later process of the same id.
-    pub(crate) keeper: Pid,
+    /// The server's ancestor, which distinguishes it from a later process of the same id.
+    pub(crate) supervisor: Pid,
     /// The process served earlier runs: the CPU time it used before is taken away.
     pub(crate) warm: bool,
     /// The scratch directory, where nothing else bounds what the run puts there.
     pub(crate) scratch: Option<&'a Path>,
 }
 
-/// What runs are looked at with that take long.
-pub(crate) struct Look<'a> {
-    pub(crate) lookout: &'a mut Lookout,
-    pub(crate) sight: &'a dyn Sight,
+/// Checks runs that take long for a known hang.
+pub(crate) struct HangCheck<'a> {
+    pub(crate) detector: &'a mut HangDetector,
+    pub(crate) process: &'a dyn ObservedProcess,
 }
 
 impl Watch<'_> {
-    /// Waits until the reply can be read, and kills the run when it goes over `limits`, or where
-    /// `look` knows it for a hang.
-    pub(crate) fn wait(&self, limits: &Limits, mut look: Option<Look<'_>>) -> Waited {
+    /// Waits until the reply can be read. Kills the run when it goes over `limits`, or when `look`
+    /// recognises a hang.
+    pub(crate) fn wait(&self, limits: &Limits, mut look: Option<HangCheck<'_>>) -> WaitOutcome {
         let began = Instant::now();
-        let first = look.as_ref().and_then(|look| look.lookout.first_pause());
+        let first = look.as_ref().and_then(|look| look.detector.first_pause());
         if readable(self.reply, first.unwrap_or(SLICE)) {
-            return Waited::Ready;
+            return WaitOutcome::Ready;
         }
         if first.is_some()
             && let Some(waited) = self.slice(&mut look)
@@ -87,19 +86,19 @@ impl Watch<'_> {
             return waited;
         }
         let (mut before, mut run) = (None, self.taken());
-        let mut starved = Starved::new(self.server, began);
+        let mut delay = SchedulingDelay::new(self.server, began);
         loop {
             // Each run of a request has the limits for itself.
             let now = self.taken();
             if now > run.max(self.first) {
                 before = None;
-                starved = Starved::new(self.server, Instant::now());
+                delay = SchedulingDelay::new(self.server, Instant::now());
             }
             run = now;
             let usage = proc_tree::usage_below(self.server);
             let base = *before.get_or_insert_with(|| self.used_before(usage.cpu));
             let cpu = usage.cpu.saturating_sub(base);
-            let wall_is_over = starved.wall_is_over(limits.wall);
+            let wall_is_over = delay.wall_is_over(limits.wall);
             let over = if self.eats_too_much(usage.memory, limits) || self.fills_scratch() {
                 Some(Ended::OutOfMemory)
             } else if cpu >= limits.cpu || wall_is_over {
@@ -108,7 +107,7 @@ impl Watch<'_> {
                 None
             };
             match over {
-                Some(_) if run < self.first => return Waited::Untaken,
+                Some(_) if run < self.first => return WaitOutcome::Untaken,
                 Some(why) => {
                     let run = run.max(self.first);
                     if let Some(ready) = self.identify(run, &mut look) {
@@ -124,11 +123,11 @@ impl Watch<'_> {
         }
     }
 
-    /// Looks at a run that is over its limits for a little longer, where it could not be looked at
-    /// for long enough to be told from others: a busy machine has kept it, or us, from running.
-    fn identify(&self, run: u64, look: &mut Option<Look<'_>>) -> Option<Waited> {
+    /// Observes a run over its limits for a little longer, where it has no signature yet because a
+    /// busy machine kept it, or us, from running.
+    fn identify(&self, run: u64, look: &mut Option<HangCheck<'_>>) -> Option<WaitOutcome> {
         for _ in 0..MOST_SLICES {
-            let lacks = |look: &Look<'_>| look.lookout.lacks_signature(run);
+            let lacks = |look: &HangCheck<'_>| look.detector.lacks_signature(run);
             if self.taken() != run || !look.as_ref().is_some_and(lacks) {
                 return None;
             }
@@ -139,19 +138,18 @@ impl Watch<'_> {
         None
     }
 
-    /// Waits for the reply, for a slice of time at most, and meanwhile looks whether the run is
-    /// known for a hang.
-    fn slice(&self, look: &mut Option<Look<'_>>) -> Option<Waited> {
+    /// Waits for the reply for at most a slice of time, and meanwhile checks for a known hang.
+    fn slice(&self, look: &mut Option<HangCheck<'_>>) -> Option<WaitOutcome> {
         let end = Instant::now() + SLICE;
         loop {
             let left = end.saturating_duration_since(Instant::now());
-            let pause = look.as_ref().and_then(|look| look.lookout.pause());
+            let pause = look.as_ref().and_then(|look| look.detector.pause());
             if readable(self.reply, pause.unwrap_or(SLICE).min(left)) {
-                return Some(Waited::Ready);
+                return Some(WaitOutcome::Ready);
             }
             let (run, why, cpu) = (self.taken(), Ended::Timeout, Duration::ZERO);
             if let Some(look) = look.as_mut().filter(|_| run >= self.first)
-                && look.lookout.look(run, look.sight)
+                && look.detector.look(run, look.process)
             {
                 return Some(self.kill(Killed { why, run, cpu }, Some(look)));
             }
@@ -161,9 +159,8 @@ impl Watch<'_> {
         }
     }
 
-    /// CPU time that is not of the run, at the first look at it, when `all` has been used. A server
-    /// that waits for no child but its run's has those in its list that were killed in earlier runs:
-    /// dead, with all the time that each of them had used.
+    /// CPU time of earlier runs within `all`, at the first look at a run. A server waits only for the
+    /// child of its run, so processes killed in earlier runs stay, dead, with the time they used.
     fn used_before(&self, all: Duration) -> Duration {
         if self.warm {
             all
@@ -177,24 +174,24 @@ impl Watch<'_> {
         self.page.map_or(self.first, Page::started)
     }
 
-    /// A process that forks shares its memory with its children; asked for exactly only where
-    /// the sum that counts it for each of them is over the limit.
+    /// Whether the run is over its memory limit. Processes that fork share memory; that is measured
+    /// exactly only where the sum that counts it for each process is over the limit.
     fn eats_too_much(&self, memory: u64, limits: &Limits) -> bool {
         memory > limits.memory
             && proc_tree::shared_memory_below(self.server).unwrap_or(memory) > limits.memory
     }
 
-    /// Files there are memory.
+    /// Whether the run is over the limit of its scratch directory, whose files are memory.
     fn fills_scratch(&self) -> bool {
         self.scratch.is_some_and(is_overfull)
     }
 
     /// Kills the run: its process alone, where that is known and enough, and else all that the
     /// server has started.
-    fn kill(&self, killed: Killed, look: Option<&Look<'_>>) -> Waited {
+    fn kill(&self, killed: Killed, look: Option<&HangCheck<'_>>) -> WaitOutcome {
         let deadline = Instant::now() + GRACE;
-        let mut known = look.and_then(|look| look.sight.process());
-        while Instant::now() < deadline && proc_tree::descends(self.server, self.keeper) {
+        let mut known = look.and_then(|look| look.process.process());
+        while Instant::now() < deadline && proc_tree::descends(self.server, self.supervisor) {
             let all = proc_tree::children(self.server);
             let only = known.take().filter(|known| all.contains(known));
             for pid in only.map_or(all, |only| vec![only]) {
@@ -203,13 +200,13 @@ impl Watch<'_> {
             // The target may have stopped the server.
             let _ = kill(self.server, Signal::SIGCONT);
             if readable(self.reply, SLICE) {
-                return Waited::Killed(killed);
+                return WaitOutcome::Killed(killed);
             }
         }
         if readable(self.reply, SLICE) {
-            Waited::Killed(killed)
+            WaitOutcome::Killed(killed)
         } else {
-            Waited::Silent(killed.why)
+            WaitOutcome::Silent(killed.why)
         }
     }
 }
@@ -224,5 +221,148 @@ pub(crate) fn readable(fd: impl AsFd, timeout: Duration) -> bool {
             Err(nix::errno::Errno::EINTR) => {}
             answer => return answer.is_ok_and(|count| count > 0),
         }
+    }
+}
+
+/// However busy the machine, a run is over after this many times its wall limit.
+const MOST: u32 = 10;
+
+/// Measures how long a run has waited for a processor: its scheduling delay. A wall clock cannot tell
+/// a process that sleeps from one that a busy machine keeps from running (docs/decisions/0024).
+pub struct SchedulingDelay {
+    root: Pid,
+    began: Instant,
+    /// Until when delays are counted; `None` before the first look.
+    counted: Option<Instant>,
+    /// The delay of each thread at the last look.
+    before: HashMap<Pid, Duration>,
+    total: Duration,
+}
+
+impl SchedulingDelay {
+    /// Begins to watch `root` and all that descends from it, in a run that began at `began`.
+    pub fn new(root: Pid, began: Instant) -> SchedulingDelay {
+        SchedulingDelay {
+            root,
+            began,
+            counted: None,
+            before: HashMap::new(),
+            total: Duration::ZERO,
+        }
+    }
+
+    /// Whether the run has used its wall time. Time in which one of its threads waited for a
+    /// processor does not count, up to nine times the limit.
+    pub fn wall_is_over(&mut self, limit: Duration) -> bool {
+        let now = Instant::now();
+        self.note(proc_tree::run_delays(self.root), now);
+        let elapsed = now.duration_since(self.began);
+        elapsed.saturating_sub(self.total) >= limit || elapsed >= limit.saturating_mul(MOST)
+    }
+
+    /// Adds the longest new delay. The kernel reports a wait at its end, when it may have lasted for
+    /// many looks; no time is counted twice. Delays before the first look belong to earlier runs.
+    fn note(&mut self, delays: HashMap<Pid, Duration>, now: Instant) {
+        let counted = *self.counted.get_or_insert(now);
+        let waited = delays.iter().map(|(thread, delay)| {
+            let before = self.before.get(thread).copied().unwrap_or_default();
+            delay.saturating_sub(before)
+        });
+        let longest = waited.max().unwrap_or_default();
+        if !longest.is_zero() {
+            self.total += longest.min(now.duration_since(counted));
+            self.counted = Some(now);
+        }
+        self.before = delays;
+    }
+}
+
+/// What `clock_getcpuclockid` adds to a process id, for the clock of the scheduler.
+const SCHEDULED: libc::clockid_t = 2;
+
+/// CPU time (user and system) of all threads of the process, children not counted; `None` if it
+/// is gone.
+pub(crate) fn cpu_of(pid: Pid) -> Option<Duration> {
+    let clock = (!pid.as_raw() << 3) | SCHEDULED;
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: it writes one timespec, which is ours.
+    let answer = unsafe { libc::clock_gettime(clock, &raw mut now) };
+    let seconds = u64::try_from(now.tv_sec).ok()?;
+    let nanos = u32::try_from(now.tv_nsec).ok()?;
+    (answer == 0).then(|| Duration::new(seconds, nanos))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SLICE: Duration = Duration::from_millis(10);
+
+    /// What is counted after looks, 10 ms apart, at what two threads have waited, in ms.
+    fn delay(looks: &[&[(i32, u64)]]) -> Duration {
+        let began = Instant::now();
+        let mut delay = SchedulingDelay::new(Pid::this(), began);
+        for (at, delays) in (1..).zip(looks) {
+            let delays = delays
+                .iter()
+                .map(|(pid, ms)| (Pid::from_raw(*pid), Duration::from_millis(*ms)));
+            delay.note(delays.collect(), began + SLICE * at);
+        }
+        delay.total
+    }
+
+    #[test]
+    fn what_was_waited_before_the_first_look_is_not_of_this_run() {
+        assert_eq!(delay(&[&[(7, 900)]]), Duration::ZERO);
+        assert_eq!(delay(&[&[(7, 900)], &[(7, 908)]]).as_millis(), 8);
+    }
+
+    #[test]
+    fn threads_that_wait_at_the_same_time_count_once() {
+        let looks: [&[(i32, u64)]; 2] = [&[(7, 0), (8, 5)], &[(7, 9), (8, 11)]];
+        assert_eq!(delay(&looks).as_millis(), 9);
+    }
+
+    #[test]
+    fn what_a_dead_child_has_waited_stays_counted() {
+        let looks: [&[(i32, u64)]; 4] = [&[], &[(7, 6)], &[(8, 5)], &[]];
+        assert_eq!(delay(&looks).as_millis(), 11);
+    }
+
+    #[test]
+    fn a_wait_is_told_of_at_its_end_and_counts_from_its_beginning() {
+        let looks: [&[(i32, u64)]; 5] = [&[(7, 3)], &[(7, 3)], &[(7, 3)], &[(7, 3)], &[(7, 38)]];
+        assert_eq!(delay(&looks).as_millis(), 35);
+    }
+
+    #[test]
+    fn nobody_waits_longer_than_the_clock_runs() {
+        assert_eq!(delay(&[&[], &[(7, 500)]]), SLICE);
+        let one_after_the_other: [&[(i32, u64)]; 4] = [&[], &[], &[(7, 20)], &[(7, 20), (8, 30)]];
+        assert_eq!(delay(&one_after_the_other), SLICE * 3);
+    }
+
+    #[test]
+    fn a_sleeper_has_its_wall_time_and_the_longest_patience_ends() {
+        let ago = |ms| Instant::now().checked_sub(Duration::from_millis(ms));
+        let limit = Duration::from_secs(1);
+        let over = |ms, total| {
+            let mut delay = SchedulingDelay::new(Pid::from_raw(i32::MAX), ago(ms)?);
+            delay.total = Duration::from_millis(total);
+            Some(delay.wall_is_over(limit))
+        };
+        assert_eq!(over(1001, 0), Some(true));
+        assert_eq!(over(1500, 1400), Some(false));
+        assert_eq!(over(10_001, 10_000), Some(true));
+    }
+
+    #[test]
+    fn our_own_clock_has_run_and_that_of_nobody_is_none() {
+        assert!(cpu_of(Pid::this()).unwrap() > Duration::ZERO);
+        // Above the highest that Linux gives.
+        assert_eq!(cpu_of(Pid::from_raw(1 << 24)), None);
     }
 }

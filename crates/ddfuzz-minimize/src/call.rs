@@ -1,16 +1,20 @@
-//! Parts of a target's call as texts that can be minimized.
+//! Minimizes the call of a target: its arguments, environment and other parts as texts, and the
+//! oracle that runs one input by many calls.
 
+use ddfuzz_delta::Outcome;
+use ddfuzz_exec::{Target, TimeLimit};
+use ddfuzz_triage::Crash;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-use super::log::{CallRecord, Part};
-use ddfuzz_exec::Target;
+use crate::log::{CallRecord, Part};
+use crate::{Answer, Kind, Oracle, OracleError, Slip};
 
-/// Units that have a byte each to stand for them.
+/// Units at most: each is represented by one byte.
 const MOST: usize = 256;
 
-/// A part of a target's call, as a text: each byte stands for a unit, so that whatever minimizes
-/// texts minimizes it.
+/// A part of a target's call as a text, in which each byte represents a unit. Minimizing the text
+/// minimizes the part.
 #[derive(Clone, Debug)]
 pub struct Call {
     target: Target,
@@ -154,4 +158,95 @@ fn code(letters: impl Iterator<Item = Vec<u8>>, alphabet: &mut Vec<Vec<u8>>) -> 
         u8::try_from(at).ok()
     };
     letters.map(code_of).collect()
+}
+
+/// Makes an oracle for the target as a candidate calls it.
+pub type OracleOfCall =
+    Box<dyn FnMut(Target) -> Result<Box<dyn Oracle + Send>, OracleError> + Send>;
+
+/// Maps candidates that are parts of a call ([`Call`]) to outcomes. Each is another target, with an
+/// oracle that is kept while the same candidate is asked again. A candidate that is no call is
+/// UNRESOLVED, and is not run. The `input` of a slip is the candidate, which determines the call.
+pub struct CallOracle {
+    call: Call,
+    input: Vec<u8>,
+    make: OracleOfCall,
+    /// The call that was made last. What it costs to name a crash is mostly the first.
+    last: Option<(Target, Box<dyn Oracle + Send>)>,
+    /// The limit on time that was learned, for those that are made from here on.
+    learned: Option<TimeLimit>,
+}
+
+impl CallOracle {
+    /// An oracle that runs `input` by the candidates of `call`.
+    pub fn new(call: Call, input: Vec<u8>, make: OracleOfCall) -> CallOracle {
+        CallOracle {
+            call,
+            input,
+            make,
+            last: None,
+            learned: None,
+        }
+    }
+
+    fn run(
+        &mut self,
+        candidate: &[u8],
+        ask: impl FnOnce(&mut dyn Oracle, &[u8]) -> Result<Answer, OracleError>,
+    ) -> Result<Answer, OracleError> {
+        let Some(target) = self.call.target(candidate) else {
+            return Ok(Answer::of(Outcome::Unresolved));
+        };
+        let (oracle, input) = self.called(target)?;
+        let mut answer = ask(oracle, input)?;
+        if let Some(slip) = &mut answer.slip {
+            slip.input = candidate.to_vec();
+        }
+        Ok(answer)
+    }
+
+    /// The oracle of a target, and what it is asked.
+    fn called(&mut self, target: Target) -> Result<(&mut dyn Oracle, &[u8]), OracleError> {
+        let (_, oracle) = match self.last.take().filter(|(last, _)| *last == target) {
+            Some(same) => self.last.insert(same),
+            None => {
+                let mut oracle = (self.make)(target.clone())?;
+                if let Some(learned) = self.learned {
+                    oracle.limit_time(learned);
+                }
+                self.last.insert((target, oracle))
+            }
+        };
+        Ok((&mut **oracle, &self.input))
+    }
+}
+
+impl Oracle for CallOracle {
+    fn ask(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError> {
+        self.run(candidate, |oracle, input| oracle.ask(input, kind))
+    }
+
+    fn ask_fresh(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError> {
+        self.run(candidate, |oracle, input| oracle.ask_fresh(input, kind))
+    }
+
+    fn limit_time(&mut self, learned: TimeLimit) {
+        self.learned = Some(learned);
+        if let Some((_, oracle)) = &mut self.last {
+            oracle.limit_time(learned);
+        }
+    }
+    fn record(&mut self, slip: &Slip) -> Result<Option<Box<Crash>>, OracleError> {
+        let Some(target) = self.call.target(&slip.input) else {
+            return Ok(None);
+        };
+        let (oracle, input) = self.called(target)?;
+        let called = Slip {
+            class: slip.class.clone(),
+            keys: slip.keys,
+            input: input.to_vec(),
+            crash: None,
+        };
+        oracle.record(&called)
+    }
 }

@@ -1,34 +1,36 @@
-//! The oracle that holds a crash by its keys.
+//! The oracle that keeps a crash by its keys: a candidate fails if it crashes with the same key.
+//!
+//! Other crashes that candidates run into are slips; each is examined once.
 
+use ddfuzz_delta::{Hints, Outcome};
+use ddfuzz_exec::observe::Observer;
+use ddfuzz_exec::{Ended, ExecError, Executor, Freshness, TimeLimit};
+use ddfuzz_triage::{Class, Crash, Key, Quick, Triager, Verdict};
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use super::log::KeyRecord;
-use super::observing::{Observing, StartObserver};
-use super::slips::Slips;
-use super::{Answer, CutOff, Keyer, Kind, Oracle, OracleError, PATIENCE, Process, Slip, SlipKeys};
-use ddfuzz_delta::{Hints, Outcome};
-use ddfuzz_exec::{Ended, ExecError, Executor, Freshness, TimeLimit};
-use ddfuzz_triage::{Class, Crash, Key, Quick};
+use crate::log::KeyRecord;
+use crate::{Answer, CutOff, Kind, Oracle, OracleError, PATIENCE, Process, Slip, SlipKeys};
 
-/// Runs under watch that a crash is given to come again.
+/// How many traced runs a crash gets to occur again.
 const NAMING: u32 = 10;
 
-/// The crash that is held while its input shrinks.
+/// The crash that a minimization keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
-    /// What kind of death.
+pub struct HeldCrash {
+    /// Its class.
     pub class: Class,
-    /// Which bug.
+    /// Its major key: which bug.
     pub major: Key,
-    /// Which way into it.
+    /// Its minor key: by which path.
     pub minor: Key,
     /// How its runs end.
     pub ended: Ended,
 }
 
-impl From<&Crash> for Held {
-    fn from(crash: &Crash) -> Held {
-        Held {
+impl From<&Crash> for HeldCrash {
+    fn from(crash: &Crash) -> HeldCrash {
+        HeldCrash {
             class: crash.class.clone(),
             major: crash.keys.major,
             minor: crash.keys.minor,
@@ -37,8 +39,8 @@ impl From<&Crash> for Held {
     }
 }
 
-impl From<&KeyRecord> for Held {
-    fn from(key: &KeyRecord) -> Held {
+impl From<&KeyRecord> for HeldCrash {
+    fn from(key: &KeyRecord) -> HeldCrash {
         let ended = match key.class.0.as_str() {
             "hang" => Ended::Timeout,
             "oom" => Ended::OutOfMemory,
@@ -48,7 +50,7 @@ impl From<&KeyRecord> for Held {
                 _ => Ended::Signal(libc::SIGSEGV),
             },
         };
-        Held {
+        HeldCrash {
             class: key.class.clone(),
             major: key.major,
             minor: key.minor,
@@ -57,7 +59,7 @@ impl From<&KeyRecord> for Held {
     }
 }
 
-/// Starts an executor whose every run has a process of its own, its limits ten times as long.
+/// Starts an executor with a process for each run, and time limits ten times as long.
 pub type FreshExecutor = Box<dyn FnMut() -> Result<Box<dyn Executor>, ExecError> + Send>;
 
 /// Maps runs of a target to outcomes for one crash.
@@ -65,8 +67,8 @@ pub type FreshExecutor = Box<dyn FnMut() -> Result<Box<dyn Executor>, ExecError>
 /// - PASS: the run ended by itself without a crash.
 /// - FAIL: it crashed with the held class and major key, and the held minor key where bytes were
 ///   rewritten.
-/// - UNRESOLVED: another crash (a [`Slip`]), a run cut off, or a crash that was not seen again
-///   when it was watched.
+/// - UNRESOLVED: another crash (a [`Slip`]), a run over its limits, or a crash that did not occur
+///   again when it was traced.
 pub struct CrashOracle {
     executor: Box<dyn Executor>,
     fresh: FreshExecutor,
@@ -77,9 +79,9 @@ pub struct CrashOracle {
     /// The limit on time that was learned.
     learned: Option<TimeLimit>,
     slips: Slips,
-    held: Held,
+    held: HeldCrash,
     crash_exit: Option<i32>,
-    observing: Observing,
+    observing: LazyObserver,
 }
 
 impl CrashOracle {
@@ -87,8 +89,8 @@ impl CrashOracle {
     pub fn new(
         executor: Box<dyn Executor>,
         fresh: FreshExecutor,
-        keyer: Box<dyn Keyer>,
-        held: Held,
+        classifier: Box<dyn CrashClassifier>,
+        held: HeldCrash,
         crash_exit: Option<i32>,
     ) -> CrashOracle {
         CrashOracle {
@@ -97,10 +99,10 @@ impl CrashOracle {
             patient: None,
             fixed_time: false,
             learned: None,
-            slips: Slips::new(keyer),
+            slips: Slips::new(classifier),
             held,
             crash_exit,
-            observing: Observing::Impossible,
+            observing: LazyObserver::Impossible,
         }
     }
 
@@ -108,7 +110,7 @@ impl CrashOracle {
     /// for that.
     pub fn observed_by(self, start: StartObserver) -> CrashOracle {
         CrashOracle {
-            observing: Observing::Unstarted(start),
+            observing: LazyObserver::Unstarted(start),
             ..self
         }
     }
@@ -119,7 +121,7 @@ impl CrashOracle {
         self
     }
 
-    /// The outcome of a run that ended so.
+    /// The outcome of a run that ended like this.
     fn judge(&mut self, ended: Ended, input: &[u8], kind: Kind) -> Result<Answer, OracleError> {
         let crash = ended.is_crash(self.crash_exit);
         let as_held = ended == self.held.ended;
@@ -149,7 +151,7 @@ impl CrashOracle {
         })
     }
 
-    /// Names a run that ended in a crash, which may be one that does not come every time.
+    /// Classifies the crash of a run. It repeats the run, because a flaky crash does not occur each time.
     fn key(&mut self, input: &[u8], crash: bool) -> Result<Quick, OracleError> {
         let mut quick = self.slips.keyer.key(input)?;
         for _ in 1..NAMING {
@@ -200,7 +202,7 @@ impl Oracle for CrashOracle {
             cpu => cpu,
         };
         let answer = self.judge(run.ended, candidate, kind)?;
-        // The keyer runs in a process of its own: what it has named does not rest on ours.
+        // The classifier runs the input in a process of its own: its answer does not depend on ours.
         let named = answer.minor.is_some() || answer.slip.is_some();
         let process = match self.executor.freshness() {
             Freshness::Shared if !named => Process::Shared,
@@ -286,5 +288,131 @@ fn cut_off(ended: Ended) -> Option<CutOff> {
         Ended::Timeout => Some(CutOff::Time),
         Ended::OutOfMemory => Some(CutOff::Memory),
         Ended::Exit(_) | Ended::Signal(_) => None,
+    }
+}
+
+/// Classifies a crashing input: runs it again under a tracer and computes the keys of its crash.
+pub trait CrashClassifier: Send {
+    /// The keys only, as quickly as possible.
+    ///
+    /// # Errors
+    /// When the target cannot be run under a tracer.
+    fn key(&mut self, input: &[u8]) -> Result<Quick, ExecError>;
+
+    /// Whether a run that ended so may be a crash; `crash_exit` is the exit status that counts as
+    /// one. What the run wrote decides, by [`key`](CrashClassifier::key).
+    fn suspects(&self, ended: Ended, crash_exit: Option<i32>) -> bool {
+        ended.is_suspect(crash_exit)
+    }
+
+    /// The whole record; `None` where no try crashed.
+    ///
+    /// # Errors
+    /// As [`key`](CrashClassifier::key).
+    fn examine(&mut self, input: &[u8]) -> Result<Option<Box<Crash>>, ExecError>;
+}
+
+impl CrashClassifier for Triager {
+    fn key(&mut self, input: &[u8]) -> Result<Quick, ExecError> {
+        Triager::key(self, input)
+    }
+
+    fn suspects(&self, ended: Ended, _crash_exit: Option<i32>) -> bool {
+        Triager::suspects(self, ended)
+    }
+
+    fn examine(&mut self, input: &[u8]) -> Result<Option<Box<Crash>>, ExecError> {
+        Ok(match Triager::examine(self, input)? {
+            Verdict::Crash(crash) => Some(crash),
+            Verdict::Flaky { .. } => None,
+        })
+    }
+}
+
+/// Starts what observes the runs of a target; `None` where nothing can be observed.
+pub type StartObserver = Box<dyn FnMut() -> Result<Option<Box<dyn Observer>>, ExecError> + Send>;
+
+/// An observer that is started at its first use. Hints are optional: where it cannot observe, there
+/// are none, and that is no error.
+pub(super) enum LazyObserver {
+    Unstarted(StartObserver),
+    Started(Box<dyn Observer>),
+    Impossible,
+}
+
+impl LazyObserver {
+    /// The hints from a run on `input`.
+    pub(super) fn hints(&mut self, input: &[u8]) -> Hints {
+        if let LazyObserver::Unstarted(start) = self {
+            *self = match start() {
+                Ok(Some(observer)) => LazyObserver::Started(observer),
+                Ok(None) | Err(_) => LazyObserver::Impossible,
+            };
+        }
+        let LazyObserver::Started(observer) = self else {
+            return Hints::default();
+        };
+        match observer.observe(input) {
+            Ok((run, comparisons)) => Hints {
+                read: run.read.and_then(|bytes| usize::try_from(bytes).ok()),
+                comparisons,
+            },
+            Err(_) => {
+                *self = LazyObserver::Impossible;
+                Hints::default()
+            }
+        }
+    }
+}
+
+/// Makes [`Slip`]s of other crashes, and examines each once.
+pub struct Slips {
+    /// Names crashes.
+    pub keyer: Box<dyn CrashClassifier>,
+    /// Slips whose whole crash is on record.
+    examined: HashSet<SlipKeys>,
+}
+
+impl Slips {
+    /// With this classifier.
+    pub fn new(classifier: Box<dyn CrashClassifier>) -> Slips {
+        Slips {
+            keyer: classifier,
+            examined: HashSet::new(),
+        }
+    }
+
+    /// The slip into a crash of this name, with the whole crash the first time.
+    ///
+    /// # Errors
+    /// When the target cannot be run.
+    pub fn of(&mut self, class: Class, keys: SlipKeys, input: &[u8]) -> Result<Slip, OracleError> {
+        let mut slip = Slip {
+            class,
+            keys,
+            crash: None,
+            input: input.to_vec(),
+        };
+        if !self.examined.contains(&keys) {
+            slip.crash = self.record(&slip)?;
+        }
+        Ok(slip)
+    }
+
+    /// The whole crash of a slip; `None` where it did not come again.
+    ///
+    /// # Errors
+    /// When the target cannot be run.
+    pub fn record(&mut self, slip: &Slip) -> Result<Option<Box<Crash>>, OracleError> {
+        let crash = self.keyer.examine(&slip.input)?;
+        if crash.is_some() {
+            self.examined.insert(slip.keys);
+        }
+        Ok(crash)
+    }
+
+    /// From here on each crash is examined once more.
+    pub fn forget(&mut self) {
+        self.examined.clear();
     }
 }

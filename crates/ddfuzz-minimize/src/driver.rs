@@ -1,29 +1,27 @@
-//! Runs a minimization to its end.
+//! Runs a minimization to its end: asks the oracle, writes the log, and feeds the search.
 
+use ddfuzz_delta::{Hints, Outcome};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use super::judge::{Alone, Judge};
-use super::lines::Lines;
-use super::log::{Base64, CheckLine, Line, LogError, Source, What};
-use super::options::CallbackError;
-use super::progress::{Progress, Want};
-use super::reply::Reply;
-use super::{
+use crate::log::{Base64, CheckLine, Line, LogError, Source, What};
+use crate::options::CallbackError;
+use crate::progress::{NextStep, Progress};
+use crate::question::{Answerer, Reply, SingleOracle};
+use crate::{
     Answer, Journal, MinimizeError, Minimized, Options, Oracle, OracleError, Slip, SlipKeys,
 };
-use ddfuzz_delta::{Hints, Outcome};
 
-/// Between two words on where things stand: nobody reads faster.
-const SHOWING: Duration = Duration::from_millis(100);
+/// The least time between two reports of the status.
+const STATUS_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Minimizes `input`, whose log is `journal`, with `oracle` as the judge.
+/// Minimizes `input`, whose log is `journal`, by the answers of `oracle`.
 ///
-/// The input is run three times (more often where it does not fail every time), then the empty
-/// input (the axiom), then the search goes on until it ends or a budget does; what its own outcomes
-/// do not prove is tested in fresh processes, and the result is confirmed three times likewise.
-/// Every run is a line of the log. Lines that the journal held already are taken as answers first;
-/// where they end because a budget did, and this one is larger, the search goes on. Where the empty input fails, it is the result.
+/// It runs the input three times (more often where it is flaky), then the empty input (the axiom),
+/// which is the result if it fails. Then it runs the search until it ends or a budget does. What the
+/// search does not prove is tested in fresh processes; the result is confirmed three times in fresh
+/// processes. Every run is a line of the log. Lines that the journal has already are taken as answers
+/// first. If they end by a budget, and this one is larger, the search goes on.
 ///
 /// # Errors
 /// [`MinimizeError::NotFailing`] where no run of the input fails; [`MinimizeError::Alternating`]
@@ -37,20 +35,20 @@ pub fn minimize(
     journal: &mut Journal,
     options: &mut Options<'_>,
 ) -> Result<Minimized, MinimizeError> {
-    drive(input, &mut Alone(oracle), journal, options)
+    drive(input, &mut SingleOracle(oracle), journal, options)
 }
 
-/// Minimizes with `judge` to answer.
+/// Minimizes by the answers of `answerer`.
 pub(super) fn drive(
     input: &[u8],
-    judge: &mut dyn Judge,
+    answerer: &mut dyn Answerer,
     journal: &mut Journal,
     options: &mut Options<'_>,
 ) -> Result<Minimized, MinimizeError> {
     let progress = Progress::new(input, journal.start())?;
     let mut driver = Driver {
         progress,
-        judge,
+        answerer,
         options,
         begin: Instant::now(),
         earlier: Duration::ZERO,
@@ -60,8 +58,8 @@ pub(super) fn drive(
     };
     let result = driver.go_through(journal);
     // However it ended, no crash is lost that was met.
-    driver.judge.finish();
-    let filed = driver.file_strays();
+    driver.answerer.finish();
+    let filed = driver.file_unclaimed_slips();
     match result {
         Ok(_) | Err(MinimizeError::Interrupted { .. }) => filed.and(result),
         Err(_) => result,
@@ -70,12 +68,12 @@ pub(super) fn drive(
 
 struct Driver<'a, 'o> {
     progress: Progress,
-    judge: &'a mut dyn Judge,
+    answerer: &'a mut dyn Answerer,
     options: &'a mut Options<'o>,
     begin: Instant,
     /// Time of the tests that were logged before this call.
     earlier: Duration,
-    /// When it was last told where things stand.
+    /// When the status was last reported.
     shown: Option<Instant>,
     /// Slips handed over in this call, and whether their record was there.
     filed: HashSet<(SlipKeys, bool)>,
@@ -88,41 +86,41 @@ impl Lines for Driver<'_, '_> {
         loop {
             let stopped = self.options.stopped();
             let spent = self.spent();
-            let executed = self.progress.course().counts.executed;
-            let what = match self.progress.want() {
-                Want::Nothing => return Ok(None),
-                Want::NotFailing { last, tries } => {
+            let executed = self.progress.texts().counts.executed;
+            let what = match self.progress.next_step() {
+                NextStep::Nothing => return Ok(None),
+                NextStep::NotFailing { last, tries } => {
                     return Err(MinimizeError::NotFailing { last, tries });
                 }
-                Want::Alternating { rate, empty } => {
+                NextStep::Alternating { rate, empty } => {
                     return Err(MinimizeError::Alternating { rate, empty });
                 }
-                Want::Write(Line::End(mut end)) => {
-                    end.tests.speculative = self.judge.finish();
-                    self.file_strays()?;
+                NextStep::Write(Line::End(mut end)) => {
+                    end.tests.speculative = self.answerer.finish();
+                    self.file_unclaimed_slips()?;
                     return Ok(Some(Line::End(end)));
                 }
-                Want::Write(line) => return Ok(Some(line)),
-                Want::Test(asked) if asked.known().is_some() => {
-                    let outcome = asked.known().unwrap_or(Outcome::Unresolved);
+                NextStep::Write(line) => return Ok(Some(line)),
+                NextStep::Test(pending) if pending.known().is_some() => {
+                    let outcome = pending.known().unwrap_or(Outcome::Unresolved);
                     let answer = Answer::of(outcome);
                     return Ok(self.test_line(Source::Cache, answer, &Hints::default()));
                 }
                 _ if stopped => return Err(self.interrupted()),
-                Want::Check(what) => Some(what),
-                Want::Test(_) if spent => {
+                NextStep::Check(what) => Some(what),
+                NextStep::Test(_) if spent => {
                     self.progress.cease();
                     continue;
                 }
-                Want::Test(_) => None,
+                NextStep::Test(_) => None,
             };
             let left = self.options.left(executed);
-            let Some((mut answer, hints)) = self.judge.answer(&self.progress, left)? else {
+            let Some((mut answer, hints)) = self.answerer.answer(&self.progress, left)? else {
                 return Ok(None);
             };
             self.progress.weigh(&mut answer);
             self.file(answer.slip.as_mut(), what)?;
-            self.file_strays()?;
+            self.file_unclaimed_slips()?;
             return Ok(match what {
                 Some(what) => Some(check_line(what, &answer)),
                 None if self.progress.is_vote(answer.outcome) => {
@@ -161,7 +159,7 @@ impl Driver<'_, '_> {
         minimized.ok_or(MinimizeError::Log(LogError::Empty))
     }
 
-    /// Feeds the lines that the log held already.
+    /// Feeds the lines that the log has already.
     fn go_over_past(&mut self, journal: &mut Journal) -> Result<(), MinimizeError> {
         for (number, line) in journal.take_past() {
             let us = match &line {
@@ -195,24 +193,24 @@ impl Driver<'_, '_> {
         if matches!(line, Line::Check(check) if check.what == What::Baseline)
             && let Some(limit) = self.progress.time_limit()
         {
-            self.judge.limit_time(limit);
+            self.answerer.limit_time(limit);
         }
         Ok(())
     }
 
     /// Whether a budget is used up.
     fn spent(&self) -> bool {
-        let executed = self.progress.course().counts.executed;
+        let executed = self.progress.texts().counts.executed;
         let time = self.earlier + self.options.worked(self.begin);
         self.options.spent(executed, time)
     }
 
     fn test_line(&self, source: Source, answer: Answer, hints: &Hints) -> Option<Line> {
-        let asked = self.progress.course().asked()?;
+        let pending = self.progress.texts().pending()?;
         let minor = answer.minor.filter(|_| answer.outcome == Outcome::Fail);
         let reply = Reply {
             minor: minor.filter(|minor| self.progress.minor() != Some(*minor)),
-            comparisons: asked.is_observed().then(|| logged(hints)),
+            comparisons: pending.is_observed().then(|| logged(hints)),
             ..Reply::from_answer(source, &answer, self.options.log_inputs)
         };
         self.progress.test_line(&reply).map(Line::Test)
@@ -230,15 +228,14 @@ impl Driver<'_, '_> {
         }
         let test = match what {
             Some(_) => None,
-            None => Some(self.progress.course().tests()),
+            None => Some(self.progress.texts().tests()),
         };
         (self.options.on_slip)(slip, test).map_err(not_kept("another crash"))
     }
 
-    /// Hands over the slips of tests that were run ahead in vain, once for their keys, if no test
-    /// slipped into them before.
-    fn file_strays(&mut self) -> Result<(), MinimizeError> {
-        for mut slip in self.judge.strays() {
+    /// Hands over the slips of wasted tests, once per keys, if no test slipped into them before.
+    fn file_unclaimed_slips(&mut self) -> Result<(), MinimizeError> {
+        for mut slip in self.answerer.unclaimed_slips() {
             let with_record = (slip.keys, true);
             if self.filed.contains(&with_record) || self.strayed.contains(&with_record) {
                 continue;
@@ -255,7 +252,7 @@ impl Driver<'_, '_> {
     /// Adds the record, where another test than the first of its keys has it.
     fn complete(&mut self, slip: &mut Slip) -> Result<(), OracleError> {
         if slip.crash.is_none() {
-            slip.crash = self.judge.record(slip)?;
+            slip.crash = self.answerer.record(slip)?;
         }
         Ok(())
     }
@@ -265,23 +262,26 @@ impl Driver<'_, '_> {
         (self.options.on_reduce)(best).map_err(not_kept("the reproducer"))
     }
 
-    /// Tells where things stand, unless it did just now.
+    /// Reports the status, unless it did so just now.
     fn show(&mut self) {
         let Some(on_standing) = &mut self.options.on_standing else {
             return;
         };
         let now = Instant::now();
-        if self.shown.is_none_or(|shown| now - shown >= SHOWING) {
+        if self
+            .shown
+            .is_none_or(|shown| now - shown >= STATUS_INTERVAL)
+        {
             self.shown = Some(now);
             on_standing(&self.progress.standing());
         }
     }
 
     fn interrupted(&self) -> MinimizeError {
-        let course = self.progress.course();
+        let texts = self.progress.texts();
         MinimizeError::Interrupted {
-            size: course.best().len() as u64,
-            executed: course.counts.executed,
+            size: texts.best().len() as u64,
+            executed: texts.counts.executed,
         }
     }
 }
@@ -325,4 +325,21 @@ pub(super) fn micros(cost: Duration) -> u64 {
 
 pub(super) fn not_kept(what: &'static str) -> impl FnOnce(CallbackError) -> MinimizeError {
     move |source| MinimizeError::Callback { what, source }
+}
+
+/// Produces the lines of a log one by one, and can continue after an end by a budget.
+pub(super) trait Lines {
+    /// The next line, asking the oracle where needed; `None` after the last.
+    fn next_line(&mut self) -> Result<Option<Line>, MinimizeError>;
+
+    /// Continues after an end by a smaller budget than this one; returns whether it does.
+    fn goes_on(&mut self) -> bool;
+
+    /// The next line, also after an end by a smaller budget.
+    fn next_line_or_more(&mut self) -> Result<Option<Line>, MinimizeError> {
+        match self.next_line()? {
+            None if self.goes_on() => self.next_line(),
+            line => Ok(line),
+        }
+    }
 }

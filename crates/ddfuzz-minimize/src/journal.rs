@@ -1,14 +1,14 @@
-//! A log that is gone on with.
+//! The log of an interrupted minimization, which a new one resumes.
 
 use std::path::Path;
 
-use super::log::{Line, Log, LogError, LogWriter, StartLine};
+use crate::log::{Line, Log, LogError, LogWriter, StartLine};
 
-/// A log being written, with the lines that it held already.
+/// A log being written, with the lines that it has already.
 ///
-/// The lines of an interrupted minimization are fed to [`minimize`](super::minimize) before
-/// anything is run, and what comes next is appended behind them, so that the log in the end equals
-/// that of an undisturbed one, `us` aside.
+/// The lines of an interrupted minimization are fed to [`minimize`](crate::minimize) before
+/// anything is run, and new lines are appended after them. The finished log equals that of an
+/// undisturbed minimization, `us` aside.
 pub struct Journal {
     start: StartLine,
     past: Vec<(u64, Line)>,
@@ -52,7 +52,7 @@ impl Journal {
         })
     }
 
-    /// Goes on with a log as read; `writer` appends behind its whole lines.
+    /// Resumes a log as read; `writer` appends after its whole lines.
     ///
     /// # Errors
     /// As [`Journal::resume`].
@@ -73,7 +73,7 @@ impl Journal {
         &self.start
     }
 
-    /// The lines that it held already, after the first; they are handed over once.
+    /// Takes the lines that it has already, after the first.
     pub(super) fn take_past(&mut self) -> Vec<(u64, Line)> {
         std::mem::take(&mut self.past)
     }

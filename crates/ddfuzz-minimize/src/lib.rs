@@ -10,61 +10,50 @@
 //! log, whatever happened in between.
 
 mod call;
-mod call_oracle;
+mod candidate_texts;
 mod certificate;
-mod contradiction;
-mod counts;
-mod course;
 mod crash_oracle;
 mod driver;
-mod error;
-mod inverted;
 pub mod isolate;
 mod journal;
-mod judge;
-mod keyer;
-mod lines;
 pub mod log;
 mod minimized;
-mod observing;
 mod options;
 mod oracle;
 mod parallel;
 mod progress;
 mod question;
-mod record;
 mod replay;
-mod reply;
-mod script;
 mod searches;
-mod slips;
-mod standing;
 mod steadiness;
 mod test_oracle;
 mod time_limit;
 mod verify;
 
-pub use call::Call;
-pub use call_oracle::{CallOracle, OracleOfCall};
+pub use call::{Call, CallOracle, OracleOfCall};
 pub use certificate::{Certificate, Claim, ProofRef, Proved, Removal};
-pub use counts::{Counts, Rate};
-pub use crash_oracle::{CrashOracle, FreshExecutor, Held};
+pub use crash_oracle::{
+    CrashClassifier, CrashOracle, FreshExecutor, HeldCrash, Slips, StartObserver,
+};
 pub use driver::minimize;
-pub use error::MinimizeError;
-pub use inverted::Inverted;
 pub use journal::Journal;
-pub use keyer::Keyer;
-pub use minimized::{Minimized, Warning};
-pub use observing::StartObserver;
-pub use options::{CallbackError, OnReduce, OnSlip, OnStanding, Options};
-pub use oracle::{Answer, CutOff, Kind, Oracle, OracleError, Process, Slip, SlipKeys};
+pub use minimized::{
+    CallResult, Counts, MinRecord, Minimized, OutcomeRecord, PhaseRecord, Rate, SlipRecord, Warning,
+};
+pub use options::{
+    CallbackError, MinimizeError, MinimizePhase, MinimizeStatus, OnReduce, OnSlip, OnStanding,
+    Options,
+};
+pub use oracle::{Answer, CutOff, Inverted, Kind, Oracle, OracleError, Process, Slip, SlipKeys};
 pub use parallel::{BoxedOracle, MakeOracle, Workers, minimize_by_workers};
-pub use record::{CallResult, MinRecord, OutcomeRecord, PhaseRecord, SlipRecord};
 pub use replay::{LeastSlip, Replayed, least_slips, replay};
-pub use script::{Script, ScriptState};
 pub use searches::{SEARCHES, UnknownSearch, search_by_name, search_summary};
-pub use slips::Slips;
-pub use standing::{Doing, Standing};
-pub use test_oracle::TestOracle;
+pub use test_oracle::{Script, ScriptState, TestOracle};
 pub use time_limit::{PATIENCE, hurried};
 pub use verify::{Counterexample, Verified, VerifyError, verify};
+
+// The names by which the other crates still call these.
+pub use CrashClassifier as Keyer;
+pub use HeldCrash as Held;
+pub use MinimizePhase as Doing;
+pub use MinimizeStatus as Standing;

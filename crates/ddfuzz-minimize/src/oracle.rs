@@ -1,14 +1,12 @@
-//! The question that a minimization asks, and its answers.
-
-use std::path::PathBuf;
-use std::time::Duration;
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+//! The oracle: what a minimization asks about a candidate, the answers, and the inverted oracle.
 
 use ddfuzz_delta::{Hints, Outcome};
 use ddfuzz_exec::{ExecError, TimeLimit};
 use ddfuzz_triage::{Class, Crash, Key};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::time::Duration;
 
 /// How a candidate was made; it decides which key must stay (crash-keys.md, "The minimizer's
 /// oracle").
@@ -61,7 +59,7 @@ pub struct SlipKeys {
     pub minor: Key,
 }
 
-/// A candidate that crashed with another key than the one being held.
+/// A candidate that crashed with another key than the kept one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slip {
     /// Its class.
@@ -86,8 +84,8 @@ pub struct Answer {
     pub cpu: Option<Duration>,
     /// Bytes of the input that the target read, where that is known.
     pub read: Option<u64>,
-    /// The minor key, where a key was taken and it is the held crash by class and major key: the
-    /// search decides by what its best has whether that is a FAIL.
+    /// The minor key, where class and major key are those of the kept crash. The search compares it
+    /// with its best to decide whether that is a FAIL.
     pub minor: Option<Key>,
     /// The limit that ended the run, if one did.
     pub cut_off: Option<CutOff>,
@@ -147,9 +145,9 @@ pub trait Oracle {
     /// When the target cannot be run any more. An odd run is UNRESOLVED, not an error.
     fn ask(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError>;
 
-    /// The same, and beside the outcome what the run told: how far the input was read, and what
-    /// was compared. It is slower; an oracle that cannot tell gives no hints. The outcome is that
-    /// of `ask`: it never rests on a run that was observed.
+    /// The same with hints: how far the input was read, and what was compared. It is slower; an
+    /// oracle that cannot observe returns no hints. The outcome is that of `ask`, never that of an
+    /// observed run.
     ///
     /// # Errors
     /// As `ask`.
@@ -207,5 +205,81 @@ impl<O: Oracle + ?Sized> Oracle for Box<O> {
 
     fn record(&mut self, slip: &Slip) -> Result<Option<Box<Crash>>, OracleError> {
         (**self).record(slip)
+    }
+}
+
+/// Swaps PASS and FAIL of another oracle, so that what fails is what does not crash: a search then
+/// finds which part of an input prevents the failure (ISSTA, the options of GCC). UNRESOLVED stays.
+pub struct Inverted<O>(pub O);
+
+impl<O: Oracle> Oracle for Inverted<O> {
+    fn ask(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError> {
+        self.0.ask(candidate, kind).map(invert)
+    }
+
+    fn ask_fresh(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError> {
+        self.0.ask_fresh(candidate, kind).map(invert)
+    }
+
+    fn ask_observed(
+        &mut self,
+        candidate: &[u8],
+        kind: Kind,
+    ) -> Result<(Answer, Hints), OracleError> {
+        let (answer, hints) = self.0.ask_observed(candidate, kind)?;
+        Ok((invert(answer), hints))
+    }
+
+    fn limit_time(&mut self, learned: TimeLimit) {
+        self.0.limit_time(learned);
+    }
+
+    fn record(&mut self, slip: &Slip) -> Result<Option<Box<Crash>>, OracleError> {
+        self.0.record(slip)
+    }
+}
+
+fn invert(answer: Answer) -> Answer {
+    let outcome = match answer.outcome {
+        Outcome::Pass => Outcome::Fail,
+        Outcome::Fail => Outcome::Pass,
+        Outcome::Unresolved => Outcome::Unresolved,
+    };
+    Answer {
+        outcome,
+        minor: None,
+        ..answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Always(Outcome);
+
+    impl Oracle for Always {
+        fn ask(&mut self, _: &[u8], _: Kind) -> Result<Answer, OracleError> {
+            Ok(Answer::of(self.0))
+        }
+
+        fn ask_fresh(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError> {
+            self.ask(candidate, kind)
+        }
+    }
+
+    #[test]
+    fn inverting_swaps_pass_and_fail_and_nothing_else() {
+        let pairs = [
+            (Outcome::Pass, Outcome::Fail),
+            (Outcome::Fail, Outcome::Pass),
+            (Outcome::Unresolved, Outcome::Unresolved),
+        ];
+        for (said, inverted) in pairs {
+            let mut oracle = Inverted(Always(said));
+            assert_eq!(oracle.ask(b"", Kind::Deleting).unwrap().outcome, inverted);
+            let fresh = oracle.ask_fresh(b"", Kind::Deleting).unwrap();
+            assert_eq!(fresh.outcome, inverted);
+        }
     }
 }

@@ -1,27 +1,29 @@
-//! How a minimization goes on: from the lines of a log to the line that comes next.
+//! The state of a minimization: from the lines of a log to the line that comes next, to the result,
+//! and to its status for whoever watches it.
 
+mod continuation;
 mod feed;
-mod prospect;
-mod result;
-mod standing;
 
-pub(super) use feed::{agree, follows};
-pub(super) use prospect::Prospect;
-
-use std::time::Duration;
-
-use super::course::{Asked, Course, remove};
-use super::log::{EndLine, Line, Phase, ReduceLine, StartLine, TestLine, What};
-use super::question::Manner;
-use super::reply::Reply;
-use super::steadiness::{AGREEING, ESTIMATING, agreeing};
-use super::time_limit::learned;
-use super::{Answer, Kind, Rate, SlipKeys, UnknownSearch, search_by_name};
 use ddfuzz_delta::{Candidate, Full, Outcome, Search};
 use ddfuzz_exec::TimeLimit;
 use ddfuzz_triage::Key;
+use std::time::Duration;
 
-/// Where a minimization stands.
+use crate::candidate_texts::{CandidateTexts, PendingCandidate, remove};
+use crate::certificate::runs;
+use crate::log::{ContentHash, EndLine, Line, Phase, ReduceLine, StartLine, TestLine, What};
+use crate::question::{Manner, Reply};
+use crate::steadiness::{AGREEING, ESTIMATING, agreeing};
+use crate::time_limit::learned;
+use crate::{
+    Answer, Claim, Kind, MinimizePhase, MinimizeStatus, Minimized, Proved, Rate, SlipKeys,
+    UnknownSearch, Warning, search_by_name,
+};
+
+pub(super) use continuation::Continuation;
+pub(super) use feed::{agree, follows};
+
+/// The stage of a minimization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Baseline,
@@ -63,13 +65,13 @@ impl Votes {
     }
 }
 
-/// What comes next.
-pub(super) enum Want<'a> {
-    /// A text is to be run aside from the search: `Progress::due`.
+/// The next step of a minimization.
+pub(super) enum NextStep<'a> {
+    /// Run a text as a check, outside of the search: `Progress::due`.
     Check(What),
-    /// This candidate is to be tested.
-    Test(&'a Asked),
-    /// This line follows from those before it.
+    /// Test this candidate.
+    Test(&'a PendingCandidate),
+    /// Write this line, which follows from those before it.
     Write(Line),
     /// Nothing: the input does not fail.
     NotFailing { last: Outcome, tries: u64 },
@@ -82,7 +84,7 @@ pub(super) enum Want<'a> {
 /// A minimization as a pure function of its log: fed with lines, it says which line comes next.
 /// Live, resumed and replayed minimizations all go through it, so that none can differ.
 pub(super) struct Progress {
-    course: Course,
+    texts: CandidateTexts,
     machine: Box<dyn Search>,
     stage: Stage,
     /// A reduction whose line is due.
@@ -129,7 +131,7 @@ pub(super) struct Progress {
 impl Progress {
     pub fn new(input: &[u8], start: &StartLine) -> Result<Progress, UnknownSearch> {
         Ok(Progress {
-            course: Course::new(input, start.cache),
+            texts: CandidateTexts::new(input, start.cache),
             machine: search_by_name(&start.search, input)?,
             stage: Stage::Baseline,
             reduction: None,
@@ -160,8 +162,8 @@ impl Progress {
         })
     }
 
-    pub fn course(&self) -> &Course {
-        &self.course
+    pub fn texts(&self) -> &CandidateTexts {
+        &self.texts
     }
 
     /// The minor key of the best, where a crash is held.
@@ -206,16 +208,15 @@ impl Progress {
     /// The result as things stand: the best, unless it did not fail again.
     pub fn result(&self) -> &[u8] {
         match self.restored {
-            Some(_) => self.course.original(),
-            None => self.course.best(),
+            Some(_) => self.texts.original(),
+            None => self.texts.best(),
         }
     }
 
     /// The best so far; `None` before its first reduction, and where it did not fail again.
     pub fn reduced(&self) -> Option<&[u8]> {
         let best = self.result();
-        (best.len() < self.course.original().len() || best != self.course.original())
-            .then_some(best)
+        (best.len() < self.texts.original().len() || best != self.texts.original()).then_some(best)
     }
 
     /// The last line, once it is known.
@@ -236,7 +237,7 @@ impl Progress {
         self.stage == Stage::Over && self.ceased.is_some()
     }
 
-    /// Goes on behind the end that a budget has brought about.
+    /// Continues after an end by a budget.
     pub fn go_on(&mut self) {
         if self.stage == Stage::Over
             && let Some(stage) = self.ceased.take()
@@ -271,38 +272,38 @@ impl Progress {
 
     /// Runs of the result.
     fn confirmations(&self) -> u64 {
-        match self.is_flaky() || self.course.is_contradicted() {
+        match self.is_flaky() || self.texts.is_contradicted() {
             true => ESTIMATING,
             false if self.restored.is_some() => agreeing(true),
             false => AGREEING,
         }
     }
 
-    /// What comes next.
-    pub fn want(&mut self) -> Want<'_> {
+    /// The next step of a minimization.
+    pub fn next_step(&mut self) -> NextStep<'_> {
         self.pass_finished_stages();
         if let Some(line) = &self.reduction {
-            return Want::Write(Line::Reduce(line.clone()));
+            return NextStep::Write(Line::Reduce(line.clone()));
         }
-        let course = &self.course;
+        let texts = &self.texts;
         match self.stage {
-            Stage::Baseline => Want::Check(What::Baseline),
-            Stage::Axiom => Want::Check(What::Axiom),
-            Stage::Confirm => Want::Check(What::Confirm),
-            Stage::NotFailing(last) => Want::NotFailing {
+            Stage::Baseline => NextStep::Check(What::Baseline),
+            Stage::Axiom => NextStep::Check(What::Axiom),
+            Stage::Confirm => NextStep::Check(What::Confirm),
+            Stage::NotFailing(last) => NextStep::NotFailing {
                 last,
                 tries: self.baseline.tries,
             },
-            Stage::Alternating => Want::Alternating {
+            Stage::Alternating => NextStep::Alternating {
                 rate: self.baseline,
                 empty: self.empty,
             },
-            Stage::End => Want::Write(Line::End(self.end_line())),
-            Stage::Search | Stage::Proof => match course.asked() {
-                Some(asked) => Want::Test(asked),
-                None => Want::Nothing,
+            Stage::End => NextStep::Write(Line::End(self.end_line())),
+            Stage::Search | Stage::Proof => match texts.pending() {
+                Some(pending) => NextStep::Test(pending),
+                None => NextStep::Nothing,
             },
-            Stage::Over => Want::Nothing,
+            Stage::Over => NextStep::Nothing,
         }
     }
 
@@ -314,15 +315,15 @@ impl Progress {
         if self.stage == Stage::Search {
             match self.machine.next() {
                 Some(candidate) => {
-                    self.course.ask(candidate, None);
+                    self.texts.ask(candidate, None);
                 }
                 None => self.stage = Stage::Proof,
             }
         }
         if self.stage == Stage::Proof {
-            let course = &self.course;
+            let texts = &self.texts;
             let open = self.open.get_or_insert_with(|| {
-                let certificate = course.certificate();
+                let certificate = texts.certificate();
                 let missing = certificate
                     .removals()
                     .iter()
@@ -332,7 +333,7 @@ impl Progress {
             });
             match open.last().cloned() {
                 Some(candidate) => {
-                    self.course.ask(candidate, Some(Phase::Proof));
+                    self.texts.ask(candidate, Some(Phase::Proof));
                 }
                 None => self.stage = Stage::Confirm,
             }
@@ -341,6 +342,127 @@ impl Progress {
 
     /// The line of the test being asked, with this answer.
     pub fn test_line(&self, reply: &Reply) -> Option<TestLine> {
-        self.course.test_line(reply)
+        self.texts.test_line(reply)
+    }
+}
+
+impl Progress {
+    /// The last line. It makes a claim only where every run of the input and of the result failed,
+    /// and no text ended in two ways. Nothing is proven of a flaky input, whose candidates may fail
+    /// in other runs, nor where the best did not fail again and the input is the result.
+    pub(super) fn end_line(&self) -> EndLine {
+        let certificate = self.texts.certificate();
+        let best = self.result();
+        let confirmed = self.confirmed.hits == self.confirmed.tries;
+        let reproducible = confirmed && !self.texts.is_contradicted();
+        let (claim, proved, proof) = match self.is_flaky() {
+            _ if self.restored.is_some() => {
+                let of = runs(best).count() as u64;
+                (Claim::BestSoFar, Proved { done: 0, of }, Vec::new())
+            }
+            true => {
+                let of = certificate.proved().of;
+                (Claim::BestSoFar, Proved { done: 0, of }, Vec::new())
+            }
+            false if reproducible => (
+                certificate.claim(),
+                certificate.proved(),
+                certificate.proof(),
+            ),
+            false => (Claim::BestSoFar, certificate.proved(), certificate.proof()),
+        };
+        EndLine {
+            claim,
+            size: best.len() as u64,
+            blake3: ContentHash::of(best),
+            tests: self.texts.counts,
+            proved,
+            proof,
+            passing: None,
+        }
+    }
+
+    /// The result, once the log is whole.
+    pub fn minimized(&self) -> Option<Minimized> {
+        let end = self.end()?;
+        let untried = match self.rewrites && end.claim != Claim::BestSoFar {
+            true => self.texts.untried_values(),
+            false => 0,
+        };
+        let warnings = [
+            (
+                self.empty_fails && self.restored.is_none(),
+                Warning::EmptyInputFails,
+            ),
+            (
+                self.is_flaky(),
+                Warning::FlakyInput {
+                    rate: self.baseline,
+                    votes: self.votes.needed,
+                },
+            ),
+            (
+                self.confirmed.hits < self.confirmed.tries,
+                Warning::FlakyResult {
+                    rate: self.confirmed,
+                },
+            ),
+            (
+                self.restored.is_some(),
+                Warning::Restored {
+                    size: self.texts.best().len() as u64,
+                },
+            ),
+            (
+                !self.is_flaky() && self.texts.is_contradicted(),
+                Warning::Contradicted,
+            ),
+            (untried > 0, Warning::Values { untried }),
+        ];
+        Some(Minimized {
+            text: self.result().to_vec(),
+            claim: end.claim,
+            proved: end.proved,
+            size_before: self.texts.original().len() as u64,
+            counts: end.tests,
+            baseline: self.baseline,
+            confirmed: self.confirmed,
+            minor_after: self.minor_after,
+            slips: self.slips.clone(),
+            warnings: warnings
+                .into_iter()
+                .filter(|(holds, _)| *holds)
+                .map(|one| one.1)
+                .collect(),
+        })
+    }
+}
+
+impl Progress {
+    /// The status. Unlike the certificate it counts proofs without hashing texts.
+    pub fn standing(&self) -> MinimizeStatus {
+        let texts = self.texts();
+        let of = runs(self.result()).count() as u64;
+        let done = match (self.end(), &self.open) {
+            (Some(end), _) => end.proved.done,
+            _ if self.is_flaky() || self.restored.is_some() => 0,
+            (None, Some(open)) => of.saturating_sub(open.len() as u64 + self.unproven),
+            (None, None) => texts.singles().min(of),
+        };
+        MinimizeStatus {
+            doing: match self.stage {
+                Stage::Baseline | Stage::Axiom | Stage::NotFailing(_) | Stage::Alternating => {
+                    MinimizePhase::Baseline
+                }
+                Stage::Search => MinimizePhase::Search(texts.rule()),
+                Stage::Proof => MinimizePhase::Proof,
+                Stage::Confirm | Stage::End | Stage::Over => MinimizePhase::Confirm,
+            },
+            size: self.result().len() as u64,
+            size_before: texts.original().len() as u64,
+            executed: texts.counts.executed,
+            checks: texts.counts.checks,
+            proved: Proved { done, of },
+        }
     }
 }

@@ -1,20 +1,26 @@
-//! What an oracle is asked, apart from the text.
+//! One question of a minimization and its answer, apart from the text: how it is asked, what is logged
+//! of the answer, and who answers (the [`Answerer`]).
 
-use super::course::kind_of;
-use super::log::{ContentHash, Phase, What};
-use super::{Answer, Kind, Oracle, OracleError};
 use ddfuzz_delta::{Candidate, Hints, Outcome};
+use ddfuzz_exec::TimeLimit;
+use ddfuzz_triage::{Crash, Key};
 
-/// How a text is run, and what for.
+use crate::candidate_texts::kind_of;
+use crate::driver::micros;
+use crate::log::{Base64, ContentHash, Phase, Source, TestLine, What};
+use crate::progress::Progress;
+use crate::{Answer, CutOff, Kind, Oracle, OracleError, Process, Slip, SlipKeys};
+
+/// How and why a text is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Manner {
-    /// Aside from the search.
+    /// As a check, outside of the search.
     Check(What),
     /// As a candidate; in the proof in a fresh process.
     Test {
         kind: Kind,
         fresh: bool,
-        /// Also for what the run tells besides its outcome.
+        /// Whether the run is observed, for hints to the search.
         observed: bool,
     },
 }
@@ -29,7 +35,7 @@ impl Manner {
         }
     }
 
-    /// Asks the oracle in this manner; there are hints only where it is to observe.
+    /// Asks the oracle in this manner; there are hints only where the run is observed.
     pub fn put(self, oracle: &mut dyn Oracle, text: &[u8]) -> Result<(Answer, Hints), OracleError> {
         let kind = match self {
             Manner::Check(_) => Kind::Deleting,
@@ -45,8 +51,8 @@ impl Manner {
         Ok((answer?, Hints::default()))
     }
 
-    /// Whether the search goes on by what the run tells besides its outcome: what comes behind is
-    /// not foreseen, and so is not run ahead.
+    /// Whether the run is observed: the search goes on by its hints, so that nothing after it can be
+    /// predicted and run ahead.
     pub fn is_observed(self) -> bool {
         matches!(self, Manner::Test { observed: true, .. })
     }
@@ -78,10 +84,119 @@ pub(super) struct Question {
     pub text: Option<ContentHash>,
 }
 
+/// The answer to a test, as it is logged.
+#[derive(Clone, Debug)]
+pub(super) struct Reply {
+    pub outcome: Outcome,
+    pub source: Source,
+    pub us: u64,
+    pub cut_off: Option<CutOff>,
+    pub process: Process,
+    pub slip: Option<SlipKeys>,
+    /// The minor key, where it is not that of the best before.
+    pub minor: Option<Key>,
+    /// What an observed run compared.
+    pub comparisons: Option<Vec<(Base64, Base64)>>,
+    pub log_input: bool,
+}
+
+impl Reply {
+    /// The answer that a logged test holds.
+    pub fn of(line: &TestLine) -> Reply {
+        Reply {
+            outcome: line.outcome,
+            source: line.source,
+            us: line.us,
+            cut_off: line.cut_off,
+            process: line.process,
+            slip: line.slip,
+            minor: line.minor,
+            comparisons: line.comparisons.clone(),
+            log_input: line.input.is_some(),
+        }
+    }
+
+    /// What an oracle answered.
+    pub fn from_answer(source: Source, answer: &Answer, log_input: bool) -> Reply {
+        Reply {
+            source,
+            log_input,
+            outcome: answer.outcome,
+            us: micros(answer.cost),
+            cut_off: answer.cut_off,
+            process: answer.process,
+            slip: answer.slip.as_ref().map(|slip| slip.keys),
+            minor: None,
+            comparisons: None,
+        }
+    }
+}
+
+/// An answer, and the hints of an observed run.
+pub(super) type ObservedAnswer = (Answer, Hints);
+
+/// Answers the questions of a minimization, one after the other: an oracle by itself, or workers
+/// that run ahead.
+pub(super) trait Answerer {
+    /// The answer to the question that is due. No more than `left` tests will be asked, this one
+    /// included, where there is a limit; a test of a flaky input may be several runs.
+    fn answer(
+        &mut self,
+        progress: &Progress,
+        left: Option<u64>,
+    ) -> Result<Option<ObservedAnswer>, OracleError>;
+
+    /// Limits the time of all runs that are asked for from here on.
+    fn limit_time(&mut self, learned: TimeLimit);
+
+    /// The record of a slip that came without one although its keys are new.
+    fn record(&mut self, slip: &Slip) -> Result<Option<Box<Crash>>, OracleError>;
+
+    /// Slips of wasted tests, each returned once.
+    fn unclaimed_slips(&mut self) -> Vec<Slip>;
+
+    /// Ends all runs that are under way; returns the number of wasted ones.
+    fn finish(&mut self) -> u64;
+}
+
+/// Answers by one oracle, which is asked only what is due.
+pub(super) struct SingleOracle<'a>(pub &'a mut dyn Oracle);
+
+impl Answerer for SingleOracle<'_> {
+    fn answer(
+        &mut self,
+        progress: &Progress,
+        _: Option<u64>,
+    ) -> Result<Option<ObservedAnswer>, OracleError> {
+        let Some((manner, text)) = progress.due() else {
+            return Ok(None);
+        };
+        manner.put(self.0, text).map(Some)
+    }
+
+    fn limit_time(&mut self, learned: TimeLimit) {
+        self.0.limit_time(learned);
+    }
+
+    fn record(&mut self, _: &Slip) -> Result<Option<Box<Crash>>, OracleError> {
+        // Whatever this oracle has examined was handed over.
+        Ok(None)
+    }
+
+    fn unclaimed_slips(&mut self) -> Vec<Slip> {
+        Vec::new()
+    }
+
+    fn finish(&mut self) -> u64 {
+        0
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use ddfuzz_delta::Comparison;
+
+    use super::*;
 
     /// Says by its hints, and by its outcome, how it was asked.
     struct Teller;

@@ -1,11 +1,11 @@
-//! Rebuilding a result from the input and the log alone.
+//! Rebuilds a result from the input and the log alone.
 
+use ddfuzz_exec::TimeLimit;
 use std::collections::BTreeMap;
 
-use super::log::{ContentHash, Line, Log, LogError, TestLine};
-use super::progress::Progress;
-use super::{Counts, MinimizeError, Minimized, SlipKeys};
-use ddfuzz_exec::TimeLimit;
+use crate::log::{ContentHash, Line, Log, LogError, TestLine};
+use crate::progress::Progress;
+use crate::{Counts, MinimizeError, Minimized, SlipKeys};
 
 /// A minimization rebuilt without its target.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub fn replay(input: &[u8], log: &Log) -> Result<Replayed, MinimizeError> {
     let progress = feed_all(input, log, &mut |_, _| ())?;
     Ok(Replayed {
         text: progress.result().to_vec(),
-        counts: progress.course().counts,
+        counts: progress.texts().counts,
         time_limit: progress.time_limit(),
         votes: progress.votes(),
         minimized: progress.minimized(),
@@ -68,7 +68,7 @@ pub fn least_slips(input: &[u8], log: &Log) -> Result<Vec<LeastSlip>, MinimizeEr
         else {
             return;
         };
-        let text = progress.course().text();
+        let text = progress.texts().text();
         let is_less = |known: &LeastSlip| text.len() < known.input.len();
         if least.get(keys).is_none_or(is_less) {
             let slip = LeastSlip {
@@ -82,8 +82,8 @@ pub fn least_slips(input: &[u8], log: &Log) -> Result<Vec<LeastSlip>, MinimizeEr
     Ok(least.into_values().collect())
 }
 
-/// Feeds all lines of a log; `each` sees each of them behind that, when the text is still that which
-/// it is about.
+/// Feeds all lines of a log. After each line, `each` sees it, while the text is still that of the
+/// line.
 fn feed_all(
     input: &[u8],
     log: &Log,

@@ -1,10 +1,10 @@
-//! How often a failure is asked for that does not come every time.
+//! How often a flaky candidate is run.
 //!
-//! A crash with the held key is a fact: no run that shows it lies. Only runs that do not show it
-//! may, so that voting is 1 of n: a candidate FAILs with the first run that fails, and does not
-//! with n runs that do not. n follows from the rate of the input itself (docs/decisions/0023).
+//! One run that crashes with the kept key proves that a candidate fails; runs that do not crash prove
+//! less. So voting is 1 of n: a candidate FAILs with the first run that fails, and does not after n
+//! runs that do not. n follows from the rate of the input itself (docs/decisions/0023).
 
-use super::Rate;
+use crate::Rate;
 
 /// Runs of the input where all of them agree, and of a steady result.
 pub(super) const AGREEING: u64 = 3;
@@ -19,21 +19,21 @@ const NEVER_SLOW: u64 = 5;
 pub(super) const ESTIMATING: u64 = 20;
 /// Runs of one candidate at most: a rarer failure is missed more often than [`ODDS`] say.
 const MOST: u64 = 100;
-/// One candidate in so many is taken not to fail although it fails as often as the input.
+/// One in this many candidates that fail as often as the input is missed.
 const ODDS: f64 = 1000.0;
 
-/// What the runs of the input say of it.
+/// The result of the runs of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Baseline {
     /// Too little yet.
     Open,
-    /// It fails; each candidate is to be run up to so many times.
+    /// It fails; each candidate is run up to `votes` times.
     Fails { votes: u64 },
     /// No run failed.
     Never,
 }
 
-/// So many runs of the input have to agree; `doubtful`: one before them did not fail.
+/// How many runs of the input must agree; `doubtful`: one before them did not fail.
 pub(super) fn agreeing(doubtful: bool) -> u64 {
     match doubtful {
         true => AGREEING_IN_DOUBT,
@@ -75,8 +75,7 @@ fn votes(rate: Rate) -> u64 {
         .unwrap_or(MOST)
 }
 
-/// One failure in so many is missed by `votes` runs, where it is as frequent as the lower end of
-/// `rate`.
+/// One in how many failures is missed by `votes` runs, at the lower end of `rate`.
 pub(super) fn odds(rate: Rate, votes: u64) -> f64 {
     let silent = 1.0 - lower_end(rate);
     // Products, because a logarithm differs from machine to machine, and logs must not.

@@ -1,12 +1,15 @@
-//! The oracle that asks an interestingness test.
+//! The oracle that asks an interestingness test, and the test's file, which must not change meanwhile.
 
-use std::ffi::OsString;
-use std::time::Instant;
-
-use super::script::{Script, ScriptState};
-use super::{Answer, CutOff, Kind, Oracle, OracleError, PATIENCE};
 use ddfuzz_delta::Outcome;
 use ddfuzz_exec::{Ended, Executor, Target, TimeLimit, start_test};
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use crate::log::ContentHash;
+use crate::{Answer, CutOff, Kind, Oracle, OracleError, PATIENCE};
 
 /// The exit status by which a test says that it cannot tell.
 const CANNOT_TELL: i32 = 125;
@@ -17,8 +20,8 @@ const CANNOT_TELL: i32 = 125;
 /// - UNRESOLVED: it exited with 125, or was cut off by a limit.
 /// - PASS: any other status, or a signal.
 ///
-/// Each run has a process and an emptied directory of its own. The test must stay what it was when
-/// the oracle was made: outcomes of two tests do not belong together.
+/// Each run has its own process and an empty directory. The test must not change while the oracle
+/// lives: outcomes of two versions must not be mixed.
 pub struct TestOracle {
     script: Script,
     /// The test, and what the input is called in its directory.
@@ -74,7 +77,7 @@ impl TestOracle {
             }
         };
         let run = executor.run(candidate);
-        // Whatever a test has said that is another one by now, it does not count.
+        // The outcome of a test that has changed meanwhile does not count.
         self.check_unchanged()?;
         let run = run?;
         self.last = Some(run.ended);
@@ -130,4 +133,76 @@ impl Oracle for TestOracle {
             patient.limit_time(learned.times(PATIENCE));
         }
     }
+}
+
+/// The file of an interestingness test as it was when a minimization began.
+#[derive(Clone, Debug)]
+pub struct Script {
+    path: PathBuf,
+    hash: ContentHash,
+    /// As it was seen last with that content.
+    seen: Facts,
+}
+
+/// What the file is now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScriptState {
+    /// What it was.
+    Same,
+    /// Its content is another one.
+    Changed,
+    /// It is not there any more, or cannot be read.
+    Gone,
+}
+
+/// Shows without reading a file that it may have changed: device, inode, size, and the time
+/// of its last change.
+type Facts = (u64, u64, u64, i64, i64);
+
+impl Script {
+    /// Reads the test at `path`.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read(path: &Path) -> io::Result<Script> {
+        // In this order: a change in between is found out by the next look.
+        let seen = facts(path)?;
+        let hash = ContentHash::of(&std::fs::read(path)?);
+        let path = path.to_owned();
+        Ok(Script { path, hash, seen })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The hash of its content.
+    pub fn hash(&self) -> ContentHash {
+        self.hash
+    }
+
+    /// Looks at it again; reads it only where something about it has changed.
+    pub fn state(&mut self) -> ScriptState {
+        let Ok(now) = facts(&self.path) else {
+            return ScriptState::Gone;
+        };
+        if now == self.seen {
+            return ScriptState::Same;
+        }
+        match std::fs::read(&self.path) {
+            Ok(content) if ContentHash::of(&content) == self.hash => {
+                self.seen = now;
+                ScriptState::Same
+            }
+            Ok(_) => ScriptState::Changed,
+            Err(_) => ScriptState::Gone,
+        }
+    }
+}
+
+fn facts(path: &Path) -> io::Result<Facts> {
+    let facts = std::fs::metadata(path)?;
+    let (seconds, nanoseconds) = (facts.mtime(), facts.mtime_nsec());
+    Ok((facts.dev(), facts.ino(), facts.size(), seconds, nanoseconds))
 }

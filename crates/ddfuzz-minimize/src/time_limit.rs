@@ -1,8 +1,7 @@
 //! The time limit that a minimization learns from the runs of its input.
 
-use std::time::Duration;
-
 use ddfuzz_exec::{Limits, TimeLimit};
+use std::time::Duration;
 
 /// How much longer than a run that crashes any other may take.
 const FACTOR: u32 = 10;

@@ -1,12 +1,12 @@
-//! Running again what a claim rests on.
+//! Runs again the tests that a claim rests on.
 
+use ddfuzz_delta::Outcome;
 use std::ops::Range;
 
-use super::certificate::runs;
-use super::course::remove;
-use super::log::Log;
-use super::{Claim, CutOff, Kind, MinimizeError, Oracle, OracleError, Proved, replay};
-use ddfuzz_delta::Outcome;
+use crate::candidate_texts::remove;
+use crate::certificate::runs;
+use crate::log::Log;
+use crate::{Claim, CutOff, Kind, MinimizeError, Oracle, OracleError, Proved, replay};
 
 /// Why a log could not be verified at all.
 #[derive(Debug, thiserror::Error)]

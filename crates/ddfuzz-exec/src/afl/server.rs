@@ -1,129 +1,130 @@
-//! A started fork server: one word asks for a run, two tell of it.
-
-use std::fs::File;
-use std::io::Write;
-use std::os::fd::AsRawFd;
-use std::os::fd::OwnedFd;
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
+//! A running AFL++ fork server: one word requests a run, two words report it. Also the processes that
+//! runs leave behind.
 
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
-use super::super::keeper::Keeper;
-use super::super::launch::{Ends, Launch};
-use super::super::process_clock::cpu_of;
-use super::super::server::{
-    Answer, Broken, STARTUP, await_hello, check_descent, hidden_scratch, system,
+use crate::afl::handshake::{Handshake, HandshakeError, HandshakePipes};
+use crate::afl::shared_memory::Coverage;
+use crate::hang_detector::{HangDetector, ObservedProcess};
+use crate::launch::{Launch, ServerPipes};
+use crate::server::{
+    Answer, RequestError, STARTUP, await_hello, check_descent, hidden_scratch, system,
 };
-use super::super::signature::{Lookout, Sight};
-use super::super::watch::{GRACE, Look, SLICE, Waited, Watch, readable};
-use super::super::{Ended, ExecError, Limits, proc_tree};
-use super::coverage::Coverage;
-use super::family::{Family, Left};
-use super::greeting::{Dialogue, Greeting, Refused};
+use crate::supervisor::Supervisor;
+use crate::watch::{GRACE, HangCheck, SLICE, WaitOutcome, Watch, cpu_of, readable};
+use crate::{Ended, ExecError, Limits, proc_tree};
 
-/// In a process that serves many runs it is looked for what they have left behind after so many.
+/// After how many runs of one process its leftover child processes are looked for.
 const SWEPT_EACH: u32 = 64;
 
 /// A running fork server.
 pub(super) struct AflServer {
-    ends: Ends,
+    pipes: ServerPipes,
     pid: Pid,
     /// One process serves many runs.
     persistent: bool,
     /// The process that waits for the next run.
     waiting: Option<Pid>,
-    /// The last run was killed: the server may take its process for one that waits.
+    /// The last run was killed, but the server may believe that its process waits.
     killed: bool,
-    family: Family,
+    child_processes: ChildProcesses,
     runs: u32,
-    // Dropped last: the keeper kills what the closed pipes did not end.
-    keeper: Keeper,
-    /// Its scratch directory, where that is to be watched.
+    // Dropped last: the supervisor kills what the closed pipes did not end.
+    supervisor: Supervisor,
+    /// Its scratch directory, where its size must be watched.
     watched: Option<PathBuf>,
     /// Its scratch directory, where that is a mount of its own.
     pub(super) scratch: Option<OwnedFd>,
 }
 
 /// Why no server has come up.
-pub(super) enum NoServer {
+pub(super) enum AflStartError {
     Error(ExecError),
-    Refused(Refused),
+    Handshake(HandshakeError),
 }
 
-/// A word that a run is told by, where it has been read ahead.
+/// The status of a run, where it was read together with its process id.
 type Ahead = Option<i32>;
 
 impl AflServer {
-    /// Starts the program and takes its greeting. `shared`: inputs are offered in shared memory.
+    /// Starts the program and makes the handshake. `shared`: inputs are offered in shared memory.
     pub(super) fn start(
         launch: &Launch,
         stdin: &File,
         shared: bool,
         persistent: bool,
-    ) -> Result<(AflServer, Greeting), NoServer> {
+    ) -> Result<(AflServer, Handshake), AflStartError> {
         // It has no use for a page of ours; the launcher closes whatever stands there.
         let started = launch.start(stdin, stdin, None);
-        let (keeper, mut ends) = started
-            .map_err(|errno| NoServer::Error(system(launch, "starting the launcher", errno)))?;
-        let pid = await_hello(launch, &mut ends.reply).map_err(NoServer::Error)?;
-        let scratch = hidden_scratch(launch, &keeper).map_err(NoServer::Error)?;
-        let dialogue = Dialogue {
-            control: &mut ends.request,
-            status: &mut ends.reply,
+        let (supervisor, mut pipes) = started.map_err(|errno| {
+            AflStartError::Error(system(launch, "starting the launcher", errno))
+        })?;
+        let pid = await_hello(launch, &mut pipes.reply).map_err(AflStartError::Error)?;
+        let scratch = hidden_scratch(launch, &supervisor).map_err(AflStartError::Error)?;
+        let handshake_pipes = HandshakePipes {
+            control: &mut pipes.request,
+            status: &mut pipes.reply,
             shared,
             patience: STARTUP,
             began: Instant::now(),
         };
-        let greeting = dialogue.greet().map_err(NoServer::Refused)?;
+        let handshake = handshake_pipes
+            .perform()
+            .map_err(AflStartError::Handshake)?;
         let server = AflServer {
-            ends,
+            pipes,
             pid,
             persistent,
             waiting: None,
             killed: false,
-            family: Family::of(pid),
+            child_processes: ChildProcesses::of(pid),
             runs: 0,
-            keeper,
+            supervisor,
             watched: launch.watched_scratch(),
             scratch,
         };
-        Ok((server, greeting))
+        Ok((server, handshake))
     }
 
-    /// Whether /proc tells of it. Not asked of one whose map is too small, which may be dead of it.
+    /// Fails where /proc does not show it. Not called where its map is too small: it may be dead then.
     pub(super) fn check_descent(&self, launch: &Launch) -> Result<(), ExecError> {
-        check_descent(launch, &self.keeper, self.pid)
+        check_descent(launch, &self.supervisor, self.pid)
     }
 
-    /// Asks for one run on the input that is in place. Gives how it ended, and whether the server
+    /// Requests one run on the input that is in place. Returns how it ended, and whether the server
     /// can go on.
     pub(super) fn run(
         &mut self,
         limits: &Limits,
-        lookout: &mut Lookout,
+        detector: &mut HangDetector,
         coverage: &Coverage,
-    ) -> Result<(Answer, Left), Broken> {
+    ) -> Result<(Answer, Leftovers), RequestError> {
         let began = Instant::now();
         let word = u32::from(self.killed).to_ne_bytes();
-        self.ends
+        self.pipes
             .request
             .write_all(&word)
-            .map_err(|_| Broken::Died)?;
-        let (child, ahead) = self.forked(lookout.first_pause())?;
+            .map_err(|_| RequestError::Died)?;
+        let (child, ahead) = self.forked(detector.first_pause())?;
         let (waited, status, cpu) = match ahead {
             Some(status) => (None, status, began.elapsed()),
             None => {
-                lookout.begin();
-                let sight = &Running { child, coverage };
-                self.ended(child, limits, Look { lookout, sight })?
+                detector.begin();
+                let process = &ForkedProcess { child, coverage };
+                self.ended(child, limits, HangCheck { detector, process })?
             }
         };
         let stopped = libc::WIFSTOPPED(status);
         if waited.is_none() && self.died_waiting(child, status) {
-            return Err(Broken::Died);
+            return Err(RequestError::Died);
         }
         let ended = match (waited, Ended::from_wait_status(status)) {
             _ if stopped && self.persistent => waited.unwrap_or(Ended::Exit(0)),
@@ -154,26 +155,26 @@ impl AflServer {
         }
     }
 
-    /// Whether the process may have been killed by somebody else before it saw the input. A new
-    /// one will tell.
+    /// Whether somebody else may have killed the process before it saw the input. The run is repeated
+    /// then.
     fn died_waiting(&self, child: Pid, status: i32) -> bool {
         self.waiting == Some(child)
             && Ended::from_wait_status(status) == Ended::Signal(libc::SIGKILL)
     }
 
-    /// Takes the process id of the run, and how it ended, if that comes at once: within a slice of
+    /// Reads the process id of the run, and its status if that comes at once: within a slice of
     /// time, or within `early`.
-    fn forked(&mut self, early: Option<Duration>) -> Result<(Pid, Ahead), Broken> {
+    fn forked(&mut self, early: Option<Duration>) -> Result<(Pid, Ahead), RequestError> {
         let mut words = [0; 8];
         let wanted = if early.is_some() { 4 } else { 8 };
         let mut length = self.receive(&mut words[..wanted])?;
         if length == 0 {
-            if !readable(&self.ends.reply, GRACE) {
+            if !readable(&self.pipes.reply, GRACE) {
                 return Err(nonsense("does not accept requests"));
             }
             length = self.receive(&mut words[..wanted])?;
         }
-        if length == 4 && early.is_some_and(|early| readable(&self.ends.reply, early)) {
+        if length == 4 && early.is_some_and(|early| readable(&self.pipes.reply, early)) {
             length += self.receive(&mut words[4..])?;
         }
         if !matches!(length, 4 | 8) {
@@ -187,14 +188,14 @@ impl AflServer {
         Ok((Pid::from_raw(pid), (length == 8).then_some(status)))
     }
 
-    /// Waits for the end of a run that takes longer than most. Gives why it was killed, if so, its
+    /// Waits for the end of a run that takes longer than most. Returns why it was killed, if so, its
     /// status and its CPU time.
     fn ended(
         &mut self,
         child: Pid,
         limits: &Limits,
-        look: Look<'_>,
-    ) -> Result<(Option<Ended>, i32, Duration), Broken> {
+        look: HangCheck<'_>,
+    ) -> Result<(Option<Ended>, i32, Duration), RequestError> {
         let before = self.clocks(child);
         let killed = self.watch(limits, look)?;
         let cpu = self.clocks(child).since(before);
@@ -212,60 +213,58 @@ impl AflServer {
         }
     }
 
-    fn watch(&self, limits: &Limits, look: Look<'_>) -> Result<Option<Ended>, Broken> {
+    fn watch(&self, limits: &Limits, look: HangCheck<'_>) -> Result<Option<Ended>, RequestError> {
         let watch = Watch {
-            reply: &self.ends.reply,
+            reply: &self.pipes.reply,
             page: None,
             first: 0,
             server: self.pid,
-            keeper: self.keeper.pid(),
+            supervisor: self.supervisor.pid(),
             scratch: self.watched.as_deref(),
             warm: self.persistent,
         };
         match watch.wait(limits, Some(look)) {
-            Waited::Ready => Ok(None),
-            Waited::Killed(killed) => Ok(Some(killed.why)),
-            Waited::Silent(why) => Err(Broken::Silent(why)),
-            Waited::Untaken => Err(Broken::Died), // not without a page
+            WaitOutcome::Ready => Ok(None),
+            WaitOutcome::Killed(killed) => Ok(Some(killed.why)),
+            WaitOutcome::Silent(why) => Err(RequestError::Silent(why)),
+            WaitOutcome::Untaken => Err(RequestError::Died), // not without a page
         }
     }
 
-    /// Kills what runs have left behind: at once where it may be looked for at each run, or where
-    /// the run's own process is gone.
-    fn sweep(&mut self, now: bool) -> Left {
+    /// Kills the processes that runs left behind: `now`, or after every [`SWEPT_EACH`] runs.
+    fn sweep(&mut self, now: bool) -> Leftovers {
         self.runs = self.runs.wrapping_add(1);
         if !now && !self.runs.is_multiple_of(SWEPT_EACH) {
-            return Left::Nothing;
+            return Leftovers::Nothing;
         }
-        self.family.sweep(self.waiting)
+        self.child_processes.sweep(self.waiting)
     }
 
-    /// Fills `words`, or as much of them as comes within a slice of time. Gives how many bytes
-    /// have come.
-    fn receive(&self, words: &mut [u8]) -> Result<usize, Broken> {
+    /// Fills `words`, or as much of them as comes within a slice of time. Returns how many bytes came.
+    fn receive(&self, words: &mut [u8]) -> Result<usize, RequestError> {
         loop {
             let at = words.as_mut_ptr().cast();
-            let socket = self.ends.reply.as_raw_fd();
+            let socket = self.pipes.reply.as_raw_fd();
             // SAFETY: it writes into `words`, no more than its length.
             let got = unsafe { libc::recv(socket, at, words.len(), libc::MSG_WAITALL) };
             match (usize::try_from(got), Errno::last()) {
-                (Ok(0), _) => return Err(Broken::Died),
+                (Ok(0), _) => return Err(RequestError::Died),
                 (Ok(length), _) => return Ok(length),
                 (Err(_), Errno::EINTR) => {}
                 (Err(_), Errno::EAGAIN) => return Ok(0),
-                (Err(_), _) => return Err(Broken::Died),
+                (Err(_), _) => return Err(RequestError::Died),
             }
         }
     }
 }
 
 /// The process of a run.
-struct Running<'a> {
+struct ForkedProcess<'a> {
     child: Pid,
     coverage: &'a Coverage,
 }
 
-impl Sight for Running<'_> {
+impl ObservedProcess for ForkedProcess<'_> {
     fn process(&self) -> Option<Pid> {
         Some(self.child)
     }
@@ -284,7 +283,7 @@ impl Sight for Running<'_> {
     }
 }
 
-/// CPU times that tell, at two moments, what a run has used between (docs/decisions/0033).
+/// CPU times, read before and after a run: the difference is what it used (docs/decisions/0033).
 #[derive(Clone, Copy)]
 struct Clocks {
     /// That of all children which the server has waited for, in ticks.
@@ -306,12 +305,101 @@ impl Clocks {
     }
 }
 
-fn nonsense(what: &str) -> Broken {
-    Broken::Nonsense(format!("its fork server {what}"))
+fn nonsense(what: &str) -> RequestError {
+    RequestError::Nonsense(format!("its fork server {what}"))
 }
 
 fn first(bytes: &[u8]) -> i32 {
     i32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
+}
+
+/// Where the kernel lists no children, they are looked for only after this many runs.
+const RARELY: u32 = 256;
+/// How often the list is read until all killed processes are dead, and how far apart. What takes
+/// longer is left to the supervisors.
+const PASSES: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(1);
+/// Killed processes stay in the list as zombies, because the server waits for the child of its run
+/// only. A server with more of these is replaced.
+const MOST_DEAD: usize = 16;
+
+/// The children of a server, which is a child subreaper: orphans among its descendants are its
+/// children, too.
+struct ChildProcesses {
+    server: Pid,
+    /// The kernel's list of them, kept open: a look is one system call.
+    list: Option<File>,
+    looks: u32,
+    /// Its zombies.
+    dead: Vec<Pid>,
+}
+
+/// What runs left behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Leftovers {
+    /// Nothing, or nothing any more.
+    Nothing,
+    /// More than can be swept one by one.
+    TooMuch,
+}
+
+impl ChildProcesses {
+    /// The children of `server`.
+    pub(super) fn of(server: Pid) -> ChildProcesses {
+        ChildProcesses {
+            server,
+            list: File::open(format!("/proc/{server}/task/{server}/children")).ok(),
+            looks: 0,
+            dead: Vec::new(),
+        }
+    }
+
+    /// Kills the processes that runs left behind. `own`: the process that goes on serving runs.
+    fn sweep(&mut self, own: Option<Pid>) -> Leftovers {
+        if !self.has_strangers(own) {
+            return Leftovers::Nothing;
+        }
+        for _ in 0..PASSES {
+            let others = proc_tree::children(self.server).into_iter();
+            let others: Vec<Pid> = others.filter(|pid| Some(*pid) != own).collect();
+            if others.len() > MOST_DEAD {
+                return Leftovers::TooMuch;
+            }
+            let mut living = others.iter().filter(|pid| proc_tree::lives(**pid));
+            let Some(first) = living.next() else {
+                self.dead = others;
+                return Leftovers::Nothing;
+            };
+            // Their own children become the server's, and are met in the next pass.
+            for pid in std::iter::once(first).chain(living) {
+                let _ = kill(*pid, Signal::SIGKILL);
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Leftovers::TooMuch
+    }
+
+    /// Whether the list holds anybody but the dead of earlier looks and `own`.
+    fn has_strangers(&mut self, own: Option<Pid>) -> bool {
+        self.looks = self.looks.wrapping_add(1);
+        let mut text = [0; 512];
+        let listed = self.list.as_ref().map(|list| list.read_at(&mut text, 0));
+        match listed {
+            Some(Ok(length)) if length < text.len() => {
+                numbers(&text[..length]).any(|pid| Some(pid) != own && !self.dead.contains(&pid))
+            }
+            Some(Ok(_)) => true,
+            _ => self.looks.is_multiple_of(RARELY),
+        }
+    }
+}
+
+fn numbers(text: &[u8]) -> impl Iterator<Item = Pid> {
+    let words = text.split(|byte| *byte == b' ');
+    words
+        .filter(|word| !word.is_empty())
+        .filter_map(|word| str::from_utf8(word).ok()?.parse().ok())
+        .map(Pid::from_raw)
 }
 
 #[cfg(test)]
@@ -331,5 +419,12 @@ mod tests {
         assert_eq!(used(clocks(50, None), clocks(350, None)), 300);
         assert_eq!(used(clocks(50, Some(700)), clocks(50, Some(900))), 210);
         assert_eq!(used(clocks(50, Some(700)), clocks(950, None)), 210);
+    }
+
+    #[test]
+    fn the_list_is_read_as_the_kernel_writes_it() {
+        let found: Vec<Pid> = numbers(b"12 7 ").collect();
+        assert_eq!(found, [Pid::from_raw(12), Pid::from_raw(7)]);
+        assert_eq!(numbers(b"").count(), 0);
     }
 }

@@ -1,22 +1,27 @@
-//! What can be read off a target's program without running it: more than running it needs, for
-//! those who want to know why it is run as it is.
+//! Facts of a target's program, read from its file without running it. They explain why the target is
+//! run as it is; `elf.rs` has those that running needs.
 
-mod checks;
-mod program;
-mod symbols;
+#[cfg(target_arch = "x86_64")]
+mod constants;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "no_constants.rs"]
+mod constants;
+mod instrumentation;
 mod words;
 
+use object::read::elf::FileHeader;
+use object::{Object, ObjectSection};
+use serde::Serialize;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use crate::elf::{Elf, holds};
+use crate::private_dir::PrivateDir;
+use crate::{ExecError, Program, Target, elf, identity, program};
 
-use super::private_dir::PrivateDir;
-use super::{ExecError, Program, Target, elf, identity, resolve, script};
-
-pub use program::ASSERTIONS;
 pub use words::program_words;
 
-/// Among what a program was compiled with: Rust's overflow checks and debug assertions.
+/// The name, in [`TargetFacts::instrumentation`], of Rust's overflow checks and debug assertions.
 pub const DEBUG_ASSERTIONS: &str = "debug-assertions";
 
 /// The facts of a target.
@@ -30,9 +35,9 @@ pub struct TargetFacts {
     pub kind: Kind,
     /// The interpreter of a script, with its argument.
     pub script_of: Option<String>,
-    /// The dynamic linker that it asks for; `None` for a static program.
+    /// Its dynamic linker; `None` for a static program.
     pub linker: Option<String>,
-    /// Whose start-up it has.
+    /// The C library whose start-up code it has.
     pub libc: Libc,
     /// It can be loaded at any address.
     pub position_independent: bool,
@@ -77,12 +82,12 @@ pub enum Kind {
     Elf,
     /// A script with its interpreter.
     Script,
-    /// Anything else: of another machine, or of what the kernel was told to execute.
+    /// Anything else, for example a program of another machine.
     #[default]
     Other,
 }
 
-/// Whose start-up a program has.
+/// The C library whose start-up code a program has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Libc {
@@ -102,7 +107,7 @@ impl TargetFacts {
     /// When there is no such program, or it cannot be executed.
     pub fn of(target: &Target) -> Result<TargetFacts, ExecError> {
         let private = PrivateDir::get()?;
-        let path = resolve::locate(&target.program, &private)?;
+        let path = program::locate(&target.program, &private)?;
         let bytes = elf::read(&path).unwrap_or_default();
         let mut facts = TargetFacts {
             setuid: is_setuid(&path),
@@ -116,22 +121,22 @@ impl TargetFacts {
             program: path,
             ..TargetFacts::default()
         };
-        if let Some(interpreter) = script::named_in(&bytes) {
+        if let Some(interpreter) = program::named_in(&bytes) {
             facts.kind = Kind::Script;
             facts.script_of = Some(interpreter);
         } else if let Some(file) = elf::parse(&bytes) {
             facts.kind = Kind::Elf;
-            let known = elf::Facts::of(&file);
-            facts.debug_assertions = known.rust && program::asserts(&file);
-            facts.take(known);
-            program::read(&file, &mut facts);
-            symbols::read(&file, &mut facts);
+            let known = elf::ElfFacts::of(&file);
+            facts.debug_assertions = known.rust && asserts(&file);
+            facts.take_over(known);
+            read_headers(&file, &mut facts);
+            instrumentation::read(&file, &mut facts);
         }
         Ok(facts)
     }
 
-    /// What running rests on, too.
-    fn take(&mut self, known: elf::Facts) {
+    /// Takes over the facts that running needs.
+    fn take_over(&mut self, known: elf::ElfFacts) {
         self.linker = known.interpreter;
         self.afl = known.afl;
         self.libfuzzer = known.is_fuzzer;
@@ -158,6 +163,43 @@ impl TargetFacts {
 }
 
 fn is_setuid(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
     std::fs::metadata(path).is_ok_and(|facts| facts.permissions().mode() & 0o6000 != 0)
+}
+
+/// The section of debug information.
+const DEBUG: &str = ".debug_info";
+/// The section of compiler versions, and the beginning of Rust's.
+const COMMENT: &str = ".comment";
+const RUSTC: &[u8] = b"rustc version";
+const GO: [&str; 2] = [".go.buildinfo", ".note.go.buildid"];
+
+/// How the messages of failed overflow checks and debug assertions of Rust begin. Only programs that
+/// were compiled with such checks contain them: the standard library is compiled without.
+pub const ASSERTIONS: [&str; 7] = [
+    "unsafe precondition(s) violated",
+    "attempt to add with overflow",
+    "attempt to subtract with overflow",
+    "attempt to multiply with overflow",
+    "attempt to negate with overflow",
+    "attempt to shift left with overflow",
+    "attempt to shift right with overflow",
+];
+
+/// Whether a Rust program was compiled with overflow checks or debug assertions.
+fn asserts(file: &Elf<'_>) -> bool {
+    let texts = file.section_by_name(".rodata");
+    let texts = texts.and_then(|section| section.data().ok());
+    let says = |text: &&str| holds(texts.unwrap_or_default(), text.as_bytes());
+    ASSERTIONS.iter().any(says)
+}
+
+/// Reads the facts in headers and sections.
+fn read_headers(file: &Elf<'_>, facts: &mut TargetFacts) {
+    facts.position_independent = file.elf_header().e_type(file.endian()) == object::elf::ET_DYN;
+    facts.debug_info = file.section_by_name(DEBUG).is_some();
+    facts.rust = file
+        .section_by_name(COMMENT)
+        .and_then(|section| section.data().ok())
+        .is_some_and(|text| text.windows(RUSTC.len()).any(|part| part == RUSTC));
+    facts.go = GO.iter().any(|name| file.section_by_name(name).is_some());
 }

@@ -1,17 +1,27 @@
-//! The comparisons of one run, as far as they are kept.
-
-use std::collections::{HashMap, HashSet, VecDeque};
+//! The comparisons of one run: the history that is kept, and the ring in shared memory from which it
+//! is filled.
+//!
+//! The ring is our view of `struct observed` of `runtime/observe.h`. It is read as a file and never
+//! mapped: the target can write to it what it likes, and cut it off, and all that comes of that is a
+//! short read.
 
 use ddfuzz_delta::Comparison;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
 
-/// How many are kept of a run.
+use crate::input::memory_file;
+use crate::observe::image::Hook;
+
+/// How many comparisons of a run are kept.
 const KEPT: usize = 256;
-/// How many of one place in the program: a loop must not drive out what came before it.
+/// How many of one site are kept: a loop must not displace what came before it.
 const KEPT_OF_A_SITE: usize = 16;
-/// How many places are told apart; a program has no more that matter for one run.
+/// How many sites are distinguished.
 const MOST_SITES: usize = 1 << 16;
 
-/// What a run has compared so far.
+/// The comparisons of a run so far.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     count: u64,
@@ -37,8 +47,8 @@ impl History {
         self.count += 1;
     }
 
-    /// The last ones, oldest first; a pair of operands, in whatever order, stands only where it
-    /// came last.
+    /// The last comparisons, oldest first. A pair of operands, in whatever order, is listed once,
+    /// where it came last.
     pub(crate) fn into_comparisons(self) -> Vec<Comparison> {
         let mut all: Vec<(u64, Comparison)> = self.sites.into_values().flatten().collect();
         all.sort_unstable_by_key(|(number, _)| std::cmp::Reverse(*number));
@@ -65,6 +75,127 @@ fn is_address(bytes: &[u8]) -> bool {
         return false;
     };
     (0x5500_0000_0000..=0x7fff_ffff_ffff).contains(&word)
+}
+
+const MAGIC: u32 = 0x6f62_6466;
+const VERSION: u32 = 1;
+const OPERAND: usize = 64;
+const PAIRS: u64 = 4096;
+const HOOKS: usize = 32;
+const PAIR_SIZE: usize = 32 + 2 * OPERAND;
+const TAKEN_AT: u64 = 16;
+const HOOKS_AT: usize = 24;
+const PAIRS_AT: u64 = (HOOKS_AT + 16 * HOOKS) as u64;
+const SIZE: u64 = PAIRS_AT + PAIRS * PAIR_SIZE as u64;
+
+/// Comparisons that are read of one run, at most: a target may claim any number.
+const MOST: u64 = 1 << 20;
+
+/// The memory file in which the preloaded library reports comparisons, and how far it was read.
+pub(crate) struct ComparisonRing {
+    file: File,
+    read: u64,
+    left: u64,
+}
+
+impl ComparisonRing {
+    /// Makes the file.
+    pub(crate) fn create() -> io::Result<ComparisonRing> {
+        let file = File::from(memory_file(c"ddfuzz-observed")?);
+        Ok(ComparisonRing {
+            file,
+            read: 0,
+            left: 0,
+        })
+    }
+
+    /// A handle of the file, for the server.
+    pub(crate) fn file(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
+    /// Resets it for the next run, and lists the callbacks over which the library writes jumps.
+    pub(crate) fn reset<'a>(&mut self, hooks: impl Iterator<Item = &'a Hook>) -> io::Result<()> {
+        let mut header = Vec::with_capacity(PAIRS_AT as usize);
+        header.extend_from_slice(&MAGIC.to_ne_bytes());
+        header.extend_from_slice(&VERSION.to_ne_bytes());
+        header.resize(HOOKS_AT, 0);
+        let mut count = 0_u64;
+        for hook in hooks.take(HOOKS) {
+            header.extend_from_slice(&hook.address.to_ne_bytes());
+            header.extend_from_slice(&hook.number().to_ne_bytes());
+            count += 1;
+        }
+        header[8..16].copy_from_slice(&count.to_ne_bytes());
+        self.file.set_len(0)?; // what the run before wrote must not be read again
+        self.file.set_len(SIZE)?;
+        self.file.write_all_at(&header, 0)?;
+        (self.read, self.left) = (0, MOST);
+        Ok(())
+    }
+
+    /// Skips the comparisons so far: another run begins in the same process.
+    pub(crate) fn skip(&mut self) {
+        let mut taken = [0; 8];
+        if self.file.read_exact_at(&mut taken, TAKEN_AT).is_ok() {
+            self.read = u64::from_ne_bytes(taken);
+        }
+        self.left = MOST;
+    }
+
+    /// Adds to `history` what was compared since the last call. Incomplete and invalid pairs are
+    /// skipped.
+    pub(crate) fn drain(&mut self, history: &mut History) {
+        let mut taken = [0; 8];
+        if self.file.read_exact_at(&mut taken, TAKEN_AT).is_err() {
+            return;
+        }
+        let taken = u64::from_ne_bytes(taken);
+        let first = self.read.max(taken.saturating_sub(PAIRS));
+        if first >= taken || self.left == 0 {
+            return;
+        }
+        self.read = taken;
+        self.left = self.left.saturating_sub(taken - first);
+        // The ring in one piece, or in two where it goes round.
+        let (from, to) = (first % PAIRS, taken % PAIRS);
+        if from < to {
+            self.read_pairs(first, to - from, history);
+        } else {
+            self.read_pairs(first, PAIRS - from, history);
+            self.read_pairs(first + (PAIRS - from), to, history);
+        }
+    }
+
+    fn read_pairs(&self, first: u64, count: u64, history: &mut History) {
+        let mut bytes = vec![0; count as usize * PAIR_SIZE];
+        let at = PAIRS_AT + first % PAIRS * PAIR_SIZE as u64;
+        if self.file.read_exact_at(&mut bytes, at).is_err() {
+            return;
+        }
+        for (pair, index) in bytes.chunks_exact(PAIR_SIZE).zip(first..) {
+            if let Some((site, left, right)) = read_pair(pair, index + 1) {
+                history.push(site, left, right);
+            }
+        }
+    }
+}
+
+/// The site and the operands of a pair, if it is the whole pair of this number.
+fn read_pair(bytes: &[u8], number: u64) -> Option<(u64, &[u8], &[u8])> {
+    let word = |index: usize| {
+        let word = bytes.get(8 * index..8 * index + 8)?;
+        Some(u64::from_ne_bytes(word.try_into().ok()?))
+    };
+    if word(0)? != number {
+        return None;
+    }
+    let operand = |which: usize| {
+        let size = usize::try_from(word(2 + which)?).ok()?;
+        let start = 32 + which * OPERAND;
+        bytes[start..start + OPERAND].get(..size)
+    };
+    Some((word(1)?, operand(0)?, operand(1)?))
 }
 
 #[cfg(test)]
@@ -122,5 +253,65 @@ mod tests {
         history.push(0, &stack.to_le_bytes(), &heap.to_le_bytes());
         history.push(0, &stack.to_le_bytes(), &5_u64.to_le_bytes());
         assert_eq!(pairs(history).len(), 1);
+    }
+
+    fn write_pair(ring: &ComparisonRing, number: u64, sizes: [u64; 2]) {
+        let mut pair = Vec::new();
+        for word in [number, 7, sizes[0], sizes[1]] {
+            pair.extend_from_slice(&word.to_ne_bytes());
+        }
+        pair.extend_from_slice(&[number as u8; OPERAND]);
+        pair.extend_from_slice(&[0xff; OPERAND]);
+        let at = PAIRS_AT + (number - 1) % PAIRS * PAIR_SIZE as u64;
+        ring.file.write_all_at(&pair, at).unwrap();
+    }
+
+    fn set_taken(ring: &ComparisonRing, taken: u64) {
+        let bytes = taken.to_ne_bytes();
+        ring.file.write_all_at(&bytes, TAKEN_AT).unwrap();
+    }
+
+    fn fresh() -> ComparisonRing {
+        let mut ring = ComparisonRing::create().unwrap();
+        ring.reset([].iter()).unwrap();
+        ring
+    }
+
+    #[test]
+    fn pairs_are_read_once_and_round_the_ring() {
+        let mut ring = fresh();
+        let mut history = History::default();
+        for number in 1..=PAIRS + 3 {
+            write_pair(&ring, number, [2, 3]);
+            set_taken(&ring, number);
+            if number % 1000 == 0 {
+                ring.drain(&mut history);
+            }
+        }
+        ring.drain(&mut history);
+        ring.drain(&mut history);
+        let all = history.into_comparisons();
+        let last = all.last().unwrap();
+        assert_eq!(last.left, [(PAIRS + 3) as u8; 2]);
+        assert_eq!(last.right, [0xff; 3]);
+        assert_eq!(all.len(), 16);
+    }
+
+    #[test]
+    fn nonsense_in_the_shared_file_does_no_harm() {
+        let mut ring = fresh();
+        let mut history = History::default();
+        write_pair(&ring, 1, [65, 1]);
+        write_pair(&ring, 2, [u64::MAX, u64::MAX]);
+        write_pair(&ring, 3, [4, 4]);
+        for taken in [2, 1, u64::MAX, u64::MAX - 1, 0, 3] {
+            set_taken(&ring, taken);
+            ring.drain(&mut history);
+        }
+        ring.file.set_len(100).unwrap();
+        ring.drain(&mut history);
+        ring.file.set_len(5).unwrap();
+        ring.drain(&mut history);
+        assert!(history.into_comparisons().len() <= 1);
     }
 }

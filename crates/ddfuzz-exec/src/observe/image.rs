@@ -1,15 +1,16 @@
-//! What is needed of a program's ELF file to observe it. The file is hostile input.
-
-use std::path::Path;
+//! Reads from a program's ELF file what observing it needs: its code, where functions begin and end,
+//! and its own callbacks of `-fsanitize-coverage=trace-cmp`. The file is hostile input.
+//!
+//! Functions are those of the unwind table (`.eh_frame_hdr`, Linux Standard Base, "Exception Frames"),
+//! which stripped programs have too, and of the symbols. The callbacks are those of clang's
+//! SanitizerCoverage documentation, "Tracing data flow"; gcc has the same.
 
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, Object, ObjectSegment, ObjectSymbol, SegmentFlags, SymbolKind, elf};
+use std::collections::BTreeMap;
+use std::path::Path;
 
-use super::functions::{Functions, ranges_of_unwind_table};
-use super::hook::{Hook, hooks_among};
-use super::runtimes::is_of_runtime;
-
-/// Programs with more code than this, in bytes, have their functions observed only.
+/// How much code is read, in bytes. Segments beyond it are not observed.
 const MOST_CODE: u64 = 64 << 20;
 
 /// A loadable segment.
@@ -29,7 +30,7 @@ pub(crate) struct Image {
     pub(crate) entry: u64,
     /// Its segments of code, and those that describe them.
     pub(crate) segments: Vec<Segment>,
-    /// Its functions, less those of runtimes.
+    /// Its functions, without those of runtimes.
     pub(crate) functions: Functions,
     /// Callbacks that it defines itself.
     pub(crate) hooks: Vec<Hook>,
@@ -130,4 +131,301 @@ fn segments(file: &object::File) -> Vec<Segment> {
         });
     }
     segments
+}
+
+/// Which callback.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HookKind {
+    /// Two operands of `width` bytes; `constant`: the first of them is a constant.
+    Compare { width: usize, constant: bool },
+    /// A value, and the list of its cases.
+    Switch,
+    /// A sanitizer's report to libFuzzer of a call of a comparing function. Only a jump can observe it.
+    Function(&'static str),
+}
+
+/// The number of each kind (`enum hook_kind` of `runtime/observe.h`) is its place here.
+const NAMES: [(&str, HookKind); 17] = [
+    ("__sanitizer_cov_trace_cmp1", compare(1, false)),
+    ("__sanitizer_cov_trace_cmp2", compare(2, false)),
+    ("__sanitizer_cov_trace_cmp4", compare(4, false)),
+    ("__sanitizer_cov_trace_cmp8", compare(8, false)),
+    ("__sanitizer_cov_trace_const_cmp1", compare(1, true)),
+    ("__sanitizer_cov_trace_const_cmp2", compare(2, true)),
+    ("__sanitizer_cov_trace_const_cmp4", compare(4, true)),
+    ("__sanitizer_cov_trace_const_cmp8", compare(8, true)),
+    ("__sanitizer_cov_trace_switch", HookKind::Switch),
+    function("__sanitizer_weak_hook_memcmp"),
+    function("__sanitizer_weak_hook_strncmp"),
+    function("__sanitizer_weak_hook_strcmp"),
+    function("__sanitizer_weak_hook_strncasecmp"),
+    function("__sanitizer_weak_hook_strcasecmp"),
+    function("__sanitizer_weak_hook_memmem"),
+    function("__sanitizer_weak_hook_strstr"),
+    function("__sanitizer_weak_hook_strcasestr"),
+];
+
+const fn function(name: &'static str) -> (&'static str, HookKind) {
+    (name, HookKind::Function(name))
+}
+
+const fn compare(width: usize, constant: bool) -> HookKind {
+    HookKind::Compare { width, constant }
+}
+
+/// Bytes of the jump that is written over an entry (`JUMP` of `runtime/jump.h`).
+const JUMP: u64 = 5;
+
+/// A callback that a program defines itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hook {
+    /// Where it is, before loading.
+    pub(crate) address: u64,
+    /// Which it is.
+    pub(crate) kind: HookKind,
+    /// Bytes up to the next function.
+    room: u64,
+}
+
+impl Hook {
+    /// Its kind's number.
+    pub(crate) fn number(&self) -> u64 {
+        let place = NAMES.iter().position(|(_, kind)| *kind == self.kind);
+        place.unwrap_or_default() as u64
+    }
+
+    /// Whether a jump can stand over its entry.
+    pub(crate) fn takes_jump(&self) -> bool {
+        self.room >= JUMP
+    }
+
+    /// Whether a breakpoint at its entry shows what is compared.
+    pub(crate) fn takes_breakpoint(&self) -> bool {
+        !matches!(self.kind, HookKind::Function(_))
+    }
+}
+
+/// The callbacks among the functions (name and address) of a program. Those that a linker has folded
+/// into one are left out: their calls cannot be distinguished.
+fn hooks_among<'a>(functions: &[(&'a str, u64)]) -> Vec<Hook> {
+    let kind_of = |name: &str| NAMES.iter().find(|(known, _)| *known == name);
+    let mut found: Vec<(&'a str, Hook)> = Vec::new();
+    let mut starts: Vec<u64> = functions.iter().map(|(_, address)| *address).collect();
+    starts.sort_unstable();
+    for (name, address) in functions {
+        let Some((_, kind)) = kind_of(name) else {
+            continue;
+        };
+        if found.iter().any(|(known, _)| known == name) {
+            continue;
+        }
+        let next = starts.partition_point(|start| start <= address);
+        let hook = Hook {
+            address: *address,
+            kind: *kind,
+            room: starts.get(next).map_or(u64::MAX, |next| next - address),
+        };
+        found.push((name, hook));
+    }
+    let all: Vec<Hook> = found.into_iter().map(|(_, hook)| hook).collect();
+    let folded = |hook: &&Hook| {
+        let same = all.iter().filter(|other| other.address == hook.address);
+        same.count() > 1
+    };
+    all.iter().filter(|hook| !folded(hook)).copied().collect()
+}
+
+/// Functions that are looked at, at most.
+const MOST: u32 = 1 << 20;
+/// The encodings that every linker writes: a count of four bytes, and a table of pairs of four
+/// bytes, relative to its own beginning.
+const COUNT: u8 = 0x03;
+const TABLE: u8 = 0x3b;
+const POINTER: u8 = 0x1b;
+
+/// Ranges of addresses before loading, none of which overlap.
+#[derive(Debug, Default)]
+pub(crate) struct Functions(BTreeMap<u64, u64>);
+
+impl Functions {
+    /// Adds the function from `start` up to `end`, unless one is known there.
+    pub(crate) fn add(&mut self, start: u64, end: u64) {
+        let before = self.0.range(..end).next_back();
+        if start < end && before.is_none_or(|(_, known_end)| *known_end <= start) {
+            self.0.insert(start, end);
+        }
+    }
+
+    /// Removes the function that begins at `start`.
+    pub(crate) fn remove(&mut self, start: u64) {
+        self.0.remove(&start);
+    }
+
+    /// All of them, by address.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.0.iter().map(|(start, end)| (*start, *end))
+    }
+}
+
+/// The functions in the unwind table whose header is at `header`, before loading. One whose entry
+/// is not in the usual form is left out.
+fn ranges_of_unwind_table(image: &Image, header: u64) -> Vec<(u64, u64)> {
+    let usual = image.at(header, 12).is_some_and(|bytes| {
+        let forms: [u8; 4] = [bytes[0], bytes[1], bytes[2], bytes[3]];
+        forms == [1, POINTER, COUNT, TABLE]
+    });
+    let Some(count) = word(image, header.wrapping_add(8)).filter(|_| usual) else {
+        return Vec::new();
+    };
+    let entries =
+        (0..u64::from(count.min(MOST))).map_while(|index| header.checked_add(12 + 8 * index));
+    entries.filter_map(|at| range(image, header, at)).collect()
+}
+
+/// The function of the table's entry at `at`.
+fn range(image: &Image, header: u64, at: u64) -> Option<(u64, u64)> {
+    let start = relative(image, header, at)?;
+    let description = relative(image, header, at.checked_add(4)?)?;
+    // Length, pointer to what several have in common, start, length of the function.
+    let length = word(image, description)?;
+    let start_at = description.checked_add(8)?;
+    let told = relative(image, start_at, start_at)?;
+    if length == 0 || length == u32::MAX || told != start {
+        return None;
+    }
+    let size = word(image, start_at.checked_add(4)?)?;
+    Some((start, start.checked_add(u64::from(size))?))
+}
+
+/// `base` and the signed distance that stands at `at`.
+fn relative(image: &Image, base: u64, at: u64) -> Option<u64> {
+    let distance = word(image, at)?.cast_signed();
+    base.checked_add_signed(i64::from(distance))
+}
+
+fn word(image: &Image, at: u64) -> Option<u32> {
+    let bytes = image.at(at, 4)?;
+    Some(u32::from_ne_bytes(bytes.try_into().ok()?))
+}
+
+/// How the names of functions of runtimes (sanitizers, libFuzzer, AFL++) begin, after the prefix that
+/// C++ adds. They compare more at their start than most programs do in all.
+const PREFIXES: [&str; 21] = [
+    "__afl_",
+    "11__sanitizer",
+    "14__interception",
+    "6__asan",
+    "6__lsan",
+    "6__msan",
+    "6__tsan",
+    "7__ubsan",
+    "8__hwasan",
+    "8__sancov",
+    "6fuzzer",
+    "St8__Fuzzer",
+    "__asan_",
+    "__interceptor_",
+    "___interceptor_",
+    "__lsan_",
+    "__msan_",
+    "__sanitizer_",
+    "__sancov_",
+    "__tsan_",
+    "__ubsan_",
+];
+
+/// Whether a function of this name belongs to a runtime.
+fn is_of_runtime(name: &str) -> bool {
+    let plain = ["_ZNK", "_ZN", "_ZThn"]
+        .iter()
+        .find_map(|mark| name.strip_prefix(mark));
+    let begins = |prefix: &str| match plain {
+        Some(plain) => plain.starts_with(prefix),
+        None => prefix.starts_with('_') && name.starts_with(prefix),
+    };
+    PREFIXES.iter().any(|prefix| begins(prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn callbacks_are_found_with_the_room_for_a_jump() {
+        let functions = [
+            ("main", 0x40),
+            ("__sanitizer_cov_trace_cmp4", 0x10),
+            ("__sanitizer_cov_trace_switch", 0x14),
+            ("__sanitizer_cov_trace_pc", 0x30),
+        ];
+        let found = hooks_among(&functions);
+        let told: Vec<_> = found
+            .iter()
+            .map(|hook| (hook.address, hook.number(), hook.takes_jump()))
+            .collect();
+        assert_eq!(told, [(0x10, 2, false), (0x14, 8, true)]);
+    }
+
+    #[test]
+    fn callbacks_that_were_folded_into_one_are_left_out() {
+        let functions = [
+            ("__sanitizer_cov_trace_cmp1", 0x10),
+            ("__sanitizer_cov_trace_cmp2", 0x10),
+            ("__sanitizer_cov_trace_cmp8", 0x20),
+            ("__sanitizer_cov_trace_cmp8", 0x20),
+        ];
+        let found: Vec<u64> = hooks_among(&functions).iter().map(Hook::number).collect();
+        assert_eq!(found, [3]);
+    }
+
+    #[test]
+    fn the_first_to_claim_a_place_keeps_it() {
+        let mut functions = Functions::default();
+        for (start, end) in [
+            (10, 20),
+            (15, 25),
+            (5, 11),
+            (20, 30),
+            (3, 3),
+            (0, 10),
+            (9, 8),
+        ] {
+            functions.add(start, end);
+        }
+        let all: Vec<_> = functions.iter().collect();
+        assert_eq!(all, [(0, 10), (10, 20), (20, 30)]);
+    }
+
+    #[test]
+    fn the_functions_of_a_real_program_are_found() {
+        let image = Image::read(&std::env::current_exe().unwrap()).unwrap();
+        let all: Vec<_> = image.functions.iter().collect();
+        assert!(all.len() > 1000, "{}", all.len());
+        assert!(all.windows(2).all(|pair| pair[0].1 <= pair[1].0));
+    }
+
+    #[test]
+    fn runtimes_are_told_from_programs() {
+        for name in [
+            "_ZN11__sanitizer10ExtractIntEPKcS1_Pi",
+            "_ZNK6fuzzer5Fuzzer3runEv",
+            "_ZNSt8__Fuzzer6vectorIhE4sizeEv",
+            "__interceptor_strcmp",
+            "__afl_auto_init",
+            "__asan_report_load1",
+        ] {
+            assert!(is_of_runtime(name), "{name}");
+        }
+        for name in [
+            "main",
+            "parse",
+            "_ZN3png6decodeEv",
+            "6fuzzer",
+            "sanitizer",
+            "_Z6fuzzerv",
+        ] {
+            assert!(!is_of_runtime(name), "{name}");
+        }
+    }
 }

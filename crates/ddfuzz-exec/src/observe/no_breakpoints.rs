@@ -1,20 +1,17 @@
-//! Breakpoints where there are none: instructions are decoded for x86-64 only.
-
-use std::convert::Infallible;
+//! Stands in for `breakpoints` on machines whose instructions are not decoded.
 
 use nix::unistd::Pid;
+use std::convert::Infallible;
 
-use super::history::History;
-use super::hook::Hook;
-use super::image::Image;
-use super::told::Told;
+use crate::observe::history::{ComparisonRing, History};
+use crate::observe::image::{Hook, Image};
 
 /// No breakpoints.
-pub(crate) struct Plan;
+pub(crate) struct BreakpointPlan;
 
-impl Plan {
-    pub(crate) fn of(_: Image, _: &[Hook]) -> Plan {
-        Plan
+impl BreakpointPlan {
+    pub(crate) fn of(_: Image, _: &[Hook]) -> BreakpointPlan {
+        BreakpointPlan
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -22,14 +19,14 @@ impl Plan {
     }
 }
 
-/// A tracer that cannot be had.
+/// A tracer that does not exist.
 pub(crate) struct Tracer(Infallible);
 
 impl Tracer {
     pub(crate) fn seize(
         _: Pid,
-        _: &Plan,
-        _: Option<&mut Told>,
+        _: &BreakpointPlan,
+        _: Option<&mut ComparisonRing>,
         _: &mut History,
     ) -> nix::Result<Tracer> {
         Err(nix::Error::ENOSYS)

@@ -1,21 +1,30 @@
-//! What a target may do to the machine, beyond the limits that every target has.
+//! The sandbox: what a target may do to the machine, beyond the limits that every target has.
+//!
+//! `SandboxPolicy` decides what applies to a target; `landlock.rs` and `seccomp.rs` make the rules
+//! that the launcher enforces; `support.rs` tries which parts this kernel supports.
 
-mod covers;
-mod disk;
-mod offers;
-mod ruleset;
+mod landlock;
 mod seccomp;
-mod walls;
+mod support;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
-pub(super) use covers::covers;
-pub(crate) use disk::is_overfull;
-use offers::Part;
-pub use offers::{Offered, keep_files, offers};
-pub(crate) use ruleset::version as landlock_version;
-pub(crate) use walls::{Handed, Walls};
+use crate::launch::Role;
+use crate::protocol::fd;
+use crate::sandbox::support::SandboxPart;
+
+pub(crate) use landlock::version as landlock_version;
+pub use support::{SandboxSupport, keep_files, offers};
+// The name by which the command line still calls it.
+pub use SandboxSupport as Offered;
 
 /// Whether a target runs in a sandbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -33,5 +42,191 @@ impl Sandbox {
     /// Whether it need not be recorded.
     pub fn is_off(&self) -> bool {
         *self == Sandbox::Off
+    }
+}
+
+/// Bytes that a target may leave in its scratch directory.
+const DISK: u64 = 64 << 20;
+/// Files and directories that it may make there.
+const FILES: u64 = 10_000;
+
+/// What applies to one target in a sandbox, of what this kernel supports.
+#[derive(Clone, Debug)]
+pub(crate) struct SandboxPolicy {
+    /// `CLONE_NEW*` of those that work here.
+    namespaces: i32,
+    read_only: bool,
+    filtered: bool,
+}
+
+/// What one start passes to the launcher: descriptors, each with its number there, and options.
+#[derive(Default)]
+pub(crate) struct Handover {
+    pub(crate) descriptors: Vec<(OwnedFd, i32)>,
+    pub(crate) options: Vec<OsString>,
+}
+
+impl SandboxPolicy {
+    /// The policy for a target that is started for `role`; `None` where it is in no sandbox.
+    pub(crate) fn of(sandbox: Sandbox, role: &Role) -> Option<SandboxPolicy> {
+        if sandbox.is_off() {
+            return None;
+        }
+        // AFL++'s servers report process ids, and share System V memory.
+        let spared = match role {
+            Role::Afl => libc::CLONE_NEWPID | libc::CLONE_NEWIPC,
+            Role::Serve | Role::Trace | Role::Program => 0,
+        };
+        let works = |part| support::works(part);
+        let namespaces = SandboxPart::ALL
+            .into_iter()
+            .filter(|part| works(*part))
+            .fold(0, |flags, part| flags | part.flag());
+        Some(SandboxPolicy {
+            namespaces: namespaces & !spared,
+            read_only: works(SandboxPart::ReadOnly),
+            filtered: works(SandboxPart::Seccomp),
+        })
+    }
+
+    /// Whether process ids inside differ from those outside.
+    pub(crate) fn numbers_processes(&self) -> bool {
+        self.namespaces & libc::CLONE_NEWPID != 0
+    }
+
+    /// Whether the scratch directory is a mount that is seen from inside only.
+    pub(crate) fn hides_scratch(&self) -> bool {
+        self.namespaces & libc::CLONE_NEWNS != 0
+    }
+
+    /// What one start passes to the launcher; made for each start, because the launcher adds rules.
+    /// `open`: other directories in which the target may write; `covered`: those that its scratch
+    /// directory replaces; `terminal`: its own.
+    pub(crate) fn handover(
+        &self,
+        scratch: &Path,
+        open: &[PathBuf],
+        covered: &[PathBuf],
+        terminal: Option<&File>,
+    ) -> io::Result<Handover> {
+        let mut handover = Handover::default();
+        let mut words: Vec<OsString> = vec!["-X".into()];
+        let mut option = |flag: &str, value: OsString| words.extend([flag.into(), value]);
+        let number = |value: u64| OsString::from(value.to_string());
+        for directory in std::iter::once(scratch).chain(open.iter().map(PathBuf::as_path)) {
+            option("-W", directory.into());
+        }
+        if self.namespaces != 0 {
+            option("-N", number(u64::from(self.namespaces.unsigned_abs())));
+        }
+        if self.hides_scratch() {
+            option("-s", scratch.into());
+            option("-B", number(DISK));
+            option("-I", number(FILES));
+            for directory in covered {
+                option("-V", directory.into());
+            }
+        }
+        if let Some(rules) = landlock::rules(terminal)? {
+            option("-L", number(rules.access));
+            handover.descriptors.push((rules.ruleset, fd::RULES));
+        }
+        if self.filtered
+            && let Some(filters) = seccomp::file()?
+        {
+            words.push("-F".into());
+            handover.descriptors.push((filters, fd::FILTERS));
+        }
+        if self.read_only {
+            words.push("-R".into());
+        }
+        handover.options = words;
+        Ok(handover)
+    }
+}
+
+/// Directories for temporary files that programs use by fixed names. In a sandbox they are the
+/// scratch directory.
+const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
+
+/// Which of them the scratch directory may replace: those in which a run needs nothing. It needs
+/// `paths`, and may need every path in `texts` (arguments and variables).
+pub(crate) fn covers<'a>(
+    paths: &[&Path],
+    texts: impl Iterator<Item = &'a OsStr> + Clone,
+) -> Vec<PathBuf> {
+    let is_free = |directory: &&str| {
+        let is_in = |path: &Path| path.starts_with(directory);
+        let names = |text: &OsStr| {
+            let mut parts = text.as_bytes().split(|byte| b":=,".contains(byte));
+            parts.any(|part| is_in(Path::new(OsStr::from_bytes(part))))
+        };
+        !paths.iter().any(|path| is_in(path)) && !texts.clone().any(names)
+    };
+    let there = TEMPORARY.iter().filter(|one| Path::new(one).is_dir());
+    there
+        .filter(|one| is_free(one))
+        .map(PathBuf::from)
+        .collect()
+}
+
+/// Whether the files below `directory` are over the limits of a scratch directory. Open files without
+/// a name are not seen, nor those deeper than a path can be.
+pub(crate) fn is_overfull(directory: &Path) -> bool {
+    let (mut bytes, mut files) = (0u64, 0u64);
+    let mut left: Vec<PathBuf> = vec![directory.to_owned()];
+    while let Some(folder) = left.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            files += 1;
+            if let Ok(facts) = entry.metadata() {
+                bytes = bytes.saturating_add(facts.blocks().saturating_mul(512));
+                if facts.is_dir() {
+                    left.push(entry.path());
+                }
+            }
+            if bytes > DISK || files > FILES {
+                return true;
+            }
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::private_dir::PrivateDir;
+
+    fn covered(paths: &[&str], texts: &[&str]) -> Vec<PathBuf> {
+        let paths: Vec<&Path> = paths.iter().map(Path::new).collect();
+        covers(&paths, texts.iter().map(OsStr::new))
+    }
+
+    #[test]
+    fn what_a_run_needs_is_not_covered() {
+        let both: Vec<PathBuf> = TEMPORARY.map(PathBuf::from).into();
+        assert_eq!(
+            covered(&["/usr/bin/nvi", "/tmpfs/x"], &["-e", "/var"]),
+            both
+        );
+        assert_eq!(covered(&["/tmp/program"], &[]), both[1..]);
+        assert_eq!(covered(&[], &["--config=/var/tmp/x"]), both[..1]);
+        assert_eq!(covered(&[], &["/bin:/tmp/bin"]), both[1..]);
+    }
+
+    #[test]
+    fn many_files_are_too_many_and_holes_take_no_room() {
+        let private = PrivateDir::get().unwrap();
+        let top = private.fresh("test");
+        let below = top.join("a/b");
+        std::fs::create_dir_all(&below).unwrap();
+        let file = std::fs::File::create(below.join("hole")).unwrap();
+        file.set_len(2 * DISK).unwrap();
+        std::os::unix::fs::symlink("/", below.join("everything")).unwrap();
+        assert!(!is_overfull(&top));
+        for number in 0..=FILES {
+            std::fs::File::create(below.join(number.to_string())).unwrap();
+        }
+        assert!(is_overfull(&top));
     }
 }

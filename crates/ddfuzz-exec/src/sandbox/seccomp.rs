@@ -1,21 +1,21 @@
-//! Which system calls a target in a sandbox may make: filters, which the launcher loads last.
+//! The seccomp filters: which system calls a target in a sandbox may make. The launcher loads them last.
 //!
 //! What is not named here is allowed. A call that is refused fails with an error, as it may
 //! anywhere: a target must not die of its sandbox, for that would look like a crash.
-
-use std::collections::BTreeMap;
-use std::io::{self, Write};
-use std::os::fd::OwnedFd;
 
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen as Length, SeccompCmpOp as Is, SeccompCondition,
     SeccompFilter, SeccompRule, TargetArch, sock_filter,
 };
+use std::collections::BTreeMap;
+use std::io;
+use std::io::Write;
+use std::os::fd::OwnedFd;
 
-use super::super::input::memory_file;
+use crate::input::memory_file;
 
-/// For whom there is no right use in a run: mounts, modules, namespaces, tracing of the system,
-/// keys (which outlive processes), and what makes calls that no filter sees.
+/// Calls that no run needs: mounts, modules, namespaces, tracing of the system, keys (which outlive
+/// processes), and interfaces that make calls which no filter sees.
 const REFUSED: [i64; 37] = [
     libc::SYS_acct,
     libc::SYS_add_key,
@@ -67,7 +67,7 @@ const NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWUTS,
 ];
 
-/// Put characters into a terminal as if they were typed, or make it do what is selected on it.
+/// `ioctl`s that put characters into a terminal as if they were typed.
 const TYPING: [u64; 2] = [0x5412, 0x541C]; // TIOCSTI, TIOCLINUX
 
 /// Numbers of calls of the x32 interface have this bit.
@@ -76,7 +76,7 @@ const X32: u32 = 0x4000_0000;
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 type Built<T> = Result<T, seccompiler::BackendError>;
 
-/// The filters; `None` for machines of which the crate knows nothing.
+/// The filters; `None` for machines that `seccompiler` does not know.
 fn filters() -> Built<Option<Vec<BpfProgram>>> {
     let Ok(arch) = TargetArch::try_from(std::env::consts::ARCH) else {
         return Ok(None);
@@ -120,7 +120,7 @@ fn sockets() -> Built<Rules> {
     ]))
 }
 
-/// Of the argument with this number, from 0.
+/// A rule about the argument with this number, from 0.
 fn rule(argument: u8, length: Length, is: Is, value: u64) -> Built<SeccompRule> {
     SeccompRule::new(vec![SeccompCondition::new(argument, length, is, value)?])
 }
@@ -134,8 +134,8 @@ fn statement(code: u16, k: u32) -> sock_filter {
     }
 }
 
-/// Lets calls by other interfaces of the machine (32 bits, x32) fail: as built, the former would
-/// be a death, and the latter be allowed, with numbers that mean something else.
+/// Makes calls by other interfaces of the machine (32 bits, x32) fail. As built, the filter kills at
+/// the former, and allows the latter, whose numbers mean other calls.
 fn refuse_others(program: BpfProgram) -> BpfProgram {
     // From <linux/bpf_common.h>.
     const LOAD: u16 = 0x20;
@@ -161,8 +161,8 @@ fn refuse_others(program: BpfProgram) -> BpfProgram {
     filter
 }
 
-/// The filters as the launcher reads them: each behind the number of its instructions. `None`
-/// where there are none for this machine.
+/// A file with the filters as the launcher reads them: each after the number of its instructions.
+/// `None` where there are none for this machine.
 pub(super) fn file() -> io::Result<Option<OwnedFd>> {
     let Some(filters) = filters().map_err(io::Error::other)? else {
         return Ok(None);

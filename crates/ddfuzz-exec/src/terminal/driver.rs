@@ -1,18 +1,20 @@
-//! Works at a terminal: types one key after the other, each when the program waits for it, and
-//! ends what does not end by itself (docs/decisions/0074).
-
-use std::os::fd::AsFd;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+//! Drives a target at a terminal: types one key after the other, each when the program waits for it,
+//! and ends a program that does not end by itself (docs/decisions/0074).
 
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::EventFd;
+use nix::sys::signal::{Signal, kill};
 use nix::sys::time::TimeSpec;
+use nix::unistd::{Pid, getpgid};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use super::heard::Heard;
-use super::keys::{Stroke, strokes};
-use super::pty::Pty;
-use super::session::{Doing, Session};
+use crate::output_capture::{Excerpt, Sink};
+use crate::proc_tree;
+use crate::terminal::keys::{Stroke, strokes};
+use crate::terminal::pty::Pty;
 
 /// The end of a file, where lines are read.
 const END_OF_FILE: &[u8] = b"\x04";
@@ -20,54 +22,54 @@ const END_OF_FILE: &[u8] = b"\x04";
 const WORK: Duration = Duration::from_millis(200);
 /// However little of that it gets, no longer than this.
 const LONGEST_WORK: Duration = Duration::from_secs(5);
-/// How long a program that does not read is waited for while it sleeps.
+/// How long to wait for a program that sleeps and does not read what was typed.
 const UNREAD: Duration = Duration::from_millis(20);
 /// How long a program may sleep after its terminal was hung up.
 const GRACE: Duration = Duration::from_millis(20);
-/// How long a tracer's stop is taken for one of its own moments.
+/// How long a stop may be one of a tracer's; a longer one is the target's own.
 const TRACED: Duration = Duration::from_millis(50);
 /// The shortest and longest time between two looks.
 const PAUSES: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(2));
 
-/// Who works at a terminal during one run.
+/// Types at a terminal during one run.
 pub(super) struct Driver {
     pub(super) pty: Pty,
     /// Can be read when the run is over.
     pub(super) stop: Arc<EventFd>,
     pub(super) keys: Vec<u8>,
     pub(super) ending: Vec<u8>,
-    pub(super) driven: Driven,
+    pub(super) run: TerminalRun,
     /// How much the program has left unread while it slept.
     pub(super) unread: usize,
 }
 
-/// What is known of a run at a terminal.
+/// The result of a run at a terminal.
 #[derive(Default)]
-pub(super) struct Driven {
+pub(super) struct TerminalRun {
     /// What it wrote there.
-    pub(super) heard: Heard,
-    /// It did not end by itself, so that its terminal was hung up.
+    pub(super) output: Excerpt,
+    /// It did not end by itself, so its terminal was hung up.
     pub(super) hung_up: bool,
 }
 
-/// When a program is given up that does not come to wait for a key.
+/// How long to wait until a program waits for a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Patience {
     /// After [`WORK`].
     Bounded,
-    /// Never, as long as it works: a run that only computes is a hang.
+    /// As long as it works, up to the limits: a run that only computes is a hang.
     Limits,
 }
 
 impl Driver {
-    /// Works at the terminal until the run is over.
-    pub(super) fn drive(mut self) -> Driven {
+    /// Types at the terminal until the run is over.
+    pub(super) fn drive(mut self) -> TerminalRun {
         let _ = self.work(); // over, or nothing left to do
         while !self.is_stopped(PAUSES.1 * 10) {
             self.listen();
         }
         self.listen();
-        self.driven
+        self.run
     }
 
     /// The whole course of a run; `None` as soon as it is over.
@@ -84,7 +86,7 @@ impl Driver {
             self.settle(&session, Patience::Bounded)?;
         }
         self.settle(&session, Patience::Limits)?;
-        self.driven.hung_up = true;
+        self.run.hung_up = true;
         session.hang_up(self.pty.foreground());
         self.await_death(&session)?;
         session.kill();
@@ -120,37 +122,37 @@ impl Driver {
     /// Waits until all processes sleep, and there is nothing to read for them; `None` when the run
     /// is over.
     fn settle(&mut self, session: &Session, patience: Patience) -> Option<()> {
-        let mut waited = Waited::new();
+        let mut waited = Wait::new();
         loop {
             self.listen();
             let unread = self.pty.unread();
-            let doing = session.doing();
+            let activity = session.activity();
             // What is written fills the terminal: who waits for room sleeps, too.
             let quiet = !self.listen();
-            match doing {
-                Doing::Sleep if quiet && unread == 0 => {
+            match activity {
+                Activity::Sleep if quiet && unread == 0 => {
                     self.unread = 0;
                     return self.goes_on(session, Duration::ZERO);
                 }
-                Doing::Sleep if quiet && self.is_unheeded(unread, &mut waited) => {
+                Activity::Sleep if quiet && self.is_unheeded(unread, &mut waited) => {
                     return self.goes_on(session, Duration::ZERO);
                 }
-                Doing::Sleep => {}
-                Doing::Stopped => session.go_on(),
-                Doing::Traced if waited.since_traced() => session.go_on(),
-                Doing::Traced => {}
-                Doing::Work if patience == Patience::Bounded && waited.too_long(session) => {
+                Activity::Sleep => {}
+                Activity::Stopped => session.go_on(),
+                Activity::Traced if waited.since_traced() => session.go_on(),
+                Activity::Traced => {}
+                Activity::Work if patience == Patience::Bounded && waited.too_long(session) => {
                     return self.goes_on(session, Duration::ZERO);
                 }
-                Doing::Work => waited.slept = None,
+                Activity::Work => waited.slept = None,
             }
             self.goes_on(session, waited.pause())?;
         }
     }
 
-    /// Whether a program that sleeps is not going to read what was typed, as far as can be told;
-    /// one that has been seen to do so is not waited for again before it has read something.
-    fn is_unheeded(&mut self, unread: usize, waited: &mut Waited) -> bool {
+    /// Whether a sleeping program seems not to read what was typed. Once it seems so, it is not
+    /// waited for again before it has read something.
+    fn is_unheeded(&mut self, unread: usize, waited: &mut Wait) -> bool {
         let again = self.unread > 0 && unread >= self.unread;
         let slept = waited.slept.get_or_insert_with(Instant::now).elapsed();
         let unheeded = again || slept >= UNREAD;
@@ -160,33 +162,33 @@ impl Driver {
         unheeded
     }
 
-    /// Waits for the end of a program that was told to; `None` when it is there.
+    /// Waits for the end of a program whose terminal was hung up; `None` when it has ended.
     fn await_death(&mut self, session: &Session) -> Option<()> {
-        let mut waited = Waited::new();
+        let mut waited = Wait::new();
         loop {
             self.listen();
-            match session.doing() {
-                Doing::Sleep => {
+            match session.activity() {
+                Activity::Sleep => {
                     if waited.slept.get_or_insert_with(Instant::now).elapsed() >= GRACE {
                         return Some(());
                     }
                 }
-                Doing::Stopped => session.go_on(),
-                Doing::Traced if waited.since_traced() => session.go_on(),
-                Doing::Traced => {}
-                Doing::Work => waited.slept = None,
+                Activity::Stopped => session.go_on(),
+                Activity::Traced if waited.since_traced() => session.go_on(),
+                Activity::Traced => {}
+                Activity::Work => waited.slept = None,
             }
             self.goes_on(session, waited.pause())?;
         }
     }
 
-    /// Takes what was written to the terminal; gives whether there was something.
+    /// Reads what was written to the terminal; returns whether there was something.
     fn listen(&mut self) -> bool {
-        let heard = &mut self.driven.heard;
-        self.pty.take_output(&mut |bytes| heard.hear(bytes))
+        let output = &mut self.run.output;
+        self.pty.take_output(&mut |bytes| output.push(bytes))
     }
 
-    /// Waits for so long, or until something is written; `None` when the run is over.
+    /// Waits for `pause`, or until something is written; `None` when the run is over.
     fn goes_on(&self, session: &Session, pause: Duration) -> Option<()> {
         let mut fds = [&*self.stop as &dyn AsFd, session.end(), self.pty.ours()]
             .map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN));
@@ -195,7 +197,7 @@ impl Driver {
         (!is_over).then_some(())
     }
 
-    /// Whether the run is over, waiting for that or for something written for so long.
+    /// Whether the run is over; waits for `pause`, or until something is written.
     fn is_stopped(&self, pause: Duration) -> bool {
         let mut fds = [&*self.stop as &dyn AsFd, self.pty.ours()]
             .map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN));
@@ -204,20 +206,20 @@ impl Driver {
     }
 }
 
-/// Waiting for a program, and since when.
-struct Waited {
+/// How long a program has been waited for.
+struct Wait {
     began: Instant,
     pause: Duration,
     /// Since when it sleeps.
     slept: Option<Instant>,
     traced: Option<Instant>,
-    /// What it had used when it was first asked.
+    /// The CPU time that it had used at the first look.
     cpu: Option<Duration>,
 }
 
-impl Waited {
-    fn new() -> Waited {
-        Waited {
+impl Wait {
+    fn new() -> Wait {
+        Wait {
             began: Instant::now(),
             pause: PAUSES.0,
             slept: None,
@@ -233,8 +235,8 @@ impl Waited {
         pause
     }
 
-    /// Whether a tracer holds a process for so long that it must have been stopped; once in that
-    /// time.
+    /// Whether a traced process is stopped for so long that it must have stopped itself; true once
+    /// in that time.
     fn since_traced(&mut self) -> bool {
         let over = self.traced.get_or_insert_with(Instant::now).elapsed() >= TRACED;
         if over {
@@ -257,4 +259,150 @@ impl Waited {
 
 fn longer(pause: Duration) -> Duration {
     (pause * 3 / 2).min(PAUSES.1)
+}
+
+/// A session: its leader, and all that descends from its server.
+struct Session {
+    /// A descriptor of the leader: unlike its id it never means another process.
+    leader: OwnedFd,
+    pid: Pid,
+    server: Pid,
+}
+
+/// What the processes of a session do at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Activity {
+    /// One of them runs, waits for a processor or a disk, or ends.
+    Work,
+    /// All sleep, but for some that are stopped, as by ^Z.
+    Stopped,
+    /// The same where a tracer has stopped one, for a moment or for longer.
+    Traced,
+    /// All sleep.
+    Sleep,
+}
+
+impl Session {
+    /// The session that this process leads.
+    ///
+    /// # Errors
+    /// When it has ended.
+    fn of(pid: Pid) -> io::Result<Session> {
+        // SAFETY: the call takes two numbers and gives a new descriptor or an error.
+        let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0) };
+        if descriptor < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor is new and owned by nobody else.
+        let leader = unsafe { OwnedFd::from_raw_fd(descriptor as i32) };
+        let server = proc_tree::parent(pid).ok_or(io::ErrorKind::NotFound)?;
+        Ok(Session {
+            leader,
+            pid,
+            server,
+        })
+    }
+
+    /// Becomes readable when the leader has ended, and with it the run.
+    fn end(&self) -> &OwnedFd {
+        &self.leader
+    }
+
+    /// What its processes do, confirmed by a second look where there are several threads.
+    fn activity(&self) -> Activity {
+        let (activity, threads) = self.seen();
+        if activity != Activity::Sleep || threads < 2 {
+            return activity;
+        }
+        // One after the other may have woken the next: they all sleep where none has run since
+        // before the first of them was seen asleep.
+        let before = proc_tree::switches(self.server);
+        let (activity, _) = self.seen();
+        match activity {
+            Activity::Sleep if proc_tree::switches(self.server) != before => Activity::Work,
+            activity => activity,
+        }
+    }
+
+    /// What its processes do, looked at one after the other, and how many threads there are.
+    fn seen(&self) -> (Activity, u64) {
+        let (mut activity, mut threads) = (Activity::Sleep, 0);
+        for (state, count) in proc_tree::states_below(self.server) {
+            threads += count;
+            activity = match state {
+                b'S' | b'I' | b'Z' | b'X' => activity,
+                b'T' if activity == Activity::Sleep => Activity::Stopped,
+                b'T' => activity,
+                b't' => Activity::Traced,
+                _ => return (Activity::Work, threads),
+            };
+        }
+        (activity, threads)
+    }
+
+    /// CPU time of all its processes.
+    fn cpu(&self) -> Duration {
+        proc_tree::usage_below(self.server).cpu
+    }
+
+    /// Continues its stopped processes.
+    fn go_on(&self) {
+        for pid in proc_tree::descendants(self.server) {
+            let _ = kill(pid, Signal::SIGCONT);
+        }
+    }
+
+    /// Sends the hang-up of its terminal as the kernel does: to its leader and the foreground group.
+    fn hang_up(&self, foreground: Option<Pid>) {
+        for pid in proc_tree::descendants(self.server) {
+            if pid != self.pid && getpgid(Some(pid)).ok() == foreground {
+                let _ = kill(pid, Signal::SIGHUP);
+                let _ = kill(pid, Signal::SIGCONT);
+            }
+        }
+        self.signal(libc::SIGHUP);
+        self.signal(libc::SIGCONT);
+    }
+
+    /// Kills its leader. The server ends what is left then.
+    fn kill(&self) {
+        self.signal(libc::SIGKILL);
+    }
+
+    fn signal(&self, number: i32) {
+        // SAFETY: the call takes numbers and a null pointer, which stands for no details.
+        unsafe {
+            libc::syscall(
+                libc::SYS_pidfd_send_signal,
+                self.leader.as_raw_fd(),
+                number,
+                std::ptr::null::<libc::siginfo_t>(),
+                0,
+            );
+        }
+    }
+}
+
+impl TerminalRun {
+    /// The beginning and the end of what it wrote, with lines that end as those of files do.
+    pub(super) fn text(&self) -> Vec<u8> {
+        let all = self.output.bytes();
+        let next = all.iter().skip(1).map(Some).chain([None]);
+        let pairs = all.iter().zip(next);
+        let kept = pairs.filter(|pair| !matches!(pair, (b'\r', Some(b'\n'))));
+        kept.map(|(byte, _)| *byte).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_end_as_in_files() {
+        let mut run = TerminalRun::default();
+        run.output.push(b"a\r\nb\rc\r");
+        run.output.push(b"\nd");
+        assert_eq!(run.text(), b"a\nb\rc\nd");
+    }
 }

@@ -1,6 +1,6 @@
-//! Keystrokes in a stream of bytes.
+//! Splits a stream of bytes into keystrokes.
 
-/// What is done at a terminal at one time.
+/// One action at a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stroke<'a> {
     /// These bytes are typed: a key.
@@ -44,7 +44,7 @@ fn length(bytes: &[u8]) -> usize {
     }
 }
 
-/// Of a control sequence, parameters, what stands between, and the final byte.
+/// The length of a control sequence: parameters, intermediate bytes, and the final byte.
 fn control_sequence(bytes: &[u8]) -> usize {
     let parameters = bytes.iter().take_while(|byte| (0x20..0x40).contains(*byte));
     let length = parameters.count();

@@ -1,46 +1,41 @@
-//! Targets that are worked at a terminal of their own (docs/decisions/0074).
+//! Targets that read keys at a terminal of their own (docs/decisions/0074).
 
 mod driver;
-mod heard;
 mod keys;
 mod pty;
-mod sample;
-mod session;
 
+use nix::sys::eventfd::EventFd;
+use std::fmt::Write;
 use std::fs::File;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use nix::sys::eventfd::EventFd;
+use crate::identity::Identity;
+use crate::terminal::driver::{Driver, TerminalRun};
+use crate::terminal::keys::strokes;
+use crate::terminal::pty::Pty;
+use crate::{Channel, Ended, Target, Terminal};
 
-use self::driver::{Driven, Driver};
-use self::keys::strokes;
-use self::pty::Pty;
-use super::identity::Identity;
-use super::{Channel, Ended, Target, Terminal};
-
-pub use sample::sample_text;
-
-/// By how much each key lengthens the wall limit of a run: a program may sleep on each.
+/// By how much each key extends the wall limit of a run: a program may sleep after each.
 const PATIENCE: Duration = Duration::from_millis(50);
-/// What is typed behind the input and its ending.
+/// Keys that are typed after the input and its ending.
 const LAST_KEYS: u32 = 2;
 
-/// A terminal at which the runs of a target are made, one at a time.
+/// The terminal of a target, at which its runs are made one at a time.
 pub(crate) struct Console {
     terminal: Terminal,
     owner: Option<Identity>,
     pty: Option<Pty>,
     driving: Option<Driving>,
-    driven: Driven,
+    run: TerminalRun,
 }
 
 /// A run that is under way.
 struct Driving {
     stop: Arc<EventFd>,
-    thread: JoinHandle<Driven>,
+    thread: JoinHandle<TerminalRun>,
 }
 
 impl Console {
@@ -54,11 +49,11 @@ impl Console {
             owner,
             pty: None,
             driving: None,
-            driven: Driven::default(),
+            run: TerminalRun::default(),
         })
     }
 
-    /// A new terminal, for a new server; gives what that is born with.
+    /// Opens a new terminal for a new server; returns the target's side.
     pub(crate) fn renew(&mut self) -> io::Result<File> {
         self.finish();
         let pty = Pty::open(self.owner)?;
@@ -67,13 +62,13 @@ impl Console {
         theirs
     }
 
-    /// Begins to type `keys` as soon as the next run is at the terminal, which is as new.
+    /// Resets the terminal, and begins to type `keys` as soon as the next run is at it.
     ///
     /// # Errors
-    /// When the terminal cannot be made as new, or no thread be started.
+    /// When the terminal cannot be reset, or no thread be started.
     pub(crate) fn begin(&mut self, keys: &[u8]) -> io::Result<()> {
         self.finish();
-        self.driven = Driven::default();
+        self.run = TerminalRun::default();
         let pty = self.pty.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         pty.reset(self.terminal.rows, self.terminal.columns)?;
         let stop = Arc::new(EventFd::new()?);
@@ -82,7 +77,7 @@ impl Console {
             stop: Arc::clone(&stop),
             keys: keys.to_owned(),
             ending: self.terminal.ending.0.clone(),
-            driven: Driven::default(),
+            run: TerminalRun::default(),
             unread: 0,
         };
         let thread = std::thread::Builder::new()
@@ -92,30 +87,30 @@ impl Console {
         Ok(())
     }
 
-    /// Takes the hands off the terminal: the run, if there was one, has ended.
+    /// Stops typing: the run, if there was one, has ended.
     pub(crate) fn finish(&mut self) {
         if let Some(Driving { stop, thread }) = self.driving.take() {
             let _ = stop.write(1); // fails only where it was written before
-            self.driven = thread.join().unwrap_or_default();
+            self.run = thread.join().unwrap_or_default();
         }
     }
 
-    /// How the last run ended: one that was ended with its terminal has not failed.
+    /// How the last run ended: a run that was ended by hanging up its terminal has not failed.
     pub(crate) fn judge(&mut self, ended: Ended) -> Ended {
         self.finish();
         match ended {
-            Ended::Signal(libc::SIGHUP | libc::SIGKILL) if self.driven.hung_up => Ended::Exit(0),
+            Ended::Signal(libc::SIGHUP | libc::SIGKILL) if self.run.hung_up => Ended::Exit(0),
             ended => ended,
         }
     }
 
     /// What the last run wrote to its terminal: the first 4 KiB and the last 64 KiB.
-    pub(crate) fn heard(&mut self) -> Vec<u8> {
+    pub(crate) fn output(&mut self) -> Vec<u8> {
         self.finish();
-        self.driven.heard.text()
+        self.run.text()
     }
 
-    /// By how much these keys lengthen the wall limit of their run.
+    /// By how much these keys extend the wall limit of their run.
     pub(crate) fn patience(&self, keys: &[u8]) -> Duration {
         let typed = strokes(keys).chain(strokes(&self.terminal.ending.0));
         let count = u32::try_from(typed.count()).unwrap_or(u32::MAX);
@@ -127,4 +122,54 @@ impl Drop for Console {
     fn drop(&mut self) {
         self.finish();
     }
+}
+
+/// Lines of the ordinary kind.
+const LINES: usize = 240;
+/// Characters of the long line.
+const LONG: usize = 1200;
+
+/// The text that `@@` in the arguments of a target at a terminal stands for: always the same some
+/// hundred lines, with words, numbers, tabs, brackets, empty lines, a very long one, characters of
+/// UTF-8 of all widths, bytes that are none, and control characters.
+pub fn sample_text() -> &'static [u8] {
+    static TEXT: LazyLock<Vec<u8>> = LazyLock::new(make);
+    &TEXT
+}
+
+const WORDS: [&str; 16] = [
+    "the", "quick", "brown", "fox", "jumps", "over", "a", "lazy", "dog", "and", "then", "sleeps",
+    "in", "warm", "summer", "grass",
+];
+
+fn make() -> Vec<u8> {
+    let mut text = String::new();
+    for line in 1..=LINES {
+        match line % 12 {
+            3 => {}
+            5 => text.push_str("\tint main(void) { return f(a[1], \"x\\n\"); }\t/* indented */"),
+            8 => text.push_str("Ünïcödé: ñandú, Σίσυφος, 漢字かな, 🦀 e\u{301} \u{200b}|"),
+            _ => sentence(&mut text, line),
+        }
+        text.push('\n');
+    }
+    let long: String = (0..LONG)
+        .map(|at| WORDS[at % 16].as_bytes()[0] as char)
+        .collect();
+    text.push_str(&long);
+    let mut bytes = text.into_bytes();
+    // What terminals write bold and underlined, an escape sequence, controls, no UTF-8, no end.
+    bytes.extend(b"\nN\x08NA\x08AM\x08ME\x08E _\x08u_\x08n_\x08d_\x08e_\x08r\n");
+    bytes.extend(b"\x1b[1mbold\x1b[0m \x07 \x0c \x00 \x01\x7f \xff\xfe \xc3( \xe2\x82\n");
+    bytes.extend(b"https://example.org/a?b=c (see section 3.1)\r\nno newline at the end");
+    bytes
+}
+
+fn sentence(text: &mut String, line: usize) {
+    let _ = write!(text, "{line:3} "); // a string takes everything
+    for word in 0..5 + line * 7 % 6 {
+        text.push_str(WORDS[(line * 5 + word * word) % 16]);
+        text.push(' ');
+    }
+    let _ = write!(text, "{}.", line * line * 37 % 1009);
 }

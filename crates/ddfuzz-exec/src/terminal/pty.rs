@@ -1,9 +1,4 @@
-//! A pair of pseudo terminals: our side, and the one that is a terminal to a target.
-
-use std::fs::{File, Permissions};
-use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
+//! A pseudo terminal: our side, and the side that is the target's terminal.
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -13,19 +8,24 @@ use nix::sys::termios::{
     FlushArg, InputFlags, SetArg, Termios, tcflush, tcgetattr, tcgetsid, tcsetattr,
 };
 use nix::unistd::Pid;
+use std::fs::{File, Permissions};
+use std::io;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
 
 use crate::identity::Identity;
 
-/// As login programs leave it: of the user, who alone may read it.
+/// The mode that login programs give a terminal: only its user may read it.
 const MODE: u32 = 0o620;
-/// Blocks of output that are taken at one time from who writes without end.
+/// Blocks of output that are read at one time, where a program writes without end.
 const MOST_BLOCKS: usize = 64;
 
-/// The pair.
+/// A pair of pseudo terminals.
 pub(super) struct Pty {
     ours: File,
     theirs: File,
-    /// As it was when it was new.
+    /// The modes of the new terminal.
     fresh: Termios,
 }
 
@@ -48,7 +48,7 @@ impl Pty {
         })
     }
 
-    /// What the server is born with.
+    /// The target's side, for the server.
     pub(super) fn theirs(&self) -> io::Result<File> {
         self.theirs.try_clone()
     }
@@ -65,7 +65,7 @@ impl Pty {
     /// Undoes what a run has done to it: modes, size, and what stands in its queues.
     ///
     /// # Errors
-    /// When the terminal is not to be saved: somebody has hung it up.
+    /// When the terminal cannot be reset, because somebody has hung it up.
     pub(super) fn reset(&self, rows: u16, columns: u16) -> io::Result<()> {
         // Shared with all that had it as their stdin.
         fcntl(&self.theirs, FcntlArg::F_SETFL(OFlag::O_RDWR))?;
@@ -84,7 +84,7 @@ impl Pty {
         self.resize(rows, columns)
     }
 
-    /// Gives it another size, of which those who work at it are told by SIGWINCH.
+    /// Changes its size; its foreground processes get SIGWINCH.
     pub(super) fn resize(&self, rows: u16, columns: u16) -> io::Result<()> {
         let mut size = libc::winsize {
             ws_row: rows,
@@ -110,7 +110,7 @@ impl Pty {
         Some(Pid::from_raw(group)).filter(|pid| pid.as_raw() > 0)
     }
 
-    /// Types these bytes; gives how many have found room.
+    /// Types these bytes; returns how many found room.
     pub(super) fn type_in(&self, bytes: &[u8]) -> usize {
         let mut typed = 0;
         while let Some(rest) = bytes.get(typed..).filter(|rest| !rest.is_empty()) {
@@ -123,8 +123,7 @@ impl Pty {
         typed
     }
 
-    /// How many bytes have been typed that nobody has read, in lines that are complete where it
-    /// reads lines.
+    /// How many typed bytes nobody has read; in line mode only those of complete lines.
     pub(super) fn unread(&self) -> usize {
         // What was typed comes to the queue a moment later, unless somebody polls for it.
         polled(&self.theirs);
@@ -133,7 +132,7 @@ impl Pty {
         asked.map_or(0, |()| usize::try_from(count).unwrap_or(0))
     }
 
-    /// Takes what was written to it; gives whether there was something.
+    /// Reads what was written to it; returns whether there was something.
     pub(super) fn take_output(&self, take: &mut dyn FnMut(&[u8])) -> bool {
         let mut block = [0; 1 << 14];
         for taken in 0..MOST_BLOCKS {
@@ -146,13 +145,13 @@ impl Pty {
         true
     }
 
-    /// Our side, to be waited for.
+    /// Our side, to wait for.
     pub(super) fn ours(&self) -> &File {
         &self.ours
     }
 }
 
-/// The side that is a terminal, without a way to it by its name.
+/// Opens the target's side without using its path.
 fn peer(master: &PtyMaster) -> io::Result<File> {
     let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
     // SAFETY: the request takes flags, and gives a new descriptor or an error.
@@ -162,7 +161,7 @@ fn peer(master: &PtyMaster) -> io::Result<File> {
     Ok(unsafe { File::from_raw_fd(fd) })
 }
 
-/// A request about a number.
+/// Makes a request with one number.
 fn number(of: &File, request: libc::Ioctl, number: &mut libc::c_int) -> nix::Result<()> {
     // SAFETY: these requests read or write one number where the pointer shows.
     let asked = unsafe { libc::ioctl(of.as_raw_fd(), request, std::ptr::from_mut(number)) };

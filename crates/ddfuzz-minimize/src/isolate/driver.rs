@@ -1,27 +1,27 @@
-//! Runs a search between two ends to its conclusion.
+//! Runs a search between two ends to its end, and checks that a log is about these inputs.
 
+use ddfuzz_delta::Dd;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use super::progress::{Progress, Want};
-use super::{Isolated, Side, Subject};
-use crate::driver::{check_line, not_kept};
-use crate::lines::Lines;
-use crate::log::{Line, LogError, Source, What};
-use crate::reply::Reply;
+use crate::driver::{Lines, check_line, not_kept};
+use crate::isolate::progress::{NextStep, Progress};
+use crate::isolate::{Isolated, Side, Subject};
+use crate::log::{ContentHash, DifferenceRecord, Line, LogError, Source, StartLine, What};
+use crate::question::Reply;
 use crate::{Answer, CallbackError, Journal, Kind, MinimizeError, Options, Oracle, Slip, SlipKeys};
 
 /// Takes a new text of one end.
 pub type OnSide<'a> = Box<dyn FnMut(Side, &[u8]) -> Result<(), CallbackError> + 'a>;
 
 /// Maximizes or isolates between the inputs of `subject`, as the first line of `journal` says,
-/// with `oracle` as the judge.
+/// by the answers of `oracle`.
 ///
 /// The failing input is run three times, then the passing one (the axiom); then the search goes on
 /// until it ends or a budget does; what its own outcomes do not prove is tested in fresh processes,
 /// and the ends are confirmed three times likewise. Every run is a line of the log; lines that the
-/// journal held already are taken as answers first; where they end because a budget did, and this
-/// one is larger, the search goes on. `on_side` is called with each new text of an
+/// journal has already are taken as answers first; if they end by a budget, and this one is larger,
+/// the search goes on. `on_side` is called with each new text of an
 /// end after its `reduce` line is synced, and with both once after a resume;
 /// [`Options::on_reduce`] is not called.
 ///
@@ -73,28 +73,28 @@ impl Lines for Driver<'_, '_, '_> {
         let mut room = Vec::new();
         loop {
             let (stopped, spent) = (self.options.stopped(), self.spent());
-            let (what, answer) = match self.progress.want(&mut room) {
-                Want::Nothing => return Ok(None),
-                Want::Stop(error) => return Err(error),
-                Want::Write(line) => return Ok(Some(line)),
-                Want::Test { asked, .. } if asked.known().is_some() => {
-                    return Ok(asked.known().and_then(|(outcome, source)| {
+            let (what, answer) = match self.progress.next_step(&mut room) {
+                NextStep::Nothing => return Ok(None),
+                NextStep::Stop(error) => return Err(error),
+                NextStep::Write(line) => return Ok(Some(line)),
+                NextStep::Test { pending, .. } if pending.known().is_some() => {
+                    return Ok(pending.known().and_then(|(outcome, source)| {
                         self.test_line(source, &Answer::of(outcome))
                     }));
                 }
                 _ if stopped => return Err(self.interrupted()),
                 // What a claim rests on has a process of its own.
-                Want::Check { what, text } => {
+                NextStep::Check { what, text } => {
                     (Some(what), self.oracle.ask_fresh(text, Kind::Deleting)?)
                 }
-                Want::Test { .. } if spent => {
+                NextStep::Test { .. } if spent => {
                     self.progress.cease();
                     continue;
                 }
-                Want::Test { asked, text } if asked.in_proof() => {
+                NextStep::Test { pending, text } if pending.in_proof() => {
                     (None, self.oracle.ask_fresh(text, Kind::Deleting)?)
                 }
-                Want::Test { text, .. } => (None, self.oracle.ask(text, Kind::Deleting)?),
+                NextStep::Test { text, .. } => (None, self.oracle.ask(text, Kind::Deleting)?),
             };
             if let Some(slip) = &answer.slip {
                 self.hand_over_slip(slip, what)?;
@@ -116,7 +116,7 @@ impl Lines for Driver<'_, '_, '_> {
 }
 
 impl Driver<'_, '_, '_> {
-    /// Goes over the lines that the log held already.
+    /// Feeds the lines that the log has already.
     fn take_up(&mut self, past: Vec<(u64, Line)>) -> Result<(), MinimizeError> {
         for (number, line) in &past {
             self.earlier += Duration::from_micros(match line {
@@ -180,5 +180,54 @@ impl Driver<'_, '_, '_> {
             true => (self.options.on_slip)(slip, test).map_err(not_kept("another crash")),
             false => Ok(()),
         }
+    }
+}
+
+/// The first line does not hold.
+fn at_start(why: &str) -> LogError {
+    let why = why.to_owned();
+    LogError::Disagrees { line: 1, why }
+}
+
+/// What a start line says of the difference, if it is about this one.
+pub(super) fn record_of<'a>(
+    subject: &Subject,
+    start: &'a StartLine,
+) -> Result<&'a DifferenceRecord, LogError> {
+    let record = difference_of(start)?;
+    if start.search != Dd::NAME {
+        return Err(at_start("its search is not dd"));
+    }
+    check_inputs(subject.passing(), subject.failing(), start, record)?;
+    if record.units != subject.units() || record.deltas != subject.deltas() as u64 {
+        return Err(at_start("it counts other deltas than these inputs give"));
+    }
+    Ok(record)
+}
+
+/// What a start line says of the difference.
+pub(super) fn difference_of(start: &StartLine) -> Result<&DifferenceRecord, LogError> {
+    let record = start.difference.as_ref();
+    record.ok_or_else(|| at_start("it is not of a difference"))
+}
+
+/// Whether a start line is about these inputs.
+pub(super) fn check_inputs(
+    passing: &[u8],
+    failing: &[u8],
+    start: &StartLine,
+    record: &DifferenceRecord,
+) -> Result<(), LogError> {
+    let same_failing = start.input_blake3 == ContentHash::of(failing);
+    if !same_failing || start.size != failing.len() as u64 {
+        return Err(LogError::Mismatch { what: "input" });
+    }
+    let empty = ContentHash::of(b"");
+    let logged = record.passing.as_ref().map_or(empty, |one| one.blake3);
+    match logged == ContentHash::of(passing) {
+        true => Ok(()),
+        false => Err(LogError::Mismatch {
+            what: "passing input",
+        }),
     }
 }

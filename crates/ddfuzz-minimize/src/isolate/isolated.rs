@@ -1,7 +1,14 @@
-//! What isolating or maximizing came to.
+//! The result of isolating or maximizing, and the JSON result of `diff` and `max` (interface.md, "JSON
+//! results").
 
-pub use super::subject::Differing;
-use crate::{Claim, Counts, Proved, Rate, SlipKeys};
+use ddfuzz_model::files::{Base64, OsText};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+use crate::isolate::subject::Differing;
+use crate::log::{Goal, StartLine, Units};
+use crate::minimized::{outcome_of, slip_of, wall_ms};
+use crate::{Claim, Counts, OutcomeRecord, Proved, Rate, SlipKeys, SlipRecord};
 
 /// Something about a result that its user must know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,4 +79,101 @@ pub struct Isolated {
     pub slips: Vec<SlipKeys>,
     /// What the user must know.
     pub warnings: Vec<IsolationWarning>,
+}
+
+/// One place where both ends differ.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DifferingRecord {
+    /// Start and end in bytes: of the passing input, or of the failing one where the passing one
+    /// is empty.
+    pub at: [u64; 2],
+    /// The bytes there.
+    pub removed: Base64,
+    /// What stands there in the other end.
+    pub inserted: Base64,
+}
+
+impl From<&Differing> for DifferingRecord {
+    fn from(differing: &Differing) -> DifferingRecord {
+        DifferingRecord {
+            at: [differing.at.start as u64, differing.at.end as u64],
+            removed: Base64(differing.removed.clone()),
+            inserted: Base64(differing.inserted.clone()),
+        }
+    }
+}
+
+/// The result of maximizing or isolating. Sizes in bytes, paths absolute.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DifferenceResult {
+    /// The file of the passing end.
+    pub passing: Option<OsText>,
+    /// The file of the failing end; for `max` the input.
+    pub failing: Option<OsText>,
+    /// Where they differ, ascending.
+    pub difference: Vec<DifferingRecord>,
+    /// Deltas in the difference.
+    pub deltas: u64,
+    /// What the deltas are; null where there was no first line.
+    pub units: Option<Units>,
+    /// The goal.
+    pub goal: Option<Goal>,
+    /// Whether PASS and FAIL were swapped.
+    pub inverted: bool,
+    /// Tests by kind.
+    pub tests: Counts,
+    /// What is proven.
+    pub claim: Claim,
+    /// How much is proven.
+    pub proved: Proved,
+    /// Size of the passing end.
+    pub size_passing: u64,
+    /// Size of the failing end.
+    pub size_failing: u64,
+    /// Name of the search.
+    pub search: String,
+    /// The crash.
+    pub outcome: OutcomeRecord,
+    /// How often the passing end passed, and the failing one failed, when they were confirmed.
+    pub rate: Rate,
+    /// Wall time, in milliseconds.
+    pub wall_ms: u64,
+    /// The result file: of the failing end, for `max` of the passing one.
+    pub output: Option<OsText>,
+    /// Other crashes found on the way.
+    pub slips: Vec<SlipRecord>,
+    /// The log.
+    pub log: Option<OsText>,
+}
+
+impl DifferenceResult {
+    /// The record of a result; where ends, log and slips were written is for the caller to fill in.
+    pub fn new(isolated: &Isolated, start: &StartLine, wall: Duration) -> DifferenceResult {
+        let record = start.difference.as_ref();
+        let (passing, failing) = (isolated.confirmed_passing, isolated.confirmed_failing);
+        DifferenceResult {
+            passing: None,
+            failing: None,
+            difference: isolated.difference.iter().map(Into::into).collect(),
+            deltas: isolated.deltas_left,
+            units: record.map(|record| record.units),
+            goal: record.map(|record| record.goal),
+            inverted: record.is_some_and(|record| record.inverted),
+            tests: isolated.counts,
+            claim: isolated.claim,
+            proved: isolated.proved,
+            size_passing: isolated.passing.len() as u64,
+            size_failing: isolated.failing.len() as u64,
+            search: start.search.clone(),
+            outcome: outcome_of(start),
+            rate: Rate {
+                hits: passing.hits + failing.hits,
+                tries: passing.tries + failing.tries,
+            },
+            wall_ms: wall_ms(wall),
+            output: None,
+            log: None,
+            slips: isolated.slips.iter().map(slip_of).collect(),
+        }
+    }
 }

@@ -8,23 +8,18 @@
 //! difference to the passing end does not PASS, and, isolating, taking it from the failing end
 //! does not FAIL.
 //!
-//! [`Goal::Maximize`]: super::log::Goal::Maximize
-//! [`Goal::Isolate`]: super::log::Goal::Isolate
+//! [`Goal::Maximize`]: crate::log::Goal::Maximize
+//! [`Goal::Isolate`]: crate::log::Goal::Isolate
 
 mod driver;
 mod isolated;
 mod progress;
-mod record;
-mod replay;
 mod sides;
-mod start;
 mod subject;
 mod verify;
 
 pub use driver::{OnSide, isolate};
-pub use isolated::{Differing, Isolated, IsolationWarning};
-pub use record::{DifferenceResult, DifferingRecord};
-pub use replay::{ReplayedSides, replay_sides};
+pub use isolated::{DifferenceResult, DifferingRecord, Isolated, IsolationWarning};
 pub use sides::Side;
-pub use subject::Subject;
-pub use verify::{FalseDelta, VerifiedSides, verify_sides};
+pub use subject::{Differing, Subject};
+pub use verify::{FalseDelta, ReplayedSides, VerifiedSides, replay_sides, verify_sides};

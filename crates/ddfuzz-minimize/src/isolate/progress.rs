@@ -1,20 +1,21 @@
-//! How the search between two ends goes on: from the lines of a log to the line that comes next.
+//! The state of a search between two ends: from the lines of a log to the line that comes next, and
+//! to the result.
 
-mod result;
-
-use super::Subject;
-use super::sides::{Asked, Side, Sides, kept, refuted_by};
-use super::start::record_of;
-use crate::log::{
-    CheckLine, EndLine, Goal, Line, LogError, Phase, ReduceLine, Source, StartLine, TestLine, What,
-};
-use crate::progress::{agree, follows};
-use crate::reply::Reply;
-use crate::steadiness::{AGREEING, agreeing};
-use crate::{MinimizeError, Rate, SlipKeys};
 use ddfuzz_delta::{Config, Dd, Outcome, Rule, Search};
 
-/// Where it stands.
+use crate::isolate::driver::record_of;
+use crate::isolate::sides::{PendingCandidate, Side, Sides, kept, refuted_by};
+use crate::isolate::{Isolated, IsolationWarning, Subject};
+use crate::log::{
+    CheckLine, ContentHash, EndLine, Goal, Line, LogError, PassingEnd, Phase, ReduceLine, Source,
+    StartLine, TestLine, What,
+};
+use crate::progress::{agree, follows};
+use crate::question::Reply;
+use crate::steadiness::{AGREEING, agreeing};
+use crate::{Claim, MinimizeError, Proved, Rate, SlipKeys};
+
+/// The stage of a search between two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Baseline,
@@ -33,9 +34,12 @@ enum Stage {
 }
 
 /// What comes next.
-pub(super) enum Want<'a> {
+pub(super) enum NextStep<'a> {
     /// The answer to this candidate.
-    Test { asked: &'a Asked, text: &'a [u8] },
+    Test {
+        pending: &'a PendingCandidate,
+        text: &'a [u8],
+    },
     /// A run of this text for its own sake.
     Check { what: What, text: &'a [u8] },
     /// That this line is written.
@@ -112,7 +116,7 @@ impl Progress {
         self.stage == Stage::Over && self.ceased.is_some()
     }
 
-    /// Goes on behind the end that a budget has brought about.
+    /// Continues after an end by a budget.
     pub fn go_on(&mut self) {
         if self.stage == Stage::Over
             && let Some(stage) = self.ceased.take()
@@ -129,10 +133,10 @@ impl Progress {
     }
 
     /// What comes next; `text` is where texts of ends are built.
-    pub fn want<'a>(&'a mut self, text: &'a mut Vec<u8>) -> Want<'a> {
+    pub fn next_step<'a>(&'a mut self, text: &'a mut Vec<u8>) -> NextStep<'a> {
         self.pass_finished_stages();
         if let Some((_, line)) = &self.moved {
-            return Want::Write(Line::Reduce(line.clone()));
+            return NextStep::Write(Line::Reduce(line.clone()));
         }
         let subject = &self.sides.subject;
         let (what, config) = match self.stage {
@@ -141,26 +145,29 @@ impl Progress {
             Stage::Confirm(Side::Passing) => (What::Confirm, self.sides.pass.clone()),
             Stage::Confirm(Side::Failing) => (What::Confirm, self.sides.fail.clone()),
             Stage::Search | Stage::Proof => {
-                let asked = self.sides.asked.as_ref();
+                let pending = self.sides.pending.as_ref();
                 let text = self.sides.text();
-                return asked.map_or(Want::Nothing, |asked| Want::Test { asked, text });
+                return pending.map_or(NextStep::Nothing, |pending| NextStep::Test {
+                    pending,
+                    text,
+                });
             }
-            Stage::End => return Want::Write(Line::End(self.end_line())),
-            Stage::Over => return Want::Nothing,
+            Stage::End => return NextStep::Write(Line::End(self.end_line())),
+            Stage::Over => return NextStep::Nothing,
             Stage::NotFailing(last) => {
                 let tries = self.baseline.tries;
-                return Want::Stop(MinimizeError::NotFailing { last, tries });
+                return NextStep::Stop(MinimizeError::NotFailing { last, tries });
             }
             Stage::NotPassing => {
                 let what = match subject.passing().is_empty() {
                     true => "the empty input",
                     false => "the passing input",
                 };
-                return Want::Stop(MinimizeError::NotPassing { what });
+                return NextStep::Stop(MinimizeError::NotPassing { what });
             }
         };
         subject.write_into(&config, text);
-        Want::Check { what, text }
+        NextStep::Check { what, text }
     }
 
     /// Leaves the search and the proof where they have no more questions, and else asks.
@@ -195,7 +202,7 @@ impl Progress {
         self.sides.test_line(reply)
     }
 
-    /// Takes the next line; gives the end that moved with it, if one did. `Err` says why the line
+    /// Takes the next line; returns the end that moved with it, if one did. `Err` says why the line
     /// cannot follow from those before it.
     pub fn feed(&mut self, line: &Line) -> Result<Option<Side>, String> {
         if matches!(line, Line::Test(_) | Line::Check(_)) {
@@ -274,12 +281,12 @@ impl Progress {
             return Err("no test is due".to_owned());
         }
         let reply = Reply::of(line);
-        let asked = self.sides.asked.as_ref();
-        let (Some(asked), Some(expected)) = (asked, self.test_line(&reply)) else {
+        let pending = self.sides.pending.as_ref();
+        let (Some(pending), Some(expected)) = (pending, self.test_line(&reply)) else {
             return Err("the search asks for no test".to_owned());
         };
         agree(line, &expected)?;
-        match asked.known() {
+        match pending.known() {
             Some(known) if known != (line.outcome, line.source) => {
                 return Err(format!("it is known as {} without a run", known.0));
             }
@@ -289,13 +296,13 @@ impl Progress {
             _ => {}
         }
         let i = self.sides.tests;
-        let asked = self.sides.commit(&reply);
+        let pending = self.sides.commit(&reply);
         self.note(line.slip);
-        match (self.stage, asked) {
-            (Stage::Search, Some(asked)) => {
+        match (self.stage, pending) {
+            (Stage::Search, Some(pending)) => {
                 self.machine.tell(line.outcome);
                 let (pass, fail) = (self.machine.pass().clone(), self.machine.fail().clone());
-                let (rule, i) = match (asked.rule, line.outcome) {
+                let (rule, i) = match (pending.rule, line.outcome) {
                     // At two parts, what passes with a part is known from the test before.
                     (Rule::Complement, Outcome::Unresolved) if pass != self.sides.pass => {
                         (Rule::IncreaseToComplement, i.saturating_sub(1))
@@ -305,13 +312,13 @@ impl Progress {
                 };
                 self.move_ends(pass, fail, rule, i);
             }
-            (_, Some(asked)) if line.outcome == refuted_by(asked.rule) => {
+            (_, Some(pending)) if line.outcome == refuted_by(pending.rule) => {
                 let (pass, fail) = (self.sides.pass.clone(), self.sides.fail.clone());
-                let (pass, fail) = match asked.rule {
-                    Rule::Complement => (pass, asked.config),
-                    _ => (asked.config, fail),
+                let (pass, fail) = match pending.rule {
+                    Rule::Complement => (pass, pending.config),
+                    _ => (pending.config, fail),
                 };
-                self.move_ends(pass, fail, asked.rule, i);
+                self.move_ends(pass, fail, pending.rule, i);
                 self.open = None;
             }
             _ => self.open.iter_mut().for_each(|open| drop(open.pop())),
@@ -341,9 +348,89 @@ impl Progress {
     }
 }
 
-/// Counts a try; gives whether it was the last.
+/// Counts a try; returns whether it was the last.
 fn tried(rate: &mut Rate, hit: bool, of: u64) -> bool {
     rate.tries += 1;
     rate.hits += u64::from(hit);
     rate.tries == of
+}
+
+impl Progress {
+    /// Whether the ends were what they should be in every run that was made to see it, and no text
+    /// ended in two ways.
+    fn is_reproducible(&self) -> bool {
+        let rates = [
+            self.baseline,
+            self.confirmed_failing,
+            self.confirmed_passing,
+        ];
+        !self.sides.contradicted && rates.iter().all(|rate| rate.hits == rate.tries)
+    }
+
+    /// The last line. A claim is made only where all is proven and the ends are reproducible.
+    pub(super) fn end_line(&self) -> EndLine {
+        let proofs = self.sides.proofs();
+        let proved = Proved {
+            done: proofs.iter().flatten().count() as u64,
+            of: proofs.len() as u64,
+        };
+        let claim = match self.goal {
+            _ if proved.done < proved.of || !self.is_reproducible() => Claim::BestSoFar,
+            Goal::Maximize => Claim::OneMaximal,
+            Goal::Isolate => Claim::OneMinimalDifference,
+        };
+        let failing = self.sides.end(Side::Failing);
+        let passing = self.sides.end(Side::Passing);
+        EndLine {
+            claim,
+            size: failing.len() as u64,
+            blake3: ContentHash::of(&failing),
+            tests: self.sides.counts,
+            proved,
+            proof: proofs.into_iter().flatten().collect(),
+            passing: Some(PassingEnd {
+                size: passing.len() as u64,
+                blake3: ContentHash::of(&passing),
+            }),
+        }
+    }
+
+    /// The result, once the log is whole.
+    pub fn isolated(&self) -> Option<Isolated> {
+        let end = self.end.as_ref().filter(|_| self.stage == Stage::Over)?;
+        let difference = self.sides.difference();
+        let deltas_left = difference.len() as u64;
+        let flaky = |rate: Rate| rate.hits < rate.tries;
+        let isolates = self.goal == Goal::Isolate;
+        let open = end.proved.of - end.proved.done;
+        let warnings = [
+            (flaky(self.baseline), IsolationWarning::FlakyInput),
+            (
+                flaky(self.confirmed_failing),
+                IsolationWarning::FlakyFailing,
+            ),
+            (flaky(self.confirmed_passing), IsolationWarning::NotPassing),
+            (self.sides.contradicted, IsolationWarning::Contradicted),
+            (
+                isolates && deltas_left > 1 && open == 0,
+                IsolationWarning::Unresolved(deltas_left),
+            ),
+            (open > 0, IsolationWarning::Unproved(open)),
+        ];
+        let said = warnings.into_iter().filter(|(holds, _)| *holds);
+        Some(Isolated {
+            passing: self.sides.end(Side::Passing),
+            failing: self.sides.end(Side::Failing),
+            difference: self.sides.subject.changed(&difference),
+            deltas_left,
+            claim: end.claim,
+            proved: end.proved,
+            counts: end.tests,
+            baseline: self.baseline,
+            confirmed_passing: self.confirmed_passing,
+            confirmed_failing: self.confirmed_failing,
+            slips: self.slips.clone(),
+            warnings: said.map(|(_, warning)| warning).collect(),
+        })
+    }
 }

@@ -1,18 +1,18 @@
 //! The two ends of a difference: what is asked, what is known.
 
-use std::collections::HashMap;
-
-use super::Subject;
-use crate::course::MOST_HASHED;
-use crate::log::{
-    Base64, ContentHash, DifferenceRecord, EditRecord, Goal, Phase, Source, TestLine, What,
-};
-use crate::reply::Reply;
-use crate::{Counts, CutOff, Process, ProofRef};
 use ddfuzz_delta::{
     Cache, Caching, Candidate, Config, ConfigId, Edit, Hit, Monotony, Order, Outcome, Predictor,
     Rule, Seen, TextId,
 };
+use std::collections::HashMap;
+
+use crate::candidate_texts::MOST_HASHED;
+use crate::isolate::Subject;
+use crate::log::{
+    Base64, ContentHash, DifferenceRecord, EditRecord, Goal, Phase, Source, TestLine, What,
+};
+use crate::question::Reply;
+use crate::{Counts, CutOff, Process, ProofRef};
 
 /// One end of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -24,7 +24,7 @@ pub enum Side {
 }
 
 /// A candidate that waits for its answer.
-pub(super) struct Asked {
+pub(super) struct PendingCandidate {
     pub rule: Rule,
     pub config: Config,
     hash: ContentHash,
@@ -34,7 +34,7 @@ pub(super) struct Asked {
     predicted: Option<Outcome>,
 }
 
-impl Asked {
+impl PendingCandidate {
     /// The answer, where no run is needed for it.
     pub fn known(&self) -> Option<(Outcome, Source)> {
         let cached = self.hit.map(|hit| (hit.outcome(), Source::Cache));
@@ -47,8 +47,8 @@ impl Asked {
     }
 }
 
-/// An outcome that may prove something, and where it stands; `None` once another run of the same
-/// text has contradicted it.
+/// An outcome that may prove something, and its place in the log; `None` once another run of the same
+/// text contradicted it.
 type Sure = Option<(Outcome, ProofRef)>;
 
 /// The two ends and what is known of all that was tested.
@@ -58,7 +58,7 @@ pub(super) struct Sides {
     pub pass: Config,
     pub fail: Config,
     text: Vec<u8>,
-    pub asked: Option<Asked>,
+    pub pending: Option<PendingCandidate>,
     cache: Cache,
     predictors: Vec<Box<dyn Predictor + Send>>,
     /// Outcomes from processes of their own, not cut off in time.
@@ -85,7 +85,7 @@ impl Sides {
             fail: Config::all(subject.deltas()),
             subject,
             text: Vec::new(),
-            asked: None,
+            pending: None,
             cache: Cache::new(caching),
             predictors,
             sure: HashMap::new(),
@@ -153,15 +153,15 @@ impl Sides {
     /// Asks for a candidate, unless it is being asked for already.
     pub fn ask(&mut self, rule: Rule, config: Config, phase: Option<Phase>) {
         if self
-            .asked
+            .pending
             .as_ref()
-            .is_some_and(|asked| asked.config == config)
+            .is_some_and(|pending| pending.config == config)
         {
             return;
         }
         self.subject.write_into(&config, &mut self.text);
         let hash = ContentHash::of(&self.text);
-        let mut asked = Asked {
+        let mut pending = PendingCandidate {
             hit: None,
             predicted: None,
             rule,
@@ -171,21 +171,21 @@ impl Sides {
         };
         // The proof asks for what is not sure yet, whatever the cache or a predictor says.
         if phase.is_none() {
-            let id = Some(asked.config.id());
-            asked.hit = self.cache.lookup(id, hash.text_id());
+            let id = Some(pending.config.id());
+            pending.hit = self.cache.lookup(id, hash.text_id());
             let mut predictors = self.predictors.iter();
-            asked.predicted = predictors.find_map(|one| one.predict(&asked.config));
+            pending.predicted = predictors.find_map(|one| one.predict(&pending.config));
         }
-        self.asked = Some(asked);
+        self.pending = Some(pending);
     }
 
     /// The line of the test being asked, with this answer.
     pub fn test_line(&self, reply: &Reply) -> Option<TestLine> {
-        let asked = self.asked.as_ref()?;
-        let keep = Candidate::keep(asked.rule, asked.config.clone()).edit;
+        let pending = self.pending.as_ref()?;
+        let keep = Candidate::keep(pending.rule, pending.config.clone()).edit;
         Some(TestLine {
-            phase: asked.phase,
-            hash: asked.hash.short(),
+            phase: pending.phase,
+            hash: pending.hash.short(),
             edit: EditRecord::from(&keep),
             i: self.tests,
             size: self.text.len() as u64,
@@ -202,11 +202,11 @@ impl Sides {
         })
     }
 
-    /// Takes the answer to the test being asked; gives what was asked.
-    pub fn commit(&mut self, reply: &Reply) -> Option<Asked> {
-        let asked = self.asked.take()?;
-        let (id, text) = (asked.config.id(), asked.hash.text_id());
-        match (reply.source, asked.hit) {
+    /// Takes the answer to the test being asked; returns what was asked.
+    pub fn commit(&mut self, reply: &Reply) -> Option<PendingCandidate> {
+        let pending = self.pending.take()?;
+        let (id, text) = (pending.config.id(), pending.hash.text_id());
+        match (reply.source, pending.hit) {
             (Source::Run, _) => self.counts.executed += 1,
             (Source::Predicted, _) => self.counts.predicted += 1,
             (Source::Cache, Some(Hit::Repeated(_))) => self.counts.repeated += 1,
@@ -218,7 +218,7 @@ impl Sides {
         self.cache.record(Some(id), text, Seen { outcome, test });
         if reply.source == Source::Run {
             for predictor in &mut self.predictors {
-                predictor.learn(&asked.config, outcome);
+                predictor.learn(&pending.config, outcome);
             }
             let cut_off = reply.cut_off == Some(CutOff::Time);
             if reply.process == Process::Own && !cut_off {
@@ -226,7 +226,7 @@ impl Sides {
             }
         }
         self.tests += 1;
-        Some(asked)
+        Some(pending)
     }
 
     /// What the claim rests on: for each delta of the difference, ascending, the passing end with

@@ -1,9 +1,9 @@
 //! The deltas between a passing and a failing input, and the texts that they build.
 
+use ddfuzz_delta::{Change, Config, apply, changes};
 use std::ops::Range;
 
 use crate::log::Units;
-use ddfuzz_delta::{Change, Config, apply, changes};
 
 /// A failing input and what is left out of it, or a passing and a failing one and the changes
 /// between them.

@@ -1,11 +1,13 @@
-//! Running again what a claim about a difference rests on.
+//! Replays a log between two ends, and runs again the tests that its claim rests on.
 
-use super::Side;
-use super::replay::fed;
-use super::sides::refuted_by;
-use crate::log::Log;
-use crate::{Claim, CutOff, Kind, MinimizeError, Oracle, Proved, VerifyError};
 use ddfuzz_delta::{Outcome, Rule};
+
+use crate::isolate::driver::{check_inputs, difference_of};
+use crate::isolate::progress::Progress;
+use crate::isolate::sides::refuted_by;
+use crate::isolate::{Isolated, Side, Subject};
+use crate::log::{Log, LogError};
+use crate::{Claim, Counts, CutOff, Kind, MinimizeError, Oracle, Proved, VerifyError};
 
 /// A single delta that refutes a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,4 +89,51 @@ pub fn verify_sides(
         on_progress(verified.proved);
     }
     Ok(verified)
+}
+
+/// Both ends, rebuilt without the target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplayedSides {
+    /// The passing end that the log leads to.
+    pub passing: Vec<u8>,
+    /// The failing end that the log leads to.
+    pub failing: Vec<u8>,
+    /// Tests by kind.
+    pub counts: Counts,
+    /// The result; `None` where the log has no end yet.
+    pub isolated: Option<Isolated>,
+}
+
+/// Rebuilds the result of a log of `diff` or `max` from its inputs, as
+/// [`replay`](crate::replay()) does that of `min`.
+///
+/// # Errors
+/// [`LogError::Disagrees`] names the first line that does not hold; [`LogError::Mismatch`] says
+/// that the log is of other inputs; [`LogError::Empty`] that there is nothing to replay.
+pub fn replay_sides(
+    passing: &[u8],
+    failing: &[u8],
+    log: &Log,
+) -> Result<ReplayedSides, MinimizeError> {
+    Ok(fed(passing, failing, log).map(|progress| ReplayedSides {
+        passing: progress.sides().end(Side::Passing),
+        failing: progress.sides().end(Side::Failing),
+        counts: progress.sides().counts,
+        isolated: progress.isolated(),
+    })?)
+}
+
+/// The search as the whole log leaves it.
+pub(super) fn fed(passing: &[u8], failing: &[u8], log: &Log) -> Result<Progress, LogError> {
+    let start = log.start.as_ref().ok_or(LogError::Empty)?;
+    let record = difference_of(start)?;
+    // Before they are compared, which may take long.
+    check_inputs(passing, failing, start, record)?;
+    let subject = Subject::new(record.units, passing, failing);
+    let mut progress = Progress::new(&subject, start)?;
+    for (line, content) in &log.lines {
+        let fed = progress.feed(content);
+        fed.map_err(|why| LogError::Disagrees { line: *line, why })?;
+    }
+    Ok(progress)
 }

@@ -1,11 +1,10 @@
-//! What a file of a corpus has to reach while it is trimmed.
-
-use std::borrow::Cow;
+//! The record of what a corpus file has to reach while it is trimmed.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
 
-use super::Base64;
+use crate::log::Base64;
 
 /// The coverage being held: FAIL is a run that ends with `exit`, reaches all of `must`, and where
 /// there is a `may` nothing but `must`, `may` and `besides`. Numbers are those of features: eight

@@ -1,10 +1,10 @@
-//! What general delta debugging works on, where it does more than minimize.
+//! The records of general delta debugging: goal, units, and the passing input.
 
+use ddfuzz_delta::Mode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ContentHash, OsText};
-use ddfuzz_delta::Mode;
+use crate::log::{ContentHash, OsText};
 
 /// The goal of general delta debugging, minimizing aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]

@@ -1,17 +1,16 @@
-//! The lines of the log.
+//! The lines of the log, and the records in them.
 
+use ddfuzz_delta::{Caching, Edit, Outcome};
+use ddfuzz_exec::Limits;
+use ddfuzz_triage::{Class, Key};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::schema::{CachingName, OutcomeName};
-use super::{
-    Base64, CallRecord, ContentHash, CoverageRecord, DifferenceRecord, EditRecord, OsText,
+use crate::log::{
+    Base64, CachingName, ContentHash, CoverageRecord, DifferenceRecord, OsText, OutcomeName,
     PassingEnd, ShortHash, TargetRecord,
 };
 use crate::{Claim, Counts, CutOff, Process, ProofRef, Proved, SlipKeys};
-use ddfuzz_delta::{Caching, Outcome};
-use ddfuzz_exec::Limits;
-use ddfuzz_triage::{Class, Key};
 
 /// Version of the log's schema.
 pub const VERSION: u32 = 1;
@@ -321,4 +320,67 @@ pub struct EndLine {
     /// The passing end of `diff` and `max`; `size` and `blake3` are those of the failing one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passing: Option<PassingEnd>,
+}
+
+/// A part of a call: of the command line and environment with which a target runs its input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Part {
+    /// The arguments; each is a unit, but for those that hold `@@`, which stay.
+    Args,
+    /// One argument; each of its characters is a unit, or each byte where it is not UTF-8 or has
+    /// more than 256 different ones.
+    Argument,
+    /// The environment; each variable is a unit.
+    Env,
+}
+
+/// The part of the target's call that is minimized instead of its input. What the log calls input
+/// and text is then a sequence of bytes that each stand for a unit of the part.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CallRecord {
+    /// The part.
+    pub part: Part,
+    /// Of one argument, its index in the target's arguments, else of the first of at most 256
+    /// units that are minimized together, its index among the part's units.
+    pub at: u64,
+    /// Hash of the input that the target is given; `input` is its path, absent for none.
+    pub input_blake3: ContentHash,
+}
+
+/// An edit: one of the fields `cut`, `keep` and `set`, ranges in bytes; those of `keep` in deltas
+/// where the start line says that these are no bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum EditRecord {
+    /// Ranges removed from the current best.
+    Cut(Vec<[u64; 2]>),
+    /// Ranges of the original kept.
+    Keep(Vec<[u64; 2]>),
+    /// Ranges of the current best replaced.
+    Set(Vec<(u64, u64, Base64)>),
+}
+
+impl From<&Edit> for EditRecord {
+    fn from(edit: &Edit) -> EditRecord {
+        let pair = |range: &std::ops::Range<usize>| [range.start as u64, range.end as u64];
+        match edit {
+            Edit::Cut(cuts) => EditRecord::Cut(cuts.iter().map(pair).collect()),
+            Edit::Keep(config) => {
+                EditRecord::Keep(config.ranges().map(|kept| pair(&kept)).collect())
+            }
+            Edit::Set(replacements) => EditRecord::Set(
+                replacements
+                    .iter()
+                    .map(|new| {
+                        (
+                            new.at.start as u64,
+                            new.at.end as u64,
+                            Base64(new.with.clone()),
+                        )
+                    })
+                    .collect(),
+            ),
+        }
+    }
 }

@@ -3,29 +3,49 @@
 //! It is cache, progress, checkpoint, history and proof in one. A torn last line is dropped when
 //! the log is read.
 
-mod call;
 mod coverage;
 mod difference;
-mod edit;
-mod error;
+mod file;
 mod hash;
 mod lines;
-mod reader;
-mod schema;
-mod writer;
 
-pub use call::{CallRecord, Part};
+use schemars::{JsonSchema, schema_for};
+use serde_json::Value;
+
 pub use coverage::{CoverageRecord, Numbers};
 pub use ddfuzz_exec::TargetRecord;
 pub use ddfuzz_model::files::{Base64, OsText};
 pub use difference::{DifferenceRecord, Goal, PassingEnd, PassingRecord, Units};
-pub use edit::EditRecord;
-pub use error::LogError;
+pub use file::{Log, LogError, LogWriter, Medium};
 pub use hash::{ContentHash, ShortHash};
 pub use lines::{
-    CheckLine, EndLine, KeyRecord, Line, Phase, ReduceLine, Source, StartLine, TestLine,
-    TestRecord, VERSION, What,
+    CallRecord, CheckLine, EditRecord, EndLine, KeyRecord, Line, Part, Phase, ReduceLine, Source,
+    StartLine, TestLine, TestRecord, VERSION, What,
 };
-pub use reader::Log;
-pub use schema::schema;
-pub use writer::{LogWriter, Medium};
+
+/// The schema of one line.
+pub fn schema() -> Value {
+    schema_for!(Line).to_value()
+}
+
+// `delta` itself knows nothing of schemas; its two enums are said again here.
+
+/// What a test said.
+#[derive(JsonSchema)]
+#[schemars(rename = "Outcome", rename_all = "UPPERCASE")]
+#[expect(dead_code, reason = "only its names are used")]
+pub(super) enum OutcomeName {
+    Pass,
+    Fail,
+    Unresolved,
+}
+
+/// Which tests are answered without a run.
+#[derive(JsonSchema)]
+#[schemars(rename = "Caching", rename_all = "lowercase")]
+#[expect(dead_code, reason = "only its names are used")]
+pub(super) enum CachingName {
+    Text,
+    Configuration,
+    Off,
+}

@@ -1,30 +1,27 @@
 //! Minimizing by several workers: they run ahead what will be asked if no test fails.
 //!
-//! The search is cloned, the clone is told the likely outcome of each candidate, which is never
-//! FAIL, and asked what comes next; workers run that before it is asked for. Answers are committed
-//! strictly in the order of the questions, and each question is compared with the one foreseen, so
-//! that the log, the result and all counts but `speculative` are those of one worker. A wrong
-//! guess costs runs, and nothing else.
+//! A clone of the search gets the predicted outcome of each candidate, never FAIL, and returns the
+//! next candidates; workers run these before they are asked for. Answers are committed strictly in
+//! the order of the questions, and each question is compared with the predicted one. So the log, the
+//! result and all counts but `speculative` are those of one worker. A wrong prediction costs only
+//! runs.
 //!
-//! One clone goes on as long as what it foresees comes true. A test that fails ends it: all that
-//! was foreseen behind is made of another best. What waits is then taken back, what runs is run to
-//! its end. A crash of another bug that is met there is handed over all the same.
+//! A clone is used as long as its predictions come true. A test that fails ends it: later candidates
+//! are made of another best. Waiting jobs are then taken back, running ones finish. Crashes of other
+//! bugs that they meet are handed over all the same.
 
-mod crew;
-mod guess;
 mod jobs;
-mod pace;
-mod queue;
-mod toll;
+mod look_ahead;
 mod worker;
+mod worker_pool;
 
 use std::sync::Mutex;
 use std::time::Duration;
 
-use super::driver::{drive, minimize};
-use super::{Journal, MinimizeError, Minimized, Options, Oracle, OracleError};
-use crew::Crew;
-use queue::Queue;
+use crate::driver::{drive, minimize};
+use crate::parallel::jobs::Queue;
+use crate::parallel::worker_pool::WorkerPool;
+use crate::{Journal, MinimizeError, Minimized, Options, Oracle, OracleError};
 
 /// An oracle that a worker can take into its thread.
 pub type BoxedOracle<'a> = Box<dyn Oracle + Send + 'a>;
@@ -70,7 +67,7 @@ impl<'a> Workers<'a> {
 
 /// Minimizes as [`minimize`], by several workers. The lines of the log, the result
 /// and its counts are the same for any number of them, but for times and
-/// [`Counts::speculative`](super::Counts::speculative).
+/// [`Counts::speculative`](crate::Counts::speculative).
 ///
 /// A worker whose oracle fails is given up, and its question is asked of the first one: only what
 /// that answers counts. All threads have ended when this returns.
@@ -91,7 +88,7 @@ pub fn minimize_by_workers(
     let queue = Queue::default();
     let workers = &workers;
     std::thread::scope(|scope| {
-        let mut crew = Crew::new(scope, workers, &queue);
-        drive(input, &mut crew, journal, options)
+        let mut pool = WorkerPool::new(scope, workers, &queue);
+        drive(input, &mut pool, journal, options)
     })
 }

@@ -1,18 +1,17 @@
-//! A worker: runs jobs with an oracle of its own.
+//! A worker: takes jobs from the queue and runs them with an oracle of its own.
 
+use crossbeam::channel::Sender;
+use ddfuzz_exec::TimeLimit;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crossbeam::channel::Sender;
-
-use super::queue::{Job, Queue};
-use super::{BoxedOracle, MakeOracle};
+use crate::parallel::jobs::{Job, Queue};
+use crate::parallel::{BoxedOracle, MakeOracle};
 use crate::{Answer, Oracle, OracleError};
-use ddfuzz_exec::TimeLimit;
 
-/// What a worker tells.
+/// A message of a worker.
 #[derive(Debug)]
-pub(super) enum Report {
+pub(super) enum WorkerReport {
     /// A job is done; `None` where the oracle failed.
     Done {
         id: u64,
@@ -27,7 +26,7 @@ pub(super) enum Report {
 }
 
 /// Where the oracle of a worker comes from.
-pub(super) enum Source<'a, 'o> {
+pub(super) enum OracleSource<'a, 'o> {
     /// The one that also answers where nothing is run ahead.
     First(&'a Mutex<BoxedOracle<'o>>),
     /// One that the worker makes in its own thread, where it is also dropped: processes may be
@@ -36,7 +35,7 @@ pub(super) enum Source<'a, 'o> {
 }
 
 /// The oracle of a worker.
-enum Mine<'a, 'o> {
+enum WorkerOracle<'a, 'o> {
     First(&'a Mutex<BoxedOracle<'o>>),
     Made {
         oracle: BoxedOracle<'o>,
@@ -45,15 +44,15 @@ enum Mine<'a, 'o> {
     },
 }
 
-impl Mine<'_, '_> {
+impl WorkerOracle<'_, '_> {
     fn answer(&mut self, job: &Job) -> Result<Answer, OracleError> {
         match self {
-            // Who commits has told it the limit.
-            Mine::First(first) => {
+            // The committing thread has set its limit.
+            WorkerOracle::First(first) => {
                 let mut first = first.lock().unwrap_or_else(PoisonError::into_inner);
                 job.run(first.as_mut())
             }
-            Mine::Made { oracle, limit } => {
+            WorkerOracle::Made { oracle, limit } => {
                 if let Some(learned) = job.limit.filter(|_| *limit != job.limit) {
                     oracle.limit_time(learned);
                     *limit = job.limit;
@@ -74,12 +73,12 @@ impl Job {
 
 /// Takes jobs until there are none left, or until the oracle fails: what it answers after that
 /// would be worth nothing, and whoever needs the answer asks the first oracle again.
-pub(super) fn work(source: Source<'_, '_>, queue: &Queue, reports: Sender<Report>) {
-    let mut post = Post { reports, job: None };
+pub(super) fn work(source: OracleSource<'_, '_>, queue: &Queue, reports: Sender<WorkerReport>) {
+    let mut post = ReportSender { reports, job: None };
     let mut oracle = match source {
-        Source::First(first) => Mine::First(first),
-        Source::Made(make) => match make() {
-            Ok(oracle) => Mine::Made {
+        OracleSource::First(first) => WorkerOracle::First(first),
+        OracleSource::Made(make) => match make() {
+            Ok(oracle) => WorkerOracle::Made {
                 oracle,
                 limit: None,
             },
@@ -105,19 +104,19 @@ pub(super) fn work(source: Source<'_, '_>, queue: &Queue, reports: Sender<Report
     }
 }
 
-/// The way to whoever waits for answers. It says so when the worker is gone, by a panic too, so
-/// that nobody waits for ever.
-struct Post {
-    reports: Sender<Report>,
+/// Sends the reports of a worker. When the worker ends, also by a panic, it reports that, so that
+/// nobody waits for ever.
+struct ReportSender {
+    reports: Sender<WorkerReport>,
     /// The job under way, and whether in a fresh process.
     job: Option<(u64, bool)>,
 }
 
-impl Post {
+impl ReportSender {
     fn done(&mut self, answer: Option<Answer>, cost: Duration) {
         if let Some((id, fresh)) = self.job.take() {
             // Nobody listens only when all is over.
-            let _ = self.reports.send(Report::Done {
+            let _ = self.reports.send(WorkerReport::Done {
                 id,
                 answer,
                 fresh,
@@ -127,9 +126,9 @@ impl Post {
     }
 }
 
-impl Drop for Post {
+impl Drop for ReportSender {
     fn drop(&mut self) {
         self.done(None, Duration::ZERO);
-        let _ = self.reports.send(Report::Gone);
+        let _ = self.reports.send(WorkerReport::Gone);
     }
 }

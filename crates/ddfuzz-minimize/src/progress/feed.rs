@@ -1,13 +1,13 @@
-//! Feeding: what each line of a log means for what comes next.
+//! Feeds the lines of a log to the state: what each means for what comes next.
 
+use ddfuzz_delta::{Comparison, Hints, Outcome};
 use std::time::Duration;
 
-use super::super::log::{Base64, CheckLine, EndLine, Line, ReduceLine, Source, TestLine, What};
-use super::super::reply::Reply;
-use super::super::steadiness::{Baseline, judge};
-use super::super::{CutOff, Process, SlipKeys};
-use super::{Progress, Stage, Votes};
-use ddfuzz_delta::{Comparison, Hints, Outcome};
+use crate::log::{Base64, CheckLine, EndLine, Line, ReduceLine, Source, TestLine, What};
+use crate::progress::{Progress, Stage, Votes};
+use crate::question::Reply;
+use crate::steadiness::{Baseline, judge};
+use crate::{CutOff, Process, SlipKeys};
 
 impl Progress {
     /// Takes the next line; `Err` says why it cannot follow from those before it.
@@ -74,7 +74,7 @@ impl Progress {
             }
             _ => return Err(format!("no check of this kind is due: {:?}", check.what)),
         }
-        self.course.counts.checks += 1;
+        self.texts.counts.checks += 1;
         self.note(check.slip);
         Ok(())
     }
@@ -102,7 +102,7 @@ impl Progress {
             return;
         }
         let cut_off = check.cut_off.or(self.cut_off_before());
-        self.course.record_check(&[], check.outcome, cut_off);
+        self.texts.record_check(&[], check.outcome, cut_off);
         self.empty.tries = self.votes.cast + 1;
         self.empty.hits = u64::from(check.outcome == Outcome::Fail);
         self.votes = Votes::none(self.votes.needed);
@@ -111,7 +111,7 @@ impl Progress {
             true if self.is_flaky() && self.by_script => Stage::Alternating,
             true => {
                 self.empty_fails = true;
-                self.course.take_empty();
+                self.texts.take_empty();
                 Stage::Confirm
             }
             false => Stage::Search,
@@ -119,8 +119,11 @@ impl Progress {
     }
 
     fn feed_vote(&mut self, check: &CheckLine) -> Result<(), String> {
-        let asked = self.course.asked().filter(|asked| asked.known().is_none());
-        if asked.is_none() || !self.votes.leaves_open(check.outcome) {
+        let pending = self
+            .texts
+            .pending()
+            .filter(|pending| pending.known().is_none());
+        if pending.is_none() || !self.votes.leaves_open(check.outcome) {
             return Err("no vote is due".to_owned());
         }
         self.count_vote(check);
@@ -146,14 +149,14 @@ impl Progress {
             return Err("no test is due".to_owned());
         }
         let reply = Reply::of(line);
-        let (Some(asked), Some(expected)) = (self.course.asked(), self.test_line(&reply)) else {
+        let (Some(pending), Some(expected)) = (self.texts.pending(), self.test_line(&reply)) else {
             return Err("the search asks for no test".to_owned());
         };
         agree(line, &expected)?;
-        if asked.is_observed() != line.comparisons.is_some() {
+        if pending.is_observed() != line.comparisons.is_some() {
             return Err("its comparisons do not belong to a test that is observed".to_owned());
         }
-        match (asked.known(), line.source) {
+        match (pending.known(), line.source) {
             (Some(known), Source::Cache) if known == line.outcome => {}
             (Some(known), _) => return Err(format!("the cache knows this text as {known}")),
             (None, Source::Cache) => return Err("the cache does not know this text".to_owned()),
@@ -172,7 +175,7 @@ impl Progress {
             ..reply
         };
         self.votes = Votes::none(self.votes.needed);
-        self.reduction = self.course.commit(&whole);
+        self.reduction = self.texts.commit(&whole);
         if self.reduction.is_some() {
             self.minor = line.minor.or(self.minor);
         }

@@ -8,10 +8,175 @@
 //!
 //! Localized here: `iced-x86`.
 
-mod flags;
 mod operand;
-mod plan;
 mod tracer;
 
-pub(crate) use plan::Plan;
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use crate::observe::image::{Hook, HookKind, Image, Segment};
+
 pub(crate) use tracer::Tracer;
+
+/// `int3`.
+const BREAKPOINT: u8 = 0xcc;
+/// Breakpoints in one program, at most.
+const MOST_SITES: usize = 1 << 18;
+
+/// What a breakpoint observes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Site {
+    /// A comparison, and its width in bytes.
+    Compare(Instruction, usize),
+    /// The entry of a callback.
+    Hook(HookKind),
+}
+
+/// A segment of code, without and with its breakpoints.
+struct PatchedCode {
+    pub(super) address: u64,
+    pub(super) original: Vec<u8>,
+    pub(super) changed: Vec<u8>,
+}
+
+/// The breakpoints of a program, by address before loading.
+pub(crate) struct BreakpointPlan {
+    pub(super) entry: u64,
+    code: Vec<PatchedCode>,
+    pub(super) sites: BTreeMap<u64, Site>,
+}
+
+impl BreakpointPlan {
+    /// Plans breakpoints on all comparisons of the program, and on the callbacks `hooks`. Only
+    /// functions that are code from their beginning to their end get any: a breakpoint in data
+    /// would change what the program does.
+    pub(crate) fn of(image: Image, hooks: &[Hook]) -> BreakpointPlan {
+        let mut sites = BTreeMap::new();
+        let is_hook = |start| image.hooks.iter().any(|hook| hook.address == start);
+        for (start, end) in image.functions.iter().filter(|(start, _)| !is_hook(*start)) {
+            let found = compares(&image.segments, start..end).unwrap_or_default();
+            if sites.len() + found.len() > MOST_SITES {
+                break;
+            }
+            sites.extend(found);
+        }
+        sites.extend(
+            hooks
+                .iter()
+                .map(|hook| (hook.address, Site::Hook(hook.kind))),
+        );
+        let segments = image.segments.into_iter();
+        let executable = segments.filter(|segment| segment.executable);
+        let code = executable.map(|segment| changed(segment, &sites)).collect();
+        BreakpointPlan {
+            entry: image.entry,
+            code,
+            sites,
+        }
+    }
+
+    /// How many breakpoints there are.
+    pub(crate) fn len(&self) -> usize {
+        self.sites.len()
+    }
+
+    /// The byte that a breakpoint at `address` hides.
+    pub(super) fn original(&self, address: u64) -> Option<u8> {
+        self.code.iter().find_map(|code| {
+            let index = usize::try_from(address.checked_sub(code.address)?).ok()?;
+            code.original.get(index).copied()
+        })
+    }
+}
+
+fn changed(segment: Segment, sites: &BTreeMap<u64, Site>) -> PatchedCode {
+    let mut changed = segment.bytes.clone();
+    for address in sites.keys() {
+        if let Some(place) = segment.place(*address, 1) {
+            changed[place.start] = BREAKPOINT;
+        }
+    }
+    PatchedCode {
+        address: segment.address,
+        original: segment.bytes,
+        changed,
+    }
+}
+
+/// The comparisons in a function; `None` if it is not code throughout: every instruction is known,
+/// the last ends where the function does, and no jump inside leads between two.
+fn compares(segments: &[Segment], function: Range<u64>) -> Option<Vec<(u64, Site)>> {
+    let length = usize::try_from(function.end - function.start).ok()?;
+    let bytes = segments.iter().find_map(|segment| {
+        let place = segment.place(function.start, length)?;
+        segment.executable.then(|| &segment.bytes[place])
+    })?;
+    let mut decoder = Decoder::with_ip(64, bytes, function.start, DecoderOptions::NONE);
+    let (mut found, mut starts, mut targets) = (Vec::new(), BTreeSet::new(), Vec::new());
+    while decoder.can_decode() {
+        let instruction = decoder.decode();
+        if instruction.is_invalid() {
+            return None;
+        }
+        starts.insert(instruction.ip());
+        let jumps = matches!(
+            instruction.flow_control(),
+            FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch
+        );
+        if jumps && is_near(instruction.op0_kind()) {
+            targets.push(instruction.near_branch_target());
+        }
+        if instruction.mnemonic() == Mnemonic::Cmp
+            && let Some(width) = operand::width(&instruction)
+        {
+            found.push((instruction.ip(), Site::Compare(instruction, width)));
+        }
+    }
+    let leads_between = |target: &u64| function.contains(target) && !starts.contains(target);
+    (decoder.ip() == function.end && !targets.iter().any(leads_between)).then_some(found)
+}
+
+fn is_near(kind: OpKind) -> bool {
+    matches!(
+        kind,
+        OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sites_of(code: &[u8]) -> Option<Vec<u64>> {
+        let segment = Segment {
+            address: 0x1000,
+            bytes: code.to_vec(),
+            executable: true,
+        };
+        let found = compares(&[segment], 0x1000..0x1000 + code.len() as u64)?;
+        Some(found.into_iter().map(|(address, _)| address).collect())
+    }
+
+    #[test]
+    fn comparisons_are_found_and_tests_are_not() {
+        // test eax, eax; cmp eax, ebx; cmp word [rdi+2], 5; cmp rax, fs:[0x28]; ret
+        let code = [
+            0x85, 0xc0, 0x39, 0xd8, 0x66, 0x83, 0x7f, 0x02, 0x05, 0x64, 0x48, 0x3b, 0x04, 0x25,
+            0x28, 0, 0, 0, 0xc3,
+        ];
+        assert_eq!(sites_of(&code), Some(vec![0x1002, 0x1004, 0x1009]));
+    }
+
+    #[test]
+    fn what_is_not_code_throughout_is_left_alone() {
+        let compare_and_return = [0x39, 0xd8, 0xc3];
+        assert!(sites_of(&compare_and_return).is_some());
+        let no_instruction = [0x39, 0xd8, 0x06, 0xc3];
+        assert_eq!(sites_of(&no_instruction), None);
+        let cut_off = [0x39, 0xd8, 0xe8, 0, 0];
+        assert_eq!(sites_of(&cut_off), None);
+        let jumps_into_the_compare = [0xeb, 0x01, 0x39, 0xd8, 0xc3];
+        assert_eq!(sites_of(&jumps_into_the_compare), None);
+    }
+}

@@ -1,39 +1,33 @@
-//! Follows one process with breakpoints from its `execve` to its end.
-//!
-//! As in triage, the thread that traces has no children of its own, so that a wait for "any child
-//! of this thread" gives exactly what it traces.
+//! Traces one process with breakpoints from its `execve` to its end.
 
+use nix::sys::ptrace;
+use nix::unistd::Pid;
 use std::collections::{HashMap, HashSet};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 
-use nix::sys::ptrace::{self, Options};
-use nix::unistd::Pid;
-
-use super::flags::after_compare;
-use super::operand::{mask, memory, value};
-use super::plan::{Plan, Site};
-use crate::observe::history::History;
-use crate::observe::hook::HookKind;
-use crate::observe::told::Told;
-use crate::tracing::{resume, wait};
+use crate::observe::breakpoints::operand::{after_compare, mask, memory, value};
+use crate::observe::breakpoints::{BreakpointPlan, Site};
+use crate::observe::history::{ComparisonRing, History};
+use crate::observe::image::HookKind;
+use crate::tracing::{resume, seize_tree, wait};
 
 /// Cases of one switch that are read.
 const CASES: u64 = 16;
-/// After so many hits of all breakpoints, one that was hit so often is removed. The later it is,
-/// the sooner: loops are given up on, and what comes at the end is still seen.
-const PATIENCE: [(u32, u32); 3] = [(4000, 500), (7000, 50), (9000, 5)];
+/// Up to this many hits of all breakpoints, one that was hit this often is removed. Later in the run
+/// it is removed sooner, so that loops do not hide what comes at the end.
+const MOST_HITS: [(u32, u32); 3] = [(4000, 500), (7000, 50), (9000, 5)];
 
-fn patience(hits: u32) -> u32 {
-    let found = PATIENCE.iter().find(|(until, _)| hits < *until);
+fn most_hits(hits: u32) -> u32 {
+    let found = MOST_HITS.iter().find(|(until, _)| hits < *until);
     found.map_or(0, |(_, most)| *most)
 }
 
 /// A traced process and its breakpoints.
 pub(crate) struct Tracer<'a> {
     pid: Pid,
-    plan: &'a Plan,
-    told: Option<&'a mut Told>,
+    plan: &'a BreakpointPlan,
+    ring: Option<&'a mut ComparisonRing>,
     history: &'a mut History,
     /// How much higher the program was loaded than its file says; `None` while it has no
     /// breakpoints.
@@ -46,8 +40,7 @@ pub(crate) struct Tracer<'a> {
     removed: HashSet<u64>,
     /// Threads and processes that are followed.
     followed: HashSet<Pid>,
-    /// New ones: forked off (with memory of their own), or stopped before it was said what they
-    /// are.
+    /// New ones: forked (with memory of their own), or stopped before their parent's event.
     forked: HashSet<Pid>,
     stopped: HashSet<Pid>,
 }
@@ -56,25 +49,18 @@ impl<'a> Tracer<'a> {
     /// Seizes a process that waits before its `execve`.
     ///
     /// # Errors
-    /// The system's answer: `EPERM` where tracing is refused, `ESRCH` where the process is gone.
+    /// As [`seize_tree`].
     pub(crate) fn seize(
         pid: Pid,
-        plan: &'a Plan,
-        told: Option<&'a mut Told>,
+        plan: &'a BreakpointPlan,
+        ring: Option<&'a mut ComparisonRing>,
         history: &'a mut History,
     ) -> nix::Result<Tracer<'a>> {
-        ptrace::seize(
-            pid,
-            Options::PTRACE_O_EXITKILL
-                | Options::PTRACE_O_TRACECLONE
-                | Options::PTRACE_O_TRACEEXEC
-                | Options::PTRACE_O_TRACEFORK
-                | Options::PTRACE_O_TRACEVFORK,
-        )?;
+        seize_tree(pid)?;
         Ok(Tracer {
             pid,
             plan,
-            told,
+            ring,
             history,
             bias: None,
             executed: false,
@@ -134,7 +120,7 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// A new thread or process was announced.
+    /// The parent's event announces a new thread or process.
     fn expect(&mut self, tid: Pid, event: i32) {
         let waits = self.stopped.remove(&tid);
         match (event, waits) {
@@ -225,10 +211,10 @@ impl<'a> Tracer<'a> {
         let hits = self.hits.entry(address).or_default();
         *hits += 1;
         self.all_hits += 1;
-        *hits > patience(self.all_hits) || self.removed.contains(&address)
+        *hits > most_hits(self.all_hits) || self.removed.contains(&address)
     }
 
-    /// Does what the instruction does; false where an operand cannot be read.
+    /// Emulates the instruction; false where an operand cannot be read.
     fn compare(
         &mut self,
         instruction: &iced_x86::Instruction,
@@ -248,7 +234,7 @@ impl<'a> Tracer<'a> {
         true
     }
 
-    /// Does nothing but return, as a callback may.
+    /// Emulates a callback, which only returns.
     fn call(
         &mut self,
         kind: HookKind,
@@ -270,7 +256,7 @@ impl<'a> Tracer<'a> {
         true
     }
 
-    /// The cases of a switch that none of them fits.
+    /// Notes the cases of a switch of which none matches.
     fn switch(&mut self, site: u64, (tid, registers): (Pid, &libc::user_regs_struct)) {
         let (value, list) = (registers.rdi, registers.rsi);
         let word = |index: u64| memory(tid, list.wrapping_add(8 * index), 8);
@@ -291,10 +277,10 @@ impl<'a> Tracer<'a> {
         self.history.push(site, &left[..width], &right[..width]);
     }
 
-    /// Takes over what was told meanwhile, so that all stands in the order of the program.
+    /// Adds what the library reported meanwhile, so that all is in the order of the program.
     fn drain(&mut self) {
-        if let Some(told) = &mut self.told {
-            told.drain(self.history);
+        if let Some(ring) = &mut self.ring {
+            ring.drain(self.history);
         }
     }
 

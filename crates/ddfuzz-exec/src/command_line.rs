@@ -1,0 +1,266 @@
+//! Builds the command line of a target, and places the files that it names.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::Permissions;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::elf::ElfFacts;
+use crate::input::Input;
+use crate::private_dir::PrivateDir;
+use crate::{Channel, Program, Target, elf};
+
+/// Flags that make libFuzzer's `main` run one input and not handle its crash: no signal handlers, and
+/// no limits but that on single allocations, [`FuzzerLimits::allocation`].
+const ONE_INPUT: [&str; 13] = [
+    "-handle_abrt=0",
+    "-handle_bus=0",
+    "-handle_fpe=0",
+    "-handle_ill=0",
+    "-handle_int=0",
+    "-handle_segv=0",
+    "-handle_term=0",
+    "-handle_xfsz=0",
+    "-handle_usr1=0",
+    "-handle_usr2=0",
+    "-timeout=0",
+    "-rss_limit_mb=0",
+    "-detect_leaks=0",
+];
+
+/// The resident memory that libFuzzer allows where no flag says otherwise, in MiB.
+const RSS_LIMIT: u64 = 2048;
+
+/// The limits that libFuzzer's own flags set, in MiB; `None`: none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FuzzerLimits {
+    /// On resident memory.
+    pub rss: Option<u64>,
+    /// On one allocation: a larger one is out of memory, be it used or not.
+    pub allocation: Option<u64>,
+}
+
+impl FuzzerLimits {
+    /// Reads the limits from arguments. Of a flag given twice the later one holds.
+    pub(crate) fn of(args: &[OsString]) -> FuzzerLimits {
+        let flag = |name: &str| {
+            let values = args.iter().rev();
+            let mut values = values.filter_map(|arg| arg.to_str()?.strip_prefix(name));
+            values.next().and_then(|value| value.parse().ok())
+        };
+        let rss: u64 = flag("-rss_limit_mb=").unwrap_or(RSS_LIMIT);
+        let malloc = flag("-malloc_limit_mb=").filter(|limit| *limit > 0);
+        let is_one = |limit: &u64| *limit > 0;
+        FuzzerLimits {
+            rss: Some(rss).filter(is_one),
+            allocation: malloc.or(Some(rss)).filter(is_one),
+        }
+    }
+}
+
+impl Target {
+    /// The limits of libFuzzer on this target; `None` where libFuzzer is not linked into it.
+    pub fn fuzzer_limits(&self) -> Option<FuzzerLimits> {
+        let Program::Path(path) = &self.program else {
+            return None;
+        };
+        let facts = elf::facts(path)?;
+        facts.fuzzer_main.then(|| FuzzerLimits::of(&self.args))
+    }
+
+    /// The same target, with the arguments by which its `main` takes one input. They differ from
+    /// its own where that `main` is libFuzzer's.
+    pub fn by_main(&self) -> Target {
+        let facts = match &self.program {
+            Program::Path(path) => elf::facts(path),
+            Program::Bundled(_) => None,
+        };
+        let mut target = self.clone();
+        target.args = CommandLine::for_main(self, facts.as_ref()).args;
+        target
+    }
+}
+
+/// The arguments of a target, without the program's name, and the files that `@@` stands for.
+pub(crate) struct CommandLine {
+    args: Vec<OsString>,
+    files: InputFiles,
+}
+
+/// The files that arguments name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum InputFiles {
+    None,
+    /// One that holds the input, of this name or of any.
+    Input(Option<OsString>),
+    /// Two that hold its parts.
+    Parts,
+    /// None that holds it: it goes to a terminal. Where one is named, a text to work on.
+    Sample {
+        /// Whether arguments name it.
+        named: bool,
+    },
+}
+
+impl CommandLine {
+    /// The arguments of `target` as the user gave them.
+    pub(crate) fn of(target: &Target) -> CommandLine {
+        let files = match &target.channel {
+            Channel::Terminal(_) => InputFiles::Sample {
+                named: target.names_file(),
+            },
+            _ if !target.takes_file() => InputFiles::None,
+            Channel::Plain => InputFiles::Input(None),
+            Channel::Named(name) => InputFiles::Input(Some(name.0.clone())),
+            Channel::TwoFiles => InputFiles::Parts,
+        };
+        let args = target.args.clone();
+        CommandLine { args, files }
+    }
+
+    /// The same without any input file.
+    pub(crate) fn without_input(self) -> CommandLine {
+        CommandLine {
+            files: InputFiles::None,
+            ..self
+        }
+    }
+
+    /// The arguments by which the `main` of `target`, a program with these `facts`, runs one input.
+    pub(crate) fn for_main(target: &Target, facts: Option<&ElfFacts>) -> CommandLine {
+        let args = CommandLine::of(target);
+        if matches!(args.files, InputFiles::Sample { .. }) {
+            return args;
+        }
+        let in_file = args.files != InputFiles::None;
+        match facts {
+            Some(facts) if facts.is_fuzzer && !in_file => args.for_fuzzer(),
+            Some(facts) if facts.fuzzer_main && in_file => args.with_fuzzer_flags(),
+            _ => args,
+        }
+    }
+
+    /// The flags for one input.
+    fn flags(&self) -> Vec<OsString> {
+        let allocation = FuzzerLimits::of(&self.args).allocation.unwrap_or(0);
+        let allocation = format!("-malloc_limit_mb={allocation}");
+        let flags = ONE_INPUT.into_iter().map(OsString::from);
+        flags.chain([allocation.into()]).collect()
+    }
+
+    /// The same with flags for libFuzzer's `main`, and a file: without one it would begin to fuzz.
+    fn for_fuzzer(mut self) -> CommandLine {
+        let flags = self.flags();
+        self.args.extend(flags);
+        self.args.push("@@".into());
+        self.files = InputFiles::Input(None);
+        self
+    }
+
+    /// The same with flags for libFuzzer's `main`, where the user names the file. They stand first,
+    /// so that the user's hold. Without them libFuzzer's handlers make each crash an exit status.
+    fn with_fuzzer_flags(mut self) -> CommandLine {
+        let flags = self.flags();
+        self.args.splice(0..0, flags);
+        self
+    }
+
+    /// Makes the input files; returns the input and the whole command line.
+    pub(crate) fn in_place(
+        &self,
+        program: &Path,
+        private: &PrivateDir,
+    ) -> io::Result<(Input, Vec<OsString>)> {
+        let (input, paths) = match &self.files {
+            InputFiles::None => (Input::on_stdin()?, Vec::new()),
+            InputFiles::Input(name) => {
+                let path = place(private, name.as_deref())?;
+                (Input::in_file(&path)?, vec![path])
+            }
+            InputFiles::Parts => {
+                let [first, second] = [private.fresh("input"), private.fresh("input")];
+                (Input::in_two_files(&first, &second)?, vec![first, second])
+            }
+            InputFiles::Sample { named } => {
+                let path = named.then(|| private.fresh("sample"));
+                let input = Input::at_terminal(path.as_deref())?;
+                (input, path.into_iter().collect())
+            }
+        };
+        let mut argv = vec![program.as_os_str().to_owned()];
+        let mut named = 0;
+        argv.extend(
+            self.args
+                .iter()
+                .map(|arg| with_paths(arg, &paths, &mut named)),
+        );
+        Ok((input, argv))
+    }
+}
+
+/// A new path for an input. A named one is in its own directory, in which the target, which is another
+/// user, cannot write.
+fn place(private: &PrivateDir, name: Option<&OsStr>) -> io::Result<PathBuf> {
+    let fresh = private.fresh("input");
+    let Some(name) = name else {
+        return Ok(fresh);
+    };
+    if Path::new(name).file_name() != Some(name) {
+        let why = format!("{name:?} is not the name of a file");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
+    std::fs::create_dir(&fresh)?;
+    std::fs::set_permissions(&fresh, Permissions::from_mode(0o755))?; // whatever the umask
+    Ok(fresh.join(name))
+}
+
+/// `arg` with each `@@` replaced by the next of the paths, of which `named` were named before;
+/// the last one is named again and again.
+fn with_paths(arg: &OsStr, paths: &[PathBuf], named: &mut usize) -> OsString {
+    let Some(last) = paths.last() else {
+        return arg.to_owned();
+    };
+    let mut rest = arg.as_bytes();
+    let mut text = Vec::new();
+    while let Some(at) = rest.windows(2).position(|pair| pair == b"@@") {
+        text.extend_from_slice(&rest[..at]);
+        let path = paths.get(*named).unwrap_or(last);
+        text.extend_from_slice(path.as_os_str().as_bytes());
+        *named += 1;
+        rest = &rest[at + 2..];
+    }
+    text.extend_from_slice(rest);
+    OsString::from_vec(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pair_of_at_signs_becomes_the_path() {
+        let text = with_paths(OsStr::new("--in=@@:@@@"), &["/x".into()], &mut 0);
+        assert_eq!(text, "--in=/x:/x@");
+    }
+
+    #[test]
+    fn the_first_of_two_paths_is_named_once() {
+        let (paths, mut named) = (["/x".into(), "/y".into()], 0);
+        let mut text = |arg| with_paths(OsStr::new(arg), &paths, &mut named);
+        assert_eq!(text("-i@@"), "-i/x");
+        assert_eq!(text("-s"), "-s");
+        assert_eq!(text("@@:@@"), "/y:/y");
+    }
+
+    #[test]
+    fn a_name_that_leads_elsewhere_is_refused() {
+        let private = PrivateDir::get().unwrap();
+        for wrong in ["", "..", "a/b", "/etc/passwd", "a/"] {
+            assert!(place(&private, Some(OsStr::new(wrong))).is_err(), "{wrong}");
+        }
+        let path = place(&private, Some(OsStr::new("t.c"))).unwrap();
+        assert_eq!(path.file_name(), Some(OsStr::new("t.c")));
+    }
+}

@@ -1,0 +1,144 @@
+//! The memory in which a crashing process leaves snapshots of itself (`runtime/copy.h`).
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use crate::input::memory_file;
+use crate::launch::{Inject, Launch, Role};
+use crate::prepared_target::PreparedTarget;
+use crate::shared_page::keep_length;
+use crate::{ExecError, Target, Way, ways};
+
+/// As in `runtime/copy.h`: the header before the slots, how many slots there are, and their size.
+const MAGIC: u32 = 0x4444_6370;
+const HEAD: u64 = 4096;
+const SLOTS: u64 = 4;
+const SLOT: u64 = 2 << 20;
+
+/// A memory file for the snapshots of one run at a time. The target writes it: it is hostile input.
+#[derive(Debug)]
+pub struct CrashSnapshots {
+    file: File,
+}
+
+impl CrashSnapshots {
+    /// Makes the file; it takes memory only where a snapshot is written.
+    ///
+    /// # Errors
+    /// The system's, when no memory file can be made.
+    pub(crate) fn create() -> io::Result<CrashSnapshots> {
+        let file = File::from(memory_file(c"ddfuzz-copies")?);
+        file.set_len(HEAD + SLOTS * SLOT)?;
+        keep_length(&file)?;
+        let copies = CrashSnapshots { file };
+        copies.clear()?;
+        Ok(copies)
+    }
+
+    /// A second opening, for the server.
+    pub(crate) fn file(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
+    /// Clears all snapshots and the header, before another process is started.
+    pub(crate) fn clear(&self) -> io::Result<()> {
+        let mut head = [0; 32];
+        head[..4].copy_from_slice(&MAGIC.to_ne_bytes());
+        self.file.write_all_at(&head, 0)?;
+        self.forget()
+    }
+
+    /// Clears all snapshots.
+    pub(crate) fn forget(&self) -> io::Result<()> {
+        for slot in 0..SLOTS {
+            self.file.write_all_at(&[0; 8], HEAD + slot * SLOT)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the last run could leave a snapshot: the library was set up before its `main`.
+    pub fn ready(&self) -> bool {
+        self.word(0) >> 32 != 0
+    }
+
+    /// Device and inode of what the run executed first.
+    pub fn target(&self) -> (u64, u64) {
+        (self.word(16), self.word(24))
+    }
+
+    /// How many slots there are for snapshots.
+    pub fn slots(&self) -> u64 {
+        SLOTS
+    }
+
+    /// Fills `buffer` from offset `at` of a slot; returns how many bytes there were.
+    pub fn read(&self, slot: u64, at: u64, buffer: &mut [u8]) -> usize {
+        if slot >= SLOTS || at >= SLOT {
+            return 0;
+        }
+        let room = usize::try_from(SLOT - at).unwrap_or(usize::MAX);
+        let length = buffer.len().min(room);
+        let read = self
+            .file
+            .read_exact_at(&mut buffer[..length], HEAD + slot * SLOT + at);
+        read.map_or(0, |()| length)
+    }
+
+    fn word(&self, at: u64) -> u64 {
+        let mut word = [0; 8];
+        let read = self.file.read_exact_at(&mut word, at);
+        read.map_or(0, |()| u64::from_ne_bytes(word))
+    }
+}
+
+/// What a server does for a traced run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ServerMode {
+    /// Executes the program.
+    Executing,
+    /// Forks it at its `main`.
+    Forking,
+    /// Executes it with the library that takes a snapshot when it dies.
+    Copying,
+}
+
+/// How to launch the target so that it leaves a snapshot when it dies; `None` where nothing can be
+/// preloaded. What is preloaded into a script is preloaded into its interpreter.
+pub(crate) fn copying(
+    prepared: &PreparedTarget,
+    target: &Target,
+    way: Way,
+) -> Result<Option<(Launch, Arc<CrashSnapshots>)>, ExecError> {
+    if prepared.facts.is_some() && ways::not_injectable(prepared).is_some() {
+        return Ok(None);
+    }
+    let inject = match way {
+        Way::Harness => Inject::Once(ways::harness_entry(prepared)?),
+        Way::Command | Way::Inject | Way::Forkserver | Way::Mock => Inject::Pass,
+    };
+    let mut launch = prepared.launch(target, Role::Trace, Some(inject));
+    let copies = launch.leave_snapshots()?;
+    Ok(Some((launch, copies)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_target_writes_is_read_within_its_slot() {
+        let copies = CrashSnapshots::create().unwrap();
+        assert!(!copies.ready());
+        copies.file.write_all_at(&[7; 16], HEAD + SLOT - 8).unwrap();
+        let mut buffer = [0; 16];
+        assert_eq!(copies.read(0, SLOT - 8, &mut buffer), 8);
+        assert_eq!(copies.read(0, SLOT, &mut buffer), 0);
+        assert_eq!(copies.read(0, u64::MAX, &mut buffer), 0);
+        assert_eq!(copies.read(SLOTS, 0, &mut buffer), 0);
+        copies.clear().unwrap();
+        assert_eq!(copies.read(1, 0, &mut buffer), 16);
+        assert_eq!(buffer[..8], [0; 8], "the number of the copy");
+    }
+}

@@ -1,0 +1,230 @@
+//! The constants that a program's code compares with, and the addresses that it refers to.
+
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
+use std::collections::BTreeSet;
+
+use crate::facts::words::{Ranges, within};
+use crate::observe::image::Image;
+
+/// Bytes of code that are read.
+const MOST_CODE: u64 = 32 << 20;
+/// Constants that are kept, each in two byte orders.
+const MOST_CONSTANTS: usize = 512;
+/// References that are kept.
+const MOST_REFERENCES: usize = 1 << 20;
+
+/// What was found in a program's code.
+#[derive(Debug, Default)]
+pub(super) struct CodeWords {
+    /// Addresses in the ranges asked for that code refers to.
+    pub(super) references: BTreeSet<u64>,
+    /// Constants of 2, 4 and 8 bytes, in the order of the code, in both byte orders.
+    pub(super) constants: Vec<Vec<u8>>,
+}
+
+impl CodeWords {
+    /// Reads the functions of the program except those of runtimes; all its code where no functions
+    /// are known.
+    pub(super) fn of(image: &Image, texts: &Ranges) -> CodeWords {
+        let loaded = image.segments.iter();
+        let loaded = loaded.map(|segment| {
+            let length = segment.bytes.len() as u64;
+            (segment.address, segment.address.saturating_add(length))
+        });
+        let mut loaded: Ranges = loaded.collect();
+        loaded.sort_unstable();
+        let mut reader = CodeReader {
+            texts,
+            loaded,
+            seen: BTreeSet::new(),
+            read: CodeWords::default(),
+        };
+        let mut functions: Ranges = image.functions.iter().collect();
+        if functions.is_empty() {
+            let code = image.segments.iter().filter(|segment| segment.executable);
+            functions.extend(code.map(|segment| {
+                (
+                    segment.address,
+                    segment.address.saturating_add(segment.bytes.len() as u64),
+                )
+            }));
+        }
+        let mut room = MOST_CODE;
+        for (start, end) in functions {
+            let length = end.saturating_sub(start);
+            let bytes = usize::try_from(length)
+                .ok()
+                .and_then(|length| image.at(start, length));
+            if let (true, Some(bytes)) = (length <= room, bytes) {
+                room -= length;
+                reader.function(start, bytes);
+            }
+        }
+        reader.read
+    }
+}
+
+struct CodeReader<'a> {
+    texts: &'a Ranges,
+    /// Loaded ranges: a constant in them is an address, where the program is not relocated.
+    loaded: Ranges,
+    seen: BTreeSet<(u64, usize)>,
+    read: CodeWords,
+}
+
+impl CodeReader<'_> {
+    fn function(&mut self, start: u64, bytes: &[u8]) {
+        let mut decoder = Decoder::with_ip(64, bytes, start, DecoderOptions::NONE);
+        let mut instruction = Instruction::default();
+        while decoder.can_decode() {
+            decoder.decode_out(&mut instruction);
+            self.refer(&instruction);
+            if let Some((value, width)) = compared(&instruction) {
+                self.constant(value, width);
+            }
+        }
+    }
+
+    /// Notes references to texts: relative ones, and absolute ones in programs that are not relocated.
+    fn refer(&mut self, instruction: &Instruction) {
+        if instruction.is_ip_rel_memory_operand() {
+            self.reference(instruction.ip_rel_memory_address());
+        }
+        for operand in 0..instruction.op_count() {
+            match instruction.op_kind(operand) {
+                OpKind::Immediate32 | OpKind::Immediate64 | OpKind::Immediate32to64 => {
+                    self.reference(instruction.immediate(operand));
+                }
+                OpKind::Memory => self.reference(instruction.memory_displacement64()),
+                _ => {}
+            }
+        }
+    }
+
+    fn reference(&mut self, address: u64) {
+        if within(self.texts, address) && self.read.references.len() < MOST_REFERENCES {
+            self.read.references.insert(address);
+        }
+    }
+
+    fn constant(&mut self, value: u64, width: usize) {
+        let little = &value.to_le_bytes()[..width];
+        let many = self.seen.len() >= MOST_CONSTANTS;
+        if many
+            || !tells(little)
+            || within(&self.loaded, value)
+            || !self.seen.insert((value, width))
+        {
+            return;
+        }
+        let big: Vec<u8> = little.iter().rev().copied().collect();
+        self.read.constants.extend([little.to_vec(), big]);
+    }
+}
+
+/// The constant of an instruction that compares, or that prepares a comparison: it subtracts the first
+/// case of a `switch`, or loads eight bytes, which no comparison takes as an operand.
+fn compared(instruction: &Instruction) -> Option<(u64, usize)> {
+    let last = instruction.op_count().checked_sub(1)?;
+    let kind = instruction.op_kind(last);
+    let value = match instruction.mnemonic() {
+        Mnemonic::Lea => return first_case(instruction),
+        Mnemonic::Mov if kind == OpKind::Immediate64 => {
+            return Some((instruction.immediate(last), 8));
+        }
+        Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Sub | Mnemonic::Xor => match kind {
+            OpKind::Immediate16
+            | OpKind::Immediate32
+            | OpKind::Immediate8to16
+            | OpKind::Immediate8to32
+            | OpKind::Immediate32to64 => instruction.immediate(last),
+            _ => return None,
+        },
+        // The compiler subtracts a large number by adding its complement.
+        Mnemonic::Add if matches!(kind, OpKind::Immediate32 | OpKind::Immediate32to64) => {
+            instruction.immediate(last).wrapping_neg()
+        }
+        _ => return None,
+    };
+    let width = match instruction.op0_kind() {
+        OpKind::Register if is_stack(instruction.op0_register()) => return None,
+        OpKind::Register => instruction.op0_register().size(),
+        _ => instruction.memory_size().size(),
+    };
+    // What fits into four bytes is found where it stands in eight.
+    let narrow = width == 8 && value <= u64::from(u32::MAX);
+    let width = if narrow { 4 } else { width };
+    matches!(width, 2 | 4 | 8).then(|| (value & (u64::MAX >> (64 - 8 * width)), width))
+}
+
+fn first_case(instruction: &Instruction) -> Option<(u64, usize)> {
+    let base = instruction.memory_base();
+    let alone = instruction.memory_index() == Register::None && base.is_gpr();
+    let distance = instruction.memory_displacement64().cast_signed();
+    let first = u32::try_from(distance.checked_neg()?).ok()?;
+    (alone && !is_stack(base)).then_some((u64::from(first), 4))
+}
+
+fn is_stack(register: Register) -> bool {
+    matches!(register.full_register(), Register::RSP | Register::RBP)
+}
+
+/// Whether these bytes may be a word, and not a small number, size, mask or divisor: half of them, and
+/// three of four unless they are letters, are neither 0 nor 255, and half of them differ.
+fn tells(bytes: &[u8]) -> bool {
+    let mut telling: Vec<u8> = bytes.to_vec();
+    telling.retain(|byte| !matches!(byte, 0 | 0xff));
+    let letters = telling.iter().filter(|byte| byte.is_ascii_alphanumeric());
+    let few = bytes.len() == 4 && telling.len() < 3 && letters.count() < 2;
+    telling.sort_unstable();
+    telling.dedup();
+    !few && telling.len() >= (bytes.len() / 2).max(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(code: &[u8]) -> Option<(u64, usize)> {
+        compared(&Decoder::with_ip(64, code, 0, DecoderOptions::NONE).decode())
+    }
+
+    #[test]
+    fn the_constants_of_comparisons_are_read_by_their_width() {
+        assert_eq!(
+            of(&[0x81, 0xf9, 0xbe, 0xba, 0xfe, 0xca]),
+            Some((0xcafe_babe, 4))
+        ); // cmp ecx
+        assert_eq!(of(&[0x66, 0x81, 0x3f, 0x42, 0x4d]), Some((0x4d42, 2))); // cmp word [rdi]
+        let movabs = [0x48, 0xb8, 1, 2, 3, 4, 5, 6, 7, 8];
+        assert_eq!(of(&movabs), Some((0x0807_0605_0403_0201, 8)));
+        assert_eq!(of(&[0x48, 0x81, 0xec, 0x88, 0x13, 0, 0]), None); // sub rsp
+        assert_eq!(
+            of(&[0x8d, 0x87, 0xc0, 0xbd, 0xf0, 0xff]),
+            Some((0x000f_4240, 4))
+        ); // lea -1000000
+        assert_eq!(of(&[0x3c, 0x41]), None); // cmp al
+        assert_eq!(of(&[0xc3]), None);
+    }
+
+    #[test]
+    fn small_numbers_and_masks_tell_nothing() {
+        for bytes in [
+            &[0x12, 0][..],
+            &[0, 0x10, 0, 0],
+            &[0xff; 4],
+            &[7; 8],
+            &[1, 2, 0, 0, 0, 0, 0, 0],
+        ] {
+            assert!(!tells(bytes), "{bytes:?}");
+        }
+        for bytes in [
+            &b"BM"[..],
+            b"\x7fELF",
+            &[0xbe, 0xba, 0xfe, 0xca],
+            b"password",
+        ] {
+            assert!(tells(bytes), "{bytes:?}");
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Reads from a program's symbols and code what it calls and which sanitizers it was compiled with.
+//!
+//! Of UndefinedBehaviorSanitizer the calls of its handlers tell which checks there are. That handlers
+//! are there says nothing: the runtimes of other sanitizers, and libFuzzer's, bring all of them along.
+
+use object::{Object, ObjectSection, ObjectSymbol, SectionKind};
+use std::collections::{BTreeSet, HashMap};
+
+use crate::Sanitizer;
+use crate::elf::Elf;
+use crate::facts::{Libc, TargetFacts};
+
+/// Functions by which programs speak to terminals and to nothing else.
+const TERMINAL: [&str; 8] = [
+    "isatty",
+    "tcgetattr",
+    "tcsetattr",
+    "initscr",
+    "newterm",
+    "setupterm",
+    "tgetent",
+    "ctermid",
+];
+const PROCESSES: [&str; 10] = [
+    "fork",
+    "vfork",
+    "clone",
+    "posix_spawn",
+    "posix_spawnp",
+    "system",
+    "popen",
+    "execve",
+    "execvp",
+    "execv",
+];
+const THREADS: [&str; 2] = ["pthread_create", "thrd_create"];
+
+/// Reads the facts in symbols.
+pub fn read(file: &Elf<'_>, facts: &mut TargetFacts) {
+    facts.stripped = file.symbols().next().is_none();
+    if let Some(linker) = &facts.linker
+        && linker.contains("musl")
+    {
+        facts.libc = Libc::Musl;
+    }
+    for symbol in file.symbols().chain(file.dynamic_symbols()) {
+        // In the table that strip removes, the name carries its version.
+        if let Ok(name) = symbol.name()
+            && let Some(name) = name.split('@').next()
+        {
+            note_symbol(name, facts);
+        }
+    }
+    let alone = facts.sanitizers.is_empty() && !facts.libfuzzer;
+    facts.sanitizers.extend(checks_made(file, alone));
+    if facts.is_static() {
+        // The C library that is linked in has them all, used or not.
+        for calls in [
+            &mut facts.terminal_calls,
+            &mut facts.process_calls,
+            &mut facts.thread_calls,
+        ] {
+            calls.clear();
+        }
+    }
+    for calls in [
+        &mut facts.sanitizers,
+        &mut facts.terminal_calls,
+        &mut facts.process_calls,
+        &mut facts.thread_calls,
+    ] {
+        calls.sort_unstable();
+        calls.dedup();
+    }
+}
+
+fn note_symbol(name: &str, facts: &mut TargetFacts) {
+    match name {
+        "__libc_start_main" if facts.libc != Libc::Musl => facts.libc = Libc::Glibc,
+        _ => {}
+    }
+    let found = Sanitizer::of_symbol(name).filter(|found| *found != Sanitizer::Ubsan);
+    facts.sanitizers.extend(found.map(Sanitizer::flag));
+    for (known, calls) in [
+        (&TERMINAL[..], &mut facts.terminal_calls),
+        (&PROCESSES[..], &mut facts.process_calls),
+        (&THREADS[..], &mut facts.thread_calls),
+    ] {
+        calls.extend(known.iter().find(|call| **call == name));
+    }
+}
+
+/// Handlers, by what their names begin with, and the checks (`-fsanitize=CHECK`) that call them.
+/// The first two stand for the whole group `undefined`, of which they are the most frequent. Those of
+/// control flow integrity are called by the runtimes themselves.
+const HANDLERS: [(&str, &str); 23] = [
+    ("type_mismatch", "undefined"),
+    ("pointer_overflow", "undefined"),
+    ("add_overflow", "signed-integer-overflow"),
+    ("sub_overflow", "signed-integer-overflow"),
+    ("mul_overflow", "signed-integer-overflow"),
+    ("negate_overflow", "signed-integer-overflow"),
+    ("divrem_overflow", "division-by-zero"),
+    ("shift_out_of_bounds", "shift"),
+    ("out_of_bounds", "bounds"),
+    ("alignment_assumption", "alignment-assumption"),
+    ("nonnull_arg", "nonnull-attribute"),
+    ("nonnull_return", "returns-nonnull-attribute"),
+    ("nullability", "nullability"),
+    ("builtin_unreachable", "unreachable"),
+    ("missing_return", "return"),
+    ("vla_bound", "vla-bound"),
+    ("load_invalid_value", "bool"),
+    ("load_invalid_value", "enum"),
+    ("float_cast_overflow", "float-cast-overflow"),
+    ("function_type_mismatch", "function"),
+    ("dynamic_type_cache_miss", "vptr"),
+    ("invalid_builtin", "builtin"),
+    ("implicit_conversion", "implicit-conversion"),
+];
+
+/// The UBSan checks that a program makes, as `-fsanitize=` names them: `undefined` where it has the
+/// most frequent ones of that group, or nothing to check, else each one. `alone`: no other runtime in
+/// it brings handlers along.
+fn checks_made(file: &Elf<'_>, alone: bool) -> BTreeSet<&'static str> {
+    let (mut defined, mut called) = (HashMap::new(), BTreeSet::new());
+    for symbol in file.symbols().chain(file.dynamic_symbols()) {
+        let name = symbol.name().unwrap_or_default();
+        if let Some(handler) = name.strip_prefix(Sanitizer::Ubsan.symbol()) {
+            match symbol.is_undefined() {
+                true => drop(called.insert(handler)),
+                false => drop(defined.insert(symbol.address(), handler)),
+            }
+        }
+    }
+    called.extend(calls(file, &defined));
+    let is_linked = alone && !defined.is_empty() || needs_library(file);
+    let mut checks = BTreeSet::new();
+    for (start, check) in HANDLERS {
+        if called.iter().any(|handler| handler.starts_with(start)) {
+            checks.insert(check);
+        }
+    }
+    if checks.contains("undefined") || checks.is_empty() && is_linked {
+        return BTreeSet::from(["undefined"]);
+    }
+    checks
+}
+
+/// Whether it is linked with gcc's library of handlers.
+fn needs_library(file: &Elf<'_>) -> bool {
+    let names = file.section_by_name(".dynstr");
+    let names = names.and_then(|section| section.data().ok());
+    crate::elf::holds(names.unwrap_or_default(), b"libubsan.so")
+}
+
+/// The functions among `known`, by address, that code of the program calls or jumps to.
+fn calls<'a>(file: &Elf<'_>, known: &HashMap<u64, &'a str>) -> BTreeSet<&'a str> {
+    let mut found = BTreeSet::new();
+    if known.is_empty() {
+        return found;
+    }
+    for section in file
+        .sections()
+        .filter(|one| one.kind() == SectionKind::Text)
+    {
+        let code = section.data().unwrap_or_default();
+        for (at, distance) in branches(code) {
+            let from = section.address().wrapping_add(at as u64);
+            let target = from.wrapping_add_signed(distance);
+            found.extend(known.get(&target));
+        }
+    }
+    found
+}
+
+/// All places in code that could be a relative call or jump, with the distance. Hardly any four bytes
+/// lead to a handler by chance.
+#[cfg(target_arch = "x86_64")]
+fn branches(code: &[u8]) -> impl Iterator<Item = (usize, i64)> {
+    let places = code.windows(5).enumerate();
+    places.filter_map(|(at, bytes)| match bytes {
+        // From the end of the instruction on.
+        &[0xe8 | 0xe9, a, b, c, d] => Some((at, i64::from(i32::from_le_bytes([a, b, c, d])) + 5)),
+        _ => None,
+    })
+}
+
+/// The same of `bl` and `b`.
+#[cfg(target_arch = "aarch64")]
+fn branches(code: &[u8]) -> impl Iterator<Item = (usize, i64)> {
+    let places = code.chunks_exact(4).enumerate();
+    places.filter_map(|(at, bytes)| {
+        let word = u32::from_le_bytes(bytes.try_into().ok()?);
+        // Its lower 26 bits count instructions of four bytes.
+        let distance = i64::from((word << 6).cast_signed() >> 6) * 4;
+        (word & 0x7c00_0000 == 0x1400_0000).then_some((at * 4, distance))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn calls_and_jumps_are_found_wherever_they_stand() {
+        let code = [0x90, 0xe8, 0x10, 0, 0, 0, 0xe9, 0xf0, 0xff, 0xff, 0xff];
+        let found: Vec<(usize, i64)> = branches(&code).collect();
+        assert_eq!(found, [(1, 0x15), (6, -11)]);
+        assert_eq!(branches(&[0xe8, 0, 0]).count(), 0);
+    }
+}

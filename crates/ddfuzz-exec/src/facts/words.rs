@@ -1,0 +1,400 @@
+//! A dictionary from the program itself: words that it may look for in its inputs.
+//!
+//! These are the texts of its read-only data, those first that its code refers to, and the
+//! constants that its code compares with, in both byte orders. Both are guesses, bounded in number,
+//! and the same each time; the file is hostile input.
+
+use object::elf::{SHF_ALLOC, SHF_EXECINSTR, SHF_WRITE};
+use object::{Object, ObjectSection, SectionFlags, SectionKind};
+use std::collections::{BTreeSet, HashSet};
+
+use crate::elf::Elf;
+use crate::facts::constants::CodeWords;
+use crate::observe::image::Image;
+use crate::private_dir::PrivateDir;
+use crate::{ExecError, Target, elf, program};
+
+/// Words of one program, at most.
+const MOST: usize = 512;
+/// Of these, those that are constants, while there are texts enough.
+const MOST_CONSTANTS: usize = 192;
+
+/// Ranges of addresses before loading, each as start and end.
+pub(super) type Ranges = Vec<(u64, u64)>;
+
+/// The words of a target's program, not of its libraries, at most 512: texts of 3 to 32 bytes,
+/// constants of 2, 4 and 8. None of a program that is no ELF file of this machine.
+///
+/// # Errors
+/// When there is no such program, or it cannot be executed.
+pub fn program_words(target: &Target) -> Result<Vec<Vec<u8>>, ExecError> {
+    let private = PrivateDir::get()?;
+    let path = program::locate(&target.program, &private)?;
+    let bytes = elf::read(&path).unwrap_or_default();
+    let (Some(file), Some(image)) = (elf::parse(&bytes), Image::read(&path)) else {
+        return Ok(Vec::new());
+    };
+    let texts = Texts::of(&file);
+    let facts = elf::ElfFacts::of(&file);
+    let read = CodeWords::of(&image, texts.ranges());
+    // What is linked in says more than the program, and its code refers to it from elsewhere.
+    let has_runtime = facts.interpreter.is_none() || facts.sanitized || facts.is_fuzzer;
+    Ok(chosen(
+        texts.words(&read.references, has_runtime),
+        read.constants,
+    ))
+}
+
+/// Chooses at most [`MOST`] words of both kinds, each once.
+fn chosen(texts: Vec<Vec<u8>>, constants: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    let some = constants.len().min(MOST_CONSTANTS);
+    let room = (MOST - some).min(texts.len());
+    let (first, rest) = texts.split_at(room);
+    let (constants, more) = constants.split_at(some);
+    let mut known = HashSet::new();
+    let all = first.iter().chain(constants).chain(rest).chain(more);
+    let mut words: Vec<Vec<u8>> = all.filter(|word| known.insert(*word)).cloned().collect();
+    words.truncate(MOST);
+    words
+}
+
+/// Whether an address lies in one of the ranges, which are sorted.
+pub(super) fn within(ranges: &Ranges, address: u64) -> bool {
+    let behind = ranges.partition_point(|(start, _)| *start <= address);
+    behind > 0 && address < ranges[behind - 1].1
+}
+
+/// Bytes of a text.
+const LENGTHS: std::ops::RangeInclusive<usize> = 3..=32;
+/// Bytes of read-only data that are looked at.
+const MOST_DATA: usize = 32 << 20;
+/// Texts that are kept while they are ranked.
+const MOST_TEXTS: usize = 1 << 16;
+/// Pointers to texts that are looked at.
+const MOST_POINTERS: usize = 1 << 20;
+
+/// A program's read-only data, and the pointers into it.
+struct Texts<'data> {
+    sections: Vec<(u64, &'data [u8])>,
+    ranges: Ranges,
+    /// Addresses in tables of pointers.
+    pointers: BTreeSet<u64>,
+}
+
+impl<'data> Texts<'data> {
+    /// Those of this file.
+    fn of(file: &Elf<'data>) -> Texts<'data> {
+        let mut room = MOST_DATA;
+        let mut sections = Vec::new();
+        for section in file.sections() {
+            let read_only = matches!(section.flags(), SectionFlags::Elf { sh_flags, .. }
+                if sh_flags.contains(SHF_ALLOC)
+                    && !sh_flags.contains(SHF_WRITE)
+                    && !sh_flags.contains(SHF_EXECINSTR));
+            let named = section.name().is_ok_and(|name| name.starts_with(".rodata"));
+            if let (true, true, Ok(bytes)) = (read_only, named, section.data()) {
+                let bytes = &bytes[..bytes.len().min(room)];
+                room -= bytes.len();
+                sections.push((section.address(), bytes));
+            }
+        }
+        sections.sort_by_key(|(address, _)| *address);
+        let end = |(at, bytes): &(u64, &[u8])| (*at, at.saturating_add(bytes.len() as u64));
+        let ranges: Ranges = sections.iter().map(end).collect();
+        let pointers = pointers(file, &ranges);
+        Texts {
+            sections,
+            ranges,
+            pointers,
+        }
+    }
+
+    /// Where they lie.
+    fn ranges(&self) -> &Ranges {
+        &self.ranges
+    }
+
+    /// The texts: first those that code refers to, then those that tables point to, then, unless
+    /// `only_named`, the others; in each part by address.
+    fn words(&self, references: &BTreeSet<u64>, only_named: bool) -> Vec<Vec<u8>> {
+        let mut ranked: [Vec<Vec<u8>>; 3] = Default::default();
+        for (address, bytes) in &self.sections {
+            for TextRun { start, text, ends } in self.parts(*address, bytes, references) {
+                let rank = match (references.contains(&start), self.pointers.contains(&start)) {
+                    (true, _) => 0,
+                    (false, true) => 1,
+                    (false, false) => 2,
+                };
+                let wanted = rank == 0 || !only_named;
+                if wanted && ranked[rank].len() < MOST_TEXTS && is_word(text, ends, rank == 2) {
+                    ranked[rank].push(text.to_vec());
+                }
+            }
+        }
+        ranked.concat()
+    }
+
+    /// Runs of printable characters. A short run that ends with a NUL is one text of C, even where
+    /// code refers into it, because it is copied in halves. Others are split where something refers
+    /// into them.
+    fn parts<'a>(
+        &'a self,
+        address: u64,
+        bytes: &'a [u8],
+        references: &'a BTreeSet<u64>,
+    ) -> impl Iterator<Item = TextRun<'a>> {
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            at += bytes.get(at..)?.iter().position(is_text)?;
+            let begin = at;
+            let run = bytes[begin..]
+                .iter()
+                .take_while(|byte| is_text(byte))
+                .count();
+            let ends = bytes.get(begin + run) == Some(&0);
+            let start = address.checked_add(begin as u64)?;
+            let inside = start + 1..start.checked_add(run as u64)?;
+            let next = |all: &BTreeSet<u64>| match inside.is_empty() {
+                true => None,
+                false => all.range(inside.clone()).next().copied(),
+            };
+            let whole = ends && run <= 2 * LENGTHS.end();
+            let cut = next(references)
+                .into_iter()
+                .chain(next(&self.pointers))
+                .min();
+            let cut = cut.filter(|_| !whole);
+            at = cut.map_or(begin + run, |cut| (cut - address) as usize);
+            Some(TextRun {
+                start,
+                text: &bytes[begin..at],
+                ends: ends && cut.is_none(),
+            })
+        })
+    }
+}
+
+/// A run of printable characters.
+struct TextRun<'a> {
+    start: u64,
+    text: &'a [u8],
+    /// A NUL follows it.
+    ends: bool,
+}
+
+/// Whether this is a word: of two or three characters numbers may consist as well.
+fn is_word(text: &[u8], ends: bool, unnamed: bool) -> bool {
+    let letters = text
+        .iter()
+        .filter(|byte| byte.is_ascii_alphanumeric())
+        .count();
+    let is_text = match unnamed {
+        true => ends && text.len() > *LENGTHS.start() && 2 * letters >= text.len(),
+        false => ends || text.len() > *LENGTHS.start() || letters > 1,
+    };
+    LENGTHS.contains(&text.len()) && is_text && !is_noise(text)
+}
+
+fn is_text(byte: &u8) -> bool {
+    matches!(byte, b' '..=b'~' | b'\t' | b'\n' | b'\r')
+}
+
+/// Addresses in these ranges that stand in data, or will when the program is loaded.
+fn pointers(file: &Elf<'_>, ranges: &Ranges) -> BTreeSet<u64> {
+    let relocations = file.dynamic_relocations().into_iter().flatten();
+    let added = relocations.map(|(_, relocation)| relocation.addend().cast_unsigned());
+    let mut pointers: BTreeSet<u64> = (added.filter(|address| within(ranges, *address)))
+        .take(MOST_POINTERS)
+        .collect();
+    let data = file.sections().filter(|section| {
+        matches!(
+            section.kind(),
+            SectionKind::Data | SectionKind::ReadOnlyDataWithRel
+        ) || section.name().is_ok_and(|name| name.starts_with(".data"))
+    });
+    let mut room = MOST_DATA;
+    for section in data {
+        let Ok(bytes) = section.data() else {
+            continue;
+        };
+        let bytes = &bytes[..bytes.len().min(room)];
+        room -= bytes.len();
+        for word in bytes.as_chunks::<8>().0 {
+            let address = u64::from_le_bytes(*word);
+            if pointers.len() < MOST_POINTERS && within(ranges, address) {
+                pointers.insert(address);
+            }
+        }
+    }
+    pointers
+}
+
+/// How texts of compilers and libraries begin.
+const BANNERS: [&str; 9] = [
+    "GCC: ", "clang", "GNU C", "rustc ", "GLIBC_", "GLIBCXX_", "__", "_Z", "_ITM",
+];
+/// How names of source files and libraries end.
+const FILES: [&str; 11] = [
+    ".c", ".h", ".cc", ".cpp", ".hpp", ".rs", ".go", ".so", ".S", ".mo", ".cxx",
+];
+/// Tables of characters, not words.
+const TABLES: [&str; 5] = [
+    "0123456789",
+    "abcdefghij",
+    "ABCDEFGHIJ",
+    "ABCDEFabcdef",
+    "(null)",
+];
+/// How short messages of the C library about errors and signals begin; longer ones are sentences.
+const MESSAGES: [&str; 10] = [
+    "Success",
+    "Unknown ",
+    "Invalid ",
+    "Usage",
+    "usage",
+    "Segmentation fault",
+    "Aborted",
+    "Killed",
+    "Permission denied",
+    "Interrupted",
+];
+/// A text with more blanks between words than this is a sentence.
+const MOST_BLANKS: usize = 2;
+
+/// Whether a text is one that a program would not look for in its input: a message, a format, a path.
+fn is_noise(bytes: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return true;
+    };
+    let trimmed = text.trim();
+    let mut characters: Vec<char> = text.chars().collect();
+    characters.sort_unstable();
+    characters.dedup();
+    characters.len() < 2
+        || has_conversion(bytes)
+        || is_sentence(trimmed)
+        || is_path(trimmed)
+        || trimmed.contains("::")
+        || BANNERS
+            .iter()
+            .chain(&MESSAGES)
+            .any(|start| trimmed.starts_with(start))
+        || TABLES.iter().any(|table| trimmed.contains(table))
+}
+
+/// Whether it has a conversion of `printf`: a `%` that is not doubled, then flags and digits, then
+/// its letter.
+fn has_conversion(text: &[u8]) -> bool {
+    let mut rest = text;
+    while let Some(at) = rest.iter().position(|byte| *byte == b'%') {
+        rest = &rest[at + 1..];
+        if let [b'%', behind @ ..] = rest {
+            rest = behind;
+            continue;
+        }
+        let flag = |byte: &&u8| !b"-+ #0123456789.*hljztL".contains(byte);
+        if (rest.iter().find(flag)).is_some_and(|letter| b"diouxXeEfgGcspn".contains(letter)) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Whether it is a sentence, a label before a value, or the claim of an `assert`.
+fn is_sentence(text: &str) -> bool {
+    let blanks = text.split_whitespace().count().saturating_sub(1);
+    let is_told = text.ends_with(':') && blanks > 0;
+    let is_claim = [" == ", " != ", " >= ", " > 0"]
+        .iter()
+        .any(|sign| text.contains(sign));
+    is_claim || blanks > MOST_BLANKS || text.contains(": ") || is_told || text.ends_with("...")
+}
+
+fn is_path(text: &str) -> bool {
+    let is_absolute = text.len() > 1 && text.starts_with('/') && !text.starts_with("//");
+    let parts = text.split('/').filter(|part| !part.is_empty()).count();
+    let has_end = |end: &&str| text.len() > end.len() && text.ends_with(*end);
+    is_absolute && !text.contains('*')
+        || parts > 2
+        || text.contains(".so.")
+        || FILES.iter().any(has_end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(prefix: &str, count: usize) -> Vec<Vec<u8>> {
+        (0..count)
+            .map(|at| format!("{prefix}{at}").into_bytes())
+            .collect()
+    }
+
+    #[test]
+    fn neither_kind_drives_out_the_other() {
+        let all = chosen(words("text", 1000), words("constant", 1000));
+        assert_eq!(all.len(), MOST);
+        assert_eq!(
+            all.iter().filter(|word| word.starts_with(b"c")).count(),
+            MOST_CONSTANTS
+        );
+        assert_eq!(
+            chosen(words("text", 5), words("constant", 1000)).len(),
+            MOST
+        );
+        assert_eq!(chosen(words("text", 1000), Vec::new()).len(), MOST);
+        assert_eq!(chosen(words("a", 3), words("a", 3)).len(), 3);
+    }
+
+    #[test]
+    fn addresses_are_found_in_their_ranges_only() {
+        let ranges = vec![(10, 20), (30, 31)];
+        let inside: Vec<u64> = (0..40).filter(|at| within(&ranges, *at)).collect();
+        assert_eq!(inside, [10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 30]);
+        assert!(!within(&Vec::new(), 0));
+    }
+
+    #[test]
+    fn what_inputs_are_made_of_stays() {
+        for text in [
+            "IHDR",
+            "<!DOCTYPE",
+            "%%EOF",
+            "Content-Length",
+            "/*",
+            "*/",
+            "true",
+            "a=b",
+            "100%",
+            "end of file",
+            ".br",
+            "\r\n\r\n",
+            "HTTP/1.1",
+            "name:",
+        ] {
+            assert!(!is_noise(text.as_bytes()), "{text}");
+        }
+    }
+
+    #[test]
+    fn messages_formats_and_paths_go() {
+        for text in [
+            "%s: %d",
+            "value %-08lx",
+            "/usr/lib/x",
+            "main.c",
+            "libc.so.6",
+            "GCC: (Debian 12)",
+            "no such file or directory",
+            "error: bad",
+            "core::fmt",
+            "____",
+            "0123456789abcdef",
+            "_ZN3foo",
+            "wait...",
+            "src/x/main.rs",
+        ] {
+            assert!(is_noise(text.as_bytes()), "{text}");
+        }
+    }
+}

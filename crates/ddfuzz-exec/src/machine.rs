@@ -1,0 +1,475 @@
+//! Checks what this machine allows of what running targets needs. Each thing is tried where that does
+//! no harm, and not only read off.
+
+use nix::sys::ptrace::{Options, seize};
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::statvfs::{FsFlags, statvfs};
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::{ForkResult, Pid, Uid, User, fork};
+use serde::Serialize;
+
+use crate::cgroup::Cgroup;
+use crate::sandbox;
+
+/// What a check is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum About {
+    /// The machine, and what it allows its users.
+    Machine,
+    /// The target.
+    Target,
+}
+
+/// The result of checking one thing that running targets needs or profits from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// Its name, for scripts.
+    pub name: &'static str,
+    /// What it is about.
+    pub about: About,
+    /// Whether all is well.
+    pub ok: bool,
+    /// What was found, in one line.
+    pub detail: String,
+    /// What would mend it: a command or a sentence; `None` where all is well.
+    pub fix: Option<String>,
+}
+
+impl Check {
+    /// All is well.
+    pub fn good(about: About, name: &'static str, detail: impl Into<String>) -> Check {
+        Check {
+            name,
+            about,
+            ok: true,
+            detail: detail.into(),
+            fix: None,
+        }
+    }
+
+    /// Something is missing, and `fix` would mend it.
+    pub fn bad(
+        about: About,
+        name: &'static str,
+        detail: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Check {
+        Check {
+            name,
+            about,
+            ok: false,
+            detail: detail.into(),
+            fix: Some(fix.into()),
+        }
+    }
+}
+
+/// Checks the machine.
+pub fn checks() -> Vec<Check> {
+    let mut checks = vec![ptrace(), core_pattern(), addresses(), memory_files()];
+    checks.extend([cgroup(), user()]);
+    checks.extend(sandbox());
+    checks.extend([
+        shared_memory(),
+        descriptors(),
+        processes(),
+        processors(),
+        governor(),
+    ]);
+    checks
+}
+
+fn good(name: &'static str, detail: impl Into<String>) -> Check {
+    Check::good(About::Machine, name, detail)
+}
+
+fn bad(name: &'static str, detail: impl Into<String>, fix: impl Into<String>) -> Check {
+    Check::bad(About::Machine, name, detail, fix)
+}
+
+/// The text of a small file of the kernel's, trimmed.
+fn kernel_text(path: &str) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    Some(text.trim().to_owned())
+}
+
+/// A child that sleeps until it is ended.
+struct Sleeper {
+    pid: Pid,
+}
+
+impl Sleeper {
+    /// Starts one.
+    fn start() -> nix::Result<Sleeper> {
+        // SAFETY: the child does nothing but system calls.
+        match unsafe { fork()? } {
+            ForkResult::Parent { child } => Ok(Sleeper { pid: child }),
+            ForkResult::Child => {
+                // SAFETY: as above; it dies with us.
+                unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+                loop {
+                    // SAFETY: as above.
+                    unsafe { libc::pause() };
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        // It is ours, and nobody else has waited for it.
+        let _ = kill(self.pid, Signal::SIGKILL);
+        while let Err(nix::Error::EINTR) = waitpid(self.pid, None) {}
+    }
+}
+
+/// Whether `attempt` succeeds in a child.
+///
+/// # Safety
+/// `attempt` does nothing but system calls: other threads' locks may be held in the child.
+unsafe fn succeeds(attempt: unsafe fn() -> bool) -> nix::Result<bool> {
+    // SAFETY: what the caller promises.
+    match unsafe { fork()? } {
+        ForkResult::Child => {
+            // SAFETY: what the caller promises.
+            let status = i32::from(!unsafe { attempt() });
+            // SAFETY: nothing of ours is to be done at the child's end.
+            unsafe { libc::_exit(status) }
+        }
+        ForkResult::Parent { child } => loop {
+            match waitpid(child, None) {
+                Err(nix::Error::EINTR) => {}
+                ended => return Ok(ended? == WaitStatus::Exited(child, 0)),
+            }
+        },
+    }
+}
+
+/// Whether targets can be traced: a tracer reads their crashes.
+fn ptrace() -> Check {
+    let name = "ptrace";
+    let scope = kernel_text("/proc/sys/kernel/yama/ptrace_scope");
+    let scope_says = match scope.as_deref() {
+        None => "ptrace is not restricted".to_owned(),
+        Some(scope) => format!("ptrace_scope is {scope}"),
+    };
+    let child = match Sleeper::start() {
+        Ok(child) => child,
+        Err(errno) => return not_tried(name, errno),
+    };
+    match seize(child.pid, Options::empty()) {
+        Ok(()) => good(name, format!("ddfuzz can trace targets ({scope_says})")),
+        Err(errno) => bad(
+            name,
+            format!(
+                "ddfuzz cannot trace targets: {errno} ({scope_says}); crashes are grouped by a snapshot that the crashing process takes of itself, those of static programs by their signal only; all hangs are one group, and so are all out-of-memory failures"
+            ),
+            match scope.as_deref() {
+                Some("3") => {
+                    "ptrace_scope 3 stays until the next boot: set kernel.yama.ptrace_scope=1 in /etc/sysctl.d and reboot"
+                }
+                Some("2") => "sysctl -w kernel.yama.ptrace_scope=1 (as root, on the host)",
+                _ => {
+                    "in a container: start it with --cap-add=SYS_PTRACE, or with a seccomp profile that allows ptrace"
+                }
+            },
+        ),
+    }
+}
+
+/// What the kernel does with core dumps. Our limit of one byte prevents all of it, pipes included (`docs/decisions/0010-core-limit-of-one.md`).
+fn core_pattern() -> Check {
+    let name = "core-pattern";
+    match kernel_text("/proc/sys/kernel/core_pattern") {
+        None => good(name, "not visible; ddfuzz disables core dumps"),
+        Some(pattern) if pattern.starts_with('|') => good(
+            name,
+            "core dumps are piped to a program; ddfuzz's limits prevent that",
+        ),
+        Some(_) => good(
+            name,
+            "core dumps are written to files; ddfuzz's limits prevent that",
+        ),
+    }
+}
+
+/// Fixes the addresses of whatever the process executes next.
+///
+/// # Safety
+/// Only for a child that ends after it.
+unsafe fn fix_addresses() -> bool {
+    // SAFETY: system calls that change a flag of this process.
+    unsafe {
+        let now = libc::personality(0xffff_ffff);
+        now >= 0
+            && libc::personality(now as libc::c_ulong | libc::ADDR_NO_RANDOMIZE as libc::c_ulong)
+                >= 0
+    }
+}
+
+/// Whether runs can have the same addresses each time.
+fn addresses() -> Check {
+    let name = "addresses";
+    let random = kernel_text("/proc/sys/kernel/randomize_va_space");
+    if random.as_deref() == Some("0") {
+        return good(name, "not randomized on this machine");
+    }
+    // SAFETY: two system calls.
+    match unsafe { succeeds(fix_addresses) } {
+        Err(errno) => not_tried(name, errno),
+        Ok(true) => good(name, "randomized; ddfuzz can switch that off for targets"),
+        Ok(false) => bad(
+            name,
+            "randomized, and ddfuzz cannot switch that off (`personality` is refused): some crashes may not be reproducible",
+            "in a container: a seccomp profile that allows personality(ADDR_NO_RANDOMIZE); else sysctl -w kernel.randomize_va_space=0 (as root, on the host)",
+        ),
+    }
+}
+
+/// Whether memory files can be made: inputs are such files.
+fn memory_files() -> Check {
+    let name = "memfd";
+    match crate::input::memory_file(c"ddfuzz-doctor") {
+        Ok(_) => good(name, "memory files can be created"),
+        Err(errno) => bad(
+            name,
+            format!("memory files cannot be created: {errno}"),
+            "inputs need memfd_create (Linux 3.17): allow it in the seccomp profile of the container",
+        ),
+    }
+}
+
+fn not_tried(name: &'static str, errno: nix::Error) -> Check {
+    bad(
+        name,
+        format!("unknown, because no process can be started: {errno}"),
+        "raise `ulimit -u`, or end other processes of this user",
+    )
+}
+
+/// The limit of the control group that is tried.
+const TRIED_PROCESSES: u32 = 64;
+
+/// Whether a control group can bound the processes of a target.
+fn cgroup() -> Check {
+    match Cgroup::create(TRIED_PROCESSES) {
+        Some(_) => good(
+            "cgroup",
+            "a control group limits the number of processes of a target",
+        ),
+        None => bad(
+            "cgroup",
+            "no control group can be created; RLIMIT_NPROC limits processes instead, and counts all processes of the user",
+            "not needed; run as root with a writable /sys/fs/cgroup for a limit that counts the target's processes only",
+        ),
+    }
+}
+
+/// The parts of `--sandbox`, a check for each.
+fn sandbox() -> Vec<Check> {
+    let parts = sandbox::offers().into_iter().filter_map(|offered| {
+        let (_, name, holds, fix) = PARTS.iter().find(|part| part.0 == offered.what)?;
+        Some(match offered.why_not {
+            None if *name == "landlock" => {
+                let version = sandbox::landlock_version().unwrap_or_default();
+                good(name, format!("supported (version {version}): {holds}"))
+            }
+            None => good(name, format!("supported: {holds}")),
+            Some(why) => bad(
+                name,
+                format!("not supported ({why}), so this is not guaranteed: {holds}"),
+                *fix,
+            ),
+        })
+    });
+    parts.collect()
+}
+
+const NAMESPACES: &str = "as a user: sysctl -w kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000 (as root; Ubuntu: kernel.apparmor_restrict_unprivileged_userns=0); in a container: one that may make namespaces (--cap-add=SYS_ADMIN, or a seccomp profile that allows unshare)";
+
+/// The parts of a sandbox: their name in `sandbox::support`, the name of the check, what they
+/// guarantee, and how to get support.
+const PARTS: [(&str, &str, &str, &str); 9] = [
+    (
+        "landlock",
+        "landlock",
+        "with --sandbox a target can write files in its temporary directory only",
+        "Linux 5.13 with landlock among the kernel's `lsm=`, and a seccomp profile that allows it",
+    ),
+    (
+        "seccomp",
+        "seccomp",
+        "with --sandbox a target can open local sockets only, and cannot make system calls for administrators",
+        "a kernel with CONFIG_SECCOMP_FILTER, and a container that allows loading filters",
+    ),
+    (
+        "user namespace",
+        "ns-user",
+        "with --sandbox an unprivileged user can use the other namespaces",
+        NAMESPACES,
+    ),
+    (
+        "mount namespace",
+        "ns-mount",
+        "with --sandbox the temporary directory holds at most 64 MiB and 10,000 files",
+        NAMESPACES,
+    ),
+    (
+        "read-only files",
+        "read-only",
+        "with --sandbox a target cannot change modes, owners and times of files outside its temporary directory",
+        "Linux 5.12, mount namespaces, and a seccomp profile that allows mount_setattr",
+    ),
+    (
+        "pid namespace",
+        "ns-pid",
+        "with --sandbox a target sees no other processes, and its processes end with its first one",
+        NAMESPACES,
+    ),
+    (
+        "network namespace",
+        "ns-net",
+        "with --sandbox a target cannot send packets",
+        NAMESPACES,
+    ),
+    (
+        "ipc namespace",
+        "ns-ipc",
+        "with --sandbox no System V shared memory or queue of a target is left behind",
+        NAMESPACES,
+    ),
+    (
+        "uts namespace",
+        "ns-uts",
+        "with --sandbox a target cannot change the host name",
+        NAMESPACES,
+    ),
+];
+
+/// The users that ddfuzz and its targets run as.
+fn user() -> Check {
+    let user = Uid::effective();
+    if !user.is_root() {
+        return good(
+            "user",
+            format!("targets run as the user {user} and can write wherever it can"),
+        );
+    }
+    match User::from_name("nobody") {
+        Ok(Some(nobody)) => good(
+            "user",
+            format!(
+                "ddfuzz runs as root, targets run as nobody (user {})",
+                nobody.uid
+            ),
+        ),
+        _ => good("user", "ddfuzz runs as root, targets run as user 65534"),
+    }
+}
+
+/// Room in /dev/shm, in bytes: enough for a few workers with inputs of a megabyte.
+const ROOM: u64 = 64 << 20;
+/// Descriptors that a server needs: those of the runtime begin at 190.
+const DESCRIPTORS: u64 = 256;
+/// Processes of a target, and a few of ours.
+const PROCESSES: u64 = 128;
+
+/// The room in /dev/shm, where programs are unpacked and targets have their files.
+fn shared_memory() -> Check {
+    let name = "dev-shm";
+    let facts = match statvfs("/dev/shm") {
+        Ok(facts) => facts,
+        Err(errno) => {
+            return bad(
+                name,
+                format!("not mounted ({errno}), so temporary files of targets are written to disk"),
+                "mount -t tmpfs tmpfs /dev/shm (as root)",
+            );
+        }
+    };
+    // Types differ between C libraries.
+    let unit = facts.fragment_size() as u64;
+    let mebibytes = |blocks: u64| blocks.saturating_mul(unit) >> 20;
+    let (size, free) = (facts.blocks() as u64, facts.blocks_available() as u64);
+    let says = format!("{} MiB, {} MiB free", mebibytes(size), mebibytes(free));
+    if free.saturating_mul(unit) < ROOM {
+        return bad(
+            name,
+            format!("{says}: too small for several workers"),
+            "remove old files there, or mount -o remount,size=1G /dev/shm (as root); for a Docker container: --shm-size=1g",
+        );
+    }
+    if facts.flags().contains(FsFlags::ST_NOEXEC) {
+        return good(
+            name,
+            format!(
+                "{says}; programs there cannot be executed (noexec), so ddfuzz unpacks them elsewhere"
+            ),
+        );
+    }
+    good(name, says)
+}
+
+/// The soft limit; `None` where there is none.
+fn limit(resource: Resource) -> Option<u64> {
+    let (soft, _) = getrlimit(resource).ok()?;
+    (soft != RLIM_INFINITY).then_some(soft)
+}
+
+/// The limit on descriptors: servers use those from 190 on.
+fn descriptors() -> Check {
+    match limit(Resource::RLIMIT_NOFILE) {
+        Some(few) if few < DESCRIPTORS => bad(
+            "descriptors",
+            format!("only {few} file descriptors may be open, too few for a fork server"),
+            "ulimit -n 1024",
+        ),
+        Some(many) => good(
+            "descriptors",
+            format!("{many} file descriptors may be open"),
+        ),
+        None => good("descriptors", "no limit on open file descriptors"),
+    }
+}
+
+/// The limit on the processes of the user.
+fn processes() -> Check {
+    match limit(Resource::RLIMIT_NPROC) {
+        Some(few) if few < PROCESSES => bad(
+            "processes",
+            format!(
+                "the user may have only {few} processes, which may be too few for a fork server and its target"
+            ),
+            "ulimit -u 4096",
+        ),
+        Some(many) => good("processes", format!("the user may have {many} processes")),
+        None => good("processes", "no limit on the processes of the user"),
+    }
+}
+
+/// The processors, and so the default number of workers.
+fn processors() -> Check {
+    let count = std::thread::available_parallelism().map_or(1, usize::from);
+    let workers = if count == 1 { "worker" } else { "workers" };
+    good(
+        "processors",
+        format!("{count}, so a campaign starts {count} {workers} unless --jobs is given"),
+    )
+}
+
+/// The frequency governor: a processor that saves power reacts too late to runs of a millisecond.
+fn governor() -> Check {
+    let name = "governor";
+    match kernel_text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").as_deref() {
+        None => good(name, "not visible (in a virtual machine or container?)"),
+        Some("performance") => good(name, "performance"),
+        Some(other) => bad(
+            name,
+            format!("{other}: the processor may run below its full speed"),
+            "cpupower frequency-set -g performance (as root)",
+        ),
+    }
+}

@@ -1,0 +1,301 @@
+//! What a loop reports of its runs beside how they ended: coverage, comparisons, and the inputs that
+//! ran before.
+
+use ddfuzz_delta::Comparison;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use crate::observe::LoopObserver;
+use crate::protocol::flag;
+use crate::shared_page::{CounterSlot, Page};
+
+/// What is observed of the runs of a server.
+#[derive(Default)]
+pub(crate) struct RunObservations {
+    pub(crate) telling: CoverageReporting,
+    comparing: Option<LoopObserver>,
+    /// Each run has a process of its own.
+    pub(crate) fresh: bool,
+    /// The process ends after the runs of the next call.
+    pub(crate) last: bool,
+    covered: Vec<RunCoverage>,
+    reached: ReachedRanges,
+    pub(crate) recent: RecentInputs,
+}
+
+impl RunObservations {
+    /// Whether comparisons are reported.
+    pub(crate) fn compares(&self) -> bool {
+        self.comparing.is_some()
+    }
+
+    /// Whether a loop takes one input at a time.
+    pub(crate) fn takes_one(&self) -> bool {
+        self.compares() || self.fresh
+    }
+
+    /// Turns comparisons on or off, for the next server of the program at `path`.
+    pub(crate) fn compare(&mut self, on: bool, path: &Path) -> io::Result<()> {
+        self.comparing = match on {
+            true => Some(LoopObserver::new(path)?),
+            false => None,
+        };
+        Ok(())
+    }
+
+    /// Prepares the page of a new server; returns the file in which it reports comparisons.
+    pub(crate) fn begin_server(&mut self, page: &Page) -> io::Result<Option<File>> {
+        page.set_reached(self.reached.ranges())?;
+        self.recent.clear();
+        self.comparing.as_mut().map(LoopObserver::file).transpose()
+    }
+
+    /// The flags of the next request.
+    pub(crate) fn begin_request(&mut self) -> u64 {
+        let counters = match self.telling {
+            CoverageReporting::Nothing => 0,
+            CoverageReporting::Every => flag::COUNTERS,
+            CoverageReporting::Novel => flag::NOVEL,
+        };
+        let counters = match self.fresh || self.last {
+            true => counters | flag::LAST,
+            false => counters,
+        };
+        match &mut self.comparing {
+            Some(comparing) => {
+                comparing.begin();
+                counters | flag::COMPARISONS
+            }
+            None => counters,
+        }
+    }
+
+    /// Forgets the coverage of the last call.
+    pub(crate) fn forget(&mut self) {
+        self.covered.clear();
+    }
+
+    /// Takes the counters of a run that came back from their slot.
+    pub(crate) fn take(&mut self, run: usize, page: &Page, slot: CounterSlot) {
+        if let Some(counters) = page.kept(slot) {
+            self.reached.add(&counters);
+            self.covered.push(RunCoverage { run, counters });
+        }
+    }
+
+    /// The coverage of the runs of the last call.
+    pub(crate) fn covered(&self) -> &[RunCoverage] {
+        &self.covered
+    }
+
+    /// What the last run compared.
+    pub(crate) fn compared(&mut self) -> Vec<Comparison> {
+        let comparing = self.comparing.as_mut();
+        comparing.map_or(Vec::new(), LoopObserver::comparisons)
+    }
+}
+
+/// Which runs report their coverage. A report reads each counter of the target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CoverageReporting {
+    /// Of none.
+    #[default]
+    Nothing,
+    /// Of every run that came back.
+    Every,
+    /// Of those that have reached what no run of the same executor has reached before: another
+    /// counter, or one in another range of its values (1, 2, 3, 4 to 7, 8 to 15, 16 to 31, 32 to
+    /// 127, and more).
+    Novel,
+}
+
+/// The coverage of one run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunCoverage {
+    /// Its number in the last call, from 0.
+    pub run: usize,
+    /// How often each instrumented place was passed, modulo 256.
+    pub counters: Vec<u8>,
+}
+
+/// The counter ranges that the runs of an executor have reached.
+#[derive(Default)]
+pub(crate) struct ReachedRanges {
+    /// For each counter, a bit for each range.
+    ranges: Vec<u8>,
+}
+
+impl ReachedRanges {
+    /// Adds the counters of a run.
+    pub(crate) fn add(&mut self, counters: &[u8]) {
+        if self.ranges.len() < counters.len() {
+            self.ranges.resize(counters.len(), 0);
+        }
+        for (known, count) in self.ranges.iter_mut().zip(counters) {
+            *known |= range_of(*count);
+        }
+    }
+
+    /// The same; returns whether any range was not reached before.
+    pub(crate) fn add_novel(&mut self, counters: &[u8]) -> bool {
+        if self.ranges.len() < counters.len() {
+            self.ranges.resize(counters.len(), 0);
+        }
+        let mut novel = false;
+        for (known, eight) in self.ranges.chunks_mut(8).zip(counters.chunks(8)) {
+            // Most places are not passed by most runs.
+            if eight.iter().all(|count| *count == 0) {
+                continue;
+            }
+            for (known, count) in known.iter_mut().zip(eight) {
+                let range = range_of(*count);
+                novel |= *known & range != range;
+                *known |= range;
+            }
+        }
+        novel
+    }
+
+    /// The bits.
+    pub(crate) fn ranges(&self) -> &[u8] {
+        &self.ranges
+    }
+}
+
+/// The same as `range_of` of `runtime/counters.c`.
+fn range_of(count: u8) -> u8 {
+    match count {
+        0 => 0,
+        1 => 1,
+        2 => 2,
+        3 => 4,
+        4..=7 => 8,
+        8..=15 => 16,
+        16..=31 => 32,
+        32..=127 => 64,
+        128..=255 => 128,
+    }
+}
+
+/// Inputs that are kept, at most.
+const MOST: usize = 32;
+/// Bytes of an input that is kept. A longer one is dropped, with those before it.
+const LONGEST: usize = 64 << 10;
+
+/// The last inputs that a process has run, oldest first: its memory of them may be why it dies.
+#[derive(Default)]
+pub(crate) struct RecentInputs {
+    inputs: VecDeque<Vec<u8>>,
+    /// The process has died of its last input, which is not among them.
+    died: bool,
+    /// The process has ended by itself; its last input is among them.
+    ended: bool,
+}
+
+impl RecentInputs {
+    /// Adds inputs that were run; the process `lives`, or has died of the last one.
+    pub(crate) fn ran(&mut self, inputs: &[&[u8]], lives: bool) {
+        if self.died || self.ended {
+            self.inputs.clear();
+        }
+        (self.died, self.ended) = (!lives, false);
+        let kept = inputs.len().saturating_sub(usize::from(self.died));
+        for input in &inputs[kept.saturating_sub(MOST)..kept] {
+            self.push(input);
+        }
+    }
+
+    fn push(&mut self, input: &[u8]) {
+        if input.len() > LONGEST {
+            self.inputs.clear();
+            return;
+        }
+        let mut oldest = match self.inputs.len() {
+            MOST => self.inputs.pop_front().unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        oldest.clear();
+        oldest.extend_from_slice(input);
+        self.inputs.push_back(oldest);
+    }
+
+    /// The process has ended with its last input, which it survived.
+    pub(crate) fn end(&mut self) {
+        if !self.died {
+            self.ended = true;
+        }
+    }
+
+    /// A new process has run nothing.
+    pub(crate) fn clear(&mut self) {
+        self.inputs.clear();
+        (self.died, self.ended) = (false, false);
+    }
+
+    /// The inputs before the last one.
+    pub(crate) fn before_the_last(&self) -> Vec<Vec<u8>> {
+        let count = self.inputs.len().saturating_sub(usize::from(!self.died));
+        self.inputs.iter().take(count).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_range_that_no_run_has_reached_is_novel() {
+        let mut reached = ReachedRanges::default();
+        let mut counters = vec![0; 19];
+        assert!(!reached.add_novel(&counters));
+        counters[18] = 1;
+        assert!(reached.add_novel(&counters));
+        assert!(!reached.add_novel(&counters));
+        counters[18] = 9;
+        assert!(reached.add_novel(&counters));
+        counters[18] = 15;
+        assert!(!reached.add_novel(&counters));
+    }
+
+    #[test]
+    fn each_range_of_a_counter_is_reached_for_itself() {
+        let mut reached = ReachedRanges::default();
+        reached.add(&[0, 1, 200]);
+        reached.add(&[0, 5, 255]);
+        assert_eq!(reached.ranges(), [0, 1 | 8, 128]);
+    }
+
+    #[test]
+    fn the_last_inputs_are_kept_in_order() {
+        let mut recent = RecentInputs::default();
+        let all: Vec<[u8; 1]> = (0..MOST as u8 + 5).map(|byte| [byte]).collect();
+        let slices: Vec<&[u8]> = all.iter().map(|input| &input[..]).collect();
+        recent.ran(&slices[..3], true);
+        recent.ran(&slices[3..], true);
+        let kept = recent.before_the_last();
+        assert_eq!((kept.len(), kept[0][0]), (MOST - 1, 5));
+        recent.ran(&[&[0; LONGEST + 1], b"next", b"last"], true);
+        assert_eq!(recent.before_the_last(), [b"next"]);
+    }
+
+    #[test]
+    fn a_process_that_died_is_forgotten_with_the_next_run() {
+        let mut recent = RecentInputs::default();
+        recent.ran(&[b"one", b"deadly"], false);
+        assert_eq!(recent.before_the_last(), [b"one"]);
+        recent.ran(&[b"other", b"last"], true);
+        assert_eq!(recent.before_the_last(), [b"other"]);
+    }
+
+    #[test]
+    fn a_process_that_ended_is_forgotten_with_the_next_run() {
+        let mut recent = RecentInputs::default();
+        recent.ran(&[b"one", b"two"], true);
+        recent.end();
+        assert_eq!(recent.before_the_last(), [b"one"]);
+        recent.ran(&[b"other", b"last"], true);
+        assert_eq!(recent.before_the_last(), [b"other"]);
+    }
+}

@@ -1,0 +1,312 @@
+//! Finds the program that the user named, and the interpreter that runs it if it is a script.
+
+use std::ffi::{OsStr, OsString};
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::private_dir::PrivateDir;
+use crate::{ExecError, Program, bundled};
+
+/// Finds a program as a shell would: a name with a slash is a path, any other is looked for in
+/// PATH. The result is absolute.
+///
+/// # Errors
+/// [`ExecError::Missing`] and [`ExecError::NotExecutable`].
+pub fn find_program(name: &Path) -> Result<PathBuf, ExecError> {
+    if name.components().count() > 1 || name.is_absolute() {
+        return checked(name);
+    }
+    let path = std::env::var_os("PATH").unwrap_or_else(|| OsString::from("/usr/bin:/bin"));
+    let found: Vec<PathBuf> = std::env::split_paths(&path)
+        .map(|dir| dir.join(name))
+        .filter(|file| file.is_file())
+        .collect();
+    match found.iter().find_map(|file| checked(file).ok()) {
+        Some(program) => Ok(program),
+        None if found.is_empty() => Err(ExecError::Missing {
+            path: name.to_owned(),
+        }),
+        None => checked(&found[0]),
+    }
+}
+
+fn checked(path: &Path) -> Result<PathBuf, ExecError> {
+    let unfit = |why: &str| ExecError::NotExecutable {
+        path: path.to_owned(),
+        why: why.to_owned(),
+    };
+    let facts = match std::fs::metadata(path) {
+        Ok(facts) => facts,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(ExecError::Missing {
+                path: path.to_owned(),
+            });
+        }
+        Err(error) => return Err(unfit(&error.to_string())),
+    };
+    if facts.is_dir() {
+        return Err(unfit("it is a directory"));
+    }
+    if facts.permissions().mode() & 0o111 == 0 {
+        return Err(unfit("it has no execute permission"));
+    }
+    std::path::absolute(path).map_err(|error| unfit(&error.to_string()))
+}
+
+/// The file to execute for `program`; a bundled one is unpacked first.
+pub(crate) fn locate(program: &Program, private: &PrivateDir) -> Result<PathBuf, ExecError> {
+    match program {
+        Program::Path(path) => find_program(path),
+        Program::Bundled(name) => {
+            let bytes = bundled::program(name).ok_or_else(|| ExecError::UnknownBundled {
+                name: name.clone(),
+                known: bundled::names().join(", "),
+            })?;
+            private
+                .unpack(name, bytes)
+                .map_err(ExecError::system(format!(
+                    "unpacking the bundled target {name}"
+                )))
+        }
+    }
+}
+
+/// How many `#!` lines are followed, each naming the next script.
+const DEEPEST: usize = 8;
+/// How much of the first line the kernel reads, in bytes.
+const LINE: usize = 256;
+
+/// The interpreter of a script, with its command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Interpreter {
+    /// The program at the end of all `#!` lines.
+    pub(crate) program: PathBuf,
+    /// Its arguments, its name first, and the script's own last.
+    pub(crate) argv: Vec<OsString>,
+}
+
+/// What executing the script `program` with `argv` executes, by the rules of the kernel and of env(1);
+/// `None` if it is no script, or one whose line is not understood. `path`: the PATH of its
+/// environment.
+pub(crate) fn interpreter(
+    program: &Path,
+    argv: &[OsString],
+    path: Option<&OsStr>,
+) -> Option<Interpreter> {
+    let mut at = Interpreter {
+        program: program.to_owned(),
+        argv: argv.to_vec(),
+    };
+    for level in 0..DEEPEST {
+        let Some((interpreter, argument)) = first_line(&at.program) else {
+            return (level > 0).then_some(at);
+        };
+        let script = at.program.into_os_string();
+        let rest = at.argv.into_iter().skip(1);
+        let words = std::iter::once(interpreter.clone().into_os_string())
+            .chain(argument)
+            .chain([script])
+            .chain(rest)
+            .collect();
+        at = Interpreter {
+            program: interpreter,
+            argv: words,
+        };
+        if at.program.file_name() == Some(OsStr::new("env")) {
+            at = through_env(at.argv, path)?;
+        }
+        if !at.program.is_absolute() {
+            return None; // which one depends on the working directory
+        }
+    }
+    None
+}
+
+/// Whether executing the program means to execute an interpreter.
+pub fn is_script(program: &Path) -> bool {
+    first_line(program).is_some()
+}
+
+/// The interpreter that a `#!` line names, and its one argument.
+fn first_line(program: &Path) -> Option<(PathBuf, Option<OsString>)> {
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(program).ok()?;
+    file.take(LINE as u64).read_to_end(&mut bytes).ok()?;
+    words(&bytes)
+}
+
+/// The interpreter that a script beginning with these bytes names, with its argument, as text.
+pub(crate) fn named_in(bytes: &[u8]) -> Option<String> {
+    let (program, argument) = words(&bytes[..bytes.len().min(LINE)])?;
+    let mut text = program.to_string_lossy().into_owned();
+    if let Some(argument) = argument {
+        text.push(' ');
+        text.push_str(&argument.to_string_lossy());
+    }
+    Some(text)
+}
+
+/// The interpreter and its one argument in the first [`LINE`] bytes of a script.
+fn words(bytes: &[u8]) -> Option<(PathBuf, Option<OsString>)> {
+    let line = bytes.strip_prefix(b"#!")?;
+    let end = line.iter().position(|byte| *byte == b'\n');
+    // A line that is longer, the kernel cuts, or refuses.
+    let line = match end {
+        Some(end) => &line[..end],
+        None if bytes.len() < LINE => line,
+        None => return None,
+    };
+    let line = trim(line);
+    let blank = line.iter().position(|byte| is_blank(*byte));
+    let (name, argument) = line.split_at(blank.unwrap_or(line.len()));
+    if name.is_empty() || line.contains(&0) {
+        return None;
+    }
+    let argument = trim(argument);
+    let argument = (!argument.is_empty()).then(|| OsStr::from_bytes(argument).to_owned());
+    Some((OsStr::from_bytes(name).into(), argument))
+}
+
+/// What `env` executes. Of its options only `-S` without quotes is understood; `None` where it sets
+/// variables.
+fn through_env(argv: Vec<OsString>, path: Option<&OsStr>) -> Option<Interpreter> {
+    let mut words = argv.into_iter().skip(1);
+    let first = words.next()?;
+    let mut command: Vec<OsString> = match first.as_bytes().strip_prefix(b"-S") {
+        Some(text) if text.iter().any(|byte| b"\"'\\$#".contains(byte)) => return None,
+        Some(text) => text
+            .split(|byte| is_blank(*byte))
+            .filter(|word| !word.is_empty())
+            .map(|word| OsStr::from_bytes(word).to_owned())
+            .collect(),
+        None => vec![first],
+    };
+    command.extend(words);
+    let name = command.first()?;
+    if name.as_bytes().starts_with(b"-") || name.as_bytes().contains(&b'=') {
+        return None;
+    }
+    let program = match name.as_bytes().contains(&b'/') {
+        true => PathBuf::from(name),
+        false => in_path(name, path?)?,
+    };
+    Some(Interpreter {
+        program,
+        argv: command,
+    })
+}
+
+/// The first executable file of this name in the directories of PATH.
+fn in_path(name: &OsStr, path: &OsStr) -> Option<PathBuf> {
+    std::env::split_paths(path)
+        .map(|directory| directory.join(name))
+        .find(|file| {
+            std::fs::metadata(file)
+                .is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
+        })
+}
+
+fn is_blank(byte: u8) -> bool {
+    byte == b' ' || byte == b'\t'
+}
+
+fn trim(mut text: &[u8]) -> &[u8] {
+    while let [first, rest @ ..] = text
+        && is_blank(*first)
+    {
+        text = rest;
+    }
+    while let [rest @ .., last] = text
+        && is_blank(*last)
+    {
+        text = rest;
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What executing a script with this first line, and the argument `x`, comes to; `DIR` stands
+    /// for a directory in which `tool` can be executed.
+    fn made_of(line: &str) -> Option<(String, Vec<String>)> {
+        let private = PrivateDir::get().unwrap();
+        let dir = private.fresh("scripts");
+        std::fs::create_dir(&dir).unwrap();
+        let file = |name: &str, text: &str| {
+            let file = dir.join(name);
+            std::fs::write(&file, text).unwrap();
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+            file
+        };
+        let here = dir.to_str().unwrap();
+        file("tool", "\u{7f}ELF");
+        file("script-of-tool", &format!("#!{here}/tool -q\n"));
+        let script = file("script", &line.replace("DIR", here));
+        let argv = ["called".into(), "x".into()];
+        let found = interpreter(&script, &argv, Some(dir.as_os_str()));
+        std::fs::remove_dir_all(&dir).unwrap();
+        let found = found?;
+        let plain = |text: &OsStr| text.to_str().unwrap().replace(here, "DIR");
+        let argv = found.argv.iter().map(|word| plain(word)).collect();
+        Some((plain(found.program.as_os_str()), argv))
+    }
+
+    fn assert_made(line: &str, program: &str, argv: &[&str]) {
+        let argv = argv.iter().map(|word| (*word).to_owned()).collect();
+        assert_eq!(made_of(line), Some((program.to_owned(), argv)), "{line:?}");
+    }
+
+    #[test]
+    fn a_script_names_its_interpreter_in_its_first_line() {
+        assert_eq!(named_in(b"#! /bin/sh -e\nx"), Some("/bin/sh -e".into()));
+        assert_eq!(named_in(b"#!/bin/sh"), Some("/bin/sh".into()));
+        assert_eq!(named_in(b"#!\n"), None);
+        assert_eq!(named_in(b"\x7fELF"), None);
+    }
+
+    #[test]
+    fn the_interpreter_gets_one_argument_and_the_path_of_the_script() {
+        let tool = "DIR/tool";
+        assert_made("#!DIR/tool\n", tool, &[tool, "DIR/script", "x"]);
+        assert_made("#!DIR/tool", tool, &[tool, "DIR/script", "x"]);
+        let both = [tool, "-a -b", "DIR/script", "x"];
+        assert_made("#! \tDIR/tool  -a -b \t\nmore", tool, &both);
+    }
+
+    #[test]
+    fn a_script_may_be_run_by_a_script() {
+        let argv = ["DIR/tool", "-q", "DIR/script-of-tool", "DIR/script", "x"];
+        assert_made("#!DIR/script-of-tool\n", "DIR/tool", &argv);
+    }
+
+    #[test]
+    fn env_finds_the_program_in_the_path() {
+        let argv = ["tool", "DIR/script", "x"];
+        assert_made("#!/usr/bin/env tool\n", "DIR/tool", &argv);
+        let split = ["tool", "-a", "-b", "DIR/script", "x"];
+        assert_made("#!/usr/bin/env -S tool -a  -b\n", "DIR/tool", &split);
+        let through = ["DIR/tool", "-q", "DIR/script-of-tool", "DIR/script", "x"];
+        assert_made("#!/usr/bin/env script-of-tool\n", "DIR/tool", &through);
+    }
+
+    #[test]
+    fn what_is_not_understood_is_left_alone() {
+        for line in [
+            "no script",
+            "#!\n",
+            "#!tool\n",
+            "#!DIR/script\n",
+            "#!/usr/bin/env nothing-of-this-name\n",
+            "#!/usr/bin/env -i tool\n",
+            "#!/usr/bin/env A=b tool\n",
+            "#!/usr/bin/env -S tool 'a b'\n",
+        ] {
+            assert_eq!(made_of(line), None, "{line:?}");
+        }
+        assert_eq!(made_of(&format!("#!/{}", "x".repeat(300))), None);
+    }
+}

@@ -1,0 +1,213 @@
+//! Which parts of a sandbox this system supports. Each is tried once, for real, in a child: kernel
+//! configuration, sysctls, containers and other security modules all have a say.
+
+use nix::errno::Errno;
+use nix::unistd::Uid;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use crate::private_dir::PrivateDir;
+use crate::sandbox::landlock;
+
+/// A part of the sandbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SandboxPart {
+    User,
+    Mount,
+    /// In a mount namespace nothing can be written but what is opened. Kernels before 5.12, and
+    /// some containers, have such namespaces and not this.
+    ReadOnly,
+    Pid,
+    Net,
+    Ipc,
+    Uts,
+    Seccomp,
+}
+
+impl SandboxPart {
+    pub(crate) const ALL: [SandboxPart; 8] = [
+        SandboxPart::User,
+        SandboxPart::Mount,
+        SandboxPart::ReadOnly,
+        SandboxPart::Pid,
+        SandboxPart::Net,
+        SandboxPart::Ipc,
+        SandboxPart::Uts,
+        SandboxPart::Seccomp,
+    ];
+
+    /// Its name in the launcher's output, its name for people, and the flag of `clone`, which is 0
+    /// for what is no namespace.
+    fn row(self) -> (&'static str, &'static str, i32) {
+        match self {
+            SandboxPart::User => ("user", "user namespace", libc::CLONE_NEWUSER),
+            SandboxPart::Mount => ("mount", "mount namespace", libc::CLONE_NEWNS),
+            SandboxPart::ReadOnly => ("read-only", "read-only files", 0),
+            SandboxPart::Pid => ("pid", "pid namespace", libc::CLONE_NEWPID),
+            SandboxPart::Net => ("net", "network namespace", libc::CLONE_NEWNET),
+            SandboxPart::Ipc => ("ipc", "ipc namespace", libc::CLONE_NEWIPC),
+            SandboxPart::Uts => ("uts", "uts namespace", libc::CLONE_NEWUTS),
+            SandboxPart::Seccomp => ("seccomp", "seccomp", 0),
+        }
+    }
+
+    fn word(self) -> &'static str {
+        self.row().0
+    }
+
+    fn what(self) -> &'static str {
+        self.row().1
+    }
+
+    /// Its flag of `clone`; 0 for what is no namespace.
+    pub(crate) fn flag(self) -> i32 {
+        self.row().2
+    }
+}
+
+/// What Landlock is called, for people.
+const LANDLOCK: &str = "landlock";
+
+/// A part of the sandbox, and whether this system supports it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SandboxSupport {
+    /// Its name, for people.
+    pub what: &'static str,
+    /// Whether it works here.
+    pub works: bool,
+    /// Why it does not, in a few words; `None` where it does.
+    pub why_not: Option<String>,
+}
+
+impl SandboxSupport {
+    fn of(what: &'static str, why_not: Option<String>) -> SandboxSupport {
+        SandboxSupport {
+            what,
+            works: why_not.is_none(),
+            why_not,
+        }
+    }
+}
+
+/// Which parts of a sandbox this system supports. They are tried at the first call, and remembered.
+/// Limits, the scratch directory and the killing of descendants need no support, and are not listed.
+pub fn offers() -> Vec<SandboxSupport> {
+    let landlock = match landlock::version() {
+        Some(_) => None,
+        None => Some("not in this kernel, or turned off".to_owned()),
+    };
+    let mut all = vec![
+        SandboxSupport::of("unprivileged user", None),
+        SandboxSupport::of(LANDLOCK, landlock),
+        SandboxSupport::of(SandboxPart::Seccomp.what(), why_not(SandboxPart::Seccomp)),
+    ];
+    // Root needs no user namespace to make the others.
+    let is_more = |part: &SandboxPart| match part {
+        SandboxPart::Seccomp => false,
+        SandboxPart::User => !Uid::effective().is_root(),
+        _ => true,
+    };
+    let others = SandboxPart::ALL.into_iter().filter(is_more);
+    all.extend(others.map(|part| SandboxSupport::of(part.what(), why_not(part))));
+    all
+}
+
+/// Whether those of these parts that work protect the user's files from a target that runs as the
+/// same user. A mount namespace alone does not.
+pub fn keep_files(parts: &[SandboxSupport]) -> bool {
+    let keeps =
+        |part: &SandboxSupport| part.what == LANDLOCK || part.what == SandboxPart::ReadOnly.what();
+    parts.iter().any(|part| part.works && keeps(part))
+}
+
+/// Whether a part works and is used.
+pub(super) fn works(part: SandboxPart) -> bool {
+    // Root steps down to another user, which a namespace of one user does not have.
+    let wanted = part != SandboxPart::User || !Uid::effective().is_root();
+    wanted && why_not(part).is_none()
+}
+
+fn why_not(part: SandboxPart) -> Option<String> {
+    static TRIED: OnceLock<Result<String, String>> = OnceLock::new();
+    match TRIED.get_or_init(try_all) {
+        Err(why) => Some(why.clone()),
+        Ok(told) => reason(told, part),
+    }
+}
+
+/// Why a part does not work, from the launcher's output.
+fn reason(told: &str, part: SandboxPart) -> Option<String> {
+    let mut lines = told.lines().filter_map(|line| line.split_once(' '));
+    let found = lines.find(|(word, _)| *word == part.word());
+    match found.map(|(_, errno)| errno.parse()) {
+        Some(Ok(0)) => None,
+        Some(Ok(errno)) => Some(Errno::from_raw(errno).desc().to_owned()),
+        _ => Some("it could not be tried".to_owned()),
+    }
+}
+
+fn try_all() -> Result<String, String> {
+    let private = PrivateDir::get().map_err(|error| error.to_string())?;
+    let place = private.fresh("offers");
+    let told = std::fs::create_dir(&place).and_then(|()| {
+        let output = Command::new(private.launcher())
+            .arg("offers")
+            .arg(&place)
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .output();
+        let _ = std::fs::remove_dir(&place); // else with the private directory
+        output
+    });
+    let told = told.map_err(|error| error.to_string())?;
+    Ok(String::from_utf8_lossy(&told.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_refused_or_never_tried_does_not_work() {
+        let told = "user 0\nmount 1\npid x\n";
+        assert_eq!(reason(told, SandboxPart::User), None);
+        assert_eq!(
+            reason(told, SandboxPart::Mount).as_deref(),
+            Some("Operation not permitted")
+        );
+        assert!(
+            reason(told, SandboxPart::Pid).is_some() && reason(told, SandboxPart::Net).is_some()
+        );
+    }
+
+    #[test]
+    fn each_offer_is_told_of_once_and_says_why_not() {
+        let all = offers();
+        for (at, one) in all.iter().enumerate() {
+            assert_eq!(one.works, one.why_not.is_none());
+            assert!(!all[..at].iter().any(|other| other.what == one.what));
+        }
+    }
+
+    #[test]
+    fn a_mount_namespace_without_read_only_files_keeps_no_files() {
+        let of = |works: &[&'static str]| -> Vec<SandboxSupport> {
+            let all = ["unprivileged user", "landlock", "seccomp"].into_iter();
+            let all = all.chain(["mount namespace", "read-only files"]);
+            all.map(|what| SandboxSupport::of(what, (!works.contains(&what)).then(String::new)))
+                .collect()
+        };
+        assert!(!keep_files(&of(&[
+            "unprivileged user",
+            "seccomp",
+            "mount namespace"
+        ])));
+        assert!(keep_files(&of(&["landlock"])));
+        assert!(keep_files(&of(&["mount namespace", "read-only files"])));
+        // By the names that are told.
+        let told = offers();
+        for what in ["landlock", "read-only files"] {
+            assert!(told.iter().any(|one| one.what == what), "{what}");
+        }
+    }
+}

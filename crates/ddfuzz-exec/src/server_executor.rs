@@ -1,0 +1,394 @@
+//! The executor of all ways that speak our own protocol. They differ in what the server is, and share
+//! how it is asked, watched and restarted.
+
+use ddfuzz_delta::Comparison;
+use nix::errno::Errno;
+use std::collections::HashSet;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::crash_snapshots::CrashSnapshots;
+use crate::hang_detector::HangDetector;
+use crate::input::{InputBatch, InputChannel};
+use crate::launch::{Inject, Launch, Role};
+use crate::observations::{CoverageReporting, RunCoverage, RunObservations};
+use crate::prepared_target::PreparedTarget;
+use crate::retry::{Failure, RUNS_PER_SERVER, Retriable};
+use crate::scratch::Scratch;
+use crate::server::{Answer, RequestError, Server};
+use crate::shared_page::PageLayout;
+use crate::terminal::Console;
+use crate::{
+    Ended, ExecError, Executor, Freshness, Limits, Run, Signature, Stuck, Target, TimeLimit, Way,
+    retry,
+};
+
+/// A target behind a server.
+pub(crate) struct ServerExecutor {
+    // First, so that the server is gone before its directory and group are removed.
+    server: Option<Server>,
+    /// Processes that the server has forked for runs.
+    runs: u64,
+    way: Way,
+    layout: PageLayout,
+    /// Whether the program may start others, by what its file shows.
+    may_fork: bool,
+    /// The last run had descendants.
+    forked: bool,
+    limits: Limits,
+    launch: Launch,
+    input_channel: InputChannel,
+    /// The terminal at which inputs are typed, where the target has one.
+    console: Option<Console>,
+    observations: RunObservations,
+    /// Of a loop: where its processes leave snapshots when they die.
+    copies: Option<Arc<CrashSnapshots>>,
+    /// Of a loop: observes runs that take long.
+    detector: HangDetector,
+    /// Whether the last run has died, and so may have left a snapshot.
+    died: bool,
+    scratch: Scratch,
+}
+
+impl ServerExecutor {
+    /// Starts the server at once, so that a target that cannot be run is an error now.
+    pub(crate) fn start(
+        target: &Target,
+        prepared: PreparedTarget,
+        way: Way,
+        role: Role,
+        inject: Option<Inject>,
+    ) -> Result<ServerExecutor, ExecError> {
+        ServerExecutor::for_test(target, prepared, None, way, role, inject)
+    }
+
+    /// The same, with the input also put into the file `offered` of the target's directory.
+    pub(crate) fn for_test(
+        target: &Target,
+        prepared: PreparedTarget,
+        test_file: Option<PathBuf>,
+        way: Way,
+        role: Role,
+        inject: Option<Inject>,
+    ) -> Result<ServerExecutor, ExecError> {
+        let mut launch = prepared.launch(target, role, inject);
+        let mut copies = None;
+        let (layout, input_channel) = match inject {
+            Some(Inject::Loop(entry)) => {
+                let counters = entry.counter_count();
+                let inputs = InputBatch::create()
+                    .map_err(ExecError::system("creating a memory file for inputs"))?;
+                copies = Some(launch.leave_snapshots()?);
+                (PageLayout::Loop { counters }, InputChannel::Batch(inputs))
+            }
+            _ => {
+                let input = prepared.input;
+                (
+                    PageLayout::Single,
+                    InputChannel::Single { input, test_file },
+                )
+            }
+        };
+        let console = Console::of(target, launch.identity);
+        let mut served = ServerExecutor {
+            server: None,
+            runs: 0,
+            way,
+            layout,
+            // What a script does cannot be known.
+            may_fork: prepared.facts.is_none_or(|facts| facts.may_fork),
+            forked: false,
+            limits: target.limits,
+            launch,
+            input_channel,
+            console,
+            observations: RunObservations::default(),
+            copies,
+            detector: HangDetector::default(),
+            died: false,
+            scratch: prepared.scratch,
+        };
+        served.server()?;
+        Ok(served)
+    }
+
+    /// Whether the program may start others, by what its file shows.
+    pub(crate) fn may_fork(&self) -> bool {
+        self.may_fork
+    }
+
+    /// Whether the last run had descendants, as far as the server could see.
+    pub(crate) fn forked(&self) -> bool {
+        self.forked
+    }
+
+    /// The same loop, with a process of its own for each run.
+    pub(crate) fn with_fresh_runs(mut self) -> ServerExecutor {
+        self.observations.fresh = true;
+        self
+    }
+
+    /// The server is a loop over inputs.
+    fn is_loop(&self) -> bool {
+        self.layout != PageLayout::Single
+    }
+
+    /// One process serves many runs.
+    fn is_shared(&self) -> bool {
+        self.is_loop() && !self.observations.fresh
+    }
+
+    /// Whether the process ends with the current call.
+    fn ends_process(&self) -> bool {
+        !self.is_shared() || self.observations.last
+    }
+
+    fn server(&mut self) -> Result<&mut Server, ExecError> {
+        if self.runs >= RUNS_PER_SERVER {
+            self.server = None;
+            self.runs = 0;
+        }
+        match &mut self.server {
+            Some(server) => Ok(server),
+            empty => {
+                let page = self.launch.page(self.layout)?;
+                let observed = self.observations.begin_server(&page);
+                self.launch.observed =
+                    observed.map_err(|source| self.launch.not_sharing(source))?;
+                if let Some(copies) = &self.copies {
+                    let cleared = copies.clear();
+                    cleared.map_err(|source| self.launch.not_sharing(source))?;
+                }
+                if let Some(console) = &mut self.console {
+                    let renewed = console.renew();
+                    let theirs = renewed.map_err(|source| self.launch.without_terminal(source))?;
+                    self.launch.terminal = Some(theirs);
+                }
+                let mut started =
+                    Server::start(&self.launch, self.input_channel.file(), None, page)?;
+                let entered = self.scratch.enter(started.take_scratch());
+                entered.map_err(|source| self.launch.lost(source))?;
+                Ok(empty.insert(started))
+            }
+        }
+    }
+
+    /// The runs of an answer: its own, and those before it, which came back and are in the page.
+    fn finish(&mut self, answer: Answer) -> Result<Vec<Run>, ExecError> {
+        let mut runs = Vec::with_capacity(answer.number + 1);
+        let mut last = answer.cpu;
+        let has_page = self.is_loop()
+            && (answer.number > 0 || self.observations.telling != CoverageReporting::Nothing);
+        if let (true, Some(server)) = (has_page, &self.server) {
+            let outcomes = server.page().outcomes(answer.number + 1);
+            let outcomes = outcomes.map_err(|source| self.launch.not_sharing(source))?;
+            let came_back = answer.number + usize::from(answer.ended.is_exit());
+            for (number, outcome) in outcomes.into_iter().enumerate().take(came_back) {
+                self.observations.take(number, server.page(), outcome.slot);
+                match number < answer.number {
+                    true => runs.push(Run {
+                        cpu: outcome.cpu,
+                        ..Run::ended(Ended::from_wait_status(outcome.status))
+                    }),
+                    // Of the last one the answer itself tells, and more.
+                    false => last = answer.cpu.max(outcome.cpu),
+                }
+            }
+        }
+        if self.ends_process() || !answer.ended.is_exit() {
+            self.clean()?;
+        }
+        runs.push(Run {
+            ended: answer.ended,
+            cpu: last,
+            read: self.input_channel.read_so_far(),
+        });
+        // In a loop the server has seen the process end, and all that it had started.
+        let served = self.is_loop() && self.server.is_some();
+        let is_gone = served && answer.ended == Ended::Timeout;
+        if matches!(answer.ended, Ended::Timeout | Ended::OutOfMemory) && !is_gone {
+            self.renew_input()?;
+        }
+        Ok(runs)
+    }
+
+    /// Replaces the input: a process that could not be killed at once may still hold it.
+    fn renew_input(&mut self) -> Result<(), ExecError> {
+        self.server = None;
+        self.input_channel
+            .renew()
+            .map_err(ExecError::system("creating a new input"))
+    }
+}
+
+/// Whether an error of a fork or an execve is temporary: of the load, not of the program.
+fn passes(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::EAGAIN | Errno::ENOMEM | Errno::ETXTBSY | Errno::EMFILE | Errno::ENFILE
+    )
+}
+
+fn lost_terminal(error: &io::Error) -> String {
+    format!("its terminal cannot be used again: {error}")
+}
+
+impl Retriable for ServerExecutor {
+    fn put_in_place(&mut self, inputs: &[&[u8]]) -> io::Result<()> {
+        self.input_channel.put(inputs)
+    }
+
+    fn attempt(&mut self, input: &[u8]) -> Result<Answer, Failure> {
+        let mut limits = self.limits;
+        self.server().map_err(Failure::Start)?;
+        if let (true, Some(copies)) = (self.died, &self.copies) {
+            let forgotten = copies.forget();
+            forgotten.map_err(|source| Failure::Start(self.launch.not_sharing(source)))?;
+        }
+        let flags = self.observations.begin_request();
+        let server = self.server.as_mut();
+        let server = server.ok_or(Failure::Request(RequestError::Died))?;
+        if let Some(console) = &mut self.console {
+            let begun = console.begin(input);
+            begun
+                .map_err(|error| Failure::Request(RequestError::Nonsense(lost_terminal(&error))))?;
+            limits.wall = limits.wall.saturating_add(console.patience(input));
+        }
+        let answer = match &self.input_channel {
+            InputChannel::Single { .. } => server.run(input.len(), &limits),
+            InputChannel::Batch(many) => {
+                self.detector.begin();
+                server.run_all(many.places(), flags, &limits, &mut self.detector)
+            }
+        };
+        let mut answer = answer.map_err(Failure::Request)?;
+        if let Some(console) = &mut self.console {
+            answer.ended = console.judge(answer.ended);
+        }
+        // What a server may leak, it leaks with a fork. In a loop a run that comes back needs none.
+        let forked = self.ends_process() || !answer.ended.is_exit();
+        self.runs += u64::from(forked);
+        self.died = !matches!(answer.ended, Ended::Exit(_));
+        Ok(answer)
+    }
+
+    fn lasting(&self, failure: &Failure) -> Option<ExecError> {
+        match failure {
+            // A loop whose target closed the input has an errno, too.
+            Failure::Request(RequestError::Exec(errno)) if !passes(*errno) && !self.is_loop() => {
+                Some(ExecError::NotExecutable {
+                    path: self.program(),
+                    why: errno.desc().to_owned(),
+                })
+            }
+            _ => None,
+        }
+    }
+
+    fn stop(&mut self) {
+        self.server = None;
+    }
+
+    fn launch(&self) -> &Launch {
+        &self.launch
+    }
+
+    fn scratch(&mut self) -> &mut Scratch {
+        &mut self.scratch
+    }
+}
+
+impl Executor for ServerExecutor {
+    fn run(&mut self, input: &[u8]) -> Result<Run, ExecError> {
+        let runs = self.run_some(&[input])?;
+        runs.last().copied().ok_or_else(|| ExecError::Server {
+            path: self.launch.program.clone(),
+            why: "no run was made".to_owned(),
+        })
+    }
+
+    fn run_some(&mut self, inputs: &[&[u8]]) -> Result<Vec<Run>, ExecError> {
+        self.observations.forget();
+        let inputs = match self.observations.takes_one() {
+            true => &inputs[..inputs.len().min(1)],
+            false => inputs,
+        };
+        if inputs.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.forked = false;
+        let answer = retry::run(self, inputs)?;
+        self.forked = answer.forked;
+        let runs = self.finish(answer)?;
+        if self.is_shared() {
+            let lives = answer.ended.is_exit();
+            self.observations.recent.ran(&inputs[..runs.len()], lives);
+        }
+        if std::mem::take(&mut self.observations.last) {
+            self.observations.recent.end();
+        }
+        Ok(runs)
+    }
+
+    fn end_process(&mut self) {
+        self.observations.last = true;
+    }
+
+    fn places(&self) -> Option<usize> {
+        Some(self.layout.counters()).filter(|count| *count > 0)
+    }
+
+    fn tell_coverage(&mut self, telling: CoverageReporting) {
+        self.observations.telling = telling;
+    }
+
+    fn covered(&self) -> &[RunCoverage] {
+        self.observations.covered()
+    }
+
+    fn tell_comparisons(&mut self, on: bool) -> Result<(), ExecError> {
+        if self.is_loop() && on != self.observations.compares() {
+            let changed = self.observations.compare(on, &self.launch.program);
+            changed.map_err(|source| self.launch.not_sharing(source))?;
+            self.server = None; // what observes is loaded with the program
+        }
+        Ok(())
+    }
+
+    fn compared(&mut self) -> Vec<Comparison> {
+        self.observations.compared()
+    }
+
+    fn preceding(&self) -> Vec<Vec<u8>> {
+        self.observations.recent.before_the_last()
+    }
+
+    fn copies(&self) -> Option<Arc<CrashSnapshots>> {
+        self.copies.clone().filter(|_| self.died)
+    }
+
+    fn way(&self) -> Way {
+        self.way
+    }
+
+    fn freshness(&self) -> Freshness {
+        match self.is_shared() {
+            true => Freshness::Shared,
+            false => Freshness::Fresh,
+        }
+    }
+
+    fn limit_time(&mut self, time: TimeLimit) {
+        self.limits = time.within(self.limits);
+    }
+
+    fn recognise(&mut self, window: Duration, known: &HashSet<Signature>) {
+        self.detector.recognise(window, known);
+    }
+
+    fn stuck(&mut self) -> Stuck {
+        self.detector.take()
+    }
+}

@@ -1,0 +1,499 @@
+//! Runs a target once under a tracer: the child waits just before its `execve` until it has been
+//! seized.
+
+use nix::unistd::Pid;
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::crash_snapshots::{CrashSnapshots, ServerMode};
+use crate::facts::TargetFacts;
+use crate::launch::{Inject, Launch, Role};
+use crate::output_capture::{DrainedPipe, OutputCapture, Written, tail};
+use crate::prepared_target::PreparedTarget;
+use crate::scratch::{Cleaned, Reports};
+use crate::terminal::Console;
+use crate::trace_server::{GRACE, TraceServer, gone};
+use crate::{
+    CrashMessages, Ended, ExecError, Limits, RerunReason, Run, Sanitizer, Target, TimeLimit, Way,
+    crash_snapshots, ways,
+};
+
+/// How many servers in turn are asked for a child.
+const TRIES: u32 = 2;
+
+/// A target that can be run under a tracer, again and again, one run at a time.
+#[derive(Clone)]
+pub struct Traceable {
+    inner: Arc<Mutex<TraceServer>>,
+}
+
+impl Traceable {
+    /// Prepares `target` to be traced as the way `way` runs it: a harness by its entry
+    /// function, everything else by its `main`.
+    ///
+    /// # Errors
+    /// When the program is missing or cannot be executed.
+    pub fn new(target: &Target, way: Way) -> Result<Traceable, ExecError> {
+        Traceable::at(PreparedTarget::prepare(target, way)?, target, way, None)
+    }
+
+    /// The same, but forks runs where the way of execution forks them.
+    ///
+    /// # Errors
+    /// As [`new`](Traceable::new).
+    pub fn forking(target: &Target, way: Way) -> Result<Traceable, ExecError> {
+        let mut prepared = PreparedTarget::prepare(target, way)?;
+        if way == Way::Inject {
+            prepared.see_through_script(target);
+        }
+        let inject = match (way, ways::not_injectable(&prepared)) {
+            (Way::Inject, None) => Some(Inject::Fork),
+            (Way::Harness, None) => Some(Inject::Entry(ways::harness_entry(&prepared)?)),
+            _ => None,
+        };
+        let forking = inject.map(|inject| prepared.launch(target, Role::Program, Some(inject)));
+        let copying = crash_snapshots::copying(&prepared, target, way)?;
+        let traceable = Traceable::at(prepared, target, way, None)?;
+        let mut inner = traceable.lock();
+        (inner.forking, inner.copying) = (forking, copying);
+        inner.set_sanitizer_options(None);
+        drop(inner);
+        Ok(traceable)
+    }
+
+    /// As [`forking`](Traceable::forking), and captures what runs [write](Traced::written) as length
+    /// and hash.
+    ///
+    /// # Errors
+    /// As [`new`](Traceable::new); when there are no pipes.
+    pub fn listening(target: &Target, way: Way) -> Result<Traceable, ExecError> {
+        let traceable = Traceable::forking(target, way)?;
+        let capture = OutputCapture::open().and_then(|capture| {
+            let stdout = capture.stdout.writer();
+            let mut inner = traceable.lock();
+            inner.launch.stdout = Some(stdout.try_clone()?);
+            if let Some(forking) = &mut inner.forking {
+                forking.stdout = Some(stdout.try_clone()?);
+            }
+            inner.capture = Some(capture);
+            Ok(())
+        });
+        capture.map_err(ExecError::system("listening to a target"))?;
+        Ok(traceable)
+    }
+
+    /// The same for a prepared target. Each run reports its comparisons in `observed`, where given.
+    ///
+    /// # Errors
+    /// When the target has no entry function although it is a harness.
+    pub(crate) fn at(
+        mut prepared: PreparedTarget,
+        target: &Target,
+        way: Way,
+        observed: Option<File>,
+    ) -> Result<Traceable, ExecError> {
+        let inject = match way {
+            Way::Harness => Some(Inject::Once(ways::harness_entry(&prepared)?)),
+            Way::Command | Way::Inject | Way::Forkserver | Way::Mock => {
+                observed.is_some().then_some(Inject::Pass)
+            }
+        };
+        let stderr =
+            DrainedPipe::open("ddfuzz-stderr").map_err(ExecError::system("making a pipe"))?;
+        let reports = match observed {
+            None => prepared.reports()?,
+            Some(_) => None,
+        };
+        let mut inner = TraceServer {
+            server: None,
+            mode: ServerMode::Executing,
+            forking: None,
+            copying: None,
+            reruns: Reruns::new(target, way),
+            program: prepared.program.clone(),
+            may_panic: prepared.may_panic(),
+            reports,
+            launch: Launch {
+                observed,
+                ..prepared.launch(target, Role::Trace, inject)
+            },
+            input: prepared.input,
+            scratch: prepared.scratch,
+            stderr,
+            capture: None,
+            console: None,
+            keys: Vec::new(),
+            way,
+            limits: target.limits,
+            crash_exit: target.crash_exit,
+        };
+        inner.console = Console::of(target, inner.launch.identity);
+        inner.set_sanitizer_options(None);
+        Ok(Traceable {
+            inner: Arc::new(Mutex::new(inner)),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, TraceServer> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The way whose runs these stand for.
+    pub fn way(&self) -> Way {
+        self.lock().way
+    }
+
+    /// Limits on each run; at a terminal those of the last one, whose wall time its keys lengthen.
+    pub fn limits(&self) -> Limits {
+        self.lock().limits_now()
+    }
+
+    /// Limits the time of all runs from here on.
+    pub fn limit_time(&self, time: TimeLimit) {
+        let mut inner = self.lock();
+        inner.limits = time.within(inner.limits);
+    }
+
+    /// The exit status that counts as a crash.
+    pub fn crash_exit(&self) -> Option<i32> {
+        self.lock().crash_exit
+    }
+
+    /// The program that runs: a script's is its interpreter, where that is plain.
+    pub fn program(&self) -> PathBuf {
+        self.lock().program.clone()
+    }
+
+    /// Whether the program can end by a Rust panic, as far as its file tells.
+    pub fn may_panic(&self) -> bool {
+        self.lock().may_panic
+    }
+
+    /// The target that re-runs inputs for this reason.
+    fn rerun(&self, why: RerunReason) -> Result<Traceable, ExecError> {
+        let mut inner = self.lock();
+        let rerun = inner.reruns.get(why)?;
+        rerun.lock().limits = inner.limits;
+        Ok(rerun)
+    }
+
+    /// Sets the sanitizer options of further runs for this reason.
+    fn set_sanitizer_options(&self, why: RerunReason) {
+        self.lock().set_sanitizer_options(Some(why));
+    }
+
+    /// Forks a child for `input` that waits to be seized. `random_addresses`: with
+    /// address-space randomisation.
+    ///
+    /// # Errors
+    /// When the server cannot be started or breaks.
+    pub fn start(&self, input: &[u8], random_addresses: bool) -> Result<Traced, ExecError> {
+        let mode = match self.lock().forking {
+            Some(_) if !random_addresses => ServerMode::Forking,
+            _ => ServerMode::Executing,
+        };
+        self.start_in_mode(input, random_addresses, mode)
+    }
+
+    /// The same for a child that is not seized, and that leaves a snapshot when it dies. `None`
+    /// where the target cannot leave one: nothing can be preloaded into it.
+    ///
+    /// # Errors
+    /// As [`start`](Traceable::start).
+    pub fn start_copied(
+        &self,
+        input: &[u8],
+        random_addresses: bool,
+    ) -> Result<Option<(Traced, Arc<CrashSnapshots>)>, ExecError> {
+        let copies = match &self.lock().copying {
+            Some((launch, copies)) => {
+                let cleared = copies.clear();
+                cleared.map_err(|source| launch.not_sharing(source))?;
+                Arc::clone(copies)
+            }
+            None => return Ok(None),
+        };
+        let run = self.start_in_mode(input, random_addresses, ServerMode::Copying)?;
+        Ok(Some((run, copies)))
+    }
+
+    fn start_in_mode(
+        &self,
+        input: &[u8],
+        random_addresses: bool,
+        mode: ServerMode,
+    ) -> Result<Traced, ExecError> {
+        let mut inner = self.lock();
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let asked = match inner.put_in_place(input, mode) {
+                Ok(()) => inner.ask(input.len(), random_addresses),
+                Err(error) if tries == TRIES => return Err(error),
+                Err(_) => Err(gone()),
+            };
+            match asked {
+                Ok(pid) => {
+                    return Ok(Traced {
+                        of: self.clone(),
+                        pid,
+                        executes: inner.mode != ServerMode::Forking,
+                        released: false,
+                        answer: None,
+                    });
+                }
+                Err(broken) if tries == TRIES => return Err(inner.broken(&broken)),
+                Err(_) => inner.server = None, // somebody has killed it since the run before
+            }
+        }
+    }
+
+    /// What the program was compiled with that decides which crashes it can show
+    /// ([`TargetFacts::instrumentation`]); `None` of a script.
+    pub fn instrumentation(&self) -> Option<Vec<String>> {
+        self.lock().reruns.instrumentation()
+    }
+
+    /// Of a script, the sanitizers of the programs that a run on `input` starts, as `-fsanitize=`
+    /// names them. UndefinedBehaviorSanitizer is not among them: that its runtime is there says
+    /// nothing of the code.
+    ///
+    /// # Errors
+    /// When the target cannot be run.
+    pub fn sanitizers_of_run(&self, input: &[u8]) -> Result<Vec<String>, ExecError> {
+        // Not by a server that forks: its sanitizers print that when it starts.
+        let (_, said) = self.run_again(input, true, RerunReason::Introductions)?;
+        let text = String::from_utf8_lossy(&said.stderr);
+        let introduced = |it: &Sanitizer| {
+            let line = format!("Available flags for {}:", it.title());
+            *it != Sanitizer::Ubsan && text.contains(&line)
+        };
+        let found = Sanitizer::ALL.into_iter().filter(introduced);
+        Ok(found.map(|it| it.flag().to_owned()).collect())
+    }
+
+    /// Runs an input again, untraced, with or without address-space randomisation. Returns how it
+    /// ended and what it wrote.
+    ///
+    /// # Errors
+    /// When the target cannot be run.
+    pub fn run_again(
+        &self,
+        input: &[u8],
+        random_addresses: bool,
+        why: RerunReason,
+    ) -> Result<(Ended, CrashMessages), ExecError> {
+        let rerun = self.rerun(why)?;
+        let mut run = rerun.start(input, random_addresses)?;
+        run.release()?;
+        let ended = run.wait()?;
+        Ok((ended, run.said()))
+    }
+}
+
+/// A child that waits to be seized, and then is traced to its end. Dropping it ends it.
+pub struct Traced {
+    of: Traceable,
+    pid: Pid,
+    executes: bool,
+    released: bool,
+    answer: Option<(Ended, Duration)>,
+}
+
+impl Traced {
+    /// The child's process id. Its parent is not this process.
+    pub fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Whether the child is yet to execute the target; else it is the target already.
+    pub fn executes(&self) -> bool {
+        self.executes
+    }
+
+    /// Lets the child go on to its `execve`.
+    ///
+    /// # Errors
+    /// When the server is gone.
+    pub fn release(&mut self) -> Result<(), ExecError> {
+        self.released = true;
+        let mut inner = self.of.lock();
+        inner.begin()?;
+        let sent = match inner.server.as_mut() {
+            Some(server) => server.send(b"g"),
+            None => Err(gone()),
+        };
+        sent.map_err(|broken| inner.broken(&broken))
+    }
+
+    /// Waits for the end of a released child that nobody traces, within its limits.
+    ///
+    /// # Errors
+    /// When the program could not be executed, or the server broke.
+    pub fn wait(&mut self) -> Result<Ended, ExecError> {
+        self.wait_for_run().map(|run| run.ended)
+    }
+
+    /// Waits for the end of a released child within its limits. Who traces it, if anybody, must
+    /// let it die.
+    ///
+    /// # Errors
+    /// As [`wait`](Traced::wait).
+    pub fn wait_for_run(&mut self) -> Result<Run, ExecError> {
+        let mut inner = self.of.lock();
+        let limits = inner.limits_now();
+        let waited = match &inner.server {
+            Some(server) => server.wait(&limits),
+            None => Err(gone()),
+        };
+        let killed = waited.map_err(|broken| inner.broken(&broken))?;
+        drop(inner);
+        let (ended, cpu) = self.finish()?;
+        let (ended, cpu) = match (killed, ended) {
+            (Some(killed), Ended::Signal(libc::SIGKILL)) => (killed.why, cpu.max(killed.cpu)),
+            (_, ended) => (ended, cpu),
+        };
+        let mut inner = self.of.lock();
+        let ended = inner.judge(ended);
+        let read = match inner.way {
+            Way::Harness => None,
+            _ => inner.input.read_so_far(),
+        };
+        Ok(Run { ended, cpu, read })
+    }
+
+    /// Reads from the server how the run ended. The child must be dead or detached by then.
+    fn finish(&mut self) -> Result<(Ended, Duration), ExecError> {
+        if let Some(answer) = self.answer {
+            return Ok(answer);
+        }
+        let mut inner = self.of.lock();
+        let reply = match inner.server.as_mut() {
+            Some(server) => server.reply(GRACE),
+            None => Err(gone()),
+        };
+        let reply = reply.map_err(|broken| inner.broken(&broken))?;
+        if reply.exec_errno != 0 {
+            return Err(ExecError::NotExecutable {
+                path: inner.launch.program.clone(),
+                why: nix::Error::from_raw(reply.exec_errno).desc().to_owned(),
+            });
+        }
+        drop(inner);
+        let ended = Ended::from_wait_status(reply.status);
+        let answer = (ended, Duration::from_micros(reply.cpu_us));
+        self.answer = Some(answer);
+        Ok(answer)
+    }
+
+    /// The last 4 KiB that the run wrote to stderr, or to its terminal.
+    pub fn stderr_tail(&mut self) -> Vec<u8> {
+        let mut inner = self.of.lock();
+        match &mut inner.console {
+            Some(console) => tail(console.output()),
+            None => tail(inner.stderr.excerpt()),
+        }
+    }
+
+    /// What the run wrote about its crash.
+    pub fn said(&mut self) -> CrashMessages {
+        let mut inner = self.of.lock();
+        let report = inner.reports.as_ref().map(Reports::read);
+        CrashMessages {
+            stderr: match &mut inner.console {
+                Some(console) => console.output(),
+                None => inner.stderr.excerpt(),
+            },
+            report: report.unwrap_or_default(),
+        }
+    }
+
+    /// What the run wrote to its standard output and its standard error; complete only once no
+    /// process of the run is left. `None` where it is not captured, and at a terminal.
+    pub fn written(&self) -> Option<(Written, Written)> {
+        let inner = self.of.lock();
+        let capture = inner.capture.as_ref()?;
+        let at_terminal = inner.console.is_some();
+        (!at_terminal).then(|| (capture.stdout.written(), capture.stderr.written()))
+    }
+
+    /// Device and inode of the files that the run finds its input in, stdin included; none at a
+    /// terminal.
+    pub fn input_files(&self) -> Vec<(u64, u64)> {
+        let inner = self.of.lock();
+        match inner.console {
+            Some(_) => Vec::new(),
+            None => inner.input.identities(),
+        }
+    }
+}
+
+impl Drop for Traced {
+    fn drop(&mut self) {
+        let known = self.answer.is_some() || (self.released && self.finish().is_ok());
+        let mut inner = self.of.lock();
+        if !known {
+            inner.server = None; // ends the child with everything else
+        }
+        if let Some(console) = &mut inner.console {
+            console.finish();
+        }
+        if let Some(reports) = &mut inner.reports {
+            reports.clear();
+        }
+        match inner.scratch.clean() {
+            Ok(Cleaned::Same) => {}
+            // A server would stand in a directory that is gone; the next start tells an error.
+            Ok(Cleaned::Replaced) | Err(_) => inner.server = None,
+        }
+    }
+}
+
+/// Re-runs inputs of one target with other settings. There is a server per reason, started when first
+/// needed, since servers read their environment when they start.
+pub(crate) struct Reruns {
+    target: Target,
+    way: Way,
+    known: Vec<(RerunReason, Traceable)>,
+}
+
+impl Reruns {
+    pub(crate) fn new(target: &Target, way: Way) -> Reruns {
+        Reruns {
+            target: target.clone(),
+            way,
+            known: Vec::new(),
+        }
+    }
+
+    /// What the program was compiled with; `None` where what runs is not known.
+    fn instrumentation(&self) -> Option<Vec<String>> {
+        let facts = TargetFacts::of(&self.target).ok()?;
+        facts.instrumentation()
+    }
+
+    /// The target for this reason; a handle, so that it can be used while its owner is locked.
+    pub(crate) fn get(&mut self, why: RerunReason) -> Result<Traceable, ExecError> {
+        if let Some((_, known)) = self.known.iter().find(|(known, _)| *known == why) {
+            return Ok(known.clone());
+        }
+        let mut target = self.target.clone();
+        if why == RerunReason::Backtrace {
+            // What is set last holds.
+            let variables = [("RUST_BACKTRACE", "1"), ("RUST_LIB_BACKTRACE", "0")];
+            let set = variables.map(|(name, value)| (name.into(), value.into()));
+            target.env.extend(set);
+        }
+        let mut way = self.way;
+        if why == RerunReason::Leaks && way == Way::Harness {
+            // Calls of the entry end with `_exit`, and LeakSanitizer looks at `exit`.
+            (target, way) = (target.by_main(), Way::Command);
+        }
+        let made = Traceable::forking(&target, way)?;
+        made.set_sanitizer_options(why);
+        self.known.push((why, made.clone()));
+        Ok(made)
+    }
+}

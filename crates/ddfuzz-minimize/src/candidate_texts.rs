@@ -1,0 +1,389 @@
+//! The texts of a minimization: what is asked, what is known, and the current best.
+
+use ddfuzz_delta::{Cache, Caching, Candidate, Config, Edit, Full, Hit, Outcome, Rule, Seen};
+use std::collections::{BTreeMap, HashSet};
+use std::ops::Range;
+
+use crate::certificate::Contradictions;
+use crate::log::{Base64, ContentHash, Phase, ReduceLine, Source, TestLine, What};
+use crate::question::{Manner, Reply};
+use crate::{Certificate, Counts, CutOff, Kind, Process, ProofRef};
+
+/// Bytes that are hashed at most to find proofs among the tests of earlier bests. Beyond that only
+/// tests of the last best count.
+pub(super) const MOST_HASHED: usize = 1 << 28;
+
+/// A candidate that waits for its answer. Its text is `Course::text`.
+#[derive(Clone, Debug)]
+pub(super) struct PendingCandidate {
+    candidate: Candidate,
+    hash: ContentHash,
+    phase: Option<Phase>,
+    hit: Option<Hit>,
+}
+
+/// The texts of a minimization, and what is known of them.
+#[derive(Clone)]
+pub(super) struct CandidateTexts {
+    original: Vec<u8>,
+    best: Vec<u8>,
+    /// The best as units of the original, as far as edits that keep units of it have made it.
+    best_kept: Option<Config>,
+    text: Vec<u8>,
+    pending: Option<PendingCandidate>,
+    /// The rule that made the last candidate.
+    rule: Option<Rule>,
+    cache: Cache,
+    /// Texts whose outcome proves nothing: the run was cut off in time, or shared a process.
+    unproven: HashSet<ContentHash>,
+    /// Tests of the current best without one byte, by the byte's position.
+    singles: BTreeMap<usize, u64>,
+    contradictions: Contradictions,
+    tests: u64,
+    pub counts: Counts,
+}
+
+impl CandidateTexts {
+    pub fn new(original: &[u8], caching: Caching) -> CandidateTexts {
+        CandidateTexts {
+            original: original.to_vec(),
+            best: original.to_vec(),
+            best_kept: Some(Config::all(original.len())),
+            text: Vec::new(),
+            pending: None,
+            rule: None,
+            cache: Cache::new(caching),
+            unproven: HashSet::new(),
+            singles: BTreeMap::new(),
+            contradictions: Contradictions::default(),
+            tests: 0,
+            counts: Counts::default(),
+        }
+    }
+
+    pub fn original(&self) -> &[u8] {
+        &self.original
+    }
+
+    pub fn best(&self) -> &[u8] {
+        &self.best
+    }
+
+    /// The text of the candidate asked.
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// By which rule tests are answered without a run.
+    pub fn caching(&self) -> Caching {
+        self.cache.caching()
+    }
+
+    /// Number of tests answered.
+    pub fn tests(&self) -> u64 {
+        self.tests
+    }
+
+    /// The empty input fails: nothing is left to search.
+    pub fn take_empty(&mut self) {
+        self.best.clear();
+        self.best_kept = Some(Config::empty());
+        self.singles.clear();
+    }
+
+    /// Records a run of the axiom.
+    pub fn record_check(&mut self, text: &[u8], outcome: Outcome, cut_off: Option<CutOff>) {
+        let hash = ContentHash::of(text);
+        if cut_off == Some(CutOff::Time) {
+            self.unproven.insert(hash);
+        }
+        self.cache.record(
+            None,
+            hash.text_id(),
+            Seen {
+                outcome,
+                test: None,
+            },
+        );
+    }
+
+    /// Builds the text of a candidate, unless it is being asked already.
+    pub fn ask(&mut self, candidate: Candidate, phase: Option<Phase>) -> &PendingCandidate {
+        let known = self
+            .pending
+            .take()
+            .filter(|pending| pending.candidate == candidate);
+        let pending = known.unwrap_or_else(|| {
+            let mut text = std::mem::take(&mut self.text);
+            let (hash, hit) = self.look_up(&candidate, phase, &mut text);
+            self.text = text;
+            PendingCandidate {
+                candidate,
+                hash,
+                phase,
+                hit,
+            }
+        });
+        self.pending.insert(pending)
+    }
+
+    /// Writes the text of a candidate into `text`; returns its hash and what is known of it.
+    pub fn look_up(
+        &self,
+        candidate: &Candidate,
+        phase: Option<Phase>,
+        text: &mut Vec<u8>,
+    ) -> (ContentHash, Option<Hit>) {
+        candidate.write_into(&self.original, &self.best, text);
+        let hash = ContentHash::of(text);
+        // The proof asks again what proves nothing, in a fresh process and with more patience; what
+        // is to be observed has to run.
+        let again = phase.is_some() && self.unproven.contains(&hash) || candidate.observed;
+        let hit = match again {
+            true => None,
+            false => self.cache.lookup(candidate.config, hash.text_id()),
+        };
+        (hash, hit)
+    }
+
+    /// The candidate that waits for its answer.
+    pub fn pending(&self) -> Option<&PendingCandidate> {
+        self.pending.as_ref()
+    }
+
+    /// The line of the test being asked, with this answer.
+    pub fn test_line(&self, reply: &Reply) -> Option<TestLine> {
+        let pending = self.pending.as_ref()?;
+        Some(TestLine {
+            i: self.tests,
+            hash: pending.hash.short(),
+            edit: (&pending.candidate.edit).into(),
+            size: self.text.len() as u64,
+            outcome: reply.outcome,
+            source: reply.source,
+            us: reply.us,
+            pass: match (pending.candidate.rule, pending.phase) {
+                (Rule::Pass(name), None) => Some(name.to_owned()),
+                _ => None,
+            },
+            phase: pending.phase,
+            cut_off: reply.cut_off,
+            process: reply.process,
+            slip: reply.slip,
+            minor: reply.minor,
+            comparisons: reply.comparisons.clone(),
+            input: reply.log_input.then(|| Base64(self.text.clone())),
+        })
+    }
+
+    /// Takes the answer to the test being asked; returns the reduction that follows from a FAIL.
+    pub fn commit(&mut self, reply: &Reply) -> Option<ReduceLine> {
+        let pending = self.pending.take()?;
+        self.rule = Some(pending.candidate.rule);
+        let i = self.tests;
+        self.tests += 1;
+        self.count(reply.source, pending.hit);
+        self.compare(&pending, reply);
+        let seen = Seen {
+            outcome: reply.outcome,
+            test: Some(i),
+        };
+        self.cache
+            .record(pending.candidate.config, pending.hash.text_id(), seen);
+        // Where bytes are rewritten another minor key is UNRESOLVED, which by deleting is a FAIL.
+        let by_minor = reply.outcome == Outcome::Unresolved
+            && kind_of(&pending.candidate.edit) == Kind::Rewriting;
+        let cut_off = reply.cut_off == Some(CutOff::Time);
+        if cut_off || by_minor || reply.process == Process::Shared {
+            self.unproven.insert(pending.hash);
+        } else if reply.source == Source::Run {
+            self.unproven.remove(&pending.hash);
+        }
+        if reply.outcome == Outcome::Fail {
+            if !self.is_new_best(&pending.candidate.edit) {
+                return None;
+            }
+            let rule = pending.candidate.rule;
+            self.best_kept = match pending.candidate.edit {
+                Edit::Keep(config) => Some(config),
+                Edit::Cut(_) | Edit::Set(_) => None,
+            };
+            std::mem::swap(&mut self.best, &mut self.text);
+            self.singles.clear();
+            let rule = rule.name().to_owned();
+            return Some(ReduceLine {
+                i,
+                rule,
+                size: self.best.len() as u64,
+            });
+        }
+        if let Some(position) = self.single(&pending.candidate.edit)
+            && !self.unproven.contains(&pending.hash)
+        {
+            self.singles.insert(position, i);
+        }
+        None
+    }
+
+    /// Compares a run with what is known of its text.
+    fn compare(&mut self, pending: &PendingCandidate, reply: &Reply) {
+        let own = reply.source == Source::Run && reply.process.is_own();
+        if !own || reply.cut_off == Some(CutOff::Time) {
+            return;
+        }
+        let text = pending.hash.text_id();
+        let before = match self.text == self.best {
+            true => Some(Outcome::Fail),
+            false => self.cache.seen(text).map(|seen| seen.outcome),
+        };
+        let before = before.filter(|_| !self.unproven.contains(&pending.hash));
+        let kind = kind_of(&pending.candidate.edit);
+        self.contradictions.note(text, kind, reply.outcome, before);
+    }
+
+    /// Whether a text failed once, and once did not.
+    pub fn is_contradicted(&self) -> bool {
+        self.contradictions.found()
+    }
+
+    /// Whether a candidate that failed is the new best. What was made of the best always is; what
+    /// was made of the original, where it is smaller: the same rule as that of the searches.
+    fn is_new_best(&self, edit: &Edit) -> bool {
+        match edit {
+            Edit::Cut(_) | Edit::Set(_) => true,
+            Edit::Keep(_) => self.text.len() < self.best.len(),
+        }
+    }
+
+    /// The position of the one byte of the best that an edit removes, if that is all it does.
+    fn single(&self, edit: &Edit) -> Option<usize> {
+        match edit {
+            Edit::Cut(cuts) => match cuts.as_slice() {
+                [cut] if cut.len() == 1 => Some(cut.start),
+                _ => None,
+            },
+            Edit::Keep(config) => {
+                let best = self.best_kept.as_ref();
+                let best = best.filter(|best| best.len() == config.len() + 1)?;
+                let gone = best.minus(config);
+                let unit = gone.ranges().next().filter(|_| gone.len() == 1)?;
+                Some(best.count_below(unit.start))
+            }
+            Edit::Set(_) => None,
+        }
+    }
+
+    fn count(&mut self, source: Source, hit: Option<Hit>) {
+        *match (source, hit) {
+            (Source::Run, _) => &mut self.counts.executed,
+            (Source::Predicted, _) => &mut self.counts.predicted,
+            (Source::Cache, Some(Hit::Repeated(_))) => &mut self.counts.repeated,
+            (Source::Cache, _) => &mut self.counts.cached,
+        } += 1;
+    }
+
+    /// What is known of the single-byte removals of the best.
+    pub fn certificate(&self) -> Certificate {
+        let mut hashed = 0;
+        let mut text = Vec::with_capacity(self.best.len());
+        Certificate::new(&self.best, |at| {
+            if let Some((_, test)) = self.singles.range(at.clone()).next() {
+                return Some(ProofRef::Test(*test));
+            }
+            hashed += self.best.len();
+            if hashed > MOST_HASHED {
+                return None;
+            }
+            remove(at).write_into(&self.original, &self.best, &mut text);
+            self.proof_of(&text)
+        })
+    }
+
+    /// How many bytes of the best are not known to need the value that they have: that the search
+    /// `full` had no budget to write its least value there. None of a large best, where it does not.
+    pub fn untried_values(&self) -> u64 {
+        if self.best.len() > Full::SMALL {
+            return 0;
+        }
+        let mut text = self.best.clone();
+        let mut untried = 0;
+        for at in 0..text.len() {
+            let byte = std::mem::replace(&mut text[at], Full::LEAST);
+            let seen = self.cache.seen(ContentHash::of(&text).text_id());
+            let is_needed = seen.is_some_and(|seen| seen.outcome != Outcome::Fail);
+            untried += u64::from(byte != Full::LEAST && !is_needed);
+            text[at] = byte;
+        }
+        untried
+    }
+
+    /// The rule that made the last candidate.
+    pub fn rule(&self) -> Option<Rule> {
+        self.rule
+    }
+
+    /// How many single bytes of the best are known not to be removable by its own tests: cheaper
+    /// than its certificate.
+    pub fn singles(&self) -> u64 {
+        self.singles.len() as u64
+    }
+
+    /// The proof that this text does not fail, if there is one.
+    fn proof_of(&self, text: &[u8]) -> Option<ProofRef> {
+        let hash = ContentHash::of(text);
+        let seen = self.cache.seen(hash.text_id())?;
+        if seen.outcome == Outcome::Fail || self.unproven.contains(&hash) {
+            return None;
+        }
+        Some(
+            seen.test
+                .map_or(ProofRef::Check(What::Axiom), ProofRef::Test),
+        )
+    }
+}
+
+impl PendingCandidate {
+    /// What the content cache knows of it.
+    pub fn known(&self) -> Option<Outcome> {
+        self.hit.map(Hit::outcome)
+    }
+
+    /// How to run it.
+    pub fn manner(&self) -> Manner {
+        Manner::of(&self.candidate, self.phase)
+    }
+
+    /// Whether its run is observed, for hints to the search.
+    pub fn is_observed(&self) -> bool {
+        self.manner().is_observed()
+    }
+
+    /// Hash of its text.
+    pub fn hash(&self) -> ContentHash {
+        self.hash
+    }
+
+    /// The rule that made it.
+    pub fn rule(&self) -> Rule {
+        self.candidate.rule
+    }
+}
+
+/// Which key a candidate made by this edit must keep.
+pub(super) fn kind_of(edit: &Edit) -> Kind {
+    match edit {
+        Edit::Cut(_) | Edit::Keep(_) => Kind::Deleting,
+        Edit::Set(_) => Kind::Rewriting,
+    }
+}
+
+/// The removal of the first of a run of equal bytes.
+pub(super) fn remove(at: &Range<usize>) -> Candidate {
+    let edit = Edit::Cut(std::iter::once(at.start..at.start + 1).collect());
+    Candidate {
+        rule: Rule::Pass("proof"),
+        edit,
+        config: None,
+        observed: false,
+    }
+}

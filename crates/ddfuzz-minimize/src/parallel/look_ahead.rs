@@ -1,0 +1,177 @@
+//! Decides how far to look ahead: the cost model of tests, the cost of predicting itself, and the
+//! predicted outcome of a candidate that does not fail.
+
+use ddfuzz_delta::{Outcome, Rule};
+use std::collections::{HashMap, VecDeque};
+use std::time::{Duration, Instant};
+
+/// Tests that the median is of.
+const LAST: usize = 9;
+/// With fewer tests than this, a test has to cost this many times as much.
+const FEW: usize = 3;
+const SURELY: u32 = 10;
+
+/// The cost of tests: wall time of the last ones, those in fresh processes apart.
+#[derive(Debug)]
+pub(super) struct TestCost {
+    worth: Duration,
+    /// Whether tests are run ahead now.
+    ahead: bool,
+    fast: VecDeque<Duration>,
+    fresh: VecDeque<Duration>,
+}
+
+impl TestCost {
+    /// Running ahead is worth it where a test costs so much.
+    pub fn new(worth: Duration) -> TestCost {
+        TestCost {
+            worth,
+            ahead: false,
+            fast: VecDeque::new(),
+            fresh: VecDeque::new(),
+        }
+    }
+
+    /// Notes the cost of a test.
+    pub fn note(&mut self, fresh: bool, cost: Duration) {
+        let costs = match fresh {
+            true => &mut self.fresh,
+            false => &mut self.fast,
+        };
+        if costs.len() == LAST {
+            costs.pop_front();
+        }
+        costs.push_back(cost);
+    }
+
+    /// Whether running ahead is worth it now. Fresh processes cost at least as much as others. Once
+    /// begun it goes on down to half the cost, because each beginning takes a clone of the search;
+    /// and a single test that happened to wait for a processor is no reason to begin.
+    pub fn is_worth_it(&mut self, fresh: bool) -> bool {
+        let costs = match fresh && !self.fresh.is_empty() {
+            true => &self.fresh,
+            false => &self.fast,
+        };
+        let least = match self.ahead {
+            true => self.worth / 2,
+            false if costs.len() < FEW => self.worth * SURELY,
+            false => self.worth,
+        };
+        let enough = costs.iter().filter(|cost| **cost >= least).count();
+        self.ahead = 2 * enough > costs.len() || least.is_zero();
+        self.ahead
+    }
+}
+
+/// The next prediction may begin after this many times the cost of the last one.
+const TIMES: u32 = 8;
+
+/// The cost of predicting. A prediction begins with a copy of the search, which may take as long as
+/// the search so far. Where predictions are often wrong, copies would take more time than workers
+/// save, so tests are run one after the other for a while.
+#[derive(Debug, Default)]
+pub(super) struct LookAheadCost {
+    last: Option<(Instant, Duration)>,
+}
+
+impl LookAheadCost {
+    /// Whether enough time has passed since the last prediction.
+    pub fn allows_next(&self) -> bool {
+        self.last
+            .is_none_or(|(ended, cost)| ended.elapsed() >= cost * TIMES)
+    }
+
+    /// Makes a prediction and notes its cost.
+    pub fn measure<T>(&mut self, look: impl FnOnce() -> T) -> T {
+        let began = Instant::now();
+        let seen = look();
+        self.last = Some((Instant::now(), began.elapsed()));
+        seen
+    }
+}
+
+/// Predicts outcomes from the last eight of each rule, FAIL excepted. Most searches treat PASS and
+/// UNRESOLVED alike; `dd-plus` does not.
+#[derive(Debug, Default)]
+pub(super) struct OutcomePrediction {
+    /// One bit for each outcome, set where it was UNRESOLVED, the last one lowest.
+    last: HashMap<Rule, u8>,
+}
+
+impl OutcomePrediction {
+    /// Notes an outcome.
+    pub fn learn(&mut self, rule: Rule, outcome: Outcome) {
+        if outcome == Outcome::Fail {
+            return;
+        }
+        let bits = self.last.entry(rule).or_default();
+        *bits = *bits << 1 | u8::from(outcome == Outcome::Unresolved);
+    }
+
+    /// The likely outcome of a candidate of this rule that does not fail.
+    pub fn likely(&self, rule: Rule) -> Outcome {
+        match self.last.get(&rule).map(|bits| bits.count_ones()) {
+            Some(4..) => Outcome::Unresolved,
+            _ => Outcome::Pass,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_decides_and_not_a_few_slow_tests() {
+        let mut test_cost = TestCost::new(Duration::from_micros(200));
+        assert!(!test_cost.is_worth_it(false));
+        for cost in [15, 15, 15, 9000, 9000] {
+            test_cost.note(false, Duration::from_micros(cost));
+        }
+        assert!(!test_cost.is_worth_it(false) && !test_cost.is_worth_it(true));
+        (0..FEW).for_each(|_| test_cost.note(true, Duration::from_micros(700)));
+        assert!(!test_cost.is_worth_it(false) && test_cost.is_worth_it(true));
+    }
+
+    #[test]
+    fn what_has_begun_does_not_end_for_a_little_less() {
+        let mut test_cost = TestCost::new(Duration::from_micros(200));
+        let worth = [199, 200, 101, 99, 101].map(|cost| {
+            (0..LAST).for_each(|_| test_cost.note(false, Duration::from_micros(cost)));
+            test_cost.is_worth_it(false)
+        });
+        assert_eq!(worth, [false, true, true, false, false]);
+    }
+
+    #[test]
+    fn one_test_is_only_believed_where_it_says_much() {
+        for (cost, worth) in [(15, false), (900, false), (2000, true)] {
+            let mut test_cost = TestCost::new(Duration::from_micros(200));
+            assert!(!test_cost.is_worth_it(false));
+            test_cost.note(false, Duration::from_micros(cost));
+            assert_eq!(test_cost.is_worth_it(false), worth, "{cost}");
+        }
+    }
+
+    #[test]
+    fn what_is_worth_it_at_no_cost_is_always_worth_it() {
+        assert!(TestCost::new(Duration::ZERO).is_worth_it(false));
+    }
+
+    #[test]
+    fn the_outcome_of_most_of_the_last_tests_is_the_likely_one() {
+        let mut prediction = OutcomePrediction::default();
+        let rules = [Rule::Subset, Rule::Complement];
+        assert_eq!(
+            rules.map(|rule| prediction.likely(rule)),
+            [Outcome::Pass; 2]
+        );
+        for outcome in [Outcome::Unresolved, Outcome::Fail] {
+            (0..4).for_each(|_| prediction.learn(Rule::Subset, outcome));
+        }
+        let likely = rules.map(|rule| prediction.likely(rule));
+        assert_eq!(likely, [Outcome::Unresolved, Outcome::Pass]);
+        (0..5).for_each(|_| prediction.learn(Rule::Subset, Outcome::Pass));
+        assert_eq!(prediction.likely(Rule::Subset), Outcome::Pass);
+    }
+}

@@ -1,0 +1,288 @@
+//! The worker pool of one minimization: answers questions in order, and runs predicted ones ahead.
+
+use crossbeam::channel::{Receiver, Sender, unbounded};
+use ddfuzz_delta::Hints;
+use ddfuzz_exec::TimeLimit;
+use ddfuzz_triage::Crash;
+use std::collections::VecDeque;
+use std::sync::PoisonError;
+use std::thread::{Builder, Scope};
+use std::time::Instant;
+
+use crate::log::What;
+use crate::parallel::Workers;
+use crate::parallel::jobs::{Jobs, Need, Queue};
+use crate::parallel::look_ahead::{LookAheadCost, OutcomePrediction, TestCost};
+use crate::parallel::worker::{OracleSource, WorkerReport, work};
+use crate::progress::{Continuation, Progress};
+use crate::question::{Answerer, Manner, ObservedAnswer, Question};
+use crate::{Answer, OracleError, Slip};
+
+/// Jobs per worker that are handed out ahead.
+const AHEAD: usize = 2;
+
+/// The predicted continuation, and its jobs that were handed out.
+struct Forecast {
+    continuation: Continuation,
+    jobs: VecDeque<(Question, u64)>,
+}
+
+/// Answers questions in their order while workers run the predicted next ones.
+pub(super) struct WorkerPool<'scope, 'env, 'o> {
+    scope: &'scope Scope<'scope, 'env>,
+    workers: &'env Workers<'o>,
+    queue: &'env Queue,
+    to_us: Sender<WorkerReport>,
+    reports: Receiver<WorkerReport>,
+    started: usize,
+    alive: usize,
+    forecast: Option<Forecast>,
+    jobs: Jobs,
+    prediction: OutcomePrediction,
+    test_cost: TestCost,
+    look_ahead_cost: LookAheadCost,
+}
+
+impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
+    /// A pool whose threads are started in `scope` when there is work for them.
+    pub fn new(
+        scope: &'scope Scope<'scope, 'env>,
+        workers: &'env Workers<'o>,
+        queue: &'env Queue,
+    ) -> WorkerPool<'scope, 'env, 'o> {
+        let (to_us, reports) = unbounded();
+        WorkerPool {
+            scope,
+            workers,
+            queue,
+            to_us,
+            reports,
+            started: 0,
+            alive: 0,
+            forecast: None,
+            jobs: Jobs::default(),
+            prediction: OutcomePrediction::default(),
+            test_cost: TestCost::new(workers.worth),
+            look_ahead_cost: LookAheadCost::default(),
+        }
+    }
+
+    /// Starts one more worker, if there may be more. One at a time, so that a minimization of a
+    /// few tests does not start the targets of many workers.
+    fn start_worker(&mut self) {
+        if self.started == self.workers.jobs {
+            return;
+        }
+        let (workers, queue, to_us) = (self.workers, self.queue, self.to_us.clone());
+        let source = match self.started {
+            0 => OracleSource::First(&workers.first),
+            _ => OracleSource::Made(workers.make),
+        };
+        let thread = Builder::new().name("ddfuzz-test".to_owned());
+        // Where there is no room for one more thread, those that there are go on.
+        self.started = match thread.spawn_scoped(self.scope, move || work(source, queue, to_us)) {
+            Ok(_) => {
+                self.alive += 1;
+                self.started + 1
+            }
+            Err(_) => self.workers.jobs,
+        };
+    }
+
+    fn take(&mut self, report: WorkerReport) {
+        match report {
+            WorkerReport::Done {
+                id,
+                answer,
+                fresh,
+                cost,
+            } => {
+                self.test_cost.note(fresh, cost);
+                self.jobs.enter(id, answer);
+            }
+            WorkerReport::Gone => {
+                self.alive -= 1;
+                if self.alive == 0 {
+                    self.queue.withdraw();
+                    self.jobs.give_up_all();
+                }
+            }
+        }
+    }
+
+    /// Drops the forecast and takes back its jobs.
+    fn drop_forecast(&mut self) {
+        if let Some(forecast) = self.forecast.take() {
+            let taken_back = self.queue.withdraw();
+            self.jobs.give_up(forecast.jobs.into_iter(), &taken_back);
+        }
+    }
+
+    /// Hands out predicted questions until there are `room` jobs.
+    fn look_ahead(&mut self, progress: &Progress, room: usize) {
+        let Some(forecast) = &mut self.forecast else {
+            return;
+        };
+        let known = |(question, id): &(Question, u64)| self.jobs.turns(*id, question.manner);
+        if forecast.jobs.iter().any(known) {
+            return;
+        }
+        let mut text = Vec::new();
+        while forecast.jobs.len() < room {
+            let likely = |rule| self.prediction.likely(rule);
+            let next = forecast
+                .continuation
+                .next(progress.texts(), likely, &mut text);
+            let Some(question) = next else { return };
+            let (id, need) = self.jobs.expect(question);
+            forecast.jobs.push_back((question, id));
+            if let Need::Run = need {
+                self.queue
+                    .push(id, question.manner, std::mem::take(&mut text));
+            }
+        }
+    }
+
+    /// The number of the job that answers this question, if it was predicted.
+    fn predicted_job(&mut self, question: Question) -> Option<u64> {
+        let jobs = &mut self.forecast.as_mut()?.jobs;
+        let (_, id) = jobs.pop_front_if(|(first, _)| *first == question)?;
+        Some(id)
+    }
+
+    /// Waits for the answer of a job; `None` where none will come.
+    fn wait(&mut self, id: u64) -> Option<Answer> {
+        loop {
+            if let Some(answer) = self.jobs.collect(id) {
+                return answer;
+            }
+            match self.reports.recv() {
+                Ok(report) => self.take(report),
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// Answers the question that is due by a job, and hands out the next ones.
+    fn by_job(&mut self, question: Question, progress: &Progress, room: usize) -> Option<Answer> {
+        let first = self.forecast.as_ref().and_then(|one| one.jobs.front());
+        if first.is_none_or(|(first, _)| *first != question) {
+            self.drop_forecast();
+            if !self.look_ahead_cost.allows_next() {
+                return None;
+            }
+            self.forecast = Some(Forecast {
+                continuation: self.look_ahead_cost.measure(|| progress.continuation()),
+                jobs: VecDeque::new(),
+            });
+        }
+        self.start_worker();
+        if self.alive == 0 {
+            self.drop_forecast();
+            return None;
+        }
+        self.look_ahead(progress, room);
+        let id = self.predicted_job(question)?;
+        self.wait(id)
+    }
+
+    /// Answers the question that is due in this thread.
+    fn in_this_thread(
+        &mut self,
+        progress: &Progress,
+    ) -> Result<Option<ObservedAnswer>, OracleError> {
+        let Some((manner, text)) = progress.due() else {
+            return Ok(None);
+        };
+        let mut first = self.workers.first.lock();
+        let oracle = first.as_mut().unwrap_or_else(PoisonError::get_mut);
+        let began = Instant::now();
+        let told = manner.put(oracle.as_mut(), text)?;
+        // What is observed takes its time, and says nothing of others.
+        if !manner.is_observed() {
+            self.test_cost.note(manner.is_fresh(), began.elapsed());
+        }
+        Ok(Some(told))
+    }
+}
+
+impl Answerer for WorkerPool<'_, '_, '_> {
+    fn answer(
+        &mut self,
+        progress: &Progress,
+        left: Option<u64>,
+    ) -> Result<Option<ObservedAnswer>, OracleError> {
+        while let Ok(report) = self.reports.try_recv() {
+            self.take(report);
+        }
+        let Some(question) = progress.question() else {
+            return Ok(None);
+        };
+        let most = AHEAD * self.workers.jobs;
+        let votes = usize::try_from(progress.votes()).unwrap_or(usize::MAX);
+        let room = match (question.manner, left.map(usize::try_from)) {
+            // Confirmations are no tests.
+            (Manner::Check(What::Confirm), _) | (_, None | Some(Err(_))) => most,
+            (_, Some(Ok(left))) => most.min(left.max(1).saturating_mul(votes)),
+        };
+        let manner = question.manner;
+        let ahead = !manner.is_observed() && self.test_cost.is_worth_it(manner.is_fresh());
+        let answer = match ahead {
+            true => self.by_job(question, progress, room),
+            false => {
+                self.drop_forecast();
+                None
+            }
+        };
+        let told = match answer {
+            Some(answer) => Some((answer, Hints::default())),
+            None => self.in_this_thread(progress)?,
+        };
+        if let Some((answer, _)) = &told {
+            if let (Manner::Test { .. }, Some(pending)) =
+                (question.manner, progress.texts().pending())
+            {
+                self.prediction.learn(pending.rule(), answer.outcome);
+            }
+            if question.manner.turns_at(answer.outcome) {
+                self.drop_forecast();
+            }
+        }
+        Ok(told)
+    }
+
+    fn limit_time(&mut self, learned: TimeLimit) {
+        self.queue.limit_time(learned);
+        let mut first = self.workers.first.lock();
+        let oracle = first.as_mut().unwrap_or_else(PoisonError::get_mut);
+        oracle.limit_time(learned);
+    }
+
+    fn record(&mut self, slip: &Slip) -> Result<Option<Box<Crash>>, OracleError> {
+        let mut first = self.workers.first.lock();
+        let oracle = first.as_mut().unwrap_or_else(PoisonError::get_mut);
+        oracle.record(slip)
+    }
+
+    fn unclaimed_slips(&mut self) -> Vec<Slip> {
+        self.jobs.unclaimed_slips()
+    }
+
+    fn finish(&mut self) -> u64 {
+        self.drop_forecast();
+        while self.jobs.is_running() {
+            match self.reports.recv() {
+                Ok(report) => self.take(report),
+                Err(_) => break,
+            }
+        }
+        self.queue.close();
+        self.jobs.wasted()
+    }
+}
+
+impl Drop for WorkerPool<'_, '_, '_> {
+    fn drop(&mut self) {
+        self.queue.close();
+    }
+}

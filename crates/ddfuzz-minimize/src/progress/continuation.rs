@@ -1,0 +1,272 @@
+//! Predicts what a minimization asks next if no test fails.
+
+use ddfuzz_delta::{
+    Cache, Caching, Candidate, ConfigId, Edit, Outcome, Rule, Search, Seen, TextId,
+};
+use std::collections::VecDeque;
+
+use crate::candidate_texts::CandidateTexts;
+use crate::log::{ContentHash, Phase, What};
+use crate::progress::{Progress, Stage};
+use crate::question::{Manner, Question};
+use crate::steadiness::open_runs;
+
+/// Proof tests that are predicted at most: there are as many as the best has bytes.
+const PROOFS: usize = 1024;
+/// Tests answered by the cache that are skipped at one time.
+const KNOWN: usize = 256;
+/// Assumed outcomes that are kept at least.
+const MOST_ASSUMED: usize = 4096;
+
+impl Progress {
+    /// How the text that is due is to be run. [`next_step`](Progress::next_step) must have been called.
+    pub fn due(&self) -> Option<(Manner, &[u8])> {
+        let texts = &self.texts;
+        Some(match self.stage {
+            Stage::Baseline => (Manner::Check(What::Baseline), texts.original()),
+            Stage::Axiom => (Manner::Check(What::Axiom), &[]),
+            Stage::Confirm => (Manner::Check(What::Confirm), self.result()),
+            Stage::Search | Stage::Proof => {
+                let pending = texts.pending()?;
+                (pending.manner(), texts.text())
+            }
+            Stage::End | Stage::Over | Stage::NotFailing(_) | Stage::Alternating => return None,
+        })
+    }
+
+    /// The question that is due.
+    pub fn question(&self) -> Option<Question> {
+        let (manner, _) = self.due()?;
+        let text = match manner {
+            Manner::Check(_) => None,
+            Manner::Test { .. } => self.texts.pending().map(|pending| pending.hash()),
+        };
+        Some(Question { manner, text })
+    }
+
+    /// The predicted questions from here on, beginning with the one that is due.
+    pub fn continuation(&self) -> Continuation {
+        let caching = self.texts.caching();
+        let mut continuation = Continuation {
+            checks: VecDeque::new(),
+            machine: None,
+            open: Vec::new(),
+            confirms: 0,
+            votes: self.votes.needed,
+            cast: self.votes.cast,
+            again: None,
+            assumed: AssumedOutcomes::new(caching),
+        };
+        match self.stage {
+            Stage::Baseline => {
+                let open = open_runs(self.baseline, self.slow, self.agreeing);
+                continuation.checks = (0..open).map(|_| What::Baseline).collect();
+                // What follows runs within the limit that these runs teach, and as often as they
+                // say.
+                if !self.learns_limit && !self.is_flaky() {
+                    continuation.checks.push_back(What::Axiom);
+                    continuation.machine = Some(self.machine.clone());
+                }
+            }
+            Stage::Axiom => {
+                let open = self.votes.needed.saturating_sub(self.votes.cast);
+                continuation.checks = (0..open).map(|_| What::Axiom).collect();
+                continuation.cast = 0;
+                continuation.machine = Some(self.machine.clone());
+            }
+            Stage::Search => continuation.machine = Some(self.machine.clone()),
+            Stage::Proof => {
+                let open = self.open.as_deref().unwrap_or_default();
+                let skipped = open.len().saturating_sub(PROOFS);
+                continuation.open = open[skipped..].to_vec();
+                if skipped == 0 {
+                    continuation.confirms = self.confirmations();
+                }
+            }
+            Stage::Confirm => {
+                let open = self.confirmations().saturating_sub(self.confirmed.tries);
+                match self.restored {
+                    Some(_) => continuation.checks = (0..open).map(|_| What::Confirm).collect(),
+                    None => continuation.confirms = open,
+                }
+            }
+            Stage::End | Stage::Over | Stage::NotFailing(_) | Stage::Alternating => {}
+        }
+        continuation
+    }
+}
+
+/// The predicted continuation of a minimization: its questions as long as no test fails. It is a copy
+/// of the state that goes on by itself. The caller compares each question with the one that is due.
+pub(crate) struct Continuation {
+    /// Checks before the search, and those of the input as given after it.
+    checks: VecDeque<What>,
+    /// A clone of the search; `None` where it is over or not begun.
+    machine: Option<Box<dyn Search>>,
+    /// Removals to be proven, the next one last.
+    open: Vec<Candidate>,
+    /// Confirmations of the best after the proof.
+    confirms: u64,
+    /// Runs of a candidate that does not fail.
+    votes: u64,
+    /// Those of the first candidate that were made.
+    cast: u64,
+    /// The question to repeat.
+    again: Option<RepeatedQuestion>,
+    assumed: AssumedOutcomes,
+}
+
+/// A question that is asked several times.
+struct RepeatedQuestion {
+    question: Question,
+    text: Vec<u8>,
+    left: u64,
+}
+
+impl Continuation {
+    /// The next question that needs a run, with its text in `text`; `None` where none can be predicted
+    /// for now. `likely` predicts the outcome of a candidate of a rule, never FAIL.
+    pub fn next(
+        &mut self,
+        texts: &CandidateTexts,
+        likely: impl Fn(Rule) -> Outcome,
+        text: &mut Vec<u8>,
+    ) -> Option<Question> {
+        if let Some(again) = &mut self.again {
+            text.clone_from(&again.text);
+            let question = again.question;
+            again.left -= 1;
+            if again.left == 0 {
+                self.again = None;
+            }
+            return Some(question);
+        }
+        if let Some(what) = self.checks.pop_front() {
+            text.clear();
+            match what {
+                What::Axiom => self
+                    .assumed
+                    .record(None, ContentHash::of(&[]), Outcome::Pass),
+                _ => text.extend_from_slice(texts.original()),
+            }
+            return Some(check(what));
+        }
+        if self.machine.is_some() {
+            return self.next_of_search(texts, likely, text);
+        }
+        while let Some(candidate) = self.open.pop() {
+            let (hash, hit) = texts.look_up(&candidate, Some(Phase::Proof), text);
+            if hit.is_none() {
+                return Some(self.several(test(&candidate, hash, Some(Phase::Proof)), text));
+            }
+        }
+        if self.confirms > 0 {
+            self.confirms -= 1;
+            text.clear();
+            text.extend_from_slice(texts.best());
+            return Some(check(What::Confirm));
+        }
+        None
+    }
+
+    /// Asks a question as often as a candidate that does not fail is run.
+    fn several(&mut self, question: Question, text: &[u8]) -> Question {
+        let left = self
+            .votes
+            .saturating_sub(std::mem::take(&mut self.cast) + 1);
+        self.again = (left > 0).then(|| RepeatedQuestion {
+            question,
+            text: text.to_vec(),
+            left,
+        });
+        question
+    }
+
+    fn next_of_search(
+        &mut self,
+        texts: &CandidateTexts,
+        likely: impl Fn(Rule) -> Outcome,
+        text: &mut Vec<u8>,
+    ) -> Option<Question> {
+        let machine = self.machine.as_mut()?;
+        for _ in 0..KNOWN {
+            let Some(candidate) = machine.next() else {
+                self.machine = None;
+                return None;
+            };
+            let (hash, hit) = texts.look_up(&candidate, None, text);
+            let id = hash.text_id();
+            let hit = hit.or_else(|| self.assumed.lookup(candidate.config, id));
+            let Some(hit) = hit else {
+                let question = test(&candidate, hash, None);
+                if question.manner.is_observed() {
+                    return None;
+                }
+                let outcome = likely(candidate.rule);
+                self.assumed.record(candidate.config, hash, outcome);
+                machine.tell(outcome);
+                return Some(self.several(question, text));
+            };
+            let outcome = hit.outcome();
+            if outcome == Outcome::Fail && !matches!(candidate.edit, Edit::Keep(_)) {
+                // Another best, which later texts would be made of.
+                self.machine = None;
+                return None;
+            }
+            machine.tell(outcome);
+        }
+        None
+    }
+}
+
+fn check(what: What) -> Question {
+    Question {
+        manner: Manner::Check(what),
+        text: None,
+    }
+}
+
+fn test(candidate: &Candidate, hash: ContentHash, phase: Option<Phase>) -> Question {
+    Question {
+        manner: Manner::of(candidate, phase),
+        text: Some(hash),
+    }
+}
+
+/// The outcomes that a continuation assumes. Only the last are kept, to bound memory; a forgotten one
+/// costs a wasted test.
+struct AssumedOutcomes {
+    caching: Caching,
+    last: Cache,
+    before: Cache,
+    count: usize,
+}
+
+impl AssumedOutcomes {
+    fn new(caching: Caching) -> AssumedOutcomes {
+        AssumedOutcomes {
+            caching,
+            last: Cache::new(caching),
+            before: Cache::new(caching),
+            count: 0,
+        }
+    }
+
+    fn lookup(&self, config: Option<ConfigId>, text: TextId) -> Option<ddfuzz_delta::Hit> {
+        let last = self.last.lookup(config, text);
+        last.or_else(|| self.before.lookup(config, text))
+    }
+
+    fn record(&mut self, config: Option<ConfigId>, hash: ContentHash, outcome: Outcome) {
+        if self.count == MOST_ASSUMED {
+            self.before = std::mem::replace(&mut self.last, Cache::new(self.caching));
+            self.count = 0;
+        }
+        self.count += 1;
+        let seen = Seen {
+            outcome,
+            test: None,
+        };
+        self.last.record(config, hash.text_id(), seen);
+    }
+}
