@@ -24,7 +24,8 @@ mod lock;
 pub mod measure;
 mod place;
 pub mod trim;
-mod union;
+
+use features::Union;
 
 pub use aside::Aside;
 pub use content::ContentId;
@@ -34,4 +35,3 @@ pub use error::CleanError;
 pub use explain::{Fate, explain};
 pub use features::{Feature, Features};
 pub use place::Place;
-use union::Union;

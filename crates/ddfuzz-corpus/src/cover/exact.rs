@@ -3,7 +3,6 @@
 use super::bound::{Bound, RowPrices, bound};
 use super::matrix::{Column, Matrix};
 use super::reduce::reduce;
-use super::steps::Steps;
 
 /// How many rounds the bound of the whole has, and those of its branches.
 const ROUNDS: (u32, u32) = (400, 40);
@@ -197,4 +196,17 @@ enum Fixed {
         forced: Vec<Column>,
         rest: Matrix,
     },
+}
+
+/// How many steps are left. Steps and not time, so that a slow machine finds the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Steps(pub u64);
+
+impl Steps {
+    /// Takes so many; false when there were fewer: then none are left.
+    pub fn take(&mut self, steps: usize) -> bool {
+        let enough = self.0 >= steps as u64;
+        self.0 = self.0.saturating_sub(steps as u64);
+        enough
+    }
 }

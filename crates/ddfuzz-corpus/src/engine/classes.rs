@@ -3,8 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use super::books::Books;
-use super::keeping::{Keeping, Kept};
-use super::subset::micros;
+use super::subset::{Keeping, Kept, micros};
 use super::{CleanError, Doing, Engine, Watcher};
 use crate::behaviour::{
     Aspect, Behaving, BehaviourJournal, ClassId, Classes, Measured, Subject, measure,

@@ -4,36 +4,28 @@ mod books;
 mod check;
 mod choose;
 mod classes;
-mod keeping;
-mod names;
-mod owners;
 mod pool;
-mod reserve;
-mod ruler;
-mod settings;
 mod sick;
-mod slips;
 mod subset;
 mod trimming;
-mod watcher;
 mod write;
 
-use std::sync::Mutex;
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use self::books::Books;
-use self::keeping::Kept;
-use self::reserve::Reserve;
-use super::lock::lock;
-use super::measure::{Contents, Gathered, Progress, Runners, Settings, gather, journal_of};
-use super::{CleanError, Place};
-use ddfuzz_exec::Freshness;
+use crate::health::Quarantining;
+use crate::lock::lock;
+use crate::measure::{Contents, Gathered, Progress, Runners, Settings, gather, journal_of};
+use crate::{CleanError, Place};
+use books::Books;
+use ddfuzz_exec::{Freshness, Target, Way};
 use ddfuzz_store::Store;
 use ddfuzz_store::report::clean::CleanResult;
+use subset::{Kept, Reserve};
 
-pub use ruler::{Merged, Ruler};
-pub use settings::{Cleaning, Trim, TrimBy};
-pub use watcher::{Doing, Watcher};
+pub use check::{Merged, Ruler};
 
 /// What all steps share.
 struct Engine<'a> {
@@ -185,4 +177,115 @@ fn reading(progress: &Progress) -> Doing {
         files: progress.files,
         runs: progress.runs,
     }
+}
+
+/// What is cleaned, and how.
+#[derive(Clone, Debug)]
+pub struct Cleaning {
+    /// What is run to see what it reaches.
+    pub target: Target,
+    /// What crashes are filed for: the same, but for a bundled target the variant that counts
+    /// nothing.
+    pub filed_for: Target,
+    /// How.
+    pub way: Way,
+    /// The corpus: directories and files, which are only read.
+    pub corpus: Vec<PathBuf>,
+    /// A corpus to which is added what it does not reach.
+    pub onto: Option<PathBuf>,
+    /// Workers. No result depends on their number.
+    pub jobs: usize,
+    /// Longer files are left out, in bytes.
+    pub max_len: u64,
+    /// Whether the limit on the time of a run is learned.
+    pub learn_limit: bool,
+    /// How often a content that is to be kept is run in all.
+    pub repeats: u32,
+    /// How what did not end well is filed and minimized; `None` where it is only left out.
+    pub groups: Option<Quarantining>,
+    /// Whether a subset is chosen, or every content that ends well kept.
+    pub subset: bool,
+    /// The target's own fuzzer, which is to count no less of what is kept than of the corpus.
+    pub ruler: Option<Arc<dyn Ruler>>,
+    /// How kept files are trimmed; not at all where `None`.
+    pub trim: Option<Trim>,
+    /// Whether files keep their names, instead of being named by their content.
+    pub keep_names: bool,
+}
+
+/// How kept files are trimmed.
+#[derive(Clone, Debug)]
+pub struct Trim {
+    /// What a file may lose.
+    pub by: TrimBy,
+    /// Name of the search.
+    pub search: String,
+    /// Most tests for one file, in one round.
+    pub tests: u64,
+    /// Longest time for one file, in one round.
+    pub time: Option<Duration>,
+}
+
+/// What a trimmed file has to keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrimBy {
+    /// What it is kept for: what no smaller one of the kept files reaches.
+    Worth,
+    /// All that it reaches, and nothing else.
+    Signature,
+}
+
+/// What a cleanup is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doing {
+    /// Files are read, and new contents run.
+    Reading {
+        /// Files so far.
+        files: u64,
+        /// Runs so far.
+        runs: u64,
+    },
+    /// What did not end well is triaged, filed and minimized.
+    Filing {
+        /// So many contents.
+        inputs: u64,
+    },
+    /// The subset is chosen.
+    Choosing {
+        /// Of so many contents.
+        contents: u64,
+    },
+    /// Contents are run again.
+    Repeating {
+        /// So many.
+        contents: u64,
+    },
+    /// Kept files are trimmed.
+    Trimming {
+        /// Which round, from 1.
+        round: u32,
+        /// Files that are done.
+        done: u64,
+        /// Of so many.
+        of: u64,
+    },
+    /// The target's own fuzzer counts what the corpus and the kept files reach.
+    Counting {
+        /// So many files of the corpus.
+        files: u64,
+    },
+    /// What was written is run again.
+    Checking {
+        /// So many files.
+        files: u64,
+    },
+}
+
+/// Watches a cleanup. Called from one thread.
+pub trait Watcher: Send {
+    /// What is being done, now and then.
+    fn doing(&mut self, doing: Doing);
+
+    /// Something that the user should know.
+    fn say(&mut self, text: &str);
 }

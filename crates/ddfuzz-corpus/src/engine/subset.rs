@@ -1,21 +1,22 @@
 //! The subset by coverage.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::books::Books;
 use super::choose::{Again, Choice, Elsewhere, Source, choose};
-use super::keeping::{Keeping, Kept};
 use super::pool::Pool;
 use super::trimming::Trims;
 use super::{CleanError, Doing, Engine, Watcher};
-use crate::cover::Effort;
+use crate::cover::{Effort, Sets, Slowness};
 use crate::measure::{Contents, run_again};
 use crate::trim::Trimming;
-use crate::{Features, Union};
+use crate::{ContentId, Feature, Features, Union};
 use ddfuzz_campaign::identity;
-use ddfuzz_store::report::clean::Cover;
+use ddfuzz_store::report::clean::{Cover, OwnCount};
 use ddfuzz_store::report::size;
 
 /// Of so many contents of the corpus that is added to, what they reach is in memory at once.
@@ -272,4 +273,176 @@ fn why(only_here: u64, private: Option<usize>, sometimes: Option<u64>) -> String
 /// Whole microseconds.
 pub(super) fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// A file that is kept.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Keeping {
+    /// The file of that content.
+    pub from: PathBuf,
+    /// The hex digits of that content's blake3.
+    pub content: String,
+    /// What it holds now, where that is in memory; else it is what the file holds.
+    pub bytes: Option<Vec<u8>>,
+    /// Its size before trimming, in bytes.
+    pub size_before: u64,
+    /// What it reaches each time.
+    pub features: Features,
+    /// The least CPU time of its runs.
+    pub time: Duration,
+    /// Features that no other content of the corpus reaches.
+    pub only_here: u64,
+    /// It stays as it is: it is kept for what it does not reach each time, which trimming could
+    /// not hold.
+    pub whole: bool,
+    /// Why it is kept.
+    pub why: String,
+    /// What trimming claims of it.
+    pub claim: Option<String>,
+    /// For what nothing more can be trimmed of it.
+    pub settled_for: Option<Features>,
+}
+
+impl Keeping {
+    /// Its size now, in bytes.
+    pub fn size(&self) -> u64 {
+        let held = self.bytes.as_ref();
+        held.map_or(self.size_before, |bytes| bytes.len() as u64)
+    }
+
+    /// Whether it is shorter than the file that it was made of.
+    pub fn is_trimmed(&self) -> bool {
+        self.size() < self.size_before
+    }
+
+    /// What it holds; nothing where that is not in memory.
+    pub fn text(&self) -> &[u8] {
+        self.bytes.as_deref().unwrap_or_default()
+    }
+}
+
+/// All that is kept, and what it has to reach together.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    /// The files.
+    pub files: Vec<Keeping>,
+    /// What the corpus reaches each time; `None` where the target tells no coverage.
+    pub universe: Option<Features>,
+    /// What the corpus reaches that is added to.
+    pub covered: Features,
+    /// The contents of that corpus.
+    pub onto: Vec<PathBuf>,
+    /// How many of the files are kept for features that no content reaches each time.
+    pub flaky_files: u64,
+    /// All that was seen to be reached.
+    pub seen: Features,
+    /// How good the subset is.
+    pub cover: Option<Cover>,
+    /// What the target's own fuzzer counts.
+    pub own_count: Option<OwnCount>,
+    /// The name of the journal that knows what the contents reach.
+    pub journal: &'static str,
+    /// Runs that trimming took.
+    pub trim_runs: u64,
+}
+
+/// Kept files to choose from once more.
+pub(super) struct AllKept<'a>(pub &'a [Keeping]);
+
+impl Sets for AllKept<'_> {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn bytes(&self, item: usize) -> u64 {
+        self.0[item].text().len() as u64
+    }
+
+    fn slowness(&self, _: usize) -> Slowness {
+        Slowness::default()
+    }
+
+    fn features(&mut self, item: usize, into: &mut Vec<Feature>) -> io::Result<()> {
+        into.clear();
+        into.extend_from_slice(self.0[item].features.as_slice());
+        Ok(())
+    }
+}
+
+/// For a feature that the check misses, so many contents that reach it are taken back at most.
+const MOST: usize = 8;
+
+/// All contents that end well, of which any that is not kept can be taken back.
+pub(super) struct Reserve<'a> {
+    contents: &'a Contents,
+    /// Their numbers.
+    healthy: Vec<usize>,
+}
+
+impl<'a> Reserve<'a> {
+    /// These of the contents.
+    pub fn new(contents: &'a Contents, healthy: Vec<usize>) -> Reserve<'a> {
+        Reserve { contents, healthy }
+    }
+
+    /// The numbers of those that are not kept as they are: left out, or trimmed.
+    pub fn excluded(&self, kept: &[Keeping]) -> Vec<usize> {
+        let whole: HashSet<ContentId> = (kept.iter().filter(|file| !file.is_trimmed()))
+            .filter_map(|file| ContentId::parse(file.size_before, &file.content))
+            .collect();
+        let numbers = self.healthy.iter().copied();
+        let excluded = numbers.filter(|one| !whole.contains(&self.contents.id(*one)));
+        excluded.collect()
+    }
+
+    /// The files of these.
+    pub fn paths_of(&self, numbers: &[usize]) -> Result<Vec<PathBuf>, CleanError> {
+        let paths = numbers.iter().map(|one| self.contents.path(*one));
+        Ok(paths.collect::<Result<_, _>>()?)
+    }
+
+    /// The content with these bytes, as one that is kept; `None` where it is none of these.
+    pub fn take_back(&self, bytes: &[u8], why: &str) -> Result<Option<Keeping>, CleanError> {
+        let number = self.contents.find(&ContentId::of(bytes));
+        let number = number.filter(|number| self.healthy.binary_search(number).is_ok());
+        number.map(|number| self.keep(number, why)).transpose()
+    }
+
+    /// Of those that are not kept as they are, some for each of these features that have reached it.
+    pub fn holders(
+        &self,
+        features: &Features,
+        kept: &[Keeping],
+        why: &str,
+    ) -> Result<Vec<Keeping>, CleanError> {
+        let mut found = vec![0; features.len()];
+        let mut numbers = BTreeSet::new();
+        let mut reached = Vec::new();
+        for number in self.excluded(kept) {
+            self.contents.features(number, &mut reached)?;
+            for feature in &reached {
+                if let Ok(at) = features.as_slice().binary_search(feature)
+                    && found[at] < MOST
+                {
+                    found[at] += 1;
+                    numbers.insert(number);
+                }
+            }
+        }
+        numbers.iter().map(|one| self.keep(*one, why)).collect()
+    }
+
+    fn keep(&self, number: usize, why: &str) -> Result<Keeping, CleanError> {
+        let (id, seen) = (self.contents.id(number), self.contents.seen(number)?);
+        Ok(Keeping {
+            from: self.contents.path(number)?,
+            content: id.to_string(),
+            size_before: id.size(),
+            features: seen.features.unwrap_or_default(),
+            time: seen.time,
+            why: why.to_owned(),
+            whole: true,
+            ..Keeping::default()
+        })
+    }
 }

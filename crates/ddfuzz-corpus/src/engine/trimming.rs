@@ -1,20 +1,25 @@
 //! Trimming, round by round, until nothing changes any more.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::books::Books;
 use super::choose::Again;
-use super::keeping::{AllKept, Keeping};
-use super::owners::owners;
-use super::settings::{Trim, TrimBy};
-use super::{CleanError, Doing, Watcher};
+use super::subset::{AllKept, Keeping};
+use super::{CleanError, Doing, Engine, Trim, TrimBy, Watcher};
 use crate::cover::{Effort, cover};
+use crate::health::file_slip;
+use crate::lock::lock;
 use crate::trim::{ToTrim, Trimmed, Trimming, Wanted, Watch, trim_all};
-use crate::{Features, Union};
+use crate::{Feature, Features, Union};
+use ddfuzz_exec::ExecError;
+use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_minimize::{CallbackError, Claim, Slip};
-use ddfuzz_store::hash_of;
+use ddfuzz_store::report::clean::CleanGroup;
+use ddfuzz_store::{Entry, Kind, StoreError, hash_of};
+use ddfuzz_triage::{Found, Triager, Verdict};
 
 /// More rounds have never changed much, and each costs tests.
 const ROUNDS: u32 = 8;
@@ -222,5 +227,143 @@ impl Trims<'_> {
             kept.whole || cover.chosen.binary_search(&(number - 1)).is_ok()
         });
         Ok(kept.len() < before)
+    }
+}
+
+/// Gives each feature of `wanted` to one of the kept files, of which (size, what it reaches) is
+/// given in their canonical order: to the smallest that reaches it. What large ones reach beside
+/// what only they do, they may then lose. A feature that no file reaches has no owner.
+pub(super) fn owners(kept: &[(u64, &Features)], wanted: &Features) -> Vec<Features> {
+    let mut order: Vec<usize> = (0..kept.len()).collect();
+    order.sort_by_key(|at| (kept[*at].0, *at));
+    let mut owner: HashMap<Feature, usize> = HashMap::new();
+    for at in order {
+        for feature in kept[at].1.as_slice() {
+            if wanted.contains(*feature) {
+                owner.entry(*feature).or_insert(at);
+            }
+        }
+    }
+    let mut owned = vec![Vec::new(); kept.len()];
+    for (feature, at) in owner {
+        owned[at].push(feature);
+    }
+    owned.into_iter().map(Features::from_unsorted).collect()
+}
+
+/// A group of the output directory: what is told of it, and its entries.
+struct Held {
+    told: CleanGroup,
+    entries: Vec<Entry>,
+}
+
+impl Held {
+    /// Whether one of its entries was run into from an input with one of these names.
+    fn is_slip_of(&self, names: &BTreeSet<String>) -> bool {
+        let found = self.entries.iter().map(|entry| &entry.crash.found);
+        found.flatten().any(|found| match found {
+            Found::Slip { of, .. } => names.contains(of),
+            _ => false,
+        })
+    }
+}
+
+impl Engine<'_> {
+    /// Files a candidate of `text` that has crashed.
+    pub(super) fn file_slip_of(
+        &self,
+        text: &[u8],
+        slip: &Slip,
+        test: Option<u64>,
+    ) -> Result<(), CallbackError> {
+        let (of, slip) = (ContentHash::of(text), self.slip_of_filed(slip)?);
+        file_slip(self.store, &self.cleaning.filed_for, of, &slip, test)?;
+        Ok(())
+    }
+
+    /// Minimizes the groups that are left to be, and tells of those that candidates of the trimmed
+    /// contents have run into. Who filed them does not matter: this call, or one that was killed
+    /// behind it and whose trimmed files are taken as they are.
+    pub(super) fn take_slips(
+        &self,
+        trimmed: BTreeSet<String>,
+        watcher: &mut dyn Watcher,
+        books: &mut Books,
+    ) -> Result<(), CleanError> {
+        let waits = |held: &Held| held.entries.iter().all(|entry| entry.minimized.is_none());
+        if self.held()?.iter().any(waits) {
+            self.minimize_rest(watcher)?;
+        }
+        let mut names = trimmed;
+        let mut rest = self.held()?;
+        // Minimizing a group may run into further ones, and so on.
+        loop {
+            let (told, others): (Vec<Held>, Vec<Held>) = (rest.into_iter())
+                .partition(|held| books.tells_of(&held.told) || held.is_slip_of(&names));
+            if told.is_empty() {
+                return Ok(());
+            }
+            for held in told {
+                names.extend(held.entries.iter().map(|entry| entry.id.hash().to_owned()));
+                books.slipped(held.told);
+            }
+            rest = others;
+        }
+    }
+
+    /// The groups of the output directory, by kind and key.
+    fn held(&self) -> Result<Vec<Held>, StoreError> {
+        let reader = lock(self.store).reader().clone();
+        let mut all = Vec::new();
+        for kind in Kind::ALL {
+            for group in reader.groups(kind)? {
+                let major = group.record.major.short();
+                all.push(Held {
+                    entries: reader.entries(kind, &major)?,
+                    told: CleanGroup {
+                        folder: kind.folder().to_owned(),
+                        class: group.record.class.to_string(),
+                        major,
+                        count: 0,
+                    },
+                });
+            }
+        }
+        Ok(all)
+    }
+
+    /// The slip as the target that crashes are filed for has it: one that does not crash there has
+    /// no record.
+    fn slip_of_filed(&self, slip: &Slip) -> Result<Slip, ExecError> {
+        let cleaning = self.cleaning;
+        if cleaning.target == cleaning.filed_for || slip.crash.is_none() {
+            return Ok(slip.clone());
+        }
+        let mut triager = Triager::of_target(&cleaning.filed_for, cleaning.way)?;
+        let crash = match triager.examine(&slip.input)? {
+            Verdict::Crash(crash) => Some(crash),
+            Verdict::Flaky { .. } => None,
+        };
+        Ok(Slip {
+            crash,
+            ..slip.clone()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(numbers: &[u32]) -> Features {
+        Features::from_unsorted(numbers.iter().copied().map(Feature).collect())
+    }
+
+    #[test]
+    fn the_smallest_file_that_reaches_a_feature_owns_it() {
+        let (large, small, equal) = (set(&[1, 2, 3, 9]), set(&[2, 4]), set(&[2, 3]));
+        let kept = [(50, &large), (7, &small), (7, &equal)];
+        let owned = owners(&kept, &set(&[1, 2, 3, 4, 5]));
+        assert_eq!(owned, [set(&[1]), set(&[2, 4]), set(&[3])]);
     }
 }

@@ -8,28 +8,22 @@
 //!
 //! Localized here: `blake3` (checksums and the identity).
 
-mod identity;
-mod look;
-mod place;
 mod record;
 mod scan;
-mod seen;
-mod varint;
 
+use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::{Feature, Features};
+use crate::{ContentId, Feature, Features};
+use ddfuzz_campaign::{CampaignError, identity};
+use ddfuzz_exec::{Target, Way};
 use ddfuzz_model::files::{FileError, atomic};
 
-pub use identity::JournalIdentity;
-pub use look::Look;
-pub use place::Place;
-pub use record::{Head, encode};
-pub use seen::Seen;
+pub use record::{Head, Seen, encode};
 
 /// Between two times that what was appended is written through to the device.
 const SYNC_EVERY: Duration = Duration::from_secs(5);
@@ -195,4 +189,99 @@ fn read_record(file: &File, place: Place, features: &mut Vec<Feature>) -> io::Re
         let why = format!("there is no whole record at byte {}", place.at);
         io::Error::new(ErrorKind::InvalidData, why)
     })
+}
+
+/// What a journal says of the first runs of contents. Nothing in it is changed.
+#[derive(Debug)]
+pub struct Look {
+    path: PathBuf,
+    file: File,
+    places: HashMap<ContentId, Place>,
+}
+
+impl Look {
+    /// Looks into the journal at `path`; `None` where there is none.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn into(path: &Path) -> Result<Option<Look>, FileError> {
+        let file = match File::open(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            file => file.map_err(FileError::at("open", path))?,
+        };
+        let read = || FileError::at("read", path);
+        let Some(identity) = scan::identity_of(&file).map_err(read())? else {
+            return Ok(None);
+        };
+        let again = File::open(path).map_err(FileError::at("open", path))?;
+        let mut places = HashMap::new();
+        let each = &mut |place, head: self::Head| {
+            if head.round == 0 {
+                places.insert(head.content, place);
+            }
+        };
+        scan::scan(&again, &identity, each).map_err(read())?;
+        Ok(Some(Look {
+            path: path.to_owned(),
+            file,
+            places,
+        }))
+    }
+
+    /// What was seen of this content; `None` where it was not run.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn seen(&self, content: &ContentId) -> Result<Option<Seen>, FileError> {
+        let Some(place) = self.places.get(content) else {
+            return Ok(None);
+        };
+        let seen = read_whole(&self.file, *place).map_err(FileError::at("read", &self.path))?;
+        Ok(Some(seen.1))
+    }
+}
+
+/// The version of what features are numbered by, and of the records; another one makes another
+/// identity.
+const VERSION: u32 = 1;
+
+/// Names a target as far as what its runs reach depends on it: program, arguments, environment,
+/// limits ([`identity`]), the way of execution and the number of instrumented places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JournalIdentity([u8; 32]);
+
+impl JournalIdentity {
+    /// That of `target` as `way` runs it, which tells of so many places; `None` where it tells no
+    /// coverage.
+    ///
+    /// # Errors
+    /// When the program cannot be read.
+    pub fn of(
+        target: &Target,
+        way: Way,
+        places: Option<usize>,
+    ) -> Result<JournalIdentity, CampaignError> {
+        let places = places.map_or("none".to_owned(), |places| places.to_string());
+        let text = format!("{VERSION}\n{}\n{way}\n{places}", identity(target)?);
+        Ok(JournalIdentity(*blake3::hash(text.as_bytes()).as_bytes()))
+    }
+
+    /// The one of these bytes.
+    fn from_bytes(bytes: [u8; 32]) -> JournalIdentity {
+        JournalIdentity(bytes)
+    }
+
+    /// As bytes.
+    fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+/// Where a record stands in the journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Its offset, in bytes.
+    pub at: u64,
+    /// Its length with all that stands before its body, in bytes.
+    pub length: u32,
 }

@@ -3,9 +3,8 @@
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 
-use super::identity::JournalIdentity;
-use super::place::Place;
 use super::record::{self, HEAD, Head};
+use super::{JournalIdentity, Place};
 
 /// What the body of the first record begins with, behind its kind.
 const NAME: &[u8] = b"ddfuzz clean.journal 1\n";

@@ -3,11 +3,9 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use super::progress::Progress;
-use super::reading::{self, NotRead};
-use super::spool::Spool;
-use super::table::Entry;
-use super::tally::Tally;
+use super::gather::{self, NotRead};
+use super::ledger::{Entry, Spool};
+use super::{Progress, Tally};
 use crate::journal::{Journal, Opened, Place, Seen};
 use crate::{ContentId, Feature};
 use ddfuzz_exec::Freshness;
@@ -149,7 +147,7 @@ pub(super) fn read_entry(entry: &Entry, spool: &Spool, bytes: &mut Vec<u8>) -> R
         size,
         why: Unread::Refused(error.to_string()),
     })?;
-    match reading::read(&path, size, bytes) {
+    match gather::read(&path, size, bytes) {
         Ok(()) if ContentId::of(bytes) == entry.content => Ok(()),
         // It has grown.
         Ok(()) | Err(NotRead::Oversized { .. }) => Err(NotRead::Changed),

@@ -1,29 +1,26 @@
 //! All contents of a corpus, before they are run.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use super::again::{Inputs, Order, run_in_order};
 use super::contents::{Contents, read_entry};
-use super::error::MeasureError;
-use super::held::Held;
-use super::journal_of;
-use super::ledger::{Ledger, Ran};
-use super::progress::Progress;
-use super::reading::NotRead;
+use super::ledger::{Entry, Held, Ledger, Ran, Spool};
 use super::runner::{Runners, Suspicion};
-use super::settings::Settings;
-use super::side_by_side::side_by_side;
-use super::spool::Spool;
-use super::table::Entry;
-use super::worker::{Shared, Worker};
+use super::{MeasureError, Progress, Settings, journal_of};
+use crate::ContentId;
 use crate::journal::{self, Journal, JournalIdentity, Place};
 use crate::listing::Listing;
 use crate::lock::lock;
 use ddfuzz_exec::Freshness;
 use ddfuzz_model::files::FileError;
+use ddfuzz_model::files::regular::{self, Unread};
 
 /// The contents of a corpus, each once, and a target to run them.
 pub struct Gathered {
@@ -235,4 +232,217 @@ impl std::fmt::Debug for Gathered {
             .field("contents", &contents)
             .finish_non_exhaustive()
     }
+}
+
+/// So many files are taken at once.
+const MANY: usize = 128;
+/// So many bytes of them are in a worker's hands, at most, but for the last of them.
+pub(super) const WAITING: usize = 4 << 20;
+
+/// What workers share.
+pub(super) struct Shared<'a> {
+    pub(super) settings: &'a Settings<'a>,
+    pub(super) listing: Mutex<Listing>,
+    pub(super) ledger: Mutex<Ledger>,
+    /// One of them has failed.
+    pub(super) failed: AtomicBool,
+}
+
+impl Shared<'_> {
+    fn goes_on(&self) -> bool {
+        !self.settings.stopped() && !self.failed.load(Ordering::Relaxed)
+    }
+}
+
+/// One worker.
+pub(super) struct Worker<'a> {
+    shared: &'a Shared<'a>,
+    /// What was read, and is to be noted.
+    read: Vec<(PathBuf, ContentId, Vec<u8>)>,
+    /// Memory for what is read next.
+    spare: Vec<Vec<u8>>,
+}
+
+impl Worker<'_> {
+    pub(super) fn new<'a>(shared: &'a Shared<'a>) -> Worker<'a> {
+        Worker {
+            shared,
+            read: Vec::new(),
+            spare: Vec::new(),
+        }
+    }
+
+    /// Takes files until there are none left, or it is to end.
+    pub(super) fn work(mut self) -> Result<(), MeasureError> {
+        while self.shared.goes_on() {
+            let found: Vec<_> = lock(&self.shared.listing).by_ref().take(MANY).collect();
+            if found.is_empty() {
+                break;
+            }
+            let mut bytes = 0;
+            for found in found {
+                bytes += self.read(found.path);
+                if bytes >= WAITING {
+                    self.note()?;
+                    bytes = 0;
+                }
+            }
+            self.note()?;
+        }
+        Ok(())
+    }
+
+    /// Reads a file, and gives how many bytes it has.
+    fn read(&mut self, path: PathBuf) -> usize {
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        match read(&path, self.shared.settings.max_len, &mut bytes) {
+            Ok(()) => {
+                let length = bytes.len();
+                self.read.push((path, ContentId::of(&bytes), bytes));
+                length
+            }
+            Err(why) => {
+                lock(&self.shared.ledger).lay_aside(&path, &why);
+                self.give_back(bytes);
+                0
+            }
+        }
+    }
+
+    fn note(&mut self) -> Result<(), MeasureError> {
+        let mut read = std::mem::take(&mut self.read);
+        let mut ledger = lock(&self.shared.ledger);
+        for (path, content, bytes) in &read {
+            ledger.meet(content, path, bytes)?;
+        }
+        drop(ledger);
+        for (_, _, bytes) in read.drain(..) {
+            self.give_back(bytes);
+        }
+        self.read = read;
+        Ok(())
+    }
+
+    /// Keeps memory for what is read next; not that of large inputs, or of many.
+    fn give_back(&mut self, bytes: Vec<u8>) {
+        if self.spare.len() < MANY && bytes.capacity() <= WAITING / MANY {
+            self.spare.push(bytes);
+        }
+    }
+}
+
+/// Between two looks at how far the workers are.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Has so many workers work, and calls `look` ten times a second until all have ended, and once
+/// then. `failed` turns true when one of them fails.
+pub(super) fn side_by_side(
+    jobs: usize,
+    failed: &AtomicBool,
+    worker: &(dyn Fn() -> Result<(), MeasureError> + Sync),
+    look: &mut dyn FnMut(),
+) -> Result<(), MeasureError> {
+    let (sender, ends) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.max(1) {
+            let sender = sender.clone();
+            scope.spawn(move || {
+                let done = worker();
+                if done.is_err() {
+                    failed.store(true, Ordering::Relaxed);
+                }
+                // Whoever listens does so until all have ended.
+                let _ = sender.send(done);
+            });
+        }
+        drop(sender);
+        let mut result = Ok(());
+        loop {
+            match ends.recv_timeout(LOOK) {
+                Ok(done) => result = result.and(done),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            look();
+        }
+        result
+    })
+}
+
+/// A file that grows or shrinks while it is read is read so often.
+const TRIES: usize = 3;
+
+/// Why a file gave no input.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotRead {
+    /// It is gone.
+    #[error("it no longer exists")]
+    Vanished,
+    /// It is longer than what is run.
+    #[error("it has {size} bytes, more than the {limit} of --max-len")]
+    Oversized {
+        /// Its length, in bytes.
+        size: u64,
+        /// The greatest length, in bytes.
+        limit: u64,
+    },
+    /// It holds something else than it did when it was measured, or something else at each look.
+    #[error("another program is changing it")]
+    Changed,
+    /// Anything else.
+    #[error("{why}")]
+    Refused {
+        /// Its length, where it could be opened, in bytes.
+        size: u64,
+        /// What was in the way.
+        why: Unread,
+    },
+}
+
+/// Reads a file of at most `limit` bytes into `bytes`, as a whole: one that changes its length
+/// meanwhile is read again.
+///
+/// # Errors
+/// Why it gave no input.
+pub fn read(path: &Path, limit: u64, bytes: &mut Vec<u8>) -> Result<(), NotRead> {
+    for _ in 0..TRIES {
+        let (mut file, facts) = regular::open(path).map_err(|why| match why {
+            Unread::Missing => NotRead::Vanished,
+            why => NotRead::Refused { size: 0, why },
+        })?;
+        let size = facts.len();
+        if size > limit {
+            return Err(NotRead::Oversized { size, limit });
+        }
+        // More than memory has room for is more than any limit of use.
+        let room = usize::try_from(size).unwrap_or(usize::MAX - 1);
+        let whole = fill(&mut file, room, bytes).map_err(|error| NotRead::Refused {
+            size,
+            why: Unread::Refused(error.to_string()),
+        })?;
+        if whole {
+            return Ok(());
+        }
+    }
+    Err(NotRead::Changed)
+}
+
+/// Reads what should be `size` bytes. False where there are more, or fewer.
+fn fill(file: &mut File, size: usize, bytes: &mut Vec<u8>) -> io::Result<bool> {
+    // With room for one more, the read that ends early shows the end of the file, too.
+    bytes.resize(size + 1, 0);
+    let mut done = 0;
+    loop {
+        match file.read(&mut bytes[done..]) {
+            Ok(0) => break,
+            Ok(read) => done += read,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        }
+        if done >= size {
+            break;
+        }
+    }
+    bytes.truncate(size);
+    Ok(done == size)
 }

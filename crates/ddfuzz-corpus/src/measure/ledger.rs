@@ -1,14 +1,14 @@
 //! What all workers write: contents and counts.
 
+use std::ffi::OsStr;
+use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 
-use super::held::Held;
-use super::progress::Progress;
-use super::reading::NotRead;
-use super::spool::Spool;
-use super::table::Table;
-use super::tally::Tally;
+use super::gather::NotRead;
+use super::{Progress, Tally};
 use crate::ContentId;
 use crate::journal::Place;
 use ddfuzz_model::files::FileError;
@@ -125,5 +125,269 @@ impl Ledger {
         } else {
             self.tally.unread.add(&path, size, || why.to_string());
         }
+    }
+}
+
+/// No more bytes than these are held.
+const MOST: usize = 64 << 20;
+
+/// The bytes of contents with the numbers from 0 on, as far as they have room.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    bytes: Vec<u8>,
+    /// Where each of them ends.
+    ends: Vec<usize>,
+    /// Those behind them have none.
+    is_full: bool,
+}
+
+impl Held {
+    /// Holds the bytes of the next content.
+    pub(super) fn hold(&mut self, bytes: &[u8]) {
+        self.is_full |= self.bytes.len() + bytes.len() > MOST;
+        if !self.is_full {
+            self.bytes.extend_from_slice(bytes);
+            self.ends.push(self.bytes.len());
+        }
+    }
+
+    /// The bytes of the content with this number; `None` where there was no room for them.
+    pub(super) fn get(&self, number: usize) -> Option<&[u8]> {
+        let end = *self.ends.get(number)?;
+        let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
+        Some(&self.bytes[start..end])
+    }
+}
+
+/// No place, neither in the journal nor among the paths.
+const NOWHERE: u64 = u64::MAX;
+
+/// What is known of a content: 64 bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub(super) content: ContentId,
+    at: u64,
+    path: u64,
+    length: u32,
+    pub(super) suspicious: bool,
+}
+
+impl Entry {
+    /// Where its record stands in the journal.
+    pub(super) fn record(&self) -> Option<Place> {
+        (self.at != NOWHERE).then_some(Place {
+            at: self.at,
+            length: self.length,
+        })
+    }
+
+    pub(super) fn set_record(&mut self, place: Place, suspicious: bool) {
+        (self.at, self.length) = (place.at, place.length);
+        self.suspicious = suspicious;
+    }
+
+    /// Where its path stands in the spool, if it was found in this call.
+    pub(super) fn path(&self) -> Option<u64> {
+        (self.path != NOWHERE).then_some(self.path)
+    }
+
+    pub(super) fn set_path(&mut self, path: u64) {
+        self.path = path;
+    }
+}
+
+/// Entries by content: a hash table of numbers, open, probed line by line. The contents' own
+/// hashes place them.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    entries: Vec<Entry>,
+    /// The number of an entry plus one, or 0; as many as a power of two, half of them empty.
+    slots: Vec<u32>,
+}
+
+impl Table {
+    /// The number of the entry of this content, and whether it was made just now.
+    pub(super) fn entry(&mut self, content: &ContentId) -> (usize, bool) {
+        if self.slots.len() < 2 * (self.entries.len() + 1) {
+            self.grow();
+        }
+        let at = match self.look(content) {
+            Ok(number) => return (number, false),
+            Err(at) => at,
+        };
+        self.entries.push(Entry {
+            content: *content,
+            at: NOWHERE,
+            path: NOWHERE,
+            length: 0,
+            suspicious: false,
+        });
+        self.slots[at] = self.entries.len() as u32;
+        (self.entries.len() - 1, true)
+    }
+
+    /// The number of the entry of this content, where it has one.
+    pub(super) fn find(&self, content: &ContentId) -> Option<usize> {
+        match self.slots.is_empty() {
+            true => None,
+            false => self.look(content).ok(),
+        }
+    }
+
+    /// The number of the entry of this content, or the slot for it, of which there is one.
+    fn look(&self, content: &ContentId) -> Result<usize, usize> {
+        let mut at = self.home(content);
+        loop {
+            match self.slots[at] {
+                0 => return Err(at),
+                number if self.entries[number as usize - 1].content == *content => {
+                    return Ok(number as usize - 1);
+                }
+                _ => at = (at + 1) & (self.slots.len() - 1),
+            }
+        }
+    }
+
+    /// All entries, in the order in which they were made.
+    pub(super) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    pub(super) fn get_mut(&mut self, number: usize) -> &mut Entry {
+        &mut self.entries[number]
+    }
+
+    /// The same, of whom nothing is looked for any more.
+    pub(super) fn into_entries(self) -> Vec<Entry> {
+        self.entries
+    }
+
+    fn home(&self, content: &ContentId) -> usize {
+        let mut first = [0; 8];
+        first.copy_from_slice(&content.blake3()[..8]);
+        (u64::from_le_bytes(first) as usize) & (self.slots.len() - 1)
+    }
+
+    fn grow(&mut self) {
+        let size = (2 * self.slots.len()).max(1024);
+        self.slots = vec![0; size];
+        for number in 0..self.entries.len() {
+            let mut at = self.home(&self.entries[number].content);
+            while self.slots[at] != 0 {
+                at = (at + 1) & (size - 1);
+            }
+            self.slots[at] = number as u32 + 1;
+        }
+    }
+}
+
+/// So many bytes are written at once.
+const AT_ONCE: usize = 64 * 1024;
+/// Bytes of a length, which stands before each path.
+const LENGTH: usize = 4;
+
+/// Paths in a file without a name, which is gone with the process.
+#[derive(Debug)]
+pub(super) struct Spool {
+    file: File,
+    /// How long the file is, in bytes; what is not in it yet stands in `tail`.
+    written: u64,
+    tail: Vec<u8>,
+}
+
+impl Spool {
+    /// Makes the file in the folder `folder`.
+    pub(super) fn create(folder: &Path) -> io::Result<Spool> {
+        Ok(Spool {
+            file: tempfile::tempfile_in(folder)?,
+            written: 0,
+            tail: Vec::new(),
+        })
+    }
+
+    /// Keeps a path, and gives where it stands.
+    pub(super) fn keep(&mut self, path: &Path) -> io::Result<u64> {
+        if self.tail.len() >= AT_ONCE {
+            self.file.write_all_at(&self.tail, self.written)?;
+            self.written += self.tail.len() as u64;
+            self.tail.clear();
+        }
+        let at = self.written + self.tail.len() as u64;
+        let bytes = path.as_os_str().as_bytes();
+        let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
+        self.tail.extend_from_slice(&length.to_le_bytes());
+        self.tail.extend_from_slice(bytes);
+        Ok(at)
+    }
+
+    /// The path that stands there.
+    pub(super) fn path(&self, at: u64) -> io::Result<PathBuf> {
+        let mut length = [0; LENGTH];
+        self.read(at, &mut length)?;
+        let mut bytes = vec![0; u32::from_le_bytes(length) as usize];
+        self.read(at + LENGTH as u64, &mut bytes)?;
+        Ok(OsStr::from_bytes(&bytes).into())
+    }
+
+    /// A path stands in the file, or behind it, as a whole.
+    fn read(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
+        let Some(behind) = at.checked_sub(self.written) else {
+            return self.file.read_exact_at(bytes, at);
+        };
+        let from = behind as usize;
+        let found = self.tail.get(from..from + bytes.len());
+        let found = found.ok_or(io::ErrorKind::UnexpectedEof)?;
+        bytes.copy_from_slice(found);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contents_are_held_in_their_order_until_there_is_no_room() {
+        let mut held = Held::default();
+        for bytes in [&b"abc"[..], b"", b"d", &vec![0; MOST], b"e"] {
+            held.hold(bytes);
+        }
+        let found = [0, 1, 2, 3, 4].map(|number| held.get(number));
+        assert_eq!(
+            found,
+            [Some(&b"abc"[..]), Some(b""), Some(b"d"), None, None]
+        );
+    }
+
+    #[test]
+    fn each_content_has_one_entry() {
+        let mut table = Table::default();
+        let contents: Vec<ContentId> = (0..5000_u32)
+            .map(|n| ContentId::of(&n.to_le_bytes()))
+            .collect();
+        assert_eq!(table.find(&contents[0]), None);
+        for (number, content) in contents.iter().enumerate() {
+            assert_eq!(table.entry(content), (number, true));
+            assert_eq!(table.find(content), Some(number));
+        }
+        for (number, content) in contents.iter().enumerate() {
+            assert_eq!(table.entry(content), (number, false));
+        }
+        assert_eq!(size_of::<Entry>(), 64);
+    }
+
+    #[test]
+    fn paths_come_back_from_memory_and_from_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut spool = Spool::create(folder.path()).unwrap();
+        let path = |n: u32| PathBuf::from(OsStr::from_bytes(format!("/a\n/\u{e9}{n}").as_bytes()));
+        let odd = Path::new(OsStr::from_bytes(b"/\xff\xfe\0"));
+        let places: Vec<u64> = (0..10_000).map(|n| spool.keep(&path(n)).unwrap()).collect();
+        let last = spool.keep(odd).unwrap();
+        for (n, at) in places.iter().enumerate() {
+            assert_eq!(spool.path(*at).unwrap(), path(n as u32));
+        }
+        assert_eq!(spool.path(last).unwrap(), odd);
+        assert!(spool.path(last + 1000).is_err());
     }
 }

@@ -4,40 +4,27 @@
 //! [`gather`] gives all contents, and [`Gathered::run`] what they do, as [`Contents`], in the order
 //! of results. [`Contents::repeat`] and [`run_again`] run some of them once more.
 //!
-//! Localized here: `tempfile` (the file of paths, `spool.rs`).
+//! Localized here: `tempfile` (the file of paths, `ledger.rs`).
 
 mod again;
 mod contents;
-mod error;
 mod gather;
-mod held;
 mod ledger;
-mod patience;
-mod progress;
-mod reading;
-mod repeat;
 mod runner;
-mod settings;
-mod side_by_side;
-mod spool;
-mod table;
-mod tally;
-mod worker;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use ddfuzz_exec::Freshness;
+use crate::listing::{NotListed, Report};
+use crate::{Amount, Aside};
+use ddfuzz_campaign::CampaignError;
+use ddfuzz_exec::{ExecError, Freshness, Target, Way};
+use ddfuzz_model::files::FileError;
 
-pub use again::{Each, Files, Inputs, run_again, run_alone};
+pub use again::{Each, Files, Inputs, Repeated, run_again, run_alone};
 pub use contents::Contents;
-pub use error::MeasureError;
-pub use gather::{Gathered, gather};
-pub use progress::Progress;
-pub use reading::{NotRead, read as read_input};
-pub use repeat::Repeated;
+pub use gather::{Gathered, NotRead, gather, read as read_input};
 pub use runner::Runners;
-pub use settings::Settings;
-pub use tally::Tally;
 
 /// The name of the journal in an output directory.
 pub const JOURNAL: &str = "clean.journal";
@@ -64,4 +51,87 @@ pub fn measure(
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Contents, MeasureError> {
     gather(roots, out, settings, progress)?.run(settings, progress)
+}
+
+/// What is run, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings<'a> {
+    /// The target. Its limits are those that decide whether an input hangs.
+    pub target: &'a Target,
+    /// How it is run.
+    pub way: Way,
+    /// Workers; at least one works. No result depends on their number.
+    pub jobs: usize,
+    /// Longer files are not read, in bytes.
+    pub max_len: u64,
+    /// Whether runs are first held to a limit on time that is learned from others. Nothing is
+    /// called a hang by that one.
+    pub learn_limit: bool,
+    /// Whether runs may share a process, as far as the way lets them; in one of its own each run
+    /// reaches the same whatever was run before.
+    pub freshness: Freshness,
+    /// Started targets, which workers take from there and give back; where there are none, each
+    /// worker starts its own.
+    pub runners: Option<&'a Runners>,
+    /// When it turns true, what is under way is finished and nothing more begun.
+    pub stop: &'a AtomicBool,
+}
+
+impl Settings<'_> {
+    /// Whether nothing more is to be begun.
+    pub fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// What became of the files of a corpus, before any was chosen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// All inputs that were there: contents, duplicates, oversized and unread ones.
+    pub before: Amount,
+    /// Files whose content another file has, too: all but one of each content.
+    pub duplicates: Amount,
+    /// Files longer than the greatest length.
+    pub oversized: Aside,
+    /// Files that could not be read.
+    pub unread: Aside,
+    /// Files that were listed and gone when they were to be read.
+    pub vanished: Aside,
+    /// What was met besides inputs.
+    pub listing: Report,
+}
+
+/// What was done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Files that were read, or could not be.
+    pub files: u64,
+    /// Their bytes, as far as they are known.
+    pub bytes: u64,
+    /// Different contents among them.
+    pub contents: u64,
+    /// Contents that were run.
+    pub runs: u64,
+    /// Contents of which the journal knew.
+    pub reused: u64,
+    /// Contents that did not end well.
+    pub suspicious: u64,
+}
+
+/// Why measuring ended early. What was measured until then stands in the journal. Files that
+/// cannot be read are no reason.
+#[derive(Debug, thiserror::Error)]
+pub enum MeasureError {
+    /// A path that was named cannot be listed.
+    #[error(transparent)]
+    NotListed(#[from] NotListed),
+    /// The target cannot be run.
+    #[error(transparent)]
+    Exec(#[from] ExecError),
+    /// What tells the target from others cannot be found out.
+    #[error(transparent)]
+    Identity(#[from] CampaignError),
+    /// The journal cannot be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
 }

@@ -9,23 +9,155 @@
 //! is; a crash that a candidate runs into is handed over before its test is logged.
 
 mod all;
-mod error;
-mod held;
-mod left;
-mod log;
 mod oracle;
-mod record;
-mod trimmed;
 mod trimmer;
-mod trimming;
 mod wanted;
 
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Features;
+use ddfuzz_delta::Subset;
+use ddfuzz_exec::{ExecError, Target, Way};
+use ddfuzz_minimize::log::ContentHash;
+use ddfuzz_minimize::{CallbackError, Claim, Counts, MinimizeError, Proved};
+use ddfuzz_model::files::FileError;
+
 pub use all::{OnSlipOf, OnTrimmed, Watch, trim_all};
-pub use error::TrimError;
-pub use held::Held;
-pub use left::Left;
 pub use oracle::CoverageOracle;
-pub use trimmed::Trimmed;
 pub use trimmer::{OnSlip, ToTrim, Trimmer};
-pub use trimming::Trimming;
-pub use wanted::Wanted;
+pub use wanted::{Held, Wanted};
+
+/// Most executed tests for one file, unless another number is asked for.
+const TESTS: u64 = 1000;
+
+/// What is trimmed, and how.
+#[derive(Clone, Debug)]
+pub struct Trimming {
+    /// The target. Its limits hold for each run; none is learned, so that no result depends on how
+    /// busy the machine is.
+    pub target: Target,
+    /// The way of execution.
+    pub way: Way,
+    /// Name of the search.
+    pub search: String,
+    /// Most executed tests for one file. By it alone results are a function of the file.
+    pub budget_tests: Option<u64>,
+    /// Longest time for one file; what it cuts off may differ from call to call.
+    pub budget_time: Option<Duration>,
+    /// Whether candidates are written into the log.
+    pub log_inputs: bool,
+    /// Which build of the target it is: results of another are not used again.
+    pub build: Option<String>,
+}
+
+impl Trimming {
+    /// Trimming with the default search and budget.
+    pub fn of_target(target: Target, way: Way) -> Trimming {
+        Trimming {
+            target,
+            way,
+            search: Subset::NAME.to_owned(),
+            budget_tests: Some(TESTS),
+            budget_time: None,
+            log_inputs: false,
+            build: None,
+        }
+    }
+
+    /// Starts the target.
+    ///
+    /// # Errors
+    /// As [`CoverageOracle::start`].
+    pub fn start(&self) -> Result<Trimmer, TrimError> {
+        let oracle = CoverageOracle::start(&self.target, self.way)?;
+        Ok(Trimmer::new(self.clone(), oracle))
+    }
+}
+
+/// What trimming one file came to. Its content stands in `minimized` of its folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trimmed {
+    /// Size of the file, in bytes.
+    pub size_before: u64,
+    /// Size of the result, in bytes: never more.
+    pub size_after: u64,
+    /// Hash of the result.
+    pub blake3: ContentHash,
+    /// Tests by kind; all 0 where it was left as it is before the first.
+    pub tests: Counts,
+    /// What is proven of the result; [`Claim::BestSoFar`] where it was left as it is.
+    pub claim: Claim,
+    /// How much is proven.
+    pub proved: Proved,
+    /// What the result reaches in each run, by runs in fresh processes.
+    pub features: Features,
+    /// Why it was left as it is, if it was.
+    pub left: Option<Left>,
+    /// Whether all this was known from an earlier call, and nothing was run.
+    pub reused: bool,
+}
+
+/// Why a file was not trimmed and stays as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Left {
+    /// Its run does not end by itself, or by a status that is, or may be, a crash.
+    EndsBadly,
+    /// It does not end in the same way each time, or does not reach what is wanted in each run in
+    /// a fresh process.
+    Unsteady,
+    /// The result did not reach all that is wanted each time.
+    ResultUnsteady,
+}
+
+impl std::fmt::Display for Left {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Left::EndsBadly => "it does not end normally",
+            Left::Unsteady => "it does not reach the features that it is kept for each time",
+            Left::ResultUnsteady => "after trimming it does not reach them each time",
+        })
+    }
+}
+
+/// Why files could not be trimmed.
+#[derive(Debug, thiserror::Error)]
+pub enum TrimError {
+    /// The target cannot be run.
+    #[error(transparent)]
+    Exec(#[from] ExecError),
+    /// Runs tell no coverage.
+    #[error(
+        "run by {way} the target reports no coverage: trimming needs a libFuzzer harness, a \
+         program compiled by AFL++ or a bundled target"
+    )]
+    NoCoverage {
+        /// The way of execution.
+        way: Way,
+    },
+    /// A minimization failed; also where the caller asked to stop, which
+    /// [`TrimError::is_interrupted`] tells.
+    #[error(transparent)]
+    Minimize(#[from] MinimizeError),
+    /// Something could not be written or read.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The caller asked to stop between two files.
+    #[error("interrupted; files that are trimmed already are not trimmed again")]
+    Interrupted,
+    /// The caller could not take a result.
+    #[error("a trimmed file could not be stored: {0}")]
+    Callback(CallbackError),
+}
+
+impl TrimError {
+    /// Whether the caller asked to stop: calling again goes on.
+    pub fn is_interrupted(&self) -> bool {
+        matches!(
+            self,
+            TrimError::Interrupted | TrimError::Minimize(MinimizeError::Interrupted { .. })
+        )
+    }
+}

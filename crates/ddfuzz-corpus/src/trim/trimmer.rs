@@ -4,14 +4,19 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use super::{CoverageOracle, Held, Left, TrimError, Trimmed, Trimming, Wanted, log, record};
+use serde::{Deserialize, Serialize};
+
+use super::wanted::{features, numbers};
+use super::{CoverageOracle, Held, Left, TrimError, Trimmed, Trimming, Wanted};
 use crate::Features;
-use ddfuzz_minimize::log::{ContentHash, LogError, StartLine, TargetRecord};
-use ddfuzz_minimize::{
-    CallbackError, Claim, Counts, MinimizeError, Minimized, Options, OracleError, Proved, Slip,
-    minimize,
+use ddfuzz_minimize::log::{
+    ContentHash, Log, LogError, LogWriter, Medium, Numbers, StartLine, TargetRecord,
 };
-use ddfuzz_model::files::{FileError, atomic, folder};
+use ddfuzz_minimize::{
+    CallbackError, Claim, Counts, Journal, MinimizeError, Minimized, Options, OracleError, Proved,
+    Slip, minimize,
+};
+use ddfuzz_model::files::{Appender, FileError, atomic, folder};
 
 /// Runs of the result by which it is known what it reaches each time.
 const STEADY: usize = 3;
@@ -56,8 +61,8 @@ impl Trimmer {
         on_slip: OnSlip<'_>,
         stop: &AtomicBool,
     ) -> Result<Trimmed, TrimError> {
-        let asked = record::asked(&file.input, &file.wanted, &self.trimming);
-        let known = asked.and_then(|asked| record::read(&file.folder, asked));
+        let asked = asked(&file.input, &file.wanted, &self.trimming);
+        let known = asked.and_then(|asked| read(&file.folder, asked));
         if let Some(trimmed) = known {
             return Ok(trimmed);
         }
@@ -66,7 +71,7 @@ impl Trimmer {
         let (text, trimmed) = self.trim_anew(file, on_slip, stop)?;
         keep(&file.folder.join("minimized"), &text)?;
         if let Some(asked) = asked {
-            record::write(&file.folder, asked, &trimmed)?;
+            write(&file.folder, asked, &trimmed)?;
         }
         Ok(trimmed)
     }
@@ -132,7 +137,7 @@ impl Trimmer {
         on_slip: OnSlip<'_>,
         stop: &AtomicBool,
     ) -> Result<Minimized, MinimizeError> {
-        let mut journal = log::open(path, start.clone())?;
+        let mut journal = open(path, start.clone())?;
         // What a log goes on with is what it began with.
         if let Some(coverage) = &journal.start().coverage {
             self.oracle.hold(Held::from(coverage));
@@ -212,5 +217,133 @@ fn remove(path: &Path) -> Result<(), LogError> {
             Err(LogError::io("removing", path)(error))
         }
         _ => Ok(()),
+    }
+}
+
+/// The file's name in its folder.
+const NAME: &str = "trimmed.json";
+
+/// What the file says; written last, so that all else is there where it is.
+#[derive(Serialize, Deserialize)]
+struct Record {
+    /// What was asked: [`asked`].
+    asked: ContentHash,
+    size_before: u64,
+    size_after: u64,
+    blake3: ContentHash,
+    tests: Counts,
+    claim: Claim,
+    proved: Proved,
+    features: Numbers,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    left: Option<Left>,
+}
+
+/// A hash of all that the result depends on: the file, what is wanted of it, the target, the
+/// search and its bounds.
+pub(super) fn asked(input: &[u8], wanted: &Wanted, trimming: &Trimming) -> Option<ContentHash> {
+    let target = TargetRecord::new(&trimming.target, trimming.way);
+    let bounds = (trimming.budget_tests, trimming.budget_time);
+    let wanted = (numbers(&wanted.must), wanted.may.as_deref().map(numbers));
+    let asked = (
+        ContentHash::of(input),
+        wanted,
+        (target, trimming.target.limits, &trimming.build),
+        (&trimming.search, bounds, trimming.log_inputs),
+    );
+    let text = serde_json::to_vec(&asked).ok()?;
+    Some(ContentHash::of(&text))
+}
+
+/// What an earlier call has come to that was asked the same; `None` where there was none, or where
+/// anything of it is damaged.
+pub(super) fn read(folder: &Path, asked: ContentHash) -> Option<Trimmed> {
+    let bytes = std::fs::read(folder.join(NAME)).ok()?;
+    let record: Record = serde_json::from_slice(&bytes).ok()?;
+    if record.asked != asked {
+        return None;
+    }
+    let minimized = std::fs::read(folder.join("minimized")).ok()?;
+    if ContentHash::of(&minimized) != record.blake3 {
+        return None;
+    }
+    Some(Trimmed {
+        size_before: record.size_before,
+        size_after: record.size_after,
+        blake3: record.blake3,
+        tests: record.tests,
+        claim: record.claim,
+        proved: record.proved,
+        features: features(&record.features),
+        left: record.left,
+        reused: true,
+    })
+}
+
+/// Writes it.
+pub(super) fn write(folder: &Path, asked: ContentHash, trimmed: &Trimmed) -> Result<(), FileError> {
+    let record = Record {
+        asked,
+        size_before: trimmed.size_before,
+        size_after: trimmed.size_after,
+        blake3: trimmed.blake3,
+        tests: trimmed.tests,
+        claim: trimmed.claim,
+        proved: trimmed.proved,
+        features: numbers(&trimmed.features),
+        left: trimmed.left,
+    };
+    let path = folder.join(NAME);
+    let mut text =
+        serde_json::to_vec(&record).map_err(|error| FileError::at("write", &path)(error.into()))?;
+    text.push(b'\n');
+    atomic::write(&path, &text)
+}
+
+/// How an end line begins.
+const END: &[u8] = br#"{"kind":"end""#;
+
+/// Begins the log at `path`, or goes on with it.
+///
+/// # Errors
+/// As [`Journal::resume`].
+pub(super) fn open(path: &Path, start: StartLine) -> Result<Journal, LogError> {
+    let log = match path.try_exists().map_err(LogError::io("reading", path))? {
+        true => Log::read(path)?,
+        false => Log::parse(&[])?,
+    };
+    let file = Appender::open(path).map_err(system_error);
+    let file = file.map_err(LogError::io("opening", path))?;
+    let medium = SyncedAtEnd { file, ended: false };
+    Journal::go_on(log, start, LogWriter::on(Box::new(medium), path))
+}
+
+/// A file that is synced when it is whole. What a power cut takes of it before is made again: a
+/// sync for each reduction would take longer than the tests.
+struct SyncedAtEnd {
+    file: Appender,
+    ended: bool,
+}
+
+impl Medium for SyncedAtEnd {
+    fn append(&mut self, line: &[u8]) -> io::Result<()> {
+        self.ended = line.starts_with(END);
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        self.file.append(line).map_err(system_error)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        match self.ended {
+            true => self.file.sync().map_err(system_error),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The system's error alone: what was done to which file, errors of the log say themselves.
+fn system_error(error: FileError) -> io::Error {
+    match error.io().raw_os_error() {
+        Some(number) => io::Error::from_raw_os_error(number),
+        None => io::Error::new(error.io().kind(), error.to_string()),
     }
 }

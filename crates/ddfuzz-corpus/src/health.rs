@@ -1,17 +1,23 @@
-//! Files what is not well, and says what became of each input.
+//! What is not well in a corpus: inputs that crash, hang, or use up their memory.
+//!
+//! They are triaged and filed into the groups of the output directory, as `ddfuzz watch --once`
+//! does, and each new group is minimized. The cleaned corpus goes without them; where they came
+//! from they stay, for the input directory is only read.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Mutex;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-use super::ill::{Ill, in_order};
 use crate::Amount;
 use crate::lock::lock;
 use ddfuzz_campaign::watch::{Others, Producing, Watching, watch};
 use ddfuzz_campaign::{CampaignError, Deadline, Minimizing, Screen, When, identity, line_of};
+use ddfuzz_exec::{Ended, Target};
+use ddfuzz_minimize::Slip;
 use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_model::files::regular;
-use ddfuzz_store::{CrashLine, Kind, KnownGroups, Store, Triaged};
+use ddfuzz_store::{CrashLine, EntryId, Kind, KnownGroups, Store, StoreError, Triaged};
 use ddfuzz_triage::{Class, Crash, Found, Key, Triager};
 
 /// Runs that are known of an input which ends badly now and then, at least: the two that ended so,
@@ -231,5 +237,92 @@ impl Sorting {
             interrupted,
             ..self.result
         }
+    }
+}
+
+/// An input of a corpus that did not end well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ill {
+    /// The file that has it; of several the one that reports are to name.
+    pub path: PathBuf,
+    /// Its content.
+    pub content: ContentHash,
+    /// Its length, in bytes.
+    pub size: u64,
+    /// How it ended.
+    pub ended: Ended,
+    /// Whether it was tried before, and ended well on every try. What ends badly after that now
+    /// and then only is flaky, and does not get another chance.
+    pub again: bool,
+}
+
+/// These in the order in which they are examined, which hangs on the contents alone: the shorter
+/// ones first, and those of one length by their hashes. Each content stands once.
+fn in_order(ills: &[Ill]) -> Vec<&Ill> {
+    let mut ordered: Vec<&Ill> = ills.iter().collect();
+    ordered.sort_by_cached_key(|ill| (ill.size, ill.content.to_string(), ill.path.clone()));
+    ordered.dedup_by_key(|ill| ill.content);
+    ordered
+}
+
+/// Files a candidate that crashed while the content `of` was trimmed: `test` is the index of its
+/// test, `None` for a check. Gives its entry; `None` where the slip has no record, which stands
+/// for another of the same keys, or for a crash that did not come again. The group is minimized by
+/// the next [`quarantine`](quarantine).
+///
+/// # Errors
+/// When something cannot be written. Filing again then goes on where this call stopped.
+pub fn file_slip(
+    store: &Mutex<Store>,
+    target: &Target,
+    of: ContentHash,
+    slip: &Slip,
+    test: Option<u64>,
+) -> Result<Option<EntryId>, StoreError> {
+    let Some(crash) = &slip.crash else {
+        return Ok(None);
+    };
+    let found = Found::Slip {
+        of: of.short().to_string(),
+        test,
+    };
+    let crash = Crash {
+        found: Some(found),
+        ..(**crash).clone()
+    };
+    let mut store = store.lock().unwrap_or_else(PoisonError::into_inner);
+    let filed = store.file(Kind::of_class(&crash.class), &crash, &slip.input)?;
+    store.write_reproduce(&filed.id, &target.by_main())?;
+    Ok(Some(filed.id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_hangs_on_contents_alone() {
+        let ill = |path: &str, text: &[u8]| Ill {
+            path: path.into(),
+            content: ContentHash::of(text),
+            size: text.len() as u64,
+            ended: Ended::Timeout,
+            again: false,
+        };
+        let mut ills = vec![
+            ill("z", b"one"),
+            ill("a", b"three"),
+            ill("m", b"two"),
+            ill("b", b"one"),
+        ];
+        let names = |ills: &[Ill]| -> Vec<PathBuf> {
+            in_order(ills).iter().map(|ill| ill.path.clone()).collect()
+        };
+        let before = names(&ills);
+        ills.reverse();
+        assert_eq!(names(&ills), before);
+        assert_eq!(before.len(), 3);
+        assert_eq!(before.last(), Some(&PathBuf::from("a")));
+        assert!(before.contains(&PathBuf::from("b")), "{before:?}");
     }
 }
