@@ -1,4 +1,4 @@
-//! What a run reaches.
+//! Coverage features: what one run reaches, and what many reach together.
 
 /// An instrumented place, together with a range of how often it was passed (1, 2, 3, 4 to 7, 8 to
 /// 15, 16 to 31, 32 to 127, and more): eight times the number of the place, plus that of the range.

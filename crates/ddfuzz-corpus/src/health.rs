@@ -1,8 +1,8 @@
-//! What is not well in a corpus: inputs that crash, hang, or use up their memory.
+//! Inputs that crash, hang or use too much memory.
 //!
 //! They are triaged and filed into the groups of the output directory, as `ddfuzz watch --once`
-//! does, and each new group is minimized. The cleaned corpus goes without them; where they came
-//! from they stay, for the input directory is only read.
+//! does, and each new group is minimized. The cleaned corpus goes without them; the input
+//! directory is only read.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;

@@ -1,13 +1,15 @@
-//! Whose directory it is (`ddfuzz.json`).
+//! The campaign that a directory belongs to (`ddfuzz.json`), its builds, and whether the directory
+//! may be opened.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Build, StoreError, json, layout, open};
+use crate::{Kind, StoreError, json, layout, reader};
 use ddfuzz_exec::{Limits, TargetRecord, Way};
-use ddfuzz_model::files::OsText;
+use ddfuzz_model::files::{OsText, atomic};
 
 /// One campaign: what was run, where and when.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,7 +79,7 @@ impl CampaignFile {
     /// The file of a directory that belongs to `current`.
     pub(super) fn of(current: Option<Campaign>) -> CampaignFile {
         CampaignFile {
-            version: open::VERSION,
+            version: VERSION,
             current,
             others: Vec::new(),
         }
@@ -96,11 +98,11 @@ impl CampaignFile {
         // The version first: nothing else can be expected of a file of another one.
         let version = (value.get("version").and_then(Value::as_u64))
             .ok_or_else(|| damaged("it has no version".to_owned()))?;
-        if version != open::VERSION {
+        if version != VERSION {
             return Err(StoreError::OtherVersion {
                 path: root.to_owned(),
                 found: version,
-                known: open::VERSION,
+                known: VERSION,
             });
         }
         let current = match value.get("campaign") {
@@ -146,4 +148,115 @@ impl CampaignFile {
     pub fn all(&self) -> impl Iterator<Item = &Campaign> {
         self.current.iter().chain(&self.others)
     }
+}
+
+/// What became of a group when the program was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// None of its inputs fails any more.
+    Fixed,
+    /// None fails, or one fails otherwise, in a build or within limits where the crash could not
+    /// show itself.
+    #[serde(rename = "cannot tell")]
+    CannotTell,
+    /// It failed now and then, or does now.
+    Flaky,
+    /// An input fails, but otherwise.
+    Other,
+    /// An input fails as it did.
+    Same,
+}
+
+impl Status {
+    /// The name, as in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Status::Fixed => "fixed",
+            Status::CannotTell => "cannot tell",
+            Status::Flaky => "flaky",
+            Status::Other => "other",
+            Status::Same => "same",
+        }
+    }
+}
+
+/// A build of the program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Build {
+    /// The blake3 of the program's file, 64 hex digits.
+    pub blake3: String,
+    /// When it was first seen, RFC 3339 in UTC.
+    pub seen: String,
+    /// What it made of the groups found before, by kind and major key (12 hex digits); empty for
+    /// the first build.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub groups: BTreeMap<Kind, BTreeMap<String, Status>>,
+}
+
+impl Build {
+    /// What became of a group with this build, where that was looked at.
+    pub fn status(&self, kind: Kind, major: &str) -> Option<Status> {
+        self.groups.get(&kind)?.get(major).copied()
+    }
+}
+
+/// The version of the output directory's contract.
+pub const VERSION: u64 = 1;
+
+/// What stands in a directory's place.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// Nothing, or an empty directory.
+    Nothing,
+    /// A directory of ours.
+    Ours(Box<CampaignFile>),
+}
+
+/// Looks at the directory.
+///
+/// # Errors
+/// When it is not ours, or of another version, or its campaign file is damaged.
+pub(super) fn examine(root: &Path) -> Result<Found, StoreError> {
+    if let Some(file) = CampaignFile::read(root)? {
+        return Ok(Found::Ours(Box::new(file)));
+    }
+    // A lock and temporary files are what a writer leaves that was killed before all else; what
+    // git is to ignore a user may have said before.
+    let foreign = |name: &str| {
+        let ours = [layout::LOCK, layout::IGNORE.0].contains(&name);
+        !ours && !atomic::is_temporary(name.as_ref())
+    };
+    let empty = reader::sorted_names(root, foreign)?.is_empty() && !has_undecodable(root);
+    if empty && (root.is_dir() || !exists(root)) {
+        Ok(Found::Nothing)
+    } else {
+        Err(StoreError::NotOurs {
+            path: root.to_owned(),
+        })
+    }
+}
+
+/// The output directory that `path` lies in, or that lies in it under the usual name.
+pub(super) fn near(path: &Path) -> Option<PathBuf> {
+    let is_ours = |folder: &Path| folder.join(layout::CAMPAIGN).is_file();
+    let below = path.join(layout::USUAL);
+    if is_ours(&below) {
+        return Some(below);
+    }
+    let whole = std::fs::canonicalize(path).ok()?;
+    let above = whole.ancestors().skip(1).find(|folder| is_ours(folder))?;
+    Some(above.to_owned())
+}
+
+/// Whether anything, be it a dangling link, has this name.
+fn exists(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+/// Whether the folder has names that are not UTF-8, which listings leave out.
+fn has_undecodable(folder: &Path) -> bool {
+    std::fs::read_dir(folder).is_ok_and(|entries| {
+        (entries.flatten()).any(|entry| entry.file_name().into_string().is_err())
+    })
 }

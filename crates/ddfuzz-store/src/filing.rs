@@ -1,14 +1,16 @@
-//! Filing crashes, and what becomes of them.
+//! Files a crash, and updates what its minimization and later findings change.
 
+use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::survey::{self, Rank, Survey};
-use super::writer::{create_once, write_group};
-use super::{Entry, EntryId, Kind, Minimized, Store, StoreError, json, layout, origin, reproduce};
+use crate::group::{self, Rank, Survey};
+use crate::writer::{create_once, write_group};
+use crate::{Entry, EntryId, Kind, Minimized, Store, StoreError, json, layout, reproduce};
 use ddfuzz_exec::{Program, Target};
 use ddfuzz_model::files::{FileError, atomic, folder};
-use ddfuzz_triage::{Crash, Key};
+use ddfuzz_triage::{Crash, Found, Key};
 
 /// Where a crash was filed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +37,7 @@ impl Store {
     /// When something cannot be written. Filing again then goes on where this call stopped, and
     /// answers as this call would have.
     pub fn file(&mut self, kind: Kind, crash: &Crash, input: &[u8]) -> Result<Filed, StoreError> {
-        let crash = origin::writable(crash);
+        let crash = writable(crash);
         let id = EntryId::of(kind, &crash.keys, input);
         let path = id.folder(self.reader.root());
         let group = self.groups.get(&(kind, id.major().to_owned()));
@@ -52,7 +54,7 @@ impl Store {
             id,
         };
         if let Some(held) = held {
-            if origin::order(crash.found.as_ref(), held.crash.found.as_ref()).is_lt() {
+            if order(crash.found.as_ref(), held.crash.found.as_ref()).is_lt() {
                 json::write(&filed.path.join(layout::CRASH), &*crash)?;
             }
             return Ok(filed);
@@ -191,7 +193,7 @@ impl Store {
         let (from, to) = (id.folder(&root), id.among(Kind::Flaky).folder(&root));
         let major = id.major().to_owned();
         let group = layout::group_folder(&root, Kind::Crash, &major);
-        let is_last = survey::entry_ids(&root, Kind::Crash, &major)?.len() == 1;
+        let is_last = group::entry_ids(&root, Kind::Crash, &major)?.len() == 1;
         let left = self.groups.remove(&(Kind::Crash, major.clone()));
         if is_last {
             remove(&group.join(layout::GROUP))?;
@@ -253,5 +255,51 @@ fn remove(path: &Path) -> Result<(), FileError> {
     match path.exists() {
         true => std::fs::remove_file(path).map_err(FileError::at("remove", path)),
         false => Ok(()),
+    }
+}
+
+/// Orders origins by how well they name the input: a run of a campaign, by its number, before a
+/// slip (one with a line in the log before one without), before a file, before nothing. The record of the least one stays, so that the record
+/// does not depend on the order in which workers file the same input.
+pub(super) fn order(a: Option<&Found>, b: Option<&Found>) -> Ordering {
+    let rank = |found: Option<&Found>| match found {
+        Some(Found::Run { .. }) => 0,
+        Some(Found::Slip { .. }) => 1,
+        Some(Found::File { .. }) => 2,
+        None => 3,
+    };
+    match (a, b) {
+        (
+            Some(Found::Run {
+                campaign: ca,
+                run: a,
+                input: ia,
+            }),
+            Some(Found::Run {
+                campaign: cb,
+                run: b,
+                input: ib,
+            }),
+        ) => (a, ca, ia).cmp(&(b, cb, ib)),
+        (Some(Found::Slip { of: oa, test: a }), Some(Found::Slip { of: ob, test: b })) => {
+            (oa, a.is_none(), a).cmp(&(ob, b.is_none(), b))
+        }
+        (Some(Found::File { path: a }), Some(Found::File { path: b })) => a.cmp(b),
+        _ => rank(a).cmp(&rank(b)),
+    }
+}
+
+/// The crash as it can be written: a path that is not UTF-8 has no form in JSON, and losing the
+/// crash over the name of its file would be worse than a name with a replacement character.
+pub(super) fn writable(crash: &Crash) -> Cow<'_, Crash> {
+    match &crash.found {
+        Some(Found::File { path }) if path.to_str().is_none() => {
+            let path = path.to_string_lossy().into_owned().into();
+            Cow::Owned(Crash {
+                found: Some(Found::File { path }),
+                ..crash.clone()
+            })
+        }
+        _ => Cow::Borrowed(crash),
     }
 }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{EntryId, Kind, Reader, Store, StoreError, json, layout, listing};
+use super::{EntryId, Kind, Reader, Store, StoreError, json, layout};
+use crate::reader;
 use ddfuzz_model::files::{FileError, OsText, folder};
 use ddfuzz_triage::Subject;
 
@@ -209,7 +210,7 @@ impl Reader {
     pub fn studies(&self) -> Result<Vec<StudyRecord>, StoreError> {
         let folder = self.root().join(layout::STUDIES);
         let mut studies = BTreeMap::new();
-        for name in listing::names(&folder, layout::is_study_name)? {
+        for name in reader::sorted_names(&folder, layout::is_study_name)? {
             if let Some(study) = json::read::<StudyRecord>(&folder.join(&name))? {
                 studies.insert(name, study);
             }

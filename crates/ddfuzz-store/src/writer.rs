@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use serde::Serialize;
 
-use super::open::{self, Found};
-use super::reader::State;
-use super::survey::{self, Survey};
-use super::{
-    Build, Campaign, CampaignFile, Kind, Reader, StoreError, hash_of, json, layout, sweep,
-};
+use crate::campaign::{self, Found};
+use crate::group::{self, Survey};
+use crate::reader::State;
+use crate::{Build, Campaign, CampaignFile, Kind, Reader, StoreError, hash_of, json, layout};
 use ddfuzz_model::files::{Appender, FileError, Lock, atomic, folder};
 
 /// An output directory that this process alone writes to.
@@ -51,12 +50,12 @@ impl Store {
     }
 
     pub(super) fn open(root: &Path, campaign: Option<Campaign>) -> Result<Store, StoreError> {
-        open::examine(root)?;
+        campaign::examine(root)?;
         folder::create_all(root)?;
         let lock = Lock::acquire(&root.join(layout::LOCK))
             .map_err(|error| StoreError::of_lock(root, error))?;
         // Again, now that nobody else can change it.
-        let (mut file, mut unwritten) = match open::examine(root)? {
+        let (mut file, mut unwritten) = match campaign::examine(root)? {
             Found::Ours(file) => (*file, false),
             Found::Nothing => (CampaignFile::of(None), true),
         };
@@ -73,7 +72,7 @@ impl Store {
             let (name, content) = layout::IGNORE;
             create_once(&root.join(name), content)?;
         }
-        sweep::sweep(root);
+        sweep(root);
         let mut store = Store {
             reader: Reader::at(root),
             groups: BTreeMap::new(),
@@ -91,7 +90,7 @@ impl Store {
     fn repair(&mut self) -> Result<(), StoreError> {
         let root = self.reader.root();
         for kind in Kind::ALL {
-            for major in survey::majors(root, kind)? {
+            for major in group::majors(root, kind)? {
                 let Some(survey) = Survey::read(root, kind, &major)? else {
                     continue;
                 };
@@ -108,7 +107,7 @@ impl Store {
 
     /// Moves the crashes that do not come again where a killed writer has not.
     fn move_what_never_fails(&mut self) -> Result<(), StoreError> {
-        for major in survey::majors(self.reader.root(), Kind::Crash)? {
+        for major in group::majors(self.reader.root(), Kind::Crash)? {
             for entry in self.reader.entries(Kind::Crash, &major)? {
                 if entry.minimized.is_some_and(|it| it.never_fails()) {
                     self.move_to_flaky(&entry.id)?;
@@ -258,5 +257,22 @@ pub(super) fn create_once(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     match atomic::create_new(path, bytes) {
         Err(error) if error.is_existing() => Ok(()),
         answer => answer,
+    }
+}
+
+/// Removes all temporary files below `root`, which the caller has locked. Links are not followed.
+/// What cannot be listed or removed stays: it is in nobody's way.
+pub(super) fn sweep(root: &Path) {
+    let Ok(entries) = fs::read_dir(root) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => sweep(&entry.path()),
+            Ok(kind) if kind.is_file() && atomic::is_temporary(&entry.file_name()) => {
+                let _ = fs::remove_file(entry.path());
+            }
+            _ => {}
+        }
     }
 }

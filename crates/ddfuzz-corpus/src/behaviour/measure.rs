@@ -1,4 +1,4 @@
-//! Measures how a target behaves on the inputs of a corpus.
+//! Measures how a target behaves on the inputs of a corpus: runs each several times.
 
 use std::panic::resume_unwind;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! How a target behaves on one input.
+//! The behaviour of a target on one input, derived from several runs, and the classes of equal
+//! behaviour in a corpus.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -1,17 +1,16 @@
-//! Lower bounds by Lagrangian relaxation, and the covers found on the way.
+//! Lower bounds of the least cover, and the covers found on the way.
 //!
-//! Each row gets a price, not negative. The relaxed problem pays the price of each row once and
-//! takes each column whose rows bring in more than it costs; what that comes to is never more than
-//! the least cover (weak duality), whatever the prices are. Subgradient steps raise the prices of
-//! rows that the relaxed solution leaves out, and lower those of rows it covers more than once
-//! (Held, Wolfe and Crowder 1974; for set cover Beasley 1990). All in whole numbers: the bound
-//! is no matter of rounding, and the same everywhere.
+//! In memory ([`bound`]): Lagrangian relaxation. Each row gets a price, not negative. The relaxed
+//! problem pays the price of each row once and takes each column whose rows bring in more than it
+//! costs; its value is never more than the least cover (weak duality), whatever the prices are.
+//! Subgradient steps raise the prices of rows that the relaxed solution leaves out, and lower
+//! those of rows it covers more than once (Held, Wolfe and Crowder 1974; for set cover Beasley
+//! 1990). All in whole numbers: the bound is no matter of rounding, and the same everywhere.
 //!
-//! A lower bound where the instance does not fit into memory.
-//!
-//! Rows get prices such that no column brings in more than it costs; their sum is a bound by duality.
-//! Pass by pass, each row is raised by the least factor that any of its columns has room for. No
-//! column depends on another within a pass, so that their order does not matter; all is rounded down.
+//! Where the instance does not fit into memory ([`Ascent`]): rows get prices such that no column
+//! brings in more than it costs; their sum is a bound by duality. Pass by pass, each row is raised
+//! by the least factor that any of its columns has room for. No column depends on another within a
+//! pass, so that their order does not matter; all is rounded down.
 
 use std::io;
 

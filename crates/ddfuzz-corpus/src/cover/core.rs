@@ -1,10 +1,9 @@
-//! What is left to decide, and deciding it at a price.
+//! Chooses a cover: the price of a file is raised until no more is kept than other tools keep.
 //!
-//! Solves an instance that does not fit into memory through one that does.
-//!
-//! A few good columns of each row are taken into memory, and what prices of rows their instance has is
-//! found there. At these prices all other columns are looked at, and those that would pay are taken in
-//! as well (Caprara, Fischetti and Toth 1999). The prices also bound the whole from below.
+//! An instance that does not fit into memory is solved through one that does ([`priced`]): a few
+//! good columns of each row are taken into memory, and the prices of rows are found there. At
+//! these prices all other columns are looked at, and those that would pay are taken in as well
+//! (Caprara, Fischetti and Toth 1999). The prices also bound the whole from below.
 
 use std::collections::HashSet;
 use std::io;

@@ -1,4 +1,4 @@
-//! Reads the inputs: what is needed of them, in memory where it fits.
+//! Reads what all inputs reach: numbers the features without gaps, counts, and loads a matrix.
 
 use std::io;
 

@@ -1,4 +1,5 @@
-//! The greedy cover.
+//! Good covers, fast: greedy ones, those that prices of rows lead to, and improvement by small
+//! changes.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;

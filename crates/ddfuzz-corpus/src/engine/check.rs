@@ -1,4 +1,5 @@
-//! The independent check: what was written is run again, by new processes.
+//! The independent check: runs again what was written, and has the target's own libFuzzer count
+//! the coverage of the corpus before and after.
 
 use std::fmt::Debug;
 use std::path::PathBuf;

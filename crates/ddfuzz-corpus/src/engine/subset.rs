@@ -1,4 +1,5 @@
-//! The subset by coverage.
+//! The choice of the kept files: the files with what they are kept for, and those left out, of
+//! which some are taken back.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;

@@ -1,4 +1,5 @@
-//! Trimming, round by round, until nothing changes any more.
+//! Trims the kept files in rounds: which file has to reach what, and the crashes that candidates
+//! run into.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Writes what is kept, has it checked, and says what it came to.
+//! Writes the kept files, named by their content or as they were, and the result.
 
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;

@@ -1,7 +1,8 @@
 //! The records of the journal, as bytes.
 //!
 //! A record is the length of its body (4 bytes, lowest first), the first 8 bytes of the body's
-//! blake3, and the body. The first byte of a body says what it is.
+//! blake3, and the body. The first byte of a body says what it is. Numbers have seven bits a byte,
+//! the lowest first (LEB128).
 
 use std::time::Duration;
 

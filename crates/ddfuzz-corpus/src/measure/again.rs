@@ -1,4 +1,4 @@
-//! Runs inputs again, in other processes and in another order.
+//! Runs contents again, to know what they reach each time.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,4 +1,5 @@
-//! All contents of a corpus, before they are run.
+//! Reads and hashes all files of a corpus, by workers side by side, and runs each new content
+//! once.
 
 use std::collections::HashMap;
 use std::fs::File;

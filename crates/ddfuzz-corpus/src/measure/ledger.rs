@@ -1,4 +1,6 @@
-//! What all workers write: contents and counts.
+//! The contents found so far, while files are read: what is known of each in 64 bytes of memory,
+//! its path in a file, and the bytes of the first ones, so that these are not read again to be
+//! run.
 
 use std::ffi::OsStr;
 use std::fs::File;

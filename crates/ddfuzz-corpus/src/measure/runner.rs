@@ -1,4 +1,4 @@
-//! Runs inputs, as many at once as the way takes, and says what each of them did.
+//! Runs contents, and decides which runs took so long that they are repeated alone.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};

@@ -1,8 +1,8 @@
-//! Trimming: each kept file made smaller by delta debugging, with what it reaches as the oracle.
+//! Trims kept files: makes each smaller by delta debugging, with its coverage as the oracle.
 //!
-//! It is a minimization as that of a crash is, through the same searches, log and claim; FAIL means
-//! that a run ends as that of the original and reaches what is [`Wanted`]. One [`Trimmer`] trims
-//! one file after the other, [`trim_all`] many by workers.
+//! It is a minimization as that of a crash is, through the same searches, log and claim; FAIL
+//! means that a run ends as that of the original and reaches what is [`Wanted`]. One [`Trimmer`]
+//! trims one file after the other, [`trim_all`] many by workers.
 //!
 //! Invariants: what a claim, a reduction and the result rest on was seen in a fresh process; a
 //! result that does not reach all that is wanted each time is not taken, the file then stays as it

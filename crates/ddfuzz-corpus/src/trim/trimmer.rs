@@ -1,4 +1,5 @@
-//! Trims one file after the other.
+//! Trims one file after the other, with a log of each, and keeps the result so that nothing is run
+//! again.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What a trimmed file has to reach.
+//! The coverage that a trimmed file has to keep.
 
 use std::sync::Arc;
 

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use super::groups::render_columns;
 use super::json::lossy;
 use super::size;
-use super::table::render_columns;
 use super::triage::is_or_are;
 use crate::{Kind, Status};
 

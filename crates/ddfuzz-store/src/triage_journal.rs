@@ -1,10 +1,10 @@
-//! What `triage` has done in an output directory (`triage.jsonl`).
+//! The journal of `triage` in an output directory (`triage.jsonl`).
 
 use std::io::ErrorKind;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Kind, Reader, Store, StoreError, layout};
+use crate::{Kind, Reader, Store, StoreError, layout};
 use ddfuzz_exec::{Ended, Way};
 use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_model::files::{Appender, FileError};
