@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::journal::Look;
+use super::journal::JournalView;
 use super::measure::{JOURNAL_OF_FRESH, NotRead, read_input};
 use super::{CleanError, ContentId, Features, Place};
 use ddfuzz_minimize::log::ContentHash;
@@ -89,10 +89,10 @@ pub fn explain(place: &Place, result: &CleanResult, file: &Path) -> Result<Fate,
         true => place.fresh_journal(),
         false => place.journal(),
     };
-    let Some(look) = Look::into(&journal)? else {
+    let Some(view) = JournalView::into(&journal)? else {
         return out("the journal of the cleanup is gone: clean the corpus again".to_owned());
     };
-    out(match look.seen(&id)? {
+    out(match view.seen(&id)? {
         None => {
             let why = "no file of its content was run".to_owned();
             return Ok(Fate::not_in_corpus(why));
@@ -104,7 +104,7 @@ pub fn explain(place: &Place, result: &CleanResult, file: &Path) -> Result<Fate,
                 format!("its run reported no coverage: it ended by {ended}")
             }
             None => "a smaller input has the same behaviour".to_owned(),
-            Some(features) => covered(&look, result, &features)?,
+            Some(features) => covered(&view, result, &features)?,
         },
     })
 }
@@ -161,14 +161,18 @@ fn said(kept: &Kept) -> String {
 }
 
 /// Who reaches what this one does.
-fn covered(look: &Look, result: &CleanResult, features: &Features) -> Result<String, CleanError> {
+fn covered(
+    view: &JournalView,
+    result: &CleanResult,
+    features: &Features,
+) -> Result<String, CleanError> {
     let mut left = features.clone();
     let mut others = Vec::new();
     for kept in &result.kept {
         let Some(id) = ContentId::parse(kept.size_before, &kept.content) else {
             continue;
         };
-        let reached = look.seen(&id)?.and_then(|seen| seen.features);
+        let reached = view.seen(&id)?.and_then(|seen| seen.features);
         others.push((kept, reached.unwrap_or_default()));
     }
     let mut named = Vec::new();

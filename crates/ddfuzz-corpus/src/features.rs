@@ -145,12 +145,12 @@ const WAITING: usize = 1 << 20;
 
 /// What many runs reach together: as much in memory as that is, and no list of all runs.
 #[derive(Debug, Default)]
-pub struct Union {
+pub struct FeatureUnion {
     joined: Features,
     waiting: Vec<Feature>,
 }
 
-impl Union {
+impl FeatureUnion {
     /// One more run has reached these.
     pub fn add(&mut self, features: &Features) {
         self.waiting.extend_from_slice(features.as_slice());
@@ -237,12 +237,12 @@ mod tests {
     fn nothing_is_lost_where_more_is_added_than_may_wait() {
         let run =
             |from: u32| Features::from_unsorted((from..from + 400_000).map(Feature).collect());
-        let mut union = Union::default();
+        let mut union = FeatureUnion::default();
         for from in [0, 300_000, 600_000, 0, 900_000] {
             union.add(&run(from));
             assert!(union.waiting.len() <= WAITING);
         }
         assert_eq!(union.all().len(), 1_300_000);
-        assert!(Union::default().all().is_empty());
+        assert!(FeatureUnion::default().all().is_empty());
     }
 }

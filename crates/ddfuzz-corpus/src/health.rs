@@ -40,7 +40,7 @@ pub struct Quarantining {
 
 /// A group that inputs of the corpus belong to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct FiledGroup {
     /// Which kind of finding.
     pub kind: Kind,
     /// Which bug.
@@ -65,7 +65,7 @@ pub struct Quarantine {
     /// Those that end badly now and then only.
     pub flaky: Amount,
     /// The groups that they are in, by kind and key.
-    pub groups: Vec<Held>,
+    pub groups: Vec<FiledGroup>,
     /// Of each content in a group: which. In the order of examination.
     pub held: Vec<(ContentHash, Kind, Key)>,
     /// Those that ended well on every try: they may stay.
@@ -76,7 +76,7 @@ pub struct Quarantine {
     pub interrupted: bool,
 }
 
-/// Triages `ills`, files them into the groups of the output directory, and minimizes each new
+/// Triages `failing`, files them into the groups of the output directory, and minimizes each new
 /// group within its budget; without any, it minimizes what is left to be from before, slips
 /// included. What the journal of the output directory says of `campaign` and the target is not
 /// run again, so that a quarantine that was killed goes on where it was.
@@ -92,15 +92,15 @@ pub struct Quarantine {
 pub fn quarantine(
     store: &Mutex<Store>,
     campaign: &str,
-    ills: &[Ill],
+    failing: &[FailingInput],
     settings: &Quarantining,
     screen: &mut dyn Screen,
     stop: &AtomicBool,
 ) -> Result<Quarantine, CampaignError> {
-    let ordered = in_order(ills);
+    let ordered = in_order(failing);
     let watching = Watching {
-        sources: ordered.iter().map(|ill| ill.path.clone()).collect(),
-        max_len: ordered.last().map_or(0, |ill| ill.size),
+        sources: ordered.iter().map(|input| input.path.clone()).collect(),
+        max_len: ordered.last().map_or(0, |input| input.size),
         leaks: false,
         time: None,
         deadline: Deadline::default(),
@@ -115,19 +115,19 @@ pub fn quarantine(
     watch(store, campaign, &watching, &mut nobody, screen, stop)?;
     let lines = lines(store, campaign, &settings.minimizing)?;
     let mut found = Sorting::default();
-    for ill in ordered {
-        match lines.get(&ill.content) {
-            Some(Some(line)) => found.hold(ill, line),
-            Some(None) if ill.again => {
-                let line = file_as_flaky(store, campaign, ill, &settings.minimizing)?;
+    for input in ordered {
+        match lines.get(&input.content) {
+            Some(Some(line)) => found.hold(input, line),
+            Some(None) if input.again => {
+                let line = file_as_flaky(store, campaign, input, &settings.minimizing)?;
                 match line {
-                    Some(line) => found.hold(ill, &line),
-                    None => found.result.gone.push(ill.content),
+                    Some(line) => found.hold(input, &line),
+                    None => found.result.gone.push(input.content),
                 }
             }
-            Some(None) => found.result.well.push(ill.content),
+            Some(None) => found.result.well.push(input.content),
             None if stop.load(Ordering::Relaxed) => {}
-            None => found.result.gone.push(ill.content),
+            None => found.result.gone.push(input.content),
         }
     }
     Ok(found.finish(stop.load(Ordering::Relaxed)))
@@ -156,24 +156,24 @@ fn lines(
 fn file_as_flaky(
     store: &Mutex<Store>,
     campaign: &str,
-    ill: &Ill,
+    input: &FailingInput,
     minimizing: &Minimizing,
 ) -> Result<Option<CrashLine>, CampaignError> {
-    let bytes = regular::read(&ill.path, ill.size);
+    let bytes = regular::read(&input.path, input.size);
     let Some(bytes) = bytes
         .ok()
-        .filter(|bytes| ContentHash::of(bytes) == ill.content)
+        .filter(|bytes| ContentHash::of(bytes) == input.content)
     else {
         return Ok(None);
     };
     let Minimizing { target, way, .. } = minimizing;
     let crash = Crash {
         found: Some(Found::File {
-            path: ill.path.clone(),
+            path: input.path.clone(),
         }),
         hits: 2,
         tries: RUNS,
-        ..Triager::of_target(target, *way)?.unwatched(ill.ended)
+        ..Triager::of_target(target, *way)?.unwatched(input.ended)
     };
     let line = line_of(&crash);
     let mut store = lock(store);
@@ -184,9 +184,9 @@ fn file_as_flaky(
         v: Triaged::VERSION,
         campaign: campaign.to_owned(),
         target: identity(target)?,
-        input: ill.content,
-        size: ill.size,
-        ended: ill.ended,
+        input: input.content,
+        size: input.size,
+        ended: input.ended,
         hits: crash.hits,
         tries: crash.tries,
         examined: false,
@@ -196,7 +196,7 @@ fn file_as_flaky(
     let same = |other: &Triaged| {
         let crash = other.crash.as_ref();
         let same = |it: &CrashLine| it.kind == Kind::Flaky && it.major == line.major;
-        other.campaign == campaign && other.input != ill.content && crash.is_some_and(same)
+        other.campaign == campaign && other.input != input.content && crash.is_some_and(same)
     };
     let runs = 1 + lines.iter().filter(|line| same(line)).count() as u64;
     store.set_seen(Kind::Flaky, line.major, campaign, runs)?;
@@ -207,28 +207,30 @@ fn file_as_flaky(
 #[derive(Default)]
 struct Sorting {
     result: Quarantine,
-    groups: BTreeMap<(Kind, String), Held>,
+    groups: BTreeMap<(Kind, String), FiledGroup>,
 }
 
 impl Sorting {
-    fn hold(&mut self, ill: &Ill, line: &CrashLine) {
+    fn hold(&mut self, input: &FailingInput, line: &CrashLine) {
         let amount = match line.kind {
             Kind::Crash => &mut self.result.crashes,
             Kind::Hang => &mut self.result.hangs,
             Kind::Oom => &mut self.result.ooms,
             Kind::Flaky => &mut self.result.flaky,
         };
-        amount.add(ill.size);
-        self.result.held.push((ill.content, line.kind, line.major));
+        amount.add(input.size);
+        self.result
+            .held
+            .push((input.content, line.kind, line.major));
         let group = self.groups.entry((line.kind, line.major.short()));
-        let group = group.or_insert_with(|| Held {
+        let group = group.or_insert_with(|| FiledGroup {
             kind: line.kind,
             major: line.major,
             class: line.class.clone(),
             place: line.place.clone(),
             amount: Amount::default(),
         });
-        group.amount.add(ill.size);
+        group.amount.add(input.size);
     }
 
     fn finish(self, interrupted: bool) -> Quarantine {
@@ -242,7 +244,7 @@ impl Sorting {
 
 /// An input of a corpus that did not end well.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ill {
+pub struct FailingInput {
     /// The file that has it; of several the one that reports are to name.
     pub path: PathBuf,
     /// Its content.
@@ -258,10 +260,10 @@ pub struct Ill {
 
 /// These in the order in which they are examined, which hangs on the contents alone: the shorter
 /// ones first, and those of one length by their hashes. Each content stands once.
-fn in_order(ills: &[Ill]) -> Vec<&Ill> {
-    let mut ordered: Vec<&Ill> = ills.iter().collect();
-    ordered.sort_by_cached_key(|ill| (ill.size, ill.content.to_string(), ill.path.clone()));
-    ordered.dedup_by_key(|ill| ill.content);
+fn in_order(failing: &[FailingInput]) -> Vec<&FailingInput> {
+    let mut ordered: Vec<&FailingInput> = failing.iter().collect();
+    ordered.sort_by_cached_key(|input| (input.size, input.content.to_string(), input.path.clone()));
+    ordered.dedup_by_key(|input| input.content);
     ordered
 }
 
@@ -302,25 +304,28 @@ mod tests {
 
     #[test]
     fn the_order_hangs_on_contents_alone() {
-        let ill = |path: &str, text: &[u8]| Ill {
+        let input = |path: &str, text: &[u8]| FailingInput {
             path: path.into(),
             content: ContentHash::of(text),
             size: text.len() as u64,
             ended: Ended::Timeout,
             again: false,
         };
-        let mut ills = vec![
-            ill("z", b"one"),
-            ill("a", b"three"),
-            ill("m", b"two"),
-            ill("b", b"one"),
+        let mut failing = vec![
+            input("z", b"one"),
+            input("a", b"three"),
+            input("m", b"two"),
+            input("b", b"one"),
         ];
-        let names = |ills: &[Ill]| -> Vec<PathBuf> {
-            in_order(ills).iter().map(|ill| ill.path.clone()).collect()
+        let names = |failing: &[FailingInput]| -> Vec<PathBuf> {
+            in_order(failing)
+                .iter()
+                .map(|input| input.path.clone())
+                .collect()
         };
-        let before = names(&ills);
-        ills.reverse();
-        assert_eq!(names(&ills), before);
+        let before = names(&failing);
+        failing.reverse();
+        assert_eq!(names(&failing), before);
         assert_eq!(before.len(), 3);
         assert_eq!(before.last(), Some(&PathBuf::from("a")));
         assert!(before.contains(&PathBuf::from("b")), "{before:?}");

@@ -9,12 +9,12 @@
 //! The input directory is only read. What each content reaches stands in a journal on disk, so that
 //! a killed cleanup goes on where it was, and memory is bounded by what the target can reach.
 
-mod aside;
 pub mod behaviour;
 mod content;
 pub mod cover;
 mod engine;
 mod error;
+mod excluded;
 mod explain;
 mod features;
 pub mod health;
@@ -22,16 +22,16 @@ pub mod journal;
 pub mod listing;
 mod lock;
 pub mod measure;
-mod place;
+mod paths;
 pub mod trim;
 
-use features::Union;
+use features::FeatureUnion;
 
-pub use aside::Aside;
 pub use content::ContentId;
 pub use ddfuzz_store::report::clean::Amount;
 pub use engine::{Cleaning, Doing, Merged, Ruler, Trim, TrimBy, Watcher, clean};
 pub use error::CleanError;
+pub use excluded::Excluded;
 pub use explain::{Fate, explain};
 pub use features::{Feature, Features};
-pub use place::Place;
+pub use paths::Place;

@@ -25,7 +25,7 @@ const GLANCE: Duration = Duration::from_millis(20);
 
 /// What is measured, and how.
 #[derive(Clone, Debug)]
-pub struct Behaving {
+pub struct BehaviourSettings {
     /// The target.
     pub target: Target,
     /// The way of execution.
@@ -36,7 +36,7 @@ pub struct Behaving {
 
 /// One input of a corpus.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Subject {
+pub struct CorpusInput {
     /// The file that has it.
     pub path: PathBuf,
     /// Its content.
@@ -64,26 +64,26 @@ pub enum Measured {
 /// When the target cannot be run, or the journal cannot be written; what was measured until then
 /// stands in it. Those of `told`.
 pub fn measure(
-    subjects: impl IntoIterator<Item = Subject>,
-    settings: &Behaving,
+    subjects: impl IntoIterator<Item = CorpusInput>,
+    settings: &BehaviourSettings,
     journal: &mut BehaviourJournal,
     stop: &AtomicBool,
-    mut told: impl FnMut(&Subject, Measured) -> Result<(), CampaignError>,
+    mut told: impl FnMut(&CorpusInput, Measured) -> Result<(), CampaignError>,
 ) -> Result<bool, CampaignError> {
-    let mut crew: Vec<Runner> = Vec::new();
+    let mut runners: Vec<BehaviourRunner> = Vec::new();
     let mut subjects = subjects.into_iter();
     loop {
-        let together: Vec<Subject> = subjects.by_ref().take(TOGETHER).collect();
+        let together: Vec<CorpusInput> = subjects.by_ref().take(TOGETHER).collect();
         if together.is_empty() {
             return Ok(true);
         }
         let unknown = together.iter().filter(|one| !journal.has(one.content));
         let batch = Batch::of(unknown.cloned().collect());
         if !batch.subjects.is_empty() {
-            while crew.len() < settings.jobs.clamp(1, batch.subjects.len()) {
-                crew.push(Runner::new(&settings.target, settings.way)?);
+            while runners.len() < settings.jobs.clamp(1, batch.subjects.len()) {
+                runners.push(BehaviourRunner::new(&settings.target, settings.way)?);
             }
-            batch.run_all(&mut crew, stop)?;
+            batch.run_all(&mut runners, stop)?;
         }
         let stopped = stop.load(Ordering::Relaxed);
         let mut found = batch.finish().into_iter().peekable();
@@ -111,20 +111,20 @@ pub fn measure(
 }
 
 /// What is known of one input of a batch.
-enum Slot {
+enum InputState {
     /// The runs so far.
     Runs(Vec<Observed>),
     /// Its file is not what it was.
     Gone,
 }
 
-impl Slot {
+impl InputState {
     /// Whether it is run no more.
     fn is_done(&self) -> bool {
         match self {
-            Slot::Gone => true,
+            InputState::Gone => true,
             // What crashes or takes too long is not well, whatever else it does.
-            Slot::Runs(runs) => {
+            InputState::Runs(runs) => {
                 runs.len() == Round::ALL.len()
                     || runs.last().is_some_and(|run| !run.ended.is_exit())
             }
@@ -134,8 +134,8 @@ impl Slot {
     /// What was measured, where it is done.
     fn measured(&self) -> Option<Measured> {
         match self {
-            Slot::Gone => Some(Measured::Gone),
-            Slot::Runs(runs) => {
+            InputState::Gone => Some(Measured::Gone),
+            InputState::Runs(runs) => {
                 (self.is_done()).then(|| Measured::Behaves(Box::new(behaviour(runs))))
             }
         }
@@ -144,26 +144,33 @@ impl Slot {
 
 /// Inputs that are measured together.
 struct Batch {
-    subjects: Vec<Subject>,
-    slots: Mutex<Vec<Slot>>,
+    subjects: Vec<CorpusInput>,
+    slots: Mutex<Vec<InputState>>,
 }
 
 impl Batch {
-    fn of(subjects: Vec<Subject>) -> Batch {
-        let slots = subjects.iter().map(|_| Slot::Runs(Vec::new())).collect();
+    fn of(subjects: Vec<CorpusInput>) -> Batch {
+        let slots = subjects
+            .iter()
+            .map(|_| InputState::Runs(Vec::new()))
+            .collect();
         Batch {
             slots: Mutex::new(slots),
             subjects,
         }
     }
 
-    fn run_all(&self, crew: &mut [Runner], stop: &AtomicBool) -> Result<(), CampaignError> {
+    fn run_all(
+        &self,
+        runners: &mut [BehaviourRunner],
+        stop: &AtomicBool,
+    ) -> Result<(), CampaignError> {
         let began = Instant::now();
         for (at, round) in Round::ALL.into_iter().enumerate() {
             while at > 0 && began.elapsed() < APART && !stop.load(Ordering::Relaxed) {
                 std::thread::sleep(GLANCE);
             }
-            self.run_round(round, crew, stop)?;
+            self.run_round(round, runners, stop)?;
         }
         Ok(())
     }
@@ -172,11 +179,11 @@ impl Batch {
     fn run_round(
         &self,
         round: Round,
-        crew: &mut [Runner],
+        runners: &mut [BehaviourRunner],
         stop: &AtomicBool,
     ) -> Result<(), ExecError> {
         let next = AtomicUsize::new(0);
-        let work = |runner: &mut Runner| {
+        let work = |runner: &mut BehaviourRunner| {
             while !stop.load(Ordering::Relaxed) {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let Some(subject) = self.subjects.get(at) else {
@@ -189,7 +196,7 @@ impl Batch {
         };
         let work = &work;
         std::thread::scope(|scope| {
-            let workers: Vec<_> = crew
+            let workers: Vec<_> = runners
                 .iter_mut()
                 .map(|runner| scope.spawn(move || work(runner)))
                 .collect();
@@ -203,9 +210,9 @@ impl Batch {
     fn run(
         &self,
         at: usize,
-        subject: &Subject,
+        subject: &CorpusInput,
         round: Round,
-        runner: &mut Runner,
+        runner: &mut BehaviourRunner,
         stop: &AtomicBool,
     ) -> Result<(), ExecError> {
         if lock(&self.slots)[at].is_done() {
@@ -221,17 +228,17 @@ impl Batch {
         let observed = observed.transpose()?;
         let slot = &mut lock(&self.slots)[at];
         match (slot, observed) {
-            (Slot::Runs(runs), Some(observed)) => runs.push(observed),
-            (slot, _) => *slot = Slot::Gone,
+            (InputState::Runs(runs), Some(observed)) => runs.push(observed),
+            (slot, _) => *slot = InputState::Gone,
         }
         Ok(())
     }
 
     /// What was measured of each input; `None` where it was not measured to the end.
-    fn finish(self) -> Vec<(Subject, Option<Measured>)> {
+    fn finish(self) -> Vec<(CorpusInput, Option<Measured>)> {
         let slots = self.slots.into_inner();
         let slots = slots.unwrap_or_else(PoisonError::into_inner);
-        let measured = slots.iter().map(Slot::measured);
+        let measured = slots.iter().map(InputState::measured);
         self.subjects.into_iter().zip(measured).collect()
     }
 }
@@ -253,7 +260,7 @@ impl Round {
 }
 
 /// A target that is listened to, and whose reads are watched.
-pub(super) struct Runner {
+pub(super) struct BehaviourRunner {
     target: Traceable,
     /// What watches its reads; `None` where it is fed in memory.
     reads: Option<ReadStacks>,
@@ -266,13 +273,13 @@ pub(super) struct Runner {
 const MORE_CPU: Duration = Duration::from_secs(1);
 const MORE_WALL: Duration = Duration::from_secs(5);
 
-impl Runner {
+impl BehaviourRunner {
     /// # Errors
     /// When the program is missing or cannot be executed.
-    pub(super) fn new(target: &Target, way: Way) -> Result<Runner, ExecError> {
+    pub(super) fn new(target: &Target, way: Way) -> Result<BehaviourRunner, ExecError> {
         let time = TimeLimit::from(target.limits);
         let double = time.times(2);
-        Ok(Runner {
+        Ok(BehaviourRunner {
             time,
             patient: TimeLimit {
                 cpu: double.cpu.saturating_add(MORE_CPU),

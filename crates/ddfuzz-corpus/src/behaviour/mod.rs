@@ -14,5 +14,5 @@ mod measure;
 mod record;
 
 pub use journal::BehaviourJournal;
-pub use measure::{Behaving, Measured, Subject, measure};
+pub use measure::{BehaviourSettings, CorpusInput, Measured, measure};
 pub use record::{Aspect, Behaviour, ClassId, Classes, Output};

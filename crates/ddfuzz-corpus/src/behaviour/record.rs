@@ -185,7 +185,7 @@ pub(super) fn behaviour(runs: &[Observed]) -> Behaviour {
 }
 
 /// The least input of one class, and how many there are.
-struct Least {
+struct SmallestInput {
     content: ContentHash,
     size: u64,
     files: u64,
@@ -195,7 +195,7 @@ struct Least {
 /// length the one of the least hash. Memory grows with classes, not with inputs.
 #[derive(Default)]
 pub struct Classes {
-    classes: HashMap<ClassId, Least>,
+    classes: HashMap<ClassId, SmallestInput>,
     varies: BTreeSet<Aspect>,
     lacks: BTreeSet<Aspect>,
 }
@@ -206,11 +206,14 @@ impl Classes {
     pub fn take(&mut self, content: ContentHash, size: u64, behaviour: &Behaviour) {
         self.varies.extend(&behaviour.varies);
         self.lacks.extend(&behaviour.lacks);
-        let least = self.classes.entry(behaviour.class()).or_insert(Least {
-            content,
-            size,
-            files: 0,
-        });
+        let least = self
+            .classes
+            .entry(behaviour.class())
+            .or_insert(SmallestInput {
+                content,
+                size,
+                files: 0,
+            });
         least.files += 1;
         let rank = |content: ContentHash, size: u64| (size, content.to_string());
         if rank(content, size) < rank(least.content, least.size) {
@@ -236,7 +239,7 @@ impl Classes {
 
     /// The inputs that stand for the classes, the shortest first.
     pub fn kept(&self) -> Vec<ContentHash> {
-        let mut kept: Vec<&Least> = self.classes.values().collect();
+        let mut kept: Vec<&SmallestInput> = self.classes.values().collect();
         kept.sort_by_cached_key(|least| (least.size, least.content.to_string()));
         kept.into_iter().map(|least| least.content).collect()
     }

@@ -43,7 +43,7 @@ pub(super) struct Survey {
 }
 
 /// Where an input is told from others: 24 bytes, without gaps.
-type Mark = ([u64; 2], u32);
+type RowHash = ([u64; 2], u32);
 
 /// Looks at all inputs once.
 pub(super) fn survey(reader: &mut Reader<'_, impl Sets>) -> io::Result<Survey> {
@@ -54,7 +54,7 @@ pub(super) fn survey(reader: &mut Reader<'_, impl Sets>) -> io::Result<Survey> {
         first: vec![0; height],
         by_size: Amount::default(),
     };
-    let (mut marks, mut rows): (Vec<Mark>, _) = (Vec::new(), Vec::new());
+    let (mut marks, mut rows): (Vec<RowHash>, _) = (Vec::new(), Vec::new());
     for item in 0..reader.sets.len() {
         reader.read(item, &mut rows)?;
         if rows.is_empty() {
@@ -96,7 +96,7 @@ fn mark(rows: &[u32]) -> [u64; 2] {
     [half(0), half(8)]
 }
 
-fn distinct(mut marks: Vec<Mark>, sets: &impl Sets) -> Vec<u32> {
+fn distinct(mut marks: Vec<RowHash>, sets: &impl Sets) -> Vec<u32> {
     marks.sort_unstable();
     let mut kept = Vec::new();
     for equal in marks.chunk_by(|one, other| one.0 == other.0) {

@@ -143,7 +143,7 @@ fn thinned(matrix: &Matrix, mut chosen: Vec<usize>, mut holders: Vec<u32>) -> Ve
 const PASSES: usize = 4;
 
 /// A cover under change.
-struct Change<'a, C> {
+struct ChangedCover<'a, C> {
     columns: &'a mut C,
     /// How many of the chosen have a row.
     holders: Vec<u32>,
@@ -159,7 +159,7 @@ pub(super) fn improved(
     chosen: &[usize],
     steps: &mut Steps,
 ) -> io::Result<Vec<usize>> {
-    let mut change = Change {
+    let mut change = ChangedCover {
         holders: vec![0; columns.rows()],
         is_chosen: vec![false; columns.columns()],
         rows: Vec::new(),
@@ -179,7 +179,7 @@ pub(super) fn improved(
     Ok(chosen.filter(|(_, is)| **is).map(|(at, _)| at).collect())
 }
 
-impl<C: Columns> Change<'_, C> {
+impl<C: Columns> ChangedCover<'_, C> {
     fn put(&mut self, column: usize) -> io::Result<()> {
         if !std::mem::replace(&mut self.is_chosen[column], true) {
             self.columns.read(column, &mut self.rows)?;

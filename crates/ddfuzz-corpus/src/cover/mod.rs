@@ -4,19 +4,19 @@
 //! [`Sets`]. All limits are counted in steps, so that the same inputs give the same cover anywhere.
 
 mod bound;
-mod core;
 mod exact;
 mod gather;
 mod greedy;
 mod matrix;
+mod price;
 mod reduce;
 
-use core::{Core, settle};
 use std::io;
 use std::time::Duration;
 
 use crate::{Amount, Feature, Features};
 use gather::{Reader, Universe, survey};
+use price::{Core, find_price};
 
 /// What a choice may cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,12 +109,12 @@ pub fn cover(
     let universe = Universe::new(wanted, covered);
     let mut reader = Reader::new(sets, &universe);
     let survey = survey(&mut reader)?;
-    let most = core::least(&mut reader, &survey)?;
+    let most = price::least_of_other_tools(&mut reader, &survey)?;
     let rows = survey.holders.iter().enumerate();
     let missing = rows.filter(|(_, holders)| **holders == 0);
     let missing: Vec<Feature> = missing.map(|(row, _)| universe.feature(row)).collect();
     let core = Core::new(&mut reader, survey.distinct, effort)?;
-    let settled = settle(&mut reader, &core, most, effort)?;
+    let settled = find_price(&mut reader, &core, most, effort)?;
     Ok(Cover {
         optimal: settled.choice.lower >= settled.choice.weight,
         chosen: settled.choice.items,
@@ -211,7 +211,7 @@ pub fn weight(bytes: u64, slowness: Slowness, price: u64) -> u64 {
 
 /// What of the wanted features stands in one place only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Held {
+pub struct UniqueFeatures {
     /// For each chosen input, in the order given, how many features no other chosen one reaches.
     pub private: Vec<usize>,
     /// The features that a single input of all reaches, ascending, with that input: it has to stay.
@@ -224,12 +224,12 @@ pub struct Held {
 /// # Errors
 ///
 /// Where what an input reaches cannot be read.
-pub fn held(
+pub fn unique_features(
     sets: &mut impl Sets,
     chosen: &[usize],
     wanted: &Features,
     covered: &Features,
-) -> io::Result<Held> {
+) -> io::Result<UniqueFeatures> {
     let universe = Universe::new(wanted, covered);
     // How many reach a row (0, 1, or more as 2), and the last of them.
     let mut all = vec![(0_u8, 0_usize); universe.len()];
@@ -256,7 +256,7 @@ pub fn held(
     let sole = all.iter().enumerate();
     let sole = sole.filter(|(_, (holders, _))| *holders == 1);
     let sole = sole.map(|(row, (_, item))| (universe.feature(row), *item));
-    Ok(Held {
+    Ok(UniqueFeatures {
         private,
         sole: sole.collect(),
     })

@@ -5,10 +5,10 @@ use std::fmt::Debug;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use super::subset::{Keeping, Kept, Reserve};
+use super::subset::{KeptFile, KeptSet, Reserve};
 use super::{CleanError, Doing, Engine, Watcher};
 use crate::measure::{Files, run_again};
-use crate::{Features, Union};
+use crate::{FeatureUnion, Features};
 use ddfuzz_store::report::clean::{Counted, OwnCount};
 
 /// A feature that is there now and then only may fail to come once more.
@@ -33,7 +33,7 @@ impl Engine<'_> {
     /// each time.
     pub(super) fn check(
         &self,
-        kept: &Kept,
+        kept: &KeptSet,
         written: &[PathBuf],
         watcher: &mut dyn Watcher,
     ) -> Result<Checked, CleanError> {
@@ -70,7 +70,7 @@ impl Engine<'_> {
 
     /// All that these files reach together, in one run of each.
     fn reached(&self, files: &Files<'_>, round: u32) -> Result<Features, CleanError> {
-        let mut union = Union::default();
+        let mut union = FeatureUnion::default();
         let whole = run_again(&self.settings(), files, round, &mut |_, seen| {
             if let Ok(seen) = seen
                 && let Some(features) = &seen.features
@@ -120,7 +120,7 @@ impl Engine<'_> {
     /// flaky, each further one would add some files, and take as long.
     pub(super) fn count_by_its_own(
         &self,
-        kept: &mut Kept,
+        kept: &mut KeptSet,
         reserve: &Reserve<'_>,
         written: &mut Vec<PathBuf>,
         watcher: &mut dyn Watcher,
@@ -171,11 +171,11 @@ impl Engine<'_> {
 }
 
 /// The files that are written and those that they are added to.
-fn all_of(written: &[PathBuf], kept: &Kept) -> Vec<PathBuf> {
+fn all_of(written: &[PathBuf], kept: &KeptSet) -> Vec<PathBuf> {
     [written, &kept.onto[..]].concat()
 }
 
-fn taken_back(reserve: &Reserve<'_>, contents: &[Vec<u8>]) -> Result<Vec<Keeping>, CleanError> {
+fn taken_back(reserve: &Reserve<'_>, contents: &[Vec<u8>]) -> Result<Vec<KeptFile>, CleanError> {
     let mut all = Vec::new();
     for bytes in contents {
         let why = "libFuzzer's own merge adds it to the other kept files";

@@ -6,7 +6,7 @@ use std::io;
 use std::time::Duration;
 
 use super::CleanError;
-use crate::cover::{Cover, Effort, FAST, Held, Sets, Slowness, cover, held};
+use crate::cover::{Cover, Effort, FAST, Sets, Slowness, UniqueFeatures, cover, unique_features};
 use crate::{Feature, Features};
 
 /// Where more than one in so many features comes each time in a process of its own, and not in one
@@ -27,7 +27,7 @@ const MOST: usize = 24;
 const KNOWN: usize = 64;
 
 /// Contents to choose from, in their canonical order.
-pub(super) trait Source {
+pub(super) trait CandidateSource {
     /// How many there are.
     fn len(&self) -> usize;
 
@@ -38,7 +38,7 @@ pub(super) trait Source {
     fn first(&mut self, item: usize, into: &mut Vec<Feature>) -> io::Result<Duration>;
 
     /// Runs these again, and gives for each what it reached in each run, the first one too.
-    fn again(&mut self, items: &[usize]) -> Result<Vec<Again>, CleanError>;
+    fn again(&mut self, items: &[usize]) -> Result<Vec<Reruns>, CleanError>;
 
     /// Runs each of these several times, each time in a process of its own, and gives what it
     /// reached in all of them; `None` where each run has a process of its own in any case.
@@ -50,7 +50,7 @@ pub(super) trait Source {
 
 /// What more runs of a content came to.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Again {
+pub(super) struct Reruns {
     /// What each of its runs reached; nothing where one of them did not end well.
     pub steady: Features,
     /// What some of them reached, and in how many of those after the first. The first run says
@@ -62,7 +62,7 @@ pub(super) struct Again {
     pub time: Duration,
 }
 
-impl Again {
+impl Reruns {
     /// What any of its runs reached.
     pub fn ever(&self) -> Features {
         let sometimes = self.sometimes.keys().copied().collect();
@@ -79,36 +79,36 @@ pub(super) struct Choice {
     /// each is kept for. Some of them are in the cover, too.
     pub sometimes: BTreeMap<usize, u64>,
     /// What the chosen ones reach each time, and how fast, with that of all that were run again.
-    pub again: BTreeMap<usize, Again>,
+    pub again: BTreeMap<usize, Reruns>,
     /// All that the corpus reaches each time.
     pub universe: Features,
     /// All that was seen to be reached: what is not in the universe did not come each time with any
     /// content.
     pub seen: Features,
     /// What is reached once only.
-    pub held: Held,
+    pub unique_features: UniqueFeatures,
     /// The CPU times of the first runs of all contents.
     pub times: Vec<Duration>,
 }
 
 /// What the kept contents reach in any case.
 #[derive(Clone, Copy)]
-pub(super) struct Elsewhere<'a> {
+pub(super) struct AlreadyCovered<'a> {
     /// Each time.
     pub covered: &'a Features,
     /// Now and then.
     pub seen: &'a Features,
 }
 
-/// Chooses the contents that reach all that the corpus does and `elsewhere` does not. Those that
+/// Chooses the contents that reach all that the corpus does and `already` does not. Those that
 /// are chosen are run again: what they do not reach each time does not count for them, until the
 /// choice rests on nothing but what comes each time. For a feature that no content reaches each
 /// time, those are kept as well that reach it most often.
 ///
 /// `None` where too much of what a run reaches depends on the runs before it in the same process.
 pub(super) fn choose(
-    source: &mut dyn Source,
-    elsewhere: Elsewhere<'_>,
+    source: &mut dyn CandidateSource,
+    already: AlreadyCovered<'_>,
     effort: &Effort,
 ) -> Result<Option<Choice>, CleanError> {
     let mut chooser = Chooser::new(source)?;
@@ -122,9 +122,9 @@ pub(super) fn choose(
             true => effort.first(),
             false => *effort,
         };
-        let (cover, universe) = chooser.settle(elsewhere.covered, &effort)?;
+        let (cover, universe) = chooser.settle(already.covered, &effort)?;
         let unsteady = chooser.seen.less(&universe);
-        let unsteady = unsteady.less(elsewhere.covered).less(elsewhere.seen);
+        let unsteady = unsteady.less(already.covered).less(already.seen);
         if !unsteady.is_empty() && looks > 0 {
             let more = chooser.look_alone(&unsteady, &cover.chosen)?;
             found += more;
@@ -139,9 +139,10 @@ pub(super) fn choose(
         if chooser.look_at_holders(&unsteady)? || std::mem::take(&mut is_first) {
             continue;
         }
-        let held = held(&mut chooser, &cover.chosen, &universe, elsewhere.covered);
+        let unique_features =
+            unique_features(&mut chooser, &cover.chosen, &universe, already.covered);
         return Ok(Some(Choice {
-            held: held.map_err(CleanError::journal)?,
+            unique_features: unique_features.map_err(CleanError::journal)?,
             sometimes: chooser.most_often(&unsteady, &cover.chosen),
             seen: chooser.seen,
             times: chooser.times,
@@ -153,8 +154,8 @@ pub(super) fn choose(
 }
 
 struct Chooser<'a> {
-    source: &'a mut dyn Source,
-    again: BTreeMap<usize, Again>,
+    source: &'a mut dyn CandidateSource,
+    again: BTreeMap<usize, Reruns>,
     /// Those that were run alone.
     alone: BTreeSet<usize>,
     /// For each feature, how many contents reach it, by all that is known.
@@ -163,13 +164,13 @@ struct Chooser<'a> {
     seen: Features,
     /// By how much the target is slower than what counts as fast: its contents are compared with
     /// each other.
-    pace: u32,
+    slowdown: u32,
     /// The CPU times of the first runs.
     times: Vec<Duration>,
 }
 
 impl<'a> Chooser<'a> {
-    fn new(source: &'a mut dyn Source) -> Result<Chooser<'a>, CleanError> {
+    fn new(source: &'a mut dyn CandidateSource) -> Result<Chooser<'a>, CleanError> {
         let (mut holders, mut features) = (Vec::new(), Vec::new());
         let mut times = Vec::with_capacity(source.len());
         for item in 0..source.len() {
@@ -187,7 +188,7 @@ impl<'a> Chooser<'a> {
             alone: BTreeSet::new(),
             holders,
             seen: Features::default(),
-            pace: 1,
+            slowdown: 1,
             times,
         };
         chooser.seen = chooser.universe();
@@ -227,8 +228,8 @@ impl<'a> Chooser<'a> {
             return Ok(());
         }
         let (_, middle, _) = sorted.select_nth_unstable(times.len() / 2);
-        self.pace = u32::try_from(Slowness::of(*middle).factor()).unwrap_or(u32::MAX);
-        let limit = FAST * self.pace;
+        self.slowdown = u32::try_from(Slowness::of(*middle).factor()).unwrap_or(u32::MAX);
+        let limit = FAST * self.slowdown;
         let slow: Vec<usize> = (0..times.len())
             .filter(|item| times[*item] >= limit)
             .collect();
@@ -432,7 +433,7 @@ impl Sets for Chooser<'_> {
     fn slowness(&self, item: usize) -> Slowness {
         let again = self.again.get(&item);
         again.map_or(Slowness::default(), |again| {
-            Slowness::of(again.time / self.pace)
+            Slowness::of(again.time / self.slowdown)
         })
     }
 
@@ -467,7 +468,7 @@ mod tests {
         Features::from_unsorted(numbers.iter().copied().map(Feature).collect())
     }
 
-    impl Source for Script {
+    impl CandidateSource for Script {
         fn len(&self) -> usize {
             self.runs.len()
         }
@@ -484,7 +485,7 @@ mod tests {
             })
         }
 
-        fn again(&mut self, items: &[usize]) -> Result<Vec<Again>, CleanError> {
+        fn again(&mut self, items: &[usize]) -> Result<Vec<Reruns>, CleanError> {
             self.repeated.extend_from_slice(items);
             let of = |item: &usize| {
                 let runs = &self.runs[*item];
@@ -497,7 +498,7 @@ mod tests {
                 let all = runs.iter().flatten();
                 let unsteady = all.filter(|feature| !steady.contains(Feature(**feature)));
                 let sometimes = unsteady.map(|feature| (Feature(*feature), hits(feature)));
-                Again {
+                Reruns {
                     sometimes: sometimes.collect(),
                     runs: runs.len() as u32 - 1,
                     steady: steady.clone(),
@@ -529,11 +530,11 @@ mod tests {
     }
 
     fn chosen(script: &mut Script, covered: &[u32]) -> Choice {
-        let elsewhere = Elsewhere {
+        let already = AlreadyCovered {
             covered: &set(covered),
             seen: &Features::default(),
         };
-        choose(script, elsewhere, &Effort::default())
+        choose(script, already, &Effort::default())
             .unwrap()
             .unwrap()
     }
@@ -578,11 +579,11 @@ mod tests {
     #[test]
     fn what_is_seen_now_and_then_elsewhere_keeps_nobody() {
         let mut all = script(&[&[&[1, 7], &[1]], &[&[1, 7], &[1]]]);
-        let elsewhere = Elsewhere {
+        let already = AlreadyCovered {
             covered: &Features::default(),
             seen: &set(&[7]),
         };
-        let choice = choose(&mut all, elsewhere, &Effort::default()).unwrap();
+        let choice = choose(&mut all, already, &Effort::default()).unwrap();
         assert!(choice.unwrap().sometimes.is_empty());
     }
 
@@ -615,12 +616,12 @@ mod tests {
             ..Script::default()
         };
         let none = Features::default();
-        let elsewhere = Elsewhere {
+        let already = AlreadyCovered {
             covered: &none,
             seen: &none,
         };
         assert!(
-            choose(&mut all, elsewhere, &Effort::default())
+            choose(&mut all, already, &Effort::default())
                 .unwrap()
                 .is_none()
         );

@@ -1,12 +1,12 @@
 //! The steps of a cleanup, one behind the other.
 
-mod books;
+mod candidates;
 mod check;
 mod choose;
 mod classes;
-mod pool;
-mod sick;
+mod failing;
 mod subset;
+mod totals;
 mod trimming;
 mod write;
 
@@ -17,13 +17,15 @@ use std::time::Duration;
 
 use crate::health::Quarantining;
 use crate::lock::lock;
-use crate::measure::{Contents, Gathered, Progress, Runners, Settings, gather, journal_of};
+use crate::measure::{
+    Contents, Gathered, MeasureProgress, MeasureSettings, Runners, gather, journal_of,
+};
 use crate::{CleanError, Place};
-use books::Books;
 use ddfuzz_exec::{Freshness, Target, Way};
 use ddfuzz_store::Store;
 use ddfuzz_store::report::clean::CleanResult;
-use subset::{Kept, Reserve};
+use subset::{KeptSet, Reserve};
+use totals::CleanTotals;
 
 pub use check::{Merged, Ruler};
 
@@ -84,10 +86,10 @@ impl Engine<'_> {
     /// All steps; `None` where runs may not share processes as they did.
     fn attempt(&self, watcher: &mut dyn Watcher) -> Result<Option<CleanResult>, CleanError> {
         let cleaning = self.cleaning;
-        let mut books = Books::default();
-        let mut kept = Kept {
+        let mut totals = CleanTotals::default();
+        let mut kept = KeptSet {
             journal: journal_of(self.freshness),
-            ..Kept::default()
+            ..KeptSet::default()
         };
         let gathered = self.gather(&cleaning.corpus, watcher)?;
         if gathered.is_empty() {
@@ -97,7 +99,7 @@ impl Engine<'_> {
             Some(onto) => {
                 let onto = self.gather(std::slice::from_ref(onto), watcher)?;
                 let mut onto = self.measure(onto, watcher)?;
-                books.runs_of(&onto);
+                totals.runs_of(&onto);
                 // Before the journal is written by others.
                 self.look_at_onto(&mut onto, &mut kept, watcher)?;
                 Some(onto)
@@ -105,30 +107,30 @@ impl Engine<'_> {
             None => None,
         };
         let mut contents = self.measure(gathered, watcher)?;
-        books.begin(&contents);
+        totals.begin(&contents);
         if contents.is_empty() {
             return Err(CleanError::unread());
         }
         let reserve = match contents.places() {
             Some(_) => {
-                let healthy = self.cover(&mut contents, &mut kept, watcher, &mut books)?;
+                let healthy = self.cover(&mut contents, &mut kept, watcher, &mut totals)?;
                 let Some(healthy) = healthy else {
                     return Ok(None);
                 };
                 Some(Reserve::new(&contents, healthy))
             }
             None => {
-                self.one_of_each_class(&contents, onto, &mut kept, watcher, &mut books)?;
+                self.one_of_each_class(&contents, onto, &mut kept, watcher, &mut totals)?;
                 None
             }
         };
-        self.finish(kept, reserve.as_ref(), watcher, books)
+        self.finish(kept, reserve.as_ref(), watcher, totals)
             .map(Some)
     }
 
-    fn settings(&self) -> Settings<'_> {
+    fn settings(&self) -> MeasureSettings<'_> {
         let cleaning = self.cleaning;
-        Settings {
+        MeasureSettings {
             target: &cleaning.target,
             way: cleaning.way,
             jobs: cleaning.jobs,
@@ -146,7 +148,7 @@ impl Engine<'_> {
         roots: &[std::path::PathBuf],
         watcher: &mut dyn Watcher,
     ) -> Result<Gathered, CleanError> {
-        let told = &mut |progress: &Progress| watcher.doing(reading(progress));
+        let told = &mut |progress: &MeasureProgress| watcher.doing(reading(progress));
         let gathered = gather(roots, self.place.root(), &self.settings(), told)?;
         match self.settings().stopped() {
             true => Err(CleanError::Interrupted),
@@ -160,7 +162,7 @@ impl Engine<'_> {
         gathered: Gathered,
         watcher: &mut dyn Watcher,
     ) -> Result<Contents, CleanError> {
-        let told = &mut |progress: &Progress| watcher.doing(reading(progress));
+        let told = &mut |progress: &MeasureProgress| watcher.doing(reading(progress));
         let contents = gathered.run(&self.settings(), told)?;
         if contents.is_interrupted() {
             return Err(CleanError::Interrupted);
@@ -172,7 +174,7 @@ impl Engine<'_> {
     }
 }
 
-fn reading(progress: &Progress) -> Doing {
+fn reading(progress: &MeasureProgress) -> Doing {
     Doing::Reading {
         files: progress.files,
         runs: progress.runs,
@@ -261,7 +263,7 @@ pub enum Doing {
         contents: u64,
     },
     /// Kept files are trimmed.
-    Trimming {
+    TrimSettings {
         /// Which round, from 1.
         round: u32,
         /// Files that are done.

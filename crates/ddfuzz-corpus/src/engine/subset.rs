@@ -7,15 +7,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::books::Books;
-use super::choose::{Again, Choice, Elsewhere, Source, choose};
-use super::pool::Pool;
-use super::trimming::Trims;
+use super::candidates::Candidates;
+use super::choose::{AlreadyCovered, CandidateSource, Choice, Reruns, choose};
+use super::totals::CleanTotals;
+use super::trimming::TrimRounds;
 use super::{CleanError, Doing, Engine, Watcher};
 use crate::cover::{Effort, Sets, Slowness};
 use crate::measure::{Contents, run_again};
-use crate::trim::Trimming;
-use crate::{ContentId, Feature, Features, Union};
+use crate::trim::TrimSettings;
+use crate::{ContentId, Feature, FeatureUnion, Features};
 use ddfuzz_campaign::identity;
 use ddfuzz_store::report::clean::{Cover, OwnCount};
 use ddfuzz_store::report::size;
@@ -29,35 +29,35 @@ impl Engine<'_> {
     pub(super) fn cover(
         &self,
         contents: &mut Contents,
-        kept: &mut Kept,
+        kept: &mut KeptSet,
         watcher: &mut dyn Watcher,
-        books: &mut Books,
+        totals: &mut CleanTotals,
     ) -> Result<Option<Vec<usize>>, CleanError> {
-        let (healthy, recovered) = self.sort_out(contents, watcher, books)?;
+        let (healthy, recovered) = self.sort_out(contents, watcher, totals)?;
         let settings = self.settings();
-        let mut pool = Pool::new(contents, &settings, self.cleaning.repeats, healthy);
+        let mut pool = Candidates::new(contents, &settings, self.cleaning.repeats, healthy);
         pool.recover(&recovered)?;
         watcher.doing(Doing::Choosing {
             contents: pool.healthy.len() as u64,
         });
-        let elsewhere = Elsewhere {
+        let already = AlreadyCovered {
             covered: &kept.covered,
             seen: &kept.seen,
         };
         let effort = Effort::among(pool.healthy.len());
-        let Some(choice) = choose(&mut pool, elsewhere, &effort)? else {
+        let Some(choice) = choose(&mut pool, already, &effort)? else {
             return Ok(None);
         };
         let relapsed = std::mem::take(&mut pool.relapsed);
-        self.file(&relapsed, watcher, books)?;
-        self.take(&mut pool, choice, kept, books)?;
+        self.file(&relapsed, watcher, totals)?;
+        self.take(&mut pool, choice, kept, totals)?;
         let fit = pool.healthy.iter().copied();
         let fit = fit.filter(|number| !pool.unfit.contains(number)).collect();
         let trimmed = match self.cleaning.subset {
             true => self.trim(kept, watcher)?,
             false => BTreeSet::new(),
         };
-        self.take_slips(trimmed, watcher, books)?;
+        self.take_slips(trimmed, watcher, totals)?;
         Ok(Some(fit))
     }
 
@@ -65,7 +65,7 @@ impl Engine<'_> {
     pub(super) fn look_at_onto(
         &self,
         onto: &mut Contents,
-        kept: &mut Kept,
+        kept: &mut KeptSet,
         watcher: &mut dyn Watcher,
     ) -> Result<(), CleanError> {
         let healthy: Vec<usize> = (0..onto.len())
@@ -81,7 +81,7 @@ impl Engine<'_> {
             contents: healthy.len() as u64,
         });
         let times = self.cleaning.repeats.saturating_sub(1);
-        let (mut union, mut ever) = (Union::default(), Union::default());
+        let (mut union, mut ever) = (FeatureUnion::default(), FeatureUnion::default());
         for numbers in healthy.chunks(AT_ONCE) {
             let repeated = onto.repeat(&self.settings(), numbers, times)?;
             let repeated = repeated.ok_or(CleanError::Interrupted)?;
@@ -99,22 +99,26 @@ impl Engine<'_> {
     /// Takes what was chosen.
     fn take(
         &self,
-        pool: &mut Pool<'_>,
+        pool: &mut Candidates<'_>,
         choice: Choice,
-        kept: &mut Kept,
-        books: &mut Books,
+        kept: &mut KeptSet,
+        totals: &mut CleanTotals,
     ) -> Result<(), CleanError> {
         for number in &pool.gone {
-            books.gone(
+            totals.gone(
                 &pool.contents.path(*number)?,
                 pool.contents.id(*number).size(),
             );
         }
         let mut only = BTreeMap::new();
-        for (_, item) in &choice.held.sole {
+        for (_, item) in &choice.unique_features.sole {
             *only.entry(*item).or_insert(0) += 1;
         }
-        let private = choice.cover.chosen.iter().zip(&choice.held.private);
+        let private = choice
+            .cover
+            .chosen
+            .iter()
+            .zip(&choice.unique_features.private);
         let private: BTreeMap<usize, usize> =
             private.map(|(item, count)| (*item, *count)).collect();
         let items: Vec<usize> = match self.cleaning.subset {
@@ -128,16 +132,16 @@ impl Engine<'_> {
                 .collect(),
         };
         for (item, time) in choice.times.iter().enumerate() {
-            books.spread.sizes_before.add(pool.bytes(item));
-            books.spread.times_before.add(micros(*time));
+            totals.spread.sizes_before.add(pool.bytes(item));
+            totals.spread.times_before.add(micros(*time));
         }
         for item in items {
-            let mut keeping = self.keep(pool, item, choice.again.get(&item))?;
-            keeping.only_here = only.get(&item).copied().unwrap_or(0);
+            let mut kept_file = self.keep(pool, item, choice.again.get(&item))?;
+            kept_file.only_here = only.get(&item).copied().unwrap_or(0);
             let sometimes = choice.sometimes.get(&item).copied();
-            keeping.whole = sometimes.is_some();
-            keeping.why = why(keeping.only_here, private.get(&item).copied(), sometimes);
-            kept.files.push(keeping);
+            kept_file.whole = sometimes.is_some();
+            kept_file.why = why(kept_file.only_here, private.get(&item).copied(), sometimes);
+            kept.files.push(kept_file);
         }
         kept.cover = self.cleaning.subset.then_some(Cover {
             weight: choice.cover.weight,
@@ -153,10 +157,10 @@ impl Engine<'_> {
     /// A content that is kept; in memory where it may be trimmed.
     fn keep(
         &self,
-        pool: &mut Pool<'_>,
+        pool: &mut Candidates<'_>,
         item: usize,
-        again: Option<&Again>,
-    ) -> Result<Keeping, CleanError> {
+        again: Option<&Reruns>,
+    ) -> Result<KeptFile, CleanError> {
         let number = pool.healthy[item];
         let (contents, id) = (&pool.contents, pool.contents.id(number));
         let from = contents.path(number)?;
@@ -177,36 +181,36 @@ impl Engine<'_> {
                 (recovered.or(seen.features).unwrap_or_default(), seen.time)
             }
         };
-        Ok(Keeping {
+        Ok(KeptFile {
             from,
             content: id.to_string(),
             bytes,
             size_before: id.size(),
             features,
             time,
-            ..Keeping::default()
+            ..KeptFile::default()
         })
     }
 
     /// Trims what is kept, and gives the names of all contents that were trimmed.
     fn trim(
         &self,
-        kept: &mut Kept,
+        kept: &mut KeptSet,
         watcher: &mut dyn Watcher,
     ) -> Result<BTreeSet<String>, CleanError> {
         let Some(trim) = &self.cleaning.trim else {
             return Ok(BTreeSet::new());
         };
         let cleaning = self.cleaning;
-        let trimming = Trimming {
+        let trimming = TrimSettings {
             search: trim.search.clone(),
             budget_tests: Some(trim.tests),
             budget_time: trim.time,
             build: Some(identity(&cleaning.target)?.to_string()),
-            ..Trimming::of_target(cleaning.target.clone(), cleaning.way)
+            ..TrimSettings::of_target(cleaning.target.clone(), cleaning.way)
         };
         let universe = kept.universe.clone().unwrap_or_default();
-        let trims = Trims {
+        let trims = TrimRounds {
             trim,
             trimming: &trimming,
             jobs: cleaning.jobs,
@@ -223,8 +227,8 @@ impl Engine<'_> {
     }
 
     /// What these contents reach each time.
-    fn steady(&self, texts: &[&[u8]]) -> Result<Vec<Again>, CleanError> {
-        let mut all: Vec<Option<Again>> = vec![None; texts.len()];
+    fn steady(&self, texts: &[&[u8]]) -> Result<Vec<Reruns>, CleanError> {
+        let mut all: Vec<Option<Reruns>> = vec![None; texts.len()];
         for round in 0..self.cleaning.repeats {
             let whole = run_again(&self.settings(), &texts, round, &mut |number, seen| {
                 let Ok(seen) = seen else { return Ok(()) };
@@ -232,10 +236,10 @@ impl Engine<'_> {
                     true => Features::default(),
                     false => seen.features.unwrap_or_default(),
                 };
-                let again = all[number].get_or_insert_with(|| Again {
+                let again = all[number].get_or_insert_with(|| Reruns {
                     steady: features.clone(),
                     time: Duration::MAX,
-                    ..Again::default()
+                    ..Reruns::default()
                 });
                 again.steady = again.steady.and(&features);
                 again.runs += 1;
@@ -278,7 +282,7 @@ pub(super) fn micros(time: Duration) -> u64 {
 
 /// A file that is kept.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Keeping {
+pub(super) struct KeptFile {
     /// The file of that content.
     pub from: PathBuf,
     /// The hex digits of that content's blake3.
@@ -304,7 +308,7 @@ pub(super) struct Keeping {
     pub settled_for: Option<Features>,
 }
 
-impl Keeping {
+impl KeptFile {
     /// Its size now, in bytes.
     pub fn size(&self) -> u64 {
         let held = self.bytes.as_ref();
@@ -324,9 +328,9 @@ impl Keeping {
 
 /// All that is kept, and what it has to reach together.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct KeptSet {
     /// The files.
-    pub files: Vec<Keeping>,
+    pub files: Vec<KeptFile>,
     /// What the corpus reaches each time; `None` where the target tells no coverage.
     pub universe: Option<Features>,
     /// What the corpus reaches that is added to.
@@ -348,7 +352,7 @@ pub(super) struct Kept {
 }
 
 /// Kept files to choose from once more.
-pub(super) struct AllKept<'a>(pub &'a [Keeping]);
+pub(super) struct AllKept<'a>(pub &'a [KeptFile]);
 
 impl Sets for AllKept<'_> {
     fn len(&self) -> usize {
@@ -387,7 +391,7 @@ impl<'a> Reserve<'a> {
     }
 
     /// The numbers of those that are not kept as they are: left out, or trimmed.
-    pub fn excluded(&self, kept: &[Keeping]) -> Vec<usize> {
+    pub fn excluded(&self, kept: &[KeptFile]) -> Vec<usize> {
         let whole: HashSet<ContentId> = (kept.iter().filter(|file| !file.is_trimmed()))
             .filter_map(|file| ContentId::parse(file.size_before, &file.content))
             .collect();
@@ -403,7 +407,7 @@ impl<'a> Reserve<'a> {
     }
 
     /// The content with these bytes, as one that is kept; `None` where it is none of these.
-    pub fn take_back(&self, bytes: &[u8], why: &str) -> Result<Option<Keeping>, CleanError> {
+    pub fn take_back(&self, bytes: &[u8], why: &str) -> Result<Option<KeptFile>, CleanError> {
         let number = self.contents.find(&ContentId::of(bytes));
         let number = number.filter(|number| self.healthy.binary_search(number).is_ok());
         number.map(|number| self.keep(number, why)).transpose()
@@ -413,9 +417,9 @@ impl<'a> Reserve<'a> {
     pub fn holders(
         &self,
         features: &Features,
-        kept: &[Keeping],
+        kept: &[KeptFile],
         why: &str,
-    ) -> Result<Vec<Keeping>, CleanError> {
+    ) -> Result<Vec<KeptFile>, CleanError> {
         let mut found = vec![0; features.len()];
         let mut numbers = BTreeSet::new();
         let mut reached = Vec::new();
@@ -433,9 +437,9 @@ impl<'a> Reserve<'a> {
         numbers.iter().map(|one| self.keep(*one, why)).collect()
     }
 
-    fn keep(&self, number: usize, why: &str) -> Result<Keeping, CleanError> {
+    fn keep(&self, number: usize, why: &str) -> Result<KeptFile, CleanError> {
         let (id, seen) = (self.contents.id(number), self.contents.seen(number)?);
-        Ok(Keeping {
+        Ok(KeptFile {
             from: self.contents.path(number)?,
             content: id.to_string(),
             size_before: id.size(),
@@ -443,7 +447,7 @@ impl<'a> Reserve<'a> {
             time: seen.time,
             why: why.to_owned(),
             whole: true,
-            ..Keeping::default()
+            ..KeptFile::default()
         })
     }
 }

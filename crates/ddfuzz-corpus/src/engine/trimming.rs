@@ -6,15 +6,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::books::Books;
-use super::choose::Again;
-use super::subset::{AllKept, Keeping};
+use super::choose::Reruns;
+use super::subset::{AllKept, KeptFile};
+use super::totals::CleanTotals;
 use super::{CleanError, Doing, Engine, Trim, TrimBy, Watcher};
 use crate::cover::{Effort, cover};
 use crate::health::file_slip;
 use crate::lock::lock;
-use crate::trim::{ToTrim, Trimmed, Trimming, Wanted, Watch, trim_all};
-use crate::{Feature, Features, Union};
+use crate::trim::{RequiredFeatures, ToTrim, TrimSettings, TrimWatch, Trimmed, trim_all};
+use crate::{Feature, FeatureUnion, Features};
 use ddfuzz_exec::ExecError;
 use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_minimize::{CallbackError, Claim, Slip};
@@ -26,17 +26,17 @@ use ddfuzz_triage::{Found, Triager, Verdict};
 const ROUNDS: u32 = 8;
 
 /// Runs contents again: what they reach each time.
-pub(super) type Steady<'a> = &'a dyn Fn(&[&[u8]]) -> Result<Vec<Again>, CleanError>;
+pub(super) type Steady<'a> = &'a dyn Fn(&[&[u8]]) -> Result<Vec<Reruns>, CleanError>;
 /// Takes a crash that a candidate of a content has run into, and the number of its test.
 pub(super) type OnSlip<'a> =
     &'a (dyn Fn(&[u8], &Slip, Option<u64>) -> Result<(), CallbackError> + Sync);
 
 /// What trimming needs besides the files.
-pub(super) struct Trims<'a> {
+pub(super) struct TrimRounds<'a> {
     /// How files are trimmed.
     pub trim: &'a Trim,
     /// The same, for the target.
-    pub trimming: &'a Trimming,
+    pub trimming: &'a TrimSettings,
     /// Workers.
     pub jobs: usize,
     /// Where logs and results go.
@@ -55,7 +55,7 @@ pub(super) struct Trims<'a> {
 
 /// What trimming came to, besides what it did to the files.
 #[derive(Debug, Default)]
-pub(super) struct Ran {
+pub(super) struct TrimRuns {
     /// Runs that it took.
     pub runs: u64,
     /// The names of all contents that were trimmed, or were before with the same demands.
@@ -63,7 +63,7 @@ pub(super) struct Ran {
 }
 
 /// A file that is to be trimmed.
-struct Task {
+struct TrimTask {
     /// Its place among the kept ones.
     at: usize,
     /// What it is kept for.
@@ -71,14 +71,14 @@ struct Task {
     file: ToTrim,
 }
 
-impl Trims<'_> {
+impl TrimRounds<'_> {
     /// Trims `kept`, drops those that are not needed any more, and goes on until nothing changes.
     pub fn run(
         &self,
-        kept: &mut Vec<Keeping>,
+        kept: &mut Vec<KeptFile>,
         watcher: &mut dyn Watcher,
-    ) -> Result<Ran, CleanError> {
-        let mut ran = Ran::default();
+    ) -> Result<TrimRuns, CleanError> {
+        let mut ran = TrimRuns::default();
         for round in 1..=ROUNDS {
             let changed = self.round(round, kept, &mut ran, watcher)?;
             let dropped = self.drop_needless(kept)?;
@@ -93,28 +93,28 @@ impl Trims<'_> {
     fn round(
         &self,
         round: u32,
-        kept: &mut [Keeping],
-        ran: &mut Ran,
+        kept: &mut [KeptFile],
+        ran: &mut TrimRuns,
         watcher: &mut dyn Watcher,
     ) -> Result<bool, CleanError> {
         let tasks = self.tasks(round, kept);
         ran.names
             .extend(tasks.iter().map(|task| hash_of(&task.file.input)));
         let of = tasks.len() as u64;
-        watcher.doing(Doing::Trimming { round, done: 0, of });
+        watcher.doing(Doing::TrimSettings { round, done: 0, of });
         let mut done: Vec<Option<Trimmed>> = vec![None; tasks.len()];
         let mut count = 0;
         let mut on_trimmed = |number: usize, trimmed: Trimmed| -> Result<(), CallbackError> {
             done[number] = Some(trimmed);
             count += 1;
             let done = count;
-            watcher.doing(Doing::Trimming { round, done, of });
+            watcher.doing(Doing::TrimSettings { round, done, of });
             Ok(())
         };
         let on_slip = self.on_slip;
         let mut on_slip_of =
             |number: usize, slip: &Slip, test| on_slip(&tasks[number].file.input, slip, test);
-        let watch = Watch {
+        let watch = TrimWatch {
             on_trimmed: &mut on_trimmed,
             on_slip: &mut on_slip_of,
             stop: self.stop,
@@ -131,7 +131,7 @@ impl Trims<'_> {
     }
 
     /// What each file is to be trimmed to, those aside of which nothing more can be trimmed.
-    fn tasks(&self, round: u32, kept: &[Keeping]) -> Vec<Task> {
+    fn tasks(&self, round: u32, kept: &[KeptFile]) -> Vec<TrimTask> {
         let reached: Vec<(u64, &Features)> = (kept.iter())
             .map(|kept| (kept.text().len() as u64, &kept.features))
             .collect();
@@ -142,10 +142,10 @@ impl Trims<'_> {
                 continue;
             }
             let wanted = match self.trim.by {
-                TrimBy::Worth => Wanted::worth(owned.clone(), Arc::clone(self.seen)),
+                TrimBy::Worth => RequiredFeatures::worth(owned.clone(), Arc::clone(self.seen)),
                 TrimBy::Signature => {
                     let unsteady = self.seen.less(self.wanted);
-                    Wanted::signature(kept.features.clone(), &unsteady)
+                    RequiredFeatures::signature(kept.features.clone(), &unsteady)
                 }
             };
             if kept.settled_for.as_ref() == Some(&wanted.must) {
@@ -161,17 +161,21 @@ impl Trims<'_> {
                 wanted,
                 folder: self.folder.join(name),
             };
-            tasks.push(Task { at, owned, file });
+            tasks.push(TrimTask { at, owned, file });
         }
         tasks
     }
 
     /// Takes the results where they reach what the files are kept for; says whether any did.
-    fn take(&self, kept: &mut [Keeping], done: Vec<(Task, Trimmed)>) -> Result<bool, CleanError> {
+    fn take(
+        &self,
+        kept: &mut [KeptFile],
+        done: Vec<(TrimTask, Trimmed)>,
+    ) -> Result<bool, CleanError> {
         let mut shorter = Vec::new();
         for (task, trimmed) in done {
-            let keeping = &mut kept[task.at];
-            if trimmed.size_after < keeping.text().len() as u64 {
+            let kept_file = &mut kept[task.at];
+            if trimmed.size_after < kept_file.text().len() as u64 {
                 let path = task.file.folder.join("minimized");
                 let bytes =
                     std::fs::read(&path).map_err(|_| CleanError::Changed { path: path.clone() })?;
@@ -179,16 +183,16 @@ impl Trims<'_> {
                 continue;
             }
             if trimmed.left.is_none() {
-                keeping.claim.get_or_insert(trimmed.claim.to_string());
+                kept_file.claim.get_or_insert(trimmed.claim.to_string());
             }
-            keeping.settled_for = Some(task.file.wanted.must);
+            kept_file.settled_for = Some(task.file.wanted.must);
         }
         let texts: Vec<&[u8]> = shorter.iter().map(|(_, _, bytes)| &bytes[..]).collect();
         let measured = (self.steady)(&texts)?;
         let mut changed = false;
         for ((task, trimmed, bytes), again) in shorter.into_iter().zip(measured) {
-            let keeping = &mut kept[task.at];
-            keeping.settled_for = match trimmed.claim {
+            let kept_file = &mut kept[task.at];
+            kept_file.settled_for = match trimmed.claim {
                 Claim::BestSoFar => None,
                 _ => Some(task.file.wanted.must.clone()),
             };
@@ -197,26 +201,26 @@ impl Trims<'_> {
             // What is trimmed reaches no more than the corpus does: the check is to find the same.
             let gains = !self.seen.has_all(&again.steady);
             if lacks || gains {
-                keeping.settled_for = Some(task.file.wanted.must);
+                kept_file.settled_for = Some(task.file.wanted.must);
                 continue;
             }
-            keeping.bytes = Some(bytes);
-            keeping.features = again.steady;
-            keeping.time = again.time;
-            keeping.claim = Some(trimmed.claim.to_string());
+            kept_file.bytes = Some(bytes);
+            kept_file.features = again.steady;
+            kept_file.time = again.time;
+            kept_file.claim = Some(trimmed.claim.to_string());
             changed = true;
         }
         Ok(changed)
     }
 
     /// Drops what the others reach, too; says whether there was any.
-    fn drop_needless(&self, kept: &mut Vec<Keeping>) -> Result<bool, CleanError> {
+    fn drop_needless(&self, kept: &mut Vec<KeptFile>) -> Result<bool, CleanError> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(CleanError::Interrupted);
         }
         kept.sort_by(|a, b| (a.text().len(), a.text()).cmp(&(b.text().len(), b.text())));
         let before = kept.len();
-        let mut whole = Union::default();
+        let mut whole = FeatureUnion::default();
         let stay = kept.iter().filter(|kept| kept.whole);
         stay.for_each(|kept| whole.add(&kept.features));
         let (files, covered) = (&mut AllKept(kept), whole.all());
@@ -253,12 +257,12 @@ pub(super) fn owners(kept: &[(u64, &Features)], wanted: &Features) -> Vec<Featur
 }
 
 /// A group of the output directory: what is told of it, and its entries.
-struct Held {
+struct GroupEntries {
     told: CleanGroup,
     entries: Vec<Entry>,
 }
 
-impl Held {
+impl GroupEntries {
     /// Whether one of its entries was run into from an input with one of these names.
     fn is_slip_of(&self, names: &BTreeSet<String>) -> bool {
         let found = self.entries.iter().map(|entry| &entry.crash.found);
@@ -289,9 +293,10 @@ impl Engine<'_> {
         &self,
         trimmed: BTreeSet<String>,
         watcher: &mut dyn Watcher,
-        books: &mut Books,
+        totals: &mut CleanTotals,
     ) -> Result<(), CleanError> {
-        let waits = |held: &Held| held.entries.iter().all(|entry| entry.minimized.is_none());
+        let waits =
+            |held: &GroupEntries| held.entries.iter().all(|entry| entry.minimized.is_none());
         if self.held()?.iter().any(waits) {
             self.minimize_rest(watcher)?;
         }
@@ -299,27 +304,27 @@ impl Engine<'_> {
         let mut rest = self.held()?;
         // Minimizing a group may run into further ones, and so on.
         loop {
-            let (told, others): (Vec<Held>, Vec<Held>) = (rest.into_iter())
-                .partition(|held| books.tells_of(&held.told) || held.is_slip_of(&names));
+            let (told, others): (Vec<GroupEntries>, Vec<GroupEntries>) = (rest.into_iter())
+                .partition(|held| totals.has_group(&held.told) || held.is_slip_of(&names));
             if told.is_empty() {
                 return Ok(());
             }
             for held in told {
                 names.extend(held.entries.iter().map(|entry| entry.id.hash().to_owned()));
-                books.slipped(held.told);
+                totals.slipped(held.told);
             }
             rest = others;
         }
     }
 
     /// The groups of the output directory, by kind and key.
-    fn held(&self) -> Result<Vec<Held>, StoreError> {
+    fn held(&self) -> Result<Vec<GroupEntries>, StoreError> {
         let reader = lock(self.store).reader().clone();
         let mut all = Vec::new();
         for kind in Kind::ALL {
             for group in reader.groups(kind)? {
                 let major = group.record.major.short();
-                all.push(Held {
+                all.push(GroupEntries {
                     entries: reader.entries(kind, &major)?,
                     told: CleanGroup {
                         folder: kind.folder().to_owned(),

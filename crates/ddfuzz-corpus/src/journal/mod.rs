@@ -23,7 +23,7 @@ use ddfuzz_campaign::{CampaignError, identity};
 use ddfuzz_exec::{Target, Way};
 use ddfuzz_model::files::{FileError, atomic};
 
-pub use record::{Head, Seen, encode};
+pub use record::{Head, Observation, encode};
 
 /// Between two times that what was appended is written through to the device.
 const SYNC_EVERY: Duration = Duration::from_secs(5);
@@ -62,7 +62,7 @@ impl Journal {
     pub fn open(
         path: &Path,
         identity: &JournalIdentity,
-        each: &mut dyn FnMut(Place, Head),
+        each: &mut dyn FnMut(RecordPosition, Head),
     ) -> Result<(Journal, Opened), FileError> {
         let mut opened = Opened::default();
         let whole = match File::open(path) {
@@ -142,7 +142,7 @@ impl Journal {
     ///
     /// # Errors
     /// When it cannot be read, or is no whole record any more (somebody else has written there).
-    pub fn read(&self, place: Place) -> Result<(Head, Seen), FileError> {
+    pub fn read(&self, place: RecordPosition) -> Result<(Head, Observation), FileError> {
         read_whole(&self.file, place).map_err(FileError::at("read", &self.path))
     }
 
@@ -153,9 +153,9 @@ impl Journal {
     /// Those of [`Journal::read`].
     pub fn read_into(
         &self,
-        place: Place,
+        place: RecordPosition,
         features: &mut Vec<Feature>,
-    ) -> Result<(Head, Seen), FileError> {
+    ) -> Result<(Head, Observation), FileError> {
         read_record(&self.file, place, features).map_err(FileError::at("read", &self.path))
     }
 
@@ -171,7 +171,7 @@ impl Journal {
 }
 
 /// What was seen in the run whose record stands there.
-fn read_whole(file: &File, place: Place) -> io::Result<(Head, Seen)> {
+fn read_whole(file: &File, place: RecordPosition) -> io::Result<(Head, Observation)> {
     let mut features = Vec::new();
     let (head, mut seen) = read_record(file, place, &mut features)?;
     if seen.features.is_some() {
@@ -181,7 +181,11 @@ fn read_whole(file: &File, place: Place) -> io::Result<(Head, Seen)> {
 }
 
 /// The same with the features in `features`.
-fn read_record(file: &File, place: Place, features: &mut Vec<Feature>) -> io::Result<(Head, Seen)> {
+fn read_record(
+    file: &File,
+    place: RecordPosition,
+    features: &mut Vec<Feature>,
+) -> io::Result<(Head, Observation)> {
     let mut record = vec![0; place.length as usize];
     file.read_exact_at(&mut record, place.at)?;
     let decoded = record::body(&record).and_then(|body| record::decode(body, features));
@@ -193,18 +197,18 @@ fn read_record(file: &File, place: Place, features: &mut Vec<Feature>) -> io::Re
 
 /// What a journal says of the first runs of contents. Nothing in it is changed.
 #[derive(Debug)]
-pub struct Look {
+pub struct JournalView {
     path: PathBuf,
     file: File,
-    places: HashMap<ContentId, Place>,
+    places: HashMap<ContentId, RecordPosition>,
 }
 
-impl Look {
+impl JournalView {
     /// Looks into the journal at `path`; `None` where there is none.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn into(path: &Path) -> Result<Option<Look>, FileError> {
+    pub fn into(path: &Path) -> Result<Option<JournalView>, FileError> {
         let file = match File::open(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             file => file.map_err(FileError::at("open", path))?,
@@ -221,7 +225,7 @@ impl Look {
             }
         };
         scan::scan(&again, &identity, each).map_err(read())?;
-        Ok(Some(Look {
+        Ok(Some(JournalView {
             path: path.to_owned(),
             file,
             places,
@@ -232,7 +236,7 @@ impl Look {
     ///
     /// # Errors
     /// When the journal cannot be read.
-    pub fn seen(&self, content: &ContentId) -> Result<Option<Seen>, FileError> {
+    pub fn seen(&self, content: &ContentId) -> Result<Option<Observation>, FileError> {
         let Some(place) = self.places.get(content) else {
             return Ok(None);
         };
@@ -279,7 +283,7 @@ impl JournalIdentity {
 
 /// Where a record stands in the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct RecordPosition {
     /// Its offset, in bytes.
     pub at: u64,
     /// Its length with all that stands before its body, in bytes.

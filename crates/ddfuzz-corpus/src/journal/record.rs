@@ -31,12 +31,12 @@ pub struct Head {
     pub content: ContentId,
     /// Which run of it: 0 is the one that measures, all others are repeats.
     pub round: u32,
-    /// Whether it did not end well; see [`Seen::suspicious`].
+    /// Whether it did not end well; see [`Observation::suspicious`].
     pub suspicious: bool,
 }
 
 /// Appends a whole record of what was seen in a run.
-pub fn encode(bytes: &mut Vec<u8>, content: &ContentId, round: u32, seen: &Seen) {
+pub fn encode(bytes: &mut Vec<u8>, content: &ContentId, round: u32, seen: &Observation) {
     frame(bytes, |body| {
         body.push(SEEN);
         body.extend_from_slice(content.blake3());
@@ -120,11 +120,11 @@ fn take_head(rest: &mut &[u8]) -> Option<(Head, u8)> {
 
 /// Reads the body of a run, its features into `features`, which is emptied before; they are none
 /// where none were told. `None` where it is no such body.
-pub(super) fn decode(body: &[u8], features: &mut Vec<Feature>) -> Option<(Head, Seen)> {
+pub(super) fn decode(body: &[u8], features: &mut Vec<Feature>) -> Option<(Head, Observation)> {
     features.clear();
     let mut rest = body;
     let (head, bits) = take_head(&mut rest)?;
-    let seen = Seen {
+    let seen = Observation {
         suspicious: head.suspicious,
         ended: take_ended(&mut rest)?,
         alone: match bits & ALONE {
@@ -197,7 +197,7 @@ fn take_features(rest: &mut &[u8], features: &mut Vec<Feature>) -> Option<()> {
 
 /// What a content did when it was run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct Observation {
     /// How the run ended. Of one that went over its limit on time or memory this is how it ended
     /// when it was asked again, alone in a new process and within the full limit.
     pub ended: Ended,

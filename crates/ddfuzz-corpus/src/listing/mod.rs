@@ -11,7 +11,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::Aside;
+use crate::Excluded;
 use ddfuzz_model::files::regular::{self, Unread};
 use layout::{Marks, is_in_instance};
 
@@ -24,7 +24,7 @@ const TOLD: usize = 64;
 
 /// A file that is to be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundFile {
     /// Its path, absolute.
     pub path: PathBuf,
 }
@@ -41,26 +41,26 @@ pub struct NotListed {
 
 /// What a listing has met besides inputs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct ListingReport {
     /// Directories that are not just directories of files, and what they are; at most 64.
     pub recognised: BTreeMap<PathBuf, Layout>,
     /// What is no input, by its kind or by the layout of the directory: fifos, sockets, links to
     /// directories, links that lead nowhere, hidden directories, what fuzzers note for themselves,
     /// the output directory.
-    pub passed_over: Aside,
+    pub passed_over: Excluded,
     /// Directories that could not be looked into, or not to their end.
-    pub unread: Aside,
+    pub unread: Excluded,
 }
 
 /// A directory that is to be looked into.
-struct Waiting {
+struct PendingDirectory {
     path: PathBuf,
     depth: usize,
     in_instance: bool,
 }
 
 /// The directory that is being looked into.
-struct Current {
+struct OpenDirectory {
     entries: ReadDir,
     path: PathBuf,
     layout: Layout,
@@ -71,12 +71,12 @@ struct Current {
 pub struct Listing {
     /// Files that were named, and are still to be given.
     files: Vec<PathBuf>,
-    waiting: Vec<Waiting>,
-    current: Option<Current>,
+    waiting: Vec<PendingDirectory>,
+    current: Option<OpenDirectory>,
     /// What was looked into or named already, and the output directory.
     known: HashSet<(u64, u64)>,
     out: Option<(u64, u64)>,
-    report: Report,
+    report: ListingReport,
 }
 
 impl Listing {
@@ -94,7 +94,7 @@ impl Listing {
             current: None,
             known: HashSet::new(),
             out,
-            report: Report::default(),
+            report: ListingReport::default(),
         };
         for root in roots {
             listing.add_root(root)?;
@@ -128,7 +128,7 @@ impl Listing {
                 return Err(refused(Unread::Refused(why.to_owned())));
             }
             let in_instance = is_in_instance(&path);
-            self.waiting.push(Waiting {
+            self.waiting.push(PendingDirectory {
                 path,
                 depth: 0,
                 in_instance,
@@ -145,12 +145,12 @@ impl Listing {
     }
 
     /// What was met besides inputs, so far.
-    pub fn report(&self) -> &Report {
+    pub fn report(&self) -> &ListingReport {
         &self.report
     }
 
     /// The same, at the end.
-    pub fn into_report(self) -> Report {
+    pub fn into_report(self) -> ListingReport {
         self.report
     }
 
@@ -168,8 +168,8 @@ impl Listing {
         false
     }
 
-    fn enter(&mut self, waiting: &Waiting) -> std::io::Result<()> {
-        let Waiting {
+    fn enter(&mut self, waiting: &PendingDirectory) -> std::io::Result<()> {
+        let PendingDirectory {
             path,
             depth,
             in_instance,
@@ -198,7 +198,7 @@ impl Listing {
                 recognised.pop_last();
             }
         }
-        self.current = Some(Current {
+        self.current = Some(OpenDirectory {
             entries: std::fs::read_dir(path)?,
             path: path.clone(),
             layout,
@@ -208,18 +208,18 @@ impl Listing {
     }
 
     /// The entry as an input, if it is one.
-    fn judge(&mut self, layout: Layout, depth: usize, entry: &DirEntry) -> Option<Found> {
+    fn input_of(&mut self, layout: Layout, depth: usize, entry: &DirEntry) -> Option<FoundFile> {
         let (name, path) = (entry.file_name(), entry.path());
         let kind = match entry.file_type() {
             Ok(kind) => kind,
             // It has vanished, or its kind is not told: who reads it will say.
-            Err(_) => return Some(Found { path }),
+            Err(_) => return Some(FoundFile { path }),
         };
         let passed_over = &mut self.report.passed_over;
         let why = if kind.is_dir() {
             match layout.passes_over_directory(&name) {
                 None => {
-                    self.waiting.push(Waiting {
+                    self.waiting.push(PendingDirectory {
                         path,
                         depth: depth + 1,
                         in_instance: layout == Layout::AflInstance,
@@ -234,7 +234,7 @@ impl Listing {
             match path.metadata() {
                 Ok(facts) if facts.is_dir() => "a link to a directory",
                 Ok(facts) => match regular::special(facts.file_type()) {
-                    None => return Some(Found { path }),
+                    None => return Some(FoundFile { path }),
                     Some(kind) => kind,
                 },
                 Err(error) => {
@@ -248,7 +248,7 @@ impl Listing {
             }
         } else {
             match regular::special(kind) {
-                None => return Some(Found { path }),
+                None => return Some(FoundFile { path }),
                 Some(kind) => kind,
             }
         };
@@ -258,11 +258,11 @@ impl Listing {
 }
 
 impl Iterator for Listing {
-    type Item = Found;
+    type Item = FoundFile;
 
-    fn next(&mut self) -> Option<Found> {
+    fn next(&mut self) -> Option<FoundFile> {
         if let Some(path) = self.files.pop() {
-            return Some(Found { path });
+            return Some(FoundFile { path });
         }
         loop {
             let Some(current) = &mut self.current else {
@@ -274,7 +274,7 @@ impl Iterator for Listing {
             let (layout, depth) = (current.layout, current.depth);
             match current.entries.next() {
                 Some(Ok(entry)) => {
-                    if let Some(found) = self.judge(layout, depth, &entry) {
+                    if let Some(found) = self.input_of(layout, depth, &entry) {
                         return Some(found);
                     }
                 }

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use super::contents::{Contents, read_entry};
 use super::gather::{self, NotRead, WAITING, side_by_side};
-use super::ledger::{Entry, Spool};
-use super::runner::{MANY, Runner, Runners, Suspicion};
-use super::{MeasureError, Settings};
-use crate::journal::{self, Place, Seen};
+use super::index::{Entry, PathSpool};
+use super::runner::{CrashSuspicion, MANY, Runner, Runners};
+use super::{MeasureError, MeasureSettings};
+use crate::journal::{self, Observation, RecordPosition};
 use crate::lock::lock;
 use crate::{Feature, Features};
 use ddfuzz_exec::{Ended, Freshness};
@@ -61,14 +61,15 @@ impl Inputs for Files<'_> {
 }
 
 /// What is told of each input by its number: what was seen of it, or why it could not be read.
-pub type Each<'a> = dyn FnMut(usize, Result<Seen, NotRead>) -> Result<(), MeasureError> + Send + 'a;
+pub type Each<'a> =
+    dyn FnMut(usize, Result<Observation, NotRead>) -> Result<(), MeasureError> + Send + 'a;
 
 /// The same of some inputs, as they are done.
 type EachSome<'a> =
-    dyn FnMut(Vec<(usize, Result<Seen, NotRead>)>) -> Result<(), MeasureError> + Send + 'a;
+    dyn FnMut(Vec<(usize, Result<Observation, NotRead>)>) -> Result<(), MeasureError> + Send + 'a;
 
 /// The order in which inputs are run, and which of them share a process.
-pub(super) struct Order<'a> {
+pub(super) struct RunOrder<'a> {
     /// The inputs, by their number.
     pub(super) numbers: Vec<u32>,
     /// So many of them in a row share a process, where the way lets runs share one. What each of
@@ -80,10 +81,13 @@ pub(super) struct Order<'a> {
     pub(super) needed: &'a (dyn Fn(usize) -> bool + Sync),
 }
 
-impl<'a> Order<'a> {
+impl<'a> RunOrder<'a> {
     /// These inputs, as many in a process as is good for so many.
-    pub(super) fn of(numbers: Vec<u32>, needed: &'a (dyn Fn(usize) -> bool + Sync)) -> Order<'a> {
-        Order {
+    pub(super) fn of(
+        numbers: Vec<u32>,
+        needed: &'a (dyn Fn(usize) -> bool + Sync),
+    ) -> RunOrder<'a> {
+        RunOrder {
             per_process: numbers.len().div_ceil(SHARES).clamp(FEWEST, MANY),
             numbers,
             needed,
@@ -113,8 +117,8 @@ impl<'a> Order<'a> {
 }
 
 /// What workers share.
-struct Round<'a, 'e> {
-    settings: &'a Settings<'a>,
+struct RunRound<'a, 'e> {
+    settings: &'a MeasureSettings<'a>,
     inputs: &'a dyn Inputs,
     numbers: Vec<u32>,
     parts: Vec<Range<usize>>,
@@ -130,12 +134,12 @@ struct Round<'a, 'e> {
 /// # Errors
 /// When the target cannot be run, and what `each` gives.
 pub fn run_again(
-    settings: &Settings<'_>,
+    settings: &MeasureSettings<'_>,
     inputs: &dyn Inputs,
     round: u32,
     each: &mut Each<'_>,
 ) -> Result<bool, MeasureError> {
-    let order = Order::of(order(inputs.count(), round), &|_| true);
+    let order = RunOrder::of(order(inputs.count(), round), &|_| true);
     let each = &mut |told: Vec<_>| told.into_iter().try_for_each(|(at, seen)| each(at, seen));
     run_in_order(settings, inputs, order, each, &mut || {})
 }
@@ -145,13 +149,13 @@ pub fn run_again(
 /// # Errors
 /// As [`run_again`].
 pub fn run_alone(
-    settings: &Settings<'_>,
+    settings: &MeasureSettings<'_>,
     inputs: &dyn Inputs,
     each: &mut Each<'_>,
 ) -> Result<bool, MeasureError> {
-    let order = Order {
+    let order = RunOrder {
         per_process: 1,
-        ..Order::of((0..inputs.count() as u32).collect(), &|_| true)
+        ..RunOrder::of((0..inputs.count() as u32).collect(), &|_| true)
     };
     let each = &mut |told: Vec<_>| told.into_iter().try_for_each(|(at, seen)| each(at, seen));
     run_in_order(settings, inputs, order, each, &mut || {})
@@ -159,9 +163,9 @@ pub fn run_alone(
 
 /// Runs inputs in an order, as [`run_again`] does. `look` is called ten times a second.
 pub(super) fn run_in_order(
-    settings: &Settings<'_>,
+    settings: &MeasureSettings<'_>,
     inputs: &dyn Inputs,
-    mut order: Order<'_>,
+    mut order: RunOrder<'_>,
     each: &mut EachSome<'_>,
     look: &mut dyn FnMut(),
 ) -> Result<bool, MeasureError> {
@@ -169,11 +173,11 @@ pub(super) fn run_in_order(
     if !order.numbers.iter().any(needed) {
         return Ok(!settings.stopped());
     }
-    let suspicion = Suspicion::of(settings)?;
+    let suspicion = CrashSuspicion::of(settings)?;
     let first = Runners::take(settings, suspicion)?;
     let parts = order.parts(first.freshness(), settings.jobs);
     let jobs = settings.jobs.clamp(1, parts.len());
-    let round = Round {
+    let round = RunRound {
         settings,
         inputs,
         numbers: order.numbers,
@@ -194,7 +198,7 @@ pub(super) fn run_in_order(
     Ok(!settings.stopped())
 }
 
-impl Round<'_, '_> {
+impl RunRound<'_, '_> {
     fn goes_on(&self) -> bool {
         !self.settings.stopped() && !self.failed.load(Ordering::Relaxed)
     }
@@ -235,7 +239,7 @@ impl Round<'_, '_> {
     fn read_some(
         &self,
         numbers: &mut &[u32],
-        told: &mut Vec<(usize, Result<Seen, NotRead>)>,
+        told: &mut Vec<(usize, Result<Observation, NotRead>)>,
     ) -> Vec<(usize, Vec<u8>)> {
         let (mut waiting, mut size) = (Vec::new(), 0);
         while size < WAITING
@@ -294,13 +298,13 @@ pub struct Repeated {
 }
 
 /// Some of the contents, as inputs.
-struct Picked<'a> {
+struct SelectedContents<'a> {
     entries: &'a [Entry],
-    spool: &'a Spool,
+    spool: &'a PathSpool,
     numbers: Vec<usize>,
 }
 
-impl Inputs for Picked<'_> {
+impl Inputs for SelectedContents<'_> {
     fn count(&self) -> usize {
         self.numbers.len()
     }
@@ -319,7 +323,7 @@ impl Contents {
     /// When the target cannot be run, or the journal not be read or written.
     pub fn repeat(
         &mut self,
-        settings: &Settings<'_>,
+        settings: &MeasureSettings<'_>,
         numbers: &[usize],
         times: u32,
     ) -> Result<Option<Vec<Repeated>>, MeasureError> {
@@ -351,7 +355,7 @@ impl Contents {
     /// Runs those that the journal does not know of in this round.
     fn run_round(
         &mut self,
-        settings: &Settings<'_>,
+        settings: &MeasureSettings<'_>,
         numbers: &[usize],
         round: u32,
         all: &mut [Repeated],
@@ -368,13 +372,13 @@ impl Contents {
             all[place].not_read.is_none() && !repeats.contains_key(&(content, round))
         };
         let new: Vec<bool> = (0..numbers.len()).map(is_new).collect();
-        let picked = Picked {
+        let picked = SelectedContents {
             entries,
             spool,
             numbers: numbers.to_vec(),
         };
         let mut record = Vec::new();
-        let mut each = |number: usize, seen: Result<Seen, NotRead>| {
+        let mut each = |number: usize, seen: Result<Observation, NotRead>| {
             let seen = match seen {
                 _ if !new[number] => return Ok(()),
                 Ok(seen) => seen,
@@ -386,7 +390,7 @@ impl Contents {
             let content = entries[numbers[number]].content;
             record.clear();
             journal::encode(&mut record, &content, round, &seen);
-            let place = Place {
+            let place = RecordPosition {
                 at: journal.append(&record)?,
                 length: record.len() as u32,
             };
@@ -394,7 +398,7 @@ impl Contents {
             Ok(())
         };
         let needed = |number: usize| new[number];
-        let order = Order::of(order(numbers.len(), round), &needed);
+        let order = RunOrder::of(order(numbers.len(), round), &needed);
         let each = &mut |told: Vec<_>| told.into_iter().try_for_each(|(at, seen)| each(at, seen));
         run_in_order(settings, &picked, order, each, &mut || {})
     }
@@ -406,11 +410,11 @@ impl Contents {
     /// When the target cannot be run.
     pub fn alone(
         &self,
-        settings: &Settings<'_>,
+        settings: &MeasureSettings<'_>,
         numbers: &[usize],
         times: u32,
     ) -> Result<Option<Vec<Features>>, MeasureError> {
-        let picked = Picked {
+        let picked = SelectedContents {
             entries: &self.entries,
             spool: &self.spool,
             numbers: numbers.to_vec(),
@@ -438,7 +442,11 @@ impl Contents {
         ))
     }
 
-    fn take_repeat(&self, place: Place, repeated: &mut Repeated) -> Result<(), MeasureError> {
+    fn take_repeat(
+        &self,
+        place: RecordPosition,
+        repeated: &mut Repeated,
+    ) -> Result<(), MeasureError> {
         let (_, seen) = self.journal.read(place)?;
         repeated.ended.push(seen.ended);
         repeated.least = repeated.least.min(seen.time);
@@ -492,10 +500,10 @@ mod tests {
     #[test]
     fn who_shares_a_process_does_not_depend_on_what_is_needed_or_on_workers() {
         let needed = |number: usize| number == 37 || number == 299;
-        let mut some = Order::of((0..300).collect(), &needed);
+        let mut some = RunOrder::of((0..300).collect(), &needed);
         assert_eq!(some.parts(Freshness::Shared, 1), [0..75, 225..300]);
         assert_eq!(some.parts(Freshness::Shared, 7), [0..75, 225..300]);
-        assert_eq!(Order::of((0..9000).collect(), &needed).per_process, MANY);
+        assert_eq!(RunOrder::of((0..9000).collect(), &needed).per_process, MANY);
         assert_eq!(some.parts(Freshness::Fresh, 1), [0..1, 1..2]);
         assert_eq!(some.numbers, [37, 299]);
     }

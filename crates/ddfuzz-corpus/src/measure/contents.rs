@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::gather::{self, NotRead};
-use super::ledger::{Entry, Spool};
-use super::{Progress, Tally};
-use crate::journal::{Journal, Opened, Place, Seen};
+use super::index::{Entry, PathSpool};
+use super::{FileCounts, MeasureProgress};
+use crate::journal::{Journal, Observation, Opened, RecordPosition};
 use crate::{ContentId, Feature};
 use ddfuzz_exec::Freshness;
 use ddfuzz_model::files::FileError;
@@ -19,11 +19,11 @@ use ddfuzz_model::files::regular::Unread;
 pub struct Contents {
     pub(super) entries: Vec<Entry>,
     pub(super) journal: Journal,
-    pub(super) spool: Spool,
+    pub(super) spool: PathSpool,
     /// Records of repeats.
-    pub(super) repeats: HashMap<(ContentId, u32), Place>,
-    pub(super) tally: Tally,
-    pub(super) progress: Progress,
+    pub(super) repeats: HashMap<(ContentId, u32), RecordPosition>,
+    pub(super) tally: FileCounts,
+    pub(super) progress: MeasureProgress,
     pub(super) opened: Opened,
     pub(super) places: Option<usize>,
     pub(super) freshness: Freshness,
@@ -55,7 +55,7 @@ impl Contents {
         self.entries.binary_search_by(place).ok()
     }
 
-    /// Whether its run did not end well; see [`Seen::suspicious`].
+    /// Whether its run did not end well; see [`Observation::suspicious`].
     pub fn is_suspicious(&self, number: usize) -> bool {
         self.entries[number].suspicious
     }
@@ -64,7 +64,7 @@ impl Contents {
     ///
     /// # Errors
     /// When the journal cannot be read.
-    pub fn seen(&self, number: usize) -> Result<Seen, FileError> {
+    pub fn seen(&self, number: usize) -> Result<Observation, FileError> {
         Ok(self.journal.read(self.place(number)?)?.1)
     }
 
@@ -73,11 +73,15 @@ impl Contents {
     ///
     /// # Errors
     /// When the journal cannot be read.
-    pub fn features(&self, number: usize, features: &mut Vec<Feature>) -> Result<Seen, FileError> {
+    pub fn features(
+        &self,
+        number: usize,
+        features: &mut Vec<Feature>,
+    ) -> Result<Observation, FileError> {
         Ok(self.journal.read_into(self.place(number)?, features)?.1)
     }
 
-    fn place(&self, number: usize) -> Result<Place, FileError> {
+    fn place(&self, number: usize) -> Result<RecordPosition, FileError> {
         self.entries[number].record().ok_or_else(|| {
             let why = std::io::Error::other("a content without a record");
             FileError::at("read", self.journal.path())(why)
@@ -102,12 +106,12 @@ impl Contents {
     }
 
     /// What became of the files.
-    pub fn tally(&self) -> &Tally {
+    pub fn tally(&self) -> &FileCounts {
         &self.tally
     }
 
     /// What was done.
-    pub fn progress(&self) -> Progress {
+    pub fn progress(&self) -> MeasureProgress {
         self.progress
     }
 
@@ -132,7 +136,7 @@ impl Contents {
     }
 }
 
-fn path_of(entry: &Entry, spool: &Spool) -> Result<PathBuf, FileError> {
+fn path_of(entry: &Entry, spool: &PathSpool) -> Result<PathBuf, FileError> {
     let path = match entry.path() {
         Some(at) => spool.path(at),
         None => Err(std::io::Error::other("a content without a file")),
@@ -141,7 +145,11 @@ fn path_of(entry: &Entry, spool: &Spool) -> Result<PathBuf, FileError> {
 }
 
 /// Reads the file of a content, if that is still what it holds.
-pub(super) fn read_entry(entry: &Entry, spool: &Spool, bytes: &mut Vec<u8>) -> Result<(), NotRead> {
+pub(super) fn read_entry(
+    entry: &Entry,
+    spool: &PathSpool,
+    bytes: &mut Vec<u8>,
+) -> Result<(), NotRead> {
     let size = entry.content.size();
     let path = path_of(entry, spool).map_err(|error| NotRead::Refused {
         size,

@@ -10,13 +10,13 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::again::{Inputs, Order, run_in_order};
+use super::again::{Inputs, RunOrder, run_in_order};
 use super::contents::{Contents, read_entry};
-use super::ledger::{Entry, Held, Ledger, Ran, Spool};
-use super::runner::{Runners, Suspicion};
-use super::{MeasureError, Progress, Settings, journal_of};
+use super::index::{ContentCache, ContentIndex, Entry, PathSpool, RunResults};
+use super::runner::{CrashSuspicion, Runners};
+use super::{MeasureError, MeasureProgress, MeasureSettings, journal_of};
 use crate::ContentId;
-use crate::journal::{self, Journal, JournalIdentity, Place};
+use crate::journal::{self, Journal, JournalIdentity, RecordPosition};
 use crate::listing::Listing;
 use crate::lock::lock;
 use ddfuzz_exec::Freshness;
@@ -25,7 +25,7 @@ use ddfuzz_model::files::regular::{self, Unread};
 
 /// The contents of a corpus, each once, and a target to run them.
 pub struct Gathered {
-    ledger: Ledger,
+    ledger: ContentIndex,
     out: PathBuf,
     places: Option<usize>,
     freshness: Freshness,
@@ -41,19 +41,19 @@ pub struct Gathered {
 pub fn gather(
     roots: &[PathBuf],
     out: &Path,
-    settings: &Settings<'_>,
-    progress: &mut dyn FnMut(&Progress),
+    settings: &MeasureSettings<'_>,
+    progress: &mut dyn FnMut(&MeasureProgress),
 ) -> Result<Gathered, MeasureError> {
     let listing = Listing::new(roots, Some(out))?;
-    let suspicion = Suspicion::of(settings)?;
+    let suspicion = CrashSuspicion::of(settings)?;
     let runner = Runners::take(settings, suspicion)?;
     let (places, freshness) = (runner.places(), runner.freshness());
     Runners::give_back(settings, runner);
-    let spool = Spool::create(out).map_err(FileError::at("make a file in", out))?;
+    let spool = PathSpool::create(out).map_err(FileError::at("make a file in", out))?;
     let shared = Shared {
         settings,
         listing: Mutex::new(listing),
-        ledger: Mutex::new(Ledger::new(spool)),
+        ledger: Mutex::new(ContentIndex::new(spool)),
         failed: AtomicBool::new(false),
     };
     let worker = || Worker::new(&shared).work();
@@ -92,8 +92,8 @@ impl Gathered {
     /// When the target cannot be run, or the journal cannot be read or written.
     pub fn run(
         self,
-        settings: &Settings<'_>,
-        progress: &mut dyn FnMut(&Progress),
+        settings: &MeasureSettings<'_>,
+        progress: &mut dyn FnMut(&MeasureProgress),
     ) -> Result<Contents, MeasureError> {
         let mut ledger = self.ledger;
         let (places, freshness) = (self.places, self.freshness);
@@ -112,7 +112,7 @@ impl Gathered {
         let ran = run_unknown(settings, &ledger, &mut journal, progress)?;
         journal.sync()?;
         ledger.take(ran);
-        let Ledger {
+        let ContentIndex {
             table,
             spool,
             tally,
@@ -140,20 +140,20 @@ impl Gathered {
 /// Runs the contents without a record, and those that share a process with them: in the order of
 /// results, so that what a content reaches does not depend on the order of a directory.
 fn run_unknown(
-    settings: &Settings<'_>,
-    ledger: &Ledger,
+    settings: &MeasureSettings<'_>,
+    ledger: &ContentIndex,
     journal: &mut Journal,
-    progress: &mut dyn FnMut(&Progress),
-) -> Result<Ran, MeasureError> {
+    progress: &mut dyn FnMut(&MeasureProgress),
+) -> Result<RunResults, MeasureError> {
     let entries = ledger.table.entries();
     let mut numbers: Vec<usize> = (0..entries.len()).collect();
     numbers.sort_unstable_by_key(|number| entries[*number].content);
     let is_unknown = |at: usize| entries[numbers[at]].record().is_none();
-    let inputs = Unrun::of(ledger, entries, &numbers);
+    let inputs = UnknownContents::of(ledger, entries, &numbers);
     let now = Mutex::new(ledger.progress);
-    let (mut ran, mut records, mut parts) = (Ran::default(), Vec::new(), Vec::new());
-    let order = Order::of((0..numbers.len() as u32).collect(), &is_unknown);
-    let each = &mut |told: Vec<(usize, Result<journal::Seen, NotRead>)>| {
+    let (mut ran, mut records, mut parts) = (RunResults::default(), Vec::new(), Vec::new());
+    let order = RunOrder::of((0..numbers.len() as u32).collect(), &is_unknown);
+    let each = &mut |told: Vec<(usize, Result<journal::Observation, NotRead>)>| {
         for (at, seen) in told.into_iter().filter(|(at, _)| is_unknown(*at)) {
             let number = numbers[at];
             let seen = match seen {
@@ -170,7 +170,7 @@ fn run_unknown(
         let start = journal.append(&records)?;
         let mut now = lock(&now);
         for (number, from, length, suspicious) in parts.drain(..) {
-            let place = Place {
+            let place = RecordPosition {
                 at: start + from as u64,
                 length: length as u32,
             };
@@ -189,16 +189,20 @@ fn run_unknown(
 }
 
 /// Contents that are to be run.
-struct Unrun<'a> {
+struct UnknownContents<'a> {
     entries: &'a [Entry],
-    spool: &'a Spool,
-    held: &'a Held,
+    spool: &'a PathSpool,
+    held: &'a ContentCache,
     numbers: &'a [usize],
 }
 
-impl Unrun<'_> {
-    fn of<'a>(ledger: &'a Ledger, entries: &'a [Entry], numbers: &'a [usize]) -> Unrun<'a> {
-        Unrun {
+impl UnknownContents<'_> {
+    fn of<'a>(
+        ledger: &'a ContentIndex,
+        entries: &'a [Entry],
+        numbers: &'a [usize],
+    ) -> UnknownContents<'a> {
+        UnknownContents {
             entries,
             spool: &ledger.spool,
             held: &ledger.held,
@@ -207,7 +211,7 @@ impl Unrun<'_> {
     }
 }
 
-impl Inputs for Unrun<'_> {
+impl Inputs for UnknownContents<'_> {
     fn count(&self) -> usize {
         self.numbers.len()
     }
@@ -242,9 +246,9 @@ pub(super) const WAITING: usize = 4 << 20;
 
 /// What workers share.
 pub(super) struct Shared<'a> {
-    pub(super) settings: &'a Settings<'a>,
+    pub(super) settings: &'a MeasureSettings<'a>,
     pub(super) listing: Mutex<Listing>,
-    pub(super) ledger: Mutex<Ledger>,
+    pub(super) ledger: Mutex<ContentIndex>,
     /// One of them has failed.
     pub(super) failed: AtomicBool,
 }
@@ -303,7 +307,7 @@ impl Worker<'_> {
                 length
             }
             Err(why) => {
-                lock(&self.shared.ledger).lay_aside(&path, &why);
+                lock(&self.shared.ledger).exclude(&path, &why);
                 self.give_back(bytes);
                 0
             }
@@ -314,7 +318,7 @@ impl Worker<'_> {
         let mut read = std::mem::take(&mut self.read);
         let mut ledger = lock(&self.shared.ledger);
         for (path, content, bytes) in &read {
-            ledger.meet(content, path, bytes)?;
+            ledger.add_file(content, path, bytes)?;
         }
         drop(ledger);
         for (_, _, bytes) in read.drain(..) {

@@ -9,14 +9,14 @@
 mod again;
 mod contents;
 mod gather;
-mod ledger;
+mod index;
 mod runner;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::listing::{NotListed, Report};
-use crate::{Amount, Aside};
+use crate::listing::{ListingReport, NotListed};
+use crate::{Amount, Excluded};
 use ddfuzz_campaign::CampaignError;
 use ddfuzz_exec::{ExecError, Freshness, Target, Way};
 use ddfuzz_model::files::FileError;
@@ -47,15 +47,15 @@ pub fn journal_of(freshness: Freshness) -> &'static str {
 pub fn measure(
     roots: &[PathBuf],
     out: &Path,
-    settings: &Settings<'_>,
-    progress: &mut dyn FnMut(&Progress),
+    settings: &MeasureSettings<'_>,
+    progress: &mut dyn FnMut(&MeasureProgress),
 ) -> Result<Contents, MeasureError> {
     gather(roots, out, settings, progress)?.run(settings, progress)
 }
 
 /// What is run, and how.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings<'a> {
+pub struct MeasureSettings<'a> {
     /// The target. Its limits are those that decide whether an input hangs.
     pub target: &'a Target,
     /// How it is run.
@@ -77,7 +77,7 @@ pub struct Settings<'a> {
     pub stop: &'a AtomicBool,
 }
 
-impl Settings<'_> {
+impl MeasureSettings<'_> {
     /// Whether nothing more is to be begun.
     pub fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
@@ -86,24 +86,24 @@ impl Settings<'_> {
 
 /// What became of the files of a corpus, before any was chosen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct FileCounts {
     /// All inputs that were there: contents, duplicates, oversized and unread ones.
     pub before: Amount,
     /// Files whose content another file has, too: all but one of each content.
     pub duplicates: Amount,
     /// Files longer than the greatest length.
-    pub oversized: Aside,
+    pub oversized: Excluded,
     /// Files that could not be read.
-    pub unread: Aside,
+    pub unread: Excluded,
     /// Files that were listed and gone when they were to be read.
-    pub vanished: Aside,
+    pub vanished: Excluded,
     /// What was met besides inputs.
-    pub listing: Report,
+    pub listing: ListingReport,
 }
 
 /// What was done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct MeasureProgress {
     /// Files that were read, or could not be.
     pub files: u64,
     /// Their bytes, as far as they are known.

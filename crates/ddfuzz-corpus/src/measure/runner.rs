@@ -3,9 +3,9 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use super::Settings;
+use super::MeasureSettings;
 use crate::Features;
-use crate::journal::Seen;
+use crate::journal::Observation;
 use crate::lock::lock;
 use ddfuzz_exec::{
     Ended, ExecError, Executor, Freshness, Limits, Run, Target, Telling, TimeLimit, start,
@@ -20,18 +20,18 @@ const LONGEST: Duration = Duration::from_millis(100);
 
 /// Which endings may be crashes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Suspicion {
+pub(super) struct CrashSuspicion {
     crash_exit: Option<i32>,
     /// Whether the status by which Rust programs end after a panic is one.
     panics: bool,
 }
 
-impl Suspicion {
-    pub(super) fn of(settings: &Settings<'_>) -> Result<Suspicion, ExecError> {
+impl CrashSuspicion {
+    pub(super) fn of(settings: &MeasureSettings<'_>) -> Result<CrashSuspicion, ExecError> {
         let crash_exit = settings.target.crash_exit;
         let triager = Triager::of_target(settings.target, settings.way)?;
         let status = Ended::Exit(ddfuzz_exec::RUST_PANIC);
-        Ok(Suspicion {
+        Ok(CrashSuspicion {
             crash_exit,
             panics: triager.suspects(status),
         })
@@ -50,7 +50,10 @@ pub struct Runners(Mutex<Vec<Runner>>);
 
 impl Runners {
     /// One of them, or a new one where there is none that runs as `settings` say.
-    pub(super) fn take(settings: &Settings<'_>, suspicion: Suspicion) -> Result<Runner, ExecError> {
+    pub(super) fn take(
+        settings: &MeasureSettings<'_>,
+        suspicion: CrashSuspicion,
+    ) -> Result<Runner, ExecError> {
         let started = settings.runners.and_then(|runners| {
             let mut idle = lock(&runners.0);
             let fits = |runner: &Runner| runner.asked == settings.freshness;
@@ -61,7 +64,7 @@ impl Runners {
     }
 
     /// Takes one back.
-    pub(super) fn give_back(settings: &Settings<'_>, runner: Runner) {
+    pub(super) fn give_back(settings: &MeasureSettings<'_>, runner: Runner) {
         if let Some(runners) = settings.runners {
             lock(&runners.0).push(runner);
         }
@@ -84,8 +87,8 @@ impl std::fmt::Debug for Runners {
 /// A started target.
 pub(super) struct Runner {
     executor: Box<dyn Executor>,
-    patience: Patience,
-    suspicion: Suspicion,
+    timeout: AdaptiveTimeout,
+    suspicion: CrashSuspicion,
     many: usize,
     /// What it was started for.
     asked: Freshness,
@@ -94,8 +97,8 @@ pub(super) struct Runner {
 impl Runner {
     /// Starts the target, which tells the coverage of each run where it can.
     pub(super) fn start(
-        settings: &Settings<'_>,
-        suspicion: Suspicion,
+        settings: &MeasureSettings<'_>,
+        suspicion: CrashSuspicion,
     ) -> Result<Runner, ExecError> {
         let Target { limits, .. } = settings.target;
         let executor = match settings.freshness {
@@ -109,7 +112,7 @@ impl Runner {
         };
         Ok(Runner {
             executor,
-            patience: Patience::new(*limits, settings.learn_limit),
+            timeout: AdaptiveTimeout::new(*limits, settings.learn_limit),
             suspicion,
             many: MANY,
             asked: settings.freshness,
@@ -132,13 +135,13 @@ impl Runner {
         &mut self,
         inputs: &[&[u8]],
         ends: bool,
-        each: &mut dyn FnMut(usize, Seen),
+        each: &mut dyn FnMut(usize, Observation),
     ) -> Result<usize, ExecError> {
         let some = &inputs[..inputs.len().min(self.many)];
         if ends && some.len() == inputs.len() {
             self.executor.end_process();
         }
-        self.executor.limit_time(self.patience.first());
+        self.executor.limit_time(self.timeout.first());
         let began = Instant::now();
         let runs = self.executor.run_some(some)?;
         let took = began.elapsed();
@@ -156,7 +159,7 @@ impl Runner {
                 false => each(number, seen),
             }
             if run.ended.is_exit() {
-                self.patience.see(seen_time(run, share));
+                self.timeout.see(seen_time(run, share));
             }
         }
         if let Some(seen) = last {
@@ -166,9 +169,9 @@ impl Runner {
         Ok(runs.len())
     }
 
-    fn seen(&self, run: &Run, share: Duration, counters: Option<&[u8]>) -> Seen {
+    fn seen(&self, run: &Run, share: Duration, counters: Option<&[u8]>) -> Observation {
         let work = |counters: &[u8]| counters.iter().map(|count| u64::from(*count)).sum();
-        Seen {
+        Observation {
             ended: run.ended,
             alone: None,
             suspicious: self.suspicion.falls_on(run.ended),
@@ -182,20 +185,20 @@ impl Runner {
     /// Asks again, alone in a new process, of what did not come back from one that may have been
     /// shared: what earlier runs have left in it may be why. The process has died, so that the
     /// next one is new.
-    fn ask_again(&mut self, input: &[u8], seen: Seen) -> Result<Seen, ExecError> {
+    fn ask_again(&mut self, input: &[u8], seen: Observation) -> Result<Observation, ExecError> {
         let shared = self.executor.freshness() == Freshness::Shared;
         let limited = matches!(seen.ended, Ended::Timeout | Ended::OutOfMemory);
-        let hasty = seen.ended == Ended::Timeout && self.patience.first() != self.patience.full();
+        let hasty = seen.ended == Ended::Timeout && self.timeout.first() != self.timeout.full();
         if seen.ended.is_exit() || !(shared || hasty) {
             return Ok(seen);
         }
-        self.executor.limit_time(self.patience.full());
+        self.executor.limit_time(self.timeout.full());
         let began = Instant::now();
         self.executor.end_process();
         let run = self.executor.run(input)?;
         let took = began.elapsed();
         if hasty && run.ended != Ended::Timeout {
-            self.patience.was_hasty();
+            self.timeout.was_hasty();
         }
         let counters = self.executor.covered().last();
         let counters = counters.map(|covered| &covered.counters[..]);
@@ -204,7 +207,7 @@ impl Runner {
             // It was over a limit that others had used up, or that was only the first.
             true => again,
             // A crash is not lost because it does not come again.
-            false => Seen {
+            false => Observation {
                 ended: seen.ended,
                 suspicious: true,
                 alone: Some(run.ended),
@@ -242,7 +245,7 @@ const ENOUGH: u32 = 64;
 /// the full limit then, and the full one only once, alone. What is over it is no hang yet, so
 /// that no result depends on it.
 #[derive(Debug)]
-pub(super) struct Patience {
+pub(super) struct AdaptiveTimeout {
     full: TimeLimit,
     first: TimeLimit,
     learns: bool,
@@ -250,9 +253,9 @@ pub(super) struct Patience {
     time: Duration,
 }
 
-impl Patience {
-    pub(super) fn new(limits: Limits, learns: bool) -> Patience {
-        Patience {
+impl AdaptiveTimeout {
+    pub(super) fn new(limits: Limits, learns: bool) -> AdaptiveTimeout {
+        AdaptiveTimeout {
             full: limits.into(),
             first: limits.into(),
             learns,
@@ -305,26 +308,26 @@ mod tests {
     #[test]
     fn the_first_limit_is_learned_once_and_only_grows_then() {
         let second = Duration::from_secs(1);
-        let mut patience = Patience::new(Limits::with_cpu(second), true);
-        assert_eq!(patience.first(), patience.full());
+        let mut timeout = AdaptiveTimeout::new(Limits::with_cpu(second), true);
+        assert_eq!(timeout.first(), timeout.full());
         for _ in 0..2 * ENOUGH {
-            patience.see(Duration::from_micros(10));
+            timeout.see(Duration::from_micros(10));
         }
-        assert_eq!(patience.first().cpu, LEAST);
-        patience.was_hasty();
-        assert_eq!(patience.first().cpu, 2 * LEAST);
+        assert_eq!(timeout.first().cpu, LEAST);
+        timeout.was_hasty();
+        assert_eq!(timeout.first().cpu, 2 * LEAST);
         for _ in 0..10 {
-            patience.was_hasty();
+            timeout.was_hasty();
         }
-        assert_eq!(patience.first(), patience.full());
+        assert_eq!(timeout.first(), timeout.full());
     }
 
     #[test]
     fn a_limit_of_the_user_stands() {
-        let mut patience = Patience::new(Limits::default(), false);
+        let mut timeout = AdaptiveTimeout::new(Limits::default(), false);
         for _ in 0..2 * ENOUGH {
-            patience.see(Duration::ZERO);
+            timeout.see(Duration::ZERO);
         }
-        assert_eq!(patience.first(), patience.full());
+        assert_eq!(timeout.first(), timeout.full());
     }
 }

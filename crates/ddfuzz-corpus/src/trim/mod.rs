@@ -1,17 +1,17 @@
 //! Trims kept files: makes each smaller by delta debugging, with its coverage as the oracle.
 //!
 //! It is a minimization as that of a crash is, through the same searches, log and claim; FAIL
-//! means that a run ends as that of the original and reaches what is [`Wanted`]. One [`Trimmer`]
+//! means that a run ends as that of the original and reaches what is [`RequiredFeatures`]. One [`Trimmer`]
 //! trims one file after the other, [`trim_all`] many by workers.
 //!
 //! Invariants: what a claim, a reduction and the result rest on was seen in a fresh process; a
 //! result that does not reach all that is wanted each time is not taken, the file then stays as it
 //! is; a crash that a candidate runs into is handed over before its test is logged.
 
-mod all;
 mod oracle;
+mod required;
 mod trimmer;
-mod wanted;
+mod workers;
 
 use std::time::Duration;
 
@@ -24,17 +24,17 @@ use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_minimize::{CallbackError, Claim, Counts, MinimizeError, Proved};
 use ddfuzz_model::files::FileError;
 
-pub use all::{OnSlipOf, OnTrimmed, Watch, trim_all};
 pub use oracle::CoverageOracle;
+pub use required::{RequiredFeatures, TrimCondition};
 pub use trimmer::{OnSlip, ToTrim, Trimmer};
-pub use wanted::{Held, Wanted};
+pub use workers::{OnSlipOf, OnTrimmed, TrimWatch, trim_all};
 
 /// Most executed tests for one file, unless another number is asked for.
 const TESTS: u64 = 1000;
 
 /// What is trimmed, and how.
 #[derive(Clone, Debug)]
-pub struct Trimming {
+pub struct TrimSettings {
     /// The target. Its limits hold for each run; none is learned, so that no result depends on how
     /// busy the machine is.
     pub target: Target,
@@ -52,10 +52,10 @@ pub struct Trimming {
     pub build: Option<String>,
 }
 
-impl Trimming {
+impl TrimSettings {
     /// Trimming with the default search and budget.
-    pub fn of_target(target: Target, way: Way) -> Trimming {
-        Trimming {
+    pub fn of_target(target: Target, way: Way) -> TrimSettings {
+        TrimSettings {
             target,
             way,
             search: Subset::NAME.to_owned(),
@@ -94,7 +94,7 @@ pub struct Trimmed {
     /// What the result reaches in each run, by runs in fresh processes.
     pub features: Features,
     /// Why it was left as it is, if it was.
-    pub left: Option<Left>,
+    pub left: Option<SkipReason>,
     /// Whether all this was known from an earlier call, and nothing was run.
     pub reused: bool,
 }
@@ -102,7 +102,7 @@ pub struct Trimmed {
 /// Why a file was not trimmed and stays as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Left {
+pub enum SkipReason {
     /// Its run does not end by itself, or by a status that is, or may be, a crash.
     EndsBadly,
     /// It does not end in the same way each time, or does not reach what is wanted in each run in
@@ -112,12 +112,12 @@ pub enum Left {
     ResultUnsteady,
 }
 
-impl std::fmt::Display for Left {
+impl std::fmt::Display for SkipReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Left::EndsBadly => "it does not end normally",
-            Left::Unsteady => "it does not reach the features that it is kept for each time",
-            Left::ResultUnsteady => "after trimming it does not reach them each time",
+            SkipReason::EndsBadly => "it does not end normally",
+            SkipReason::Unsteady => "it does not reach the features that it is kept for each time",
+            SkipReason::ResultUnsteady => "after trimming it does not reach them each time",
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Held, Left, TrimError, Wanted};
+use super::{RequiredFeatures, SkipReason, TrimCondition, TrimError};
 use crate::Features;
 use ddfuzz_delta::Outcome;
 use ddfuzz_exec::{
@@ -35,12 +35,12 @@ pub struct CoverageOracle {
     fresh: Box<dyn Executor>,
     slips: Slips,
     crash_exit: Option<i32>,
-    held: Held,
-    sieve: Sieve,
+    held: TrimCondition,
+    prefilter: Prefilter,
 }
 
 /// What the quick executor is asked for.
-enum Sieve {
+enum Prefilter {
     /// Everything: each of its runs has a process of its own.
     Whole,
     /// These of the wanted features. What passes is run in a fresh process.
@@ -65,12 +65,12 @@ impl CoverageOracle {
         let mut quick = start(target, Some(way), Freshness::Shared)?.executor;
         quick.tell_coverage(Telling::Every);
         Ok(CoverageOracle {
-            sieve: Sieve::for_runs(quick.freshness()),
+            prefilter: Prefilter::for_runs(quick.freshness()),
             quick,
             fresh,
             slips: Slips::new(Box::new(Triager::of_target(target, way)?)),
             crash_exit: target.crash_exit,
-            held: Held::nothing(),
+            held: TrimCondition::nothing(),
         })
     }
 
@@ -84,29 +84,33 @@ impl CoverageOracle {
     ///
     /// # Errors
     /// When the target cannot be run any more.
-    pub fn know(&mut self, input: &[u8], wanted: Wanted) -> Result<Result<Held, Left>, ExecError> {
+    pub fn know(
+        &mut self,
+        input: &[u8],
+        wanted: RequiredFeatures,
+    ) -> Result<Result<TrimCondition, SkipReason>, ExecError> {
         let mut reached: Option<(i32, Features)> = None;
         for _ in 0..KNOWING {
             let run = self.fresh.run(input)?;
             let Ended::Exit(exit) = run.ended else {
-                return Ok(Err(Left::EndsBadly));
+                return Ok(Err(SkipReason::EndsBadly));
             };
             // A status that may be a crash could not be told from one without naming each run.
             let suspect = self.slips.keyer.suspects(run.ended, self.crash_exit);
             if suspect || run.ended.is_crash(self.crash_exit) {
-                return Ok(Err(Left::EndsBadly));
+                return Ok(Err(SkipReason::EndsBadly));
             }
             let Some(counters) = self.fresh.coverage() else {
-                return Ok(Err(Left::Unsteady));
+                return Ok(Err(SkipReason::Unsteady));
             };
             if !wanted.must.are_in(counters) {
-                return Ok(Err(Left::Unsteady));
+                return Ok(Err(SkipReason::Unsteady));
             }
             let found = Features::of_counters(counters);
             reached = match reached {
                 None => Some((exit, found)),
                 Some((before, earlier)) if before == exit => Some((exit, earlier.or(&found))),
-                Some(_) => return Ok(Err(Left::Unsteady)),
+                Some(_) => return Ok(Err(SkipReason::Unsteady)),
             };
         }
         let (exit, found) = reached.unwrap_or_default();
@@ -114,7 +118,7 @@ impl CoverageOracle {
             Some(may) => found.less(&wanted.must).less(may),
             None => Features::default(),
         };
-        Ok(Ok(Held {
+        Ok(Ok(TrimCondition {
             exit,
             wanted,
             besides,
@@ -122,9 +126,9 @@ impl CoverageOracle {
     }
 
     /// From here on holds this. The slips of earlier files are forgotten: each file has its own.
-    pub fn hold(&mut self, held: Held) {
+    pub fn hold(&mut self, held: TrimCondition) {
         self.held = held;
-        self.sieve = Sieve::for_runs(self.quick.freshness());
+        self.prefilter = Prefilter::for_runs(self.quick.freshness());
         self.slips.forget();
     }
 
@@ -132,27 +136,27 @@ impl CoverageOracle {
     ///
     /// # Errors
     /// When the target cannot be run any more.
-    pub fn learn_to_sift(&mut self, input: &[u8]) -> Result<(), ExecError> {
-        if matches!(self.sieve, Sieve::Whole) {
+    pub fn learn_prefilter(&mut self, input: &[u8]) -> Result<(), ExecError> {
+        if matches!(self.prefilter, Prefilter::Whole) {
             return Ok(());
         }
-        let mut sifted = self.held.wanted.must.clone();
+        let mut prefiltered = self.held.wanted.must.clone();
         for number in 0..SIFTING {
             let ended = self.quick.run(input)?.ended;
             let Some(counters) = self.quick.coverage() else {
-                self.sieve = Sieve::Torn;
+                self.prefilter = Prefilter::Torn;
                 return Ok(());
             };
             if ended != Ended::Exit(self.held.exit) {
-                self.sieve = Sieve::Torn;
+                self.prefilter = Prefilter::Torn;
                 return Ok(());
             }
             // What happens once in a process has happened then.
             if number > 0 {
-                sifted = sifted.of_which_in(counters);
+                prefiltered = prefiltered.of_which_in(counters);
             }
         }
-        self.sieve = Sieve::Coarse(sifted);
+        self.prefilter = Prefilter::Coarse(prefiltered);
         Ok(())
     }
 
@@ -227,27 +231,29 @@ impl CoverageOracle {
     }
 
     /// Asks the quick executor; `None` where a fresh process has to decide.
-    fn sift(&mut self, candidate: &[u8]) -> Result<Option<Answer>, OracleError> {
-        if matches!(self.sieve, Sieve::Torn) {
+    fn prefilter(&mut self, candidate: &[u8]) -> Result<Option<Answer>, OracleError> {
+        if matches!(self.prefilter, Prefilter::Torn) {
             return Ok(None);
         }
         let run = self.quick.run(candidate)?;
         let counters = self.quick.coverage();
-        let answer = match (&self.sieve, counters) {
-            (Sieve::Coarse(sifted), Some(counters)) if run.ended == Ended::Exit(self.held.exit) => {
-                if sifted.are_in(counters) {
+        let answer = match (&self.prefilter, counters) {
+            (Prefilter::Coarse(prefiltered), Some(counters))
+                if run.ended == Ended::Exit(self.held.exit) =>
+            {
+                if prefiltered.are_in(counters) {
                     return Ok(None);
                 }
                 Answer::of(Outcome::Pass)
             }
-            (Sieve::Whole, Some(counters)) if run.ended == Ended::Exit(self.held.exit) => {
+            (Prefilter::Whole, Some(counters)) if run.ended == Ended::Exit(self.held.exit) => {
                 self.held.judge(counters)
             }
             _ => self.judge(run.ended, candidate)?,
         };
         // The keyer runs in a process of its own: what it has named does not rest on ours.
-        let process = match (&self.sieve, &answer.slip) {
-            (Sieve::Whole, _) | (_, Some(_)) => Process::Own,
+        let process = match (&self.prefilter, &answer.slip) {
+            (Prefilter::Whole, _) | (_, Some(_)) => Process::Own,
             _ => Process::Shared,
         };
         Ok(Some(Answer {
@@ -273,11 +279,11 @@ impl CoverageOracle {
     }
 }
 
-impl Sieve {
-    fn for_runs(freshness: Freshness) -> Sieve {
+impl Prefilter {
+    fn for_runs(freshness: Freshness) -> Prefilter {
         match freshness {
-            Freshness::Shared => Sieve::Coarse(Features::default()),
-            Freshness::Fresh => Sieve::Whole,
+            Freshness::Shared => Prefilter::Coarse(Features::default()),
+            Freshness::Fresh => Prefilter::Whole,
         }
     }
 }
@@ -290,7 +296,7 @@ fn known(cpu: Duration) -> Option<Duration> {
 impl Oracle for CoverageOracle {
     fn ask(&mut self, candidate: &[u8], _: Kind) -> Result<Answer, OracleError> {
         let begin = Instant::now();
-        let answer = match self.sift(candidate)? {
+        let answer = match self.prefilter(candidate)? {
             Some(answer) => answer,
             None => self.decide(candidate)?,
         };

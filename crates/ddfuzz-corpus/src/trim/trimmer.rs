@@ -7,8 +7,10 @@ use std::sync::atomic::AtomicBool;
 
 use serde::{Deserialize, Serialize};
 
-use super::wanted::{features, numbers};
-use super::{CoverageOracle, Held, Left, TrimError, Trimmed, Trimming, Wanted};
+use super::required::{features, numbers};
+use super::{
+    CoverageOracle, RequiredFeatures, SkipReason, TrimCondition, TrimError, TrimSettings, Trimmed,
+};
 use crate::Features;
 use ddfuzz_minimize::log::{
     ContentHash, Log, LogError, LogWriter, Medium, Numbers, StartLine, TargetRecord,
@@ -33,7 +35,7 @@ pub struct ToTrim {
     /// Its content.
     pub input: Vec<u8>,
     /// What it has to reach.
-    pub wanted: Wanted,
+    pub wanted: RequiredFeatures,
     /// Where `original`, `minimized`, `log.jsonl` and `trimmed.json` are written. No other file
     /// may use it.
     pub folder: PathBuf,
@@ -41,12 +43,12 @@ pub struct ToTrim {
 
 /// A started target that trims one file after the other.
 pub struct Trimmer {
-    trimming: Trimming,
+    trimming: TrimSettings,
     oracle: CoverageOracle,
 }
 
 impl Trimmer {
-    pub(super) fn new(trimming: Trimming, oracle: CoverageOracle) -> Trimmer {
+    pub(super) fn new(trimming: TrimSettings, oracle: CoverageOracle) -> Trimmer {
         Trimmer { trimming, oracle }
     }
 
@@ -89,7 +91,7 @@ impl Trimmer {
         };
         let minimized = match self.minimize(file, &held, on_slip, stop) {
             Err(MinimizeError::NotFailing { .. } | MinimizeError::Alternating { .. }) => {
-                return self.leave(file, Left::Unsteady, Counts::default());
+                return self.leave(file, SkipReason::Unsteady, Counts::default());
             }
             minimized => minimized?,
         };
@@ -98,7 +100,7 @@ impl Trimmer {
                 let trimmed = trimmed(file, &minimized, features);
                 Ok((minimized.text, trimmed))
             }
-            None => self.leave(file, Left::ResultUnsteady, minimized.counts),
+            None => self.leave(file, SkipReason::ResultUnsteady, minimized.counts),
         }
     }
 
@@ -107,7 +109,7 @@ impl Trimmer {
     fn minimize(
         &mut self,
         file: &ToTrim,
-        held: &Held,
+        held: &TrimCondition,
         on_slip: OnSlip<'_>,
         stop: &AtomicBool,
     ) -> Result<Minimized, MinimizeError> {
@@ -141,8 +143,8 @@ impl Trimmer {
         let mut journal = open(path, start.clone())?;
         // What a log goes on with is what it began with.
         if let Some(coverage) = &journal.start().coverage {
-            self.oracle.hold(Held::from(coverage));
-            let learned = self.oracle.learn_to_sift(&file.input);
+            self.oracle.hold(TrimCondition::from(coverage));
+            let learned = self.oracle.learn_prefilter(&file.input);
             learned.map_err(OracleError::from)?;
         }
         let mut options = Options {
@@ -157,8 +159,8 @@ impl Trimmer {
     }
 
     /// The first line of the file's log.
-    fn start_line(&self, file: &ToTrim, held: &Held) -> StartLine {
-        let Trimming { target, way, .. } = &self.trimming;
+    fn start_line(&self, file: &ToTrim, held: &TrimCondition) -> StartLine {
+        let TrimSettings { target, way, .. } = &self.trimming;
         let record = TargetRecord::new(target, *way);
         let search = &self.trimming.search;
         let mut start = StartLine::new(&file.input, search, record, None, target.limits);
@@ -171,7 +173,7 @@ impl Trimmer {
     fn leave(
         &mut self,
         file: &ToTrim,
-        left: Left,
+        left: SkipReason,
         tests: Counts,
     ) -> Result<(Vec<u8>, Trimmed), TrimError> {
         let size = file.input.len() as u64;
@@ -226,7 +228,7 @@ const NAME: &str = "trimmed.json";
 
 /// What the file says; written last, so that all else is there where it is.
 #[derive(Serialize, Deserialize)]
-struct Record {
+struct TrimRecord {
     /// What was asked: [`asked`].
     asked: ContentHash,
     size_before: u64,
@@ -237,12 +239,16 @@ struct Record {
     proved: Proved,
     features: Numbers,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    left: Option<Left>,
+    left: Option<SkipReason>,
 }
 
 /// A hash of all that the result depends on: the file, what is wanted of it, the target, the
 /// search and its bounds.
-pub(super) fn asked(input: &[u8], wanted: &Wanted, trimming: &Trimming) -> Option<ContentHash> {
+pub(super) fn asked(
+    input: &[u8],
+    wanted: &RequiredFeatures,
+    trimming: &TrimSettings,
+) -> Option<ContentHash> {
     let target = TargetRecord::new(&trimming.target, trimming.way);
     let bounds = (trimming.budget_tests, trimming.budget_time);
     let wanted = (numbers(&wanted.must), wanted.may.as_deref().map(numbers));
@@ -260,7 +266,7 @@ pub(super) fn asked(input: &[u8], wanted: &Wanted, trimming: &Trimming) -> Optio
 /// anything of it is damaged.
 pub(super) fn read(folder: &Path, asked: ContentHash) -> Option<Trimmed> {
     let bytes = std::fs::read(folder.join(NAME)).ok()?;
-    let record: Record = serde_json::from_slice(&bytes).ok()?;
+    let record: TrimRecord = serde_json::from_slice(&bytes).ok()?;
     if record.asked != asked {
         return None;
     }
@@ -283,7 +289,7 @@ pub(super) fn read(folder: &Path, asked: ContentHash) -> Option<Trimmed> {
 
 /// Writes it.
 pub(super) fn write(folder: &Path, asked: ContentHash, trimmed: &Trimmed) -> Result<(), FileError> {
-    let record = Record {
+    let record = TrimRecord {
         asked,
         size_before: trimmed.size_before,
         size_after: trimmed.size_after,

@@ -1,6 +1,6 @@
 //! Chooses a cover: the price of a file is raised until no more is kept than other tools keep.
 //!
-//! An instance that does not fit into memory is solved through one that does ([`priced`]): a few
+//! An instance that does not fit into memory is solved through one that does ([`solve_by_pricing`]): a few
 //! good columns of each row are taken into memory, and the prices of rows are found there. At
 //! these prices all other columns are looked at, and those that would pay are taken in as well
 //! (Caprara, Fischetti and Toth 1999). The prices also bound the whole from below.
@@ -24,14 +24,14 @@ const CLOSE: u64 = 100;
 
 /// What a file costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Terms {
+pub(super) struct CostModel {
     /// By being one, in bytes.
     pub price: u64,
     /// Whether slow inputs are dearer.
     pub timed: bool,
 }
 
-impl Terms {
+impl CostModel {
     fn weight(self, bytes: u64, slowness: Slowness) -> u64 {
         let slowness = if self.timed {
             slowness
@@ -121,7 +121,7 @@ impl Core {
     pub fn choose(
         &self,
         reader: &mut Reader<'_, impl Sets>,
-        terms: Terms,
+        terms: CostModel,
         effort: &Effort,
     ) -> io::Result<Choice> {
         let forced = self.forced.iter().map(|item| {
@@ -132,7 +132,7 @@ impl Core {
         let mut choice = match &self.rest {
             Rest::InMemory(matrix) => in_memory(matrix, terms, effort)?,
             Rest::Streamed { items, open } => {
-                let Terms { price, timed } = terms;
+                let CostModel { price, timed } = terms;
                 let mut columns = Streamed {
                     reader,
                     items,
@@ -153,7 +153,7 @@ impl Core {
     }
 }
 
-fn in_memory(matrix: &Matrix, terms: Terms, effort: &Effort) -> io::Result<Choice> {
+fn in_memory(matrix: &Matrix, terms: CostModel, effort: &Effort) -> io::Result<Choice> {
     let matrix = matrix.weighed(|column| terms.weight(column.bytes, column.slowness));
     if matrix.entries() > LARGE {
         let items: Vec<u32> = matrix.columns.iter().map(|column| column.item).collect();
@@ -197,7 +197,7 @@ fn searched(matrix: &Matrix, effort: &Effort) -> Solved {
 fn streamed(columns: &mut impl Columns, items: &[u32], effort: &Effort) -> io::Result<Choice> {
     let chosen = greedy(columns)?;
     let chosen = improved(columns, &chosen, &mut Steps(effort.steps))?;
-    let (chosen, lower) = priced(columns, chosen, effort)?;
+    let (chosen, lower) = solve_by_pricing(columns, chosen, effort)?;
     let chosen = improved(columns, &chosen, &mut Steps(effort.steps))?;
     let weight = chosen.iter().map(|column| columns.weight(*column)).sum();
     let items = chosen.iter().map(|column| items[*column] as usize);
@@ -212,20 +212,20 @@ fn streamed(columns: &mut impl Columns, items: &[u32], effort: &Effort) -> io::R
 const DEAREST: u64 = 1 << 30;
 
 /// A cover, and the terms on which it was chosen.
-pub(super) struct Settled {
+pub(super) struct PricedCover {
     pub choice: Choice,
     pub amount: Amount,
-    pub terms: Terms,
+    pub terms: CostModel,
 }
 
-impl Settled {
+impl PricedCover {
     /// Whether there are no more files and no more bytes than allowed.
     fn fits(&self, most: Amount) -> bool {
         self.amount.files <= most.files && self.amount.bytes <= most.bytes
     }
 
     /// By how much it is over at worst, as a fraction; compared without rounding.
-    fn is_closer(&self, other: &Settled, most: Amount) -> bool {
+    fn is_closer(&self, other: &PricedCover, most: Amount) -> bool {
         let excess = |amount: Amount| {
             let files = u128::from(amount.files) * u128::from(most.bytes.max(1));
             let bytes = u128::from(amount.bytes) * u128::from(most.files.max(1));
@@ -239,12 +239,12 @@ impl Settled {
 /// more bytes than `most`; else that at the first price which has. If there is none, times are left
 /// out, since a fast input may be a large one. If there still is none, the cover that is over by the
 /// least factor.
-pub(super) fn settle(
+pub(super) fn find_price(
     reader: &mut Reader<'_, impl Sets>,
     core: &Core,
     most: Amount,
     effort: &Effort,
-) -> io::Result<Settled> {
+) -> io::Result<PricedCover> {
     let timed = by_price(reader, core, most, effort, true)?;
     let sets = &*reader.sets;
     let any_slow = (0..sets.len()).any(|item| sets.slowness(item) > Slowness::default());
@@ -263,11 +263,11 @@ fn by_price(
     most: Amount,
     effort: &Effort,
     timed: bool,
-) -> io::Result<Settled> {
+) -> io::Result<PricedCover> {
     let start = (most.bytes / most.files.max(1)).clamp(1, DEAREST / 8);
     // The prices between which one fits, if any does.
     let (mut low, mut high, mut price) = (0, DEAREST, start);
-    let mut closest = at(reader, core, Terms { price, timed }, effort)?;
+    let mut closest = at(reader, core, CostModel { price, timed }, effort)?;
     let mut last = closest.amount;
     for _ in 1..core.trials() {
         match (last.files > most.files, last.bytes > most.bytes) {
@@ -281,7 +281,7 @@ fn by_price(
             break;
         }
         price = next;
-        let settled = at(reader, core, Terms { price, timed }, effort)?;
+        let settled = at(reader, core, CostModel { price, timed }, effort)?;
         last = settled.amount;
         if settled.is_closer(&closest, most) {
             closest = settled;
@@ -304,15 +304,15 @@ fn between(low: u64, high: u64, start: u64) -> u64 {
 fn at(
     reader: &mut Reader<'_, impl Sets>,
     core: &Core,
-    terms: Terms,
+    terms: CostModel,
     effort: &Effort,
-) -> io::Result<Settled> {
+) -> io::Result<PricedCover> {
     let choice = core.choose(reader, terms, effort)?;
     let mut amount = Amount::default();
     for item in &choice.items {
         amount.add(reader.sets.bytes(*item));
     }
-    Ok(Settled {
+    Ok(PricedCover {
         choice,
         amount,
         terms,
@@ -329,12 +329,12 @@ const ROUNDS: u32 = 200;
 const OF_EACH_ROW: usize = 6;
 
 /// A better cover than `chosen`, if one is found, and a weight that no cover is below.
-pub(super) fn priced(
+pub(super) fn solve_by_pricing(
     columns: &mut impl Columns,
     chosen: Vec<usize>,
     effort: &Effort,
 ) -> io::Result<(Vec<usize>, u64)> {
-    let mut few = Few {
+    let mut few = ColumnSample {
         builder: Builder::new(),
         known: HashSet::new(),
         limit: effort.entries.min(u32::MAX as usize),
@@ -380,13 +380,13 @@ pub(super) fn priced(
 }
 
 /// Columns in memory.
-struct Few {
+struct ColumnSample {
     builder: Builder,
     known: HashSet<usize>,
     limit: usize,
 }
 
-impl Few {
+impl ColumnSample {
     /// Takes these in that are not there, as far as there is room; false where there was not.
     fn take(&mut self, columns: &mut impl Columns, more: &[usize]) -> io::Result<bool> {
         let mut rows = Vec::new();
@@ -453,7 +453,10 @@ fn best_of_rows(
 ///   something new.
 /// - `afl-cmin`: feature by feature, those with the fewest inputs first, the smallest of its inputs,
 ///   if none of those kept has it.
-pub(super) fn least(reader: &mut Reader<'_, impl Sets>, survey: &Survey) -> io::Result<Amount> {
+pub(super) fn least_of_other_tools(
+    reader: &mut Reader<'_, impl Sets>,
+    survey: &Survey,
+) -> io::Result<Amount> {
     let rarest = rarest_first(reader, survey)?;
     Ok(Amount {
         files: rarest.files.min(survey.by_size.files),

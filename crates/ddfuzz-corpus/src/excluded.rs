@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::Amount;
+use crate::Amount;
 
 /// So many examples are kept.
 const EXAMPLES: usize = 16;
@@ -12,12 +12,12 @@ const EXAMPLES: usize = 16;
 /// with the exact reason. Which ones are kept as examples does not depend on the order in which
 /// they were met: those with the least paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Aside {
+pub struct Excluded {
     amount: Amount,
     examples: BTreeMap<PathBuf, String>,
 }
 
-impl Aside {
+impl Excluded {
     /// One more, of so many bytes as far as that is known.
     pub fn add(&mut self, path: &Path, bytes: u64, why: impl FnOnce() -> String) {
         self.amount.add(bytes);
@@ -33,8 +33,8 @@ impl Aside {
     }
 
     /// Takes in what was laid aside elsewhere.
-    pub fn join(&mut self, other: Aside) {
-        let Aside { amount, examples } = other;
+    pub fn join(&mut self, other: Excluded) {
+        let Excluded { amount, examples } = other;
         self.amount.files += amount.files;
         self.amount.bytes += amount.bytes;
         self.examples.extend(examples);
@@ -67,12 +67,12 @@ mod tests {
     #[test]
     fn the_examples_do_not_depend_on_the_order() {
         let paths: Vec<PathBuf> = (0..100).map(|n| format!("{n:03}").into()).collect();
-        let (mut forth, mut back) = (Aside::default(), Aside::default());
+        let (mut forth, mut back) = (Excluded::default(), Excluded::default());
         for path in &paths {
             forth.add(path, 2, || "gone".to_owned());
         }
         for path in paths.iter().rev() {
-            let mut one = Aside::default();
+            let mut one = Excluded::default();
             one.add(path, 2, || "gone".to_owned());
             back.join(one);
         }

@@ -5,9 +5,9 @@ use std::io;
 use std::time::Duration;
 
 use super::CleanError;
-use super::choose::{Again, Source};
-use crate::health::Ill;
-use crate::measure::{Contents, Repeated, Settings};
+use super::choose::{CandidateSource, Reruns};
+use crate::health::FailingInput;
+use crate::measure::{Contents, MeasureSettings, Repeated};
 use crate::{Feature, Features};
 use ddfuzz_exec::Freshness;
 use ddfuzz_minimize::log::ContentHash;
@@ -17,11 +17,11 @@ use ddfuzz_minimize::log::ContentHash;
 const HELD: usize = 8 << 20;
 
 /// Contents that ended well.
-pub(super) struct Pool<'a> {
+pub(super) struct Candidates<'a> {
     /// All that were measured.
     pub contents: &'a mut Contents,
     /// How they are run.
-    pub settings: &'a Settings<'a>,
+    pub settings: &'a MeasureSettings<'a>,
     /// How often each of those that are to be kept is run, in all.
     pub repeats: u32,
     /// The numbers of those that may be kept, ascending.
@@ -33,7 +33,7 @@ pub(super) struct Pool<'a> {
     /// The numbers of those that may not be kept after all.
     pub unfit: BTreeSet<usize>,
     /// What did not end well when it was run again.
-    pub relapsed: Vec<Ill>,
+    pub relapsed: Vec<FailingInput>,
     /// What could not be read again.
     pub gone: Vec<usize>,
     /// What the first items reach, and the time of their runs.
@@ -42,15 +42,15 @@ pub(super) struct Pool<'a> {
     held_features: usize,
 }
 
-impl<'a> Pool<'a> {
+impl<'a> Candidates<'a> {
     /// The pool of these contents, which are run so often in all.
     pub fn new(
         contents: &'a mut Contents,
-        settings: &'a Settings<'a>,
+        settings: &'a MeasureSettings<'a>,
         repeats: u32,
         healthy: Vec<usize>,
-    ) -> Pool<'a> {
-        Pool {
+    ) -> Candidates<'a> {
+        Candidates {
             contents,
             settings,
             repeats,
@@ -105,7 +105,7 @@ impl<'a> Pool<'a> {
             let id = self.contents.id(number);
             let bad = repeated.ended.iter().find(|ended| !ended.is_exit());
             let ended = bad.or(repeated.ended.last());
-            self.relapsed.push(Ill {
+            self.relapsed.push(FailingInput {
                 path: self.contents.path(number)?,
                 content: ContentHash::from_bytes(*id.blake3()),
                 size: id.size(),
@@ -118,7 +118,7 @@ impl<'a> Pool<'a> {
     }
 }
 
-impl Source for Pool<'_> {
+impl CandidateSource for Candidates<'_> {
     fn len(&self) -> usize {
         self.healthy.len()
     }
@@ -147,7 +147,7 @@ impl Source for Pool<'_> {
         Ok(seen.time)
     }
 
-    fn again(&mut self, items: &[usize]) -> Result<Vec<Again>, CleanError> {
+    fn again(&mut self, items: &[usize]) -> Result<Vec<Reruns>, CleanError> {
         let numbers = items.iter().map(|item| self.healthy[*item]);
         let (recovered, others): (Vec<usize>, Vec<usize>) =
             numbers.partition(|number| self.recovered.contains_key(number));
@@ -166,15 +166,15 @@ impl Source for Pool<'_> {
                 sometimes.retain(|feature, _| !steady.contains(*feature));
             }
             all.push(match is_fit {
-                true => Again {
+                true => Reruns {
                     steady,
                     sometimes,
                     runs: repeated.runs - 1,
                     time: repeated.least,
                 },
-                false => Again {
+                false => Reruns {
                     time: repeated.least,
-                    ..Again::default()
+                    ..Reruns::default()
                 },
             });
         }

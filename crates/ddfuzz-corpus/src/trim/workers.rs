@@ -3,13 +3,13 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{ToTrim, TrimError, Trimmed, Trimming};
+use super::{ToTrim, TrimError, TrimSettings, Trimmed};
 use crate::lock::lock;
 use ddfuzz_minimize::{CallbackError, Slip};
 
 /// How trimming many files is watched and stopped. The number of a file is its place among those
 /// given, from 0.
-pub struct Watch<'a> {
+pub struct TrimWatch<'a> {
     /// Takes what a file came to, in whatever order they are done, one call at a time.
     pub on_trimmed: OnTrimmed<'a>,
     /// Takes a crash that a candidate of a file has run into, and the index of its test in the log
@@ -27,24 +27,24 @@ pub struct Watch<'a> {
 /// As [`Trimmer::trim`](super::Trimmer::trim), of the first file that failed; all workers have
 /// stopped then.
 pub fn trim_all<F>(
-    trimming: &Trimming,
+    trimming: &TrimSettings,
     files: F,
     jobs: usize,
-    watch: Watch<'_>,
+    watch: TrimWatch<'_>,
 ) -> Result<(), TrimError>
 where
     F: IntoIterator<Item = ToTrim>,
     F::IntoIter: Send,
 {
     let files = Mutex::new(files.into_iter().enumerate());
-    let desk = Desk {
+    let sink = ResultSink {
         on_trimmed: Mutex::new(watch.on_trimmed),
         on_slip: Mutex::new(watch.on_slip),
         stop: watch.stop,
         failed: AtomicBool::new(false),
     };
     let results: Vec<Result<(), TrimError>> = std::thread::scope(|scope| {
-        let work = || desk.work(trimming, &files);
+        let work = || sink.work(trimming, &files);
         let others: Vec<_> = (1..jobs).map(|_| scope.spawn(work)).collect();
         let mut results = vec![work()];
         results.extend(others.into_iter().map(|other| match other.join() {
@@ -70,7 +70,7 @@ pub type OnSlipOf<'a> =
     &'a mut (dyn FnMut(usize, &Slip, Option<u64>) -> Result<(), CallbackError> + Send);
 
 /// Where the workers hand over what they have.
-struct Desk<'a> {
+struct ResultSink<'a> {
     on_trimmed: Mutex<OnTrimmed<'a>>,
     on_slip: Mutex<OnSlipOf<'a>>,
     stop: &'a AtomicBool,
@@ -78,8 +78,8 @@ struct Desk<'a> {
     failed: AtomicBool,
 }
 
-impl Desk<'_> {
-    fn work<I>(&self, trimming: &Trimming, files: &Mutex<I>) -> Result<(), TrimError>
+impl ResultSink<'_> {
+    fn work<I>(&self, trimming: &TrimSettings, files: &Mutex<I>) -> Result<(), TrimError>
     where
         I: Iterator<Item = (usize, ToTrim)>,
     {
@@ -92,7 +92,7 @@ impl Desk<'_> {
 
     fn trim_while_there_are<I>(
         &self,
-        trimming: &Trimming,
+        trimming: &TrimSettings,
         files: &Mutex<I>,
     ) -> Result<(), TrimError>
     where

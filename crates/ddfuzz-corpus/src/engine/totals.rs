@@ -1,8 +1,8 @@
 //! What all steps came to.
 
-use crate::health::{Ill, Quarantine};
+use crate::health::{FailingInput, Quarantine};
 use crate::measure::Contents;
-use crate::{Amount, Aside};
+use crate::{Amount, Excluded};
 use ddfuzz_exec::Ended;
 use ddfuzz_model::files::OsText;
 use ddfuzz_store::report::clean::{CleanGroup, Spread, Step, StepName, Unread};
@@ -12,7 +12,7 @@ const NAMED: usize = 16;
 
 /// What all steps came to.
 #[derive(Debug, Default)]
-pub(super) struct Books {
+pub(super) struct CleanTotals {
     pub before: Amount,
     pub duplicates: Amount,
     pub unreadable: Amount,
@@ -28,7 +28,7 @@ pub(super) struct Books {
     pub spread: Spread,
 }
 
-impl Books {
+impl CleanTotals {
     /// Counts the runs that measuring took.
     pub fn runs_of(&mut self, contents: &Contents) {
         self.runs += contents.progress().runs;
@@ -44,7 +44,7 @@ impl Books {
         self.before = tally.before + tally.vanished.amount();
         self.duplicates = tally.duplicates;
         self.oversized = tally.oversized.amount();
-        let unread: [&Aside; 3] = [&tally.unread, &tally.vanished, &tally.listing.unread];
+        let unread: [&Excluded; 3] = [&tally.unread, &tally.vanished, &tally.listing.unread];
         self.unreadable = unread[..2].iter().map(|aside| aside.amount()).sum();
         for aside in [&tally.oversized].into_iter().chain(unread) {
             let room = NAMED.saturating_sub(self.unread.len());
@@ -77,9 +77,12 @@ impl Books {
     }
 
     /// What became of these, which were to be filed.
-    pub fn filed(&mut self, ills: &[Ill], filed: &Quarantine) {
-        for ill in ills.iter().filter(|ill| filed.gone.contains(&ill.content)) {
-            self.gone(&ill.path, ill.size);
+    pub fn filed(&mut self, failing: &[FailingInput], filed: &Quarantine) {
+        for input in failing
+            .iter()
+            .filter(|input| filed.gone.contains(&input.content))
+        {
+            self.gone(&input.path, input.size);
         }
         self.crashes = self.crashes + filed.crashes;
         self.hangs = self.hangs + filed.hangs;
@@ -108,7 +111,7 @@ impl Books {
     }
 
     /// Whether there is word of this group.
-    pub fn tells_of(&self, group: &CleanGroup) -> bool {
+    pub fn has_group(&self, group: &CleanGroup) -> bool {
         self.groups.iter().any(|known| is_same(known, group))
     }
 

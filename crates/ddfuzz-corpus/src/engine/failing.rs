@@ -1,17 +1,17 @@
 //! What does not end well: it goes to its groups.
 
-use super::books::Books;
+use super::totals::CleanTotals;
 use super::{CleanError, Doing, Engine, Watcher};
-use crate::health::{Ill, Quarantine, Quarantining, quarantine};
+use crate::health::{FailingInput, Quarantine, Quarantining, quarantine};
 use crate::measure::Contents;
 use ddfuzz_campaign::{Progress, Screen};
 use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_store::report::GroupView;
 
 /// What the one who files has to say.
-struct Notes<'a>(&'a mut dyn Watcher);
+struct WatcherNotes<'a>(&'a mut dyn Watcher);
 
-impl Screen for Notes<'_> {
+impl Screen for WatcherNotes<'_> {
     fn progress(&mut self, _: &Progress) {}
 
     fn minimized(&mut self, _: &GroupView) {}
@@ -28,16 +28,16 @@ impl Engine<'_> {
         &self,
         contents: &Contents,
         watcher: &mut dyn Watcher,
-        books: &mut Books,
+        totals: &mut CleanTotals,
     ) -> Result<(Vec<usize>, Vec<usize>), CleanError> {
-        let (mut healthy, mut ills, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut healthy, mut failing, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
         for number in 0..contents.len() {
             if !contents.is_suspicious(number) {
                 healthy.push(number);
                 continue;
             }
             let id = contents.id(number);
-            ills.push(Ill {
+            failing.push(FailingInput {
                 path: contents.path(number)?,
                 content: ContentHash::from_bytes(*id.blake3()),
                 size: id.size(),
@@ -46,9 +46,9 @@ impl Engine<'_> {
             });
             numbers.push(number);
         }
-        let well = self.file(&ills, watcher, books)?;
-        let recovered = (ills.iter().zip(numbers))
-            .filter(|(ill, _)| well.contains(&ill.content))
+        let well = self.file(&failing, watcher, totals)?;
+        let recovered = (failing.iter().zip(numbers))
+            .filter(|(input, _)| well.contains(&input.content))
             .map(|(_, number)| number);
         Ok((healthy, recovered.collect()))
     }
@@ -56,22 +56,23 @@ impl Engine<'_> {
     /// Files what does not end well, and minimizes its groups; gives what ended well after all.
     pub(super) fn file(
         &self,
-        ills: &[Ill],
+        failing: &[FailingInput],
         watcher: &mut dyn Watcher,
-        books: &mut Books,
+        totals: &mut CleanTotals,
     ) -> Result<Vec<ContentHash>, CleanError> {
-        if ills.is_empty() {
+        if failing.is_empty() {
             return Ok(Vec::new());
         }
         let Some(groups) = &self.cleaning.groups else {
-            ills.iter()
-                .for_each(|ill| books.unfiled(ill.ended, ill.size));
+            failing
+                .iter()
+                .for_each(|input| totals.unfiled(input.ended, input.size));
             return Ok(Vec::new());
         };
-        let inputs = ills.len() as u64;
+        let inputs = failing.len() as u64;
         watcher.doing(Doing::Filing { inputs });
-        let filed = self.quarantine(ills, groups, watcher)?;
-        books.filed(ills, &filed);
+        let filed = self.quarantine(failing, groups, watcher)?;
+        totals.filed(failing, &filed);
         Ok(filed.well)
     }
 
@@ -86,13 +87,13 @@ impl Engine<'_> {
 
     fn quarantine(
         &self,
-        ills: &[Ill],
+        failing: &[FailingInput],
         groups: &Quarantining,
         watcher: &mut dyn Watcher,
     ) -> Result<Quarantine, CleanError> {
-        let mut notes = Notes(watcher);
+        let mut notes = WatcherNotes(watcher);
         let (store, stop) = (self.store, self.stop);
-        let filed = quarantine(store, self.campaign, ills, groups, &mut notes, stop)?;
+        let filed = quarantine(store, self.campaign, failing, groups, &mut notes, stop)?;
         match filed.interrupted {
             true => Err(CleanError::Interrupted),
             false => Ok(filed),

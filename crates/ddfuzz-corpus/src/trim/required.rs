@@ -9,7 +9,7 @@ use ddfuzz_minimize::log::{CoverageRecord, Numbers};
 
 /// What a file has to reach, and may.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct RequiredFeatures {
     /// All of these. They have to come in each run of the file: one that does not is never trimmed.
     pub must: Features,
     /// Nothing besides these and `must`; anything where `None`. What does not count, because it
@@ -19,11 +19,11 @@ pub struct Wanted {
     pub may: Option<Arc<Features>>,
 }
 
-impl Wanted {
+impl RequiredFeatures {
     /// Exactly the same coverage, apart from `unsteady` (what may come or not).
-    pub fn signature(steady: Features, unsteady: &Features) -> Wanted {
+    pub fn signature(steady: Features, unsteady: &Features) -> RequiredFeatures {
         let may = steady.or(unsteady);
-        Wanted {
+        RequiredFeatures {
             must: steady,
             may: Some(Arc::new(may)),
         }
@@ -31,8 +31,8 @@ impl Wanted {
 
     /// What the file is kept for, and nothing that no file of the corpus reaches: `universe` holds
     /// all that any of them has been seen to reach.
-    pub fn worth(kept_for: Features, universe: impl Into<Arc<Features>>) -> Wanted {
-        Wanted {
+    pub fn worth(kept_for: Features, universe: impl Into<Arc<Features>>) -> RequiredFeatures {
+        RequiredFeatures {
             must: kept_for,
             may: Some(universe.into()),
         }
@@ -47,21 +47,21 @@ impl Wanted {
 
 /// What is held while a file shrinks: how its runs end, and what they reach.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct TrimCondition {
     /// The exit status of its runs.
     pub exit: i32,
     /// What is wanted.
-    pub wanted: Wanted,
+    pub wanted: RequiredFeatures,
     /// What the original reaches in fresh processes besides what it may; allowed all the same.
     pub besides: Features,
 }
 
-impl Held {
+impl TrimCondition {
     /// Nothing: any run that ends with 0 holds it.
-    pub(super) fn nothing() -> Held {
-        Held {
+    pub(super) fn nothing() -> TrimCondition {
+        TrimCondition {
             exit: 0,
-            wanted: Wanted {
+            wanted: RequiredFeatures {
                 must: Features::default(),
                 may: None,
             },
@@ -101,11 +101,11 @@ impl Held {
     }
 }
 
-impl From<&CoverageRecord> for Held {
-    fn from(record: &CoverageRecord) -> Held {
-        Held {
+impl From<&CoverageRecord> for TrimCondition {
+    fn from(record: &CoverageRecord) -> TrimCondition {
+        TrimCondition {
             exit: record.exit,
-            wanted: Wanted {
+            wanted: RequiredFeatures {
                 must: features(&record.must),
                 may: record.may.as_ref().map(|may| Arc::new(features(may))),
             },
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn the_same_signature_is_all_of_it_and_nothing_else() {
-        let wanted = Wanted::signature(set(&[1, 9]), &set(&[20]));
+        let wanted = RequiredFeatures::signature(set(&[1, 9]), &set(&[20]));
         assert!(wanted.is_met_by(&set(&[1, 9])));
         assert!(wanted.is_met_by(&set(&[1, 9, 20])));
         assert!(!wanted.is_met_by(&set(&[1])));
@@ -144,21 +144,21 @@ mod tests {
 
     #[test]
     fn what_a_file_is_worth_may_come_with_anything_known() {
-        let wanted = Wanted::worth(set(&[9]), set(&[1, 2, 9]));
+        let wanted = RequiredFeatures::worth(set(&[9]), set(&[1, 2, 9]));
         assert!(wanted.is_met_by(&set(&[2, 9])));
         assert!(!wanted.is_met_by(&set(&[1, 2])));
         assert!(!wanted.is_met_by(&set(&[9, 10])));
-        let anything = Wanted {
+        let anything = RequiredFeatures {
             may: None,
             ..wanted
         };
         assert!(anything.is_met_by(&set(&[9, 10])));
     }
 
-    fn held() -> Held {
-        Held {
+    fn held() -> TrimCondition {
+        TrimCondition {
             exit: 3,
-            wanted: Wanted::worth(set(&[9]), set(&[1, 9])),
+            wanted: RequiredFeatures::worth(set(&[9]), set(&[1, 9])),
             besides: set(&[40]),
         }
     }
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn a_log_holds_all_of_it() {
         let record = held().record(6, Some("build"));
-        assert_eq!(Held::from(&record), held());
+        assert_eq!(TrimCondition::from(&record), held());
         let json = serde_json::to_string(&record).unwrap();
         assert_eq!(
             serde_json::from_str::<CoverageRecord>(&json).unwrap(),

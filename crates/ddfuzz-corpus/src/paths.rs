@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::measure::{JOURNAL, JOURNAL_OF_FRESH};
-use ddfuzz_model::files::atomic::TEMPORARY_PREFIX;
-use ddfuzz_model::files::{FileError, OsText, atomic};
+use crate::measure::{JOURNAL, JOURNAL_OF_FRESH};
+use ddfuzz_model::files::atomic::{self, TEMPORARY_PREFIX};
+use ddfuzz_model::files::{FileError, OsText};
 
 /// The places of a cleanup in the output directory.
 #[derive(Clone, Debug)]

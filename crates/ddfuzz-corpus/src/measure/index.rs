@@ -10,44 +10,44 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use super::gather::NotRead;
-use super::{Progress, Tally};
+use super::{FileCounts, MeasureProgress};
 use crate::ContentId;
-use crate::journal::Place;
+use crate::journal::RecordPosition;
 use ddfuzz_model::files::FileError;
 
 /// All that is known of the files so far.
-pub(super) struct Ledger {
-    pub(super) table: Table,
+pub(super) struct ContentIndex {
+    pub(super) table: ContentTable,
     /// The bytes of the first entries.
-    pub(super) held: Held,
-    pub(super) spool: Spool,
-    pub(super) tally: Tally,
-    pub(super) progress: Progress,
+    pub(super) held: ContentCache,
+    pub(super) spool: PathSpool,
+    pub(super) tally: FileCounts,
+    pub(super) progress: MeasureProgress,
 }
 
 /// What came of the contents that were run.
 #[derive(Default)]
-pub(super) struct Ran {
+pub(super) struct RunResults {
     /// The records of contents, by their numbers, and whether they did not end well.
-    pub(super) records: Vec<(usize, Place, bool)>,
+    pub(super) records: Vec<(usize, RecordPosition, bool)>,
     /// Contents that could not be read again.
     pub(super) lost: Vec<(usize, NotRead)>,
 }
 
-impl Ledger {
+impl ContentIndex {
     /// One that knows of no file, and keeps paths there.
-    pub(super) fn new(spool: Spool) -> Ledger {
-        Ledger {
-            table: Table::default(),
-            held: Held::default(),
+    pub(super) fn new(spool: PathSpool) -> ContentIndex {
+        ContentIndex {
+            table: ContentTable::default(),
+            held: ContentCache::default(),
             spool,
-            tally: Tally::default(),
-            progress: Progress::default(),
+            tally: FileCounts::default(),
+            progress: MeasureProgress::default(),
         }
     }
 
     /// A file was read, and has this content.
-    pub(super) fn meet(
+    pub(super) fn add_file(
         &mut self,
         content: &ContentId,
         path: &Path,
@@ -72,7 +72,7 @@ impl Ledger {
     }
 
     /// A file gave no content.
-    pub(super) fn lay_aside(&mut self, path: &Path, why: &NotRead) {
+    pub(super) fn exclude(&mut self, path: &Path, why: &NotRead) {
         let (aside, size) = match why {
             NotRead::Vanished => {
                 self.progress.files += 1;
@@ -103,7 +103,7 @@ impl Ledger {
     }
 
     /// Contents were run, or could not be read again.
-    pub(super) fn take(&mut self, ran: Ran) {
+    pub(super) fn take(&mut self, ran: RunResults) {
         for (number, place, suspicious) in ran.records {
             self.progress.runs += 1;
             self.progress.suspicious += u64::from(suspicious);
@@ -135,7 +135,7 @@ const MOST: usize = 64 << 20;
 
 /// The bytes of contents with the numbers from 0 on, as far as they have room.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(super) struct ContentCache {
     bytes: Vec<u8>,
     /// Where each of them ends.
     ends: Vec<usize>,
@@ -143,7 +143,7 @@ pub(super) struct Held {
     is_full: bool,
 }
 
-impl Held {
+impl ContentCache {
     /// Holds the bytes of the next content.
     pub(super) fn hold(&mut self, bytes: &[u8]) {
         self.is_full |= self.bytes.len() + bytes.len() > MOST;
@@ -176,14 +176,14 @@ pub(super) struct Entry {
 
 impl Entry {
     /// Where its record stands in the journal.
-    pub(super) fn record(&self) -> Option<Place> {
-        (self.at != NOWHERE).then_some(Place {
+    pub(super) fn record(&self) -> Option<RecordPosition> {
+        (self.at != NOWHERE).then_some(RecordPosition {
             at: self.at,
             length: self.length,
         })
     }
 
-    pub(super) fn set_record(&mut self, place: Place, suspicious: bool) {
+    pub(super) fn set_record(&mut self, place: RecordPosition, suspicious: bool) {
         (self.at, self.length) = (place.at, place.length);
         self.suspicious = suspicious;
     }
@@ -201,13 +201,13 @@ impl Entry {
 /// Entries by content: a hash table of numbers, open, probed line by line. The contents' own
 /// hashes place them.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(super) struct ContentTable {
     entries: Vec<Entry>,
     /// The number of an entry plus one, or 0; as many as a power of two, half of them empty.
     slots: Vec<u32>,
 }
 
-impl Table {
+impl ContentTable {
     /// The number of the entry of this content, and whether it was made just now.
     pub(super) fn entry(&mut self, content: &ContentId) -> (usize, bool) {
         if self.slots.len() < 2 * (self.entries.len() + 1) {
@@ -290,17 +290,17 @@ const LENGTH: usize = 4;
 
 /// Paths in a file without a name, which is gone with the process.
 #[derive(Debug)]
-pub(super) struct Spool {
+pub(super) struct PathSpool {
     file: File,
     /// How long the file is, in bytes; what is not in it yet stands in `tail`.
     written: u64,
     tail: Vec<u8>,
 }
 
-impl Spool {
+impl PathSpool {
     /// Makes the file in the folder `folder`.
-    pub(super) fn create(folder: &Path) -> io::Result<Spool> {
-        Ok(Spool {
+    pub(super) fn create(folder: &Path) -> io::Result<PathSpool> {
+        Ok(PathSpool {
             file: tempfile::tempfile_in(folder)?,
             written: 0,
             tail: Vec::new(),
@@ -350,7 +350,7 @@ mod tests {
 
     #[test]
     fn contents_are_held_in_their_order_until_there_is_no_room() {
-        let mut held = Held::default();
+        let mut held = ContentCache::default();
         for bytes in [&b"abc"[..], b"", b"d", &vec![0; MOST], b"e"] {
             held.hold(bytes);
         }
@@ -363,7 +363,7 @@ mod tests {
 
     #[test]
     fn each_content_has_one_entry() {
-        let mut table = Table::default();
+        let mut table = ContentTable::default();
         let contents: Vec<ContentId> = (0..5000_u32)
             .map(|n| ContentId::of(&n.to_le_bytes()))
             .collect();
@@ -381,7 +381,7 @@ mod tests {
     #[test]
     fn paths_come_back_from_memory_and_from_the_file() {
         let folder = tempfile::tempdir().unwrap();
-        let mut spool = Spool::create(folder.path()).unwrap();
+        let mut spool = PathSpool::create(folder.path()).unwrap();
         let path = |n: u32| PathBuf::from(OsStr::from_bytes(format!("/a\n/\u{e9}{n}").as_bytes()));
         let odd = Path::new(OsStr::from_bytes(b"/\xff\xfe\0"));
         let places: Vec<u64> = (0..10_000).map(|n| spool.keep(&path(n)).unwrap()).collect();
