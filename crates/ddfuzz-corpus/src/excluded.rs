@@ -1,16 +1,15 @@
-//! What of a corpus was not used, and why.
+//! Files that a cleanup does not use, and why.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::Amount;
 
-/// So many examples are kept.
+/// Examples that are kept at most.
 const EXAMPLES: usize = 16;
 
-/// Files, or other things, that were laid aside for one kind of reason: how much, and some of them
-/// with the exact reason. Which ones are kept as examples does not depend on the order in which
-/// they were met: those with the least paths.
+/// Files, or other things, that are excluded for one kind of reason: how many, and some examples with
+/// the exact reason. The examples are those with the least paths, whatever the order of the calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Excluded {
     amount: Amount,
@@ -18,7 +17,7 @@ pub struct Excluded {
 }
 
 impl Excluded {
-    /// One more, of so many bytes as far as that is known.
+    /// Counts one more, of `bytes` bytes (0 where the size is unknown).
     pub fn add(&mut self, path: &Path, bytes: u64, why: impl FnOnce() -> String) {
         self.amount.add(bytes);
         let last = self.examples.last_key_value();
@@ -32,7 +31,7 @@ impl Excluded {
         }
     }
 
-    /// Takes in what was laid aside elsewhere.
+    /// Adds what another one has excluded.
     pub fn join(&mut self, other: Excluded) {
         let Excluded { amount, examples } = other;
         self.amount.files += amount.files;
@@ -43,7 +42,7 @@ impl Excluded {
         }
     }
 
-    /// How many, and their bytes as far as they are known.
+    /// How many, and their bytes as far as these are known.
     pub fn amount(&self) -> Amount {
         self.amount
     }
@@ -53,7 +52,7 @@ impl Excluded {
         self.amount.files == 0
     }
 
-    /// Some of them, by path, with what was in the way; at most 16.
+    /// At most 16 of them by path, each with its reason.
     pub fn examples(&self) -> impl Iterator<Item = (&Path, &str)> {
         let examples = self.examples.iter();
         examples.map(|(path, why)| (path.as_path(), why.as_str()))

@@ -13,7 +13,7 @@ use ddfuzz_store::{Reader, hash_of};
 /// What became of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fate {
-    /// Whether it was kept, or something made of it.
+    /// Whether it was kept, as it was or trimmed.
     pub kept: bool,
     /// Whether it was in the corpus, as far as that is on record.
     pub in_corpus: bool,
@@ -47,11 +47,11 @@ impl Fate {
     }
 }
 
-/// So many kept files are named that reach what another one does.
+/// Kept files that are named, at most, as those that reach what another file does.
 const NAMED: usize = 3;
 
-/// What became of `file` in the cleanup whose result this is, and whose output directory has these
-/// places. Only the file, the result and the journal are read.
+/// Tells what became of `file` in the cleanup with this result and output directory. Only the file,
+/// the result and the journal are read.
 ///
 /// # Errors
 /// When the journal or the groups cannot be read.
@@ -109,8 +109,8 @@ pub fn explain(place: &Place, result: &CleanResult, file: &Path) -> Result<Fate,
     })
 }
 
-/// What became of a file that is not there: of these only what was kept, and examples of what could
-/// not be read, are on record by name.
+/// What became of a file that does not exist. Only kept files, and examples of unreadable ones, are on
+/// record by name.
 fn gone(result: &CleanResult, file: &Path) -> Fate {
     if let Some(kept) = result.kept.iter().find(|kept| is_same(&kept.from, file)) {
         return Fate::kept(format!(
@@ -130,7 +130,7 @@ fn gone(result: &CleanResult, file: &Path) -> Fate {
     }
 }
 
-/// The kept file that stands at this path: in the output directory, or in the place of the corpus.
+/// The kept file at this path, in the output directory or in the cleaned corpus.
 fn written_as<'a>(result: &'a CleanResult, file: &Path) -> Option<&'a Kept> {
     let file = file.canonicalize().ok()?;
     let out = Path::new(&result.out.0);
@@ -160,7 +160,7 @@ fn said(kept: &Kept) -> String {
     format!("{}{trimmed}", kept.why)
 }
 
-/// Who reaches what this one does.
+/// Names the kept files that reach what this file reaches.
 fn covered(
     view: &JournalView,
     result: &CleanResult,

@@ -6,7 +6,7 @@
 pub struct Feature(pub u32);
 
 impl Feature {
-    /// The feature of a place that was passed so often; `None` where it was not.
+    /// The feature of a place that was passed `count` times; `None` for 0.
     fn of(place: usize, count: u8) -> Option<Feature> {
         let range = match count {
             0 => return None,
@@ -90,12 +90,12 @@ impl Features {
         self.0.is_empty()
     }
 
-    /// Whether this one is in it.
+    /// Whether the set has this feature.
     pub fn contains(&self, feature: Feature) -> bool {
         self.0.binary_search(&feature).is_ok()
     }
 
-    /// Whether all of `others` are in it.
+    /// Whether the set has all of `others`.
     pub fn has_all(&self, others: &Features) -> bool {
         let mut own = self.0.iter();
         others.0.iter().all(|other| own.any(|one| one == other))
@@ -107,7 +107,7 @@ impl Features {
         self.0.iter().all(|one| one.is_in(counters))
     }
 
-    /// Those of it that a run with these counters has reached.
+    /// The subset that a run with these counters has reached.
     pub fn of_which_in(&self, counters: &[u8]) -> Features {
         let reached = self.0.iter().filter(|one| one.is_in(counters));
         Features(reached.copied().collect())
@@ -140,10 +140,10 @@ impl Features {
     }
 }
 
-/// So many features wait to be joined, at most, but for those of one run.
+/// Features that wait to be joined at most, not counting those of the last run.
 const WAITING: usize = 1 << 20;
 
-/// What many runs reach together: as much in memory as that is, and no list of all runs.
+/// The features that many runs reach together. Memory grows with them, not with the runs.
 #[derive(Debug, Default)]
 pub struct FeatureUnion {
     joined: Features,
@@ -151,7 +151,7 @@ pub struct FeatureUnion {
 }
 
 impl FeatureUnion {
-    /// One more run has reached these.
+    /// Adds the features of one more run.
     pub fn add(&mut self, features: &Features) {
         self.waiting.extend_from_slice(features.as_slice());
         if self.waiting.len() > WAITING {
@@ -159,7 +159,7 @@ impl FeatureUnion {
         }
     }
 
-    /// What all of them reach.
+    /// The features of all runs.
     pub fn all(mut self) -> Features {
         self.join();
         self.joined

@@ -20,11 +20,11 @@ use ddfuzz_model::files::regular;
 use ddfuzz_store::{CrashLine, EntryId, Kind, KnownGroups, Store, StoreError, Triaged};
 use ddfuzz_triage::{Class, Crash, Found, Key, Triager};
 
-/// Runs that are known of an input which ends badly now and then, at least: the two that ended so,
-/// and the tries between them.
+/// The fewest runs that are known of an input that fails sometimes: the two that failed, and the
+/// tries between them.
 const RUNS: u32 = 5;
 
-/// How inputs are quarantined.
+/// How failing inputs are triaged, filed and minimized.
 #[derive(Clone, Debug)]
 pub struct Quarantining {
     /// When the groups are minimized. There is always one thread for it beside those that run
@@ -58,19 +58,19 @@ pub struct FiledGroup {
 pub struct Quarantine {
     /// Those that crash.
     pub crashes: Amount,
-    /// Those that take longer than they may.
+    /// Those over their time limit.
     pub hangs: Amount,
-    /// Those that use more memory than they may.
+    /// Those over their memory limit.
     pub ooms: Amount,
-    /// Those that end badly now and then only.
+    /// Those that fail sometimes.
     pub flaky: Amount,
-    /// The groups that they are in, by kind and key.
+    /// The groups that they belong to, by kind and key.
     pub groups: Vec<FiledGroup>,
-    /// Of each content in a group: which. In the order of examination.
+    /// The group of each content that has one, in the order of examination.
     pub held: Vec<(ContentHash, Kind, Key)>,
-    /// Those that ended well on every try: they may stay.
+    /// Those that did not fail on any try: they may be kept.
     pub well: Vec<ContentHash>,
-    /// Those whose files have vanished, or have another content by now.
+    /// Those whose files were removed or changed.
     pub gone: Vec<ContentHash>,
     /// Whether the user stopped it; then what is not in any of these was not examined.
     pub interrupted: bool,

@@ -1,4 +1,4 @@
-//! Where a cleanup keeps what, in its output directory.
+//! The files and folders of a cleanup in its output directory.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -12,23 +12,23 @@ use crate::measure::{JOURNAL, JOURNAL_OF_FRESH};
 use ddfuzz_model::files::atomic::{self, TEMPORARY_PREFIX};
 use ddfuzz_model::files::{FileError, OsText};
 
-/// The places of a cleanup in the output directory.
+/// The files and folders of a cleanup in an output directory.
 #[derive(Clone, Debug)]
 pub struct Place {
     root: PathBuf,
 }
 
-/// Which names the folder of kept files may have: those of the last cleanup, and of the one that
-/// was about to take its place when this was written.
+/// The file names that the folder of kept files may hold: those of the last cleanup, and of the one
+/// that was about to replace it when this was written.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Manifest {
     written: Vec<BTreeSet<Name>>,
-    /// The folder that takes the place of a corpus, by what no other one has as long as it stands.
+    /// The folder that is about to replace a corpus.
     #[serde(default)]
     incoming: Option<Identity>,
 }
 
-/// What tells a folder from all others, wherever it is moved.
+/// The identity of a folder, which stays when the folder is moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Identity {
     device: u64,
@@ -62,7 +62,7 @@ impl From<Name> for OsText {
 }
 
 impl Place {
-    /// The places in this output directory.
+    /// The files and folders in this output directory.
     pub fn of(root: &Path) -> Place {
         Place {
             root: root.to_owned(),
@@ -74,7 +74,7 @@ impl Place {
         &self.root
     }
 
-    /// Where the kept files of the last cleanup stand for a moment.
+    /// Where the kept files of the last cleanup are moved before they are removed.
     pub fn aside(&self) -> PathBuf {
         self.root.join(format!("{TEMPORARY_PREFIX}old-corpus"))
     }
@@ -84,7 +84,7 @@ impl Place {
         self.root.join(JOURNAL)
     }
 
-    /// The same by runs in processes of their own.
+    /// The journal of runs that each have a separate process.
     pub fn fresh_journal(&self) -> PathBuf {
         self.root.join(JOURNAL_OF_FRESH)
     }
@@ -129,7 +129,7 @@ impl Place {
         Ok(names.is_empty() || known.written.contains(&names))
     }
 
-    /// Notes that a folder of these files is about to be written, so that it is known again.
+    /// Records that a folder of these files is about to be written, so that a later call knows it.
     ///
     /// # Errors
     /// When that cannot be written.
@@ -145,7 +145,7 @@ impl Place {
         self.note(&manifest)
     }
 
-    /// Notes that `fresh` is about to take the place of a corpus, so that it is known wherever a
+    /// Records that `fresh` is about to replace a corpus, so that a later call knows it wherever a
     /// kill leaves it.
     ///
     /// # Errors
@@ -158,7 +158,7 @@ impl Place {
         })
     }
 
-    /// Whether this is the folder that was announced last: nothing but copies stand in it.
+    /// Whether this is the folder that was announced last, which holds nothing but copies.
     pub fn is_incoming(&self, folder: &Path) -> bool {
         let incoming = self.read().incoming;
         incoming.is_some_and(|incoming| Identity::of(folder).is_ok_and(|it| it == incoming))
@@ -169,7 +169,7 @@ impl Place {
         atomic::write(&self.manifest(), &text)
     }
 
-    /// A manifest that cannot be read knows nothing: then nothing is replaced.
+    /// Reads the manifest. One that cannot be read is empty, so that nothing is replaced.
     fn read(&self) -> Manifest {
         let bytes = fs::read(self.manifest()).unwrap_or_default();
         serde_json::from_slice(&bytes).unwrap_or_default()

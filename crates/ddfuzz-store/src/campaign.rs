@@ -206,7 +206,7 @@ pub const VERSION: u64 = 1;
 
 /// What stands in a directory's place.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum DirectoryState {
     /// Nothing, or an empty directory.
     Nothing,
     /// A directory of ours.
@@ -217,9 +217,9 @@ pub(super) enum Found {
 ///
 /// # Errors
 /// When it is not ours, or of another version, or its campaign file is damaged.
-pub(super) fn examine(root: &Path) -> Result<Found, StoreError> {
+pub(super) fn examine(root: &Path) -> Result<DirectoryState, StoreError> {
     if let Some(file) = CampaignFile::read(root)? {
-        return Ok(Found::Ours(Box::new(file)));
+        return Ok(DirectoryState::Ours(Box::new(file)));
     }
     // A lock and temporary files are what a writer leaves that was killed before all else; what
     // git is to ignore a user may have said before.
@@ -229,7 +229,7 @@ pub(super) fn examine(root: &Path) -> Result<Found, StoreError> {
     };
     let empty = reader::sorted_names(root, foreign)?.is_empty() && !has_undecodable(root);
     if empty && (root.is_dir() || !exists(root)) {
-        Ok(Found::Nothing)
+        Ok(DirectoryState::Nothing)
     } else {
         Err(StoreError::NotOurs {
             path: root.to_owned(),

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::group::{self, Rank, Survey};
+use crate::group::{self, EntryRank, GroupIndex};
 use crate::writer::{create_once, write_group};
 use crate::{Entry, EntryId, Kind, Minimized, Store, StoreError, json, layout, reproduce};
 use ddfuzz_exec::{Program, Target};
@@ -47,7 +47,7 @@ impl Store {
             _ => None,
         };
         let filed = Filed {
-            new_major: !group.is_some_and(Survey::has_entries),
+            new_major: !group.is_some_and(GroupIndex::has_entries),
             new_minor: !group.is_some_and(|group| group.minors.contains_key(id.minor())),
             already: held.is_some(),
             path,
@@ -82,11 +82,11 @@ impl Store {
         let folder = layout::group_folder(root, place.0, &place.1);
         let before = self.groups.get(&place);
         let mut after = match before {
-            Some(survey) => survey.clone(),
-            None => Survey::of(entry, SystemTime::now()),
+            Some(index) => index.clone(),
+            None => GroupIndex::of(entry, SystemTime::now()),
         };
         after.record.severity = after.record.severity.max(entry.crash.severity);
-        after.set_rank(&folder, &entry.id, Rank::of(entry))?;
+        after.set_rank(&folder, &entry.id, EntryRank::of(entry))?;
         if before.is_none_or(|before| before.record != after.record) {
             write_group(root, place.0, &after)?;
         }
@@ -106,20 +106,20 @@ impl Store {
         runs: u64,
     ) -> Result<(), StoreError> {
         let root = self.reader.root();
-        let Some(survey) = self.groups.get_mut(&(kind, major.short())) else {
+        let Some(index) = self.groups.get_mut(&(kind, major.short())) else {
             return Err(StoreError::NoSuch {
                 path: layout::group_folder(root, kind, &major.short()),
             });
         };
-        let before = survey.record.seen.insert(campaign.to_owned(), runs);
+        let before = index.record.seen.insert(campaign.to_owned(), runs);
         if before == Some(runs) {
             return Ok(());
         }
-        let answer = write_group(root, kind, survey);
+        let answer = write_group(root, kind, index);
         if answer.is_err() {
             match before {
-                Some(before) => survey.record.seen.insert(campaign.to_owned(), before),
-                None => survey.record.seen.remove(campaign),
+                Some(before) => index.record.seen.insert(campaign.to_owned(), before),
+                None => index.record.seen.remove(campaign),
             };
         }
         answer
@@ -208,16 +208,16 @@ impl Store {
         // Folders that hold nothing more.
         let _ =
             std::fs::remove_dir(folder::parent(&from)).and_then(|()| std::fs::remove_dir(&group));
-        if let Some(survey) = Survey::read(&root, Kind::Crash, &major)? {
-            write_group(&root, Kind::Crash, &survey)?;
-            self.groups.insert((Kind::Crash, major.clone()), survey);
+        if let Some(index) = GroupIndex::read(&root, Kind::Crash, &major)? {
+            write_group(&root, Kind::Crash, &index)?;
+            self.groups.insert((Kind::Crash, major.clone()), index);
         }
-        if let Some(mut survey) = Survey::read(&root, Kind::Flaky, &major)? {
+        if let Some(mut index) = GroupIndex::read(&root, Kind::Flaky, &major)? {
             if let Some(left) = left.filter(|_| is_last) {
-                survey.record.join(left.record);
+                index.record.join(left.record);
             }
-            write_group(&root, Kind::Flaky, &survey)?;
-            self.groups.insert((Kind::Flaky, major), survey);
+            write_group(&root, Kind::Flaky, &index)?;
+            self.groups.insert((Kind::Flaky, major), index);
         }
         Ok(())
     }

@@ -86,7 +86,7 @@ impl Group {
 
 /// By how an entry is compared before its bytes; less is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Rank {
+pub(super) struct EntryRank {
     /// Proved ones first.
     unproved: bool,
     /// Reproducers that show the minor key first.
@@ -95,11 +95,11 @@ pub(super) struct Rank {
     size: u64,
 }
 
-impl Rank {
+impl EntryRank {
     /// The rank of an entry as its files stand.
-    pub(super) fn of(entry: &Entry) -> Rank {
+    pub(super) fn of(entry: &Entry) -> EntryRank {
         let size = |path: &Path| path.metadata().ok().map(|metadata| metadata.len());
-        Rank {
+        EntryRank {
             unproved: !entry.minimized.as_ref().is_some_and(|m| m.is_proved()),
             other_minor: entry.shows_another_minor(),
             size: size(&entry.reproducer()).unwrap_or(u64::MAX),
@@ -108,18 +108,18 @@ impl Rank {
 }
 
 /// The ranks of a minor key's entries, by HASH.
-pub(super) type Ranks = BTreeMap<String, Rank>;
+pub(super) type EntryRanks = BTreeMap<String, EntryRank>;
 
 /// A group: its record, and all complete entries by minor key.
 #[derive(Clone, Debug)]
-pub(super) struct Survey {
+pub(super) struct GroupIndex {
     /// The record, its representatives recomputed.
     pub(super) record: GroupRecord,
     /// The entries.
-    pub(super) minors: BTreeMap<String, Ranks>,
+    pub(super) minors: BTreeMap<String, EntryRanks>,
 }
 
-impl Survey {
+impl GroupIndex {
     /// Whether it has a complete entry.
     pub(super) fn has_entries(&self) -> bool {
         !self.minors.is_empty()
@@ -131,8 +131,8 @@ impl Survey {
     }
 
     /// The survey of the group of `entry`, without any entry; `first_seen` is when it was filed.
-    pub(super) fn of(entry: &Entry, first_seen: SystemTime) -> Survey {
-        Survey {
+    pub(super) fn of(entry: &Entry, first_seen: SystemTime) -> GroupIndex {
+        GroupIndex {
             record: GroupRecord {
                 v: 1,
                 class: entry.crash.class.clone(),
@@ -149,28 +149,32 @@ impl Survey {
     /// Reads a group; `None` where it has neither a record nor a complete entry. A missing or
     /// damaged record is made anew from the entries; then the first sight is the least
     /// modification time of their inputs.
-    pub(super) fn read(root: &Path, kind: Kind, major: &str) -> Result<Option<Survey>, StoreError> {
+    pub(super) fn read(
+        root: &Path,
+        kind: Kind,
+        major: &str,
+    ) -> Result<Option<GroupIndex>, StoreError> {
         let path = layout::group_folder(root, kind, major).join(layout::GROUP);
-        Survey::with_record(json::read_intact(&path)?, root, kind, major)
+        GroupIndex::with_record(json::read_intact(&path)?, root, kind, major)
     }
 
-    /// Like [`Survey::read`], with this record in the place of the one on disk.
+    /// Like [`GroupIndex::read`], with this record in the place of the one on disk.
     pub(super) fn with_record(
         mut record: Option<GroupRecord>,
         root: &Path,
         kind: Kind,
         major: &str,
-    ) -> Result<Option<Survey>, StoreError> {
+    ) -> Result<Option<GroupIndex>, StoreError> {
         let folder = layout::group_folder(root, kind, major);
         let recorded = record.is_some();
-        let mut minors: BTreeMap<String, Ranks> = BTreeMap::new();
+        let mut minors: BTreeMap<String, EntryRanks> = BTreeMap::new();
         for id in entry_ids(root, kind, major)? {
             let Some(entry) = Entry::read(root, &id)? else {
                 continue;
             };
             let ranks = minors.entry(id.minor().to_owned()).or_default();
-            ranks.insert(id.hash().to_owned(), Rank::of(&entry));
-            let found = Survey::of(&entry, modified(&entry.original())).record;
+            ranks.insert(id.hash().to_owned(), EntryRank::of(&entry));
+            let found = GroupIndex::of(&entry, modified(&entry.original())).record;
             match &mut record {
                 None => record = Some(found),
                 Some(record) if recorded => record.severity = record.severity.max(found.severity),
@@ -181,11 +185,11 @@ impl Survey {
             return Ok(None);
         };
         record.representatives.clear();
-        let mut survey = Survey { record, minors };
-        for minor in survey.minors.keys().cloned().collect::<Vec<_>>() {
-            survey.choose(&folder, &minor)?;
+        let mut index = GroupIndex { record, minors };
+        for minor in index.minors.keys().cloned().collect::<Vec<_>>() {
+            index.choose(&folder, &minor)?;
         }
-        Ok(Some(survey))
+        Ok(Some(index))
     }
 
     /// Takes in an entry, or its new rank after its reproducer or outcome changed, and keeps the
@@ -194,7 +198,7 @@ impl Survey {
         &mut self,
         group: &Path,
         id: &EntryId,
-        rank: Rank,
+        rank: EntryRank,
     ) -> Result<(), StoreError> {
         let ranks = self.minors.entry(id.minor().to_owned()).or_default();
         ranks.insert(id.hash().to_owned(), rank);

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use crate::group::{self, Survey};
+use crate::group::{self, GroupIndex};
 use crate::writer::write_group;
 use crate::{
     CampaignFile, Kind, Minimized, Reader, Store, StoreError, entry, filing, json, layout, reader,
@@ -81,9 +81,9 @@ fn with_campaigns(mut file: CampaignFile, input: &CampaignFile) -> CampaignFile 
 
 /// Unites one group, and gives the count of new entries.
 fn merge_group(from: &Path, into: &Path, kind: Kind, major: &str) -> Result<u64, StoreError> {
-    let theirs = Survey::read(from, kind, major)?;
+    let theirs = GroupIndex::read(from, kind, major)?;
     // Before anything is copied, for the copies' times say nothing of the first sight.
-    let ours = Survey::read(into, kind, major)?;
+    let ours = GroupIndex::read(into, kind, major)?;
     let mut new_entries = 0;
     for id in group::entry_ids(from, kind, major)? {
         new_entries += u64::from(merge_entry(&id.folder(from), &id.folder(into))?);
@@ -99,9 +99,9 @@ fn merge_group(from: &Path, into: &Path, kind: Kind, major: &str) -> Result<u64,
         }
         None => theirs.record,
     };
-    if let Some(survey) = Survey::with_record(Some(record), into, kind, major)? {
+    if let Some(index) = GroupIndex::with_record(Some(record), into, kind, major)? {
         folder::create_all(&layout::group_folder(into, kind, major))?;
-        write_group(into, kind, &survey)?;
+        write_group(into, kind, &index)?;
     }
     Ok(new_entries)
 }

@@ -7,8 +7,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::campaign::{self, Found};
-use crate::group::{self, Survey};
+use crate::campaign::{self, DirectoryState};
+use crate::group::{self, GroupIndex};
 use crate::{
     CampaignFile, Entry, EntryId, Group, Kind, KnownGroups, StoreError, hash_of, json, layout,
 };
@@ -44,9 +44,9 @@ impl Reader {
             other => other,
         });
         match found? {
-            Found::Ours(_) => Ok(Reader::at(root)),
-            Found::Nothing if root.is_dir() => Err(nothing()),
-            Found::Nothing => Err(StoreError::Missing {
+            DirectoryState::Ours(_) => Ok(Reader::at(root)),
+            DirectoryState::Nothing if root.is_dir() => Err(nothing()),
+            DirectoryState::Nothing => Err(StoreError::Missing {
                 path: root.to_owned(),
             }),
         }
@@ -93,11 +93,11 @@ impl Reader {
     /// # Errors
     /// When a file cannot be read.
     pub fn group(&self, kind: Kind, major: &str) -> Result<Option<Group>, StoreError> {
-        let survey = Survey::read(&self.root, kind, major)?;
-        Ok(survey.map(|survey| Group {
+        let index = GroupIndex::read(&self.root, kind, major)?;
+        Ok(index.map(|index| Group {
             kind,
             folder: layout::group_folder(&self.root, kind, major),
-            record: survey.record,
+            record: index.record,
         }))
     }
 

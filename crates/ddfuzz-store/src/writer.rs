@@ -7,8 +7,8 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::campaign::{self, Found};
-use crate::group::{self, Survey};
+use crate::campaign::{self, DirectoryState};
+use crate::group::{self, GroupIndex};
 use crate::reader::State;
 use crate::{Build, Campaign, CampaignFile, Kind, Reader, StoreError, hash_of, json, layout};
 use ddfuzz_model::files::{Appender, FileError, Lock, atomic, folder};
@@ -20,7 +20,7 @@ use ddfuzz_model::files::{Appender, FileError, Lock, atomic, folder};
 #[derive(Debug)]
 pub struct Store {
     pub(super) reader: Reader,
-    pub(super) groups: BTreeMap<(Kind, String), Survey>,
+    pub(super) groups: BTreeMap<(Kind, String), GroupIndex>,
     pub(super) programs: BTreeMap<String, PathBuf>,
     file: CampaignFile,
     resumed: bool,
@@ -56,8 +56,8 @@ impl Store {
             .map_err(|error| StoreError::of_lock(root, error))?;
         // Again, now that nobody else can change it.
         let (mut file, mut unwritten) = match campaign::examine(root)? {
-            Found::Ours(file) => (*file, false),
-            Found::Nothing => (CampaignFile::of(None), true),
+            DirectoryState::Ours(file) => (*file, false),
+            DirectoryState::Nothing => (CampaignFile::of(None), true),
         };
         let is_new = unwritten;
         let resumed = file.current.is_some();
@@ -91,15 +91,15 @@ impl Store {
         let root = self.reader.root();
         for kind in Kind::ALL {
             for major in group::majors(root, kind)? {
-                let Some(survey) = Survey::read(root, kind, &major)? else {
+                let Some(index) = GroupIndex::read(root, kind, &major)? else {
                     continue;
                 };
                 let path = layout::group_folder(root, kind, &major).join(layout::GROUP);
-                let text = json::text_of(&path, &survey.record)?;
+                let text = json::text_of(&path, &index.record)?;
                 if json::bytes(&path)?.as_ref() != Some(&text) {
                     atomic::write(&path, &text)?;
                 }
-                self.groups.insert((kind, major), survey);
+                self.groups.insert((kind, major), index);
             }
         }
         self.move_what_never_fails()
@@ -247,9 +247,9 @@ impl Store {
 }
 
 /// Writes the record of a group.
-pub(super) fn write_group(root: &Path, kind: Kind, survey: &Survey) -> Result<(), StoreError> {
-    let folder = layout::group_folder(root, kind, &survey.record.major.short());
-    json::write(&folder.join(layout::GROUP), &survey.record)
+pub(super) fn write_group(root: &Path, kind: Kind, index: &GroupIndex) -> Result<(), StoreError> {
+    let folder = layout::group_folder(root, kind, &index.record.major.short());
+    json::write(&folder.join(layout::GROUP), &index.record)
 }
 
 /// Creates a file that may be there already with the same content.

@@ -263,7 +263,7 @@ pub enum Doing {
         contents: u64,
     },
     /// Kept files are trimmed.
-    TrimSettings {
+    Trimming {
         /// Which round, from 1.
         round: u32,
         /// Files that are done.

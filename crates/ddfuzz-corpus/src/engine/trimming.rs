@@ -101,14 +101,14 @@ impl TrimRounds<'_> {
         ran.names
             .extend(tasks.iter().map(|task| hash_of(&task.file.input)));
         let of = tasks.len() as u64;
-        watcher.doing(Doing::TrimSettings { round, done: 0, of });
+        watcher.doing(Doing::Trimming { round, done: 0, of });
         let mut done: Vec<Option<Trimmed>> = vec![None; tasks.len()];
         let mut count = 0;
         let mut on_trimmed = |number: usize, trimmed: Trimmed| -> Result<(), CallbackError> {
             done[number] = Some(trimmed);
             count += 1;
             let done = count;
-            watcher.doing(Doing::TrimSettings { round, done, of });
+            watcher.doing(Doing::Trimming { round, done, of });
             Ok(())
         };
         let on_slip = self.on_slip;

@@ -1,10 +1,9 @@
 //! The journal of a cleanup: what each content did when it was run, so that nothing is run twice,
-//! whatever kills ddfuzz.
+//! even after ddfuzz was killed.
 //!
 //! An append-only file of binary records, each with a checksum. The first names the target; all
-//! others are runs of contents. What is behind the first damage is cut off: it is only run again.
-//! Nothing but whole records is ever believed. In memory stands where records are, and they are
-//! read when they are asked for.
+//! others are runs of contents. What follows the first damage is cut off, and its contents
+//! are run again. Memory holds the positions of records; their features are read on demand.
 //!
 //! Localized here: `blake3` (checksums and the identity).
 
@@ -25,7 +24,7 @@ use ddfuzz_model::files::{FileError, atomic};
 
 pub use record::{Head, Observation, encode};
 
-/// Between two times that what was appended is written through to the device.
+/// Time between two syncs.
 const SYNC_EVERY: Duration = Duration::from_secs(5);
 
 /// What was found on opening a journal.
@@ -33,7 +32,7 @@ const SYNC_EVERY: Duration = Duration::from_secs(5);
 pub struct Opened {
     /// Whole records of runs of this target.
     pub records: u64,
-    /// Bytes behind the last whole record, which were cut off.
+    /// Bytes after the last whole record, which were cut off.
     pub cut: u64,
     /// Whether there was a journal of another target, or build of it, or nothing that can be read
     /// as a journal, which was replaced.
@@ -47,7 +46,7 @@ pub struct Journal {
     file: File,
     /// Length of the whole records, in bytes.
     length: u64,
-    /// Whether a part of a record may stand behind them.
+    /// Whether a part of a record may follow them.
     torn: bool,
     /// When it was last synced, if anything was appended since.
     unsynced: Option<Instant>,

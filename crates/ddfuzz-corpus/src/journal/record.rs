@@ -27,9 +27,9 @@ const TOLD: u8 = 8;
 /// What is known of a record without reading its features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// Of which content it is.
+    /// The content.
     pub content: ContentId,
-    /// Which run of it: 0 is the one that measures, all others are repeats.
+    /// The number of the run: 0 is the first one, all others are repeats.
     pub round: u32,
     /// Whether it did not end well; see [`Observation::suspicious`].
     pub suspicious: bool,

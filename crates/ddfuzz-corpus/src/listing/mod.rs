@@ -17,9 +17,9 @@ use layout::{Marks, is_in_instance};
 
 pub use layout::Layout;
 
-/// Directories below each other that are looked into: whoever made more of them made a trap.
+/// The deepest nesting of directories that is followed.
 const DEPTH: usize = 64;
-/// So many directories are told of.
+/// Recognised directories that are reported at most.
 const TOLD: usize = 64;
 
 /// A file that is to be read.
@@ -29,37 +29,37 @@ pub struct FoundFile {
     pub path: PathBuf,
 }
 
-/// A path that was named and cannot be listed.
+/// A path of the command line that cannot be listed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} cannot be cleaned: {why}", path.display())]
 pub struct NotListed {
-    /// Which.
+    /// The path.
     pub path: PathBuf,
-    /// What is in the way.
+    /// Why not.
     pub why: Unread,
 }
 
-/// What a listing has met besides inputs.
+/// What a listing has found that is no input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListingReport {
-    /// Directories that are not just directories of files, and what they are; at most 64.
+    /// Directories of known layouts; at most 64.
     pub recognised: BTreeMap<PathBuf, Layout>,
     /// What is no input, by its kind or by the layout of the directory: fifos, sockets, links to
-    /// directories, links that lead nowhere, hidden directories, what fuzzers note for themselves,
-    /// the output directory.
+    /// directories, dangling links, hidden directories, files that fuzzers write for themselves, the
+    /// output directory.
     pub passed_over: Excluded,
-    /// Directories that could not be looked into, or not to their end.
+    /// Directories that could not be listed whole.
     pub unread: Excluded,
 }
 
-/// A directory that is to be looked into.
+/// A directory that is still to be listed.
 struct PendingDirectory {
     path: PathBuf,
     depth: usize,
     in_instance: bool,
 }
 
-/// The directory that is being looked into.
+/// The directory that is being listed.
 struct OpenDirectory {
     entries: ReadDir,
     path: PathBuf,
@@ -69,11 +69,11 @@ struct OpenDirectory {
 
 /// Goes through the inputs below some paths, in whatever order the directories have.
 pub struct Listing {
-    /// Files that were named, and are still to be given.
+    /// Files of the command line that are still to be returned.
     files: Vec<PathBuf>,
     waiting: Vec<PendingDirectory>,
     current: Option<OpenDirectory>,
-    /// What was looked into or named already, and the output directory.
+    /// Directories and files that were listed already, by device and inode.
     known: HashSet<(u64, u64)>,
     out: Option<(u64, u64)>,
     report: ListingReport,
@@ -144,17 +144,17 @@ impl Listing {
         Ok(())
     }
 
-    /// What was met besides inputs, so far.
+    /// What is no input, so far.
     pub fn report(&self) -> &ListingReport {
         &self.report
     }
 
-    /// The same, at the end.
+    /// What is no input.
     pub fn into_report(self) -> ListingReport {
         self.report
     }
 
-    /// Looks into the next directory; false where there is none left.
+    /// Opens the next directory; false where there is none left.
     fn enter_next(&mut self) -> bool {
         while let Some(waiting) = self.waiting.pop() {
             if let Err(error) = self.enter(&waiting) {
@@ -289,7 +289,7 @@ impl Iterator for Listing {
     }
 }
 
-/// What tells a file from all others, by whatever name it was reached.
+/// The identity of a file (device and inode), by whatever name it was reached.
 fn place(facts: &Metadata) -> (u64, u64) {
     (facts.dev(), facts.ino())
 }

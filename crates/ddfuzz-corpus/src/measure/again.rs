@@ -17,9 +17,9 @@ use crate::lock::lock;
 use crate::{Feature, Features};
 use ddfuzz_exec::{Ended, Freshness};
 
-/// Into so many processes few inputs are divided, so that workers share them;
+/// Processes for each worker that inputs are divided into at least;
 const SHARES: usize = 4;
-/// but each process gets no fewer than so many, since a new one costs as much as some runs.
+/// but no process gets fewer inputs than this, since a start costs as much as some runs.
 const FEWEST: usize = 32;
 
 /// Inputs that are numbered from 0.
@@ -27,10 +27,10 @@ pub trait Inputs: Sync {
     /// How many there are.
     fn count(&self) -> usize;
 
-    /// Puts the bytes of one into `bytes`.
+    /// Reads the bytes of one into `bytes`.
     ///
     /// # Errors
-    /// When they are not to be had.
+    /// When they cannot be read.
     fn read(&self, number: usize, bytes: &mut Vec<u8>) -> Result<(), NotRead>;
 }
 
@@ -60,11 +60,11 @@ impl Inputs for Files<'_> {
     }
 }
 
-/// What is told of each input by its number: what was seen of it, or why it could not be read.
+/// Called with the number of each input: its observation, or why it could not be read.
 pub type Each<'a> =
     dyn FnMut(usize, Result<Observation, NotRead>) -> Result<(), MeasureError> + Send + 'a;
 
-/// The same of some inputs, as they are done.
+/// The same for several inputs at once.
 type EachSome<'a> =
     dyn FnMut(Vec<(usize, Result<Observation, NotRead>)>) -> Result<(), MeasureError> + Send + 'a;
 
@@ -72,17 +72,16 @@ type EachSome<'a> =
 pub(super) struct RunOrder<'a> {
     /// The inputs, by their number.
     pub(super) numbers: Vec<u32>,
-    /// So many of them in a row share a process, where the way lets runs share one. What each of
-    /// them reaches then depends on the others of its process, and on nothing else: not on the
-    /// workers, nor on what an earlier call has run.
+    /// How many of them in a row share a process, where runs may share one. What each of them
+    /// reaches then depends on the others of its process alone: not on workers or earlier calls.
     pub(super) per_process: usize,
-    /// Whether what this input does is to be told. One that is not needed is run all the same
-    /// where it shares a process with one that is.
+    /// Whether the observation of this input is needed. One that is not needed is run only where it
+    /// shares a process with one that is.
     pub(super) needed: &'a (dyn Fn(usize) -> bool + Sync),
 }
 
 impl<'a> RunOrder<'a> {
-    /// These inputs, as many in a process as is good for so many.
+    /// The order of these inputs, with a suitable number per process.
     pub(super) fn of(
         numbers: Vec<u32>,
         needed: &'a (dyn Fn(usize) -> bool + Sync),
@@ -116,7 +115,7 @@ impl<'a> RunOrder<'a> {
     }
 }
 
-/// What workers share.
+/// The state that workers share in one round of runs.
 struct RunRound<'a, 'e> {
     settings: &'a MeasureSettings<'a>,
     inputs: &'a dyn Inputs,
@@ -127,9 +126,9 @@ struct RunRound<'a, 'e> {
     each: Mutex<&'a mut EachSome<'e>>,
 }
 
-/// Runs all `inputs` once, by new processes, and in an order that belongs to `round`; tells `each`
-/// of them, in whatever order they are done. No journal is asked. False where it was stopped
-/// before all were run.
+/// Runs all `inputs` once, in new processes and in an order that depends on `round`, and calls `each`
+/// in the order in which they end. No journal is used. False where it was stopped before all were
+/// run.
 ///
 /// # Errors
 /// When the target cannot be run, and what `each` gives.
@@ -144,7 +143,7 @@ pub fn run_again(
     run_in_order(settings, inputs, order, each, &mut || {})
 }
 
-/// The same, each in a process of its own.
+/// The same, each input in a separate process.
 ///
 /// # Errors
 /// As [`run_again`].
@@ -259,14 +258,14 @@ impl RunRound<'_, '_> {
     }
 }
 
-/// The numbers below `count` in an order that belongs to `round`.
+/// The numbers below `count`, shuffled by `round`.
 pub(super) fn order(count: usize, round: u32) -> Vec<u32> {
     let mut order: Vec<u32> = (0..count as u32).collect();
     order.sort_by_key(|number| mixed(u64::from(round) << 32 | u64::from(*number)));
     order
 }
 
-/// A number that looks like chance (the finalizer of SplitMix64).
+/// A pseudo-random number (the finalizer of SplitMix64).
 fn mixed(number: u64) -> u64 {
     let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -277,21 +276,19 @@ fn mixed(number: u64) -> u64 {
 /// A content that was run several times.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repeated {
-    /// What it has reached in each of its runs of which that was told, the one that measured it
-    /// among them.
+    /// The features of all its runs that reported coverage, the first one included.
     pub each_time: Features,
-    /// The same, without the run that measured it: what it has reached in each of its repeats;
-    /// `None` where none has told.
+    /// The features of all its repeats; `None` where none reported coverage.
     pub each_repeat: Option<Features>,
-    /// What it has reached in some of them only, and in how many of its repeats.
+    /// The features of some runs only, and in how many repeats each was reached.
     pub sometimes: BTreeMap<Feature, u32>,
-    /// How many runs that is of, with the one that measured it.
+    /// How many runs that is, the first one included.
     pub runs: u32,
     /// The least CPU time of all its runs.
     pub least: Duration,
     /// How its repeats ended.
     pub ended: Vec<Ended>,
-    /// Whether any of them did not end well.
+    /// Whether any of them may be a failure.
     pub suspicious: bool,
     /// Why it could not be run again, where it could not.
     pub not_read: Option<NotRead>,
@@ -352,7 +349,7 @@ impl Contents {
         Ok(Some(all))
     }
 
-    /// Runs those that the journal does not know of in this round.
+    /// Runs those of which the journal has no record for this round.
     fn run_round(
         &mut self,
         settings: &MeasureSettings<'_>,
@@ -463,7 +460,7 @@ impl Contents {
 }
 
 impl Repeated {
-    /// One more run has reached these.
+    /// Adds the features of one more run.
     fn note(&mut self, features: &Features) {
         for lost in self.each_time.less(features).as_slice() {
             self.sometimes.insert(*lost, self.runs - 1);

@@ -55,12 +55,12 @@ impl Contents {
         self.entries.binary_search_by(place).ok()
     }
 
-    /// Whether its run did not end well; see [`Observation::suspicious`].
+    /// Whether its run may be a failure; see [`Observation::suspicious`].
     pub fn is_suspicious(&self, number: usize) -> bool {
         self.entries[number].suspicious
     }
 
-    /// What was seen of it.
+    /// The observation of its run.
     ///
     /// # Errors
     /// When the journal cannot be read.
@@ -68,8 +68,8 @@ impl Contents {
         Ok(self.journal.read(self.place(number)?)?.1)
     }
 
-    /// What it reaches, ascending, in `features`, which is emptied before; and the rest of what
-    /// was seen of it, whose features are none, where any were told.
+    /// Reads what it reaches into `features`, ascending, which is emptied before. The returned
+    /// observation has no features.
     ///
     /// # Errors
     /// When the journal cannot be read.
@@ -97,7 +97,7 @@ impl Contents {
         path_of(&self.entries[number], &self.spool)
     }
 
-    /// Its bytes, read once more.
+    /// Reads its bytes again.
     ///
     /// # Errors
     /// When its file is gone, cannot be read, or holds something else by now.
@@ -115,12 +115,12 @@ impl Contents {
         self.progress
     }
 
-    /// What was found on opening the journal.
+    /// The state of the journal when it was opened.
     pub fn opened(&self) -> Opened {
         self.opened
     }
 
-    /// How many places of the target are instrumented; `None` where it tells no coverage.
+    /// How many places of the target are instrumented; `None` where it reports no coverage.
     pub fn places(&self) -> Option<usize> {
         self.places
     }
@@ -144,7 +144,7 @@ fn path_of(entry: &Entry, spool: &PathSpool) -> Result<PathBuf, FileError> {
     path.map_err(FileError::at("read", Path::new("the list of paths")))
 }
 
-/// Reads the file of a content, if that is still what it holds.
+/// Reads the file of a content; an error where the file was changed.
 pub(super) fn read_entry(
     entry: &Entry,
     spool: &PathSpool,

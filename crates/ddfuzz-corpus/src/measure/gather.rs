@@ -23,7 +23,7 @@ use ddfuzz_exec::Freshness;
 use ddfuzz_model::files::FileError;
 use ddfuzz_model::files::regular::{self, Unread};
 
-/// The contents of a corpus, each once, and a target to run them.
+/// The different contents of a corpus, and a target to run them.
 pub struct Gathered {
     ledger: ContentIndex,
     out: PathBuf,
@@ -188,7 +188,7 @@ fn run_unknown(
     Ok(ran)
 }
 
-/// Contents that are to be run.
+/// Contents that the journal does not know.
 struct UnknownContents<'a> {
     entries: &'a [Entry],
     spool: &'a PathSpool,
@@ -239,17 +239,17 @@ impl std::fmt::Debug for Gathered {
     }
 }
 
-/// So many files are taken at once.
+/// Files that a worker takes at once.
 const MANY: usize = 128;
-/// So many bytes of them are in a worker's hands, at most, but for the last of them.
+/// Bytes that a worker reads before it adds them to the index, not counting the last file.
 pub(super) const WAITING: usize = 4 << 20;
 
-/// What workers share.
+/// The state that workers share.
 pub(super) struct Shared<'a> {
     pub(super) settings: &'a MeasureSettings<'a>,
     pub(super) listing: Mutex<Listing>,
     pub(super) ledger: Mutex<ContentIndex>,
-    /// One of them has failed.
+    /// Whether a worker has failed.
     pub(super) failed: AtomicBool,
 }
 
@@ -259,12 +259,12 @@ impl Shared<'_> {
     }
 }
 
-/// One worker.
+/// A worker: takes files, reads and hashes them.
 pub(super) struct Worker<'a> {
     shared: &'a Shared<'a>,
-    /// What was read, and is to be noted.
+    /// Files that were read, and are not in the index yet.
     read: Vec<(PathBuf, ContentId, Vec<u8>)>,
-    /// Memory for what is read next.
+    /// Buffers to be used again.
     spare: Vec<Vec<u8>>,
 }
 
@@ -277,7 +277,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Takes files until there are none left, or it is to end.
+    /// Takes files until none is left, or it has to stop.
     pub(super) fn work(mut self) -> Result<(), MeasureError> {
         while self.shared.goes_on() {
             let found: Vec<_> = lock(&self.shared.listing).by_ref().take(MANY).collect();
@@ -297,7 +297,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Reads a file, and gives how many bytes it has.
+    /// Reads a file and returns its size.
     fn read(&mut self, path: PathBuf) -> usize {
         let mut bytes = self.spare.pop().unwrap_or_default();
         match read(&path, self.shared.settings.max_len, &mut bytes) {
@@ -328,7 +328,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Keeps memory for what is read next; not that of large inputs, or of many.
+    /// Keeps a buffer for the next file, unless it is large or there are many.
     fn give_back(&mut self, bytes: Vec<u8>) {
         if self.spare.len() < MANY && bytes.capacity() <= WAITING / MANY {
             self.spare.push(bytes);
@@ -336,10 +336,10 @@ impl Worker<'_> {
     }
 }
 
-/// Between two looks at how far the workers are.
+/// Time between two calls of `look`.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Has so many workers work, and calls `look` ten times a second until all have ended, and once
+/// Runs `jobs` workers, and calls `look` ten times a second until all have ended, and once more
 /// then. `failed` turns true when one of them fails.
 pub(super) fn side_by_side(
     jobs: usize,
@@ -374,7 +374,7 @@ pub(super) fn side_by_side(
     })
 }
 
-/// A file that grows or shrinks while it is read is read so often.
+/// How often a file is read that changes its length meanwhile.
 const TRIES: usize = 3;
 
 /// Why a file gave no input.
@@ -391,7 +391,7 @@ pub enum NotRead {
         /// The greatest length, in bytes.
         limit: u64,
     },
-    /// It holds something else than it did when it was measured, or something else at each look.
+    /// It was changed since it was measured, or changes all the time.
     #[error("another program is changing it")]
     Changed,
     /// Anything else.
@@ -399,7 +399,7 @@ pub enum NotRead {
     Refused {
         /// Its length, where it could be opened, in bytes.
         size: u64,
-        /// What was in the way.
+        /// The system's error.
         why: Unread,
     },
 }
@@ -408,7 +408,7 @@ pub enum NotRead {
 /// meanwhile is read again.
 ///
 /// # Errors
-/// Why it gave no input.
+/// Why the file is not usable.
 pub fn read(path: &Path, limit: u64, bytes: &mut Vec<u8>) -> Result<(), NotRead> {
     for _ in 0..TRIES {
         let (mut file, facts) = regular::open(path).map_err(|why| match why {

@@ -15,7 +15,7 @@ use crate::ContentId;
 use crate::journal::RecordPosition;
 use ddfuzz_model::files::FileError;
 
-/// All that is known of the files so far.
+/// The contents found so far, and counts of the files.
 pub(super) struct ContentIndex {
     pub(super) table: ContentTable,
     /// The bytes of the first entries.
@@ -25,17 +25,17 @@ pub(super) struct ContentIndex {
     pub(super) progress: MeasureProgress,
 }
 
-/// What came of the contents that were run.
+/// Results of running contents.
 #[derive(Default)]
 pub(super) struct RunResults {
-    /// The records of contents, by their numbers, and whether they did not end well.
+    /// The number of a content, the position of its record, and whether its run may be a failure.
     pub(super) records: Vec<(usize, RecordPosition, bool)>,
     /// Contents that could not be read again.
     pub(super) lost: Vec<(usize, NotRead)>,
 }
 
 impl ContentIndex {
-    /// One that knows of no file, and keeps paths there.
+    /// An empty index that stores paths in `spool`.
     pub(super) fn new(spool: PathSpool) -> ContentIndex {
         ContentIndex {
             table: ContentTable::default(),
@@ -46,7 +46,7 @@ impl ContentIndex {
         }
     }
 
-    /// A file was read, and has this content.
+    /// Adds a file with this content.
     pub(super) fn add_file(
         &mut self,
         content: &ContentId,
@@ -71,7 +71,7 @@ impl ContentIndex {
         Ok(())
     }
 
-    /// A file gave no content.
+    /// Counts a file that was not read.
     pub(super) fn exclude(&mut self, path: &Path, why: &NotRead) {
         let (aside, size) = match why {
             NotRead::Vanished => {
@@ -102,7 +102,7 @@ impl ContentIndex {
         }
     }
 
-    /// Contents were run, or could not be read again.
+    /// Takes the results of runs.
     pub(super) fn take(&mut self, ran: RunResults) {
         for (number, place, suspicious) in ran.records {
             self.progress.runs += 1;
@@ -114,7 +114,7 @@ impl ContentIndex {
         }
     }
 
-    /// A file was read once, and could not be again.
+    /// Excludes a content whose file could not be read again.
     fn lose(&mut self, number: usize, why: &NotRead) {
         let entry = self.table.get_mut(number);
         let size = entry.content.size();
@@ -130,21 +130,21 @@ impl ContentIndex {
     }
 }
 
-/// No more bytes than these are held.
+/// Bytes in the cache at most.
 const MOST: usize = 64 << 20;
 
-/// The bytes of contents with the numbers from 0 on, as far as they have room.
+/// A cache of the bytes of the first contents, so that these are not read again to be run.
 #[derive(Debug, Default)]
 pub(super) struct ContentCache {
     bytes: Vec<u8>,
-    /// Where each of them ends.
+    /// Where each content ends.
     ends: Vec<usize>,
-    /// Those behind them have none.
+    /// Whether it is full: no later content is held.
     is_full: bool,
 }
 
 impl ContentCache {
-    /// Holds the bytes of the next content.
+    /// Stores the bytes of the next content.
     pub(super) fn hold(&mut self, bytes: &[u8]) {
         self.is_full |= self.bytes.len() + bytes.len() > MOST;
         if !self.is_full {
@@ -153,7 +153,7 @@ impl ContentCache {
         }
     }
 
-    /// The bytes of the content with this number; `None` where there was no room for them.
+    /// The bytes of the content with this number; `None` where they are not cached.
     pub(super) fn get(&self, number: usize) -> Option<&[u8]> {
         let end = *self.ends.get(number)?;
         let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
@@ -161,7 +161,7 @@ impl ContentCache {
     }
 }
 
-/// No place, neither in the journal nor among the paths.
+/// Neither a position in the journal nor in the path spool.
 const NOWHERE: u64 = u64::MAX;
 
 /// What is known of a content: 64 bytes.
@@ -175,7 +175,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Where its record stands in the journal.
+    /// The position of its record in the journal.
     pub(super) fn record(&self) -> Option<RecordPosition> {
         (self.at != NOWHERE).then_some(RecordPosition {
             at: self.at,
@@ -188,7 +188,7 @@ impl Entry {
         self.suspicious = suspicious;
     }
 
-    /// Where its path stands in the spool, if it was found in this call.
+    /// The position of its path in the spool, if its file was found in this call.
     pub(super) fn path(&self) -> Option<u64> {
         (self.path != NOWHERE).then_some(self.path)
     }
@@ -198,8 +198,7 @@ impl Entry {
     }
 }
 
-/// Entries by content: a hash table of numbers, open, probed line by line. The contents' own
-/// hashes place them.
+/// Entries by content: a hash table with linear probing, by the hashes of the contents.
 #[derive(Debug, Default)]
 pub(super) struct ContentTable {
     entries: Vec<Entry>,
@@ -236,7 +235,7 @@ impl ContentTable {
         }
     }
 
-    /// The number of the entry of this content, or the slot for it, of which there is one.
+    /// The number of the entry of this content, or the free slot for it.
     fn look(&self, content: &ContentId) -> Result<usize, usize> {
         let mut at = self.home(content);
         loop {
@@ -259,7 +258,7 @@ impl ContentTable {
         &mut self.entries[number]
     }
 
-    /// The same, of whom nothing is looked for any more.
+    /// All entries, without the table.
     pub(super) fn into_entries(self) -> Vec<Entry> {
         self.entries
     }
@@ -283,12 +282,12 @@ impl ContentTable {
     }
 }
 
-/// So many bytes are written at once.
+/// Bytes that are written at once.
 const AT_ONCE: usize = 64 * 1024;
 /// Bytes of a length, which stands before each path.
 const LENGTH: usize = 4;
 
-/// Paths in a file without a name, which is gone with the process.
+/// Paths in an unlinked temporary file: those of a million files would take much memory.
 #[derive(Debug)]
 pub(super) struct PathSpool {
     file: File,
@@ -307,7 +306,7 @@ impl PathSpool {
         })
     }
 
-    /// Keeps a path, and gives where it stands.
+    /// Stores a path and returns its position.
     pub(super) fn keep(&mut self, path: &Path) -> io::Result<u64> {
         if self.tail.len() >= AT_ONCE {
             self.file.write_all_at(&self.tail, self.written)?;
@@ -322,7 +321,7 @@ impl PathSpool {
         Ok(at)
     }
 
-    /// The path that stands there.
+    /// The path at a position.
     pub(super) fn path(&self, at: u64) -> io::Result<PathBuf> {
         let mut length = [0; LENGTH];
         self.read(at, &mut length)?;
@@ -331,7 +330,7 @@ impl PathSpool {
         Ok(OsStr::from_bytes(&bytes).into())
     }
 
-    /// A path stands in the file, or behind it, as a whole.
+    /// Reads from the file, or from `tail`: each path is in one of them as a whole.
     fn read(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
         let Some(behind) = at.checked_sub(self.written) else {
             return self.file.read_exact_at(bytes, at);

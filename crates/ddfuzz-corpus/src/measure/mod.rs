@@ -28,10 +28,10 @@ pub use runner::Runners;
 
 /// The name of the journal in an output directory.
 pub const JOURNAL: &str = "clean.journal";
-/// The same for runs in processes of their own, where the way lets others share one.
+/// The name of the journal of runs that each have a separate process.
 pub const JOURNAL_OF_FRESH: &str = "clean.fresh.journal";
 
-/// The name of the journal of such runs.
+/// The name of the journal for this freshness of processes.
 pub fn journal_of(freshness: Freshness) -> &'static str {
     match freshness {
         Freshness::Shared => JOURNAL,
@@ -53,7 +53,7 @@ pub fn measure(
     gather(roots, out, settings, progress)?.run(settings, progress)
 }
 
-/// What is run, and how.
+/// The target to measure with, and how it is run.
 #[derive(Clone, Copy, Debug)]
 pub struct MeasureSettings<'a> {
     /// The target. Its limits are those that decide whether an input hangs.
@@ -64,21 +64,20 @@ pub struct MeasureSettings<'a> {
     pub jobs: usize,
     /// Longer files are not read, in bytes.
     pub max_len: u64,
-    /// Whether runs are first held to a limit on time that is learned from others. Nothing is
-    /// called a hang by that one.
+    /// Whether runs first have a time limit that is learned from others. A run over it is repeated
+    /// within the full limit, and only that decides on a hang.
     pub learn_limit: bool,
-    /// Whether runs may share a process, as far as the way lets them; in one of its own each run
-    /// reaches the same whatever was run before.
+    /// Whether runs may share a process, where the way of execution can. In a separate process a
+    /// run does not depend on earlier runs.
     pub freshness: Freshness,
-    /// Started targets, which workers take from there and give back; where there are none, each
-    /// worker starts its own.
+    /// Started targets that workers borrow; without them, each worker starts one.
     pub runners: Option<&'a Runners>,
-    /// When it turns true, what is under way is finished and nothing more begun.
+    /// When it turns true, current runs end and no more begin.
     pub stop: &'a AtomicBool,
 }
 
 impl MeasureSettings<'_> {
-    /// Whether nothing more is to be begun.
+    /// Whether the caller asked to stop.
     pub fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
@@ -87,17 +86,17 @@ impl MeasureSettings<'_> {
 /// What became of the files of a corpus, before any was chosen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileCounts {
-    /// All inputs that were there: contents, duplicates, oversized and unread ones.
+    /// All inputs: contents, duplicates, oversized and unreadable ones.
     pub before: Amount,
-    /// Files whose content another file has, too: all but one of each content.
+    /// Files with the content of another file: all but one of each content.
     pub duplicates: Amount,
     /// Files longer than the greatest length.
     pub oversized: Excluded,
     /// Files that could not be read.
     pub unread: Excluded,
-    /// Files that were listed and gone when they were to be read.
+    /// Files that were removed after they were listed.
     pub vanished: Excluded,
-    /// What was met besides inputs.
+    /// What is no input.
     pub listing: ListingReport,
 }
 
@@ -112,14 +111,13 @@ pub struct MeasureProgress {
     pub contents: u64,
     /// Contents that were run.
     pub runs: u64,
-    /// Contents of which the journal knew.
+    /// Contents that the journal had.
     pub reused: u64,
-    /// Contents that did not end well.
+    /// Contents whose run may be a failure.
     pub suspicious: u64,
 }
 
-/// Why measuring ended early. What was measured until then stands in the journal. Files that
-/// cannot be read are no reason.
+/// Why measuring ended early. Results until then are in the journal. Unreadable files are no reason.
 #[derive(Debug, thiserror::Error)]
 pub enum MeasureError {
     /// A path that was named cannot be listed.
@@ -128,7 +126,7 @@ pub enum MeasureError {
     /// The target cannot be run.
     #[error(transparent)]
     Exec(#[from] ExecError),
-    /// What tells the target from others cannot be found out.
+    /// The identity of the target cannot be determined.
     #[error(transparent)]
     Identity(#[from] CampaignError),
     /// The journal cannot be read or written.

@@ -13,16 +13,16 @@ use ddfuzz_exec::{
 };
 use ddfuzz_triage::Triager;
 
-/// Inputs that are given at once, at most.
+/// Inputs in one request at most.
 pub(super) const MANY: usize = 128;
-/// They are fewer where they would take longer: to stop, or to say how long one of them takes.
+/// Time that a request may take; a request has fewer inputs where it would take longer.
 const LONGEST: Duration = Duration::from_millis(100);
 
-/// Which endings may be crashes.
+/// Which endings may be failures.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CrashSuspicion {
     crash_exit: Option<i32>,
-    /// Whether the status by which Rust programs end after a panic is one.
+    /// Whether the exit status of a Rust panic is one.
     panics: bool,
 }
 
@@ -44,7 +44,7 @@ impl CrashSuspicion {
     }
 }
 
-/// Started targets that no worker holds at the moment. Starting one costs as much as many runs.
+/// Started targets that no worker uses at the moment. A start costs as much as many runs.
 #[derive(Default)]
 pub struct Runners(Mutex<Vec<Runner>>);
 
@@ -95,7 +95,7 @@ pub(super) struct Runner {
 }
 
 impl Runner {
-    /// Starts the target, which tells the coverage of each run where it can.
+    /// Starts the target, with coverage where it reports any.
     pub(super) fn start(
         settings: &MeasureSettings<'_>,
         suspicion: CrashSuspicion,
@@ -129,8 +129,8 @@ impl Runner {
         self.executor.freshness()
     }
 
-    /// Runs the first of `inputs` and some of those behind it, and tells `each` what they did, by
-    /// their number. Gives how many were run. With the last of them the process ends if `ends`.
+    /// Runs the first few of `inputs`, calls `each` with the number and the observation of each, and
+    /// returns how many were run. With `ends`, the process ends with the last of `inputs`.
     pub(super) fn run_some(
         &mut self,
         inputs: &[&[u8]],
@@ -182,9 +182,8 @@ impl Runner {
         }
     }
 
-    /// Asks again, alone in a new process, of what did not come back from one that may have been
-    /// shared: what earlier runs have left in it may be why. The process has died, so that the
-    /// next one is new.
+    /// Repeats a run that has killed its process, alone in a new one: in a shared process an earlier
+    /// run may be the reason.
     fn ask_again(&mut self, input: &[u8], seen: Observation) -> Result<Observation, ExecError> {
         let shared = self.executor.freshness() == Freshness::Shared;
         let limited = matches!(seen.ended, Ended::Timeout | Ended::OutOfMemory);
@@ -216,7 +215,7 @@ impl Runner {
         })
     }
 
-    /// So many inputs took so long.
+    /// Adapts the number of inputs in a request to the time of the last one.
     fn pace(&mut self, runs: usize, time: Duration) {
         if time > LONGEST {
             self.many = (runs / 2).max(1);
@@ -226,7 +225,7 @@ impl Runner {
     }
 }
 
-/// The time of a run: its own where that was told.
+/// The CPU time of a run, or its share of the time of the request.
 fn seen_time(run: &Run, share: Duration) -> Duration {
     match run.cpu.is_zero() {
         true => share,
@@ -234,16 +233,15 @@ fn seen_time(run: &Run, share: Duration) -> Duration {
     }
 }
 
-/// How much longer than the mean run any other may take.
+/// The learned limit, as a multiple of the mean time.
 const FACTOR: u32 = 10;
 /// The least limit in CPU time: the kernel counts it in steps of some milliseconds.
 const LEAST: Duration = Duration::from_millis(50);
-/// So many runs are learned from.
+/// Runs that are learned from.
 const ENOUGH: u32 = 64;
 
-/// The limit that runs are first held to: a hang in a process of many runs costs a small part of
-/// the full limit then, and the full one only once, alone. What is over it is no hang yet, so
-/// that no result depends on it.
+/// A time limit that is learned from runs. A run over it is repeated alone within the full limit,
+/// which alone decides on a hang: no result depends on the learned limit.
 #[derive(Debug)]
 pub(super) struct AdaptiveTimeout {
     full: TimeLimit,
@@ -264,7 +262,7 @@ impl AdaptiveTimeout {
         }
     }
 
-    /// A run that came back took so long.
+    /// Learns from the time of a run that ended by itself.
     pub(super) fn see(&mut self, time: Duration) {
         if !self.learns || self.runs == ENOUGH {
             return;
@@ -277,7 +275,7 @@ impl AdaptiveTimeout {
         }
     }
 
-    /// A run that was over the first limit was within the full one: there may be more of them.
+    /// Raises the limit after a run that was over it and within the full one.
     pub(super) fn was_hasty(&mut self) {
         self.hold_to(self.first.cpu.saturating_mul(2));
     }

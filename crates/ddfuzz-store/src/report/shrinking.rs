@@ -80,12 +80,12 @@ pub struct Shrinking {
 impl Shrinking {
     /// Reads the lines of a log behind its first.
     pub fn of<'a>(start: &StartLine, lines: impl IntoIterator<Item = &'a Line>) -> Shrinking {
-        let mut narrowing = Narrowing::of(start);
-        let size = narrowing.as_ref().map_or(start.size, Narrowing::left);
+        let mut isolation = Isolation::of(start);
+        let size = isolation.as_ref().map_or(start.size, Isolation::left);
         let mut shrinking = Shrinking {
             search: start.search.clone(),
-            unit: match (&narrowing, &start.call) {
-                (Some(narrowing), _) => narrowing.unit,
+            unit: match (&isolation, &start.call) {
+                (Some(isolation), _) => isolation.unit,
                 (None, Some(_)) => "unit",
                 (None, None) => "byte",
             },
@@ -103,19 +103,19 @@ impl Shrinking {
             shrinking.claim = None;
             match line {
                 Line::Test(test) => {
-                    last = shrinking.test(test, narrowing.is_none());
-                    narrowing.iter_mut().for_each(|one| one.test(test));
+                    last = shrinking.test(test, isolation.is_none());
+                    isolation.iter_mut().for_each(|one| one.test(test));
                 }
                 Line::Reduce(step) => {
-                    narrowing
+                    isolation
                         .iter_mut()
                         .for_each(|one| one.reduce(step.i, &step.rule));
-                    let size = narrowing.as_ref().map_or(step.size, Narrowing::left);
+                    let size = isolation.as_ref().map_or(step.size, Isolation::left);
                     shrinking.reduce(last, step.i, &step.rule, size);
                 }
                 Line::End(end) => {
                     // The empty input has no reduction.
-                    shrinking.size_after = narrowing.as_ref().map_or(end.size, Narrowing::left);
+                    shrinking.size_after = isolation.as_ref().map_or(end.size, Isolation::left);
                     shrinking.claim = Some(end.claim);
                 }
                 Line::Start(_) | Line::Check(_) => {}
@@ -214,7 +214,7 @@ impl Shrinking {
 
 /// The deltas between the two ends of a log of `max` or `diff`. The sizes of the ends in it tell
 /// little: one of them grows, and edits may do either.
-pub(super) struct Narrowing {
+pub(super) struct Isolation {
     /// Deltas of the passing end.
     passing: u64,
     /// Deltas of the failing end.
@@ -225,11 +225,11 @@ pub(super) struct Narrowing {
     pub unit: &'static str,
 }
 
-impl Narrowing {
+impl Isolation {
     /// Before the first test; `None` for a log of `min`.
-    pub fn of(start: &StartLine) -> Option<Narrowing> {
+    pub fn of(start: &StartLine) -> Option<Isolation> {
         let difference = start.difference.as_ref()?;
-        Some(Narrowing {
+        Some(Isolation {
             passing: 0,
             failing: difference.deltas,
             kept: Vec::new(),
