@@ -27,8 +27,8 @@ impl ContentId {
         ContentId { size, blake3 }
     }
 
-    /// The id of a content of this size with the blake3 of 64 hex digits; `None` where `digits` is no
-    /// hash.
+    /// The id of a content of this size with the blake3 of 64 hex digits; `None` where `digits` is
+    /// no hash.
     pub fn parse(size: u64, digits: &str) -> Option<ContentId> {
         let blake3 = blake3::Hash::from_hex(digits).ok()?;
         Some(ContentId::new(size, *blake3.as_bytes()))

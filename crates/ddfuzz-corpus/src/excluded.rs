@@ -8,8 +8,9 @@ use crate::Amount;
 /// Examples that are kept at most.
 const EXAMPLES: usize = 16;
 
-/// Files, or other things, that are excluded for one kind of reason: how many, and some examples with
-/// the exact reason. The examples are those with the least paths, whatever the order of the calls.
+/// Files, or other things, that are excluded for one kind of reason: how many, and some examples
+/// with the exact reason. The examples are those with the least paths, whatever the order of the
+/// calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Excluded {
     amount: Amount,

@@ -109,8 +109,8 @@ pub fn explain(place: &Place, result: &CleanResult, file: &Path) -> Result<Fate,
     })
 }
 
-/// What became of a file that does not exist. Only kept files, and examples of unreadable ones, are on
-/// record by name.
+/// What became of a file that does not exist. Only kept files, and examples of unreadable ones, are
+/// on record by name.
 fn gone(result: &CleanResult, file: &Path) -> Fate {
     if let Some(kept) = result.kept.iter().find(|kept| is_same(&kept.from, file)) {
         return Fate::kept(format!(

@@ -163,7 +163,8 @@ impl Minimized {
         self.claim != "best-so-far" && self.proved.done >= self.proved.of
     }
 
-    /// Whether the failure was seen in none of many runs, neither of the reproducer nor of the input.
+    /// Whether the failure was seen in none of many runs, neither of the reproducer nor of the
+    /// input.
     pub fn never_fails(&self) -> bool {
         self.flaky.is_some_and(|rate| rate.hits == 0)
     }

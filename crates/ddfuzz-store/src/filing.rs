@@ -259,8 +259,9 @@ fn remove(path: &Path) -> Result<(), FileError> {
 }
 
 /// Orders origins by how well they name the input: a run of a campaign, by its number, before a
-/// slip (one with a line in the log before one without), before a file, before nothing. The record of the least one stays, so that the record
-/// does not depend on the order in which workers file the same input.
+/// slip (one with a line in the log before one without), before a file, before nothing. The record
+/// of the least one stays, so that the record does not depend on the order in which workers file
+/// the same input.
 pub(super) fn order(a: Option<&Found>, b: Option<&Found>) -> Ordering {
     let rank = |found: Option<&Found>| match found {
         Some(Found::Run { .. }) => 0,

@@ -18,9 +18,13 @@
 //! studies/CAMPAIGN.json                 what a study of many utilities came to (study::StudyRecord)
 //! ```
 //!
-//! A [`Store`] is the one writer (by lock); a [`Reader`] needs no lock and may read while the
-//! writer is at work. [`merge()`] is the union of several directories. [`foreign`] knows the
-//! directories of other fuzzers.
+//! In: crash records, minimization results, output directories. Out: the files above, and reports
+//! as text ([`report`]). The central type is [`Store`], the one writer (by lock); a [`Reader`] needs
+//! no lock and may read while the writer is at work. [`merge()`] is the union of several
+//! directories. [`foreign`] knows the directories of other fuzzers.
+//!
+//! Reading order: `layout.rs`, `writer.rs`, `filing.rs`, `group.rs`, `reader.rs`, `merge.rs`,
+//! `report/view.rs`.
 //!
 //! **No crash is ever lost.** An input is written and synced before the record that makes its
 //! entry count; an input without its record (the writer was killed in between) stays where it

@@ -26,11 +26,11 @@ pub struct Merged {
 
 /// Merges output directories into another one, which is made if it is not there.
 ///
-/// Entries, corpus and programs are united; of an entry that several directories have, the
-/// record with the better origin and the better minimization stay; per campaign id, the larger
-/// count. What comes out depends neither on the order of the directories, nor on merging them
-/// one by one or all at once, nor on merging one twice. Checkpoint, statistics and the journal of
-/// `triage` belong to one campaign and are not merged. The inputs are not changed, and may have a writer at work.
+/// Entries, corpus and programs are united; of an entry that several directories have, the record
+/// with the better origin and the better minimization stay; per campaign id, the larger count. What
+/// comes out depends neither on the order of the directories, nor on merging them one by one or all
+/// at once, nor on merging one twice. Checkpoint, statistics and the journal of `triage` belong to
+/// one campaign and are not merged. The inputs are not changed, and may have a writer at work.
 ///
 /// # Errors
 /// When a directory cannot be opened, or `into` is, or stands in, one of `inputs`: nothing is

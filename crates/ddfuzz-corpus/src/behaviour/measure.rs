@@ -15,15 +15,15 @@ use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_model::files::regular;
 use ddfuzz_triage::reads::{ReadStacks, Reads};
 
-/// Inputs that are measured together: all of them once, then all again.
+/// Inputs of a batch: all of them are run once, then all again.
 const TOGETHER: usize = 4096;
-/// From the first round to the second, at least: a program that writes the time in seconds writes
+/// Least time between the first two rounds: a program that prints the time in seconds prints
 /// another one then.
 const APART: Duration = Duration::from_millis(1100);
-/// How often the user's patience is looked at meanwhile.
+/// How often `stop` is read meanwhile.
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// What is measured, and how.
+/// The target to measure, and how.
 #[derive(Clone, Debug)]
 pub struct BehaviourSettings {
     /// The target.
@@ -37,7 +37,7 @@ pub struct BehaviourSettings {
 /// One input of a corpus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CorpusInput {
-    /// The file that has it.
+    /// Its file.
     pub path: PathBuf,
     /// Its content.
     pub content: ContentHash,
@@ -48,17 +48,17 @@ pub struct CorpusInput {
 /// What became of one input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Measured {
-    /// The target behaves so. After a run that did not exit there is no other.
+    /// The target's behaviour. A run that did not exit is the last one.
     Behaves(Box<Behaviour>),
-    /// Its file has vanished, or has another content by now.
+    /// Its file was removed or changed.
     Gone,
 }
 
-/// Measures how the target behaves on each of `subjects`, as far as the journal does not say it
-/// already, and tells it in their order. What is told of a content hangs on it and the target
-/// alone. Each input is run in a process of its own.
+/// Measures how the target behaves on each of `subjects` that the journal does not have, and calls
+/// `told` for all of them in their order. The result depends on the content and the target alone.
+/// Each run has a separate process.
 ///
-/// Gives whether all were measured: not where the user has stopped before.
+/// Returns whether all were measured: not where the user stopped.
 ///
 /// # Errors
 /// When the target cannot be run, or the journal cannot be written; what was measured until then
@@ -110,16 +110,16 @@ pub fn measure(
     }
 }
 
-/// What is known of one input of a batch.
+/// The state of one input of a batch.
 enum InputState {
     /// The runs so far.
     Runs(Vec<Observed>),
-    /// Its file is not what it was.
+    /// Its file was removed or changed.
     Gone,
 }
 
 impl InputState {
-    /// Whether it is run no more.
+    /// Whether it needs no more runs.
     fn is_done(&self) -> bool {
         match self {
             InputState::Gone => true,
@@ -246,9 +246,9 @@ impl Batch {
 /// How an input is run in one of its rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Round {
-    /// By itself, with its addresses randomized.
+    /// Without a tracer, with randomized addresses.
     Randomized,
-    /// With its reads watched, and more time.
+    /// With its reads traced, and more time.
     Watched,
 }
 
@@ -259,10 +259,10 @@ impl Round {
     pub(super) const ALL: [Round; 3] = [Round::Randomized, Round::Watched, Round::Watched];
 }
 
-/// A target that is listened to, and whose reads are watched.
+/// A target whose output is captured and whose reads are traced.
 pub(super) struct BehaviourRunner {
     target: Traceable,
-    /// What watches its reads; `None` where it is fed in memory.
+    /// The tracer of its reads; `None` where it gets its input in memory.
     reads: Option<ReadStacks>,
     /// The limits on its time by itself, and watched.
     time: TimeLimit,

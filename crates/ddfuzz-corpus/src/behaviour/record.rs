@@ -47,7 +47,7 @@ impl std::fmt::Display for Aspect {
     }
 }
 
-/// All that a run wrote to one place.
+/// All output of a run to one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Output {
     /// How much, in bytes.
@@ -57,7 +57,7 @@ pub struct Output {
 }
 
 /// How a target behaves on one input. An aspect is null where it [varies](Behaviour::varies), and
-/// where it cannot be had.
+/// where this target does not show it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Behaviour {
     /// How its runs ended; of several ways the worst.
@@ -72,11 +72,11 @@ pub struct Behaviour {
     pub stacks: Option<ContentHash>,
     /// What was not the same in each run.
     pub varies: Vec<Aspect>,
-    /// What cannot be had of this target.
+    /// Aspects that this target does not show.
     pub lacks: Vec<Aspect>,
 }
 
-/// What inputs have in common on which a target behaves equally.
+/// A class of inputs on which a target behaves equally.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ClassId(pub ContentHash);
@@ -108,7 +108,7 @@ impl Behaviour {
     }
 }
 
-/// What one run showed.
+/// The observation of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Observed {
     pub(super) ended: Ended,
@@ -121,9 +121,9 @@ pub(super) struct Observed {
 /// The stacks of a run's reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stacks {
-    /// They were not asked for.
+    /// They were not recorded.
     NotAsked,
-    /// Their hash; `None` where they cannot be had.
+    /// Their hash; `None` where the target does not show them.
     Asked(Option<ContentHash>),
 }
 
@@ -184,7 +184,7 @@ pub(super) fn behaviour(runs: &[Observed]) -> Behaviour {
     of
 }
 
-/// The least input of one class, and how many there are.
+/// The smallest input of one class, and the number of its inputs.
 struct SmallestInput {
     content: ContentHash,
     size: u64,
@@ -244,12 +244,12 @@ impl Classes {
         kept.into_iter().map(|least| least.content).collect()
     }
 
-    /// What varied for at least one input, and so did not count for it.
+    /// Aspects that varied for at least one input, and did not count for it.
     pub fn varies(&self) -> &BTreeSet<Aspect> {
         &self.varies
     }
 
-    /// What could not be had of the target, and so counted for none.
+    /// Aspects that the target does not show, and which counted for no input.
     pub fn lacks(&self) -> &BTreeSet<Aspect> {
         &self.lacks
     }

@@ -1,4 +1,4 @@
-//! The least of the inputs that reach all that is wanted: weighted set cover.
+//! Weighted set cover: the cheapest inputs that together reach all wanted features.
 //!
 //! Pure: no clock, no threads, no chance, and no I/O but reading what an input reaches through
 //! [`Sets`]. All limits are counted in steps, so that the same inputs give the same cover anywhere.
@@ -18,11 +18,11 @@ use crate::{Amount, Feature, Features};
 use gather::{Reader, Universe, survey};
 use price::{Core, find_price};
 
-/// What a choice may cost.
+/// Limits on the search for a cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
-    /// How many pairs of an input and a feature of it may be held in memory, at some thirty bytes
-    /// each; beyond it, features are read again and again.
+    /// Pairs of an input and its feature in memory at most, at some thirty bytes each; beyond that,
+    /// features are read again in each pass.
     pub entries: usize,
     /// How many nodes of the search for the least cover may be opened, for each price of a file.
     pub nodes: u32,
@@ -209,7 +209,7 @@ pub fn weight(bytes: u64, slowness: Slowness, price: u64) -> u64 {
     size.saturating_mul(slowness.factor()).clamp(1, HEAVIEST)
 }
 
-/// What of the wanted features stands in one place only.
+/// Wanted features that a single input reaches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UniqueFeatures {
     /// For each chosen input, in the order given, how many features no other chosen one reaches.
@@ -218,8 +218,8 @@ pub struct UniqueFeatures {
     pub sole: Vec<(Feature, usize)>,
 }
 
-/// Looks through all inputs for what is reached once only, of what is in `wanted` and not in
-/// `covered`. `chosen` is ascending.
+/// Finds the features of `wanted`, without those of `covered`, that a single input reaches.
+/// `chosen` is ascending.
 ///
 /// # Errors
 ///

@@ -1,9 +1,10 @@
 //! Chooses a cover: the price of a file is raised until no more is kept than other tools keep.
 //!
-//! An instance that does not fit into memory is solved through one that does ([`solve_by_pricing`]): a few
-//! good columns of each row are taken into memory, and the prices of rows are found there. At
-//! these prices all other columns are looked at, and those that would pay are taken in as well
-//! (Caprara, Fischetti and Toth 1999). The prices also bound the whole from below.
+//! An instance that does not fit into memory is solved through one that does
+//! ([`solve_by_pricing`]): a few good columns of each row are taken into memory, and the prices of
+//! rows are found there. At these prices all other columns are looked at, and those that would pay
+//! are taken in as well (Caprara, Fischetti and Toth 1999). The prices also bound the whole from
+//! below.
 
 use std::collections::HashSet;
 use std::io;
@@ -22,12 +23,12 @@ const SHORT: u64 = 10_000_000;
 /// Its cover is close where it costs no more than what is proved and this part of itself.
 const CLOSE: u64 = 100;
 
-/// What a file costs.
+/// What an input costs: its bytes and its slowness, and a price for being a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CostModel {
-    /// By being one, in bytes.
+    /// The price of a file, in bytes.
     pub price: u64,
-    /// Whether slow inputs are dearer.
+    /// Whether slow inputs cost more.
     pub timed: bool,
 }
 
@@ -42,9 +43,9 @@ impl CostModel {
     }
 }
 
-/// Inputs that have to stay, and a choice among others that is left.
+/// The reduced instance: inputs that some best cover has, and the remaining choice.
 pub(super) struct Core {
-    /// They are part of a best cover on any terms.
+    /// Inputs of a best cover at any price.
     forced: Vec<u32>,
     rest: Rest,
 }
@@ -58,7 +59,7 @@ enum Rest {
     },
 }
 
-/// A cover on some terms.
+/// A cover at some price.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Choice {
     /// The inputs, ascending.
@@ -109,7 +110,7 @@ impl Core {
         }
     }
 
-    /// How many terms may be tried: reading everything anew is dear.
+    /// How many prices may be tried: a streamed instance is read again for each.
     pub fn trials(&self) -> u32 {
         match self.rest {
             Rest::InMemory(_) => 8,
@@ -117,7 +118,7 @@ impl Core {
         }
     }
 
-    /// A cover on these terms.
+    /// A cover by this cost model.
     pub fn choose(
         &self,
         reader: &mut Reader<'_, impl Sets>,
@@ -211,7 +212,7 @@ fn streamed(columns: &mut impl Columns, items: &[u32], effort: &Effort) -> io::R
 /// No price above this one makes a difference.
 const DEAREST: u64 = 1 << 30;
 
-/// A cover, and the terms on which it was chosen.
+/// A cover, and the cost model by which it was chosen.
 pub(super) struct PricedCover {
     pub choice: Choice,
     pub amount: Amount,
@@ -235,10 +236,10 @@ impl PricedCover {
     }
 }
 
-/// The cover at the usual price (the mean size of what `most` allows) if it has no more files and no
-/// more bytes than `most`; else that at the first price which has. If there is none, times are left
-/// out, since a fast input may be a large one. If there still is none, the cover that is over by the
-/// least factor.
+/// The cover at the usual price (the mean size of what `most` allows) if it has no more files and
+/// no more bytes than `most`; else that at the first price which has. If there is none, times are
+/// left out, since a fast input may be a large one. If there still is none, the cover that is over
+/// by the least factor.
 pub(super) fn find_price(
     reader: &mut Reader<'_, impl Sets>,
     core: &Core,
@@ -256,7 +257,8 @@ pub(super) fn find_price(
     Ok(if is_better { plain } else { timed })
 }
 
-/// The same with or without times: a dearer file makes files fewer, a cheaper one makes them smaller.
+/// The same with or without times: a dearer file makes files fewer, a cheaper one makes them
+/// smaller.
 fn by_price(
     reader: &mut Reader<'_, impl Sets>,
     core: &Core,
@@ -450,9 +452,9 @@ fn best_of_rows(
 /// each for itself:
 ///
 /// - libFuzzer's `-merge=1`, and with it `cargo fuzz cmin`: by size, each input that brings
-///   something new.
+/// something new.
 /// - `afl-cmin`: feature by feature, those with the fewest inputs first, the smallest of its inputs,
-///   if none of those kept has it.
+/// if none of those kept has it.
 pub(super) fn least_of_other_tools(
     reader: &mut Reader<'_, impl Sets>,
     survey: &Survey,

@@ -16,27 +16,26 @@ use ddfuzz_minimize::log::ContentHash;
 /// are read from the journal each time.
 const HELD: usize = 8 << 20;
 
-/// Contents that ended well.
+/// The contents that do not fail: those among which the kept ones are chosen.
 pub(super) struct Candidates<'a> {
-    /// All that were measured.
+    /// All measured contents.
     pub contents: &'a mut Contents,
-    /// How they are run.
+    /// How contents are run.
     pub settings: &'a MeasureSettings<'a>,
-    /// How often each of those that are to be kept is run, in all.
+    /// Runs of each kept content, the first one included.
     pub repeats: u32,
-    /// The numbers of those that may be kept, ascending.
+    /// The numbers of the candidates, ascending.
     pub healthy: Vec<usize>,
-    /// What those have been seen to reach that did not end well once, and did on each try behind
-    /// that. It stands for their first run: what of it does not come each time is found out as
-    /// that of others is, when they are chosen.
+    /// The features of contents that failed in the first run and in no later one. They take the
+    /// place of the features of the first run.
     pub recovered: BTreeMap<usize, Features>,
-    /// The numbers of those that may not be kept after all.
+    /// The numbers of candidates that failed when they were run again.
     pub unfit: BTreeSet<usize>,
-    /// What did not end well when it was run again.
+    /// The same as inputs to be filed.
     pub relapsed: Vec<FailingInput>,
-    /// What could not be read again.
+    /// Candidates whose files cannot be read any more.
     pub gone: Vec<usize>,
-    /// What the first items reach, and the time of their runs.
+    /// The features of the first candidates, and the time of their runs.
     held: Vec<(Box<[Feature]>, Duration)>,
     /// How many features that is.
     held_features: usize,
@@ -64,7 +63,7 @@ impl<'a> Candidates<'a> {
         }
     }
 
-    /// Takes these contents in, too, which ended well on each try behind the first.
+    /// Adds contents that failed in the first run and in no later one.
     pub fn recover(&mut self, numbers: &[usize]) -> Result<(), CleanError> {
         for (number, repeated) in self.repeat(numbers, self.of_recovered())? {
             if self.is_fit(number, &repeated)? {
@@ -76,13 +75,12 @@ impl<'a> Candidates<'a> {
         Ok(())
     }
 
-    /// How often what did not end well the first time is run behind that: at least once, for else
-    /// nothing would be known of it.
+    /// Runs after the first of a content that failed in it: at least one, to know its features.
     fn of_recovered(&self) -> u32 {
         self.repeats.max(2) - 1
     }
 
-    /// Runs these so many times more.
+    /// Runs these `times` times more.
     fn repeat(
         &mut self,
         numbers: &[usize],
@@ -93,7 +91,7 @@ impl<'a> Candidates<'a> {
         Ok(numbers.iter().copied().zip(repeated).collect())
     }
 
-    /// Whether a content ended well each time that it was run again; else notes what it did.
+    /// Whether a content failed in no repeat; else records how it failed.
     fn is_fit(&mut self, number: usize, repeated: &Repeated) -> Result<bool, CleanError> {
         if repeated.not_read.is_some() {
             self.unfit.insert(number);

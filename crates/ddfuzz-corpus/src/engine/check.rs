@@ -11,26 +11,25 @@ use crate::measure::{Files, run_again};
 use crate::{FeatureUnion, Features};
 use ddfuzz_store::report::clean::{Counted, OwnCount};
 
-/// A feature that is there now and then only may fail to come once more.
+/// Rounds of runs: a feature that is not reached each time may be missing in one of them.
 const TRIES: u32 = 3;
 
-/// What was reached by what was written.
+/// What the written files reach.
 #[derive(Debug, Default)]
 pub(super) struct Checked {
-    /// All of it, as far as it counts.
+    /// Their features, as far as these count.
     pub reached: Features,
-    /// What should have been, and was not.
+    /// Features that they should reach and do not.
     pub missing: Features,
-    /// What was reached each time besides, and by no run before.
+    /// Features that they reach each time and no run before did.
     pub gained: Features,
     /// Runs that it took.
     pub runs: u64,
 }
 
 impl Engine<'_> {
-    /// Runs the files `written`, with those of the corpus that is added to, and sees whether they
-    /// reach what they should: no less than the corpus did, and no more, but for what does not come
-    /// each time.
+    /// Runs the `written` files, with those of the corpus that is added to, and compares their
+    /// features with those of the corpus, apart from features that are not reached each time.
     pub(super) fn check(
         &self,
         kept: &KeptSet,
@@ -68,7 +67,7 @@ impl Engine<'_> {
         Ok(checked)
     }
 
-    /// All that these files reach together, in one run of each.
+    /// The features of these files together, in one run of each.
     fn reached(&self, files: &Files<'_>, round: u32) -> Result<Features, CleanError> {
         let mut union = FeatureUnion::default();
         let whole = run_again(&self.settings(), files, round, &mut |_, seen| {
@@ -86,16 +85,16 @@ impl Engine<'_> {
     }
 }
 
-/// It is given a directory with a link to each file, and holds them all in memory.
+/// Files that the target's own fuzzer can merge: it holds them all in memory.
 const MOST: usize = 100_000;
 
-/// A fuzzer's own merge, and its count of what a corpus reaches. It may tell more apart than its
-/// counters do: libFuzzer counts how deep the stack was, too.
+/// A fuzzer's own merge, and its count of what a corpus reaches. Its features may be
+/// more than counters: libFuzzer also counts the depth of the stack.
 pub trait Ruler: Debug + Send + Sync {
     /// Runs the files of both lists once, those of `kept` first.
     ///
     /// # Errors
-    /// Why it could not count or merge, for people; also when `stop` turned true.
+    /// Why it could not count or merge, as a message; also when `stop` turned true.
     fn merge(
         &self,
         kept: &[PathBuf],

@@ -9,21 +9,21 @@ use super::CleanError;
 use crate::cover::{Cover, Effort, FAST, Sets, Slowness, UniqueFeatures, cover, unique_features};
 use crate::{Feature, Features};
 
-/// Where more than one in so many features comes each time in a process of its own, and not in one
-/// that has run other inputs, what a run reaches is not to be told from what ran before it.
+/// Where more than one in so many features is reached each time in a separate process only, runs
+/// depend on the runs before them, and may not share processes.
 const REMEMBERED: usize = 20;
-/// So many contents are run alone to find those features,
+/// Contents that are run alone to find those features,
 const ALONE: usize = 4;
-/// and as many more, so often at most, while some are found.
+/// and how often as many more are, while such features are found.
 const LOOKS: u32 = 4;
-/// For a feature that no content reaches each time, contents are kept until it is as unlikely as
-/// this that none of them reaches it in one run of each, by how often each of them has;
+/// For a feature that no content reaches each time, contents are kept until the probability that
+/// none of them reaches it in one run of each is below this;
 const MISSED: f64 = 0.01;
-/// but no fewer than this, where there are as many,
+/// but at least this many,
 const LEAST: usize = 2;
-/// and no more than this.
+/// and at most this many.
 const MOST: usize = 24;
-/// So many contents are known of each such feature.
+/// Contents that are remembered for each such feature.
 const KNOWN: usize = 64;
 
 /// Contents to choose from, in their canonical order.
@@ -34,78 +34,77 @@ pub(super) trait CandidateSource {
     /// The size of one, in bytes.
     fn bytes(&self, item: usize) -> u64;
 
-    /// What its first run has reached, which replaces what is in `into`, and its CPU time.
+    /// Reads the features of its first run into `into`, and returns the CPU time of that run.
     fn first(&mut self, item: usize, into: &mut Vec<Feature>) -> io::Result<Duration>;
 
-    /// Runs these again, and gives for each what it reached in each run, the first one too.
+    /// Runs these again, and returns the features of each over all runs, the first one included.
     fn again(&mut self, items: &[usize]) -> Result<Vec<Reruns>, CleanError>;
 
-    /// Runs each of these several times, each time in a process of its own, and gives what it
-    /// reached in all of them; `None` where each run has a process of its own in any case.
+    /// Runs each of these several times, each time in a separate process, and returns the features
+    /// that all runs reached; `None` where each run has a separate process anyway.
     fn alone(&mut self, items: &[usize]) -> Result<Option<Vec<Features>>, CleanError>;
 
     /// Whether contents are run more than once at all.
     fn repeats(&self) -> bool;
 }
 
-/// What more runs of a content came to.
+/// The features of a content over several runs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reruns {
-    /// What each of its runs reached; nothing where one of them did not end well.
+    /// Features that each run reached; none where a run failed.
     pub steady: Features,
-    /// What some of them reached, and in how many of those after the first. The first run says
-    /// nothing of how often: for what it reached, the content was chosen.
+    /// Features that some runs reached, and in how many runs after the first. The first run does
+    /// not count: the content was chosen for its features.
     pub sometimes: BTreeMap<Feature, u32>,
-    /// How many runs after the first that is of.
+    /// Runs after the first.
     pub runs: u32,
     /// The least CPU time of its runs.
     pub time: Duration,
 }
 
 impl Reruns {
-    /// What any of its runs reached.
+    /// Features that any run reached.
     pub fn ever(&self) -> Features {
         let sometimes = self.sometimes.keys().copied().collect();
         self.steady.or(&Features::from_unsorted(sometimes))
     }
 }
 
-/// What is chosen.
+/// The chosen contents.
 #[derive(Debug)]
 pub(super) struct Choice {
     /// The cover, of contents by their number.
     pub cover: Cover,
-    /// The contents by which features are kept that none reaches each time, and how many features
-    /// each is kept for. Some of them are in the cover, too.
+    /// The contents that are kept for features that none reaches each time, and the number of
+    /// these features. Some are also in the cover.
     pub sometimes: BTreeMap<usize, u64>,
-    /// What the chosen ones reach each time, and how fast, with that of all that were run again.
+    /// The results of all contents that were run again, the chosen ones included.
     pub again: BTreeMap<usize, Reruns>,
-    /// All that the corpus reaches each time.
+    /// Features that some content reaches each time.
     pub universe: Features,
-    /// All that was seen to be reached: what is not in the universe did not come each time with any
-    /// content.
+    /// Features that any run reached.
     pub seen: Features,
-    /// What is reached once only.
+    /// Features that a single content reaches.
     pub unique_features: UniqueFeatures,
     /// The CPU times of the first runs of all contents.
     pub times: Vec<Duration>,
 }
 
-/// What the kept contents reach in any case.
+/// The features of the corpus that is added to.
 #[derive(Clone, Copy)]
 pub(super) struct AlreadyCovered<'a> {
-    /// Each time.
+    /// Those that are reached each time.
     pub covered: &'a Features,
-    /// Now and then.
+    /// Those that are reached sometimes.
     pub seen: &'a Features,
 }
 
-/// Chooses the contents that reach all that the corpus does and `already` does not. Those that
-/// are chosen are run again: what they do not reach each time does not count for them, until the
-/// choice rests on nothing but what comes each time. For a feature that no content reaches each
-/// time, those are kept as well that reach it most often.
+/// Chooses the contents that reach all features of the corpus without those of `already`. Chosen
+/// contents are run again, and a feature that they do not reach each time does not count for them;
+/// the choice is repeated until it rests on steady features only. For a feature that no content
+/// reaches each time, the contents that reach it most often are kept as well.
 ///
-/// `None` where too much of what a run reaches depends on the runs before it in the same process.
+/// `None` where the features of runs depend too much on earlier runs in the same process.
 pub(super) fn choose(
     source: &mut dyn CandidateSource,
     already: AlreadyCovered<'_>,
@@ -158,12 +157,11 @@ struct Chooser<'a> {
     again: BTreeMap<usize, Reruns>,
     /// Those that were run alone.
     alone: BTreeSet<usize>,
-    /// For each feature, how many contents reach it, by all that is known.
+    /// For each feature, how many contents reach it.
     holders: Vec<u32>,
-    /// What was seen at all.
+    /// Features that any run reached.
     seen: Features,
-    /// By how much the target is slower than what counts as fast: its contents are compared with
-    /// each other.
+    /// The slowness of the target's median run: contents are compared with it.
     slowdown: u32,
     /// The CPU times of the first runs.
     times: Vec<Duration>,
@@ -201,7 +199,7 @@ impl<'a> Chooser<'a> {
         Features::from_unsorted(reached.map(|(at, _)| Feature(at as u32)).collect())
     }
 
-    /// The cover, which rests on nothing but what comes each time, and all that it covers.
+    /// A cover that rests on steady features only, and all that it covers.
     fn settle(
         &mut self,
         covered: &Features,
@@ -220,7 +218,7 @@ impl<'a> Chooser<'a> {
         }
     }
 
-    /// Runs again what seems slow: the noise of the machine must not decide.
+    /// Runs slow contents again, so that the noise of the machine does not decide.
     fn look_at_slow(&mut self) -> Result<(), CleanError> {
         let times = &self.times;
         let mut sorted = times.clone();
@@ -256,9 +254,9 @@ impl<'a> Chooser<'a> {
         Ok(())
     }
 
-    /// What happens once in a process, such as a table that the first run builds, comes with the
-    /// first content of the process that needs it, and with none of the others. Alone each of them
-    /// reaches it each time: one is enough to keep it. Says how many features it was.
+    /// Finds features of code that runs once in a process, such as the building of a table: only
+    /// the first content of the process that needs it reaches them. In a separate process each
+    /// such content does. Returns how many features were found.
     fn look_alone(&mut self, unsteady: &Features, chosen: &[usize]) -> Result<usize, CleanError> {
         let mut holders = self.holders_of(unsteady)?;
         for holders in &mut holders {
@@ -297,7 +295,7 @@ impl<'a> Chooser<'a> {
         Ok(self.universe().len() - before.len())
     }
 
-    /// Alone, this content reaches these, too, each time.
+    /// Adds features that this content reaches each time in a separate process.
     fn take_alone(&mut self, item: usize, features: &Features) {
         let Some(again) = self.again.get_mut(&item) else {
             return;
@@ -343,8 +341,8 @@ impl<'a> Chooser<'a> {
         Ok(holders)
     }
 
-    /// Runs contents again that reach one of these features, where it is not known of enough of
-    /// them how often they do. Says whether there were any.
+    /// Runs more of the contents that reach these features, to learn how often each does. Returns
+    /// whether there were any to run.
     fn look_at_holders(&mut self, unsteady: &Features) -> Result<bool, CleanError> {
         if unsteady.is_empty() || !self.source.repeats() {
             return Ok(false);
@@ -416,7 +414,7 @@ impl<'a> Chooser<'a> {
     }
 }
 
-/// Whether it is unlikely enough that none of them reaches a feature which each reaches so often.
+/// Whether contents that reach a feature at these rates are enough to keep it.
 fn is_enough(rates: impl Iterator<Item = f64>) -> bool {
     rates.map(|rate| 1.0 - rate).product::<f64>() <= MISSED
 }

@@ -13,12 +13,12 @@ use crate::measure::Contents;
 use ddfuzz_campaign::identity;
 use ddfuzz_minimize::log::ContentHash;
 
-/// Contents, sorted by what they do.
+/// Contents by how the target behaves on them.
 #[derive(Default)]
 struct ClassifiedContents {
     /// The classes of those that end well, by their number, ascending.
     found: Vec<(usize, ClassId)>,
-    /// Those that do not end well each time.
+    /// Those that fail in some run.
     failing: Vec<FailingInput>,
     /// The numbers of those that cannot be read any more.
     gone: Vec<usize>,
@@ -160,7 +160,7 @@ impl Engine<'_> {
         Ok(sorted)
     }
 
-    /// Says by what inputs were told apart.
+    /// Tells the user which aspects of behaviour count.
     fn say_what_counts(&self, classes: &Classes, watcher: &mut dyn Watcher) {
         let names = |aspects: &BTreeSet<Aspect>| {
             let names: Vec<String> = aspects.iter().map(ToString::to_string).collect();

@@ -8,7 +8,7 @@ use ddfuzz_campaign::{Progress, Screen};
 use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_store::report::GroupView;
 
-/// What the one who files has to say.
+/// Passes the notes of triage on to the watcher.
 struct WatcherNotes<'a>(&'a mut dyn Watcher);
 
 impl Screen for WatcherNotes<'_> {
@@ -22,8 +22,8 @@ impl Screen for WatcherNotes<'_> {
 }
 
 impl Engine<'_> {
-    /// The numbers of the contents that ended well, and of those that did so on each try behind
-    /// the first; the others are filed.
+    /// The numbers of the contents that did not fail, and of those that failed in the first run
+    /// only; the others are filed.
     pub(super) fn sort_out(
         &self,
         contents: &Contents,
@@ -53,7 +53,7 @@ impl Engine<'_> {
         Ok((healthy, recovered.collect()))
     }
 
-    /// Files what does not end well, and minimizes its groups; gives what ended well after all.
+    /// Files failing inputs and minimizes their groups; returns those that did not fail again.
     pub(super) fn file(
         &self,
         failing: &[FailingInput],
@@ -76,8 +76,7 @@ impl Engine<'_> {
         Ok(filed.well)
     }
 
-    /// Minimizes the groups of the campaign that are left to be, those that were only slipped into
-    /// included.
+    /// Minimizes the remaining groups of the campaign, those of slips included.
     pub(super) fn minimize_rest(&self, watcher: &mut dyn Watcher) -> Result<(), CleanError> {
         let Some(groups) = &self.cleaning.groups else {
             return Ok(());

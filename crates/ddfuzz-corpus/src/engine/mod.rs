@@ -1,4 +1,4 @@
-//! The steps of a cleanup, one behind the other.
+//! The steps of a cleanup, in their order.
 
 mod candidates;
 mod check;
@@ -29,7 +29,7 @@ use totals::CleanTotals;
 
 pub use check::{Merged, Ruler};
 
-/// What all steps share.
+/// The state that all steps share.
 struct Engine<'a> {
     store: &'a Mutex<Store>,
     /// The campaign that crashes are counted for.
@@ -43,9 +43,9 @@ struct Engine<'a> {
     stop: &'a AtomicBool,
 }
 
-/// Cleans a corpus: what is kept stands in the folder `corpus` of the output directory then, and
-/// has been run again. Where something that the corpus reaches is not reached by that, the result
-/// says so in `missing`. What a killed call has found out is not run again.
+/// Cleans a corpus: the kept files are in the folder `corpus` of the output directory then, and
+/// have been run again. Features of the corpus that they do not reach are in `missing` of the
+/// result. A call continues from the journal of a killed one.
 ///
 /// # Errors
 /// When the target cannot be run, something cannot be read or written, nothing would be left, or
@@ -142,7 +142,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Reads what is to be measured.
+    /// Reads the files of a corpus.
     fn gather(
         &self,
         roots: &[std::path::PathBuf],
@@ -184,16 +184,16 @@ fn reading(progress: &MeasureProgress) -> Doing {
 /// What is cleaned, and how.
 #[derive(Clone, Debug)]
 pub struct Cleaning {
-    /// What is run to see what it reaches.
+    /// The target whose coverage counts.
     pub target: Target,
     /// What crashes are filed for: the same, but for a bundled target the variant that counts
     /// nothing.
     pub filed_for: Target,
-    /// How.
+    /// The way of execution.
     pub way: Way,
     /// The corpus: directories and files, which are only read.
     pub corpus: Vec<PathBuf>,
-    /// A corpus to which is added what it does not reach.
+    /// A corpus to add to: only what it does not reach is kept.
     pub onto: Option<PathBuf>,
     /// Workers. No result depends on their number.
     pub jobs: usize,
@@ -201,13 +201,14 @@ pub struct Cleaning {
     pub max_len: u64,
     /// Whether the limit on the time of a run is learned.
     pub learn_limit: bool,
-    /// How often a content that is to be kept is run in all.
+    /// Runs of each kept content, the first one included.
     pub repeats: u32,
-    /// How what did not end well is filed and minimized; `None` where it is only left out.
+    /// How failing inputs are filed and minimized; `None` where they are only left out.
     pub groups: Option<Quarantining>,
-    /// Whether a subset is chosen, or every content that ends well kept.
+    /// Whether a subset is chosen; else every content that does not fail is kept.
     pub subset: bool,
-    /// The target's own fuzzer, which is to count no less of what is kept than of the corpus.
+    /// The target's own fuzzer, which has to count as much coverage for the kept files as for the
+    /// corpus.
     pub ruler: Option<Arc<dyn Ruler>>,
     /// How kept files are trimmed; not at all where `None`.
     pub trim: Option<Trim>,
@@ -218,7 +219,7 @@ pub struct Cleaning {
 /// How kept files are trimmed.
 #[derive(Clone, Debug)]
 pub struct Trim {
-    /// What a file may lose.
+    /// Which features a file has to keep.
     pub by: TrimBy,
     /// Name of the search.
     pub search: String,
@@ -231,9 +232,9 @@ pub struct Trim {
 /// What a trimmed file has to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrimBy {
-    /// What it is kept for: what no smaller one of the kept files reaches.
+    /// The features that no smaller kept file reaches.
     Worth,
-    /// All that it reaches, and nothing else.
+    /// Exactly the features that it reaches.
     Signature,
 }
 
@@ -247,7 +248,7 @@ pub enum Doing {
         /// Runs so far.
         runs: u64,
     },
-    /// What did not end well is triaged, filed and minimized.
+    /// Failing inputs are triaged, filed and minimized.
     Filing {
         /// So many contents.
         inputs: u64,
@@ -285,9 +286,9 @@ pub enum Doing {
 
 /// Watches a cleanup. Called from one thread.
 pub trait Watcher: Send {
-    /// What is being done, now and then.
+    /// Called now and then with the current step.
     fn doing(&mut self, doing: Doing);
 
-    /// Something that the user should know.
+    /// A message for the user.
     fn say(&mut self, text: &str);
 }

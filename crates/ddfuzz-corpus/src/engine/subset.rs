@@ -20,12 +20,12 @@ use ddfuzz_campaign::identity;
 use ddfuzz_store::report::clean::{Cover, OwnCount};
 use ddfuzz_store::report::size;
 
-/// Of so many contents of the corpus that is added to, what they reach is in memory at once.
+/// Contents of the corpus that is added to whose features are in memory at once.
 const AT_ONCE: usize = 1024;
 
 impl Engine<'_> {
-    /// Chooses and trims the contents that reach all that the corpus does. Gives the numbers of all
-    /// that may be kept; `None` where runs may not share processes as they did.
+    /// Chooses and trims the contents that reach all that the corpus reaches. Returns the numbers
+    /// of all candidates; `None` where runs may not share processes as they did.
     pub(super) fn cover(
         &self,
         contents: &mut Contents,
@@ -61,7 +61,7 @@ impl Engine<'_> {
         Ok(Some(fit))
     }
 
-    /// Takes in what the corpus reaches that is added to: what its contents do each time.
+    /// Adds the features that the contents of the corpus that is added to reach each time.
     pub(super) fn look_at_onto(
         &self,
         onto: &mut Contents,
@@ -96,7 +96,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Takes what was chosen.
+    /// Turns the choice into kept files.
     fn take(
         &self,
         pool: &mut Candidates<'_>,
@@ -154,7 +154,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// A content that is kept; in memory where it may be trimmed.
+    /// A kept file; its content is in memory where it may be trimmed.
     fn keep(
         &self,
         pool: &mut Candidates<'_>,
@@ -192,7 +192,7 @@ impl Engine<'_> {
         })
     }
 
-    /// Trims what is kept, and gives the names of all contents that were trimmed.
+    /// Trims the kept files, and returns the names of all contents that were trimmed.
     fn trim(
         &self,
         kept: &mut KeptSet,
@@ -226,7 +226,7 @@ impl Engine<'_> {
         Ok(ran.names)
     }
 
-    /// What these contents reach each time.
+    /// The features that these contents reach each time.
     fn steady(&self, texts: &[&[u8]]) -> Result<Vec<Reruns>, CleanError> {
         let mut all: Vec<Option<Reruns>> = vec![None; texts.len()];
         for round in 0..self.cleaning.repeats {
@@ -283,11 +283,11 @@ pub(super) fn micros(time: Duration) -> u64 {
 /// A file that is kept.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KeptFile {
-    /// The file of that content.
+    /// A file of the corpus with that content.
     pub from: PathBuf,
     /// The hex digits of that content's blake3.
     pub content: String,
-    /// What it holds now, where that is in memory; else it is what the file holds.
+    /// Its content now, where that is in memory; else that of the file.
     pub bytes: Option<Vec<u8>>,
     /// Its size before trimming, in bytes.
     pub size_before: u64,
@@ -297,14 +297,14 @@ pub(super) struct KeptFile {
     pub time: Duration,
     /// Features that no other content of the corpus reaches.
     pub only_here: u64,
-    /// It stays as it is: it is kept for what it does not reach each time, which trimming could
-    /// not hold.
+    /// Whether it is not trimmed: it is kept for features that it does not reach each time, which
+    /// trimming could not keep.
     pub whole: bool,
     /// Why it is kept.
     pub why: String,
-    /// What trimming claims of it.
+    /// The claim of the trimming.
     pub claim: Option<String>,
-    /// For what nothing more can be trimmed of it.
+    /// The required features with which trimming removed nothing more.
     pub settled_for: Option<Features>,
 }
 
@@ -326,20 +326,20 @@ impl KeptFile {
     }
 }
 
-/// All that is kept, and what it has to reach together.
+/// All kept files, and the features that they have to reach together.
 #[derive(Debug, Default)]
 pub(super) struct KeptSet {
     /// The files.
     pub files: Vec<KeptFile>,
-    /// What the corpus reaches each time; `None` where the target tells no coverage.
+    /// Features that the corpus reaches each time; `None` where the target reports no coverage.
     pub universe: Option<Features>,
-    /// What the corpus reaches that is added to.
+    /// Features of the corpus that is added to.
     pub covered: Features,
     /// The contents of that corpus.
     pub onto: Vec<PathBuf>,
     /// How many of the files are kept for features that no content reaches each time.
     pub flaky_files: u64,
-    /// All that was seen to be reached.
+    /// Features that any run reached.
     pub seen: Features,
     /// How good the subset is.
     pub cover: Option<Cover>,
@@ -351,7 +351,7 @@ pub(super) struct KeptSet {
     pub trim_runs: u64,
 }
 
-/// Kept files to choose from once more.
+/// The kept files as candidates for another cover.
 pub(super) struct AllKept<'a>(pub &'a [KeptFile]);
 
 impl Sets for AllKept<'_> {
@@ -374,10 +374,10 @@ impl Sets for AllKept<'_> {
     }
 }
 
-/// For a feature that the check misses, so many contents that reach it are taken back at most.
+/// Contents that are taken back at most for each feature that the check misses.
 const MOST: usize = 8;
 
-/// All contents that end well, of which any that is not kept can be taken back.
+/// All contents that do not fail; those that are not kept can be taken back.
 pub(super) struct Reserve<'a> {
     contents: &'a Contents,
     /// Their numbers.
@@ -390,7 +390,7 @@ impl<'a> Reserve<'a> {
         Reserve { contents, healthy }
     }
 
-    /// The numbers of those that are not kept as they are: left out, or trimmed.
+    /// The numbers of those that were left out or trimmed.
     pub fn excluded(&self, kept: &[KeptFile]) -> Vec<usize> {
         let whole: HashSet<ContentId> = (kept.iter().filter(|file| !file.is_trimmed()))
             .filter_map(|file| ContentId::parse(file.size_before, &file.content))
@@ -413,7 +413,7 @@ impl<'a> Reserve<'a> {
         number.map(|number| self.keep(number, why)).transpose()
     }
 
-    /// Of those that are not kept as they are, some for each of these features that have reached it.
+    /// For each of these features some of the left-out or trimmed contents that reached it.
     pub fn holders(
         &self,
         features: &Features,

@@ -1,4 +1,4 @@
-//! What all steps came to.
+//! The counts of all steps, for the result.
 
 use crate::health::{FailingInput, Quarantine};
 use crate::measure::Contents;
@@ -7,10 +7,10 @@ use ddfuzz_exec::Ended;
 use ddfuzz_model::files::OsText;
 use ddfuzz_store::report::clean::{CleanGroup, Spread, Step, StepName, Unread};
 
-/// So many files that could not be read are named.
+/// Unreadable files that are named at most.
 const NAMED: usize = 16;
 
-/// What all steps came to.
+/// The counts of all steps.
 #[derive(Debug, Default)]
 pub(super) struct CleanTotals {
     pub before: Amount,
@@ -34,7 +34,7 @@ impl CleanTotals {
         self.runs += contents.progress().runs;
     }
 
-    /// What the corpus was.
+    /// Counts the files of the corpus.
     pub fn begin(&mut self, contents: &Contents) {
         self.runs_of(contents);
         self.known = contents.progress().reused;
@@ -56,7 +56,7 @@ impl CleanTotals {
         }
     }
 
-    /// What is left out because it cannot be read any more.
+    /// Counts a file that cannot be read any more.
     pub fn gone(&mut self, path: &std::path::Path, bytes: u64) {
         self.unreadable.add(bytes);
         if self.unread.len() < NAMED {
@@ -67,7 +67,7 @@ impl CleanTotals {
         }
     }
 
-    /// What does not end well, and is not filed.
+    /// Counts a failing input that is not filed.
     pub fn unfiled(&mut self, ended: Ended, bytes: u64) {
         match ended {
             Ended::Timeout => self.hangs.add(bytes),
@@ -76,7 +76,7 @@ impl CleanTotals {
         }
     }
 
-    /// What became of these, which were to be filed.
+    /// Counts failing inputs that were filed.
     pub fn filed(&mut self, failing: &[FailingInput], filed: &Quarantine) {
         for input in failing
             .iter()
@@ -102,7 +102,7 @@ impl CleanTotals {
         }
     }
 
-    /// Takes a group in, or counts its contents where it is known.
+    /// Adds a group, or its contents where the group is known.
     fn group(&mut self, new: CleanGroup) {
         match self.groups.iter_mut().find(|known| is_same(known, &new)) {
             Some(known) => known.count += new.count,
@@ -110,17 +110,17 @@ impl CleanTotals {
         }
     }
 
-    /// Whether there is word of this group.
+    /// Whether this group is counted.
     pub fn has_group(&self, group: &CleanGroup) -> bool {
         self.groups.iter().any(|known| is_same(known, group))
     }
 
-    /// A group that no content of the corpus need be in.
+    /// Adds a group that a trimming candidate ran into.
     pub fn slipped(&mut self, group: CleanGroup) {
         self.group(CleanGroup { count: 0, ..group });
     }
 
-    /// What stood in the way of the subset: the steps before it.
+    /// The steps before the subset, and what each left out.
     pub fn steps(&self) -> Vec<Step> {
         let crashes = self.crashes + self.flaky;
         let steps = [
@@ -135,7 +135,7 @@ impl CleanTotals {
         steps.to_vec()
     }
 
-    /// What these steps have left.
+    /// The files that these steps did not leave out.
     pub fn left(&self) -> Amount {
         let steps = self.steps().into_iter();
         steps.fold(self.before, |left, step| Amount {

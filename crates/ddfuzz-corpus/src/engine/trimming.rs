@@ -27,33 +27,33 @@ const ROUNDS: u32 = 8;
 
 /// Runs contents again: what they reach each time.
 pub(super) type Steady<'a> = &'a dyn Fn(&[&[u8]]) -> Result<Vec<Reruns>, CleanError>;
-/// Takes a crash that a candidate of a content has run into, and the number of its test.
+/// Called with a crash that a candidate of a content ran into, and the number of its test.
 pub(super) type OnSlip<'a> =
     &'a (dyn Fn(&[u8], &Slip, Option<u64>) -> Result<(), CallbackError> + Sync);
 
-/// What trimming needs besides the files.
+/// Rounds of trimming over the kept files.
 pub(super) struct TrimRounds<'a> {
     /// How files are trimmed.
     pub trim: &'a Trim,
-    /// The same, for the target.
+    /// The target and the search.
     pub trimming: &'a TrimSettings,
     /// Workers.
     pub jobs: usize,
-    /// Where logs and results go.
+    /// The folder for logs and results.
     pub folder: &'a Path,
-    /// What the kept files have to reach together.
+    /// The features that the kept files have to reach together.
     pub wanted: &'a Features,
-    /// What was seen to be reached at all, which all files share.
+    /// Features that any run reached.
     pub seen: &'a Arc<Features>,
     /// Runs contents again: what they reach each time.
     pub steady: Steady<'a>,
-    /// Takes crashes that candidates of a content have run into.
+    /// Called with each crash that a candidate ran into.
     pub on_slip: OnSlip<'a>,
     /// Turns true when the user stops.
     pub stop: &'a AtomicBool,
 }
 
-/// What trimming came to, besides what it did to the files.
+/// Counts of a trimming.
 #[derive(Debug, Default)]
 pub(super) struct TrimRuns {
     /// Runs that it took.
@@ -64,7 +64,7 @@ pub(super) struct TrimRuns {
 
 /// A file that is to be trimmed.
 struct TrimTask {
-    /// Its place among the kept ones.
+    /// Its index among the kept files.
     at: usize,
     /// What it is kept for.
     owned: Features,
@@ -130,7 +130,7 @@ impl TrimRounds<'_> {
         self.take(kept, done.collect())
     }
 
-    /// What each file is to be trimmed to, those aside of which nothing more can be trimmed.
+    /// The files of a round with their required features, without those that cannot get smaller.
     fn tasks(&self, round: u32, kept: &[KeptFile]) -> Vec<TrimTask> {
         let reached: Vec<(u64, &Features)> = (kept.iter())
             .map(|kept| (kept.text().len() as u64, &kept.features))
@@ -166,7 +166,7 @@ impl TrimRounds<'_> {
         tasks
     }
 
-    /// Takes the results where they reach what the files are kept for; says whether any did.
+    /// Takes the results that reach the required features; returns whether there was any.
     fn take(
         &self,
         kept: &mut [KeptFile],
@@ -213,7 +213,7 @@ impl TrimRounds<'_> {
         Ok(changed)
     }
 
-    /// Drops what the others reach, too; says whether there was any.
+    /// Drops files whose features the others reach; returns whether there was any.
     fn drop_needless(&self, kept: &mut Vec<KeptFile>) -> Result<bool, CleanError> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(CleanError::Interrupted);
@@ -236,8 +236,8 @@ impl TrimRounds<'_> {
 }
 
 /// Gives each feature of `wanted` to one of the kept files, of which (size, what it reaches) is
-/// given in their canonical order: to the smallest that reaches it. What large ones reach beside
-/// what only they do, they may then lose. A feature that no file reaches has no owner.
+/// given in their canonical order: to the smallest that reaches it. Large files may
+/// then lose what smaller ones reach. A feature that no file reaches has no owner.
 pub(super) fn owners(kept: &[(u64, &Features)], wanted: &Features) -> Vec<Features> {
     let mut order: Vec<usize> = (0..kept.len()).collect();
     order.sort_by_key(|at| (kept[*at].0, *at));
@@ -256,7 +256,7 @@ pub(super) fn owners(kept: &[(u64, &Features)], wanted: &Features) -> Vec<Featur
     owned.into_iter().map(Features::from_unsorted).collect()
 }
 
-/// A group of the output directory: what is told of it, and its entries.
+/// A group of the output directory with its entries.
 struct GroupEntries {
     told: CleanGroup,
     entries: Vec<Entry>,
@@ -274,7 +274,7 @@ impl GroupEntries {
 }
 
 impl Engine<'_> {
-    /// Files a candidate of `text` that has crashed.
+    /// Files a crash of a candidate of `text`.
     pub(super) fn file_slip_of(
         &self,
         text: &[u8],
@@ -286,9 +286,8 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Minimizes the groups that are left to be, and tells of those that candidates of the trimmed
-    /// contents have run into. Who filed them does not matter: this call, or one that was killed
-    /// behind it and whose trimmed files are taken as they are.
+    /// Minimizes the remaining groups, and counts those that candidates of the trimmed contents ran
+    /// into, in this call or in a killed one whose results are used.
     pub(super) fn take_slips(
         &self,
         trimmed: BTreeSet<String>,

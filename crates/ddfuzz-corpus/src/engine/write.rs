@@ -15,12 +15,12 @@ use ddfuzz_model::files::swap::Fresh;
 use ddfuzz_store::hash_of;
 use ddfuzz_store::report::clean::{self, CleanResult, Gained, Missing, Step, StepName};
 
-/// What the check misses is nothing that does not come each time where it is more than one feature
-/// in so many: then something else is wrong.
+/// Where the check misses more than one feature in so many, this is no matter of flaky coverage:
+/// something else is wrong.
 const FEW: usize = 20;
 
 impl Engine<'_> {
-    /// Writes what is kept, and makes the result.
+    /// Writes the kept files, checks them, and makes the result.
     pub(super) fn finish(
         &self,
         mut kept: KeptSet,
@@ -47,9 +47,8 @@ impl Engine<'_> {
         Ok(self.result(kept, &written, &checked, totals))
     }
 
-    /// What the check has missed did come each time in all runs before. The contents that reached
-    /// it then are kept, too; what the check misses even so, though all of them are kept, does not
-    /// come each time.
+    /// Keeps the contents that reached the features which the check misses. Features that it misses
+    /// even then are not reached each time.
     fn take_missing_back(
         &self,
         kept: &mut KeptSet,
@@ -81,7 +80,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Writes the files into a new folder, which takes the place of the last cleanup's, and gives
+    /// Writes the files into a new folder, which replaces that of the last cleanup, and returns
     /// their paths.
     pub(super) fn write(&self, kept: &mut KeptSet) -> Result<Vec<PathBuf>, CleanError> {
         let corpus = self.place.corpus();
@@ -242,7 +241,7 @@ fn gained(gained: &Features) -> Vec<Gained> {
     gained.collect()
 }
 
-/// How many places these are of.
+/// The number of instrumented places of these features.
 fn edges(features: &Features) -> u64 {
     let places: BTreeSet<u32> = features.as_slice().iter().map(|one| one.place()).collect();
     places.len() as u64
@@ -277,7 +276,7 @@ impl FileNames {
         }
     }
 
-    /// A name for this content of the file `path`, that no other has.
+    /// An unused name for this content of the file `path`.
     pub fn name(&mut self, path: &Path, bytes: &[u8]) -> PathBuf {
         let hash = hash_of(bytes);
         let plain = match &self.roots {

@@ -45,8 +45,8 @@ pub struct ListingReport {
     /// Directories of known layouts; at most 64.
     pub recognised: BTreeMap<PathBuf, Layout>,
     /// What is no input, by its kind or by the layout of the directory: fifos, sockets, links to
-    /// directories, dangling links, hidden directories, files that fuzzers write for themselves, the
-    /// output directory.
+    /// directories, dangling links, hidden directories, files that fuzzers write for themselves,
+    /// the output directory.
     pub passed_over: Excluded,
     /// Directories that could not be listed whole.
     pub unread: Excluded,

@@ -126,9 +126,9 @@ struct RunRound<'a, 'e> {
     each: Mutex<&'a mut EachSome<'e>>,
 }
 
-/// Runs all `inputs` once, in new processes and in an order that depends on `round`, and calls `each`
-/// in the order in which they end. No journal is used. False where it was stopped before all were
-/// run.
+/// Runs all `inputs` once, in new processes and in an order that depends on `round`, and calls
+/// `each` in the order in which they end. No journal is used. False where it was stopped before all
+/// were run.
 ///
 /// # Errors
 /// When the target cannot be run, and what `each` gives.
@@ -233,8 +233,8 @@ impl RunRound<'_, '_> {
         Ok(())
     }
 
-    /// Reads the first of `numbers`, as many as may be in a worker's hands, and takes them off; what
-    /// cannot be read is told.
+    /// Reads the first of `numbers`, as many as may be in a worker's hands, and takes them off;
+    /// what cannot be read is told.
     fn read_some(
         &self,
         numbers: &mut &[u32],

@@ -1,5 +1,5 @@
-//! What each content of a corpus does: files are listed, read and hashed, and then each content that
-//! the journal does not know is run once.
+//! What each content of a corpus does: files are listed, read and hashed, and then each content
+//! that the journal does not know is run once.
 //!
 //! [`gather`] gives all contents, and [`Gathered::run`] what they do, as [`Contents`], in the order
 //! of results. [`Contents::repeat`] and [`run_again`] run some of them once more.
@@ -117,7 +117,8 @@ pub struct MeasureProgress {
     pub suspicious: u64,
 }
 
-/// Why measuring ended early. Results until then are in the journal. Unreadable files are no reason.
+/// Why measuring ended early. Results until then are in the journal. Unreadable files are no
+/// reason.
 #[derive(Debug, thiserror::Error)]
 pub enum MeasureError {
     /// A path that was named cannot be listed.

@@ -129,8 +129,8 @@ impl Runner {
         self.executor.freshness()
     }
 
-    /// Runs the first few of `inputs`, calls `each` with the number and the observation of each, and
-    /// returns how many were run. With `ends`, the process ends with the last of `inputs`.
+    /// Runs the first few of `inputs`, calls `each` with the number and the observation of each,
+    /// and returns how many were run. With `ends`, the process ends with the last of `inputs`.
     pub(super) fn run_some(
         &mut self,
         inputs: &[&[u8]],
@@ -182,8 +182,8 @@ impl Runner {
         }
     }
 
-    /// Repeats a run that has killed its process, alone in a new one: in a shared process an earlier
-    /// run may be the reason.
+    /// Repeats a run that has killed its process, alone in a new one: in a shared process an
+    /// earlier run may be the reason.
     fn ask_again(&mut self, input: &[u8], seen: Observation) -> Result<Observation, ExecError> {
         let shared = self.executor.freshness() == Freshness::Shared;
         let limited = matches!(seen.ended, Ended::Timeout | Ended::OutOfMemory);

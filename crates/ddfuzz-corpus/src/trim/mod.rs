@@ -1,8 +1,8 @@
 //! Trims kept files: makes each smaller by delta debugging, with its coverage as the oracle.
 //!
-//! It is a minimization as that of a crash is, through the same searches, log and claim; FAIL
-//! means that a run ends as that of the original and reaches what is [`RequiredFeatures`]. One [`Trimmer`]
-//! trims one file after the other, [`trim_all`] many by workers.
+//! It is a minimization as that of a crash is, through the same searches, log and claim; FAIL means
+//! that a run ends as that of the original and reaches what is [`RequiredFeatures`]. One
+//! [`Trimmer`] trims one file after the other, [`trim_all`] many by workers.
 //!
 //! Invariants: what a claim, a reduction and the result rest on was seen in a fresh process; a
 //! result that does not reach all that is wanted each time is not taken, the file then stays as it
@@ -32,7 +32,7 @@ pub use workers::{OnSlipOf, OnTrimmed, TrimWatch, trim_all};
 /// Most executed tests for one file, unless another number is asked for.
 const TESTS: u64 = 1000;
 
-/// What is trimmed, and how.
+/// The target, the search and the bounds of trimming.
 #[derive(Clone, Debug)]
 pub struct TrimSettings {
     /// The target. Its limits hold for each run; none is learned, so that no result depends on how
@@ -76,7 +76,7 @@ impl TrimSettings {
     }
 }
 
-/// What trimming one file came to. Its content stands in `minimized` of its folder.
+/// The result of trimming one file. Its content is in `minimized` of its folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trimmed {
     /// Size of the file, in bytes.
@@ -85,15 +85,15 @@ pub struct Trimmed {
     pub size_after: u64,
     /// Hash of the result.
     pub blake3: ContentHash,
-    /// Tests by kind; all 0 where it was left as it is before the first.
+    /// Tests by kind; all 0 where the file was skipped before the first.
     pub tests: Counts,
-    /// What is proven of the result; [`Claim::BestSoFar`] where it was left as it is.
+    /// What is proven of the result; [`Claim::BestSoFar`] where the file was skipped.
     pub claim: Claim,
     /// How much is proven.
     pub proved: Proved,
-    /// What the result reaches in each run, by runs in fresh processes.
+    /// The features of the result in each of several runs in fresh processes.
     pub features: Features,
-    /// Why it was left as it is, if it was.
+    /// Why it was skipped, if it was.
     pub left: Option<SkipReason>,
     /// Whether all this was known from an earlier call, and nothing was run.
     pub reused: bool,
@@ -103,12 +103,12 @@ pub struct Trimmed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SkipReason {
-    /// Its run does not end by itself, or by a status that is, or may be, a crash.
+    /// Its run fails or may be a failure.
     EndsBadly,
-    /// It does not end in the same way each time, or does not reach what is wanted in each run in
-    /// a fresh process.
+    /// It does not end in the same way, or does not reach the required features, in each run in a
+    /// fresh process.
     Unsteady,
-    /// The result did not reach all that is wanted each time.
+    /// The result does not reach the required features each time.
     ResultUnsteady,
 }
 
@@ -128,7 +128,7 @@ pub enum TrimError {
     /// The target cannot be run.
     #[error(transparent)]
     Exec(#[from] ExecError),
-    /// Runs tell no coverage.
+    /// Runs report no coverage.
     #[error(
         "run by {way} the target reports no coverage: trimming needs a libFuzzer harness, a \
          program compiled by AFL++ or a bundled target"

@@ -1,4 +1,4 @@
-//! The oracle that holds coverage.
+//! The oracle of trimming: whether a candidate keeps the coverage of its file.
 
 use std::time::{Duration, Instant};
 
@@ -13,25 +13,25 @@ use ddfuzz_minimize::{
 };
 use ddfuzz_triage::{Crash, Quick, Triager};
 
-/// Runs of the original in fresh processes by which it is known before it is held.
+/// Runs of the original in fresh processes before it is trimmed.
 const KNOWING: usize = 2;
-/// Runs of it in the process that sifts, the first of which only does what happens once.
+/// Runs of it in the shared process; the first one only does what happens once in a process.
 const SIFTING: usize = 4;
 
 /// Maps runs of a target to outcomes for one file of a corpus.
 ///
-/// - FAIL: a run in a fresh process ended with the held status and reached what is wanted.
+/// - FAIL: a run in a fresh process met the condition: exit status and required features.
 /// - PASS: it ended by itself, and did not.
 /// - UNRESOLVED: a crash (a [`Slip`]), or a run that was cut off.
 ///
-/// Where the way of execution runs many inputs in one process, that sifts: a candidate that does
-/// not reach what is wanted there is refused without more ado, any other has another run in a fresh
-/// process, which decides. So nothing that earlier runs have left behind is ever taken for the
-/// candidate's own, and what they keep from happening once more is not asked of the sieve.
+/// Where the way of execution runs many inputs in one process, that process is a prefilter: a
+/// candidate that does not reach the required features there is refused; any other is run in a
+/// fresh process, which decides. So effects of earlier runs are never taken for the candidate's
+/// own. Features that are reached only once in a process are not asked of the prefilter.
 pub struct CoverageOracle {
-    /// As fast as the way allows: a sieve where that is many inputs in one process.
+    /// As fast as the way allows: a prefilter where many inputs share one process.
     quick: Box<dyn Executor>,
-    /// A process for each run, with more patience.
+    /// A process for each run, with a longer time limit.
     fresh: Box<dyn Executor>,
     slips: Slips,
     crash_exit: Option<i32>,
@@ -39,18 +39,18 @@ pub struct CoverageOracle {
     prefilter: Prefilter,
 }
 
-/// What the quick executor is asked for.
+/// How the quick executor decides.
 enum Prefilter {
-    /// Everything: each of its runs has a process of its own.
+    /// On everything: each of its runs has a separate process.
     Whole,
-    /// These of the wanted features. What passes is run in a fresh process.
+    /// By these of the required features. Candidates that reach them are run in a fresh process.
     Coarse(Features),
-    /// Nothing: the original does not do the same each time there.
+    /// On nothing: there the original does not behave the same each time.
     Torn,
 }
 
 impl CoverageOracle {
-    /// An oracle for `target`, which is run by `way`; it holds nothing yet.
+    /// An oracle for `target`, which is run by `way`; it has the empty condition.
     ///
     /// # Errors
     /// When the target cannot be started; [`TrimError::NoCoverage`] where it tells none.
@@ -79,8 +79,8 @@ impl CoverageOracle {
         self.fresh.places().unwrap_or_default()
     }
 
-    /// What is to be held of `input`, which reaches what is `wanted`: how it ends, and what it
-    /// reaches in fresh processes besides. Or why nothing can be.
+    /// The condition for `input` with the required features `wanted`, from its runs in fresh
+    /// processes; or why it cannot be trimmed.
     ///
     /// # Errors
     /// When the target cannot be run any more.
@@ -125,14 +125,14 @@ impl CoverageOracle {
         }))
     }
 
-    /// From here on holds this. The slips of earlier files are forgotten: each file has its own.
+    /// Sets the condition, and forgets the slips of earlier files.
     pub fn hold(&mut self, held: TrimCondition) {
         self.held = held;
         self.prefilter = Prefilter::for_runs(self.quick.freshness());
         self.slips.forget();
     }
 
-    /// Finds out what candidates of `input`, of which is held what is, can be sifted by.
+    /// Finds out by which features candidates of `input` can be prefiltered.
     ///
     /// # Errors
     /// When the target cannot be run any more.
@@ -160,8 +160,8 @@ impl CoverageOracle {
         Ok(())
     }
 
-    /// What each of `times` runs in fresh processes reaches, where all of them hold what
-    /// is held; else `None`.
+    /// The features that all of `times` runs in fresh processes reach; `None` where one of them
+    /// does not meet the condition.
     ///
     /// # Errors
     /// When the target cannot be run any more.
@@ -182,7 +182,7 @@ impl CoverageOracle {
         Ok(steady)
     }
 
-    /// What each of `times` runs in fresh processes reaches, whatever is held.
+    /// The features that all of `times` runs in fresh processes reach, whatever the condition is.
     ///
     /// # Errors
     /// When the target cannot be run any more.
@@ -197,7 +197,7 @@ impl CoverageOracle {
         Ok(reached.unwrap_or_default())
     }
 
-    /// The outcome of a run that did not end as held.
+    /// The outcome of a run that did not end with the required status.
     fn judge(&mut self, ended: Ended, input: &[u8]) -> Result<Answer, OracleError> {
         let crash = ended.is_crash(self.crash_exit);
         if crash || self.slips.keyer.suspects(ended, self.crash_exit) {

@@ -7,20 +7,19 @@ use ddfuzz_delta::Outcome;
 use ddfuzz_minimize::Answer;
 use ddfuzz_minimize::log::{CoverageRecord, Numbers};
 
-/// What a file has to reach, and may.
+/// The features that a trimmed file has to reach, and those that it may reach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequiredFeatures {
-    /// All of these. They have to come in each run of the file: one that does not is never trimmed.
+    /// Features that each run has to reach. A file that does not reach them each time is skipped.
     pub must: Features,
-    /// Nothing besides these and `must`; anything where `None`. What does not count, because it
-    /// does not come each time, belongs into it too, or every candidate that happens to reach it
-    /// is refused. What the original reaches in a fresh process is allowed in any case: a process
-    /// that has run before may have been past it. Many files share it.
+    /// Other features that a run may reach; any where `None`. Features that are not reached each
+    /// time belong here, or every candidate that happens to reach one is refused. The features
+    /// of the original in a fresh process are always allowed.
     pub may: Option<Arc<Features>>,
 }
 
 impl RequiredFeatures {
-    /// Exactly the same coverage, apart from `unsteady` (what may come or not).
+    /// Exactly the features `steady`; those of `unsteady` are allowed.
     pub fn signature(steady: Features, unsteady: &Features) -> RequiredFeatures {
         let may = steady.or(unsteady);
         RequiredFeatures {
@@ -29,8 +28,8 @@ impl RequiredFeatures {
         }
     }
 
-    /// What the file is kept for, and nothing that no file of the corpus reaches: `universe` holds
-    /// all that any of them has been seen to reach.
+    /// The features that the file is kept for, and no feature outside of `universe`, which has all
+    /// that any run of the corpus reached.
     pub fn worth(kept_for: Features, universe: impl Into<Arc<Features>>) -> RequiredFeatures {
         RequiredFeatures {
             must: kept_for,
@@ -38,26 +37,27 @@ impl RequiredFeatures {
         }
     }
 
-    /// Whether a run that has reached these is as wanted.
+    /// Whether a run with these features meets the requirement.
     pub fn is_met_by(&self, found: &Features) -> bool {
         let allowed = |may: &Arc<Features>| may.has_all(&found.less(&self.must));
         found.has_all(&self.must) && self.may.as_ref().is_none_or(allowed)
     }
 }
 
-/// What is held while a file shrinks: how its runs end, and what they reach.
+/// The condition that each trimmed version of a file has to meet: how its runs end, and the
+/// features that they reach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrimCondition {
     /// The exit status of its runs.
     pub exit: i32,
-    /// What is wanted.
+    /// The required features.
     pub wanted: RequiredFeatures,
-    /// What the original reaches in fresh processes besides what it may; allowed all the same.
+    /// Other features of the original in fresh processes, which are allowed, too.
     pub besides: Features,
 }
 
 impl TrimCondition {
-    /// Nothing: any run that ends with 0 holds it.
+    /// The empty condition: any run that exits with 0 meets it.
     pub(super) fn nothing() -> TrimCondition {
         TrimCondition {
             exit: 0,
@@ -69,7 +69,7 @@ impl TrimCondition {
         }
     }
 
-    /// Whether a run that has ended with the right status and reached these holds it.
+    /// Whether a run with the right exit status and these features meets it.
     pub fn is_met_by(&self, found: &Features) -> bool {
         let must = &self.wanted.must;
         let allowed = |may: &Arc<Features>| self.besides.has_all(&found.less(must).less(may));
@@ -88,7 +88,7 @@ impl TrimCondition {
         })
     }
 
-    /// What a log says of it, of a target with so many instrumented places, built as `build` says.
+    /// The record for the log, of a target with so many instrumented places and this build.
     pub fn record(&self, places: usize, build: Option<&str>) -> CoverageRecord {
         CoverageRecord {
             exit: self.exit,
@@ -114,12 +114,12 @@ impl From<&CoverageRecord> for TrimCondition {
     }
 }
 
-/// Features as a log or a record holds them.
+/// Features as a log or a record writes them.
 pub(super) fn numbers(features: &Features) -> Numbers {
     Numbers(features.as_slice().iter().map(|one| one.0).collect())
 }
 
-/// The same back.
+/// Features from a log or a record.
 pub(super) fn features(numbers: &Numbers) -> Features {
     Features::from_unsorted(numbers.0.iter().copied().map(Feature).collect())
 }

@@ -21,10 +21,10 @@ use ddfuzz_minimize::{
 };
 use ddfuzz_model::files::{Appender, FileError, atomic, folder};
 
-/// Runs of the result by which it is known what it reaches each time.
+/// Runs of the result to know the features that it reaches each time.
 const STEADY: usize = 3;
 
-/// Takes a crash that a candidate has run into, and the index of its test in the log of the file;
+/// Called with a crash that a candidate ran into, and the index of its test in the log of the file;
 /// `None` for a check. Called once per (major, minor) of a file; a slip without its record, because
 /// the crash was not seen again, may be followed by one that has it.
 pub type OnSlip<'a> = &'a dyn Fn(&Slip, Option<u64>) -> Result<(), CallbackError>;
@@ -34,7 +34,7 @@ pub type OnSlip<'a> = &'a dyn Fn(&Slip, Option<u64>) -> Result<(), CallbackError
 pub struct ToTrim {
     /// Its content.
     pub input: Vec<u8>,
-    /// What it has to reach.
+    /// The required features.
     pub wanted: RequiredFeatures,
     /// Where `original`, `minimized`, `log.jsonl` and `trimmed.json` are written. No other file
     /// may use it.
@@ -52,8 +52,8 @@ impl Trimmer {
         Trimmer { trimming, oracle }
     }
 
-    /// Trims a file, or goes on with one that was cut off. What was trimmed before with the same
-    /// demands, by the same target and within the same bounds, is read and nothing run.
+    /// Trims a file, or continues one that was interrupted. Nothing is run for a file that was
+    /// trimmed before with the same requirement, target and bounds: its result is read.
     ///
     /// # Errors
     /// When `stop` turned true ([`TrimError::is_interrupted`]; calling again goes on); when the
@@ -104,8 +104,8 @@ impl Trimmer {
         }
     }
 
-    /// Minimizes the file with its log. A log that is of other demands or of a larger budget, or
-    /// damaged, is begun anew: it holds nothing that running does not give again.
+    /// Minimizes the file with its log. A log that is damaged, or has another condition or a larger
+    /// budget, is replaced.
     fn minimize(
         &mut self,
         file: &ToTrim,
@@ -169,7 +169,7 @@ impl Trimmer {
         start
     }
 
-    /// The file as it is.
+    /// The result for a file that stays as it is.
     fn leave(
         &mut self,
         file: &ToTrim,
@@ -226,10 +226,10 @@ fn remove(path: &Path) -> Result<(), LogError> {
 /// The file's name in its folder.
 const NAME: &str = "trimmed.json";
 
-/// What the file says; written last, so that all else is there where it is.
+/// The result of a file on disk; written last.
 #[derive(Serialize, Deserialize)]
 struct TrimRecord {
-    /// What was asked: [`asked`].
+    /// The hash of the request: [`asked`].
     asked: ContentHash,
     size_before: u64,
     size_after: u64,
@@ -242,8 +242,8 @@ struct TrimRecord {
     left: Option<SkipReason>,
 }
 
-/// A hash of all that the result depends on: the file, what is wanted of it, the target, the
-/// search and its bounds.
+/// A hash of all that the result depends on: the file, its requirement, the target, the search and
+/// its bounds.
 pub(super) fn asked(
     input: &[u8],
     wanted: &RequiredFeatures,
@@ -262,8 +262,8 @@ pub(super) fn asked(
     Some(ContentHash::of(&text))
 }
 
-/// What an earlier call has come to that was asked the same; `None` where there was none, or where
-/// anything of it is damaged.
+/// The result of an earlier call with the same request; `None` where there is none, or it is
+/// damaged.
 pub(super) fn read(folder: &Path, asked: ContentHash) -> Option<Trimmed> {
     let bytes = std::fs::read(folder.join(NAME)).ok()?;
     let record: TrimRecord = serde_json::from_slice(&bytes).ok()?;
@@ -287,7 +287,7 @@ pub(super) fn read(folder: &Path, asked: ContentHash) -> Option<Trimmed> {
     })
 }
 
-/// Writes it.
+/// Writes the result.
 pub(super) fn write(folder: &Path, asked: ContentHash, trimmed: &Trimmed) -> Result<(), FileError> {
     let record = TrimRecord {
         asked,
@@ -310,7 +310,7 @@ pub(super) fn write(folder: &Path, asked: ContentHash, trimmed: &Trimmed) -> Res
 /// How an end line begins.
 const END: &[u8] = br#"{"kind":"end""#;
 
-/// Begins the log at `path`, or goes on with it.
+/// Creates the log at `path`, or continues it.
 ///
 /// # Errors
 /// As [`Journal::resume`].
@@ -325,8 +325,8 @@ pub(super) fn open(path: &Path, start: StartLine) -> Result<Journal, LogError> {
     Journal::go_on(log, start, LogWriter::on(Box::new(medium), path))
 }
 
-/// A file that is synced when it is whole. What a power cut takes of it before is made again: a
-/// sync for each reduction would take longer than the tests.
+/// A log that is synced at its end only: a sync for each reduction would take longer than the
+/// tests, and what a power cut removes is computed again.
 struct SyncedAtEnd {
     file: Appender,
     ended: bool,

@@ -7,13 +7,12 @@ use super::{ToTrim, TrimError, TrimSettings, Trimmed};
 use crate::lock::lock;
 use ddfuzz_minimize::{CallbackError, Slip};
 
-/// How trimming many files is watched and stopped. The number of a file is its place among those
-/// given, from 0.
+/// How the trimming of many files is observed and stopped. Files are numbered from 0.
 pub struct TrimWatch<'a> {
-    /// Takes what a file came to, in whatever order they are done, one call at a time.
+    /// Called with each result in the order in which files end, one call at a time.
     pub on_trimmed: OnTrimmed<'a>,
-    /// Takes a crash that a candidate of a file has run into, and the index of its test in the log
-    /// of that file (`None` for a check): once per (major, minor) of each file, one call at a
+    /// Called with a crash that a candidate of a file ran into, and the index of its test in the
+    /// log of that file (`None` for a check): once per (major, minor) of each file, one call at a
     /// time. Which come first depends on the workers, the whole set of them does not.
     pub on_slip: OnSlipOf<'a>,
     /// When it turns true, all workers stop with their state in the logs.
@@ -63,13 +62,13 @@ where
     interrupted
 }
 
-/// Takes what the file of this number came to.
+/// Called with the result of the file of this number.
 pub type OnTrimmed<'a> = &'a mut (dyn FnMut(usize, Trimmed) -> Result<(), CallbackError> + Send);
-/// Takes a crash of the file of this number, and the index of its test.
+/// Called with a crash of the file of this number, and the index of its test.
 pub type OnSlipOf<'a> =
     &'a mut (dyn FnMut(usize, &Slip, Option<u64>) -> Result<(), CallbackError> + Send);
 
-/// Where the workers hand over what they have.
+/// Receives the results of the workers.
 struct ResultSink<'a> {
     on_trimmed: Mutex<OnTrimmed<'a>>,
     on_slip: Mutex<OnSlipOf<'a>>,

@@ -156,8 +156,8 @@ impl GroupView {
         self.reproducer.len() as u64
     }
 
-    /// The minor key of the entry (12 hex digits), where another one of the group has a result, too:
-    /// it is a variant then.
+    /// The minor key of the entry (12 hex digits), where another one of the group has a result,
+    /// too: it is a variant then.
     pub fn variant(&self) -> Option<String> {
         (!self.variants.is_empty()).then(|| self.minor.short())
     }
@@ -215,8 +215,8 @@ impl GroupView {
         minimized.map_or_else(|| "not minimized yet".to_owned(), claim)
     }
 
-    /// The claim in a word or two, where the minimization has ended: no proof is needed that nothing
-    /// can be removed from an empty input.
+    /// The claim in a word or two, where the minimization has ended: no proof is needed that
+    /// nothing can be removed from an empty input.
     pub fn claim_word(&self) -> Option<&str> {
         let minimized = self.minimized.as_ref()?;
         Some(match minimized.size_after {

@@ -5,7 +5,8 @@ use crate::report::groups::render;
 use crate::report::size;
 use crate::report::text::printable;
 
-/// So many files are named of the slowest, the largest, and those with the most features of their own.
+/// So many files are named of the slowest, the largest, and those with the most features of their
+/// own.
 const NAMED: usize = 3;
 
 /// The table of steps, with files and bytes; what is reached before and after; and the kept files

@@ -283,7 +283,8 @@ pub fn c_entry_test(of: &Reproducer, linked: Linked<'_>) -> String {
     )
 }
 
-/// The sanitizers to compile it with: those of the build that crashed, and the one that reported it.
+/// The sanitizers to compile it with: those of the build that crashed, and the one that reported
+/// it.
 fn flags<'a>(of: &'a Reproducer, sanitizers: &'a [String]) -> Vec<&'a str> {
     let mut flags: Vec<&str> = Vec::new();
     for flag in of.sanitizers.iter().chain(sanitizers) {

@@ -276,8 +276,8 @@ fn lacking(program: &Path) -> Option<&'static str> {
     missing.filter(|_| bytes.starts_with(b"\x7fELF")).map(|(_, _, flag)| *flag)
 }
 
-/// Whether the name of a type stands there as UndefinedBehaviorSanitizer is told it, `'int'`. Two of
-/// them are of its runtime, which other sanitizers have, too.
+/// Whether the name of a type stands there as UndefinedBehaviorSanitizer is told it, `'int'`. Two
+/// of them are of its runtime, which other sanitizers have, too.
 fn has_type(bytes: &[u8]) -> bool {
     let letter = |byte: &u8| byte.is_ascii_alphanumeric() || b"_ *".contains(byte);
     bytes.split(|byte| *byte == 0).any(|text| match text {

@@ -293,8 +293,8 @@ fn tested(
 }
 
 /// The comparison: the directories with their rates, a line for each utility, a line for each of
-/// their groups, and whether the rates differ by more than chance. No line of a table is longer than
-/// `width` characters (`None`: as long as need be).
+/// their groups, and whether the rates differ by more than chance. No line of a table is longer
+/// than `width` characters (`None`: as long as need be).
 pub fn comparison_text(comparison: &Comparison, width: Option<usize>) -> String {
     let mut text = String::new();
     for (at, directory) in comparison.directories.iter().enumerate() {

@@ -14,8 +14,8 @@ const SHOWN: usize = 64;
 
 /// The page: what it came to, the table of utilities (which sorts by a click on a column), the
 /// rates, the published ones, and the groups with their frames, reproducers and links. `folder`,
-/// absolute, is where the file will stand: links are relative to it. The second line is a comment by
-/// which a later call knows the file for one of ddfuzz's.
+/// absolute, is where the file will stand: links are relative to it. The second line is a comment
+/// by which a later call knows the file for one of ddfuzz's.
 pub fn html(rows: &[Row], folder: &Path) -> String {
     let mut page = head("a study of utilities");
     for summary in summaries(rows) {
