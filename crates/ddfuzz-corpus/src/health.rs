@@ -53,7 +53,7 @@ pub struct FiledGroup {
     pub amount: Amount,
 }
 
-/// What became of inputs that did not end well.
+/// What became of failing inputs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quarantine {
     /// Those that crash.
@@ -77,12 +77,12 @@ pub struct Quarantine {
 }
 
 /// Triages `failing`, files them into the groups of the output directory, and minimizes each new
-/// group within its budget; without any, it minimizes what is left to be from before, slips
-/// included. What the journal of the output directory says of `campaign` and the target is not
-/// run again, so that a quarantine that was killed goes on where it was.
+/// group within its budget; without any, it minimizes the remaining groups, slips included.
+/// Inputs that the journal of the output directory has for `campaign` and the target are not run
+/// again, so that a killed call is continued.
 ///
-/// The order of examination, and so the founders of the groups, hang on the contents alone. Of a
-/// crash whose way into its bug is known each further one costs a single run.
+/// The order of examination, and so the first inputs of the groups, depends on the contents alone.
+/// Each further input of a known minor key costs a single run.
 ///
 /// A bundled program is to be installed in the store before.
 ///

@@ -19,10 +19,10 @@ pub struct Campaign {
     pub id: String,
     /// The command line that began it, as it was typed.
     pub command_line: Vec<OsText>,
-    /// What a file of settings has added to it.
+    /// The settings that a file added to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<SettingsFile>,
-    /// What it runs; `None` where there are several targets (`revisit`).
+    /// Its target; `None` where there are several (`revisit`).
     pub target: Option<TargetRecord>,
     /// The builds of the program that were run, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -127,8 +127,8 @@ impl CampaignFile {
         json::write(&root.join(layout::CAMPAIGN), self)
     }
 
-    /// Takes in another campaign: one record an id, the least as text where two differ, so that
-    /// the result does not depend on the order of taking in.
+    /// Adds another campaign. Where two records of one id differ, the least as text stays, so that
+    /// the order of the calls does not matter.
     pub(super) fn take(&mut self, campaign: Campaign) {
         if self.current.as_ref().is_some_and(|c| c.id == campaign.id) {
             return;
@@ -150,19 +150,19 @@ impl CampaignFile {
     }
 }
 
-/// What became of a group when the program was changed.
+/// The state of a group after the program was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     /// None of its inputs fails any more.
     Fixed,
-    /// None fails, or one fails otherwise, in a build or within limits where the crash could not
-    /// show itself.
+    /// No input fails as it did, but the crash could not show itself in this build or within these
+    /// limits.
     #[serde(rename = "cannot tell")]
     CannotTell,
-    /// It failed now and then, or does now.
+    /// It failed sometimes, or does now.
     Flaky,
-    /// An input fails, but otherwise.
+    /// An input fails in another way.
     Other,
     /// An input fails as it did.
     Same,
@@ -188,14 +188,14 @@ pub struct Build {
     pub blake3: String,
     /// When it was first seen, RFC 3339 in UTC.
     pub seen: String,
-    /// What it made of the groups found before, by kind and major key (12 hex digits); empty for
-    /// the first build.
+    /// The state of the groups found before, by kind and major key (12 hex digits); empty for the
+    /// first build.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub groups: BTreeMap<Kind, BTreeMap<String, Status>>,
 }
 
 impl Build {
-    /// What became of a group with this build, where that was looked at.
+    /// The state of a group with this build, where it was checked.
     pub fn status(&self, kind: Kind, major: &str) -> Option<Status> {
         self.groups.get(&kind)?.get(major).copied()
     }
@@ -204,19 +204,19 @@ impl Build {
 /// The version of the output directory's contract.
 pub const VERSION: u64 = 1;
 
-/// What stands in a directory's place.
+/// What is at the path of an output directory.
 #[derive(Debug)]
 pub(super) enum DirectoryState {
     /// Nothing, or an empty directory.
     Nothing,
-    /// A directory of ours.
+    /// An output directory.
     Ours(Box<CampaignFile>),
 }
 
-/// Looks at the directory.
+/// Examines the path, without changing anything.
 ///
 /// # Errors
-/// When it is not ours, or of another version, or its campaign file is damaged.
+/// When it is no output directory, or of another version, or its campaign file is damaged.
 pub(super) fn examine(root: &Path) -> Result<DirectoryState, StoreError> {
     if let Some(file) = CampaignFile::read(root)? {
         return Ok(DirectoryState::Ours(Box::new(file)));

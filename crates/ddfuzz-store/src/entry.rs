@@ -109,7 +109,7 @@ fn read_whole(path: &Path) -> Result<Vec<u8>, StoreError> {
     })
 }
 
-/// How many of the proof's single-unit removals have an outcome that is not FAIL.
+/// How many single-unit removals are proved not to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proved {
     /// Removals proved.
@@ -134,8 +134,8 @@ pub struct Minimized {
     pub proved: Proved,
     /// The minor key of the reproducer, which may differ from the input's.
     pub minor_after: Option<Key>,
-    /// What a harness with structured input makes of the reproducer, as `Debug` writes it; `None`
-    /// where it was not told. `debug.txt` holds the same.
+    /// The reproducer as the harness parses it, written by `Debug`; `None` where the harness does
+    /// not tell it. `debug.txt` holds the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub debug: Option<String>,
     /// Whether the target crashes whatever the input is.
@@ -144,8 +144,8 @@ pub struct Minimized {
     /// Bytes of the reproducer that were not tried as `0`, where a budget ended before.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub untried: u64,
-    /// How often the reproducer failed, or else the input, where it did not each time; all of all
-    /// where one text failed once and not again. `None` where all failed each time.
+    /// How often the reproducer failed, or else the input, where it did not fail each time; all of
+    /// all where one text failed once and not again. `None` where all failed each time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flaky: Option<Rate>,
     /// Why it was given up; `None` where it was not.
@@ -169,7 +169,7 @@ impl Minimized {
         self.flaky.is_some_and(|rate| rate.hits == 0)
     }
 
-    /// Whether more time would have come to more: a budget has ended it.
+    /// Whether a budget has ended it, so that more time could reduce more.
     pub fn is_unfinished(&self) -> bool {
         let is_settled = self.given_up.is_some() || self.flaky.is_some();
         self.claim == "best-so-far" && !is_settled

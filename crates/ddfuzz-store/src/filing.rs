@@ -136,8 +136,8 @@ impl Store {
         self.enter(&entry)
     }
 
-    /// Puts the logs of all minimizations that have not ended, and what they had reached, aside
-    /// under names with the first 16 characters of `build`, so that they begin anew.
+    /// Renames the logs and reproducers of all unfinished minimizations to names with the first 16
+    /// characters of `build`, so that the minimizations start again.
     ///
     /// # Errors
     /// When something cannot be read or renamed.
@@ -186,8 +186,8 @@ impl Store {
         }
     }
 
-    /// Moves a crash that does not come again, whole, to where those are: its group goes along with
-    /// its last entry.
+    /// Moves the entry of a crash that did not come again to `flaky/`; its group moves with its
+    /// last entry.
     pub(super) fn move_to_flaky(&mut self, id: &EntryId) -> Result<(), StoreError> {
         let root = self.reader.root().to_owned();
         let (from, to) = (id.folder(&root), id.among(Kind::Flaky).folder(&root));

@@ -78,13 +78,13 @@ impl Group {
         Ok(entries)
     }
 
-    /// Runs of all campaigns that ended so.
+    /// Runs of all campaigns that ended in this group.
     pub fn runs_seen(&self) -> u64 {
         (self.record.seen.values()).fold(0, |sum, runs| sum.saturating_add(*runs))
     }
 }
 
-/// By how an entry is compared before its bytes; less is better.
+/// How entries of one minor key are compared before their bytes; less is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct EntryRank {
     /// Proved ones first.
@@ -130,7 +130,7 @@ impl GroupIndex {
         (self.minors.get(id.minor())).is_some_and(|ranks| ranks.contains_key(id.hash()))
     }
 
-    /// The survey of the group of `entry`, without any entry; `first_seen` is when it was filed.
+    /// An empty index of the group of `entry`; `first_seen` is when it was filed.
     pub(super) fn of(entry: &Entry, first_seen: SystemTime) -> GroupIndex {
         GroupIndex {
             record: GroupRecord {
@@ -192,8 +192,8 @@ impl GroupIndex {
         Ok(Some(index))
     }
 
-    /// Takes in an entry, or its new rank after its reproducer or outcome changed, and keeps the
-    /// representative right.
+    /// Adds an entry, or its new rank after its reproducer or outcome changed, and updates the
+    /// representative.
     pub(super) fn set_rank(
         &mut self,
         group: &Path,

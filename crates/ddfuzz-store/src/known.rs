@@ -10,7 +10,7 @@ use ddfuzz_triage::{Crash, Key};
 /// Fewest hex digits that name a key: as many as are shown.
 const DIGITS: std::ops::RangeInclusive<usize> = 12..=32;
 
-/// What a line begins with that names a stable key.
+/// The prefix of a line with a stable key.
 const STABLE: &str = "stable:";
 
 /// Muted groups, by the beginnings of their keys.
@@ -27,7 +27,7 @@ pub struct KnownGroups {
 pub struct NoKey {
     /// Its number, from 1.
     pub line: usize,
-    /// What stands there.
+    /// Its text.
     pub text: String,
 }
 
@@ -60,7 +60,7 @@ impl KnownGroups {
         Ok(known)
     }
 
-    /// The same list, and with it all groups that another output directory has.
+    /// Adds all groups that another output directory has.
     pub fn and_had(self, had: HadGroups) -> KnownGroups {
         KnownGroups { had, ..self }
     }

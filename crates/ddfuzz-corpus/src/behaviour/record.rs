@@ -137,8 +137,8 @@ fn badness(ended: Ended) -> (u8, i32) {
     }
 }
 
-/// What is the same in all runs; else the aspect is noted as one that varies, or that cannot be
-/// had.
+/// The value that all runs have in common; else the aspect is recorded as one that varies, or that
+/// the target does not show.
 fn agreed<T: Copy + PartialEq>(
     values: impl Iterator<Item = Option<T>> + Clone,
     aspect: Aspect,
@@ -155,7 +155,7 @@ fn agreed<T: Copy + PartialEq>(
     first
 }
 
-/// The behaviour that these runs of one input, one at least, have shown.
+/// The behaviour that at least one run of an input showed.
 pub(super) fn behaviour(runs: &[Observed]) -> Behaviour {
     let worst = runs
         .iter()

@@ -1,4 +1,4 @@
-//! What does not end well: it goes to its groups.
+//! Failing inputs of the corpus: they are filed as groups, and are not kept.
 
 use super::totals::CleanTotals;
 use super::{CleanError, Doing, Engine, Watcher};

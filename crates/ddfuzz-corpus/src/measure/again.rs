@@ -17,7 +17,7 @@ use crate::lock::lock;
 use crate::{Feature, Features};
 use ddfuzz_exec::{Ended, Freshness};
 
-/// Processes for each worker that inputs are divided into at least;
+/// Processes that few inputs are divided into, so that workers share them;
 const SHARES: usize = 4;
 /// but no process gets fewer inputs than this, since a start costs as much as some runs.
 const FEWEST: usize = 32;
