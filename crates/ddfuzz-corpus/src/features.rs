@@ -171,13 +171,15 @@ impl FeatureUnion {
     }
 }
 
+/// The features with these numbers.
+#[cfg(test)]
+pub(crate) fn set(numbers: &[u32]) -> Features {
+    Features::from_unsorted(numbers.iter().copied().map(Feature).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn set(numbers: &[u32]) -> Features {
-        Features::from_unsorted(numbers.iter().copied().map(Feature).collect())
-    }
 
     #[test]
     fn a_counter_is_in_the_range_that_fuzzers_tell_apart() {

@@ -142,7 +142,7 @@ pub struct Minimized {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub any_input: bool,
     /// Bytes of the reproducer that were not tried as `0`, where a budget ended before.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::json::is_zero")]
     pub untried: u64,
     /// How often the reproducer failed, or else the input, where it did not fail each time; all of
     /// all where one text failed once and not again. `None` where all failed each time.
@@ -151,10 +151,6 @@ pub struct Minimized {
     /// Why it was given up; `None` where it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given_up: Option<String>,
-}
-
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 impl Minimized {

@@ -450,6 +450,7 @@ impl Sets for Chooser<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::features::set;
 
     /// Contents of ten bytes each, with what each of their runs reaches, the first one first.
     #[derive(Default)]
@@ -460,10 +461,6 @@ mod tests {
         /// Which were run again.
         repeated: Vec<usize>,
         slow: Vec<usize>,
-    }
-
-    fn set(numbers: &[u32]) -> Features {
-        Features::from_unsorted(numbers.iter().copied().map(Feature).collect())
     }
 
     impl CandidateSource for Script {

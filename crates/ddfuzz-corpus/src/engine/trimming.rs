@@ -359,10 +359,7 @@ impl Engine<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn set(numbers: &[u32]) -> Features {
-        Features::from_unsorted(numbers.iter().copied().map(Feature).collect())
-    }
+    use crate::features::set;
 
     #[test]
     fn the_smallest_file_that_reaches_a_feature_owns_it() {

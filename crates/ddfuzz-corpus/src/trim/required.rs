@@ -127,11 +127,7 @@ pub(super) fn features(numbers: &Numbers) -> Features {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Feature;
-
-    fn set(numbers: &[u32]) -> Features {
-        Features::from_unsorted(numbers.iter().copied().map(Feature).collect())
-    }
+    use crate::features::set;
 
     #[test]
     fn the_same_signature_is_all_of_it_and_nothing_else() {
