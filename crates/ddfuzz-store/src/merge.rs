@@ -15,7 +15,7 @@ use crate::{
 use ddfuzz_model::files::{FileError, atomic, folder};
 use ddfuzz_triage::Crash;
 
-/// What a merge did.
+/// The counts of a merge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Merged {
     /// Groups of all kinds in the directory after it.
@@ -27,8 +27,8 @@ pub struct Merged {
 /// Merges output directories into another one, which is made if it is not there.
 ///
 /// Entries, corpus and programs are united; of an entry that several directories have, the record
-/// with the better origin and the better minimization stay; per campaign id, the larger count. What
-/// comes out depends neither on the order of the directories, nor on merging them one by one or all
+/// with the better origin and the better minimization stay; per campaign id, the larger count. The
+/// result depends neither on the order of the directories, nor on merging them one by one or all
 /// at once, nor on merging one twice. Checkpoint, statistics and the journal of `triage` belong to
 /// one campaign and are not merged. The inputs are not changed, and may have a writer at work.
 ///
@@ -79,7 +79,7 @@ fn with_campaigns(mut file: CampaignFile, input: &CampaignFile) -> CampaignFile 
     file
 }
 
-/// Unites one group, and gives the count of new entries.
+/// Merges one group, and returns the number of new entries.
 fn merge_group(from: &Path, into: &Path, kind: Kind, major: &str) -> Result<u64, StoreError> {
     let theirs = GroupIndex::read(from, kind, major)?;
     // Before anything is copied, for the copies' times say nothing of the first sight.
@@ -143,8 +143,7 @@ fn resolved(path: &Path) -> PathBuf {
     real
 }
 
-/// Unites the entry in the folder `from` with the one in `into`, if there is one; gives whether
-/// there was none.
+/// Merges the entry in the folder `from` into the one in `into`; returns whether that is new.
 fn merge_entry(from: &Path, into: &Path) -> Result<bool, StoreError> {
     let Some(original) = json::bytes(&from.join(layout::ORIGINAL))? else {
         return Ok(false);
@@ -172,7 +171,7 @@ fn merge_entry(from: &Path, into: &Path) -> Result<bool, StoreError> {
     Ok(new)
 }
 
-/// Writes `theirs` over the file if that is less, or there is no file.
+/// Replaces the file by `theirs` where that is less in the order of the part, or there is no file.
 fn keep_least(
     path: &Path,
     theirs: Option<Vec<u8>>,

@@ -52,7 +52,7 @@ impl Reader {
         }
     }
 
-    /// A reader of a directory that is known to be ours.
+    /// A reader of a directory that is known to be an output directory.
     pub(super) fn at(root: &Path) -> Reader {
         Reader {
             root: root.to_owned(),
@@ -64,7 +64,7 @@ impl Reader {
         &self.root
     }
 
-    /// Whose directory it is.
+    /// The campaign file of the directory.
     ///
     /// # Errors
     /// When the campaign file is gone or damaged.
@@ -208,7 +208,7 @@ impl Reader {
     }
 
     /// Whether these known groups have the group of this name (12 hex digits), by its key or by
-    /// names. One that cannot be read now is only not muted: that is no reason to end.
+    /// names. A group that cannot be read is not muted, and is no error.
     pub fn is_muted(&self, kind: Kind, major: &str, known: &KnownGroups) -> bool {
         known.has_major(major)
             || known.names_stables() && self.is_known_by_names(kind, major, known).unwrap_or(false)
@@ -244,8 +244,8 @@ impl Reader {
     }
 }
 
-/// The names in `folder` that `fits` takes, ascending; none where there is no such folder. Names
-/// that are not UTF-8 are not of the layout and left out.
+/// The names in `folder` that `fits` accepts, ascending; none where there is no such folder. Names
+/// that are not UTF-8 do not belong to the layout and are left out.
 pub(super) fn sorted_names(
     folder: &Path,
     fits: impl Fn(&str) -> bool,

@@ -10,7 +10,7 @@ use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_model::files::{Appender, FileError};
 use ddfuzz_triage::{Class, Confidence, Key, Severity};
 
-/// What was found out about one content, run by one target.
+/// The result of running one content on one target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Triaged {
     /// Version of the line's schema.
@@ -79,7 +79,7 @@ pub struct CrashLine {
 pub struct TriageJournal(Appender);
 
 impl Store {
-    /// Opens the journal of `triage`, and gives its lines in the order they were written. A torn
+    /// Opens the journal of `triage`, and returns its lines in the order they were written. A torn
     /// last line is dropped, and a damaged one is passed over: its input is run again.
     ///
     /// # Errors

@@ -32,7 +32,7 @@ pub struct Store {
 impl Store {
     /// Opens the directory for writing. A missing or empty one is made to belong to `campaign`;
     /// one that belongs to a campaign already keeps it ([`Store::resumed`] tells). What a killed
-    /// writer left half done is repaired.
+    /// writer left unfinished is repaired.
     ///
     /// # Errors
     /// [`StoreError::NotOurs`], [`StoreError::OtherVersion`], [`StoreError::InUse`], a damaged
@@ -122,7 +122,7 @@ impl Store {
         &self.reader
     }
 
-    /// Whose directory it is.
+    /// The campaign file of the directory.
     pub fn campaigns(&self) -> &CampaignFile {
         &self.file
     }
@@ -184,7 +184,7 @@ impl Store {
         json::write(&self.reader.root().join(layout::STATE), &saved)
     }
 
-    /// Appends a line to the campaign's course.
+    /// Appends a line to the campaign's statistics.
     ///
     /// # Errors
     /// When it cannot be written whole.
@@ -203,7 +203,7 @@ impl Store {
         Ok(answer?)
     }
 
-    /// Keeps an input in the corpus, and gives its file.
+    /// Adds an input to the corpus, and returns its file.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -217,7 +217,7 @@ impl Store {
         Ok(path)
     }
 
-    /// Installs a bundled program for the reproducer scripts, as `bin/HASH/NAME`, and gives its
+    /// Installs a bundled program for the reproducer scripts, as `bin/HASH/NAME`, and returns its
     /// file. The hash of its content is in the path so that another version of it, installed or
     /// merged later, never changes what an older script runs.
     ///
@@ -261,7 +261,7 @@ pub(super) fn create_once(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
 }
 
 /// Removes all temporary files below `root`, which the caller has locked. Links are not followed.
-/// What cannot be listed or removed stays: it is in nobody's way.
+/// What cannot be listed or removed stays, which does no harm.
 pub(super) fn sweep(root: &Path) {
     let Ok(entries) = fs::read_dir(root) else {
         return;

@@ -31,7 +31,7 @@ pub struct VariantView {
 }
 
 impl VariantView {
-    /// What there is to show of an entry with a result.
+    /// The view of an entry with a result.
     fn of(entry: &Entry) -> Option<VariantView> {
         let minimized = entry.minimized.as_ref()?;
         let mut own = entry.crash.frames.iter().filter(|frame| frame.own);
@@ -96,7 +96,7 @@ pub struct GroupView {
 }
 
 impl GroupView {
-    /// What there is to show of an entry that stands in a directory; `None` where it is gone.
+    /// The view of an entry of a directory; `None` where it is gone.
     ///
     /// # Errors
     /// When a file cannot be read.
@@ -112,7 +112,7 @@ impl GroupView {
             .transpose()
     }
 
-    /// Reads what there is to show of `group` through `entry`.
+    /// Reads the view of `group` through `entry`.
     ///
     /// # Errors
     /// When the entry's input cannot be read.
