@@ -270,7 +270,7 @@ fn in_order(failing: &[FailingInput]) -> Vec<&FailingInput> {
 /// Files a candidate that crashed while the content `of` was trimmed: `test` is the index of its
 /// test, `None` for a check. Gives its entry; `None` where the slip has no record, which stands
 /// for another of the same keys, or for a crash that did not come again. The group is minimized by
-/// the next [`quarantine`](quarantine).
+/// the next [`quarantine`].
 ///
 /// # Errors
 /// When something cannot be written. Filing again then goes on where this call stopped.

@@ -1,7 +1,7 @@
 //! What each content of a corpus does: files are listed, read and hashed, and then each content
 //! that the journal does not know is run once.
 //!
-//! [`gather`] gives all contents, and [`Gathered::run`] what they do, as [`Contents`], in the order
+//! [`gather()`] gives all contents, and [`Gathered::run`] what they do, as [`Contents`], in the order
 //! of results. [`Contents::repeat`] and [`run_again`] run some of them once more.
 //!
 //! Localized here: `tempfile` (the file of paths, `ledger.rs`).
@@ -40,7 +40,7 @@ pub fn journal_of(freshness: Freshness) -> &'static str {
 }
 
 /// Gathers the inputs at `roots`, and runs each content once, as far as the journal in the output
-/// directory `out` does not know what it does: [`gather`] and [`Gathered::run`] in one.
+/// directory `out` does not know what it does: [`gather()`] and [`Gathered::run`] in one.
 ///
 /// # Errors
 /// Those of both.
