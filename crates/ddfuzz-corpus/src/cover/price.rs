@@ -452,9 +452,9 @@ fn best_of_rows(
 /// each for itself:
 ///
 /// - libFuzzer's `-merge=1`, and with it `cargo fuzz cmin`: by size, each input that brings
-/// something new.
+///   something new.
 /// - `afl-cmin`: feature by feature, those with the fewest inputs first, the smallest of its inputs,
-/// if none of those kept has it.
+///   if none of those kept has it.
 pub(super) fn least_of_other_tools(
     reader: &mut Reader<'_, impl Sets>,
     survey: &Survey,
