@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::Amount;
-use crate::lock::lock;
+use crate::lock;
 use ddfuzz_campaign::watch::{Others, Producing, Watching, watch};
 use ddfuzz_campaign::{CampaignError, Deadline, Minimizing, Screen, When, identity, line_of};
 use ddfuzz_exec::{Ended, Target};

@@ -25,10 +25,11 @@ mod features;
 pub mod health;
 pub mod journal;
 pub mod listing;
-mod lock;
 pub mod measure;
 mod paths;
 pub mod trim;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use features::FeatureUnion;
 
@@ -40,3 +41,9 @@ pub use excluded::Excluded;
 pub use explain::{Fate, explain};
 pub use features::{Feature, Features};
 pub use paths::Place;
+
+/// Locks a mutex, even after a thread that held it has panicked: what it guards is whole all the
+/// same.
+fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

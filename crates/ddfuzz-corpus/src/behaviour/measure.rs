@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::journal::BehaviourJournal;
 use super::record::{Behaviour, Observed, Output, Stacks, behaviour};
-use crate::lock::lock;
+use crate::lock;
 use ddfuzz_campaign::CampaignError;
 use ddfuzz_exec::{ExecError, Target, TimeLimit, Traceable, Way, Written};
 use ddfuzz_minimize::log::ContentHash;

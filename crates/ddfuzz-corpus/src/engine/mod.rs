@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::health::Quarantining;
-use crate::lock::lock;
+use crate::lock;
 use crate::measure::{
     Contents, Gathered, MeasureProgress, MeasureSettings, Runners, gather, journal_of,
 };

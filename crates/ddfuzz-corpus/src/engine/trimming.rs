@@ -12,7 +12,7 @@ use super::totals::CleanTotals;
 use super::{CleanError, Doing, Engine, Trim, TrimBy, Watcher};
 use crate::cover::{Effort, cover};
 use crate::health::file_slip;
-use crate::lock::lock;
+use crate::lock;
 use crate::trim::{RequiredFeatures, ToTrim, TrimSettings, TrimWatch, Trimmed, trim_all};
 use crate::{Feature, FeatureUnion, Features};
 use ddfuzz_exec::ExecError;

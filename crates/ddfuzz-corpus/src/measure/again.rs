@@ -13,7 +13,7 @@ use super::index::{Entry, PathSpool};
 use super::runner::{CrashSuspicion, MANY, Runner, Runners};
 use super::{MeasureError, MeasureSettings};
 use crate::journal::{self, Observation, RecordPosition};
-use crate::lock::lock;
+use crate::lock;
 use crate::{Feature, Features};
 use ddfuzz_exec::{Ended, Freshness};
 

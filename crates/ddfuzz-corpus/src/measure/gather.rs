@@ -18,7 +18,7 @@ use super::{MeasureError, MeasureProgress, MeasureSettings, journal_of};
 use crate::ContentId;
 use crate::journal::{self, Journal, JournalIdentity, RecordPosition};
 use crate::listing::Listing;
-use crate::lock::lock;
+use crate::lock;
 use ddfuzz_exec::Freshness;
 use ddfuzz_model::files::FileError;
 use ddfuzz_model::files::regular::{self, Unread};

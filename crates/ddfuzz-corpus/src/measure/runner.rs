@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::MeasureSettings;
 use crate::Features;
 use crate::journal::Observation;
-use crate::lock::lock;
+use crate::lock;
 use ddfuzz_exec::{
     Ended, ExecError, Executor, Freshness, Limits, Run, Target, Telling, TimeLimit, start,
     start_covered,

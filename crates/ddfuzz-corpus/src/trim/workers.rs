@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{ToTrim, TrimError, TrimSettings, Trimmed};
-use crate::lock::lock;
+use crate::lock;
 use ddfuzz_minimize::{CallbackError, Slip};
 
 /// How the trimming of many files is observed and stopped. Files are numbered from 0.
