@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use ddfuzz::corpus::journal::{Head, Journal, JournalIdentity, Opened, Place, Seen, encode};
+use ddfuzz::corpus::journal::{
+    Head, Journal, JournalIdentity, Observation, Opened, RecordPosition, encode,
+};
 use ddfuzz::corpus::{ContentId, Feature, Features};
 use ddfuzz::exec::{Ended, Way};
 use proptest::prelude::*;
@@ -14,7 +16,7 @@ fn identity(places: usize) -> JournalIdentity {
     JournalIdentity::of(&bundled("ul"), Way::Harness, Some(places)).unwrap()
 }
 
-fn open(path: &Path) -> (Journal, Opened, Vec<(Place, Head)>) {
+fn open(path: &Path) -> (Journal, Opened, Vec<(RecordPosition, Head)>) {
     let mut found = Vec::new();
     let each = &mut |place, head| found.push((place, head));
     let (journal, opened) = Journal::open(path, &identity(3), each).unwrap();
@@ -22,12 +24,12 @@ fn open(path: &Path) -> (Journal, Opened, Vec<(Place, Head)>) {
 }
 
 /// Runs of all kinds.
-fn samples() -> Vec<(ContentId, u32, Seen)> {
+fn samples() -> Vec<(ContentId, u32, Observation)> {
     let features = |numbers: &[u32]| {
         let features = numbers.iter().copied().map(Feature).collect();
         Some(Features::from_unsorted(features))
     };
-    let seen = |ended, features| Seen {
+    let seen = |ended, features| Observation {
         ended,
         alone: None,
         suspicious: false,
@@ -36,12 +38,12 @@ fn samples() -> Vec<(ContentId, u32, Seen)> {
         read: None,
         features,
     };
-    let died = Seen {
+    let died = Observation {
         suspicious: true,
         alone: Some(Ended::Exit(0)),
         ..seen(Ended::Signal(11), None)
     };
-    let read = Seen {
+    let read = Observation {
         read: Some(u64::MAX),
         time: Duration::from_secs(1 << 30),
         work: u64::MAX,
@@ -170,7 +172,7 @@ fn what_stands_elsewhere_is_no_record() {
     let (journal, _, found) = open(&path);
     let (place, _) = found[1];
     for (at, length) in [(place.at + 1, place.length), (place.at, 5), (1 << 40, 20)] {
-        let error = journal.read(Place { at, length }).unwrap_err();
+        let error = journal.read(RecordPosition { at, length }).unwrap_err();
         assert!(error.to_string().contains("clean.journal"), "{error}");
     }
 }
@@ -181,12 +183,12 @@ proptest! {
         let dir = tempfile::tempdir().unwrap();
         let features = Features::from_unsorted(numbers.into_iter().map(Feature).collect());
         let (content, _, seen) = samples().swap_remove(0);
-        let seen = Seen { features: Some(features), ..seen };
+        let seen = Observation { features: Some(features), ..seen };
         let (mut journal, ..) = open(&dir.path().join("journal"));
         let mut record = Vec::new();
         encode(&mut record, &content, 0, &seen);
         let at = journal.append(&record).unwrap();
-        let place = Place { at, length: record.len() as u32 };
+        let place = RecordPosition { at, length: record.len() as u32 };
         prop_assert_eq!(journal.read(place).unwrap().1, seen);
     }
 }

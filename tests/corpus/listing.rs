@@ -8,16 +8,16 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ddfuzz::corpus::listing::{Layout, Listing, Report};
+use ddfuzz::corpus::listing::{Layout, Listing, ListingReport};
 
 use crate::seats::Seats;
 
 /// What is listed below the corpus, as paths from there, and what else was met.
-fn listed(seats: &Seats) -> (BTreeSet<PathBuf>, Report) {
+fn listed(seats: &Seats) -> (BTreeSet<PathBuf>, ListingReport) {
     list(&[seats.corpus()], seats)
 }
 
-fn list(roots: &[PathBuf], seats: &Seats) -> (BTreeSet<PathBuf>, Report) {
+fn list(roots: &[PathBuf], seats: &Seats) -> (BTreeSet<PathBuf>, ListingReport) {
     let mut listing = Listing::new(roots, Some(&seats.out())).unwrap();
     let mut found = BTreeSet::new();
     for one in &mut listing {
@@ -31,7 +31,7 @@ fn set(names: &[&str]) -> BTreeSet<PathBuf> {
     names.iter().map(PathBuf::from).collect()
 }
 
-fn whys(report: &Report) -> Vec<&str> {
+fn whys(report: &ListingReport) -> Vec<&str> {
     report.passed_over.examples().map(|(_, why)| why).collect()
 }
 

@@ -3,8 +3,8 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use ddfuzz::corpus::journal::Seen;
-use ddfuzz::corpus::measure::{Contents, Settings, measure};
+use ddfuzz::corpus::journal::Observation;
+use ddfuzz::corpus::measure::{Contents, MeasureSettings, measure};
 use ddfuzz::corpus::{ContentId, Features};
 use ddfuzz::exec::{Ended, Target, Way};
 
@@ -12,7 +12,7 @@ use crate::harness::{afl, harness};
 use crate::seats::{Seats, bundled, lines, settings};
 
 /// What the content `bytes` did.
-fn seen(contents: &Contents, bytes: &[u8]) -> Seen {
+fn seen(contents: &Contents, bytes: &[u8]) -> Observation {
     let number = contents.find(&ContentId::of(bytes)).expect("a content");
     contents.seen(number).unwrap()
 }
@@ -20,7 +20,7 @@ fn seen(contents: &Contents, bytes: &[u8]) -> Seen {
 /// The corpus, measured by two workers and this way.
 fn by(way: Way, target: &Target, seats: &Seats) -> Contents {
     let stop = AtomicBool::new(false);
-    let settings = Settings {
+    let settings = MeasureSettings {
         way,
         ..settings(target, 2, &stop)
     };

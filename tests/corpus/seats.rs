@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use ddfuzz::corpus::journal::Seen;
-use ddfuzz::corpus::measure::{Contents, Settings, measure};
+use ddfuzz::corpus::journal::Observation;
+use ddfuzz::corpus::measure::{Contents, MeasureSettings, measure};
 use ddfuzz::exec::{Program, Target, Way};
 use tempfile::TempDir;
 
@@ -18,7 +18,7 @@ pub struct Seats {
 pub struct Line {
     pub id: String,
     pub path: PathBuf,
-    pub seen: Seen,
+    pub seen: Observation,
 }
 
 impl Seats {
@@ -59,8 +59,8 @@ impl Seats {
     }
 }
 
-pub fn settings<'a>(target: &'a Target, jobs: usize, stop: &'a AtomicBool) -> Settings<'a> {
-    Settings {
+pub fn settings<'a>(target: &'a Target, jobs: usize, stop: &'a AtomicBool) -> MeasureSettings<'a> {
+    MeasureSettings {
         target,
         way: Way::Harness,
         jobs,
@@ -84,7 +84,7 @@ pub fn lines(contents: &Contents) -> Vec<Line> {
     let line = |number| Line {
         id: contents.id(number).to_string(),
         path: contents.path(number).unwrap(),
-        seen: Seen {
+        seen: Observation {
             time: std::time::Duration::ZERO,
             ..contents.seen(number).unwrap()
         },

@@ -4,7 +4,9 @@ use std::cell::RefCell;
 use std::sync::atomic::AtomicBool;
 
 use ddfuzz::corpus::Features;
-use ddfuzz::corpus::trim::{Left, ToTrim, TrimError, Trimmed, Trimming, Wanted};
+use ddfuzz::corpus::trim::{
+    RequiredFeatures, SkipReason, ToTrim, TrimError, TrimSettings, Trimmed,
+};
 use ddfuzz::exec::{Freshness, Program, Target, Telling, Way, start};
 use ddfuzz::minimize::{Claim, Slip};
 
@@ -12,7 +14,7 @@ use crate::ddfuzz::Desk;
 use crate::trim_targets::{WORDS, harness, kept, reach, troff};
 
 /// Trims a file; gives the result, its content, and the slips.
-pub fn trim(trimming: &Trimming, file: &ToTrim) -> (Trimmed, Vec<u8>, Vec<Slip>) {
+pub fn trim(trimming: &TrimSettings, file: &ToTrim) -> (Trimmed, Vec<u8>, Vec<Slip>) {
     let slips = RefCell::new(Vec::new());
     let mut trimmer = trimming.start().unwrap();
     let stop = AtomicBool::new(false);
@@ -55,7 +57,7 @@ fn the_same_signature_stays_exactly_the_same() {
         let [before] = reach(&trimming, [input]);
         let file = ToTrim {
             input: input.to_vec(),
-            wanted: Wanted::signature(before.clone(), &Features::default()),
+            wanted: RequiredFeatures::signature(before.clone(), &Features::default()),
             folder: desk.file("file"),
         };
         let (trimmed, text, _) = trim(&trimming, &file);
@@ -83,7 +85,7 @@ fn a_real_program_reaches_all_that_its_seeds_are_kept_for() {
     for (number, (seed, own)) in seeds.iter().zip(&found).enumerate() {
         let file = ToTrim {
             input: seed.clone(),
-            wanted: Wanted::worth(own.less(&taken), universe.clone()),
+            wanted: RequiredFeatures::worth(own.less(&taken), universe.clone()),
             folder: desk.file(&number.to_string()),
         };
         taken = taken.or(own);
@@ -133,7 +135,7 @@ fn what_happens_once_in_a_process_is_no_hindrance() {
     assert!(!at_first_only.is_empty());
     let mut file = ToTrim {
         input: input.to_vec(),
-        wanted: Wanted::worth(later.and(&first), later),
+        wanted: RequiredFeatures::worth(later.and(&first), later),
         folder: desk.file("later"),
     };
     let (trimmed, _, _) = trim(&trimming, &file);
@@ -141,7 +143,7 @@ fn what_happens_once_in_a_process_is_no_hindrance() {
     assert!(trimmed.features.has_all(&at_first_only));
     // Even where nothing but that is wanted.
     file.folder = desk.file("first");
-    file.wanted = Wanted::worth(at_first_only, first);
+    file.wanted = RequiredFeatures::worth(at_first_only, first);
     let (trimmed, _, _) = trim(&trimming, &file);
     assert_eq!((trimmed.left, trimmed.claim), (None, Claim::OneMinimal));
 }
@@ -174,7 +176,7 @@ fn a_file_that_does_not_reach_what_is_wanted_stays_as_it_is() {
     let mut file = kept(&trimming, b"key lock", b"lock", desk.file("file"));
     file.input = b"nothing of it".to_vec();
     let (trimmed, text, _) = trim(&trimming, &file);
-    assert_eq!(trimmed.left, Some(Left::Unsteady));
+    assert_eq!(trimmed.left, Some(SkipReason::Unsteady));
     assert_eq!(text, b"nothing of it");
     assert!(!trimmed.features.has_all(&file.wanted.must));
     file.input = b"!!".to_vec();
@@ -182,7 +184,7 @@ fn a_file_that_does_not_reach_what_is_wanted_stays_as_it_is() {
     let (trimmed, text, _) = trim(&trimming, &file);
     assert_eq!(
         (trimmed.left, &text[..]),
-        (Some(Left::EndsBadly), &b"!!"[..])
+        (Some(SkipReason::EndsBadly), &b"!!"[..])
     );
 }
 
@@ -190,7 +192,7 @@ fn a_file_that_does_not_reach_what_is_wanted_stays_as_it_is() {
 fn a_way_that_tells_no_coverage_is_named() {
     let target = Target::new(Program::Bundled("ul".to_owned()));
     for way in [Way::Inject, Way::Command] {
-        let error = Trimming::of_target(target.clone(), way).start().err();
+        let error = TrimSettings::of_target(target.clone(), way).start().err();
         let error = error.expect("no coverage");
         assert!(matches!(error, TrimError::NoCoverage { .. }), "{error}");
         assert!(error.to_string().contains("libFuzzer harness"), "{error}");
@@ -220,7 +222,7 @@ fn what_was_trimmed_before_costs_no_run_until_something_else_is_wanted() {
     let other = kept(&trimming, b"((key 12 lock", b"lock", desk.file("file"));
     let (other, text, _) = trim(&trimming, &other);
     assert_eq!((other.reused, &text[..]), (false, &b"lock"[..]));
-    let rebuilt = Trimming {
+    let rebuilt = TrimSettings {
         build: Some("another".to_owned()),
         ..trimming
     };

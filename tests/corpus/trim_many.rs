@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ddfuzz::corpus::trim::{ToTrim, TrimError, Trimmed, Trimming, Watch, trim_all};
+use ddfuzz::corpus::trim::{ToTrim, TrimError, TrimSettings, TrimWatch, Trimmed, trim_all};
 
 use crate::ddfuzz::Desk;
 use crate::trim_targets::{harness, kept};
@@ -11,13 +11,13 @@ use crate::trim_targets::{harness, kept};
 /// What files came to, by number, and the major keys of what they slipped into.
 type All = (BTreeMap<usize, Trimmed>, BTreeSet<(usize, String)>);
 
-fn all(trimming: &Trimming, files: &[ToTrim], jobs: usize) -> Result<All, TrimError> {
+fn all(trimming: &TrimSettings, files: &[ToTrim], jobs: usize) -> Result<All, TrimError> {
     let (mut done, mut slips) = (BTreeMap::new(), BTreeSet::new());
     let result = trim_all(
         trimming,
         files.iter().cloned(),
         jobs,
-        Watch {
+        TrimWatch {
             on_trimmed: &mut |number, trimmed| {
                 assert!(done.insert(number, trimmed).is_none());
                 Ok(())
@@ -32,7 +32,7 @@ fn all(trimming: &Trimming, files: &[ToTrim], jobs: usize) -> Result<All, TrimEr
     result.map(|()| (done, slips))
 }
 
-fn files(trimming: &Trimming, desk: &Desk, name: &str) -> Vec<ToTrim> {
+fn files(trimming: &TrimSettings, desk: &Desk, name: &str) -> Vec<ToTrim> {
     let inputs: [(&[u8], &[u8]); 5] = [
         (b"((key 12 lock", b"key"),
         (b"((key 12 lock", b"lock"),
@@ -87,7 +87,7 @@ fn who_is_stopped_goes_on_where_he_was() {
         &trimming,
         files.iter().cloned(),
         1,
-        Watch {
+        TrimWatch {
             on_trimmed: &mut |_, _| {
                 done += 1;
                 stop.store(done == 3, Ordering::Relaxed);
@@ -115,7 +115,7 @@ fn a_result_that_cannot_be_taken_ends_it() {
         &trimming,
         files,
         2,
-        Watch {
+        TrimWatch {
             on_trimmed: &mut |_, _| Err("no room".into()),
             on_slip: &mut |_, _, _| Ok(()),
             stop: &AtomicBool::new(false),

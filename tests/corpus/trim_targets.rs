@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ddfuzz::corpus::Features;
-use ddfuzz::corpus::trim::{ToTrim, Trimming, Wanted};
+use ddfuzz::corpus::trim::{RequiredFeatures, ToTrim, TrimSettings};
 use ddfuzz::exec::{Program, Target, Way, start_covered};
 
 use crate::ddfuzz::Desk;
@@ -61,7 +61,7 @@ fn patient(program: PathBuf) -> Target {
 }
 
 /// The words as a libFuzzer harness: many runs in one process.
-pub fn harness(desk: &Desk) -> Option<Trimming> {
+pub fn harness(desk: &Desk) -> Option<TrimSettings> {
     let sources = [source("tests/corpus/programs/words.c")];
     let program = compile(
         desk,
@@ -70,32 +70,32 @@ pub fn harness(desk: &Desk) -> Option<Trimming> {
         &["-fsanitize=fuzzer"],
         &sources,
     )?;
-    Some(Trimming::of_target(patient(program), Way::Harness))
+    Some(TrimSettings::of_target(patient(program), Way::Harness))
 }
 
 /// The words as a program compiled by AFL++: a process for each run.
-pub fn forkserver(desk: &Desk) -> Option<Trimming> {
+pub fn forkserver(desk: &Desk) -> Option<TrimSettings> {
     by_afl(desk, "words-afl", "-DWITH_MAIN")
 }
 
 /// The same in persistent mode: many runs in one process.
-pub fn persistent(desk: &Desk) -> Option<Trimming> {
+pub fn persistent(desk: &Desk) -> Option<TrimSettings> {
     by_afl(desk, "words-afl-loop", "-DWITH_LOOP")
 }
 
-fn by_afl(desk: &Desk, name: &str, how: &str) -> Option<Trimming> {
+fn by_afl(desk: &Desk, name: &str, how: &str) -> Option<TrimSettings> {
     let sources = [source("tests/corpus/programs/words.c")];
     // Functions with libFuzzer's names are not instrumented by AFL++.
     let flags = [how, "-DLLVMFuzzerTestOneInput=read_all"];
     let program = compile(desk, "afl-clang-fast", name, &flags, &sources)?;
-    Some(Trimming::of_target(patient(program), Way::Forkserver))
+    Some(TrimSettings::of_target(patient(program), Way::Forkserver))
 }
 
 /// The words in each of these forms.
-pub const WORDS: [fn(&Desk) -> Option<Trimming>; 3] = [harness, forkserver, persistent];
+pub const WORDS: [fn(&Desk) -> Option<TrimSettings>; 3] = [harness, forkserver, persistent];
 
 /// The bundled `troff` without its bugs, as a libFuzzer harness.
-pub fn troff(desk: &Desk) -> Option<Trimming> {
+pub fn troff(desk: &Desk) -> Option<TrimSettings> {
     let folder = source("targets/troff");
     let mut sources: Vec<PathBuf> = std::fs::read_dir(folder)
         .unwrap()
@@ -112,11 +112,11 @@ pub fn troff(desk: &Desk) -> Option<Trimming> {
     let include = format!("-I{}", source("targets").display());
     let flags = ["-fsanitize=fuzzer", "-DDDFUZZ_FIXED", &include];
     let program = compile(desk, "clang", "troff-harness", &flags, &sources)?;
-    Some(Trimming::of_target(patient(program), Way::Harness))
+    Some(TrimSettings::of_target(patient(program), Way::Harness))
 }
 
 /// What runs of these in fresh processes reach.
-pub fn reach<const N: usize>(trimming: &Trimming, inputs: [&[u8]; N]) -> [Features; N] {
+pub fn reach<const N: usize>(trimming: &TrimSettings, inputs: [&[u8]; N]) -> [Features; N] {
     let mut executor = start_covered(&trimming.target, trimming.way).unwrap();
     inputs.map(|input| {
         let run = executor.run(input).unwrap();
@@ -127,12 +127,12 @@ pub fn reach<const N: usize>(trimming: &Trimming, inputs: [&[u8]; N]) -> [Featur
 
 /// To be trimmed to what `kept_for` reaches and nothing does that is empty, whatever else that
 /// reaches.
-pub fn kept(trimming: &Trimming, input: &[u8], kept_for: &[u8], folder: PathBuf) -> ToTrim {
+pub fn kept(trimming: &TrimSettings, input: &[u8], kept_for: &[u8], folder: PathBuf) -> ToTrim {
     let [all, kept, none] = reach(trimming, [input, kept_for, b""]);
     let must = kept.less(&none).and(&all);
     ToTrim {
         input: input.to_vec(),
-        wanted: Wanted { must, may: None },
+        wanted: RequiredFeatures { must, may: None },
         folder,
     }
 }

@@ -1,4 +1,4 @@
-//! What a file holds, whatever it is called.
+//! The identity of a content: what a file holds, whatever its name is.
 
 use std::fmt::{Display, Formatter};
 
@@ -6,7 +6,7 @@ use std::fmt::{Display, Formatter};
 const NAME_BYTES: usize = 8;
 
 /// Names a content: its length and its blake3. The order, shorter first, is the one in which all
-/// results of a cleanup stand; no name of a file, and no order of a directory, has a say in it.
+/// results of a cleanup stand; it depends on no file name and no order of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ContentId {
     size: u64,
@@ -14,7 +14,7 @@ pub struct ContentId {
 }
 
 impl ContentId {
-    /// That of these bytes.
+    /// The id of these bytes.
     pub fn of(bytes: &[u8]) -> ContentId {
         ContentId {
             size: bytes.len() as u64,
@@ -22,13 +22,13 @@ impl ContentId {
         }
     }
 
-    /// That of a content of so many bytes with this blake3.
+    /// The id of a content of this size with this blake3.
     pub fn new(size: u64, blake3: [u8; 32]) -> ContentId {
         ContentId { size, blake3 }
     }
 
-    /// The content of so many bytes with the blake3 of these 64 hex digits; `None` where they are
-    /// none.
+    /// The id of a content of this size with the blake3 of 64 hex digits; `None` where `digits` is
+    /// no hash.
     pub fn parse(size: u64, digits: &str) -> Option<ContentId> {
         let blake3 = blake3::Hash::from_hex(digits).ok()?;
         Some(ContentId::new(size, *blake3.as_bytes()))

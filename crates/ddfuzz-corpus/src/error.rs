@@ -35,13 +35,13 @@ pub enum CleanError {
         /// What went wrong.
         source: io::Error,
     },
-    /// Nothing would be left.
+    /// No file would be kept.
     #[error("nothing would be left of the corpus: {why}")]
     Empty {
         /// Why not.
         why: String,
     },
-    /// A content that was to be kept is gone, or is another one.
+    /// A file that was to be kept is gone, or was changed.
     #[error("{} changed while the corpus was cleaned", path.display())]
     Changed {
         /// Its file.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::journal::Look;
+use super::journal::JournalView;
 use super::measure::{JOURNAL_OF_FRESH, NotRead, read_input};
 use super::{CleanError, ContentId, Features, Place};
 use ddfuzz_minimize::log::ContentHash;
@@ -13,7 +13,7 @@ use ddfuzz_store::{Reader, hash_of};
 /// What became of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fate {
-    /// Whether it was kept, or something made of it.
+    /// Whether it was kept, as it was or trimmed.
     pub kept: bool,
     /// Whether it was in the corpus, as far as that is on record.
     pub in_corpus: bool,
@@ -47,11 +47,11 @@ impl Fate {
     }
 }
 
-/// So many kept files are named that reach what another one does.
+/// Kept files that are named, at most, as those that reach what another file does.
 const NAMED: usize = 3;
 
-/// What became of `file` in the cleanup whose result this is, and whose output directory has these
-/// places. Only the file, the result and the journal are read.
+/// Tells what became of `file` in the cleanup with this result and output directory. Only the file,
+/// the result and the journal are read.
 ///
 /// # Errors
 /// When the journal or the groups cannot be read.
@@ -89,10 +89,10 @@ pub fn explain(place: &Place, result: &CleanResult, file: &Path) -> Result<Fate,
         true => place.fresh_journal(),
         false => place.journal(),
     };
-    let Some(look) = Look::into(&journal)? else {
+    let Some(view) = JournalView::into(&journal)? else {
         return out("the journal of the cleanup is gone: clean the corpus again".to_owned());
     };
-    out(match look.seen(&id)? {
+    out(match view.seen(&id)? {
         None => {
             let why = "no file of its content was run".to_owned();
             return Ok(Fate::not_in_corpus(why));
@@ -104,13 +104,13 @@ pub fn explain(place: &Place, result: &CleanResult, file: &Path) -> Result<Fate,
                 format!("its run reported no coverage: it ended by {ended}")
             }
             None => "a smaller input has the same behaviour".to_owned(),
-            Some(features) => covered(&look, result, &features)?,
+            Some(features) => covered(&view, result, &features)?,
         },
     })
 }
 
-/// What became of a file that is not there: of these only what was kept, and examples of what could
-/// not be read, are on record by name.
+/// What became of a file that does not exist. Only kept files, and examples of unreadable ones, are
+/// on record by name.
 fn gone(result: &CleanResult, file: &Path) -> Fate {
     if let Some(kept) = result.kept.iter().find(|kept| is_same(&kept.from, file)) {
         return Fate::kept(format!(
@@ -130,7 +130,7 @@ fn gone(result: &CleanResult, file: &Path) -> Fate {
     }
 }
 
-/// The kept file that stands at this path: in the output directory, or in the place of the corpus.
+/// The kept file at this path, in the output directory or in the cleaned corpus.
 fn written_as<'a>(result: &'a CleanResult, file: &Path) -> Option<&'a Kept> {
     let file = file.canonicalize().ok()?;
     let out = Path::new(&result.out.0);
@@ -160,15 +160,19 @@ fn said(kept: &Kept) -> String {
     format!("{}{trimmed}", kept.why)
 }
 
-/// Who reaches what this one does.
-fn covered(look: &Look, result: &CleanResult, features: &Features) -> Result<String, CleanError> {
+/// Names the kept files that reach what this file reaches.
+fn covered(
+    view: &JournalView,
+    result: &CleanResult,
+    features: &Features,
+) -> Result<String, CleanError> {
     let mut left = features.clone();
     let mut others = Vec::new();
     for kept in &result.kept {
         let Some(id) = ContentId::parse(kept.size_before, &kept.content) else {
             continue;
         };
-        let reached = look.seen(&id)?.and_then(|seen| seen.features);
+        let reached = view.seen(&id)?.and_then(|seen| seen.features);
         others.push((kept, reached.unwrap_or_default()));
     }
     let mut named = Vec::new();

@@ -1,4 +1,4 @@
-//! What a run reaches.
+//! Coverage features: what one run reaches, and what many reach together.
 
 /// An instrumented place, together with a range of how often it was passed (1, 2, 3, 4 to 7, 8 to
 /// 15, 16 to 31, 32 to 127, and more): eight times the number of the place, plus that of the range.
@@ -6,7 +6,7 @@
 pub struct Feature(pub u32);
 
 impl Feature {
-    /// The feature of a place that was passed so often; `None` where it was not.
+    /// The feature of a place that was passed `count` times; `None` for 0.
     fn of(place: usize, count: u8) -> Option<Feature> {
         let range = match count {
             0 => return None,
@@ -90,12 +90,12 @@ impl Features {
         self.0.is_empty()
     }
 
-    /// Whether this one is in it.
+    /// Whether the set has this feature.
     pub fn contains(&self, feature: Feature) -> bool {
         self.0.binary_search(&feature).is_ok()
     }
 
-    /// Whether all of `others` are in it.
+    /// Whether the set has all of `others`.
     pub fn has_all(&self, others: &Features) -> bool {
         let mut own = self.0.iter();
         others.0.iter().all(|other| own.any(|one| one == other))
@@ -107,7 +107,7 @@ impl Features {
         self.0.iter().all(|one| one.is_in(counters))
     }
 
-    /// Those of it that a run with these counters has reached.
+    /// The subset that a run with these counters has reached.
     pub fn of_which_in(&self, counters: &[u8]) -> Features {
         let reached = self.0.iter().filter(|one| one.is_in(counters));
         Features(reached.copied().collect())
@@ -140,13 +140,46 @@ impl Features {
     }
 }
 
+/// Features that wait to be joined at most, not counting those of the last run.
+const WAITING: usize = 1 << 20;
+
+/// The features that many runs reach together. Memory grows with them, not with the runs.
+#[derive(Debug, Default)]
+pub struct FeatureUnion {
+    joined: Features,
+    waiting: Vec<Feature>,
+}
+
+impl FeatureUnion {
+    /// Adds the features of one more run.
+    pub fn add(&mut self, features: &Features) {
+        self.waiting.extend_from_slice(features.as_slice());
+        if self.waiting.len() > WAITING {
+            self.join();
+        }
+    }
+
+    /// The features of all runs.
+    pub fn all(mut self) -> Features {
+        self.join();
+        self.joined
+    }
+
+    fn join(&mut self) {
+        let waiting = std::mem::take(&mut self.waiting);
+        self.joined = self.joined.or(&Features::from_unsorted(waiting));
+    }
+}
+
+/// The features with these numbers.
+#[cfg(test)]
+pub(crate) fn set(numbers: &[u32]) -> Features {
+    Features::from_unsorted(numbers.iter().copied().map(Feature).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn set(numbers: &[u32]) -> Features {
-        Features::from_unsorted(numbers.iter().copied().map(Feature).collect())
-    }
 
     #[test]
     fn a_counter_is_in_the_range_that_fuzzers_tell_apart() {
@@ -200,5 +233,18 @@ mod tests {
         assert!(left.has_all(&set(&[1, 9])));
         assert!(!left.has_all(&right));
         assert!(left.has_all(&Features::default()));
+    }
+
+    #[test]
+    fn nothing_is_lost_where_more_is_added_than_may_wait() {
+        let run =
+            |from: u32| Features::from_unsorted((from..from + 400_000).map(Feature).collect());
+        let mut union = FeatureUnion::default();
+        for from in [0, 300_000, 600_000, 0, 900_000] {
+            union.add(&run(from));
+            assert!(union.waiting.len() <= WAITING);
+        }
+        assert_eq!(union.all().len(), 1_300_000);
+        assert!(FeatureUnion::default().all().is_empty());
     }
 }

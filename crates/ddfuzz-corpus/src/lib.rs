@@ -1,37 +1,49 @@
-//! Corpus cleanup: the smallest corpus that keeps everything it is worth.
+//! Corpus cleanup: the smallest corpus that reaches everything the given one reaches.
 //!
-//! What a corpus is worth is what its runs reach: [`Features`], each an instrumented place together
-//! with a range of how often it was passed. The steps: contents that stand twice go, what cannot
-//! be read goes, crashes and runs over a limit go to their groups, what is not reached each time
-//! does not count, of the rest the least is kept that reaches all of it, and each kept file is made
-//! smaller by delta debugging.
+//! In: a [`Cleaning`]: directories of inputs and a target. Out: the kept files in the output
+//! directory, and a result with the reason for each file. The central function is [`clean`].
 //!
-//! The input directory is only read. What each content reaches stands in a journal on disk, so that
-//! a killed cleanup goes on where it was, and memory is bounded by what the target can reach.
+//! The steps: duplicate and unreadable files are left out; failing inputs are filed as groups; a
+//! feature that is not reached each time does not count; of the rest the cheapest subset is kept
+//! that reaches all [`Features`]; each kept file is made smaller by delta debugging; the written
+//! files are run again as a check.
+//!
+//! The input directory is only read. A journal on disk holds what each content reaches: a killed
+//! cleanup continues from it, and memory is bounded by what the target can reach.
+//!
+//! Reading order: `features.rs`, `engine/mod.rs` (the steps), `measure/mod.rs`, `cover/mod.rs`,
+//! `trim/mod.rs`.
 
-mod aside;
 pub mod behaviour;
 mod content;
 pub mod cover;
 mod engine;
 mod error;
+mod excluded;
 mod explain;
 mod features;
 pub mod health;
 pub mod journal;
 pub mod listing;
-mod lock;
 pub mod measure;
-mod place;
+mod paths;
 pub mod trim;
-mod union;
 
-pub use aside::Aside;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use features::FeatureUnion;
+
 pub use content::ContentId;
 pub use ddfuzz_store::report::clean::Amount;
 pub use engine::{Cleaning, Doing, Merged, Ruler, Trim, TrimBy, Watcher, clean};
 pub use error::CleanError;
+pub use excluded::Excluded;
 pub use explain::{Fate, explain};
 pub use features::{Feature, Features};
-pub use place::Place;
-use union::Union;
+pub use paths::Place;
+
+/// Locks a mutex, even after a thread that held it has panicked: what it guards is whole all the
+/// same.
+fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,13 +1,15 @@
-//! Whose directory it is (`ddfuzz.json`).
+//! The campaign that a directory belongs to (`ddfuzz.json`), its builds, and whether the directory
+//! may be opened.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Build, StoreError, json, layout, open};
+use crate::{Kind, StoreError, json, layout, reader};
 use ddfuzz_exec::{Limits, TargetRecord, Way};
-use ddfuzz_model::files::OsText;
+use ddfuzz_model::files::{OsText, atomic};
 
 /// One campaign: what was run, where and when.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,10 +19,10 @@ pub struct Campaign {
     pub id: String,
     /// The command line that began it, as it was typed.
     pub command_line: Vec<OsText>,
-    /// What a file of settings has added to it.
+    /// The settings that a file added to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<SettingsFile>,
-    /// What it runs; `None` where there are several targets (`revisit`).
+    /// Its target; `None` where there are several (`revisit`).
     pub target: Option<TargetRecord>,
     /// The builds of the program that were run, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -77,7 +79,7 @@ impl CampaignFile {
     /// The file of a directory that belongs to `current`.
     pub(super) fn of(current: Option<Campaign>) -> CampaignFile {
         CampaignFile {
-            version: open::VERSION,
+            version: VERSION,
             current,
             others: Vec::new(),
         }
@@ -96,11 +98,11 @@ impl CampaignFile {
         // The version first: nothing else can be expected of a file of another one.
         let version = (value.get("version").and_then(Value::as_u64))
             .ok_or_else(|| damaged("it has no version".to_owned()))?;
-        if version != open::VERSION {
+        if version != VERSION {
             return Err(StoreError::OtherVersion {
                 path: root.to_owned(),
                 found: version,
-                known: open::VERSION,
+                known: VERSION,
             });
         }
         let current = match value.get("campaign") {
@@ -125,8 +127,8 @@ impl CampaignFile {
         json::write(&root.join(layout::CAMPAIGN), self)
     }
 
-    /// Takes in another campaign: one record an id, the least as text where two differ, so that
-    /// the result does not depend on the order of taking in.
+    /// Adds another campaign. Where two records of one id differ, the least as text stays, so that
+    /// the order of the calls does not matter.
     pub(super) fn take(&mut self, campaign: Campaign) {
         if self.current.as_ref().is_some_and(|c| c.id == campaign.id) {
             return;
@@ -146,4 +148,115 @@ impl CampaignFile {
     pub fn all(&self) -> impl Iterator<Item = &Campaign> {
         self.current.iter().chain(&self.others)
     }
+}
+
+/// The state of a group after the program was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// None of its inputs fails any more.
+    Fixed,
+    /// No input fails as it did, but the crash could not show itself in this build or within these
+    /// limits.
+    #[serde(rename = "cannot tell")]
+    CannotTell,
+    /// It failed sometimes, or does now.
+    Flaky,
+    /// An input fails in another way.
+    Other,
+    /// An input fails as it did.
+    Same,
+}
+
+impl Status {
+    /// The name, as in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Status::Fixed => "fixed",
+            Status::CannotTell => "cannot tell",
+            Status::Flaky => "flaky",
+            Status::Other => "other",
+            Status::Same => "same",
+        }
+    }
+}
+
+/// A build of the program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Build {
+    /// The blake3 of the program's file, 64 hex digits.
+    pub blake3: String,
+    /// When it was first seen, RFC 3339 in UTC.
+    pub seen: String,
+    /// The state of the groups found before, by kind and major key (12 hex digits); empty for the
+    /// first build.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub groups: BTreeMap<Kind, BTreeMap<String, Status>>,
+}
+
+impl Build {
+    /// The state of a group with this build, where it was checked.
+    pub fn status(&self, kind: Kind, major: &str) -> Option<Status> {
+        self.groups.get(&kind)?.get(major).copied()
+    }
+}
+
+/// The version of the output directory's contract.
+pub const VERSION: u64 = 1;
+
+/// What is at the path of an output directory.
+#[derive(Debug)]
+pub(super) enum DirectoryState {
+    /// Nothing, or an empty directory.
+    Nothing,
+    /// An output directory.
+    Ours(Box<CampaignFile>),
+}
+
+/// Examines the path, without changing anything.
+///
+/// # Errors
+/// When it is no output directory, or of another version, or its campaign file is damaged.
+pub(super) fn examine(root: &Path) -> Result<DirectoryState, StoreError> {
+    if let Some(file) = CampaignFile::read(root)? {
+        return Ok(DirectoryState::Ours(Box::new(file)));
+    }
+    // A lock and temporary files are what a writer leaves that was killed before all else; what
+    // git is to ignore a user may have said before.
+    let foreign = |name: &str| {
+        let ours = [layout::LOCK, layout::IGNORE.0].contains(&name);
+        !ours && !atomic::is_temporary(name.as_ref())
+    };
+    let empty = reader::sorted_names(root, foreign)?.is_empty() && !has_undecodable(root);
+    if empty && (root.is_dir() || !exists(root)) {
+        Ok(DirectoryState::Nothing)
+    } else {
+        Err(StoreError::NotOurs {
+            path: root.to_owned(),
+        })
+    }
+}
+
+/// The output directory that `path` lies in, or that lies in it under the usual name.
+pub(super) fn near(path: &Path) -> Option<PathBuf> {
+    let is_ours = |folder: &Path| folder.join(layout::CAMPAIGN).is_file();
+    let below = path.join(layout::USUAL);
+    if is_ours(&below) {
+        return Some(below);
+    }
+    let whole = std::fs::canonicalize(path).ok()?;
+    let above = whole.ancestors().skip(1).find(|folder| is_ours(folder))?;
+    Some(above.to_owned())
+}
+
+/// Whether anything, be it a dangling link, has this name.
+fn exists(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+/// Whether the folder has names that are not UTF-8, which listings leave out.
+fn has_undecodable(folder: &Path) -> bool {
+    std::fs::read_dir(folder).is_ok_and(|entries| {
+        (entries.flatten()).any(|entry| entry.file_name().into_string().is_err())
+    })
 }

@@ -1,14 +1,16 @@
-//! Filing crashes, and what becomes of them.
+//! Files a crash, and updates what its minimization and later findings change.
 
+use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::survey::{self, Rank, Survey};
-use super::writer::{create_once, write_group};
-use super::{Entry, EntryId, Kind, Minimized, Store, StoreError, json, layout, origin, reproduce};
+use crate::group::{self, EntryRank, GroupIndex};
+use crate::writer::{create_once, write_group};
+use crate::{Entry, EntryId, Kind, Minimized, Store, StoreError, json, layout, reproduce};
 use ddfuzz_exec::{Program, Target};
 use ddfuzz_model::files::{FileError, atomic, folder};
-use ddfuzz_triage::{Crash, Key};
+use ddfuzz_triage::{Crash, Found, Key};
 
 /// Where a crash was filed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +37,7 @@ impl Store {
     /// When something cannot be written. Filing again then goes on where this call stopped, and
     /// answers as this call would have.
     pub fn file(&mut self, kind: Kind, crash: &Crash, input: &[u8]) -> Result<Filed, StoreError> {
-        let crash = origin::writable(crash);
+        let crash = writable(crash);
         let id = EntryId::of(kind, &crash.keys, input);
         let path = id.folder(self.reader.root());
         let group = self.groups.get(&(kind, id.major().to_owned()));
@@ -45,14 +47,14 @@ impl Store {
             _ => None,
         };
         let filed = Filed {
-            new_major: !group.is_some_and(Survey::has_entries),
+            new_major: !group.is_some_and(GroupIndex::has_entries),
             new_minor: !group.is_some_and(|group| group.minors.contains_key(id.minor())),
             already: held.is_some(),
             path,
             id,
         };
         if let Some(held) = held {
-            if origin::order(crash.found.as_ref(), held.crash.found.as_ref()).is_lt() {
+            if order(crash.found.as_ref(), held.crash.found.as_ref()).is_lt() {
                 json::write(&filed.path.join(layout::CRASH), &*crash)?;
             }
             return Ok(filed);
@@ -80,11 +82,11 @@ impl Store {
         let folder = layout::group_folder(root, place.0, &place.1);
         let before = self.groups.get(&place);
         let mut after = match before {
-            Some(survey) => survey.clone(),
-            None => Survey::of(entry, SystemTime::now()),
+            Some(index) => index.clone(),
+            None => GroupIndex::of(entry, SystemTime::now()),
         };
         after.record.severity = after.record.severity.max(entry.crash.severity);
-        after.set_rank(&folder, &entry.id, Rank::of(entry))?;
+        after.set_rank(&folder, &entry.id, EntryRank::of(entry))?;
         if before.is_none_or(|before| before.record != after.record) {
             write_group(root, place.0, &after)?;
         }
@@ -104,20 +106,20 @@ impl Store {
         runs: u64,
     ) -> Result<(), StoreError> {
         let root = self.reader.root();
-        let Some(survey) = self.groups.get_mut(&(kind, major.short())) else {
+        let Some(index) = self.groups.get_mut(&(kind, major.short())) else {
             return Err(StoreError::NoSuch {
                 path: layout::group_folder(root, kind, &major.short()),
             });
         };
-        let before = survey.record.seen.insert(campaign.to_owned(), runs);
+        let before = index.record.seen.insert(campaign.to_owned(), runs);
         if before == Some(runs) {
             return Ok(());
         }
-        let answer = write_group(root, kind, survey);
+        let answer = write_group(root, kind, index);
         if answer.is_err() {
             match before {
-                Some(before) => survey.record.seen.insert(campaign.to_owned(), before),
-                None => survey.record.seen.remove(campaign),
+                Some(before) => index.record.seen.insert(campaign.to_owned(), before),
+                None => index.record.seen.remove(campaign),
             };
         }
         answer
@@ -134,8 +136,8 @@ impl Store {
         self.enter(&entry)
     }
 
-    /// Puts the logs of all minimizations that have not ended, and what they had reached, aside
-    /// under names with the first 16 characters of `build`, so that they begin anew.
+    /// Renames the logs and reproducers of all unfinished minimizations to names with the first 16
+    /// characters of `build`, so that the minimizations start again.
     ///
     /// # Errors
     /// When something cannot be read or renamed.
@@ -184,14 +186,14 @@ impl Store {
         }
     }
 
-    /// Moves a crash that does not come again, whole, to where those are: its group goes along with
-    /// its last entry.
+    /// Moves the entry of a crash that did not come again to `flaky/`; its group moves with its
+    /// last entry.
     pub(super) fn move_to_flaky(&mut self, id: &EntryId) -> Result<(), StoreError> {
         let root = self.reader.root().to_owned();
         let (from, to) = (id.folder(&root), id.among(Kind::Flaky).folder(&root));
         let major = id.major().to_owned();
         let group = layout::group_folder(&root, Kind::Crash, &major);
-        let is_last = survey::entry_ids(&root, Kind::Crash, &major)?.len() == 1;
+        let is_last = group::entry_ids(&root, Kind::Crash, &major)?.len() == 1;
         let left = self.groups.remove(&(Kind::Crash, major.clone()));
         if is_last {
             remove(&group.join(layout::GROUP))?;
@@ -206,16 +208,16 @@ impl Store {
         // Folders that hold nothing more.
         let _ =
             std::fs::remove_dir(folder::parent(&from)).and_then(|()| std::fs::remove_dir(&group));
-        if let Some(survey) = Survey::read(&root, Kind::Crash, &major)? {
-            write_group(&root, Kind::Crash, &survey)?;
-            self.groups.insert((Kind::Crash, major.clone()), survey);
+        if let Some(index) = GroupIndex::read(&root, Kind::Crash, &major)? {
+            write_group(&root, Kind::Crash, &index)?;
+            self.groups.insert((Kind::Crash, major.clone()), index);
         }
-        if let Some(mut survey) = Survey::read(&root, Kind::Flaky, &major)? {
+        if let Some(mut index) = GroupIndex::read(&root, Kind::Flaky, &major)? {
             if let Some(left) = left.filter(|_| is_last) {
-                survey.record.join(left.record);
+                index.record.join(left.record);
             }
-            write_group(&root, Kind::Flaky, &survey)?;
-            self.groups.insert((Kind::Flaky, major), survey);
+            write_group(&root, Kind::Flaky, &index)?;
+            self.groups.insert((Kind::Flaky, major), index);
         }
         Ok(())
     }
@@ -253,5 +255,52 @@ fn remove(path: &Path) -> Result<(), FileError> {
     match path.exists() {
         true => std::fs::remove_file(path).map_err(FileError::at("remove", path)),
         false => Ok(()),
+    }
+}
+
+/// Orders origins by how well they name the input: a run of a campaign, by its number, before a
+/// slip (one with a line in the log before one without), before a file, before nothing. The record
+/// of the least one stays, so that the record does not depend on the order in which workers file
+/// the same input.
+pub(super) fn order(a: Option<&Found>, b: Option<&Found>) -> Ordering {
+    let rank = |found: Option<&Found>| match found {
+        Some(Found::Run { .. }) => 0,
+        Some(Found::Slip { .. }) => 1,
+        Some(Found::File { .. }) => 2,
+        None => 3,
+    };
+    match (a, b) {
+        (
+            Some(Found::Run {
+                campaign: ca,
+                run: a,
+                input: ia,
+            }),
+            Some(Found::Run {
+                campaign: cb,
+                run: b,
+                input: ib,
+            }),
+        ) => (a, ca, ia).cmp(&(b, cb, ib)),
+        (Some(Found::Slip { of: oa, test: a }), Some(Found::Slip { of: ob, test: b })) => {
+            (oa, a.is_none(), a).cmp(&(ob, b.is_none(), b))
+        }
+        (Some(Found::File { path: a }), Some(Found::File { path: b })) => a.cmp(b),
+        _ => rank(a).cmp(&rank(b)),
+    }
+}
+
+/// The crash as it can be written: a path that is not UTF-8 has no form in JSON, and losing the
+/// crash over the name of its file would be worse than a name with a replacement character.
+pub(super) fn writable(crash: &Crash) -> Cow<'_, Crash> {
+    match &crash.found {
+        Some(Found::File { path }) if path.to_str().is_none() => {
+            let path = path.to_string_lossy().into_owned().into();
+            Cow::Owned(Crash {
+                found: Some(Found::File { path }),
+                ..crash.clone()
+            })
+        }
+        _ => Cow::Borrowed(crash),
     }
 }

@@ -1,11 +1,12 @@
-//! One bug (`group.json`).
+//! One bug (`group.json`), and the same as its files tell it.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Entry, EntryId, Kind, StoreError, survey};
+use crate::{Entry, EntryId, Kind, StoreError, entry, json, layout, reader, rfc3339};
 use ddfuzz_triage::{Class, Key, Severity};
 
 /// The record of a group: a function of its entries, but for when and how often it was seen.
@@ -71,14 +72,204 @@ impl Group {
         let root = self.folder.ancestors().nth(2);
         let root = root.unwrap_or(&self.folder);
         let mut entries = Vec::new();
-        for id in survey::entry_ids(root, self.kind, &self.record.major.short())? {
+        for id in entry_ids(root, self.kind, &self.record.major.short())? {
             entries.extend(Entry::read(root, &id)?);
         }
         Ok(entries)
     }
 
-    /// Runs of all campaigns that ended so.
+    /// Runs of all campaigns that ended in this group.
     pub fn runs_seen(&self) -> u64 {
         (self.record.seen.values()).fold(0, |sum, runs| sum.saturating_add(*runs))
     }
+}
+
+/// How entries of one minor key are compared before their bytes; less is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct EntryRank {
+    /// Proved ones first.
+    unproved: bool,
+    /// Reproducers that show the minor key first.
+    other_minor: bool,
+    /// Size of the reproducer, in bytes.
+    size: u64,
+}
+
+impl EntryRank {
+    /// The rank of an entry as its files stand.
+    pub(super) fn of(entry: &Entry) -> EntryRank {
+        let size = |path: &Path| path.metadata().ok().map(|metadata| metadata.len());
+        EntryRank {
+            unproved: !entry.minimized.as_ref().is_some_and(|m| m.is_proved()),
+            other_minor: entry.shows_another_minor(),
+            size: size(&entry.reproducer()).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+/// The ranks of a minor key's entries, by HASH.
+pub(super) type EntryRanks = BTreeMap<String, EntryRank>;
+
+/// A group: its record, and all complete entries by minor key.
+#[derive(Clone, Debug)]
+pub(super) struct GroupIndex {
+    /// The record, its representatives recomputed.
+    pub(super) record: GroupRecord,
+    /// The entries.
+    pub(super) minors: BTreeMap<String, EntryRanks>,
+}
+
+impl GroupIndex {
+    /// Whether it has a complete entry.
+    pub(super) fn has_entries(&self) -> bool {
+        !self.minors.is_empty()
+    }
+
+    /// Whether it has this entry, complete.
+    pub(super) fn has(&self, id: &EntryId) -> bool {
+        (self.minors.get(id.minor())).is_some_and(|ranks| ranks.contains_key(id.hash()))
+    }
+
+    /// An empty index of the group of `entry`; `first_seen` is when it was filed.
+    pub(super) fn of(entry: &Entry, first_seen: SystemTime) -> GroupIndex {
+        GroupIndex {
+            record: GroupRecord {
+                v: 1,
+                class: entry.crash.class.clone(),
+                major: entry.crash.keys.major,
+                severity: entry.crash.severity,
+                first_seen: rfc3339(first_seen),
+                representatives: BTreeMap::new(),
+                seen: BTreeMap::new(),
+            },
+            minors: BTreeMap::new(),
+        }
+    }
+
+    /// Reads a group; `None` where it has neither a record nor a complete entry. A missing or
+    /// damaged record is made anew from the entries; then the first sight is the least
+    /// modification time of their inputs.
+    pub(super) fn read(
+        root: &Path,
+        kind: Kind,
+        major: &str,
+    ) -> Result<Option<GroupIndex>, StoreError> {
+        let path = layout::group_folder(root, kind, major).join(layout::GROUP);
+        GroupIndex::with_record(json::read_intact(&path)?, root, kind, major)
+    }
+
+    /// Like [`GroupIndex::read`], with this record in the place of the one on disk.
+    pub(super) fn with_record(
+        mut record: Option<GroupRecord>,
+        root: &Path,
+        kind: Kind,
+        major: &str,
+    ) -> Result<Option<GroupIndex>, StoreError> {
+        let folder = layout::group_folder(root, kind, major);
+        let recorded = record.is_some();
+        let mut minors: BTreeMap<String, EntryRanks> = BTreeMap::new();
+        for id in entry_ids(root, kind, major)? {
+            let Some(entry) = Entry::read(root, &id)? else {
+                continue;
+            };
+            let ranks = minors.entry(id.minor().to_owned()).or_default();
+            ranks.insert(id.hash().to_owned(), EntryRank::of(&entry));
+            let found = GroupIndex::of(&entry, modified(&entry.original())).record;
+            match &mut record {
+                None => record = Some(found),
+                Some(record) if recorded => record.severity = record.severity.max(found.severity),
+                Some(record) => record.join(found),
+            }
+        }
+        let Some(mut record) = record else {
+            return Ok(None);
+        };
+        record.representatives.clear();
+        let mut index = GroupIndex { record, minors };
+        for minor in index.minors.keys().cloned().collect::<Vec<_>>() {
+            index.choose(&folder, &minor)?;
+        }
+        Ok(Some(index))
+    }
+
+    /// Adds an entry, or its new rank after its reproducer or outcome changed, and updates the
+    /// representative.
+    pub(super) fn set_rank(
+        &mut self,
+        group: &Path,
+        id: &EntryId,
+        rank: EntryRank,
+    ) -> Result<(), StoreError> {
+        let ranks = self.minors.entry(id.minor().to_owned()).or_default();
+        ranks.insert(id.hash().to_owned(), rank);
+        let held = self.record.representatives.get(id.minor()).cloned();
+        let Some(held) = held.filter(|held| held != id.hash()) else {
+            return self.choose(group, id.minor());
+        };
+        // All others lost against the held one before, so one comparison is enough.
+        let bytes = |hash: &str| entry::reproducer_bytes(&group.join(id.minor()).join(hash));
+        let order = match ranks.get(&held) {
+            Some(held_rank) if *held_rank == rank => {
+                (bytes(id.hash())?, id.hash()).cmp(&(bytes(&held)?, &held))
+            }
+            held_rank => Some(&rank).cmp(&held_rank),
+        };
+        if order.is_lt() {
+            let minor = id.minor().to_owned();
+            (self.record.representatives).insert(minor, id.hash().to_owned());
+        }
+        Ok(())
+    }
+
+    /// Chooses the representative of `minor` again: the least entry by (proved, size, bytes),
+    /// and by HASH where two reproducers are the same. Of several that are proved one that shows
+    /// another minor key comes last.
+    pub(super) fn choose(&mut self, group: &Path, minor: &str) -> Result<(), StoreError> {
+        let Some(ranks) = self.minors.get(minor) else {
+            return Ok(());
+        };
+        let best = ranks.values().min();
+        let mut tied = (ranks.iter()).filter(|&(_, rank)| Some(rank) == best);
+        let Some((mut chosen, _)) = tied.next() else {
+            return Ok(());
+        };
+        let mut least: Option<Vec<u8>> = None;
+        for (hash, _) in tied {
+            let bytes = |hash| entry::reproducer_bytes(&group.join(minor).join(hash));
+            let found = bytes(hash)?;
+            let held = match least.take() {
+                Some(held) => held,
+                None => bytes(chosen)?,
+            };
+            least = Some(if found < held {
+                chosen = hash;
+                found
+            } else {
+                held
+            });
+        }
+        (self.record.representatives).insert(minor.to_owned(), chosen.clone());
+        Ok(())
+    }
+}
+
+/// All entries of a group that have a folder, complete or not, in order.
+pub(super) fn entry_ids(root: &Path, kind: Kind, major: &str) -> Result<Vec<EntryId>, StoreError> {
+    let folder = layout::group_folder(root, kind, major);
+    let mut ids = Vec::new();
+    for minor in reader::sorted_names(&folder, layout::is_key_name)? {
+        for hash in reader::sorted_names(&folder.join(&minor), layout::is_hash_name)? {
+            ids.extend(EntryId::from_names(kind, major, &minor, &hash));
+        }
+    }
+    Ok(ids)
+}
+
+/// The major keys (12 hex digits) that have a folder, in order.
+pub(super) fn majors(root: &Path, kind: Kind) -> Result<Vec<String>, StoreError> {
+    reader::sorted_names(&root.join(kind.folder()), layout::is_key_name)
+}
+
+fn modified(path: &Path) -> SystemTime {
+    (path.metadata().and_then(|metadata| metadata.modified())).unwrap_or(UNIX_EPOCH)
 }

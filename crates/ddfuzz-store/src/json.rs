@@ -62,3 +62,8 @@ pub(super) fn read_intact<T: DeserializeOwned>(path: &Path) -> Result<Option<T>,
         answer => answer,
     }
 }
+
+/// Whether a count is left out of a record.
+pub(super) fn is_zero(count: &u64) -> bool {
+    *count == 0
+}

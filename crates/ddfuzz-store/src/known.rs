@@ -1,14 +1,16 @@
-//! Groups that the user knows and does not want to hear of (`--known FILE`).
+//! Groups that are left out of reports: those of a list (`--known FILE`) and those that another
+//! output directory has, too (`--against OUT`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
-use super::HadGroups;
+use crate::{Kind, Reader, StoreError};
 use ddfuzz_triage::{Crash, Key};
 
 /// Fewest hex digits that name a key: as many as are shown.
 const DIGITS: std::ops::RangeInclusive<usize> = 12..=32;
 
-/// What a line begins with that names a stable key.
+/// The prefix of a line with a stable key.
 const STABLE: &str = "stable:";
 
 /// Muted groups, by the beginnings of their keys.
@@ -25,7 +27,7 @@ pub struct KnownGroups {
 pub struct NoKey {
     /// Its number, from 1.
     pub line: usize,
-    /// What stands there.
+    /// Its text.
     pub text: String,
 }
 
@@ -58,7 +60,7 @@ impl KnownGroups {
         Ok(known)
     }
 
-    /// The same list, and with it all groups that another output directory has.
+    /// Adds all groups that another output directory has.
     pub fn and_had(self, had: HadGroups) -> KnownGroups {
         KnownGroups { had, ..self }
     }
@@ -89,5 +91,60 @@ impl KnownGroups {
     /// Whether there is a stable key among them.
     pub fn names_stables(&self) -> bool {
         !self.stables.is_empty() || self.had.has_stables()
+    }
+}
+
+/// The groups of an output directory, by their keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HadGroups {
+    majors: BTreeSet<String>,
+    /// Of each stable key, the builds that it is known of.
+    stables: BTreeMap<String, BTreeSet<Option<String>>>,
+}
+
+impl HadGroups {
+    /// Reads the groups of an output directory, of all kinds.
+    ///
+    /// # Errors
+    /// When the directory is none of ours or cannot be read.
+    pub fn read(out: &Path) -> Result<HadGroups, StoreError> {
+        let reader = Reader::open(out)?;
+        let mut had = HadGroups::default();
+        for kind in Kind::ALL {
+            for group in reader.groups(kind)? {
+                had.majors.insert(group.record.major.short());
+                for id in group.representatives() {
+                    let Some(entry) = reader.entry(&id)? else {
+                        continue;
+                    };
+                    let Some(stable) = entry.crash.keys.stable else {
+                        continue;
+                    };
+                    let build = entry.crash.build().map(str::to_owned);
+                    let builds = had.stables.entry(stable.to_string()).or_default();
+                    builds.insert(build);
+                }
+            }
+        }
+        Ok(had)
+    }
+
+    /// Whether there is a group of this major key, whole or its first 12 hex digits.
+    pub fn has_major(&self, major: &str) -> bool {
+        let short = major.get(..12).unwrap_or(major);
+        self.majors.contains(short)
+    }
+
+    /// Whether there is a group of this stable key, of other builds of the program alone: within
+    /// one build, two places in one function are two bugs.
+    pub fn has_names(&self, stable: &str, build: Option<&str>) -> bool {
+        let other = |known: &Option<String>| known.is_none() || known.as_deref() != build;
+        let builds = self.stables.get(stable);
+        builds.is_some_and(|builds| builds.iter().all(other))
+    }
+
+    /// Whether any group of it has a stable key.
+    pub(super) fn has_stables(&self) -> bool {
+        !self.stables.is_empty()
     }
 }

@@ -1,4 +1,4 @@
-//! Where everything stands: pure functions from names to paths.
+//! The paths of an output directory: pure functions from names to paths.
 
 use std::path::{Path, PathBuf};
 
@@ -16,9 +16,9 @@ pub(super) const LOCK: &str = ".lock";
 pub(super) const IGNORE: (&str, &[u8]) = (".gitignore", b"*\n");
 /// The campaign's checkpoint.
 pub(super) const STATE: &str = "state.json";
-/// The campaign's course.
+/// The statistics of the campaign over time.
 pub(super) const STATS: &str = "stats.jsonl";
-/// What `triage` has done.
+/// The journal of `triage`.
 pub(super) const TRIAGED: &str = "triage.jsonl";
 /// The folder of inputs worth keeping.
 pub(super) const CORPUS: &str = "corpus";
@@ -40,7 +40,7 @@ pub(super) const DEBUG: &str = "debug.txt";
 pub(super) const LOG: &str = "log.jsonl";
 /// The log of the minimization of the options, in a study of many programs.
 pub(super) const OPTIONS_LOG: &str = "options.jsonl";
-/// The folder of what studies of many programs came to.
+/// The folder of the results of studies of many programs.
 pub(super) const STUDIES: &str = "studies";
 /// The script that shows the crash.
 pub(super) const REPRODUCE: &str = "reproduce.sh";

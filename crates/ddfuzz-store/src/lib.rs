@@ -18,56 +18,47 @@
 //! studies/CAMPAIGN.json                 what a study of many utilities came to (study::StudyRecord)
 //! ```
 //!
-//! A [`Store`] is the one writer (by lock); a [`Reader`] needs no lock and may read while the
-//! writer is at work. [`merge()`] is the union of several directories. [`foreign`] knows the
-//! directories of other fuzzers.
+//! In: crash records, minimization results, output directories. Out: the files above, and reports
+//! as text ([`report`]). The central type is [`Store`], the one writer (by lock); a [`Reader`] needs
+//! no lock and may read while the writer is at work. [`merge()`] is the union of several
+//! directories. [`foreign`] knows the directories of other fuzzers.
+//!
+//! Reading order: `layout.rs`, `writer.rs`, `filing.rs`, `group.rs`, `reader.rs`, `merge.rs`,
+//! `report/view.rs`.
 //!
 //! **No crash is ever lost.** An input is written and synced before the record that makes its
 //! entry count; an input without its record (the writer was killed in between) stays where it
 //! is, is listed by [`Reader::incomplete`], and is completed by filing it again.
 
-mod build;
 mod campaign;
 mod entry;
 mod error;
 mod filing;
 pub mod foreign;
 mod group;
-mod had;
 mod json;
 mod known;
 mod layout;
-mod listing;
 mod merge;
-mod minimized;
-mod open;
-mod origin;
 mod reader;
 pub mod report;
 mod reproduce;
 mod study;
-mod survey;
-mod sweep;
 mod timestamp;
-mod triaged;
+mod triage_journal;
 mod writer;
 
-pub use build::{Build, Status};
-pub use campaign::{Campaign, CampaignFile, SettingsFile};
-pub use entry::Entry;
+pub use campaign::{Build, Campaign, CampaignFile, SettingsFile, Status, VERSION};
+pub use entry::{Entry, Minimized, Proved};
 pub use error::StoreError;
 pub use filing::Filed;
 pub use group::{Group, GroupRecord};
-pub use had::HadGroups;
-pub use known::{KnownGroups, NoKey};
+pub use known::{HadGroups, KnownGroups, NoKey};
 pub use layout::{EntryId, Kind, hash_of};
 pub use merge::{Merged, merge};
-pub use minimized::{Minimized, Proved};
-pub use open::VERSION;
 pub use reader::Reader;
-pub use reproduce::channel as shell_channel;
-pub use reproduce::script;
+pub use reproduce::{channel as shell_channel, script};
 pub use study::{GroupTally, REFUSALS, Replayed, StudyRecord, Tally, UtilityRecord, is_refusal};
 pub use timestamp::rfc3339;
-pub use triaged::{CrashLine, TriageJournal, Triaged};
+pub use triage_journal::{CrashLine, TriageJournal, Triaged};
 pub use writer::Store;

@@ -1,17 +1,18 @@
 //! Reading an output directory, also while its writer is at work.
 
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::open::{self, Found};
-use super::survey::{self, Survey};
-use super::{
+use crate::campaign::{self, DirectoryState};
+use crate::group::{self, GroupIndex};
+use crate::{
     CampaignFile, Entry, EntryId, Group, Kind, KnownGroups, StoreError, hash_of, json, layout,
-    listing,
 };
+use ddfuzz_model::files::FileError;
 
 /// The checkpoint with its owner, so that a later campaign never goes on with an earlier one's.
 #[derive(Serialize, Deserialize)]
@@ -36,22 +37,22 @@ impl Reader {
     pub fn open(root: &Path) -> Result<Reader, StoreError> {
         let nothing = || StoreError::NothingToRead {
             path: root.to_owned(),
-            near: open::near(root),
+            near: campaign::near(root),
         };
-        let found = open::examine(root).map_err(|error| match error {
+        let found = campaign::examine(root).map_err(|error| match error {
             StoreError::NotOurs { .. } => nothing(),
             other => other,
         });
         match found? {
-            Found::Ours(_) => Ok(Reader::at(root)),
-            Found::Nothing if root.is_dir() => Err(nothing()),
-            Found::Nothing => Err(StoreError::Missing {
+            DirectoryState::Ours(_) => Ok(Reader::at(root)),
+            DirectoryState::Nothing if root.is_dir() => Err(nothing()),
+            DirectoryState::Nothing => Err(StoreError::Missing {
                 path: root.to_owned(),
             }),
         }
     }
 
-    /// A reader of a directory that is known to be ours.
+    /// A reader of a directory that is known to be an output directory.
     pub(super) fn at(root: &Path) -> Reader {
         Reader {
             root: root.to_owned(),
@@ -63,7 +64,7 @@ impl Reader {
         &self.root
     }
 
-    /// Whose directory it is.
+    /// The campaign file of the directory.
     ///
     /// # Errors
     /// When the campaign file is gone or damaged.
@@ -79,7 +80,7 @@ impl Reader {
     /// When a file cannot be read.
     pub fn groups(&self, kind: Kind) -> Result<Vec<Group>, StoreError> {
         let mut groups = Vec::new();
-        for major in survey::majors(&self.root, kind)? {
+        for major in group::majors(&self.root, kind)? {
             groups.extend(self.group(kind, &major)?);
         }
         Ok(groups)
@@ -92,11 +93,11 @@ impl Reader {
     /// # Errors
     /// When a file cannot be read.
     pub fn group(&self, kind: Kind, major: &str) -> Result<Option<Group>, StoreError> {
-        let survey = Survey::read(&self.root, kind, major)?;
-        Ok(survey.map(|survey| Group {
+        let index = GroupIndex::read(&self.root, kind, major)?;
+        Ok(index.map(|index| Group {
             kind,
             folder: layout::group_folder(&self.root, kind, major),
-            record: survey.record,
+            record: index.record,
         }))
     }
 
@@ -107,7 +108,7 @@ impl Reader {
     pub fn groups_named(&self, beginning: &str) -> Result<Vec<Group>, StoreError> {
         let mut groups = Vec::new();
         for kind in Kind::ALL {
-            for major in survey::majors(&self.root, kind)? {
+            for major in group::majors(&self.root, kind)? {
                 if major.starts_with(beginning) || beginning.starts_with(&major) {
                     groups.extend(self.group(kind, &major)?);
                 }
@@ -123,7 +124,7 @@ impl Reader {
     /// When a file cannot be read.
     pub fn entries(&self, kind: Kind, major: &str) -> Result<Vec<Entry>, StoreError> {
         let mut entries = Vec::new();
-        for id in survey::entry_ids(&self.root, kind, major)? {
+        for id in group::entry_ids(&self.root, kind, major)? {
             entries.extend(Entry::read(&self.root, &id)?);
         }
         Ok(entries)
@@ -146,8 +147,8 @@ impl Reader {
     pub fn incomplete(&self) -> Result<Vec<EntryId>, StoreError> {
         let mut ids = Vec::new();
         for kind in Kind::ALL {
-            for major in survey::majors(&self.root, kind)? {
-                for id in survey::entry_ids(&self.root, kind, &major)? {
+            for major in group::majors(&self.root, kind)? {
+                for id in group::entry_ids(&self.root, kind, &major)? {
                     let original = id.folder(&self.root).join(layout::ORIGINAL);
                     if original.is_file() && Entry::read(&self.root, &id)?.is_none() {
                         ids.push(id);
@@ -188,8 +189,8 @@ impl Reader {
     pub fn originals(&self) -> Result<Vec<EntryId>, StoreError> {
         let mut ids = Vec::new();
         for kind in Kind::ALL {
-            for major in survey::majors(&self.root, kind)? {
-                ids.extend(survey::entry_ids(&self.root, kind, &major)?);
+            for major in group::majors(&self.root, kind)? {
+                ids.extend(group::entry_ids(&self.root, kind, &major)?);
             }
         }
         ids.retain(|id| id.original(&self.root).is_file());
@@ -202,12 +203,12 @@ impl Reader {
     /// When the folder cannot be listed.
     pub fn corpus(&self) -> Result<Vec<PathBuf>, StoreError> {
         let folder = self.root.join(layout::CORPUS);
-        let names = listing::names(&folder, layout::is_hash_name)?;
+        let names = sorted_names(&folder, layout::is_hash_name)?;
         Ok(names.into_iter().map(|name| folder.join(name)).collect())
     }
 
     /// Whether these known groups have the group of this name (12 hex digits), by its key or by
-    /// names. One that cannot be read now is only not muted: that is no reason to end.
+    /// names. A group that cannot be read is not muted, and is no error.
     pub fn is_muted(&self, kind: Kind, major: &str, known: &KnownGroups) -> bool {
         known.has_major(major)
             || known.names_stables() && self.is_known_by_names(kind, major, known).unwrap_or(false)
@@ -241,4 +242,35 @@ impl Reader {
             }),
         }
     }
+}
+
+/// The names in `folder` that `fits` accepts, ascending; none where there is no such folder. Names
+/// that are not UTF-8 do not belong to the layout and are left out.
+pub(super) fn sorted_names(
+    folder: &Path,
+    fits: impl Fn(&str) -> bool,
+) -> Result<Vec<String>, StoreError> {
+    let failed = FileError::at("list", folder);
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        // A file in the folder's place is not of the layout either.
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            ) =>
+        {
+            return Ok(Vec::new());
+        }
+        Err(error) => return Err(failed(error).into()),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        match entry {
+            Ok(entry) => names.extend(entry.file_name().into_string().ok().filter(|n| fits(n))),
+            Err(error) => return Err(failed(error).into()),
+        }
+    }
+    names.sort();
+    Ok(names)
 }

@@ -27,7 +27,7 @@ input=$here/minimized
 }
 "#;
 
-/// Runs where the program can do no harm, as ddfuzz does.
+/// Runs the program in a sandbox, as ddfuzz does.
 const SCRATCH: &str = r#"scratch=$(mktemp -d) || exit 70
 trap 'cd / && rm -rf -- "$scratch"' EXIT
 trap 'exit 130' HUP INT TERM
@@ -162,7 +162,7 @@ fn how_it_shows(kind: Kind, class: &Class) -> String {
     }
 }
 
-/// What keeps a finding that would use up the machine from doing so.
+/// The limits for a finding that would use up the machine.
 fn limit(kind: Kind, target: &Target, shadowed: bool) -> String {
     match kind {
         Kind::Hang => {

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{EntryId, Kind, Reader, Store, StoreError, json, layout, listing};
+use super::{EntryId, Kind, Reader, Store, StoreError, json, layout};
+use crate::reader;
 use ddfuzz_model::files::{FileError, OsText, folder};
 use ddfuzz_triage::Subject;
 
-/// A study: which utilities were run on which machine, and how that ended.
+/// A study: the utilities that were run on a machine, and how their runs ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StudyRecord {
     /// Version of this record's schema.
@@ -26,14 +27,14 @@ pub struct StudyRecord {
     pub started: String,
     /// The seed of all inputs.
     pub seed: u64,
-    /// What names the list of utilities.
+    /// The name of the list of utilities.
     pub list: String,
     /// Which part of how many of the list is run here, from 1; `None` for all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<(u32, u32)>,
-    /// What holds the utilities back: the parts of the sandbox.
+    /// The parts of the sandbox that the utilities ran in.
     pub sandbox: Vec<String>,
-    /// What became of the utilities, in the order of the list.
+    /// The results of the utilities, in the order of the list.
     pub utilities: Vec<UtilityRecord>,
 }
 
@@ -41,8 +42,8 @@ impl StudyRecord {
     /// The version of the record's schema that is written.
     pub const VERSION: u32 = 1;
 
-    /// Takes from another record of the same study what is further there. What is said of the study
-    /// itself is the lesser text, so that it does not matter which record is first.
+    /// Joins another record of the same study: of each utility the result with more progress stays,
+    /// of other fields the lesser text, so that the order of the records does not matter.
     pub fn join(&mut self, other: &StudyRecord) {
         let head = |study: &StudyRecord| {
             let utilities = Vec::new();
@@ -90,7 +91,7 @@ pub fn is_refusal(label: &str) -> bool {
     REFUSALS.contains(&label)
 }
 
-/// What became of one utility.
+/// The result of one utility.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UtilityRecord {
     /// What the list calls it.
@@ -127,8 +128,8 @@ impl UtilityRecord {
         self.tallies.iter().any(|tally| tally.runs > 0)
     }
 
-    /// Of two records of one utility the greater one is further. Ties are broken by the text, so
-    /// that it does not matter which is first.
+    /// Of two records of one utility the greater one has more progress. Ties are broken by the
+    /// text, so that the order of the records does not matter.
     fn rank(&self) -> (u64, bool, String) {
         let text = serde_json::to_string(self).unwrap_or_default();
         (self.total().runs, self.done, text)
@@ -209,7 +210,7 @@ impl Reader {
     pub fn studies(&self) -> Result<Vec<StudyRecord>, StoreError> {
         let folder = self.root().join(layout::STUDIES);
         let mut studies = BTreeMap::new();
-        for name in listing::names(&folder, layout::is_study_name)? {
+        for name in reader::sorted_names(&folder, layout::is_study_name)? {
             if let Some(study) = json::read::<StudyRecord>(&folder.join(&name))? {
                 studies.insert(name, study);
             }
@@ -219,7 +220,7 @@ impl Reader {
 }
 
 impl Store {
-    /// Writes what a study has come to.
+    /// Writes the result of a study.
     ///
     /// # Errors
     /// When the file cannot be written; the one before then stands.

@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use serde::Serialize;
 
-use super::open::{self, Found};
-use super::reader::State;
-use super::survey::{self, Survey};
-use super::{
-    Build, Campaign, CampaignFile, Kind, Reader, StoreError, hash_of, json, layout, sweep,
-};
+use crate::campaign::{self, DirectoryState};
+use crate::group::{self, GroupIndex};
+use crate::reader::State;
+use crate::{Build, Campaign, CampaignFile, Kind, Reader, StoreError, hash_of, json, layout};
 use ddfuzz_model::files::{Appender, FileError, Lock, atomic, folder};
 
 /// An output directory that this process alone writes to.
@@ -21,7 +20,7 @@ use ddfuzz_model::files::{Appender, FileError, Lock, atomic, folder};
 #[derive(Debug)]
 pub struct Store {
     pub(super) reader: Reader,
-    pub(super) groups: BTreeMap<(Kind, String), Survey>,
+    pub(super) groups: BTreeMap<(Kind, String), GroupIndex>,
     pub(super) programs: BTreeMap<String, PathBuf>,
     file: CampaignFile,
     resumed: bool,
@@ -33,7 +32,7 @@ pub struct Store {
 impl Store {
     /// Opens the directory for writing. A missing or empty one is made to belong to `campaign`;
     /// one that belongs to a campaign already keeps it ([`Store::resumed`] tells). What a killed
-    /// writer left half done is repaired.
+    /// writer left unfinished is repaired.
     ///
     /// # Errors
     /// [`StoreError::NotOurs`], [`StoreError::OtherVersion`], [`StoreError::InUse`], a damaged
@@ -51,14 +50,14 @@ impl Store {
     }
 
     pub(super) fn open(root: &Path, campaign: Option<Campaign>) -> Result<Store, StoreError> {
-        open::examine(root)?;
+        campaign::examine(root)?;
         folder::create_all(root)?;
         let lock = Lock::acquire(&root.join(layout::LOCK))
             .map_err(|error| StoreError::of_lock(root, error))?;
         // Again, now that nobody else can change it.
-        let (mut file, mut unwritten) = match open::examine(root)? {
-            Found::Ours(file) => (*file, false),
-            Found::Nothing => (CampaignFile::of(None), true),
+        let (mut file, mut unwritten) = match campaign::examine(root)? {
+            DirectoryState::Ours(file) => (*file, false),
+            DirectoryState::Nothing => (CampaignFile::of(None), true),
         };
         let is_new = unwritten;
         let resumed = file.current.is_some();
@@ -73,7 +72,7 @@ impl Store {
             let (name, content) = layout::IGNORE;
             create_once(&root.join(name), content)?;
         }
-        sweep::sweep(root);
+        sweep(root);
         let mut store = Store {
             reader: Reader::at(root),
             groups: BTreeMap::new(),
@@ -91,16 +90,16 @@ impl Store {
     fn repair(&mut self) -> Result<(), StoreError> {
         let root = self.reader.root();
         for kind in Kind::ALL {
-            for major in survey::majors(root, kind)? {
-                let Some(survey) = Survey::read(root, kind, &major)? else {
+            for major in group::majors(root, kind)? {
+                let Some(index) = GroupIndex::read(root, kind, &major)? else {
                     continue;
                 };
                 let path = layout::group_folder(root, kind, &major).join(layout::GROUP);
-                let text = json::text_of(&path, &survey.record)?;
+                let text = json::text_of(&path, &index.record)?;
                 if json::bytes(&path)?.as_ref() != Some(&text) {
                     atomic::write(&path, &text)?;
                 }
-                self.groups.insert((kind, major), survey);
+                self.groups.insert((kind, major), index);
             }
         }
         self.move_what_never_fails()
@@ -108,7 +107,7 @@ impl Store {
 
     /// Moves the crashes that do not come again where a killed writer has not.
     fn move_what_never_fails(&mut self) -> Result<(), StoreError> {
-        for major in survey::majors(self.reader.root(), Kind::Crash)? {
+        for major in group::majors(self.reader.root(), Kind::Crash)? {
             for entry in self.reader.entries(Kind::Crash, &major)? {
                 if entry.minimized.is_some_and(|it| it.never_fails()) {
                     self.move_to_flaky(&entry.id)?;
@@ -123,7 +122,7 @@ impl Store {
         &self.reader
     }
 
-    /// Whose directory it is.
+    /// The campaign file of the directory.
     pub fn campaigns(&self) -> &CampaignFile {
         &self.file
     }
@@ -185,7 +184,7 @@ impl Store {
         json::write(&self.reader.root().join(layout::STATE), &saved)
     }
 
-    /// Appends a line to the campaign's course.
+    /// Appends a line to the campaign's statistics.
     ///
     /// # Errors
     /// When it cannot be written whole.
@@ -204,7 +203,7 @@ impl Store {
         Ok(answer?)
     }
 
-    /// Keeps an input in the corpus, and gives its file.
+    /// Adds an input to the corpus, and returns its file.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -218,7 +217,7 @@ impl Store {
         Ok(path)
     }
 
-    /// Installs a bundled program for the reproducer scripts, as `bin/HASH/NAME`, and gives its
+    /// Installs a bundled program for the reproducer scripts, as `bin/HASH/NAME`, and returns its
     /// file. The hash of its content is in the path so that another version of it, installed or
     /// merged later, never changes what an older script runs.
     ///
@@ -248,9 +247,9 @@ impl Store {
 }
 
 /// Writes the record of a group.
-pub(super) fn write_group(root: &Path, kind: Kind, survey: &Survey) -> Result<(), StoreError> {
-    let folder = layout::group_folder(root, kind, &survey.record.major.short());
-    json::write(&folder.join(layout::GROUP), &survey.record)
+pub(super) fn write_group(root: &Path, kind: Kind, index: &GroupIndex) -> Result<(), StoreError> {
+    let folder = layout::group_folder(root, kind, &index.record.major.short());
+    json::write(&folder.join(layout::GROUP), &index.record)
 }
 
 /// Creates a file that may be there already with the same content.
@@ -258,5 +257,22 @@ pub(super) fn create_once(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     match atomic::create_new(path, bytes) {
         Err(error) if error.is_existing() => Ok(()),
         answer => answer,
+    }
+}
+
+/// Removes all temporary files below `root`, which the caller has locked. Links are not followed.
+/// What cannot be listed or removed stays, which does no harm.
+pub(super) fn sweep(root: &Path) {
+    let Ok(entries) = fs::read_dir(root) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => sweep(&entry.path()),
+            Ok(kind) if kind.is_file() && atomic::is_temporary(&entry.file_name()) => {
+                let _ = fs::remove_file(entry.path());
+            }
+            _ => {}
+        }
     }
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 
 use ddfuzz::campaign::identity;
 use ddfuzz::corpus::behaviour::{
-    Behaving, Behaviour, BehaviourJournal, Classes, Measured, Subject, measure,
+    Behaviour, BehaviourJournal, BehaviourSettings, Classes, CorpusInput, Measured, measure,
 };
 use ddfuzz::exec::{Target, Way};
 use ddfuzz::minimize::log::ContentHash;
@@ -21,8 +21,8 @@ use crate::places::Place;
 /// Behaviours by the inputs that they are of.
 pub type Behaviours = HashMap<Vec<u8>, Behaviour>;
 
-pub fn subject(place: &Place, name: &str, bytes: &[u8]) -> Subject {
-    Subject {
+pub fn subject(place: &Place, name: &str, bytes: &[u8]) -> CorpusInput {
+    CorpusInput {
         path: place.write(name, bytes),
         content: ContentHash::of(bytes),
         size: bytes.len() as u64,
@@ -34,11 +34,11 @@ pub fn measured(target: &Target, way: Way, inputs: &[&[u8]]) -> (Behaviours, Cla
     let place = Place::new();
     let name = |at: usize| format!("input-{at}");
     let subjects = inputs.iter().enumerate();
-    let subjects: Vec<Subject> = subjects
+    let subjects: Vec<CorpusInput> = subjects
         .map(|(at, bytes)| subject(&place, &name(at), bytes))
         .collect();
     let (told, classes) = measured_in(&place.path("journal"), target, way, 2, &subjects);
-    let of = |subject: &Subject| std::fs::read(&subject.path).unwrap();
+    let of = |subject: &CorpusInput| std::fs::read(&subject.path).unwrap();
     let behaviours = told.into_iter().map(|(subject, told)| match told {
         Measured::Behaves(behaviour) => (of(&subject), *behaviour),
         Measured::Gone => panic!("{subject:?} is gone"),
@@ -52,9 +52,9 @@ pub fn measured_in(
     target: &Target,
     way: Way,
     jobs: usize,
-    subjects: &[Subject],
-) -> (Vec<(Subject, Measured)>, Classes) {
-    let settings = Behaving {
+    subjects: &[CorpusInput],
+) -> (Vec<(CorpusInput, Measured)>, Classes) {
+    let settings = BehaviourSettings {
         target: target.clone(),
         way,
         jobs,

@@ -3,14 +3,16 @@
 use std::sync::atomic::AtomicBool;
 
 use ddfuzz::campaign::identity;
-use ddfuzz::corpus::behaviour::{Behaving, BehaviourJournal, Measured, Subject, measure};
+use ddfuzz::corpus::behaviour::{
+    BehaviourJournal, BehaviourSettings, CorpusInput, Measured, measure,
+};
 use ddfuzz::exec::Way;
 use ddfuzz::minimize::log::ContentHash;
 
 use super::{measured_in, subject};
 use crate::places::{Place, manners, target};
 
-fn subjects(place: &Place) -> Vec<Subject> {
+fn subjects(place: &Place) -> Vec<CorpusInput> {
     let inputs: [&[u8]; 6] = [b"babc", b"oxy", b"labc", b"rabc", b"x3", b"pq"];
     let numbered = inputs.iter().enumerate();
     numbered
@@ -23,13 +25,13 @@ fn the_order_and_the_workers_change_nothing() {
     let place = Place::new();
     let target = target(manners(&[]));
     let mut subjects = subjects(&place);
-    let measured = |name: &str, jobs, subjects: &[Subject]| {
+    let measured = |name: &str, jobs, subjects: &[CorpusInput]| {
         measured_in(&place.path(name), &target, Way::Inject, jobs, subjects)
     };
     let (mut one, first) = measured("one", 1, &subjects);
     subjects.reverse();
     let (mut other, second) = measured("other", 3, &subjects);
-    let told: Vec<&Subject> = other.iter().map(|(subject, _)| subject).collect();
+    let told: Vec<&CorpusInput> = other.iter().map(|(subject, _)| subject).collect();
     assert_eq!(told, subjects.iter().collect::<Vec<_>>());
     one.sort_by_key(|(subject, _)| subject.path.clone());
     other.sort_by_key(|(subject, _)| subject.path.clone());
@@ -105,7 +107,7 @@ fn a_measurement_that_was_stopped_goes_on() {
     let place = Place::new();
     let target = target(manners(&[]));
     let subjects = subjects(&place);
-    let settings = Behaving {
+    let settings = BehaviourSettings {
         target: target.clone(),
         way: Way::Inject,
         jobs: 1,
@@ -113,7 +115,7 @@ fn a_measurement_that_was_stopped_goes_on() {
     let path = place.path("journal");
     let mut journal = BehaviourJournal::open(&path, identity(&target).unwrap()).unwrap();
     let stop = AtomicBool::new(true);
-    let told = |_: &Subject, measured| panic!("{measured:?} was told");
+    let told = |_: &CorpusInput, measured| panic!("{measured:?} was told");
     let all = measure(subjects.clone(), &settings, &mut journal, &stop, told);
     assert!(!all.unwrap());
     assert!(!journal.has(ContentHash::of(b"babc")));

@@ -1,7 +1,7 @@
 //! What only one input reaches.
 
 use ddfuzz::corpus::Features;
-use ddfuzz::corpus::cover::{Effort, cover, held};
+use ddfuzz::corpus::cover::{Effort, cover, unique_features};
 
 use super::instances::{Instance, Item, Random, set};
 
@@ -12,7 +12,7 @@ fn private_and_sole_features_are_counted() {
         let mut instance = Instance::small(&mut random);
         let (all, covered) = (instance.reached(), set([0, 3]));
         let found = cover(&mut instance, &all, &covered, &Effort::default()).unwrap();
-        let told = held(&mut instance, &found.chosen, &all, &covered).unwrap();
+        let told = unique_features(&mut instance, &found.chosen, &all, &covered).unwrap();
         let wanted = all.less(&covered);
         let mut sole = Vec::new();
         for feature in wanted.as_slice() {

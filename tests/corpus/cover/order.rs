@@ -2,7 +2,7 @@
 
 use std::io;
 
-use ddfuzz::corpus::cover::{Effort, Sets, Slowness, cover, held};
+use ddfuzz::corpus::cover::{Effort, Sets, Slowness, cover, unique_features};
 use ddfuzz::corpus::{Feature, Features};
 
 use super::instances::{Instance, Item, Random};
@@ -90,5 +90,5 @@ fn an_input_that_cannot_be_read_is_an_error() {
     let (wanted, none) = (torn.0.reached(), Features::default());
     let error = cover(&mut torn, &wanted, &none, &Effort::default()).unwrap_err();
     assert_eq!(error.to_string(), "torn");
-    assert!(held(&mut torn, &[], &wanted, &none).is_err());
+    assert!(unique_features(&mut torn, &[], &wanted, &none).is_err());
 }

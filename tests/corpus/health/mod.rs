@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 use ddfuzz::campaign::{Minimizing, Silent, When, new_campaign};
-use ddfuzz::corpus::health::{Ill, Quarantine, Quarantining, quarantine};
+use ddfuzz::corpus::health::{FailingInput, Quarantine, Quarantining, quarantine};
 use ddfuzz::exec::{Ended, Program, Target, Way, bundled};
 use ddfuzz::minimize::log::ContentHash;
 use ddfuzz::store::{Kind, KnownGroups, Reader, Store};
@@ -23,8 +23,8 @@ pub fn crtplot() -> Target {
     Target::new(Program::Bundled("crtplot".to_owned()))
 }
 
-pub fn ill(path: PathBuf, bytes: &[u8]) -> Ill {
-    Ill {
+pub fn ill(path: PathBuf, bytes: &[u8]) -> FailingInput {
+    FailingInput {
         path,
         content: ContentHash::of(bytes),
         size: bytes.len() as u64,
@@ -56,7 +56,12 @@ pub fn store(place: &Place, out: &str, settings: &Quarantining) -> (Mutex<Store>
 }
 
 /// Quarantines into `out`.
-pub fn quarantined(place: &Place, out: &str, settings: &Quarantining, ills: &[Ill]) -> Quarantine {
+pub fn quarantined(
+    place: &Place,
+    out: &str,
+    settings: &Quarantining,
+    ills: &[FailingInput],
+) -> Quarantine {
     let (store, id) = store(place, out, settings);
     let stop = AtomicBool::new(false);
     quarantine(&store, &id, ills, settings, &mut Silent, &stop).unwrap()

@@ -3,13 +3,13 @@
 use std::sync::atomic::AtomicBool;
 
 use ddfuzz::campaign::Silent;
-use ddfuzz::corpus::health::{Ill, quarantine};
+use ddfuzz::corpus::health::{FailingInput, quarantine};
 use ddfuzz::exec::Way;
 
 use super::{CRASH, crtplot, filed, ill, quarantined, settings, store};
 use crate::places::Place;
 
-fn ills(place: &Place) -> Vec<Ill> {
+fn ills(place: &Place) -> Vec<FailingInput> {
     (0..6)
         .map(|at| {
             let bytes = [&[b'0' + at; 4], CRASH].concat();

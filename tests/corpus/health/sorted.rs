@@ -2,7 +2,7 @@
 
 use ddfuzz::campaign::When;
 use ddfuzz::corpus::Amount;
-use ddfuzz::corpus::health::Ill;
+use ddfuzz::corpus::health::FailingInput;
 use ddfuzz::exec::{Ended, Target, Way};
 use ddfuzz::store::Kind;
 
@@ -40,7 +40,7 @@ fn each_input_comes_to_its_kind_of_group_and_what_is_well_stays() {
 fn the_order_and_the_workers_change_nothing() {
     let place = Place::new();
     let mut settings = settings(&crtplot(), Way::Harness);
-    let mut ills: Vec<Ill> = (0..12)
+    let mut ills: Vec<FailingInput> = (0..12)
         .map(|at| {
             let bytes = [&[b'0' + at % 7; 3], CRASH, &[b'0' + at % 10; 2]].concat();
             ill(place.write(&format!("{at}"), &bytes), &bytes)
@@ -138,7 +138,7 @@ fn each_further_crash_of_a_known_group_costs_a_single_run() {
     let place = Place::new();
     let mut settings = settings(&crtplot(), Way::Harness);
     (settings.when, settings.jobs) = (When::Off, 1);
-    let ills: Vec<Ill> = (0..200)
+    let ills: Vec<FailingInput> = (0..200)
         .map(|at| {
             let bytes = [format!("{at} ").as_bytes(), CRASH].concat();
             ill(place.write(&format!("{at}"), &bytes), &bytes)

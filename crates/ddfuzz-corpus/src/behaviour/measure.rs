@@ -1,4 +1,4 @@
-//! Measures how a target behaves on the inputs of a corpus.
+//! Measures how a target behaves on the inputs of a corpus: runs each several times.
 
 use std::panic::resume_unwind;
 use std::path::PathBuf;
@@ -7,26 +7,25 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::journal::BehaviourJournal;
-use super::observed::{Observed, behaviour};
-use super::record::Behaviour;
-use super::runner::{Round, Runner};
-use crate::lock::lock;
+use super::record::{Behaviour, Observed, Output, Stacks, behaviour};
+use crate::lock;
 use ddfuzz_campaign::CampaignError;
-use ddfuzz_exec::{ExecError, Target, Way};
+use ddfuzz_exec::{ExecError, Target, TimeLimit, Traceable, Way, Written};
 use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_model::files::regular;
+use ddfuzz_triage::reads::{ReadStacks, Reads};
 
-/// Inputs that are measured together: all of them once, then all again.
+/// Inputs of a batch: all of them are run once, then all again.
 const TOGETHER: usize = 4096;
-/// From the first round to the second, at least: a program that writes the time in seconds writes
+/// Least time between the first two rounds: a program that prints the time in seconds prints
 /// another one then.
 const APART: Duration = Duration::from_millis(1100);
-/// How often the user's patience is looked at meanwhile.
+/// How often `stop` is read meanwhile.
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// What is measured, and how.
+/// The target to measure, and how.
 #[derive(Clone, Debug)]
-pub struct Behaving {
+pub struct BehaviourSettings {
     /// The target.
     pub target: Target,
     /// The way of execution.
@@ -37,8 +36,8 @@ pub struct Behaving {
 
 /// One input of a corpus.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Subject {
-    /// The file that has it.
+pub struct CorpusInput {
+    /// Its file.
     pub path: PathBuf,
     /// Its content.
     pub content: ContentHash,
@@ -49,42 +48,42 @@ pub struct Subject {
 /// What became of one input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Measured {
-    /// The target behaves so. After a run that did not exit there is no other.
+    /// The target's behaviour. A run that did not exit is the last one.
     Behaves(Box<Behaviour>),
-    /// Its file has vanished, or has another content by now.
+    /// Its file was removed or changed.
     Gone,
 }
 
-/// Measures how the target behaves on each of `subjects`, as far as the journal does not say it
-/// already, and tells it in their order. What is told of a content hangs on it and the target
-/// alone. Each input is run in a process of its own.
+/// Measures how the target behaves on each of `subjects` that the journal does not have, and calls
+/// `told` for all of them in their order. The result depends on the content and the target alone.
+/// Each run has a separate process.
 ///
-/// Gives whether all were measured: not where the user has stopped before.
+/// Returns whether all were measured: not where the user stopped.
 ///
 /// # Errors
 /// When the target cannot be run, or the journal cannot be written; what was measured until then
 /// stands in it. Those of `told`.
 pub fn measure(
-    subjects: impl IntoIterator<Item = Subject>,
-    settings: &Behaving,
+    subjects: impl IntoIterator<Item = CorpusInput>,
+    settings: &BehaviourSettings,
     journal: &mut BehaviourJournal,
     stop: &AtomicBool,
-    mut told: impl FnMut(&Subject, Measured) -> Result<(), CampaignError>,
+    mut told: impl FnMut(&CorpusInput, Measured) -> Result<(), CampaignError>,
 ) -> Result<bool, CampaignError> {
-    let mut crew: Vec<Runner> = Vec::new();
+    let mut runners: Vec<BehaviourRunner> = Vec::new();
     let mut subjects = subjects.into_iter();
     loop {
-        let together: Vec<Subject> = subjects.by_ref().take(TOGETHER).collect();
+        let together: Vec<CorpusInput> = subjects.by_ref().take(TOGETHER).collect();
         if together.is_empty() {
             return Ok(true);
         }
         let unknown = together.iter().filter(|one| !journal.has(one.content));
         let batch = Batch::of(unknown.cloned().collect());
         if !batch.subjects.is_empty() {
-            while crew.len() < settings.jobs.clamp(1, batch.subjects.len()) {
-                crew.push(Runner::new(&settings.target, settings.way)?);
+            while runners.len() < settings.jobs.clamp(1, batch.subjects.len()) {
+                runners.push(BehaviourRunner::new(&settings.target, settings.way)?);
             }
-            batch.run_all(&mut crew, stop)?;
+            batch.run_all(&mut runners, stop)?;
         }
         let stopped = stop.load(Ordering::Relaxed);
         let mut found = batch.finish().into_iter().peekable();
@@ -111,21 +110,21 @@ pub fn measure(
     }
 }
 
-/// What is known of one input of a batch.
-enum Slot {
+/// The state of one input of a batch.
+enum InputState {
     /// The runs so far.
     Runs(Vec<Observed>),
-    /// Its file is not what it was.
+    /// Its file was removed or changed.
     Gone,
 }
 
-impl Slot {
-    /// Whether it is run no more.
+impl InputState {
+    /// Whether it needs no more runs.
     fn is_done(&self) -> bool {
         match self {
-            Slot::Gone => true,
+            InputState::Gone => true,
             // What crashes or takes too long is not well, whatever else it does.
-            Slot::Runs(runs) => {
+            InputState::Runs(runs) => {
                 runs.len() == Round::ALL.len()
                     || runs.last().is_some_and(|run| !run.ended.is_exit())
             }
@@ -135,8 +134,8 @@ impl Slot {
     /// What was measured, where it is done.
     fn measured(&self) -> Option<Measured> {
         match self {
-            Slot::Gone => Some(Measured::Gone),
-            Slot::Runs(runs) => {
+            InputState::Gone => Some(Measured::Gone),
+            InputState::Runs(runs) => {
                 (self.is_done()).then(|| Measured::Behaves(Box::new(behaviour(runs))))
             }
         }
@@ -145,26 +144,33 @@ impl Slot {
 
 /// Inputs that are measured together.
 struct Batch {
-    subjects: Vec<Subject>,
-    slots: Mutex<Vec<Slot>>,
+    subjects: Vec<CorpusInput>,
+    slots: Mutex<Vec<InputState>>,
 }
 
 impl Batch {
-    fn of(subjects: Vec<Subject>) -> Batch {
-        let slots = subjects.iter().map(|_| Slot::Runs(Vec::new())).collect();
+    fn of(subjects: Vec<CorpusInput>) -> Batch {
+        let slots = subjects
+            .iter()
+            .map(|_| InputState::Runs(Vec::new()))
+            .collect();
         Batch {
             slots: Mutex::new(slots),
             subjects,
         }
     }
 
-    fn run_all(&self, crew: &mut [Runner], stop: &AtomicBool) -> Result<(), CampaignError> {
+    fn run_all(
+        &self,
+        runners: &mut [BehaviourRunner],
+        stop: &AtomicBool,
+    ) -> Result<(), CampaignError> {
         let began = Instant::now();
         for (at, round) in Round::ALL.into_iter().enumerate() {
             while at > 0 && began.elapsed() < APART && !stop.load(Ordering::Relaxed) {
                 std::thread::sleep(GLANCE);
             }
-            self.run_round(round, crew, stop)?;
+            self.run_round(round, runners, stop)?;
         }
         Ok(())
     }
@@ -173,11 +179,11 @@ impl Batch {
     fn run_round(
         &self,
         round: Round,
-        crew: &mut [Runner],
+        runners: &mut [BehaviourRunner],
         stop: &AtomicBool,
     ) -> Result<(), ExecError> {
         let next = AtomicUsize::new(0);
-        let work = |runner: &mut Runner| {
+        let work = |runner: &mut BehaviourRunner| {
             while !stop.load(Ordering::Relaxed) {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let Some(subject) = self.subjects.get(at) else {
@@ -190,7 +196,7 @@ impl Batch {
         };
         let work = &work;
         std::thread::scope(|scope| {
-            let workers: Vec<_> = crew
+            let workers: Vec<_> = runners
                 .iter_mut()
                 .map(|runner| scope.spawn(move || work(runner)))
                 .collect();
@@ -204,9 +210,9 @@ impl Batch {
     fn run(
         &self,
         at: usize,
-        subject: &Subject,
+        subject: &CorpusInput,
         round: Round,
-        runner: &mut Runner,
+        runner: &mut BehaviourRunner,
         stop: &AtomicBool,
     ) -> Result<(), ExecError> {
         if lock(&self.slots)[at].is_done() {
@@ -222,17 +228,116 @@ impl Batch {
         let observed = observed.transpose()?;
         let slot = &mut lock(&self.slots)[at];
         match (slot, observed) {
-            (Slot::Runs(runs), Some(observed)) => runs.push(observed),
-            (slot, _) => *slot = Slot::Gone,
+            (InputState::Runs(runs), Some(observed)) => runs.push(observed),
+            (slot, _) => *slot = InputState::Gone,
         }
         Ok(())
     }
 
     /// What was measured of each input; `None` where it was not measured to the end.
-    fn finish(self) -> Vec<(Subject, Option<Measured>)> {
+    fn finish(self) -> Vec<(CorpusInput, Option<Measured>)> {
         let slots = self.slots.into_inner();
         let slots = slots.unwrap_or_else(PoisonError::into_inner);
-        let measured = slots.iter().map(Slot::measured);
+        let measured = slots.iter().map(InputState::measured);
         self.subjects.into_iter().zip(measured).collect()
     }
+}
+
+/// How an input is run in one of its rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Round {
+    /// Without a tracer, with randomized addresses.
+    Randomized,
+    /// With its reads traced, and more time.
+    Watched,
+}
+
+impl Round {
+    /// The runs of each input. What takes too long shows it in the first one, within its own
+    /// limits; what hangs on addresses is another thing in the others. Stacks are told relative to
+    /// modules, so that addresses are nothing to them.
+    pub(super) const ALL: [Round; 3] = [Round::Randomized, Round::Watched, Round::Watched];
+}
+
+/// A target whose output is captured and whose reads are traced.
+pub(super) struct BehaviourRunner {
+    target: Traceable,
+    /// The tracer of its reads; `None` where it gets its input in memory.
+    reads: Option<ReadStacks>,
+    /// The limits on its time by itself, and watched.
+    time: TimeLimit,
+    patient: TimeLimit,
+}
+
+/// A run that is stopped again and again uses more time than it would alone.
+const MORE_CPU: Duration = Duration::from_secs(1);
+const MORE_WALL: Duration = Duration::from_secs(5);
+
+impl BehaviourRunner {
+    /// # Errors
+    /// When the program is missing or cannot be executed.
+    pub(super) fn new(target: &Target, way: Way) -> Result<BehaviourRunner, ExecError> {
+        let time = TimeLimit::from(target.limits);
+        let double = time.times(2);
+        Ok(BehaviourRunner {
+            time,
+            patient: TimeLimit {
+                cpu: double.cpu.saturating_add(MORE_CPU),
+                wall: double.wall.saturating_add(MORE_WALL),
+            },
+            target: Traceable::listening(target, way)?,
+            reads: (way != Way::Harness).then(ReadStacks::default),
+        })
+    }
+
+    /// Runs an input once.
+    ///
+    /// # Errors
+    /// When the target cannot be run.
+    pub(super) fn run(&mut self, input: &[u8], round: Round) -> Result<Observed, ExecError> {
+        let asks = round == Round::Watched;
+        (self.target).limit_time(if asks { self.patient } else { self.time });
+        let mut run = self.target.start(input, !asks)?;
+        let (ended, reads) = match self.reads.as_mut().filter(|_| asks) {
+            Some(watched) => watched.follow(&mut run)?,
+            None => {
+                run.release()?;
+                (run.wait_for_run()?, None)
+            }
+        };
+        let stacks = match asks {
+            true => Stacks::Asked(reads.map(|reads| hash(&reads))),
+            false => Stacks::NotAsked,
+        };
+        let written = run.written();
+        Ok(Observed {
+            ended: ended.ended,
+            stdout: written.map(|(stdout, _)| output(stdout)),
+            stderr: written.map(|(_, stderr)| output(stderr)),
+            read: ended.read,
+            stacks,
+        })
+    }
+}
+
+fn output(written: Written) -> Output {
+    Output {
+        bytes: written.bytes,
+        hash: ContentHash::from_bytes(written.hash),
+    }
+}
+
+/// The hash of the stacks, in their order.
+fn hash(reads: &Reads) -> ContentHash {
+    let mut text = Vec::new();
+    for stack in &reads.stacks {
+        for (module, offset) in stack {
+            text.extend((module.len() as u64).to_le_bytes());
+            text.extend(module.as_bytes());
+            text.extend(offset.to_le_bytes());
+        }
+        // No module's name is so long.
+        text.extend(u64::MAX.to_le_bytes());
+    }
+    ContentHash::of(&text)
 }

@@ -9,14 +9,10 @@
 //! [`Behaviour`] says so. What cannot be had of a target counts for none of its inputs, and that
 //! is said, too.
 
-mod classes;
 mod journal;
 mod measure;
-mod observed;
 mod record;
-mod runner;
 
-pub use classes::Classes;
 pub use journal::BehaviourJournal;
-pub use measure::{Behaving, Measured, Subject, measure};
-pub use record::{Aspect, Behaviour, ClassId, Output};
+pub use measure::{BehaviourSettings, CorpusInput, Measured, measure};
+pub use record::{Aspect, Behaviour, ClassId, Classes, Output};

@@ -1,4 +1,7 @@
-//! How a target behaves on one input.
+//! The behaviour of a target on one input, derived from several runs, and the classes of equal
+//! behaviour in a corpus.
+
+use std::collections::{BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 
@@ -44,7 +47,7 @@ impl std::fmt::Display for Aspect {
     }
 }
 
-/// All that a run wrote to one place.
+/// All output of a run to one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Output {
     /// How much, in bytes.
@@ -54,7 +57,7 @@ pub struct Output {
 }
 
 /// How a target behaves on one input. An aspect is null where it [varies](Behaviour::varies), and
-/// where it cannot be had.
+/// where this target does not show it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Behaviour {
     /// How its runs ended; of several ways the worst.
@@ -69,11 +72,11 @@ pub struct Behaviour {
     pub stacks: Option<ContentHash>,
     /// What was not the same in each run.
     pub varies: Vec<Aspect>,
-    /// What cannot be had of this target.
+    /// Aspects that this target does not show.
     pub lacks: Vec<Aspect>,
 }
 
-/// What inputs have in common on which a target behaves equally.
+/// A class of inputs on which a target behaves equally.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ClassId(pub ContentHash);
@@ -105,11 +108,158 @@ impl Behaviour {
     }
 }
 
+/// The observation of one run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Observed {
+    pub(super) ended: Ended,
+    pub(super) stdout: Option<Output>,
+    pub(super) stderr: Option<Output>,
+    pub(super) read: Option<u64>,
+    pub(super) stacks: Stacks,
+}
+
+/// The stacks of a run's reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stacks {
+    /// They were not recorded.
+    NotAsked,
+    /// Their hash; `None` where the target does not show them.
+    Asked(Option<ContentHash>),
+}
+
+/// How bad an ending is.
+fn badness(ended: Ended) -> (u8, i32) {
+    match ended {
+        Ended::Exit(status) => (0, status),
+        Ended::Timeout => (1, 0),
+        Ended::OutOfMemory => (2, 0),
+        Ended::Signal(signal) => (3, signal),
+    }
+}
+
+/// The value that all runs have in common; else the aspect is recorded as one that varies, or that
+/// the target does not show.
+fn agreed<T: Copy + PartialEq>(
+    values: impl Iterator<Item = Option<T>> + Clone,
+    aspect: Aspect,
+    into: &mut Behaviour,
+) -> Option<T> {
+    let first = values.clone().next().flatten();
+    if values.clone().any(|value| value != first) {
+        into.varies.push(aspect);
+        return None;
+    }
+    if first.is_none() {
+        into.lacks.push(aspect);
+    }
+    first
+}
+
+/// The behaviour that at least one run of an input showed.
+pub(super) fn behaviour(runs: &[Observed]) -> Behaviour {
+    let worst = runs
+        .iter()
+        .map(|run| run.ended)
+        .max_by_key(|it| badness(*it));
+    let mut of = Behaviour {
+        ended: worst.unwrap_or(Ended::Exit(0)),
+        stdout: None,
+        stderr: None,
+        read: None,
+        stacks: None,
+        varies: Vec::new(),
+        lacks: Vec::new(),
+    };
+    if runs.iter().any(|run| run.ended != of.ended) {
+        of.varies.push(Aspect::Ended);
+    }
+    of.stdout = agreed(runs.iter().map(|run| run.stdout), Aspect::Stdout, &mut of);
+    of.stderr = agreed(runs.iter().map(|run| run.stderr), Aspect::Stderr, &mut of);
+    of.read = agreed(runs.iter().map(|run| run.read), Aspect::Read, &mut of);
+    let stacks = runs.iter().filter_map(|run| match run.stacks {
+        Stacks::Asked(stacks) => Some(stacks),
+        Stacks::NotAsked => None,
+    });
+    of.stacks = agreed(stacks, Aspect::Stacks, &mut of);
+    of
+}
+
+/// The smallest input of one class, and the number of its inputs.
+struct SmallestInput {
+    content: ContentHash,
+    size: u64,
+    files: u64,
+}
+
+/// The classes of a corpus, and the least input of each: the shortest, and of several of one
+/// length the one of the least hash. Memory grows with classes, not with inputs.
+#[derive(Default)]
+pub struct Classes {
+    classes: HashMap<ClassId, SmallestInput>,
+    varies: BTreeSet<Aspect>,
+    lacks: BTreeSet<Aspect>,
+}
+
+impl Classes {
+    /// Takes one content, of so many bytes, and how the target behaves on it. Contents may come in
+    /// any order, each once.
+    pub fn take(&mut self, content: ContentHash, size: u64, behaviour: &Behaviour) {
+        self.varies.extend(&behaviour.varies);
+        self.lacks.extend(&behaviour.lacks);
+        let least = self
+            .classes
+            .entry(behaviour.class())
+            .or_insert(SmallestInput {
+                content,
+                size,
+                files: 0,
+            });
+        least.files += 1;
+        let rank = |content: ContentHash, size: u64| (size, content.to_string());
+        if rank(content, size) < rank(least.content, least.size) {
+            (least.content, least.size) = (content, size);
+        }
+    }
+
+    /// The input that stands for a class, and how many inputs are in it.
+    pub fn of(&self, class: ClassId) -> Option<(ContentHash, u64)> {
+        let least = self.classes.get(&class)?;
+        Some((least.content, least.files))
+    }
+
+    /// How many classes there are.
+    pub fn len(&self) -> usize {
+        self.classes.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.classes.is_empty()
+    }
+
+    /// The inputs that stand for the classes, the shortest first.
+    pub fn kept(&self) -> Vec<ContentHash> {
+        let mut kept: Vec<&SmallestInput> = self.classes.values().collect();
+        kept.sort_by_cached_key(|least| (least.size, least.content.to_string()));
+        kept.into_iter().map(|least| least.content).collect()
+    }
+
+    /// Aspects that varied for at least one input, and did not count for it.
+    pub fn varies(&self) -> &BTreeSet<Aspect> {
+        &self.varies
+    }
+
+    /// Aspects that the target does not show, and which counted for no input.
+    pub fn lacks(&self) -> &BTreeSet<Aspect> {
+        &self.lacks
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn behaviour() -> Behaviour {
+    fn exit_three() -> Behaviour {
         Behaviour {
             ended: Ended::Exit(0),
             stdout: Some(Output {
@@ -126,7 +276,7 @@ mod tests {
 
     #[test]
     fn each_aspect_tells_classes_apart() {
-        let one = behaviour();
+        let one = exit_three();
         let other_output = Some(Output {
             bytes: 3,
             hash: ContentHash::of(b"in!"),
@@ -161,7 +311,7 @@ mod tests {
         for other in &others {
             assert_ne!(one.class(), other.class(), "{other:?}");
         }
-        assert_eq!(one.class(), behaviour().class());
+        assert_eq!(one.class(), exit_three().class());
     }
 
     #[test]
@@ -169,7 +319,7 @@ mod tests {
         let varies = vec![Aspect::Ended];
         let one = Behaviour {
             varies,
-            ..behaviour()
+            ..exit_three()
         };
         let ended = Ended::Exit(7);
         let other = Behaviour {
@@ -177,5 +327,41 @@ mod tests {
             ..one.clone()
         };
         assert_eq!(one.class(), other.class());
+    }
+
+    fn observed() -> Observed {
+        Observed {
+            ended: Ended::Exit(0),
+            stdout: None,
+            stderr: None,
+            read: Some(4),
+            stacks: Stacks::Asked(Some(ContentHash::of(b"stack"))),
+        }
+    }
+
+    #[test]
+    fn what_varies_is_left_out_and_named() {
+        let other = Observed {
+            ended: Ended::Signal(13),
+            stacks: Stacks::Asked(None),
+            ..observed()
+        };
+        let of = behaviour(&[observed(), other, observed()]);
+        assert_eq!(of.ended, Ended::Signal(13));
+        assert_eq!(of.varies, [Aspect::Ended, Aspect::Stacks]);
+        assert_eq!(of.lacks, [Aspect::Stdout, Aspect::Stderr]);
+        assert_eq!((of.read, of.stacks), (Some(4), None));
+    }
+
+    #[test]
+    fn what_is_always_the_same_is_kept() {
+        let unasked = Observed {
+            stacks: Stacks::NotAsked,
+            ..observed()
+        };
+        let of = behaviour(&[observed(), observed(), unasked]);
+        assert_eq!(of.ended, Ended::Exit(0));
+        assert!(of.varies.is_empty());
+        assert_eq!(of.stacks, Some(ContentHash::of(b"stack")));
     }
 }

@@ -3,7 +3,6 @@
 use super::bound::{Bound, RowPrices, bound};
 use super::matrix::{Column, Matrix};
 use super::reduce::reduce;
-use super::steps::Steps;
 
 /// How many rounds the bound of the whole has, and those of its branches.
 const ROUNDS: (u32, u32) = (400, 40);
@@ -85,10 +84,10 @@ impl Search {
         }
         self.nodes -= 1;
         let lower = match self.fixed(matrix, &bound, upper) {
-            Some(Fixed::Smaller { forced, rest }) => {
+            Some(FixedColumns::Smaller { forced, rest }) => {
                 self.with(&forced, rest, upper, depth, &mut best)
             }
-            Some(Fixed::Nothing) => upper,
+            Some(FixedColumns::Nothing) => upper,
             None => self.branch(matrix, &bound, upper, depth, &mut best),
         };
         best.lower = best.lower.max(lower.min(upper)).min(best.weight);
@@ -97,7 +96,7 @@ impl Search {
 
     /// What a cover that costs less than `upper` must and cannot have, by what each column costs
     /// beyond what it brings in; `None` where that is too little to be worth a new start.
-    fn fixed(&self, matrix: &Matrix, bound: &Bound, upper: u64) -> Option<Fixed> {
+    fn fixed(&self, matrix: &Matrix, bound: &Bound, upper: u64) -> Option<FixedColumns> {
         let upper = self.prices.scaled(upper);
         let mut columns = vec![true; matrix.width()];
         let mut rows = vec![true; matrix.height()];
@@ -127,10 +126,10 @@ impl Search {
                 .any(|one| columns[*one as usize])
         };
         if (0..matrix.height()).any(|row| rows[row] && !left(row)) {
-            return Some(Fixed::Nothing);
+            return Some(FixedColumns::Nothing);
         }
         let rest = matrix.keep(&columns, &rows);
-        Some(Fixed::Smaller { forced, rest })
+        Some(FixedColumns::Smaller { forced, rest })
     }
 
     /// Covers `rest` beside `taken`, and notes it if that is the best cover; the bound of all that.
@@ -190,11 +189,24 @@ impl Search {
 }
 
 /// What is left when columns are decided.
-enum Fixed {
+enum FixedColumns {
     /// No cover costs less than what is known.
     Nothing,
     Smaller {
         forced: Vec<Column>,
         rest: Matrix,
     },
+}
+
+/// How many steps are left. Steps and not time, so that a slow machine finds the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Steps(pub u64);
+
+impl Steps {
+    /// Takes so many; false when there were fewer: then none are left.
+    pub fn take(&mut self, steps: usize) -> bool {
+        let enough = self.0 >= steps as u64;
+        self.0 = self.0.saturating_sub(steps as u64);
+        enough
+    }
 }

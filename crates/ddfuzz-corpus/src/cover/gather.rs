@@ -1,13 +1,10 @@
-//! Reads the inputs: what is needed of them, in memory where it fits.
+//! Reads what all inputs reach: numbers the features without gaps, counts, and loads a matrix.
 
 use std::io;
 
-use super::Slowness;
 use super::matrix::{Builder, Column, Matrix};
-use super::sets::{Columns, Sets};
-use super::universe::Universe;
-use super::weight::weight;
-use crate::{Amount, Feature};
+use super::{Columns, Sets, Slowness, weight};
+use crate::{Amount, Feature, Features};
 
 /// Reads the rows of inputs.
 pub(super) struct Reader<'a, S> {
@@ -46,7 +43,7 @@ pub(super) struct Survey {
 }
 
 /// Where an input is told from others: 24 bytes, without gaps.
-type Mark = ([u64; 2], u32);
+type RowHash = ([u64; 2], u32);
 
 /// Looks at all inputs once.
 pub(super) fn survey(reader: &mut Reader<'_, impl Sets>) -> io::Result<Survey> {
@@ -57,7 +54,7 @@ pub(super) fn survey(reader: &mut Reader<'_, impl Sets>) -> io::Result<Survey> {
         first: vec![0; height],
         by_size: Amount::default(),
     };
-    let (mut marks, mut rows): (Vec<Mark>, _) = (Vec::new(), Vec::new());
+    let (mut marks, mut rows): (Vec<RowHash>, _) = (Vec::new(), Vec::new());
     for item in 0..reader.sets.len() {
         reader.read(item, &mut rows)?;
         if rows.is_empty() {
@@ -99,7 +96,7 @@ fn mark(rows: &[u32]) -> [u64; 2] {
     [half(0), half(8)]
 }
 
-fn distinct(mut marks: Vec<Mark>, sets: &impl Sets) -> Vec<u32> {
+fn distinct(mut marks: Vec<RowHash>, sets: &impl Sets) -> Vec<u32> {
     marks.sort_unstable();
     let mut kept = Vec::new();
     for equal in marks.chunk_by(|one, other| one.0 == other.0) {
@@ -210,4 +207,65 @@ pub(super) fn load(
             Loaded::TooLarge { sole }
         }
     })
+}
+
+/// The rows of a cover: what is wanted and not covered yet. A bit for each feature up to the
+/// greatest, and for each 64 of them how many stand before: a look-up touches two words.
+pub(super) struct Universe {
+    bits: Vec<u64>,
+    before: Vec<u32>,
+    features: Vec<Feature>,
+}
+
+impl Universe {
+    /// Of what is in `wanted` but not in `covered`.
+    pub fn new(wanted: &Features, covered: &Features) -> Universe {
+        let features = wanted.less(covered).as_slice().to_vec();
+        let words = features.last().map_or(0, |last| last.0 as usize / 64 + 1);
+        let mut bits = vec![0_u64; words];
+        for feature in &features {
+            bits[feature.0 as usize / 64] |= 1 << (feature.0 % 64);
+        }
+        let mut sum = 0;
+        let before = bits.iter().map(|word| {
+            let before = sum;
+            sum += word.count_ones();
+            before
+        });
+        let before = before.collect();
+        Universe {
+            bits,
+            before,
+            features,
+        }
+    }
+
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.features.len()
+    }
+
+    /// The feature of a row.
+    pub fn feature(&self, row: usize) -> Feature {
+        self.features[row]
+    }
+
+    /// The row of a feature, if it counts.
+    pub fn row(&self, feature: Feature) -> Option<u32> {
+        let word = feature.0 as usize / 64;
+        let (bits, bit) = (*self.bits.get(word)?, 1_u64 << (feature.0 % 64));
+        let rank = (bits & (bit - 1)).count_ones();
+        (bits & bit != 0).then(|| self.before[word] + rank)
+    }
+
+    /// The rows of these features, ascending, each once.
+    pub fn rows(&self, features: &[Feature], into: &mut Vec<u32>) {
+        into.clear();
+        into.extend(features.iter().filter_map(|feature| self.row(*feature)));
+        // Counts of holders rest on it, whatever a journal says.
+        if !into.is_sorted_by(|one, next| one < next) {
+            into.sort_unstable();
+            into.dedup();
+        }
+    }
 }

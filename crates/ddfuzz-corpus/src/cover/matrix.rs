@@ -2,8 +2,7 @@
 
 use std::io;
 
-use super::Slowness;
-use super::sets::Columns;
+use super::{Columns, Slowness};
 
 /// An input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

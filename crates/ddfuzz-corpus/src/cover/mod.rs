@@ -1,44 +1,28 @@
-//! The least of the inputs that reach all that is wanted: weighted set cover.
+//! Weighted set cover: the cheapest inputs that together reach all wanted features.
 //!
 //! Pure: no clock, no threads, no chance, and no I/O but reading what an input reaches through
 //! [`Sets`]. All limits are counted in steps, so that the same inputs give the same cover anywhere.
 
-mod ascent;
 mod bound;
-mod core;
 mod exact;
 mod gather;
 mod greedy;
-mod guided;
-mod held;
-mod improve;
 mod matrix;
-mod peers;
-mod pricing;
+mod price;
 mod reduce;
-mod sets;
-mod steps;
-mod terms;
-mod universe;
-mod weight;
 
 use std::io;
+use std::time::Duration;
 
-use self::core::Core;
-use super::{Amount, Feature, Features};
-use gather::{Reader, survey};
-use terms::settle;
-use universe::Universe;
+use crate::{Amount, Feature, Features};
+use gather::{Reader, Universe, survey};
+use price::{Core, find_price};
 
-pub use held::{Held, held};
-pub use sets::Sets;
-pub use weight::{FAST, Slowness, weight};
-
-/// What a choice may cost.
+/// Limits on the search for a cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
-    /// How many pairs of an input and a feature of it may be held in memory, at some thirty bytes
-    /// each; beyond it, features are read again and again.
+    /// Pairs of an input and its feature in memory at most, at some thirty bytes each; beyond that,
+    /// features are read again in each pass.
     pub entries: usize,
     /// How many nodes of the search for the least cover may be opened, for each price of a file.
     pub nodes: u32,
@@ -125,12 +109,12 @@ pub fn cover(
     let universe = Universe::new(wanted, covered);
     let mut reader = Reader::new(sets, &universe);
     let survey = survey(&mut reader)?;
-    let most = peers::least(&mut reader, &survey)?;
+    let most = price::least_of_other_tools(&mut reader, &survey)?;
     let rows = survey.holders.iter().enumerate();
     let missing = rows.filter(|(_, holders)| **holders == 0);
     let missing: Vec<Feature> = missing.map(|(row, _)| universe.feature(row)).collect();
     let core = Core::new(&mut reader, survey.distinct, effort)?;
-    let settled = settle(&mut reader, &core, most, effort)?;
+    let settled = find_price(&mut reader, &core, most, effort)?;
     Ok(Cover {
         optimal: settled.choice.lower >= settled.choice.weight,
         chosen: settled.choice.items,
@@ -140,5 +124,140 @@ pub fn cover(
         weight: settled.choice.weight,
         lower_bound: settled.choice.lower,
         missing: Features::from_unsorted(missing),
+    })
+}
+
+/// The inputs to choose from, by number. They stand in their canonical order, by (size, hash of
+/// the content): where two are worth the same, the lower number is taken, so that the choice
+/// depends on the contents only.
+pub trait Sets {
+    /// How many inputs there are.
+    fn len(&self) -> usize;
+
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The size of an input, in bytes.
+    fn bytes(&self, item: usize) -> u64;
+
+    /// How slow an input is.
+    fn slowness(&self, item: usize) -> Slowness;
+
+    /// What an input reaches, in ascending order, each once: replaces what is in `into`. Inputs are
+    /// asked for several times, most often in ascending order.
+    ///
+    /// # Errors
+    ///
+    /// Where what it reaches cannot be read.
+    fn features(&mut self, item: usize, into: &mut Vec<Feature>) -> io::Result<()>;
+}
+
+/// Inputs as columns over rows without gaps, at a price.
+trait Columns {
+    /// How many columns there are.
+    fn columns(&self) -> usize;
+
+    /// How many rows there are.
+    fn rows(&self) -> usize;
+
+    /// What a column costs, more than 0.
+    fn weight(&self, column: usize) -> u64;
+
+    /// The rows of a column, each once: replaces what is in `into`.
+    fn read(&mut self, column: usize, into: &mut Vec<u32>) -> io::Result<()>;
+}
+
+/// How slow an input is, as a class: 0 for all that run in less than [`FAST`] of CPU time, and one
+/// more for each further factor of four. Classes and not times, so that the noise of a machine does
+/// not decide which file stays; the least time of several runs should be asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Slowness(u8);
+
+/// The CPU time below which inputs are equally fast.
+pub const FAST: Duration = Duration::from_millis(10);
+
+/// The greatest weight of an input: so small that a million of them can be summed up.
+const HEAVIEST: u64 = 1 << 40;
+
+/// No input counts as slower than this class (three hours).
+const SLOWEST: u8 = 10;
+
+impl Slowness {
+    /// The class of this CPU time.
+    pub fn of(time: Duration) -> Slowness {
+        let mut class = 0;
+        let mut limit = FAST;
+        while time >= limit && class < SLOWEST {
+            class += 1;
+            limit *= 4;
+        }
+        Slowness(class)
+    }
+
+    /// By how much it makes an input dearer: 1, 4, 16 and so on.
+    pub fn factor(self) -> u64 {
+        1 << (2 * self.0)
+    }
+}
+
+/// What it costs to keep an input of so many bytes: (bytes + price of a file, in bytes) × slowness,
+/// at least 1 and at most 2^40.
+pub fn weight(bytes: u64, slowness: Slowness, price: u64) -> u64 {
+    let size = bytes.saturating_add(price);
+    size.saturating_mul(slowness.factor()).clamp(1, HEAVIEST)
+}
+
+/// Wanted features that a single input reaches.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UniqueFeatures {
+    /// For each chosen input, in the order given, how many features no other chosen one reaches.
+    pub private: Vec<usize>,
+    /// The features that a single input of all reaches, ascending, with that input: it has to stay.
+    pub sole: Vec<(Feature, usize)>,
+}
+
+/// Finds the features of `wanted`, without those of `covered`, that a single input reaches.
+/// `chosen` is ascending.
+///
+/// # Errors
+///
+/// Where what an input reaches cannot be read.
+pub fn unique_features(
+    sets: &mut impl Sets,
+    chosen: &[usize],
+    wanted: &Features,
+    covered: &Features,
+) -> io::Result<UniqueFeatures> {
+    let universe = Universe::new(wanted, covered);
+    // How many reach a row (0, 1, or more as 2), and the last of them.
+    let mut all = vec![(0_u8, 0_usize); universe.len()];
+    let mut among = all.clone();
+    let (mut features, mut rows) = (Vec::new(), Vec::new());
+    let mut next = 0;
+    for item in 0..sets.len() {
+        sets.features(item, &mut features)?;
+        universe.rows(&features, &mut rows);
+        let position = (chosen.get(next) == Some(&item)).then_some(next);
+        next += usize::from(position.is_some());
+        for row in &rows {
+            let row = *row as usize;
+            all[row] = (all[row].0.saturating_add(1).min(2), item);
+            if let Some(position) = position {
+                among[row] = (among[row].0.saturating_add(1).min(2), position);
+            }
+        }
+    }
+    let mut private = vec![0; chosen.len()];
+    for (_, position) in among.iter().filter(|(holders, _)| *holders == 1) {
+        private[*position] += 1;
+    }
+    let sole = all.iter().enumerate();
+    let sole = sole.filter(|(_, (holders, _))| *holders == 1);
+    let sole = sole.map(|(row, (_, item))| (universe.feature(row), *item));
+    Ok(UniqueFeatures {
+        private,
+        sole: sole.collect(),
     })
 }

@@ -6,8 +6,8 @@
 
 use std::collections::HashSet;
 
+use super::exact::Steps;
 use super::matrix::{Column, Matrix};
-use super::steps::Steps;
 
 /// What is left of an instance.
 pub(super) struct Reduced {

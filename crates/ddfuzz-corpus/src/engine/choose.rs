@@ -6,109 +6,108 @@ use std::io;
 use std::time::Duration;
 
 use super::CleanError;
-use crate::cover::{Cover, Effort, FAST, Held, Sets, Slowness, cover, held};
+use crate::cover::{Cover, Effort, FAST, Sets, Slowness, UniqueFeatures, cover, unique_features};
 use crate::{Feature, Features};
 
-/// Where more than one in so many features comes each time in a process of its own, and not in one
-/// that has run other inputs, what a run reaches is not to be told from what ran before it.
+/// Where more than one in so many features is reached each time in a separate process only, runs
+/// depend on the runs before them, and may not share processes.
 const REMEMBERED: usize = 20;
-/// So many contents are run alone to find those features,
+/// Contents that are run alone to find those features,
 const ALONE: usize = 4;
-/// and as many more, so often at most, while some are found.
+/// and how often as many more are, while such features are found.
 const LOOKS: u32 = 4;
-/// For a feature that no content reaches each time, contents are kept until it is as unlikely as
-/// this that none of them reaches it in one run of each, by how often each of them has;
+/// For a feature that no content reaches each time, contents are kept until the probability that
+/// none of them reaches it in one run of each is below this;
 const MISSED: f64 = 0.01;
-/// but no fewer than this, where there are as many,
+/// but at least this many,
 const LEAST: usize = 2;
-/// and no more than this.
+/// and at most this many.
 const MOST: usize = 24;
-/// So many contents are known of each such feature.
+/// Contents that are remembered for each such feature.
 const KNOWN: usize = 64;
 
 /// Contents to choose from, in their canonical order.
-pub(super) trait Source {
+pub(super) trait CandidateSource {
     /// How many there are.
     fn len(&self) -> usize;
 
     /// The size of one, in bytes.
     fn bytes(&self, item: usize) -> u64;
 
-    /// What its first run has reached, which replaces what is in `into`, and its CPU time.
+    /// Reads the features of its first run into `into`, and returns the CPU time of that run.
     fn first(&mut self, item: usize, into: &mut Vec<Feature>) -> io::Result<Duration>;
 
-    /// Runs these again, and gives for each what it reached in each run, the first one too.
-    fn again(&mut self, items: &[usize]) -> Result<Vec<Again>, CleanError>;
+    /// Runs these again, and returns the features of each over all runs, the first one included.
+    fn again(&mut self, items: &[usize]) -> Result<Vec<Reruns>, CleanError>;
 
-    /// Runs each of these several times, each time in a process of its own, and gives what it
-    /// reached in all of them; `None` where each run has a process of its own in any case.
+    /// Runs each of these several times, each time in a separate process, and returns the features
+    /// that all runs reached; `None` where each run has a separate process anyway.
     fn alone(&mut self, items: &[usize]) -> Result<Option<Vec<Features>>, CleanError>;
 
     /// Whether contents are run more than once at all.
     fn repeats(&self) -> bool;
 }
 
-/// What more runs of a content came to.
+/// The features of a content over several runs.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Again {
-    /// What each of its runs reached; nothing where one of them did not end well.
+pub(super) struct Reruns {
+    /// Features that each run reached; none where a run failed.
     pub steady: Features,
-    /// What some of them reached, and in how many of those after the first. The first run says
-    /// nothing of how often: for what it reached, the content was chosen.
+    /// Features that some runs reached, and in how many runs after the first. The first run does
+    /// not count: the content was chosen for its features.
     pub sometimes: BTreeMap<Feature, u32>,
-    /// How many runs after the first that is of.
+    /// Runs after the first.
     pub runs: u32,
     /// The least CPU time of its runs.
     pub time: Duration,
 }
 
-impl Again {
-    /// What any of its runs reached.
+impl Reruns {
+    /// Features that any run reached.
     pub fn ever(&self) -> Features {
         let sometimes = self.sometimes.keys().copied().collect();
         self.steady.or(&Features::from_unsorted(sometimes))
     }
 }
 
-/// What is chosen.
+/// The chosen contents.
 #[derive(Debug)]
 pub(super) struct Choice {
     /// The cover, of contents by their number.
     pub cover: Cover,
-    /// The contents by which features are kept that none reaches each time, and how many features
-    /// each is kept for. Some of them are in the cover, too.
+    /// The contents that are kept for features that none reaches each time, and the number of
+    /// these features. Some are also in the cover.
     pub sometimes: BTreeMap<usize, u64>,
-    /// What the chosen ones reach each time, and how fast, with that of all that were run again.
-    pub again: BTreeMap<usize, Again>,
-    /// All that the corpus reaches each time.
+    /// The results of all contents that were run again, the chosen ones included.
+    pub again: BTreeMap<usize, Reruns>,
+    /// Features that some content reaches each time.
     pub universe: Features,
-    /// All that was seen to be reached: what is not in the universe did not come each time with any
-    /// content.
+    /// Features that any run reached.
     pub seen: Features,
-    /// What is reached once only.
-    pub held: Held,
+    /// Features that a single content reaches.
+    pub unique_features: UniqueFeatures,
     /// The CPU times of the first runs of all contents.
     pub times: Vec<Duration>,
 }
 
-/// What the kept contents reach in any case.
+/// The features of the corpus that is added to.
 #[derive(Clone, Copy)]
-pub(super) struct Elsewhere<'a> {
-    /// Each time.
+pub(super) struct AlreadyCovered<'a> {
+    /// Those that are reached each time.
     pub covered: &'a Features,
-    /// Now and then.
+    /// Those that are reached sometimes.
     pub seen: &'a Features,
 }
 
-/// Chooses the contents that reach all that the corpus does and `elsewhere` does not. Those that
-/// are chosen are run again: what they do not reach each time does not count for them, until the
-/// choice rests on nothing but what comes each time. For a feature that no content reaches each
-/// time, those are kept as well that reach it most often.
+/// Chooses the contents that reach all features of the corpus without those of `already`. Chosen
+/// contents are run again, and a feature that they do not reach each time does not count for them;
+/// the choice is repeated until it rests on steady features only. For a feature that no content
+/// reaches each time, the contents that reach it most often are kept as well.
 ///
-/// `None` where too much of what a run reaches depends on the runs before it in the same process.
+/// `None` where the features of runs depend too much on earlier runs in the same process.
 pub(super) fn choose(
-    source: &mut dyn Source,
-    elsewhere: Elsewhere<'_>,
+    source: &mut dyn CandidateSource,
+    already: AlreadyCovered<'_>,
     effort: &Effort,
 ) -> Result<Option<Choice>, CleanError> {
     let mut chooser = Chooser::new(source)?;
@@ -122,9 +121,9 @@ pub(super) fn choose(
             true => effort.first(),
             false => *effort,
         };
-        let (cover, universe) = chooser.settle(elsewhere.covered, &effort)?;
+        let (cover, universe) = chooser.settle(already.covered, &effort)?;
         let unsteady = chooser.seen.less(&universe);
-        let unsteady = unsteady.less(elsewhere.covered).less(elsewhere.seen);
+        let unsteady = unsteady.less(already.covered).less(already.seen);
         if !unsteady.is_empty() && looks > 0 {
             let more = chooser.look_alone(&unsteady, &cover.chosen)?;
             found += more;
@@ -139,9 +138,10 @@ pub(super) fn choose(
         if chooser.look_at_holders(&unsteady)? || std::mem::take(&mut is_first) {
             continue;
         }
-        let held = held(&mut chooser, &cover.chosen, &universe, elsewhere.covered);
+        let unique_features =
+            unique_features(&mut chooser, &cover.chosen, &universe, already.covered);
         return Ok(Some(Choice {
-            held: held.map_err(CleanError::journal)?,
+            unique_features: unique_features.map_err(CleanError::journal)?,
             sometimes: chooser.most_often(&unsteady, &cover.chosen),
             seen: chooser.seen,
             times: chooser.times,
@@ -153,23 +153,22 @@ pub(super) fn choose(
 }
 
 struct Chooser<'a> {
-    source: &'a mut dyn Source,
-    again: BTreeMap<usize, Again>,
+    source: &'a mut dyn CandidateSource,
+    again: BTreeMap<usize, Reruns>,
     /// Those that were run alone.
     alone: BTreeSet<usize>,
-    /// For each feature, how many contents reach it, by all that is known.
+    /// For each feature, how many contents reach it.
     holders: Vec<u32>,
-    /// What was seen at all.
+    /// Features that any run reached.
     seen: Features,
-    /// By how much the target is slower than what counts as fast: its contents are compared with
-    /// each other.
-    pace: u32,
+    /// The slowness of the target's median run: contents are compared with it.
+    slowdown: u32,
     /// The CPU times of the first runs.
     times: Vec<Duration>,
 }
 
 impl<'a> Chooser<'a> {
-    fn new(source: &'a mut dyn Source) -> Result<Chooser<'a>, CleanError> {
+    fn new(source: &'a mut dyn CandidateSource) -> Result<Chooser<'a>, CleanError> {
         let (mut holders, mut features) = (Vec::new(), Vec::new());
         let mut times = Vec::with_capacity(source.len());
         for item in 0..source.len() {
@@ -187,7 +186,7 @@ impl<'a> Chooser<'a> {
             alone: BTreeSet::new(),
             holders,
             seen: Features::default(),
-            pace: 1,
+            slowdown: 1,
             times,
         };
         chooser.seen = chooser.universe();
@@ -200,7 +199,7 @@ impl<'a> Chooser<'a> {
         Features::from_unsorted(reached.map(|(at, _)| Feature(at as u32)).collect())
     }
 
-    /// The cover, which rests on nothing but what comes each time, and all that it covers.
+    /// A cover that rests on steady features only, and all that it covers.
     fn settle(
         &mut self,
         covered: &Features,
@@ -219,7 +218,7 @@ impl<'a> Chooser<'a> {
         }
     }
 
-    /// Runs again what seems slow: the noise of the machine must not decide.
+    /// Runs slow contents again, so that the noise of the machine does not decide.
     fn look_at_slow(&mut self) -> Result<(), CleanError> {
         let times = &self.times;
         let mut sorted = times.clone();
@@ -227,8 +226,8 @@ impl<'a> Chooser<'a> {
             return Ok(());
         }
         let (_, middle, _) = sorted.select_nth_unstable(times.len() / 2);
-        self.pace = u32::try_from(Slowness::of(*middle).factor()).unwrap_or(u32::MAX);
-        let limit = FAST * self.pace;
+        self.slowdown = u32::try_from(Slowness::of(*middle).factor()).unwrap_or(u32::MAX);
+        let limit = FAST * self.slowdown;
         let slow: Vec<usize> = (0..times.len())
             .filter(|item| times[*item] >= limit)
             .collect();
@@ -255,9 +254,9 @@ impl<'a> Chooser<'a> {
         Ok(())
     }
 
-    /// What happens once in a process, such as a table that the first run builds, comes with the
-    /// first content of the process that needs it, and with none of the others. Alone each of them
-    /// reaches it each time: one is enough to keep it. Says how many features it was.
+    /// Finds features of code that runs once in a process, such as the building of a table: only
+    /// the first content of the process that needs it reaches them. In a separate process each
+    /// such content does. Returns how many features were found.
     fn look_alone(&mut self, unsteady: &Features, chosen: &[usize]) -> Result<usize, CleanError> {
         let mut holders = self.holders_of(unsteady)?;
         for holders in &mut holders {
@@ -296,7 +295,7 @@ impl<'a> Chooser<'a> {
         Ok(self.universe().len() - before.len())
     }
 
-    /// Alone, this content reaches these, too, each time.
+    /// Adds features that this content reaches each time in a separate process.
     fn take_alone(&mut self, item: usize, features: &Features) {
         let Some(again) = self.again.get_mut(&item) else {
             return;
@@ -342,8 +341,8 @@ impl<'a> Chooser<'a> {
         Ok(holders)
     }
 
-    /// Runs contents again that reach one of these features, where it is not known of enough of
-    /// them how often they do. Says whether there were any.
+    /// Runs more of the contents that reach these features, to learn how often each does. Returns
+    /// whether there were any to run.
     fn look_at_holders(&mut self, unsteady: &Features) -> Result<bool, CleanError> {
         if unsteady.is_empty() || !self.source.repeats() {
             return Ok(false);
@@ -415,7 +414,7 @@ impl<'a> Chooser<'a> {
     }
 }
 
-/// Whether it is unlikely enough that none of them reaches a feature which each reaches so often.
+/// Whether contents that reach a feature at these rates are enough to keep it.
 fn is_enough(rates: impl Iterator<Item = f64>) -> bool {
     rates.map(|rate| 1.0 - rate).product::<f64>() <= MISSED
 }
@@ -432,7 +431,7 @@ impl Sets for Chooser<'_> {
     fn slowness(&self, item: usize) -> Slowness {
         let again = self.again.get(&item);
         again.map_or(Slowness::default(), |again| {
-            Slowness::of(again.time / self.pace)
+            Slowness::of(again.time / self.slowdown)
         })
     }
 
@@ -451,6 +450,7 @@ impl Sets for Chooser<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::features::set;
 
     /// Contents of ten bytes each, with what each of their runs reaches, the first one first.
     #[derive(Default)]
@@ -463,11 +463,7 @@ mod tests {
         slow: Vec<usize>,
     }
 
-    fn set(numbers: &[u32]) -> Features {
-        Features::from_unsorted(numbers.iter().copied().map(Feature).collect())
-    }
-
-    impl Source for Script {
+    impl CandidateSource for Script {
         fn len(&self) -> usize {
             self.runs.len()
         }
@@ -484,7 +480,7 @@ mod tests {
             })
         }
 
-        fn again(&mut self, items: &[usize]) -> Result<Vec<Again>, CleanError> {
+        fn again(&mut self, items: &[usize]) -> Result<Vec<Reruns>, CleanError> {
             self.repeated.extend_from_slice(items);
             let of = |item: &usize| {
                 let runs = &self.runs[*item];
@@ -497,7 +493,7 @@ mod tests {
                 let all = runs.iter().flatten();
                 let unsteady = all.filter(|feature| !steady.contains(Feature(**feature)));
                 let sometimes = unsteady.map(|feature| (Feature(*feature), hits(feature)));
-                Again {
+                Reruns {
                     sometimes: sometimes.collect(),
                     runs: runs.len() as u32 - 1,
                     steady: steady.clone(),
@@ -529,11 +525,11 @@ mod tests {
     }
 
     fn chosen(script: &mut Script, covered: &[u32]) -> Choice {
-        let elsewhere = Elsewhere {
+        let already = AlreadyCovered {
             covered: &set(covered),
             seen: &Features::default(),
         };
-        choose(script, elsewhere, &Effort::default())
+        choose(script, already, &Effort::default())
             .unwrap()
             .unwrap()
     }
@@ -578,11 +574,11 @@ mod tests {
     #[test]
     fn what_is_seen_now_and_then_elsewhere_keeps_nobody() {
         let mut all = script(&[&[&[1, 7], &[1]], &[&[1, 7], &[1]]]);
-        let elsewhere = Elsewhere {
+        let already = AlreadyCovered {
             covered: &Features::default(),
             seen: &set(&[7]),
         };
-        let choice = choose(&mut all, elsewhere, &Effort::default()).unwrap();
+        let choice = choose(&mut all, already, &Effort::default()).unwrap();
         assert!(choice.unwrap().sometimes.is_empty());
     }
 
@@ -615,12 +611,12 @@ mod tests {
             ..Script::default()
         };
         let none = Features::default();
-        let elsewhere = Elsewhere {
+        let already = AlreadyCovered {
             covered: &none,
             seen: &none,
         };
         assert!(
-            choose(&mut all, elsewhere, &Effort::default())
+            choose(&mut all, already, &Effort::default())
                 .unwrap()
                 .is_none()
         );

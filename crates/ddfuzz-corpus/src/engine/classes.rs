@@ -2,25 +2,24 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use super::books::Books;
-use super::keeping::{Keeping, Kept};
-use super::subset::micros;
+use super::subset::{KeptFile, KeptSet, micros};
+use super::totals::CleanTotals;
 use super::{CleanError, Doing, Engine, Watcher};
 use crate::behaviour::{
-    Aspect, Behaving, BehaviourJournal, ClassId, Classes, Measured, Subject, measure,
+    Aspect, BehaviourJournal, BehaviourSettings, ClassId, Classes, CorpusInput, Measured, measure,
 };
-use crate::health::Ill;
+use crate::health::FailingInput;
 use crate::measure::Contents;
 use ddfuzz_campaign::identity;
 use ddfuzz_minimize::log::ContentHash;
 
-/// Contents, sorted by what they do.
+/// Contents by how the target behaves on them.
 #[derive(Default)]
-struct Sorted {
+struct ClassifiedContents {
     /// The classes of those that end well, by their number, ascending.
     found: Vec<(usize, ClassId)>,
-    /// Those that do not end well each time.
-    ills: Vec<Ill>,
+    /// Those that fail in some run.
+    failing: Vec<FailingInput>,
     /// The numbers of those that cannot be read any more.
     gone: Vec<usize>,
 }
@@ -31,25 +30,25 @@ impl Engine<'_> {
         &self,
         contents: &Contents,
         onto: Option<Contents>,
-        kept: &mut Kept,
+        kept: &mut KeptSet,
         watcher: &mut dyn Watcher,
-        books: &mut Books,
+        totals: &mut CleanTotals,
     ) -> Result<(), CleanError> {
         watcher.say(
             "the target reports no coverage: of the inputs with the same behaviour the smallest is \
              kept, and no file is trimmed",
         );
-        let (mut healthy, recovered) = self.sort_out(contents, watcher, books)?;
+        let (mut healthy, recovered) = self.sort_out(contents, watcher, totals)?;
         healthy.extend(recovered);
         healthy.sort_unstable();
         for number in &healthy {
-            books.spread.sizes_before.add(contents.id(*number).size());
+            totals.spread.sizes_before.add(contents.id(*number).size());
             let time = contents.seen(*number)?.time;
-            books.spread.times_before.add(micros(time));
+            totals.spread.times_before.add(micros(time));
         }
         let chosen = match self.cleaning.subset {
             false => healthy,
-            true => self.least_of_new_classes(contents, &healthy, onto, watcher, books)?,
+            true => self.least_of_new_classes(contents, &healthy, onto, watcher, totals)?,
         };
         for number in chosen {
             kept.files.push(self.of_class(contents, number)?);
@@ -64,7 +63,7 @@ impl Engine<'_> {
         healthy: &[usize],
         onto: Option<Contents>,
         watcher: &mut dyn Watcher,
-        books: &mut Books,
+        totals: &mut CleanTotals,
     ) -> Result<Vec<usize>, CleanError> {
         let mut before = Classes::default();
         if let Some(onto) = onto {
@@ -78,9 +77,9 @@ impl Engine<'_> {
         let mut classes = Classes::default();
         let sorted = self.classify(contents, healthy, &mut classes, watcher)?;
         for number in sorted.gone {
-            books.gone(&contents.path(number)?, contents.id(number).size());
+            totals.gone(&contents.path(number)?, contents.id(number).size());
         }
-        self.file(&sorted.ills, watcher, books)?;
+        self.file(&sorted.failing, watcher, totals)?;
         self.say_what_counts(&classes, watcher);
         let least: HashSet<ContentHash> = classes.kept().into_iter().collect();
         let chosen = sorted.found.into_iter().filter(|(number, class)| {
@@ -90,9 +89,9 @@ impl Engine<'_> {
     }
 
     /// A content that is kept.
-    fn of_class(&self, contents: &Contents, number: usize) -> Result<Keeping, CleanError> {
+    fn of_class(&self, contents: &Contents, number: usize) -> Result<KeptFile, CleanError> {
         let id = contents.id(number);
-        Ok(Keeping {
+        Ok(KeptFile {
             from: contents.path(number)?,
             content: id.to_string(),
             size_before: id.size(),
@@ -101,7 +100,7 @@ impl Engine<'_> {
                 true => "it is the smallest input with this behaviour".to_owned(),
                 false => "every different file that ends normally is kept".to_owned(),
             },
-            ..Keeping::default()
+            ..KeptFile::default()
         })
     }
 
@@ -112,12 +111,12 @@ impl Engine<'_> {
         numbers: &[usize],
         classes: &mut Classes,
         watcher: &mut dyn Watcher,
-    ) -> Result<Sorted, CleanError> {
+    ) -> Result<ClassifiedContents, CleanError> {
         let cleaning = self.cleaning;
         watcher.doing(Doing::Repeating {
             contents: numbers.len() as u64,
         });
-        let settings = Behaving {
+        let settings = BehaviourSettings {
             target: cleaning.target.clone(),
             way: cleaning.way,
             jobs: cleaning.jobs,
@@ -126,20 +125,20 @@ impl Engine<'_> {
             BehaviourJournal::open(&self.place.classes(), identity(&cleaning.target)?)?;
         let mut subjects = Vec::with_capacity(numbers.len());
         for number in numbers {
-            subjects.push(Subject {
+            subjects.push(CorpusInput {
                 path: contents.path(*number)?,
                 content: hash(contents, *number),
                 size: contents.id(*number).size(),
             });
         }
-        let mut sorted = Sorted::default();
+        let mut sorted = ClassifiedContents::default();
         let mut next = numbers.iter();
-        let told = |subject: &Subject, measured| {
+        let told = |subject: &CorpusInput, measured| {
             let number = next.next().copied().unwrap_or_default();
             match measured {
                 // It ended well when it was measured, and does not each time.
                 Measured::Behaves(behaviour) if !behaviour.ended.is_exit() => {
-                    sorted.ills.push(Ill {
+                    sorted.failing.push(FailingInput {
                         path: subject.path.clone(),
                         content: subject.content,
                         size: subject.size,
@@ -161,7 +160,7 @@ impl Engine<'_> {
         Ok(sorted)
     }
 
-    /// Says by what inputs were told apart.
+    /// Tells the user which aspects of behaviour count.
     fn say_what_counts(&self, classes: &Classes, watcher: &mut dyn Watcher) {
         let names = |aspects: &BTreeSet<Aspect>| {
             let names: Vec<String> = aspects.iter().map(ToString::to_string).collect();

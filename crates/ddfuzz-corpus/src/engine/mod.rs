@@ -1,41 +1,35 @@
-//! The steps of a cleanup, one behind the other.
+//! The steps of a cleanup, in their order.
 
-mod books;
+mod candidates;
 mod check;
 mod choose;
 mod classes;
-mod keeping;
-mod names;
-mod owners;
-mod pool;
-mod reserve;
-mod ruler;
-mod settings;
-mod sick;
-mod slips;
+mod failing;
 mod subset;
+mod totals;
 mod trimming;
-mod watcher;
 mod write;
 
-use std::sync::Mutex;
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use self::books::Books;
-use self::keeping::Kept;
-use self::reserve::Reserve;
-use super::lock::lock;
-use super::measure::{Contents, Gathered, Progress, Runners, Settings, gather, journal_of};
-use super::{CleanError, Place};
-use ddfuzz_exec::Freshness;
+use crate::health::Quarantining;
+use crate::lock;
+use crate::measure::{
+    Contents, Gathered, MeasureProgress, MeasureSettings, Runners, gather, journal_of,
+};
+use crate::{CleanError, Place};
+use ddfuzz_exec::{Freshness, Target, Way};
 use ddfuzz_store::Store;
 use ddfuzz_store::report::clean::CleanResult;
+use subset::{KeptSet, Reserve};
+use totals::CleanTotals;
 
-pub use ruler::{Merged, Ruler};
-pub use settings::{Cleaning, Trim, TrimBy};
-pub use watcher::{Doing, Watcher};
+pub use check::{Merged, Ruler};
 
-/// What all steps share.
+/// The state that all steps share.
 struct Engine<'a> {
     store: &'a Mutex<Store>,
     /// The campaign that crashes are counted for.
@@ -49,9 +43,9 @@ struct Engine<'a> {
     stop: &'a AtomicBool,
 }
 
-/// Cleans a corpus: what is kept stands in the folder `corpus` of the output directory then, and
-/// has been run again. Where something that the corpus reaches is not reached by that, the result
-/// says so in `missing`. What a killed call has found out is not run again.
+/// Cleans a corpus: the kept files are in the folder `corpus` of the output directory then, and
+/// have been run again. Features of the corpus that they do not reach are in `missing` of the
+/// result. A call continues from the journal of a killed one.
 ///
 /// # Errors
 /// When the target cannot be run, something cannot be read or written, nothing would be left, or
@@ -92,10 +86,10 @@ impl Engine<'_> {
     /// All steps; `None` where runs may not share processes as they did.
     fn attempt(&self, watcher: &mut dyn Watcher) -> Result<Option<CleanResult>, CleanError> {
         let cleaning = self.cleaning;
-        let mut books = Books::default();
-        let mut kept = Kept {
+        let mut totals = CleanTotals::default();
+        let mut kept = KeptSet {
             journal: journal_of(self.freshness),
-            ..Kept::default()
+            ..KeptSet::default()
         };
         let gathered = self.gather(&cleaning.corpus, watcher)?;
         if gathered.is_empty() {
@@ -105,7 +99,7 @@ impl Engine<'_> {
             Some(onto) => {
                 let onto = self.gather(std::slice::from_ref(onto), watcher)?;
                 let mut onto = self.measure(onto, watcher)?;
-                books.runs_of(&onto);
+                totals.runs_of(&onto);
                 // Before the journal is written by others.
                 self.look_at_onto(&mut onto, &mut kept, watcher)?;
                 Some(onto)
@@ -113,30 +107,30 @@ impl Engine<'_> {
             None => None,
         };
         let mut contents = self.measure(gathered, watcher)?;
-        books.begin(&contents);
+        totals.begin(&contents);
         if contents.is_empty() {
             return Err(CleanError::unread());
         }
         let reserve = match contents.places() {
             Some(_) => {
-                let healthy = self.cover(&mut contents, &mut kept, watcher, &mut books)?;
+                let healthy = self.cover(&mut contents, &mut kept, watcher, &mut totals)?;
                 let Some(healthy) = healthy else {
                     return Ok(None);
                 };
                 Some(Reserve::new(&contents, healthy))
             }
             None => {
-                self.one_of_each_class(&contents, onto, &mut kept, watcher, &mut books)?;
+                self.one_of_each_class(&contents, onto, &mut kept, watcher, &mut totals)?;
                 None
             }
         };
-        self.finish(kept, reserve.as_ref(), watcher, books)
+        self.finish(kept, reserve.as_ref(), watcher, totals)
             .map(Some)
     }
 
-    fn settings(&self) -> Settings<'_> {
+    fn settings(&self) -> MeasureSettings<'_> {
         let cleaning = self.cleaning;
-        Settings {
+        MeasureSettings {
             target: &cleaning.target,
             way: cleaning.way,
             jobs: cleaning.jobs,
@@ -148,13 +142,13 @@ impl Engine<'_> {
         }
     }
 
-    /// Reads what is to be measured.
+    /// Reads the files of a corpus.
     fn gather(
         &self,
         roots: &[std::path::PathBuf],
         watcher: &mut dyn Watcher,
     ) -> Result<Gathered, CleanError> {
-        let told = &mut |progress: &Progress| watcher.doing(reading(progress));
+        let told = &mut |progress: &MeasureProgress| watcher.doing(reading(progress));
         let gathered = gather(roots, self.place.root(), &self.settings(), told)?;
         match self.settings().stopped() {
             true => Err(CleanError::Interrupted),
@@ -168,7 +162,7 @@ impl Engine<'_> {
         gathered: Gathered,
         watcher: &mut dyn Watcher,
     ) -> Result<Contents, CleanError> {
-        let told = &mut |progress: &Progress| watcher.doing(reading(progress));
+        let told = &mut |progress: &MeasureProgress| watcher.doing(reading(progress));
         let contents = gathered.run(&self.settings(), told)?;
         if contents.is_interrupted() {
             return Err(CleanError::Interrupted);
@@ -180,9 +174,121 @@ impl Engine<'_> {
     }
 }
 
-fn reading(progress: &Progress) -> Doing {
+fn reading(progress: &MeasureProgress) -> Doing {
     Doing::Reading {
         files: progress.files,
         runs: progress.runs,
     }
+}
+
+/// What is cleaned, and how.
+#[derive(Clone, Debug)]
+pub struct Cleaning {
+    /// The target whose coverage counts.
+    pub target: Target,
+    /// What crashes are filed for: the same, but for a bundled target the variant that counts
+    /// nothing.
+    pub filed_for: Target,
+    /// The way of execution.
+    pub way: Way,
+    /// The corpus: directories and files, which are only read.
+    pub corpus: Vec<PathBuf>,
+    /// A corpus to add to: only what it does not reach is kept.
+    pub onto: Option<PathBuf>,
+    /// Workers. No result depends on their number.
+    pub jobs: usize,
+    /// Longer files are left out, in bytes.
+    pub max_len: u64,
+    /// Whether the limit on the time of a run is learned.
+    pub learn_limit: bool,
+    /// Runs of each kept content, the first one included.
+    pub repeats: u32,
+    /// How failing inputs are filed and minimized; `None` where they are only left out.
+    pub groups: Option<Quarantining>,
+    /// Whether a subset is chosen; else every content that does not fail is kept.
+    pub subset: bool,
+    /// The target's own fuzzer, which has to count as much coverage for the kept files as for the
+    /// corpus.
+    pub ruler: Option<Arc<dyn Ruler>>,
+    /// How kept files are trimmed; not at all where `None`.
+    pub trim: Option<Trim>,
+    /// Whether files keep their names, instead of being named by their content.
+    pub keep_names: bool,
+}
+
+/// How kept files are trimmed.
+#[derive(Clone, Debug)]
+pub struct Trim {
+    /// Which features a file has to keep.
+    pub by: TrimBy,
+    /// Name of the search.
+    pub search: String,
+    /// Most tests for one file, in one round.
+    pub tests: u64,
+    /// Longest time for one file, in one round.
+    pub time: Option<Duration>,
+}
+
+/// What a trimmed file has to keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrimBy {
+    /// The features that no smaller kept file reaches.
+    Worth,
+    /// Exactly the features that it reaches.
+    Signature,
+}
+
+/// What a cleanup is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doing {
+    /// Files are read, and new contents run.
+    Reading {
+        /// Files so far.
+        files: u64,
+        /// Runs so far.
+        runs: u64,
+    },
+    /// Failing inputs are triaged, filed and minimized.
+    Filing {
+        /// So many contents.
+        inputs: u64,
+    },
+    /// The subset is chosen.
+    Choosing {
+        /// Of so many contents.
+        contents: u64,
+    },
+    /// Contents are run again.
+    Repeating {
+        /// So many.
+        contents: u64,
+    },
+    /// Kept files are trimmed.
+    Trimming {
+        /// Which round, from 1.
+        round: u32,
+        /// Files that are done.
+        done: u64,
+        /// Of so many.
+        of: u64,
+    },
+    /// The target's own fuzzer counts what the corpus and the kept files reach.
+    Counting {
+        /// So many files of the corpus.
+        files: u64,
+    },
+    /// What was written is run again.
+    Checking {
+        /// So many files.
+        files: u64,
+    },
+}
+
+/// Watches a cleanup. Called from one thread.
+pub trait Watcher: Send {
+    /// Called now and then with the current step.
+    fn doing(&mut self, doing: Doing);
+
+    /// A message for the user.
+    fn say(&mut self, text: &str);
 }

@@ -1,55 +1,61 @@
-//! Trimming, round by round, until nothing changes any more.
+//! Trims the kept files in rounds: which file has to reach what, and the crashes that candidates
+//! run into.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::choose::Again;
-use super::keeping::{AllKept, Keeping};
-use super::owners::owners;
-use super::settings::{Trim, TrimBy};
-use super::{CleanError, Doing, Watcher};
+use super::choose::Reruns;
+use super::subset::{AllKept, KeptFile};
+use super::totals::CleanTotals;
+use super::{CleanError, Doing, Engine, Trim, TrimBy, Watcher};
 use crate::cover::{Effort, cover};
-use crate::trim::{ToTrim, Trimmed, Trimming, Wanted, Watch, trim_all};
-use crate::{Features, Union};
+use crate::health::file_slip;
+use crate::lock;
+use crate::trim::{RequiredFeatures, ToTrim, TrimSettings, TrimWatch, Trimmed, trim_all};
+use crate::{Feature, FeatureUnion, Features};
+use ddfuzz_exec::ExecError;
+use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_minimize::{CallbackError, Claim, Slip};
-use ddfuzz_store::hash_of;
+use ddfuzz_store::report::clean::CleanGroup;
+use ddfuzz_store::{Entry, Kind, StoreError, hash_of};
+use ddfuzz_triage::{Found, Triager, Verdict};
 
 /// More rounds have never changed much, and each costs tests.
 const ROUNDS: u32 = 8;
 
 /// Runs contents again: what they reach each time.
-pub(super) type Steady<'a> = &'a dyn Fn(&[&[u8]]) -> Result<Vec<Again>, CleanError>;
-/// Takes a crash that a candidate of a content has run into, and the number of its test.
+pub(super) type Steady<'a> = &'a dyn Fn(&[&[u8]]) -> Result<Vec<Reruns>, CleanError>;
+/// Called with a crash that a candidate of a content ran into, and the number of its test.
 pub(super) type OnSlip<'a> =
     &'a (dyn Fn(&[u8], &Slip, Option<u64>) -> Result<(), CallbackError> + Sync);
 
-/// What trimming needs besides the files.
-pub(super) struct Trims<'a> {
+/// Rounds of trimming over the kept files.
+pub(super) struct TrimRounds<'a> {
     /// How files are trimmed.
     pub trim: &'a Trim,
-    /// The same, for the target.
-    pub trimming: &'a Trimming,
+    /// The target and the search.
+    pub trimming: &'a TrimSettings,
     /// Workers.
     pub jobs: usize,
-    /// Where logs and results go.
+    /// The folder for logs and results.
     pub folder: &'a Path,
-    /// What the kept files have to reach together.
+    /// The features that the kept files have to reach together.
     pub wanted: &'a Features,
-    /// What was seen to be reached at all, which all files share.
+    /// Features that any run reached.
     pub seen: &'a Arc<Features>,
     /// Runs contents again: what they reach each time.
     pub steady: Steady<'a>,
-    /// Takes crashes that candidates of a content have run into.
+    /// Called with each crash that a candidate ran into.
     pub on_slip: OnSlip<'a>,
     /// Turns true when the user stops.
     pub stop: &'a AtomicBool,
 }
 
-/// What trimming came to, besides what it did to the files.
+/// Counts of a trimming.
 #[derive(Debug, Default)]
-pub(super) struct Ran {
+pub(super) struct TrimRuns {
     /// Runs that it took.
     pub runs: u64,
     /// The names of all contents that were trimmed, or were before with the same demands.
@@ -57,22 +63,22 @@ pub(super) struct Ran {
 }
 
 /// A file that is to be trimmed.
-struct Task {
-    /// Its place among the kept ones.
+struct TrimTask {
+    /// Its index among the kept files.
     at: usize,
     /// What it is kept for.
     owned: Features,
     file: ToTrim,
 }
 
-impl Trims<'_> {
+impl TrimRounds<'_> {
     /// Trims `kept`, drops those that are not needed any more, and goes on until nothing changes.
     pub fn run(
         &self,
-        kept: &mut Vec<Keeping>,
+        kept: &mut Vec<KeptFile>,
         watcher: &mut dyn Watcher,
-    ) -> Result<Ran, CleanError> {
-        let mut ran = Ran::default();
+    ) -> Result<TrimRuns, CleanError> {
+        let mut ran = TrimRuns::default();
         for round in 1..=ROUNDS {
             let changed = self.round(round, kept, &mut ran, watcher)?;
             let dropped = self.drop_needless(kept)?;
@@ -87,8 +93,8 @@ impl Trims<'_> {
     fn round(
         &self,
         round: u32,
-        kept: &mut [Keeping],
-        ran: &mut Ran,
+        kept: &mut [KeptFile],
+        ran: &mut TrimRuns,
         watcher: &mut dyn Watcher,
     ) -> Result<bool, CleanError> {
         let tasks = self.tasks(round, kept);
@@ -108,7 +114,7 @@ impl Trims<'_> {
         let on_slip = self.on_slip;
         let mut on_slip_of =
             |number: usize, slip: &Slip, test| on_slip(&tasks[number].file.input, slip, test);
-        let watch = Watch {
+        let watch = TrimWatch {
             on_trimmed: &mut on_trimmed,
             on_slip: &mut on_slip_of,
             stop: self.stop,
@@ -124,8 +130,8 @@ impl Trims<'_> {
         self.take(kept, done.collect())
     }
 
-    /// What each file is to be trimmed to, those aside of which nothing more can be trimmed.
-    fn tasks(&self, round: u32, kept: &[Keeping]) -> Vec<Task> {
+    /// The files of a round with their required features, without those that cannot get smaller.
+    fn tasks(&self, round: u32, kept: &[KeptFile]) -> Vec<TrimTask> {
         let reached: Vec<(u64, &Features)> = (kept.iter())
             .map(|kept| (kept.text().len() as u64, &kept.features))
             .collect();
@@ -136,10 +142,10 @@ impl Trims<'_> {
                 continue;
             }
             let wanted = match self.trim.by {
-                TrimBy::Worth => Wanted::worth(owned.clone(), Arc::clone(self.seen)),
+                TrimBy::Worth => RequiredFeatures::worth(owned.clone(), Arc::clone(self.seen)),
                 TrimBy::Signature => {
                     let unsteady = self.seen.less(self.wanted);
-                    Wanted::signature(kept.features.clone(), &unsteady)
+                    RequiredFeatures::signature(kept.features.clone(), &unsteady)
                 }
             };
             if kept.settled_for.as_ref() == Some(&wanted.must) {
@@ -155,17 +161,21 @@ impl Trims<'_> {
                 wanted,
                 folder: self.folder.join(name),
             };
-            tasks.push(Task { at, owned, file });
+            tasks.push(TrimTask { at, owned, file });
         }
         tasks
     }
 
-    /// Takes the results where they reach what the files are kept for; says whether any did.
-    fn take(&self, kept: &mut [Keeping], done: Vec<(Task, Trimmed)>) -> Result<bool, CleanError> {
+    /// Takes the results that reach the required features; returns whether there was any.
+    fn take(
+        &self,
+        kept: &mut [KeptFile],
+        done: Vec<(TrimTask, Trimmed)>,
+    ) -> Result<bool, CleanError> {
         let mut shorter = Vec::new();
         for (task, trimmed) in done {
-            let keeping = &mut kept[task.at];
-            if trimmed.size_after < keeping.text().len() as u64 {
+            let kept_file = &mut kept[task.at];
+            if trimmed.size_after < kept_file.text().len() as u64 {
                 let path = task.file.folder.join("minimized");
                 let bytes =
                     std::fs::read(&path).map_err(|_| CleanError::Changed { path: path.clone() })?;
@@ -173,16 +183,16 @@ impl Trims<'_> {
                 continue;
             }
             if trimmed.left.is_none() {
-                keeping.claim.get_or_insert(trimmed.claim.to_string());
+                kept_file.claim.get_or_insert(trimmed.claim.to_string());
             }
-            keeping.settled_for = Some(task.file.wanted.must);
+            kept_file.settled_for = Some(task.file.wanted.must);
         }
         let texts: Vec<&[u8]> = shorter.iter().map(|(_, _, bytes)| &bytes[..]).collect();
         let measured = (self.steady)(&texts)?;
         let mut changed = false;
         for ((task, trimmed, bytes), again) in shorter.into_iter().zip(measured) {
-            let keeping = &mut kept[task.at];
-            keeping.settled_for = match trimmed.claim {
+            let kept_file = &mut kept[task.at];
+            kept_file.settled_for = match trimmed.claim {
                 Claim::BestSoFar => None,
                 _ => Some(task.file.wanted.must.clone()),
             };
@@ -191,26 +201,26 @@ impl Trims<'_> {
             // What is trimmed reaches no more than the corpus does: the check is to find the same.
             let gains = !self.seen.has_all(&again.steady);
             if lacks || gains {
-                keeping.settled_for = Some(task.file.wanted.must);
+                kept_file.settled_for = Some(task.file.wanted.must);
                 continue;
             }
-            keeping.bytes = Some(bytes);
-            keeping.features = again.steady;
-            keeping.time = again.time;
-            keeping.claim = Some(trimmed.claim.to_string());
+            kept_file.bytes = Some(bytes);
+            kept_file.features = again.steady;
+            kept_file.time = again.time;
+            kept_file.claim = Some(trimmed.claim.to_string());
             changed = true;
         }
         Ok(changed)
     }
 
-    /// Drops what the others reach, too; says whether there was any.
-    fn drop_needless(&self, kept: &mut Vec<Keeping>) -> Result<bool, CleanError> {
+    /// Drops files whose features the others reach; returns whether there was any.
+    fn drop_needless(&self, kept: &mut Vec<KeptFile>) -> Result<bool, CleanError> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(CleanError::Interrupted);
         }
         kept.sort_by(|a, b| (a.text().len(), a.text()).cmp(&(b.text().len(), b.text())));
         let before = kept.len();
-        let mut whole = Union::default();
+        let mut whole = FeatureUnion::default();
         let stay = kept.iter().filter(|kept| kept.whole);
         stay.for_each(|kept| whole.add(&kept.features));
         let (files, covered) = (&mut AllKept(kept), whole.all());
@@ -222,5 +232,140 @@ impl Trims<'_> {
             kept.whole || cover.chosen.binary_search(&(number - 1)).is_ok()
         });
         Ok(kept.len() < before)
+    }
+}
+
+/// Gives each feature of `wanted` to one of the kept files, of which (size, what it reaches) is
+/// given in their canonical order: to the smallest that reaches it. Large files may
+/// then lose what smaller ones reach. A feature that no file reaches has no owner.
+pub(super) fn owners(kept: &[(u64, &Features)], wanted: &Features) -> Vec<Features> {
+    let mut order: Vec<usize> = (0..kept.len()).collect();
+    order.sort_by_key(|at| (kept[*at].0, *at));
+    let mut owner: HashMap<Feature, usize> = HashMap::new();
+    for at in order {
+        for feature in kept[at].1.as_slice() {
+            if wanted.contains(*feature) {
+                owner.entry(*feature).or_insert(at);
+            }
+        }
+    }
+    let mut owned = vec![Vec::new(); kept.len()];
+    for (feature, at) in owner {
+        owned[at].push(feature);
+    }
+    owned.into_iter().map(Features::from_unsorted).collect()
+}
+
+/// A group of the output directory with its entries.
+struct GroupEntries {
+    told: CleanGroup,
+    entries: Vec<Entry>,
+}
+
+impl GroupEntries {
+    /// Whether one of its entries was run into from an input with one of these names.
+    fn is_slip_of(&self, names: &BTreeSet<String>) -> bool {
+        let found = self.entries.iter().map(|entry| &entry.crash.found);
+        found.flatten().any(|found| match found {
+            Found::Slip { of, .. } => names.contains(of),
+            _ => false,
+        })
+    }
+}
+
+impl Engine<'_> {
+    /// Files a crash of a candidate of `text`.
+    pub(super) fn file_slip_of(
+        &self,
+        text: &[u8],
+        slip: &Slip,
+        test: Option<u64>,
+    ) -> Result<(), CallbackError> {
+        let (of, slip) = (ContentHash::of(text), self.slip_of_filed(slip)?);
+        file_slip(self.store, &self.cleaning.filed_for, of, &slip, test)?;
+        Ok(())
+    }
+
+    /// Minimizes the remaining groups, and counts those that candidates of the trimmed contents ran
+    /// into, in this call or in a killed one whose results are used.
+    pub(super) fn take_slips(
+        &self,
+        trimmed: BTreeSet<String>,
+        watcher: &mut dyn Watcher,
+        totals: &mut CleanTotals,
+    ) -> Result<(), CleanError> {
+        let waits =
+            |held: &GroupEntries| held.entries.iter().all(|entry| entry.minimized.is_none());
+        if self.held()?.iter().any(waits) {
+            self.minimize_rest(watcher)?;
+        }
+        let mut names = trimmed;
+        let mut rest = self.held()?;
+        // Minimizing a group may run into further ones, and so on.
+        loop {
+            let (told, others): (Vec<GroupEntries>, Vec<GroupEntries>) = (rest.into_iter())
+                .partition(|held| totals.has_group(&held.told) || held.is_slip_of(&names));
+            if told.is_empty() {
+                return Ok(());
+            }
+            for held in told {
+                names.extend(held.entries.iter().map(|entry| entry.id.hash().to_owned()));
+                totals.slipped(held.told);
+            }
+            rest = others;
+        }
+    }
+
+    /// The groups of the output directory, by kind and key.
+    fn held(&self) -> Result<Vec<GroupEntries>, StoreError> {
+        let reader = lock(self.store).reader().clone();
+        let mut all = Vec::new();
+        for kind in Kind::ALL {
+            for group in reader.groups(kind)? {
+                let major = group.record.major.short();
+                all.push(GroupEntries {
+                    entries: reader.entries(kind, &major)?,
+                    told: CleanGroup {
+                        folder: kind.folder().to_owned(),
+                        class: group.record.class.to_string(),
+                        major,
+                        count: 0,
+                    },
+                });
+            }
+        }
+        Ok(all)
+    }
+
+    /// The slip as the target that crashes are filed for has it: one that does not crash there has
+    /// no record.
+    fn slip_of_filed(&self, slip: &Slip) -> Result<Slip, ExecError> {
+        let cleaning = self.cleaning;
+        if cleaning.target == cleaning.filed_for || slip.crash.is_none() {
+            return Ok(slip.clone());
+        }
+        let mut triager = Triager::of_target(&cleaning.filed_for, cleaning.way)?;
+        let crash = match triager.examine(&slip.input)? {
+            Verdict::Crash(crash) => Some(crash),
+            Verdict::Flaky { .. } => None,
+        };
+        Ok(Slip {
+            crash,
+            ..slip.clone()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::features::set;
+
+    #[test]
+    fn the_smallest_file_that_reaches_a_feature_owns_it() {
+        let (large, small, equal) = (set(&[1, 2, 3, 9]), set(&[2, 4]), set(&[2, 3]));
+        let kept = [(50, &large), (7, &small), (7, &equal)];
+        let owned = owners(&kept, &set(&[1, 2, 3, 4, 5]));
+        assert_eq!(owned, [set(&[1]), set(&[2, 4]), set(&[3])]);
     }
 }

@@ -1,33 +1,32 @@
-//! Writes what is kept, has it checked, and says what it came to.
+//! Writes the kept files, named by their content or as they were, and the result.
 
-use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::collections::{BTreeSet, HashSet};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
-use super::books::Books;
 use super::check::Checked;
-use super::keeping::{Keeping, Kept};
-use super::names::Names;
-use super::reserve::Reserve;
-use super::subset::micros;
+use super::subset::{KeptFile, KeptSet, Reserve, micros};
+use super::totals::CleanTotals;
 use super::{CleanError, Engine, Watcher};
 use crate::measure::read_input;
 use crate::{Amount, ContentId, Features};
 use ddfuzz_model::files::OsText;
 use ddfuzz_model::files::swap::Fresh;
+use ddfuzz_store::hash_of;
 use ddfuzz_store::report::clean::{self, CleanResult, Gained, Missing, Step, StepName};
 
-/// What the check misses is nothing that does not come each time where it is more than one feature
-/// in so many: then something else is wrong.
+/// Where the check misses more than one feature in so many, this is no matter of flaky coverage:
+/// something else is wrong.
 const FEW: usize = 20;
 
 impl Engine<'_> {
-    /// Writes what is kept, and makes the result.
+    /// Writes the kept files, checks them, and makes the result.
     pub(super) fn finish(
         &self,
-        mut kept: Kept,
+        mut kept: KeptSet,
         reserve: Option<&Reserve<'_>>,
         watcher: &mut dyn Watcher,
-        mut books: Books,
+        mut totals: CleanTotals,
     ) -> Result<CleanResult, CleanError> {
         if kept.files.is_empty() && self.cleaning.onto.is_none() {
             let why =
@@ -40,20 +39,19 @@ impl Engine<'_> {
             self.take_missing_back(&mut kept, reserve, &mut written, &mut checked, watcher)?;
             self.count_by_its_own(&mut kept, reserve, &mut written, watcher)?;
         }
-        books.runs += checked.runs;
+        totals.runs += checked.runs;
         for file in &kept.files {
-            books.spread.sizes_after.add(file.size());
-            books.spread.times_after.add(micros(file.time));
+            totals.spread.sizes_after.add(file.size());
+            totals.spread.times_after.add(micros(file.time));
         }
-        Ok(self.result(kept, &written, &checked, books))
+        Ok(self.result(kept, &written, &checked, totals))
     }
 
-    /// What the check has missed did come each time in all runs before. The contents that reached
-    /// it then are kept, too; what the check misses even so, though all of them are kept, does not
-    /// come each time.
+    /// Keeps the contents that reached the features which the check misses. Features that it misses
+    /// even then are not reached each time.
     fn take_missing_back(
         &self,
-        kept: &mut Kept,
+        kept: &mut KeptSet,
         reserve: &Reserve<'_>,
         written: &mut Vec<PathBuf>,
         checked: &mut Checked,
@@ -82,9 +80,9 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Writes the files into a new folder, which takes the place of the last cleanup's, and gives
+    /// Writes the files into a new folder, which replaces that of the last cleanup, and returns
     /// their paths.
-    pub(super) fn write(&self, kept: &mut Kept) -> Result<Vec<PathBuf>, CleanError> {
+    pub(super) fn write(&self, kept: &mut KeptSet) -> Result<Vec<PathBuf>, CleanError> {
         let corpus = self.place.corpus();
         if !self.place.may_replace(&corpus)? {
             return Err(CleanError::Occupied { path: corpus });
@@ -92,7 +90,7 @@ impl Engine<'_> {
         kept.files
             .sort_by_cached_key(|file| (file.size(), file.content.clone()));
         let fresh = Fresh::beside(&corpus)?;
-        let mut names = Names::new(&self.cleaning.corpus, self.cleaning.keep_names);
+        let mut names = FileNames::new(&self.cleaning.corpus, self.cleaning.keep_names);
         let mut given = Vec::with_capacity(kept.files.len());
         let mut bytes = Vec::new();
         for file in &kept.files {
@@ -125,9 +123,9 @@ impl Engine<'_> {
     }
 
     /// All steps, and the bytes that trimming took.
-    fn steps(&self, books: &Books, chosen: Amount, after: Amount) -> (Vec<Step>, u64) {
-        let left = books.left();
-        let mut steps = books.steps();
+    fn steps(&self, totals: &CleanTotals, chosen: Amount, after: Amount) -> (Vec<Step>, u64) {
+        let left = totals.left();
+        let mut steps = totals.steps();
         steps.push(Step {
             step: match self.cleaning.onto {
                 Some(_) => StepName::Onto,
@@ -147,26 +145,26 @@ impl Engine<'_> {
 
     fn result(
         &self,
-        kept: Kept,
+        kept: KeptSet,
         written: &[PathBuf],
         checked: &Checked,
-        books: Books,
+        totals: CleanTotals,
     ) -> CleanResult {
-        let sum = |size: fn(&Keeping) -> u64| {
+        let sum = |size: fn(&KeptFile) -> u64| {
             kept.files.iter().fold(Amount::default(), |mut sum, file| {
                 sum.add(size(file));
                 sum
             })
         };
-        let (chosen, after) = (sum(|file| file.size_before), sum(Keeping::size));
+        let (chosen, after) = (sum(|file| file.size_before), sum(KeptFile::size));
         let wanted = kept
             .universe
             .as_ref()
             .map(|universe| universe.or(&kept.covered));
-        let (steps, trimmed_bytes) = self.steps(&books, chosen, after);
+        let (steps, trimmed_bytes) = self.steps(&totals, chosen, after);
         let corpus = self.cleaning.corpus.iter();
         CleanResult {
-            before: books.before,
+            before: totals.before,
             after,
             edges_before: wanted.as_ref().map(edges),
             edges_after: wanted.as_ref().map(|_| edges(&checked.reached)),
@@ -176,21 +174,21 @@ impl Engine<'_> {
             flaky_files: kept.flaky_files,
             libfuzzer: kept.own_count.clone(),
             steps,
-            duplicates: books.duplicates.files,
-            crashes: books.crashes.files + books.flaky.files,
-            hangs: books.hangs.files,
-            ooms: books.ooms.files,
+            duplicates: totals.duplicates.files,
+            crashes: totals.crashes.files + totals.flaky.files,
+            hangs: totals.hangs.files,
+            ooms: totals.ooms.files,
             trimmed_bytes,
             missing: missing(&kept, written, &checked.missing),
             gained: gained(&checked.gained),
             kept: kept_files(&kept, written),
-            groups: books.groups,
+            groups: totals.groups,
             cover: kept.cover,
-            unread: books.unread,
-            spread: Some(books.spread),
-            runs: books.runs,
+            unread: totals.unread,
+            spread: Some(totals.spread),
+            runs: totals.runs,
             trim_runs: kept.trim_runs,
-            known: books.known,
+            known: totals.known,
             max_len: self.cleaning.max_len,
             exec: Some(self.cleaning.way),
             corpus: corpus.map(|path| absolute(path)).collect(),
@@ -204,7 +202,7 @@ impl Engine<'_> {
     }
 }
 
-fn kept_files(kept: &Kept, written: &[PathBuf]) -> Vec<clean::Kept> {
+fn kept_files(kept: &KeptSet, written: &[PathBuf]) -> Vec<clean::Kept> {
     let files = kept.files.iter().zip(written);
     let files = files.map(|(file, path)| clean::Kept {
         file: absolute(path),
@@ -221,7 +219,7 @@ fn kept_files(kept: &Kept, written: &[PathBuf]) -> Vec<clean::Kept> {
     files.collect()
 }
 
-fn missing(kept: &Kept, written: &[PathBuf], missing: &Features) -> Vec<Missing> {
+fn missing(kept: &KeptSet, written: &[PathBuf], missing: &Features) -> Vec<Missing> {
     let held_by = |feature| {
         let mut files = kept.files.iter().zip(written);
         let found = files.find(|(file, _)| file.features.contains(feature));
@@ -243,7 +241,7 @@ fn gained(gained: &Features) -> Vec<Gained> {
     gained.collect()
 }
 
-/// How many places these are of.
+/// The number of instrumented places of these features.
 fn edges(features: &Features) -> u64 {
     let places: BTreeSet<u32> = features.as_slice().iter().map(|one| one.place()).collect();
     places.len() as u64
@@ -256,4 +254,98 @@ fn absolute(path: &std::path::Path) -> OsText {
 fn remove(folder: &std::path::Path) -> Result<(), CleanError> {
     let removed = std::fs::remove_dir_all(folder);
     Ok(removed.map_err(ddfuzz_model::files::FileError::at("remove", folder))?)
+}
+
+/// Names files by their content, or as they are called below the corpus.
+pub(super) struct FileNames {
+    /// The corpus, absolute; `None` where contents name the files.
+    roots: Option<Vec<PathBuf>>,
+    taken: HashSet<PathBuf>,
+    /// Folders that names stand in.
+    folders: HashSet<PathBuf>,
+}
+
+impl FileNames {
+    /// Names for files of `roots`, as they are called there if `keep`.
+    pub fn new(roots: &[PathBuf], keep: bool) -> FileNames {
+        let absolute = |root: &PathBuf| std::path::absolute(root).unwrap_or_else(|_| root.clone());
+        FileNames {
+            roots: keep.then(|| roots.iter().map(absolute).collect()),
+            taken: HashSet::new(),
+            folders: HashSet::new(),
+        }
+    }
+
+    /// An unused name for this content of the file `path`.
+    pub fn name(&mut self, path: &Path, bytes: &[u8]) -> PathBuf {
+        let hash = hash_of(bytes);
+        let plain = match &self.roots {
+            None => PathBuf::from(&hash),
+            Some(roots) => below(roots, path),
+        };
+        // Two corpora may each have a file of this name, or one a folder that is a file in the
+        // other.
+        let mut longer = plain.clone().into_os_string();
+        longer.push(format!("-{hash}"));
+        let numbered = (1..).map(|more: u64| PathBuf::from(format!("{hash}-{more}")));
+        let mut names = [plain, PathBuf::from(longer), PathBuf::from(&hash)]
+            .into_iter()
+            .chain(numbered);
+        let free = names.find(|name| !self.is_taken(name));
+        let name = free.unwrap_or_default();
+        let folders = name.ancestors().skip(1).map(Path::to_owned);
+        self.folders.extend(folders);
+        self.taken.insert(name.clone());
+        name
+    }
+
+    fn is_taken(&self, name: &Path) -> bool {
+        let mut above = name.ancestors().skip(1);
+        self.taken.contains(name)
+            || self.folders.contains(name)
+            || above.any(|above| self.taken.contains(above))
+    }
+}
+
+/// The path below the corpus that it stands in; a file that was named itself has its own name.
+fn below(roots: &[PathBuf], path: &Path) -> PathBuf {
+    let found = roots.iter().find_map(|root| path.strip_prefix(root).ok());
+    match found {
+        Some(below) if !below.as_os_str().is_empty() => below.to_owned(),
+        _ => PathBuf::from(path.file_name().map_or_else(OsString::new, OsString::from)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contents_name_files_unless_names_are_kept() {
+        let roots = [PathBuf::from("/corpus"), PathBuf::from("/single")];
+        let mut by_content = FileNames::new(&roots, false);
+        let path = Path::new("/corpus/a/id:000001");
+        assert_eq!(by_content.name(path, b"x"), PathBuf::from(hash_of(b"x")));
+        let mut kept = FileNames::new(&roots, true);
+        assert_eq!(kept.name(path, b"x"), PathBuf::from("a/id:000001"));
+        assert_eq!(
+            kept.name(Path::new("/single"), b"x"),
+            PathBuf::from("single")
+        );
+    }
+
+    #[test]
+    fn no_name_is_given_twice_nor_that_of_a_folder() {
+        let roots = [PathBuf::from("/one"), PathBuf::from("/two")];
+        let mut names = FileNames::new(&roots, true);
+        assert_eq!(names.name(Path::new("/one/a"), b"x"), PathBuf::from("a"));
+        let other = format!("a-{}", hash_of(b"y"));
+        assert_eq!(names.name(Path::new("/two/a"), b"y"), PathBuf::from(&other));
+        for expected in [hash_of(b"y"), format!("{}-1", hash_of(b"y"))] {
+            let name = names.name(Path::new("/two/a"), b"y");
+            assert_eq!(name, PathBuf::from(expected));
+        }
+        let below = names.name(Path::new("/two/a/b"), b"z");
+        assert_eq!(below, PathBuf::from(hash_of(b"z")));
+    }
 }

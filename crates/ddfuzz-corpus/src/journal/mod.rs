@@ -1,37 +1,30 @@
 //! The journal of a cleanup: what each content did when it was run, so that nothing is run twice,
-//! whatever kills ddfuzz.
+//! even after ddfuzz was killed.
 //!
 //! An append-only file of binary records, each with a checksum. The first names the target; all
-//! others are runs of contents. What is behind the first damage is cut off: it is only run again.
-//! Nothing but whole records is ever believed. In memory stands where records are, and they are
-//! read when they are asked for.
+//! others are runs of contents. What follows the first damage is cut off, and its contents
+//! are run again. Memory holds the positions of records; their features are read on demand.
 //!
 //! Localized here: `blake3` (checksums and the identity).
 
-mod identity;
-mod look;
-mod place;
 mod record;
 mod scan;
-mod seen;
-mod varint;
 
+use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::{Feature, Features};
+use crate::{ContentId, Feature, Features};
+use ddfuzz_campaign::{CampaignError, identity};
+use ddfuzz_exec::{Target, Way};
 use ddfuzz_model::files::{FileError, atomic};
 
-pub use identity::JournalIdentity;
-pub use look::Look;
-pub use place::Place;
-pub use record::{Head, encode};
-pub use seen::Seen;
+pub use record::{Head, Observation, encode};
 
-/// Between two times that what was appended is written through to the device.
+/// Time between two syncs.
 const SYNC_EVERY: Duration = Duration::from_secs(5);
 
 /// What was found on opening a journal.
@@ -39,7 +32,7 @@ const SYNC_EVERY: Duration = Duration::from_secs(5);
 pub struct Opened {
     /// Whole records of runs of this target.
     pub records: u64,
-    /// Bytes behind the last whole record, which were cut off.
+    /// Bytes after the last whole record, which were cut off.
     pub cut: u64,
     /// Whether there was a journal of another target, or build of it, or nothing that can be read
     /// as a journal, which was replaced.
@@ -53,7 +46,7 @@ pub struct Journal {
     file: File,
     /// Length of the whole records, in bytes.
     length: u64,
-    /// Whether a part of a record may stand behind them.
+    /// Whether a part of a record may follow them.
     torn: bool,
     /// When it was last synced, if anything was appended since.
     unsynced: Option<Instant>,
@@ -68,7 +61,7 @@ impl Journal {
     pub fn open(
         path: &Path,
         identity: &JournalIdentity,
-        each: &mut dyn FnMut(Place, Head),
+        each: &mut dyn FnMut(RecordPosition, Head),
     ) -> Result<(Journal, Opened), FileError> {
         let mut opened = Opened::default();
         let whole = match File::open(path) {
@@ -148,7 +141,7 @@ impl Journal {
     ///
     /// # Errors
     /// When it cannot be read, or is no whole record any more (somebody else has written there).
-    pub fn read(&self, place: Place) -> Result<(Head, Seen), FileError> {
+    pub fn read(&self, place: RecordPosition) -> Result<(Head, Observation), FileError> {
         read_whole(&self.file, place).map_err(FileError::at("read", &self.path))
     }
 
@@ -159,9 +152,9 @@ impl Journal {
     /// Those of [`Journal::read`].
     pub fn read_into(
         &self,
-        place: Place,
+        place: RecordPosition,
         features: &mut Vec<Feature>,
-    ) -> Result<(Head, Seen), FileError> {
+    ) -> Result<(Head, Observation), FileError> {
         read_record(&self.file, place, features).map_err(FileError::at("read", &self.path))
     }
 
@@ -177,7 +170,7 @@ impl Journal {
 }
 
 /// What was seen in the run whose record stands there.
-fn read_whole(file: &File, place: Place) -> io::Result<(Head, Seen)> {
+fn read_whole(file: &File, place: RecordPosition) -> io::Result<(Head, Observation)> {
     let mut features = Vec::new();
     let (head, mut seen) = read_record(file, place, &mut features)?;
     if seen.features.is_some() {
@@ -187,7 +180,11 @@ fn read_whole(file: &File, place: Place) -> io::Result<(Head, Seen)> {
 }
 
 /// The same with the features in `features`.
-fn read_record(file: &File, place: Place, features: &mut Vec<Feature>) -> io::Result<(Head, Seen)> {
+fn read_record(
+    file: &File,
+    place: RecordPosition,
+    features: &mut Vec<Feature>,
+) -> io::Result<(Head, Observation)> {
     let mut record = vec![0; place.length as usize];
     file.read_exact_at(&mut record, place.at)?;
     let decoded = record::body(&record).and_then(|body| record::decode(body, features));
@@ -195,4 +192,99 @@ fn read_record(file: &File, place: Place, features: &mut Vec<Feature>) -> io::Re
         let why = format!("there is no whole record at byte {}", place.at);
         io::Error::new(ErrorKind::InvalidData, why)
     })
+}
+
+/// What a journal says of the first runs of contents. Nothing in it is changed.
+#[derive(Debug)]
+pub struct JournalView {
+    path: PathBuf,
+    file: File,
+    places: HashMap<ContentId, RecordPosition>,
+}
+
+impl JournalView {
+    /// Looks into the journal at `path`; `None` where there is none.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn into(path: &Path) -> Result<Option<JournalView>, FileError> {
+        let file = match File::open(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            file => file.map_err(FileError::at("open", path))?,
+        };
+        let read = || FileError::at("read", path);
+        let Some(identity) = scan::identity_of(&file).map_err(read())? else {
+            return Ok(None);
+        };
+        let again = File::open(path).map_err(FileError::at("open", path))?;
+        let mut places = HashMap::new();
+        let each = &mut |place, head: self::Head| {
+            if head.round == 0 {
+                places.insert(head.content, place);
+            }
+        };
+        scan::scan(&again, &identity, each).map_err(read())?;
+        Ok(Some(JournalView {
+            path: path.to_owned(),
+            file,
+            places,
+        }))
+    }
+
+    /// What was seen of this content; `None` where it was not run.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn seen(&self, content: &ContentId) -> Result<Option<Observation>, FileError> {
+        let Some(place) = self.places.get(content) else {
+            return Ok(None);
+        };
+        let seen = read_whole(&self.file, *place).map_err(FileError::at("read", &self.path))?;
+        Ok(Some(seen.1))
+    }
+}
+
+/// The version of what features are numbered by, and of the records; another one makes another
+/// identity.
+const VERSION: u32 = 1;
+
+/// Names a target as far as what its runs reach depends on it: program, arguments, environment,
+/// limits ([`identity`]), the way of execution and the number of instrumented places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JournalIdentity([u8; 32]);
+
+impl JournalIdentity {
+    /// That of `target` as `way` runs it, which tells of so many places; `None` where it tells no
+    /// coverage.
+    ///
+    /// # Errors
+    /// When the program cannot be read.
+    pub fn of(
+        target: &Target,
+        way: Way,
+        places: Option<usize>,
+    ) -> Result<JournalIdentity, CampaignError> {
+        let places = places.map_or("none".to_owned(), |places| places.to_string());
+        let text = format!("{VERSION}\n{}\n{way}\n{places}", identity(target)?);
+        Ok(JournalIdentity(*blake3::hash(text.as_bytes()).as_bytes()))
+    }
+
+    /// The one of these bytes.
+    fn from_bytes(bytes: [u8; 32]) -> JournalIdentity {
+        JournalIdentity(bytes)
+    }
+
+    /// As bytes.
+    fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+/// Where a record stands in the journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordPosition {
+    /// Its offset, in bytes.
+    pub at: u64,
+    /// Its length with all that stands before its body, in bytes.
+    pub length: u32,
 }

@@ -1,12 +1,11 @@
 //! The records of the journal, as bytes.
 //!
 //! A record is the length of its body (4 bytes, lowest first), the first 8 bytes of the body's
-//! blake3, and the body. The first byte of a body says what it is.
+//! blake3, and the body. The first byte of a body says what it is. Numbers have seven bits a byte,
+//! the lowest first (LEB128).
 
 use std::time::Duration;
 
-use super::seen::Seen;
-use super::varint::{push, take};
 use crate::{ContentId, Feature, Features};
 use ddfuzz_exec::Ended;
 
@@ -28,16 +27,16 @@ const TOLD: u8 = 8;
 /// What is known of a record without reading its features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// Of which content it is.
+    /// The content.
     pub content: ContentId,
-    /// Which run of it: 0 is the one that measures, all others are repeats.
+    /// The number of the run: 0 is the first one, all others are repeats.
     pub round: u32,
-    /// Whether it did not end well; see [`Seen::suspicious`].
+    /// Whether it did not end well; see [`Observation::suspicious`].
     pub suspicious: bool,
 }
 
 /// Appends a whole record of what was seen in a run.
-pub fn encode(bytes: &mut Vec<u8>, content: &ContentId, round: u32, seen: &Seen) {
+pub fn encode(bytes: &mut Vec<u8>, content: &ContentId, round: u32, seen: &Observation) {
     frame(bytes, |body| {
         body.push(SEEN);
         body.extend_from_slice(content.blake3());
@@ -121,11 +120,11 @@ fn take_head(rest: &mut &[u8]) -> Option<(Head, u8)> {
 
 /// Reads the body of a run, its features into `features`, which is emptied before; they are none
 /// where none were told. `None` where it is no such body.
-pub(super) fn decode(body: &[u8], features: &mut Vec<Feature>) -> Option<(Head, Seen)> {
+pub(super) fn decode(body: &[u8], features: &mut Vec<Feature>) -> Option<(Head, Observation)> {
     features.clear();
     let mut rest = body;
     let (head, bits) = take_head(&mut rest)?;
-    let seen = Seen {
+    let seen = Observation {
         suspicious: head.suspicious,
         ended: take_ended(&mut rest)?,
         alone: match bits & ALONE {
@@ -194,4 +193,82 @@ fn take_features(rest: &mut &[u8], features: &mut Vec<Feature>) -> Option<()> {
         features.push(Feature(last));
     }
     Some(())
+}
+
+/// What a content did when it was run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Observation {
+    /// How the run ended. Of one that went over its limit on time or memory this is how it ended
+    /// when it was asked again, alone in a new process and within the full limit.
+    pub ended: Ended,
+    /// How it ended alone in a new process, where the run had died in a process that it shared
+    /// with others; `None` where it was not asked again.
+    pub alone: Option<Ended>,
+    /// Whether it did not end well, so that it is for triage to say what it is: by a signal or a
+    /// limit, with the status that counts as a crash, or with one that may be that of a panic.
+    pub suspicious: bool,
+    /// CPU time, where the way tells it of each run, else its part of the wall time of the request
+    /// that it was run in. It differs from call to call: good to be shown, not to decide by.
+    pub time: Duration,
+    /// How much it does, whatever the machine: the sum of the counters of all places, each modulo
+    /// 256. A steady program does the same each time. 0 where no coverage was told.
+    pub work: u64,
+    /// Bytes of the input that the target read, where the way can tell.
+    pub read: Option<u64>,
+    /// What it has reached; `None` where that was not told: by a way or a target without
+    /// coverage, or because the run did not come back.
+    pub features: Option<Features>,
+}
+
+/// Appends a number.
+pub(super) fn push(bytes: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+/// Takes a number off the front; `None` where there is none, or it is larger than any number is.
+pub(super) fn take(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..64).step_by(7) {
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        let bits = u64::from(byte & 0x7f);
+        if (bits << shift) >> shift != bits {
+            return None;
+        }
+        number |= bits << shift;
+        if byte & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_back_as_they_went() {
+        let numbers = [0, 1, 127, 128, 300, 1 << 32, u64::MAX - 1, u64::MAX];
+        let mut bytes = Vec::new();
+        numbers.iter().for_each(|number| push(&mut bytes, *number));
+        let mut rest = &bytes[..];
+        for number in numbers {
+            assert_eq!(take(&mut rest), Some(number));
+        }
+        assert_eq!(take(&mut rest), None);
+    }
+
+    #[test]
+    fn what_is_no_number_is_refused() {
+        assert_eq!(take(&mut &[0xff; 11][..]), None);
+        assert_eq!(take(&mut &[0x80][..]), None);
+        let mut too_large = [0xff; 10];
+        too_large[9] = 2;
+        assert_eq!(take(&mut &too_large[..]), None);
+    }
 }

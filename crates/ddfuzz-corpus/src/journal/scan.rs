@@ -3,9 +3,8 @@
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 
-use super::identity::JournalIdentity;
-use super::place::Place;
 use super::record::{self, HEAD, Head};
+use super::{JournalIdentity, RecordPosition};
 
 /// What the body of the first record begins with, behind its kind.
 const NAME: &[u8] = b"ddfuzz clean.journal 1\n";
@@ -43,7 +42,7 @@ pub(super) fn identity_of(file: &File) -> io::Result<Option<JournalIdentity>> {
 pub(super) fn scan(
     file: &File,
     identity: &JournalIdentity,
-    each: &mut dyn FnMut(Place, Head),
+    each: &mut dyn FnMut(RecordPosition, Head),
 ) -> io::Result<Option<u64>> {
     let mut records = Records::new(file);
     let first = first_record(identity);
@@ -59,7 +58,7 @@ pub(super) fn scan(
         let Ok(length) = u32::try_from(record.len()) else {
             break;
         };
-        each(Place { at, length }, head);
+        each(RecordPosition { at, length }, head);
         at += u64::from(length);
     }
     Ok(Some(at))

@@ -29,7 +29,7 @@ pub enum Layout {
     Plain,
 }
 
-/// The names in a directory by which it is known.
+/// The names in a directory by which its layout is recognised.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Marks {
     campaign: bool,
@@ -76,7 +76,7 @@ impl Marks {
         }
     }
 
-    /// What it is. `in_instance` says whether it stands in the directory of an AFL++ instance.
+    /// The layout. `in_instance` says whether the directory is part of an AFL++ instance.
     pub(super) fn layout(self, in_instance: bool) -> Layout {
         if self.campaign {
             Layout::Ddfuzz
@@ -97,7 +97,7 @@ impl Marks {
 }
 
 impl Layout {
-    /// What the directory is, where nothing is known of what it stands in.
+    /// The layout of a directory, without regard to its parent.
     ///
     /// # Errors
     /// When it cannot be listed.
@@ -105,7 +105,7 @@ impl Layout {
         Ok(Marks::of(directory)?.layout(is_in_instance(directory)))
     }
 
-    /// For people.
+    /// The layout in words.
     pub fn name(self) -> &'static str {
         match self {
             Layout::Ddfuzz => "ddfuzz",

@@ -1,23 +1,25 @@
-//! Runs inputs again, in other processes and in another order.
+//! Runs contents again, to know what they reach each time.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
-use super::error::MeasureError;
-use super::reading::{self, NotRead};
-use super::runner::{MANY, Runner, Runners, Suspicion};
-use super::settings::Settings;
-use super::side_by_side::side_by_side;
-use super::worker::WAITING;
-use crate::journal::Seen;
-use crate::lock::lock;
-use ddfuzz_exec::Freshness;
+use super::contents::{Contents, read_entry};
+use super::gather::{self, NotRead, WAITING, side_by_side};
+use super::index::{Entry, PathSpool};
+use super::runner::{CrashSuspicion, MANY, Runner, Runners};
+use super::{MeasureError, MeasureSettings};
+use crate::journal::{self, Observation, RecordPosition};
+use crate::lock;
+use crate::{Feature, Features};
+use ddfuzz_exec::{Ended, Freshness};
 
-/// Into so many processes few inputs are divided, so that workers share them;
+/// Processes that few inputs are divided into, so that workers share them;
 const SHARES: usize = 4;
-/// but each process gets no fewer than so many, since a new one costs as much as some runs.
+/// but no process gets fewer inputs than this, since a start costs as much as some runs.
 const FEWEST: usize = 32;
 
 /// Inputs that are numbered from 0.
@@ -25,10 +27,10 @@ pub trait Inputs: Sync {
     /// How many there are.
     fn count(&self) -> usize;
 
-    /// Puts the bytes of one into `bytes`.
+    /// Reads the bytes of one into `bytes`.
     ///
     /// # Errors
-    /// When they are not to be had.
+    /// When they cannot be read.
     fn read(&self, number: usize, bytes: &mut Vec<u8>) -> Result<(), NotRead>;
 }
 
@@ -54,34 +56,37 @@ impl Inputs for Files<'_> {
     }
 
     fn read(&self, number: usize, bytes: &mut Vec<u8>) -> Result<(), NotRead> {
-        reading::read(&self.0[number], u64::MAX, bytes)
+        gather::read(&self.0[number], u64::MAX, bytes)
     }
 }
 
-/// What is told of each input by its number: what was seen of it, or why it could not be read.
-pub type Each<'a> = dyn FnMut(usize, Result<Seen, NotRead>) -> Result<(), MeasureError> + Send + 'a;
+/// Called with the number of each input: its observation, or why it could not be read.
+pub type Each<'a> =
+    dyn FnMut(usize, Result<Observation, NotRead>) -> Result<(), MeasureError> + Send + 'a;
 
-/// The same of some inputs, as they are done.
+/// The same for several inputs at once.
 type EachSome<'a> =
-    dyn FnMut(Vec<(usize, Result<Seen, NotRead>)>) -> Result<(), MeasureError> + Send + 'a;
+    dyn FnMut(Vec<(usize, Result<Observation, NotRead>)>) -> Result<(), MeasureError> + Send + 'a;
 
 /// The order in which inputs are run, and which of them share a process.
-pub(super) struct Order<'a> {
+pub(super) struct RunOrder<'a> {
     /// The inputs, by their number.
     pub(super) numbers: Vec<u32>,
-    /// So many of them in a row share a process, where the way lets runs share one. What each of
-    /// them reaches then depends on the others of its process, and on nothing else: not on the
-    /// workers, nor on what an earlier call has run.
+    /// How many of them in a row share a process, where runs may share one. What each of them
+    /// reaches then depends on the others of its process alone: not on workers or earlier calls.
     pub(super) per_process: usize,
-    /// Whether what this input does is to be told. One that is not needed is run all the same
-    /// where it shares a process with one that is.
+    /// Whether the observation of this input is needed. One that is not needed is run only where it
+    /// shares a process with one that is.
     pub(super) needed: &'a (dyn Fn(usize) -> bool + Sync),
 }
 
-impl<'a> Order<'a> {
-    /// These inputs, as many in a process as is good for so many.
-    pub(super) fn of(numbers: Vec<u32>, needed: &'a (dyn Fn(usize) -> bool + Sync)) -> Order<'a> {
-        Order {
+impl<'a> RunOrder<'a> {
+    /// The order of these inputs, with a suitable number per process.
+    pub(super) fn of(
+        numbers: Vec<u32>,
+        needed: &'a (dyn Fn(usize) -> bool + Sync),
+    ) -> RunOrder<'a> {
+        RunOrder {
             per_process: numbers.len().div_ceil(SHARES).clamp(FEWEST, MANY),
             numbers,
             needed,
@@ -110,9 +115,9 @@ impl<'a> Order<'a> {
     }
 }
 
-/// What workers share.
-struct Round<'a, 'e> {
-    settings: &'a Settings<'a>,
+/// The state that workers share in one round of runs.
+struct RunRound<'a, 'e> {
+    settings: &'a MeasureSettings<'a>,
     inputs: &'a dyn Inputs,
     numbers: Vec<u32>,
     parts: Vec<Range<usize>>,
@@ -121,35 +126,35 @@ struct Round<'a, 'e> {
     each: Mutex<&'a mut EachSome<'e>>,
 }
 
-/// Runs all `inputs` once, by new processes, and in an order that belongs to `round`; tells `each`
-/// of them, in whatever order they are done. No journal is asked. False where it was stopped
-/// before all were run.
+/// Runs all `inputs` once, in new processes and in an order that depends on `round`, and calls
+/// `each` in the order in which they end. No journal is used. False where it was stopped before all
+/// were run.
 ///
 /// # Errors
 /// When the target cannot be run, and what `each` gives.
 pub fn run_again(
-    settings: &Settings<'_>,
+    settings: &MeasureSettings<'_>,
     inputs: &dyn Inputs,
     round: u32,
     each: &mut Each<'_>,
 ) -> Result<bool, MeasureError> {
-    let order = Order::of(order(inputs.count(), round), &|_| true);
+    let order = RunOrder::of(order(inputs.count(), round), &|_| true);
     let each = &mut |told: Vec<_>| told.into_iter().try_for_each(|(at, seen)| each(at, seen));
     run_in_order(settings, inputs, order, each, &mut || {})
 }
 
-/// The same, each in a process of its own.
+/// The same, each input in a separate process.
 ///
 /// # Errors
 /// As [`run_again`].
 pub fn run_alone(
-    settings: &Settings<'_>,
+    settings: &MeasureSettings<'_>,
     inputs: &dyn Inputs,
     each: &mut Each<'_>,
 ) -> Result<bool, MeasureError> {
-    let order = Order {
+    let order = RunOrder {
         per_process: 1,
-        ..Order::of((0..inputs.count() as u32).collect(), &|_| true)
+        ..RunOrder::of((0..inputs.count() as u32).collect(), &|_| true)
     };
     let each = &mut |told: Vec<_>| told.into_iter().try_for_each(|(at, seen)| each(at, seen));
     run_in_order(settings, inputs, order, each, &mut || {})
@@ -157,9 +162,9 @@ pub fn run_alone(
 
 /// Runs inputs in an order, as [`run_again`] does. `look` is called ten times a second.
 pub(super) fn run_in_order(
-    settings: &Settings<'_>,
+    settings: &MeasureSettings<'_>,
     inputs: &dyn Inputs,
-    mut order: Order<'_>,
+    mut order: RunOrder<'_>,
     each: &mut EachSome<'_>,
     look: &mut dyn FnMut(),
 ) -> Result<bool, MeasureError> {
@@ -167,11 +172,11 @@ pub(super) fn run_in_order(
     if !order.numbers.iter().any(needed) {
         return Ok(!settings.stopped());
     }
-    let suspicion = Suspicion::of(settings)?;
+    let suspicion = CrashSuspicion::of(settings)?;
     let first = Runners::take(settings, suspicion)?;
     let parts = order.parts(first.freshness(), settings.jobs);
     let jobs = settings.jobs.clamp(1, parts.len());
-    let round = Round {
+    let round = RunRound {
         settings,
         inputs,
         numbers: order.numbers,
@@ -192,7 +197,7 @@ pub(super) fn run_in_order(
     Ok(!settings.stopped())
 }
 
-impl Round<'_, '_> {
+impl RunRound<'_, '_> {
     fn goes_on(&self) -> bool {
         !self.settings.stopped() && !self.failed.load(Ordering::Relaxed)
     }
@@ -228,12 +233,12 @@ impl Round<'_, '_> {
         Ok(())
     }
 
-    /// Reads the first of `numbers`, as many as may be in a worker's hands, and takes them off; what
-    /// cannot be read is told.
+    /// Reads the first of `numbers`, as many as may be in a worker's hands, and takes them off;
+    /// what cannot be read is told.
     fn read_some(
         &self,
         numbers: &mut &[u32],
-        told: &mut Vec<(usize, Result<Seen, NotRead>)>,
+        told: &mut Vec<(usize, Result<Observation, NotRead>)>,
     ) -> Vec<(usize, Vec<u8>)> {
         let (mut waiting, mut size) = (Vec::new(), 0);
         while size < WAITING
@@ -253,19 +258,225 @@ impl Round<'_, '_> {
     }
 }
 
-/// The numbers below `count` in an order that belongs to `round`.
+/// The numbers below `count`, shuffled by `round`.
 pub(super) fn order(count: usize, round: u32) -> Vec<u32> {
     let mut order: Vec<u32> = (0..count as u32).collect();
     order.sort_by_key(|number| mixed(u64::from(round) << 32 | u64::from(*number)));
     order
 }
 
-/// A number that looks like chance (the finalizer of SplitMix64).
+/// A pseudo-random number (the finalizer of SplitMix64).
 fn mixed(number: u64) -> u64 {
     let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     number ^ number >> 31
+}
+
+/// A content that was run several times.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Repeated {
+    /// The features of all its runs that reported coverage, the first one included.
+    pub each_time: Features,
+    /// The features of all its repeats; `None` where none reported coverage.
+    pub each_repeat: Option<Features>,
+    /// The features of some runs only, and in how many repeats each was reached.
+    pub sometimes: BTreeMap<Feature, u32>,
+    /// How many runs that is, the first one included.
+    pub runs: u32,
+    /// The least CPU time of all its runs.
+    pub least: Duration,
+    /// How its repeats ended.
+    pub ended: Vec<Ended>,
+    /// Whether any of them may be a failure.
+    pub suspicious: bool,
+    /// Why it could not be run again, where it could not.
+    pub not_read: Option<NotRead>,
+}
+
+/// Some of the contents, as inputs.
+struct SelectedContents<'a> {
+    entries: &'a [Entry],
+    spool: &'a PathSpool,
+    numbers: Vec<usize>,
+}
+
+impl Inputs for SelectedContents<'_> {
+    fn count(&self) -> usize {
+        self.numbers.len()
+    }
+
+    fn read(&self, number: usize, bytes: &mut Vec<u8>) -> Result<(), NotRead> {
+        read_entry(&self.entries[self.numbers[number]], self.spool, bytes)
+    }
+}
+
+impl Contents {
+    /// Runs the contents with these numbers so many times more, each time in other processes and
+    /// another order, and gives what came of each. Repeats that stand in the journal are not made
+    /// again. `None` where it was stopped.
+    ///
+    /// # Errors
+    /// When the target cannot be run, or the journal not be read or written.
+    pub fn repeat(
+        &mut self,
+        settings: &MeasureSettings<'_>,
+        numbers: &[usize],
+        times: u32,
+    ) -> Result<Option<Vec<Repeated>>, MeasureError> {
+        let mut all = Vec::with_capacity(numbers.len());
+        for number in numbers {
+            let seen = self.seen(*number)?;
+            let features = seen.features.unwrap_or_default();
+            all.push(Repeated {
+                least: seen.time,
+                each_time: features,
+                runs: 1,
+                ..Repeated::default()
+            });
+        }
+        for round in 1..=times {
+            if !self.run_round(settings, numbers, round, &mut all)? {
+                return Ok(None);
+            }
+            for (number, repeated) in numbers.iter().zip(&mut all) {
+                let known = self.repeats.get(&(self.id(*number), round));
+                if let Some(place) = known.copied() {
+                    self.take_repeat(place, repeated)?;
+                }
+            }
+        }
+        Ok(Some(all))
+    }
+
+    /// Runs those of which the journal has no record for this round.
+    fn run_round(
+        &mut self,
+        settings: &MeasureSettings<'_>,
+        numbers: &[usize],
+        round: u32,
+        all: &mut [Repeated],
+    ) -> Result<bool, MeasureError> {
+        let Contents {
+            entries,
+            spool,
+            journal,
+            repeats,
+            ..
+        } = self;
+        let is_new = |place: usize| {
+            let content = entries[numbers[place]].content;
+            all[place].not_read.is_none() && !repeats.contains_key(&(content, round))
+        };
+        let new: Vec<bool> = (0..numbers.len()).map(is_new).collect();
+        let picked = SelectedContents {
+            entries,
+            spool,
+            numbers: numbers.to_vec(),
+        };
+        let mut record = Vec::new();
+        let mut each = |number: usize, seen: Result<Observation, NotRead>| {
+            let seen = match seen {
+                _ if !new[number] => return Ok(()),
+                Ok(seen) => seen,
+                Err(why) => {
+                    all[number].not_read = Some(why);
+                    return Ok(());
+                }
+            };
+            let content = entries[numbers[number]].content;
+            record.clear();
+            journal::encode(&mut record, &content, round, &seen);
+            let place = RecordPosition {
+                at: journal.append(&record)?,
+                length: record.len() as u32,
+            };
+            repeats.insert((content, round), place);
+            Ok(())
+        };
+        let needed = |number: usize| new[number];
+        let order = RunOrder::of(order(numbers.len(), round), &needed);
+        let each = &mut |told: Vec<_>| told.into_iter().try_for_each(|(at, seen)| each(at, seen));
+        run_in_order(settings, &picked, order, each, &mut || {})
+    }
+
+    /// What the contents with these numbers reach in each of so many runs, each run in a process of
+    /// its own; nothing where one of them did not end well. `None` where it was stopped.
+    ///
+    /// # Errors
+    /// When the target cannot be run.
+    pub fn alone(
+        &self,
+        settings: &MeasureSettings<'_>,
+        numbers: &[usize],
+        times: u32,
+    ) -> Result<Option<Vec<Features>>, MeasureError> {
+        let picked = SelectedContents {
+            entries: &self.entries,
+            spool: &self.spool,
+            numbers: numbers.to_vec(),
+        };
+        let mut all: Vec<Option<Features>> = vec![None; numbers.len()];
+        for _ in 0..times.max(1) {
+            let whole = run_alone(settings, &picked, &mut |number, seen| {
+                let found = match seen {
+                    Ok(seen) if !seen.suspicious => seen.features.unwrap_or_default(),
+                    _ => Features::default(),
+                };
+                let before = &mut all[number];
+                *before = Some(match before.take() {
+                    Some(before) => before.and(&found),
+                    None => found,
+                });
+                Ok(())
+            })?;
+            if !whole {
+                return Ok(None);
+            }
+        }
+        Ok(Some(
+            all.into_iter().map(Option::unwrap_or_default).collect(),
+        ))
+    }
+
+    fn take_repeat(
+        &self,
+        place: RecordPosition,
+        repeated: &mut Repeated,
+    ) -> Result<(), MeasureError> {
+        let (_, seen) = self.journal.read(place)?;
+        repeated.ended.push(seen.ended);
+        repeated.least = repeated.least.min(seen.time);
+        repeated.suspicious |= seen.suspicious;
+        if let Some(features) = &seen.features {
+            repeated.note(features);
+            repeated.each_repeat = Some(match repeated.each_repeat.take() {
+                Some(before) => before.and(features),
+                None => features.clone(),
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Repeated {
+    /// Adds the features of one more run.
+    fn note(&mut self, features: &Features) {
+        for lost in self.each_time.less(features).as_slice() {
+            self.sometimes.insert(*lost, self.runs - 1);
+        }
+        self.each_time = self.each_time.and(features);
+        for found in features.less(&self.each_time).as_slice() {
+            *self.sometimes.entry(*found).or_insert(0) += 1;
+        }
+        self.runs += 1;
+    }
+
+    /// What it has reached in any of its runs.
+    pub fn ever(&self) -> Features {
+        let sometimes = self.sometimes.keys().copied().collect();
+        self.each_time.or(&Features::from_unsorted(sometimes))
+    }
 }
 
 #[cfg(test)]
@@ -286,11 +497,27 @@ mod tests {
     #[test]
     fn who_shares_a_process_does_not_depend_on_what_is_needed_or_on_workers() {
         let needed = |number: usize| number == 37 || number == 299;
-        let mut some = Order::of((0..300).collect(), &needed);
+        let mut some = RunOrder::of((0..300).collect(), &needed);
         assert_eq!(some.parts(Freshness::Shared, 1), [0..75, 225..300]);
         assert_eq!(some.parts(Freshness::Shared, 7), [0..75, 225..300]);
-        assert_eq!(Order::of((0..9000).collect(), &needed).per_process, MANY);
+        assert_eq!(RunOrder::of((0..9000).collect(), &needed).per_process, MANY);
         assert_eq!(some.parts(Freshness::Fresh, 1), [0..1, 1..2]);
         assert_eq!(some.numbers, [37, 299]);
+    }
+
+    #[test]
+    fn repeats_that_reach_a_feature_are_counted_where_it_does_not_come_each_time() {
+        let set = |all: &[u32]| Features::from_unsorted(all.iter().copied().map(Feature).collect());
+        let mut repeated = Repeated {
+            each_time: set(&[1, 2, 3]),
+            runs: 1,
+            ..Repeated::default()
+        };
+        repeated.note(&set(&[1, 2, 4]));
+        repeated.note(&set(&[1, 3, 4]));
+        assert_eq!(repeated.each_time, set(&[1]));
+        let counts = [(2, 1), (3, 1), (4, 2)].map(|(feature, runs)| (Feature(feature), runs));
+        assert_eq!(repeated.sometimes, BTreeMap::from(counts));
+        assert_eq!((repeated.runs, repeated.ever()), (3, set(&[1, 2, 3, 4])));
     }
 }

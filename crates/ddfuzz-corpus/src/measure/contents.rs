@@ -3,12 +3,10 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use super::progress::Progress;
-use super::reading::{self, NotRead};
-use super::spool::Spool;
-use super::table::Entry;
-use super::tally::Tally;
-use crate::journal::{Journal, Opened, Place, Seen};
+use super::gather::{self, NotRead};
+use super::index::{Entry, PathSpool};
+use super::{FileCounts, MeasureProgress};
+use crate::journal::{Journal, Observation, Opened, RecordPosition};
 use crate::{ContentId, Feature};
 use ddfuzz_exec::Freshness;
 use ddfuzz_model::files::FileError;
@@ -21,11 +19,11 @@ use ddfuzz_model::files::regular::Unread;
 pub struct Contents {
     pub(super) entries: Vec<Entry>,
     pub(super) journal: Journal,
-    pub(super) spool: Spool,
+    pub(super) spool: PathSpool,
     /// Records of repeats.
-    pub(super) repeats: HashMap<(ContentId, u32), Place>,
-    pub(super) tally: Tally,
-    pub(super) progress: Progress,
+    pub(super) repeats: HashMap<(ContentId, u32), RecordPosition>,
+    pub(super) tally: FileCounts,
+    pub(super) progress: MeasureProgress,
     pub(super) opened: Opened,
     pub(super) places: Option<usize>,
     pub(super) freshness: Freshness,
@@ -57,29 +55,33 @@ impl Contents {
         self.entries.binary_search_by(place).ok()
     }
 
-    /// Whether its run did not end well; see [`Seen::suspicious`].
+    /// Whether its run may be a failure; see [`Observation::suspicious`].
     pub fn is_suspicious(&self, number: usize) -> bool {
         self.entries[number].suspicious
     }
 
-    /// What was seen of it.
+    /// The observation of its run.
     ///
     /// # Errors
     /// When the journal cannot be read.
-    pub fn seen(&self, number: usize) -> Result<Seen, FileError> {
+    pub fn seen(&self, number: usize) -> Result<Observation, FileError> {
         Ok(self.journal.read(self.place(number)?)?.1)
     }
 
-    /// What it reaches, ascending, in `features`, which is emptied before; and the rest of what
-    /// was seen of it, whose features are none, where any were told.
+    /// Reads what it reaches into `features`, ascending, which is emptied before. The returned
+    /// observation has no features.
     ///
     /// # Errors
     /// When the journal cannot be read.
-    pub fn features(&self, number: usize, features: &mut Vec<Feature>) -> Result<Seen, FileError> {
+    pub fn features(
+        &self,
+        number: usize,
+        features: &mut Vec<Feature>,
+    ) -> Result<Observation, FileError> {
         Ok(self.journal.read_into(self.place(number)?, features)?.1)
     }
 
-    fn place(&self, number: usize) -> Result<Place, FileError> {
+    fn place(&self, number: usize) -> Result<RecordPosition, FileError> {
         self.entries[number].record().ok_or_else(|| {
             let why = std::io::Error::other("a content without a record");
             FileError::at("read", self.journal.path())(why)
@@ -95,7 +97,7 @@ impl Contents {
         path_of(&self.entries[number], &self.spool)
     }
 
-    /// Its bytes, read once more.
+    /// Reads its bytes again.
     ///
     /// # Errors
     /// When its file is gone, cannot be read, or holds something else by now.
@@ -104,21 +106,21 @@ impl Contents {
     }
 
     /// What became of the files.
-    pub fn tally(&self) -> &Tally {
+    pub fn tally(&self) -> &FileCounts {
         &self.tally
     }
 
     /// What was done.
-    pub fn progress(&self) -> Progress {
+    pub fn progress(&self) -> MeasureProgress {
         self.progress
     }
 
-    /// What was found on opening the journal.
+    /// The state of the journal when it was opened.
     pub fn opened(&self) -> Opened {
         self.opened
     }
 
-    /// How many places of the target are instrumented; `None` where it tells no coverage.
+    /// How many places of the target are instrumented; `None` where it reports no coverage.
     pub fn places(&self) -> Option<usize> {
         self.places
     }
@@ -134,7 +136,7 @@ impl Contents {
     }
 }
 
-fn path_of(entry: &Entry, spool: &Spool) -> Result<PathBuf, FileError> {
+fn path_of(entry: &Entry, spool: &PathSpool) -> Result<PathBuf, FileError> {
     let path = match entry.path() {
         Some(at) => spool.path(at),
         None => Err(std::io::Error::other("a content without a file")),
@@ -142,14 +144,18 @@ fn path_of(entry: &Entry, spool: &Spool) -> Result<PathBuf, FileError> {
     path.map_err(FileError::at("read", Path::new("the list of paths")))
 }
 
-/// Reads the file of a content, if that is still what it holds.
-pub(super) fn read_entry(entry: &Entry, spool: &Spool, bytes: &mut Vec<u8>) -> Result<(), NotRead> {
+/// Reads the file of a content; an error where the file was changed.
+pub(super) fn read_entry(
+    entry: &Entry,
+    spool: &PathSpool,
+    bytes: &mut Vec<u8>,
+) -> Result<(), NotRead> {
     let size = entry.content.size();
     let path = path_of(entry, spool).map_err(|error| NotRead::Refused {
         size,
         why: Unread::Refused(error.to_string()),
     })?;
-    match reading::read(&path, size, bytes) {
+    match gather::read(&path, size, bytes) {
         Ok(()) if ContentId::of(bytes) == entry.content => Ok(()),
         // It has grown.
         Ok(()) | Err(NotRead::Oversized { .. }) => Err(NotRead::Changed),

@@ -1,37 +1,37 @@
-//! Runs inputs, as many at once as the way takes, and says what each of them did.
+//! Runs contents, and decides which runs took so long that they are repeated alone.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use super::patience::Patience;
-use super::settings::Settings;
+use super::MeasureSettings;
 use crate::Features;
-use crate::journal::Seen;
-use crate::lock::lock;
+use crate::journal::Observation;
+use crate::lock;
 use ddfuzz_exec::{
-    Ended, ExecError, Executor, Freshness, Run, Target, Telling, start, start_covered,
+    Ended, ExecError, Executor, Freshness, Limits, Run, Target, Telling, TimeLimit, start,
+    start_covered,
 };
 use ddfuzz_triage::Triager;
 
-/// Inputs that are given at once, at most.
+/// Inputs in one request at most.
 pub(super) const MANY: usize = 128;
-/// They are fewer where they would take longer: to stop, or to say how long one of them takes.
+/// Time that a request may take; a request has fewer inputs where it would take longer.
 const LONGEST: Duration = Duration::from_millis(100);
 
-/// Which endings may be crashes.
+/// Which endings may be failures.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Suspicion {
+pub(super) struct CrashSuspicion {
     crash_exit: Option<i32>,
-    /// Whether the status by which Rust programs end after a panic is one.
+    /// Whether the exit status of a Rust panic is one.
     panics: bool,
 }
 
-impl Suspicion {
-    pub(super) fn of(settings: &Settings<'_>) -> Result<Suspicion, ExecError> {
+impl CrashSuspicion {
+    pub(super) fn of(settings: &MeasureSettings<'_>) -> Result<CrashSuspicion, ExecError> {
         let crash_exit = settings.target.crash_exit;
         let triager = Triager::of_target(settings.target, settings.way)?;
         let status = Ended::Exit(ddfuzz_exec::RUST_PANIC);
-        Ok(Suspicion {
+        Ok(CrashSuspicion {
             crash_exit,
             panics: triager.suspects(status),
         })
@@ -44,13 +44,16 @@ impl Suspicion {
     }
 }
 
-/// Started targets that no worker holds at the moment. Starting one costs as much as many runs.
+/// Started targets that no worker uses at the moment. A start costs as much as many runs.
 #[derive(Default)]
 pub struct Runners(Mutex<Vec<Runner>>);
 
 impl Runners {
     /// One of them, or a new one where there is none that runs as `settings` say.
-    pub(super) fn take(settings: &Settings<'_>, suspicion: Suspicion) -> Result<Runner, ExecError> {
+    pub(super) fn take(
+        settings: &MeasureSettings<'_>,
+        suspicion: CrashSuspicion,
+    ) -> Result<Runner, ExecError> {
         let started = settings.runners.and_then(|runners| {
             let mut idle = lock(&runners.0);
             let fits = |runner: &Runner| runner.asked == settings.freshness;
@@ -61,7 +64,7 @@ impl Runners {
     }
 
     /// Takes one back.
-    pub(super) fn give_back(settings: &Settings<'_>, runner: Runner) {
+    pub(super) fn give_back(settings: &MeasureSettings<'_>, runner: Runner) {
         if let Some(runners) = settings.runners {
             lock(&runners.0).push(runner);
         }
@@ -84,18 +87,18 @@ impl std::fmt::Debug for Runners {
 /// A started target.
 pub(super) struct Runner {
     executor: Box<dyn Executor>,
-    patience: Patience,
-    suspicion: Suspicion,
+    timeout: AdaptiveTimeout,
+    suspicion: CrashSuspicion,
     many: usize,
     /// What it was started for.
     asked: Freshness,
 }
 
 impl Runner {
-    /// Starts the target, which tells the coverage of each run where it can.
+    /// Starts the target, with coverage where it reports any.
     pub(super) fn start(
-        settings: &Settings<'_>,
-        suspicion: Suspicion,
+        settings: &MeasureSettings<'_>,
+        suspicion: CrashSuspicion,
     ) -> Result<Runner, ExecError> {
         let Target { limits, .. } = settings.target;
         let executor = match settings.freshness {
@@ -109,7 +112,7 @@ impl Runner {
         };
         Ok(Runner {
             executor,
-            patience: Patience::new(*limits, settings.learn_limit),
+            timeout: AdaptiveTimeout::new(*limits, settings.learn_limit),
             suspicion,
             many: MANY,
             asked: settings.freshness,
@@ -126,19 +129,19 @@ impl Runner {
         self.executor.freshness()
     }
 
-    /// Runs the first of `inputs` and some of those behind it, and tells `each` what they did, by
-    /// their number. Gives how many were run. With the last of them the process ends if `ends`.
+    /// Runs the first few of `inputs`, calls `each` with the number and the observation of each,
+    /// and returns how many were run. With `ends`, the process ends with the last of `inputs`.
     pub(super) fn run_some(
         &mut self,
         inputs: &[&[u8]],
         ends: bool,
-        each: &mut dyn FnMut(usize, Seen),
+        each: &mut dyn FnMut(usize, Observation),
     ) -> Result<usize, ExecError> {
         let some = &inputs[..inputs.len().min(self.many)];
         if ends && some.len() == inputs.len() {
             self.executor.end_process();
         }
-        self.executor.limit_time(self.patience.first());
+        self.executor.limit_time(self.timeout.first());
         let began = Instant::now();
         let runs = self.executor.run_some(some)?;
         let took = began.elapsed();
@@ -156,7 +159,7 @@ impl Runner {
                 false => each(number, seen),
             }
             if run.ended.is_exit() {
-                self.patience.see(seen_time(run, share));
+                self.timeout.see(seen_time(run, share));
             }
         }
         if let Some(seen) = last {
@@ -166,9 +169,9 @@ impl Runner {
         Ok(runs.len())
     }
 
-    fn seen(&self, run: &Run, share: Duration, counters: Option<&[u8]>) -> Seen {
+    fn seen(&self, run: &Run, share: Duration, counters: Option<&[u8]>) -> Observation {
         let work = |counters: &[u8]| counters.iter().map(|count| u64::from(*count)).sum();
-        Seen {
+        Observation {
             ended: run.ended,
             alone: None,
             suspicious: self.suspicion.falls_on(run.ended),
@@ -179,23 +182,22 @@ impl Runner {
         }
     }
 
-    /// Asks again, alone in a new process, of what did not come back from one that may have been
-    /// shared: what earlier runs have left in it may be why. The process has died, so that the
-    /// next one is new.
-    fn ask_again(&mut self, input: &[u8], seen: Seen) -> Result<Seen, ExecError> {
+    /// Repeats a run that has killed its process, alone in a new one: in a shared process an
+    /// earlier run may be the reason.
+    fn ask_again(&mut self, input: &[u8], seen: Observation) -> Result<Observation, ExecError> {
         let shared = self.executor.freshness() == Freshness::Shared;
         let limited = matches!(seen.ended, Ended::Timeout | Ended::OutOfMemory);
-        let hasty = seen.ended == Ended::Timeout && self.patience.first() != self.patience.full();
+        let hasty = seen.ended == Ended::Timeout && self.timeout.first() != self.timeout.full();
         if seen.ended.is_exit() || !(shared || hasty) {
             return Ok(seen);
         }
-        self.executor.limit_time(self.patience.full());
+        self.executor.limit_time(self.timeout.full());
         let began = Instant::now();
         self.executor.end_process();
         let run = self.executor.run(input)?;
         let took = began.elapsed();
         if hasty && run.ended != Ended::Timeout {
-            self.patience.was_hasty();
+            self.timeout.was_hasty();
         }
         let counters = self.executor.covered().last();
         let counters = counters.map(|covered| &covered.counters[..]);
@@ -204,7 +206,7 @@ impl Runner {
             // It was over a limit that others had used up, or that was only the first.
             true => again,
             // A crash is not lost because it does not come again.
-            false => Seen {
+            false => Observation {
                 ended: seen.ended,
                 suspicious: true,
                 alone: Some(run.ended),
@@ -213,7 +215,7 @@ impl Runner {
         })
     }
 
-    /// So many inputs took so long.
+    /// Adapts the number of inputs in a request to the time of the last one.
     fn pace(&mut self, runs: usize, time: Duration) {
         if time > LONGEST {
             self.many = (runs / 2).max(1);
@@ -223,10 +225,107 @@ impl Runner {
     }
 }
 
-/// The time of a run: its own where that was told.
+/// The CPU time of a run, or its share of the time of the request.
 fn seen_time(run: &Run, share: Duration) -> Duration {
     match run.cpu.is_zero() {
         true => share,
         false => run.cpu,
+    }
+}
+
+/// The learned limit, as a multiple of the mean time.
+const FACTOR: u32 = 10;
+/// The least limit in CPU time: the kernel counts it in steps of some milliseconds.
+const LEAST: Duration = Duration::from_millis(50);
+/// Runs that are learned from.
+const ENOUGH: u32 = 64;
+
+/// A time limit that is learned from runs. A run over it is repeated alone within the full limit,
+/// which alone decides on a hang: no result depends on the learned limit.
+#[derive(Debug)]
+pub(super) struct AdaptiveTimeout {
+    full: TimeLimit,
+    first: TimeLimit,
+    learns: bool,
+    runs: u32,
+    time: Duration,
+}
+
+impl AdaptiveTimeout {
+    pub(super) fn new(limits: Limits, learns: bool) -> AdaptiveTimeout {
+        AdaptiveTimeout {
+            full: limits.into(),
+            first: limits.into(),
+            learns,
+            runs: 0,
+            time: Duration::ZERO,
+        }
+    }
+
+    /// Learns from the time of a run that ended by itself.
+    pub(super) fn see(&mut self, time: Duration) {
+        if !self.learns || self.runs == ENOUGH {
+            return;
+        }
+        self.runs += 1;
+        self.time += time;
+        if self.runs == ENOUGH {
+            let mean = self.time / ENOUGH;
+            self.hold_to(mean.saturating_mul(FACTOR).max(LEAST));
+        }
+    }
+
+    /// Raises the limit after a run that was over it and within the full one.
+    pub(super) fn was_hasty(&mut self) {
+        self.hold_to(self.first.cpu.saturating_mul(2));
+    }
+
+    fn hold_to(&mut self, cpu: Duration) {
+        let limit = Limits::with_cpu(cpu);
+        self.first = TimeLimit {
+            cpu: self.full.cpu.min(limit.cpu),
+            wall: self.full.wall.min(limit.wall),
+        };
+    }
+
+    /// The limit that decides.
+    pub(super) fn full(&self) -> TimeLimit {
+        self.full
+    }
+
+    /// The limit to begin with.
+    pub(super) fn first(&self) -> TimeLimit {
+        self.first
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_limit_is_learned_once_and_only_grows_then() {
+        let second = Duration::from_secs(1);
+        let mut timeout = AdaptiveTimeout::new(Limits::with_cpu(second), true);
+        assert_eq!(timeout.first(), timeout.full());
+        for _ in 0..2 * ENOUGH {
+            timeout.see(Duration::from_micros(10));
+        }
+        assert_eq!(timeout.first().cpu, LEAST);
+        timeout.was_hasty();
+        assert_eq!(timeout.first().cpu, 2 * LEAST);
+        for _ in 0..10 {
+            timeout.was_hasty();
+        }
+        assert_eq!(timeout.first(), timeout.full());
+    }
+
+    #[test]
+    fn a_limit_of_the_user_stands() {
+        let mut timeout = AdaptiveTimeout::new(Limits::default(), false);
+        for _ in 0..2 * ENOUGH {
+            timeout.see(Duration::ZERO);
+        }
+        assert_eq!(timeout.first(), timeout.full());
     }
 }

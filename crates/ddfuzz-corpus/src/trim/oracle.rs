@@ -1,8 +1,8 @@
-//! The oracle that holds coverage.
+//! The oracle of trimming: whether a candidate keeps the coverage of its file.
 
 use std::time::{Duration, Instant};
 
-use super::{Held, Left, TrimError, Wanted};
+use super::{RequiredFeatures, SkipReason, TrimCondition, TrimError};
 use crate::Features;
 use ddfuzz_delta::Outcome;
 use ddfuzz_exec::{
@@ -13,44 +13,44 @@ use ddfuzz_minimize::{
 };
 use ddfuzz_triage::{Crash, Quick, Triager};
 
-/// Runs of the original in fresh processes by which it is known before it is held.
+/// Runs of the original in fresh processes before it is trimmed.
 const KNOWING: usize = 2;
-/// Runs of it in the process that sifts, the first of which only does what happens once.
+/// Runs of it in the shared process; the first one only does what happens once in a process.
 const SIFTING: usize = 4;
 
 /// Maps runs of a target to outcomes for one file of a corpus.
 ///
-/// - FAIL: a run in a fresh process ended with the held status and reached what is wanted.
+/// - FAIL: a run in a fresh process met the condition: exit status and required features.
 /// - PASS: it ended by itself, and did not.
 /// - UNRESOLVED: a crash (a [`Slip`]), or a run that was cut off.
 ///
-/// Where the way of execution runs many inputs in one process, that sifts: a candidate that does
-/// not reach what is wanted there is refused without more ado, any other has another run in a fresh
-/// process, which decides. So nothing that earlier runs have left behind is ever taken for the
-/// candidate's own, and what they keep from happening once more is not asked of the sieve.
+/// Where the way of execution runs many inputs in one process, that process is a prefilter: a
+/// candidate that does not reach the required features there is refused; any other is run in a
+/// fresh process, which decides. So effects of earlier runs are never taken for the candidate's
+/// own. Features that are reached only once in a process are not asked of the prefilter.
 pub struct CoverageOracle {
-    /// As fast as the way allows: a sieve where that is many inputs in one process.
+    /// As fast as the way allows: a prefilter where many inputs share one process.
     quick: Box<dyn Executor>,
-    /// A process for each run, with more patience.
+    /// A process for each run, with a longer time limit.
     fresh: Box<dyn Executor>,
     slips: Slips,
     crash_exit: Option<i32>,
-    held: Held,
-    sieve: Sieve,
+    held: TrimCondition,
+    prefilter: Prefilter,
 }
 
-/// What the quick executor is asked for.
-enum Sieve {
-    /// Everything: each of its runs has a process of its own.
+/// How the quick executor decides.
+enum Prefilter {
+    /// On everything: each of its runs has a separate process.
     Whole,
-    /// These of the wanted features. What passes is run in a fresh process.
+    /// By these of the required features. Candidates that reach them are run in a fresh process.
     Coarse(Features),
-    /// Nothing: the original does not do the same each time there.
+    /// On nothing: there the original does not behave the same each time.
     Torn,
 }
 
 impl CoverageOracle {
-    /// An oracle for `target`, which is run by `way`; it holds nothing yet.
+    /// An oracle for `target`, which is run by `way`; it has the empty condition.
     ///
     /// # Errors
     /// When the target cannot be started; [`TrimError::NoCoverage`] where it tells none.
@@ -65,12 +65,12 @@ impl CoverageOracle {
         let mut quick = start(target, Some(way), Freshness::Shared)?.executor;
         quick.tell_coverage(Telling::Every);
         Ok(CoverageOracle {
-            sieve: Sieve::for_runs(quick.freshness()),
+            prefilter: Prefilter::for_runs(quick.freshness()),
             quick,
             fresh,
             slips: Slips::new(Box::new(Triager::of_target(target, way)?)),
             crash_exit: target.crash_exit,
-            held: Held::nothing(),
+            held: TrimCondition::nothing(),
         })
     }
 
@@ -79,34 +79,38 @@ impl CoverageOracle {
         self.fresh.places().unwrap_or_default()
     }
 
-    /// What is to be held of `input`, which reaches what is `wanted`: how it ends, and what it
-    /// reaches in fresh processes besides. Or why nothing can be.
+    /// The condition for `input` with the required features `wanted`, from its runs in fresh
+    /// processes; or why it cannot be trimmed.
     ///
     /// # Errors
     /// When the target cannot be run any more.
-    pub fn know(&mut self, input: &[u8], wanted: Wanted) -> Result<Result<Held, Left>, ExecError> {
+    pub fn know(
+        &mut self,
+        input: &[u8],
+        wanted: RequiredFeatures,
+    ) -> Result<Result<TrimCondition, SkipReason>, ExecError> {
         let mut reached: Option<(i32, Features)> = None;
         for _ in 0..KNOWING {
             let run = self.fresh.run(input)?;
             let Ended::Exit(exit) = run.ended else {
-                return Ok(Err(Left::EndsBadly));
+                return Ok(Err(SkipReason::EndsBadly));
             };
             // A status that may be a crash could not be told from one without naming each run.
             let suspect = self.slips.keyer.suspects(run.ended, self.crash_exit);
             if suspect || run.ended.is_crash(self.crash_exit) {
-                return Ok(Err(Left::EndsBadly));
+                return Ok(Err(SkipReason::EndsBadly));
             }
             let Some(counters) = self.fresh.coverage() else {
-                return Ok(Err(Left::Unsteady));
+                return Ok(Err(SkipReason::Unsteady));
             };
             if !wanted.must.are_in(counters) {
-                return Ok(Err(Left::Unsteady));
+                return Ok(Err(SkipReason::Unsteady));
             }
             let found = Features::of_counters(counters);
             reached = match reached {
                 None => Some((exit, found)),
                 Some((before, earlier)) if before == exit => Some((exit, earlier.or(&found))),
-                Some(_) => return Ok(Err(Left::Unsteady)),
+                Some(_) => return Ok(Err(SkipReason::Unsteady)),
             };
         }
         let (exit, found) = reached.unwrap_or_default();
@@ -114,50 +118,50 @@ impl CoverageOracle {
             Some(may) => found.less(&wanted.must).less(may),
             None => Features::default(),
         };
-        Ok(Ok(Held {
+        Ok(Ok(TrimCondition {
             exit,
             wanted,
             besides,
         }))
     }
 
-    /// From here on holds this. The slips of earlier files are forgotten: each file has its own.
-    pub fn hold(&mut self, held: Held) {
+    /// Sets the condition, and forgets the slips of earlier files.
+    pub fn hold(&mut self, held: TrimCondition) {
         self.held = held;
-        self.sieve = Sieve::for_runs(self.quick.freshness());
+        self.prefilter = Prefilter::for_runs(self.quick.freshness());
         self.slips.forget();
     }
 
-    /// Finds out what candidates of `input`, of which is held what is, can be sifted by.
+    /// Finds out by which features candidates of `input` can be prefiltered.
     ///
     /// # Errors
     /// When the target cannot be run any more.
-    pub fn learn_to_sift(&mut self, input: &[u8]) -> Result<(), ExecError> {
-        if matches!(self.sieve, Sieve::Whole) {
+    pub fn learn_prefilter(&mut self, input: &[u8]) -> Result<(), ExecError> {
+        if matches!(self.prefilter, Prefilter::Whole) {
             return Ok(());
         }
-        let mut sifted = self.held.wanted.must.clone();
+        let mut prefiltered = self.held.wanted.must.clone();
         for number in 0..SIFTING {
             let ended = self.quick.run(input)?.ended;
             let Some(counters) = self.quick.coverage() else {
-                self.sieve = Sieve::Torn;
+                self.prefilter = Prefilter::Torn;
                 return Ok(());
             };
             if ended != Ended::Exit(self.held.exit) {
-                self.sieve = Sieve::Torn;
+                self.prefilter = Prefilter::Torn;
                 return Ok(());
             }
             // What happens once in a process has happened then.
             if number > 0 {
-                sifted = sifted.of_which_in(counters);
+                prefiltered = prefiltered.of_which_in(counters);
             }
         }
-        self.sieve = Sieve::Coarse(sifted);
+        self.prefilter = Prefilter::Coarse(prefiltered);
         Ok(())
     }
 
-    /// What each of `times` runs in fresh processes reaches, where all of them hold what
-    /// is held; else `None`.
+    /// The features that all of `times` runs in fresh processes reach; `None` where one of them
+    /// does not meet the condition.
     ///
     /// # Errors
     /// When the target cannot be run any more.
@@ -178,7 +182,7 @@ impl CoverageOracle {
         Ok(steady)
     }
 
-    /// What each of `times` runs in fresh processes reaches, whatever is held.
+    /// The features that all of `times` runs in fresh processes reach, whatever the condition is.
     ///
     /// # Errors
     /// When the target cannot be run any more.
@@ -193,7 +197,7 @@ impl CoverageOracle {
         Ok(reached.unwrap_or_default())
     }
 
-    /// The outcome of a run that did not end as held.
+    /// The outcome of a run that did not end with the required status.
     fn judge(&mut self, ended: Ended, input: &[u8]) -> Result<Answer, OracleError> {
         let crash = ended.is_crash(self.crash_exit);
         if crash || self.slips.keyer.suspects(ended, self.crash_exit) {
@@ -227,27 +231,29 @@ impl CoverageOracle {
     }
 
     /// Asks the quick executor; `None` where a fresh process has to decide.
-    fn sift(&mut self, candidate: &[u8]) -> Result<Option<Answer>, OracleError> {
-        if matches!(self.sieve, Sieve::Torn) {
+    fn prefilter(&mut self, candidate: &[u8]) -> Result<Option<Answer>, OracleError> {
+        if matches!(self.prefilter, Prefilter::Torn) {
             return Ok(None);
         }
         let run = self.quick.run(candidate)?;
         let counters = self.quick.coverage();
-        let answer = match (&self.sieve, counters) {
-            (Sieve::Coarse(sifted), Some(counters)) if run.ended == Ended::Exit(self.held.exit) => {
-                if sifted.are_in(counters) {
+        let answer = match (&self.prefilter, counters) {
+            (Prefilter::Coarse(prefiltered), Some(counters))
+                if run.ended == Ended::Exit(self.held.exit) =>
+            {
+                if prefiltered.are_in(counters) {
                     return Ok(None);
                 }
                 Answer::of(Outcome::Pass)
             }
-            (Sieve::Whole, Some(counters)) if run.ended == Ended::Exit(self.held.exit) => {
+            (Prefilter::Whole, Some(counters)) if run.ended == Ended::Exit(self.held.exit) => {
                 self.held.judge(counters)
             }
             _ => self.judge(run.ended, candidate)?,
         };
         // The keyer runs in a process of its own: what it has named does not rest on ours.
-        let process = match (&self.sieve, &answer.slip) {
-            (Sieve::Whole, _) | (_, Some(_)) => Process::Own,
+        let process = match (&self.prefilter, &answer.slip) {
+            (Prefilter::Whole, _) | (_, Some(_)) => Process::Own,
             _ => Process::Shared,
         };
         Ok(Some(Answer {
@@ -273,11 +279,11 @@ impl CoverageOracle {
     }
 }
 
-impl Sieve {
-    fn for_runs(freshness: Freshness) -> Sieve {
+impl Prefilter {
+    fn for_runs(freshness: Freshness) -> Prefilter {
         match freshness {
-            Freshness::Shared => Sieve::Coarse(Features::default()),
-            Freshness::Fresh => Sieve::Whole,
+            Freshness::Shared => Prefilter::Coarse(Features::default()),
+            Freshness::Fresh => Prefilter::Whole,
         }
     }
 }
@@ -290,7 +296,7 @@ fn known(cpu: Duration) -> Option<Duration> {
 impl Oracle for CoverageOracle {
     fn ask(&mut self, candidate: &[u8], _: Kind) -> Result<Answer, OracleError> {
         let begin = Instant::now();
-        let answer = match self.sift(candidate)? {
+        let answer = match self.prefilter(candidate)? {
             Some(answer) => answer,
             None => self.decide(candidate)?,
         };

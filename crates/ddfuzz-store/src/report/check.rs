@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use super::groups::render_columns;
 use super::json::lossy;
 use super::size;
-use super::table::render_columns;
 use super::triage::is_or_are;
 use crate::{Kind, Status};
 
@@ -27,13 +27,8 @@ pub struct CheckResult {
     /// How many fail now and then, so that nothing can be said.
     pub flaky: u64,
     /// Groups of a study whose programs are gone; present where there are any.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "crate::json::is_zero")]
     pub not_run: u64,
-}
-
-/// Whether a count need not be told.
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 /// One group in the result of `check`.

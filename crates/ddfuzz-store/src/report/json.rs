@@ -33,7 +33,7 @@ pub struct RunResult {
     pub flaky: u64,
     /// Runs over their time limit that are stored under `flaky` without a name: the time was over
     /// before it was found out where they hang; absent where there are none.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "crate::json::is_zero")]
     pub unnamed_hangs: u64,
     /// The way of execution.
     pub exec: Way,
@@ -48,10 +48,6 @@ pub struct RunResult {
     pub warnings: Vec<String>,
     /// What a file of settings has added to the command line; null where nothing did.
     pub settings: Option<SettingsFile>,
-}
-
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 /// What ended a campaign.

@@ -1,13 +1,13 @@
-//! How an input shrank, from the lines of its log.
+//! How an input shrank (`min`), and how a difference was found (`max`, `diff`), from the lines of
+//! their logs.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::narrowing::Narrowing;
 use super::size;
 use ddfuzz_minimize::Claim;
-use ddfuzz_minimize::log::{Line, Phase, Source, StartLine, TestLine};
+use ddfuzz_minimize::log::{EditRecord, Line, Phase, Source, StartLine, TestLine, Units};
 
 /// One reduction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -80,12 +80,12 @@ pub struct Shrinking {
 impl Shrinking {
     /// Reads the lines of a log behind its first.
     pub fn of<'a>(start: &StartLine, lines: impl IntoIterator<Item = &'a Line>) -> Shrinking {
-        let mut narrowing = Narrowing::of(start);
-        let size = narrowing.as_ref().map_or(start.size, Narrowing::left);
+        let mut isolation = Isolation::of(start);
+        let size = isolation.as_ref().map_or(start.size, Isolation::left);
         let mut shrinking = Shrinking {
             search: start.search.clone(),
-            unit: match (&narrowing, &start.call) {
-                (Some(narrowing), _) => narrowing.unit,
+            unit: match (&isolation, &start.call) {
+                (Some(isolation), _) => isolation.unit,
                 (None, Some(_)) => "unit",
                 (None, None) => "byte",
             },
@@ -103,19 +103,19 @@ impl Shrinking {
             shrinking.claim = None;
             match line {
                 Line::Test(test) => {
-                    last = shrinking.test(test, narrowing.is_none());
-                    narrowing.iter_mut().for_each(|one| one.test(test));
+                    last = shrinking.test(test, isolation.is_none());
+                    isolation.iter_mut().for_each(|one| one.test(test));
                 }
                 Line::Reduce(step) => {
-                    narrowing
+                    isolation
                         .iter_mut()
                         .for_each(|one| one.reduce(step.i, &step.rule));
-                    let size = narrowing.as_ref().map_or(step.size, Narrowing::left);
+                    let size = isolation.as_ref().map_or(step.size, Isolation::left);
                     shrinking.reduce(last, step.i, &step.rule, size);
                 }
                 Line::End(end) => {
                     // The empty input has no reduction.
-                    shrinking.size_after = narrowing.as_ref().map_or(end.size, Narrowing::left);
+                    shrinking.size_after = isolation.as_ref().map_or(end.size, Isolation::left);
                     shrinking.claim = Some(end.claim);
                 }
                 Line::Start(_) | Line::Check(_) => {}
@@ -209,5 +209,60 @@ impl Shrinking {
         let all = self.size_before - self.size_after.min(self.size_before);
         let early = self.size_before - self.best_after(self.executed / 10).min(self.size_before);
         self.executed >= 100 && early * 10 >= all * 9
+    }
+}
+
+/// The deltas between the two ends of a log of `max` or `diff`. The sizes of the ends in it tell
+/// little: one of them grows, and edits may do either.
+pub(super) struct Isolation {
+    /// Deltas of the passing end.
+    passing: u64,
+    /// Deltas of the failing end.
+    failing: u64,
+    /// Deltas of the candidates, by the indices of their tests.
+    kept: Vec<u64>,
+    /// What one delta is.
+    pub unit: &'static str,
+}
+
+impl Isolation {
+    /// Before the first test; `None` for a log of `min`.
+    pub fn of(start: &StartLine) -> Option<Isolation> {
+        let difference = start.difference.as_ref()?;
+        Some(Isolation {
+            passing: 0,
+            failing: difference.deltas,
+            kept: Vec::new(),
+            unit: match difference.units {
+                Units::Bytes | Units::EditBytes => "byte",
+                Units::Edits => "edit",
+            },
+        })
+    }
+
+    /// Deltas that only the failing end has.
+    pub fn left(&self) -> u64 {
+        self.failing.saturating_sub(self.passing)
+    }
+
+    /// Takes a test.
+    pub fn test(&mut self, test: &TestLine) {
+        self.kept.push(match &test.edit {
+            EditRecord::Keep(kept) => kept
+                .iter()
+                .map(|[start, end]| end.saturating_sub(*start))
+                .sum(),
+            EditRecord::Cut(_) | EditRecord::Set(_) => 0,
+        });
+    }
+
+    /// Takes the candidate of test `i` as an end; the rule tells which.
+    pub fn reduce(&mut self, i: u64, rule: &str) {
+        let kept = usize::try_from(i).ok().and_then(|i| self.kept.get(i));
+        let Some(kept) = kept else { return };
+        match rule.starts_with("increase-") {
+            true => self.passing = *kept,
+            false => self.failing = *kept,
+        }
     }
 }

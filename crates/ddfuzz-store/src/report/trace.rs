@@ -17,7 +17,8 @@ const CYCLE: usize = 10;
 const REPEATED: usize = 3;
 /// Characters of a frame that are shown: templates have names without end.
 const WIDEST: usize = 240;
-/// Functions of the user's own, from the innermost on, in whose files the place of a crash is looked for.
+/// Functions of the user's own, from the innermost on, in whose files the place of a crash is
+/// looked for.
 const NEAR: usize = 4;
 
 /// The title of the stack of the crash itself.
@@ -28,7 +29,8 @@ const STACK: &str = "stack";
 pub struct Trace {
     /// What the program, its runtime or a sanitizer said, harmless; `None` where nobody did.
     pub message: Option<String>,
-    /// The stack of the crash; behind it, where the memory that it is about was allocated and freed.
+    /// The stack of the crash; behind it, where the memory that it is about was allocated and
+    /// freed.
     pub stacks: Vec<Stack>,
     /// Where it happened in the source, the likeliest first; of what is not the innermost frame of
     /// the user's code, which frame it is.

@@ -5,11 +5,9 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::Trace;
-use super::block::severity;
+use super::groups::{render, severity};
 use super::json::{RunGroup, lossy};
-use super::size;
-use super::table::render;
+use super::{Trace, size};
 use crate::Kind;
 use ddfuzz_exec::Way;
 use ddfuzz_triage::{Confidence, Severity};

@@ -31,7 +31,7 @@ pub struct VariantView {
 }
 
 impl VariantView {
-    /// What there is to show of an entry with a result.
+    /// The view of an entry with a result.
     fn of(entry: &Entry) -> Option<VariantView> {
         let minimized = entry.minimized.as_ref()?;
         let mut own = entry.crash.frames.iter().filter(|frame| frame.own);
@@ -96,7 +96,7 @@ pub struct GroupView {
 }
 
 impl GroupView {
-    /// What there is to show of an entry that stands in a directory; `None` where it is gone.
+    /// The view of an entry of a directory; `None` where it is gone.
     ///
     /// # Errors
     /// When a file cannot be read.
@@ -112,7 +112,7 @@ impl GroupView {
             .transpose()
     }
 
-    /// Reads what there is to show of `group` through `entry`.
+    /// Reads the view of `group` through `entry`.
     ///
     /// # Errors
     /// When the entry's input cannot be read.
@@ -156,8 +156,8 @@ impl GroupView {
         self.reproducer.len() as u64
     }
 
-    /// The minor key of the entry (12 hex digits), where another one of the group has a result, too:
-    /// it is a variant then.
+    /// The minor key of the entry (12 hex digits), where another one of the group has a result,
+    /// too: it is a variant then.
     pub fn variant(&self) -> Option<String> {
         (!self.variants.is_empty()).then(|| self.minor.short())
     }
@@ -215,8 +215,8 @@ impl GroupView {
         minimized.map_or_else(|| "not minimized yet".to_owned(), claim)
     }
 
-    /// The claim in a word or two, where the minimization has ended: no proof is needed that nothing
-    /// can be removed from an empty input.
+    /// The claim in a word or two, where the minimization has ended: no proof is needed that
+    /// nothing can be removed from an empty input.
     pub fn claim_word(&self) -> Option<&str> {
         let minimized = self.minimized.as_ref()?;
         Some(match minimized.size_after {

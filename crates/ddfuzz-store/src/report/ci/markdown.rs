@@ -1,7 +1,7 @@
 //! A summary in Markdown, as CI servers show it beside a job.
 
 use super::{Finding, Findings};
-use crate::report::block::severity;
+use crate::report::groups::severity;
 use crate::report::text::{escaped_markdown as escaped, markdown_code as code, shell_word};
 use crate::report::{Extent, html, size};
 

@@ -17,8 +17,8 @@ const AROUND: u64 = 3;
 /// Frames of a stack.
 const FRAMES: usize = 64;
 
-/// A SARIF log with one run of ddfuzz, whose rules are the classes and whose results are the groups.
-/// A result is identified by its major key, and is new or unchanged where that is known.
+/// A SARIF log with one run of ddfuzz, whose rules are the classes and whose results are the
+/// groups. A result is identified by its major key, and is new or unchanged where that is known.
 pub fn sarif(findings: &Findings) -> String {
     let classes: BTreeSet<&str> = findings
         .groups

@@ -1,7 +1,6 @@
 //! The result of `clean` as one page that needs nothing else.
 
-use super::distribution::Distribution;
-use super::{CleanResult, Kept, clean_table};
+use super::{CleanResult, Distribution, Kept, clean_table};
 use crate::report::html::{Cell, END, escaped, head, table};
 use crate::report::size;
 

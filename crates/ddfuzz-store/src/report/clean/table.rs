@@ -1,11 +1,12 @@
 //! The result of `clean` as text.
 
 use super::{CleanResult, Counted, Kept};
+use crate::report::groups::render;
 use crate::report::size;
-use crate::report::table::render;
 use crate::report::text::printable;
 
-/// So many files are named of the slowest, the largest, and those with the most features of their own.
+/// So many files are named of the slowest, the largest, and those with the most features of their
+/// own.
 const NAMED: usize = 3;
 
 /// The table of steps, with files and bytes; what is reached before and after; and the kept files

@@ -1,38 +1,25 @@
 //! Reproducers in other forms: pure functions from the bytes and the record of a group to text,
-//! one file a form.
+//! one file a language.
 
-mod base64_lines;
-mod c_array;
-mod c_entry;
-mod c_judge;
-mod c_literal;
-mod c_program;
-mod fails;
-mod hexdump;
-mod rust_call;
-mod rust_fuzz;
-mod rust_literal;
-mod rust_program;
-mod rust_run;
+mod c_tests;
+mod dumps;
+mod rust_tests;
 mod script;
-
-pub use base64_lines::base64;
-pub use c_array::c_array;
-pub use c_entry::{EntryFunction, Linked, c_entry_test};
-pub use c_program::c_program_test;
-pub use hexdump::hexdump;
-pub use rust_call::rust_call_test;
-pub use rust_fuzz::{FuzzProject, rust_fuzz_test};
-pub use rust_literal::{Input, LITERAL_BYTES};
-pub use rust_program::{Called, rust_program_test};
-pub use script::{Taking, interestingness_test};
 
 use std::time::Duration;
 
 use super::text::printable;
 use crate::Kind;
-use ddfuzz_exec::{Ended, Limits, Sanitizer};
+use ddfuzz_exec::facts::ASSERTIONS;
+use ddfuzz_exec::{Ended, Limits, RUST_PANIC, Sanitizer};
 use ddfuzz_triage::Class;
+
+pub use c_tests::{EntryFunction, Linked, c_entry_test, c_program_test};
+pub use dumps::{base64, c_array, hexdump};
+pub use rust_tests::{
+    Called, FuzzProject, Input, LITERAL_BYTES, rust_call_test, rust_fuzz_test, rust_program_test,
+};
+pub use script::{Taking, interestingness_test};
 
 /// Least time that an exported test gives a run that should end at once.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -117,4 +104,69 @@ impl Reproducer {
     fn leaks(&self) -> bool {
         self.class.sanitizer() == Some(Sanitizer::Lsan)
     }
+}
+
+/// The status of a Go program that panics.
+const GO_PANIC: i32 = 2;
+
+/// Processor time that a program may take to start with a sanitizer, and without, in milliseconds:
+/// ddfuzz does not count it.
+const START_MS: [u64; 2] = [20, 150];
+
+/// The exit statuses that are failures. Signals are in any case, and those statuses by which a
+/// shell says that a signal ended what it ran (129 to 159); so is a sanitizer's report.
+fn statuses(of: &Reproducer) -> Vec<i32> {
+    let mut all = match of.class.0.as_str() {
+        "rustpanic" => vec![RUST_PANIC],
+        "gopanic" => vec![GO_PANIC],
+        _ => Vec::new(),
+    };
+    match of.ended {
+        Ended::Exit(status) if status != 0 && !all.contains(&status) => all.push(status),
+        _ => {}
+    }
+    all
+}
+
+/// Processor time in milliseconds beyond which a run of a program hangs; `None` of another group.
+fn time_limit(of: &Reproducer, sanitized: bool) -> Option<u64> {
+    let limit = u64::try_from(of.limits.cpu.as_millis()).unwrap_or(u64::MAX);
+    (of.kind == Kind::Hang).then(|| limit.saturating_add(START_MS[usize::from(sanitized)]))
+}
+
+/// What stands in the file of a program that can show the group's crash, and how to make one that
+/// has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Need {
+    /// One of these texts has to be there.
+    texts: Vec<&'static str>,
+    /// One of the type names that only code has which UndefinedBehaviorSanitizer checks: the
+    /// runtimes of others have its functions, too.
+    checked: bool,
+    /// What to compile it with.
+    flag: String,
+}
+
+/// What a program needs to show the group's crash.
+fn needs(of: &Reproducer) -> Vec<Need> {
+    let sanitizers = of.sanitizers.iter().map(|flag| {
+        let sanitizer = Sanitizer::of_flag(flag).unwrap_or(Sanitizer::Ubsan);
+        let mut texts = vec![sanitizer.symbol()];
+        if of.leaks() {
+            texts = [Sanitizer::Lsan, Sanitizer::Asan, Sanitizer::Hwasan]
+                .map(Sanitizer::symbol)
+                .to_vec();
+        }
+        Need {
+            texts,
+            checked: sanitizer == Sanitizer::Ubsan,
+            flag: format!("-fsanitize={flag}"),
+        }
+    });
+    let assertions = of.debug_assertions.then(|| Need {
+        texts: ASSERTIONS.to_vec(),
+        checked: false,
+        flag: "-C debug-assertions=on".to_owned(),
+    });
+    sanitizers.chain(assertions).collect()
 }

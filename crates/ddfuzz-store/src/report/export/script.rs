@@ -86,8 +86,9 @@ pub enum Taking {
     File,
 }
 
-/// A POSIX shell script that exits with 0 where an input causes this crash, by its group, with 1 where
-/// it causes none, with 125 where it causes another or cannot be told. `name` is the basename that the input has where it is a file in the current directory.
+/// A POSIX shell script that exits with 0 where an input causes this crash, by its group, with 1
+/// where it causes none, with 125 where it causes another or cannot be told. `name` is the basename
+/// that the input has where it is a file in the current directory.
 ///
 /// It asks `ddfuzz triage`, and so names crashes as the minimization does; `ddfuzz` is the program
 /// to ask where no other is named in the environment.

@@ -1,8 +1,10 @@
-//! The table of the studies as one page that needs nothing else.
+//! The table of the studies as one page that needs nothing else. Its links hold as long as the
+//! page and what it links to are moved together.
 
-use std::path::Path;
+use std::fmt::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path};
 
-use super::relative::link;
 use super::{PUBLISHED, RateLine, Row, RowGroup, StudyGroup, by_channel, by_kind, summaries};
 use crate::report::html::{Cell, END, escaped, head, table};
 use crate::report::{hexdump, size};
@@ -12,8 +14,8 @@ const SHOWN: usize = 64;
 
 /// The page: what it came to, the table of utilities (which sorts by a click on a column), the
 /// rates, the published ones, and the groups with their frames, reproducers and links. `folder`,
-/// absolute, is where the file will stand: links are relative to it. The second line is a comment by
-/// which a later call knows the file for one of ddfuzz's.
+/// absolute, is where the file will stand: links are relative to it. The second line is a comment
+/// by which a later call knows the file for one of ddfuzz's.
 pub fn html(rows: &[Row], folder: &Path) -> String {
     let mut page = head("a study of utilities");
     for summary in summaries(rows) {
@@ -161,4 +163,64 @@ fn block(row: &Row, group: &RowGroup, found: &StudyGroup, folder: &Path) -> Stri
         escaped(&hexdump::line(&view.reproducer, SHOWN)),
         links.join(" · "),
     )
+}
+
+/// The link from a file in the folder `from` to the file `to`, both absolute, as a relative
+/// reference of a URI: whatever is not plain stands as the escapes of its bytes.
+pub(super) fn link(from: &Path, to: &Path) -> String {
+    let (from, to) = (names(from), names(to));
+    let same = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
+    let mut link = "../".repeat(from.len() - same);
+    for (at, name) in to[same..].iter().enumerate() {
+        if at > 0 {
+            link.push('/');
+        }
+        for byte in *name {
+            match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'_' | b'-' => {
+                    link.push(*byte as char);
+                }
+                // Writing to a string never fails.
+                _ => drop(write!(link, "%{byte:02X}")),
+            }
+        }
+    }
+    link
+}
+
+/// The names of an absolute path from the root on; `..` takes the one before it back, as a browser
+/// would do with a link.
+fn names(path: &Path) -> Vec<&[u8]> {
+    let mut names = Vec::new();
+    for component in path.components() {
+        match component {
+            Component::Normal(name) => names.push(name.as_bytes()),
+            Component::ParentDir => drop(names.pop()),
+            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_goes_up_to_what_both_have_in_common() {
+        let link = |from: &str, to: &str| link(Path::new(from), Path::new(to));
+        assert_eq!(link("/a/out", "/a/out/crashes/x"), "crashes/x");
+        assert_eq!(link("/a/reports", "/a/out/x"), "../out/x");
+        assert_eq!(link("/", "/x"), "x");
+        assert_eq!(link("/a/b/..", "/a/../a/out/x"), "out/x");
+    }
+
+    #[test]
+    fn a_name_cannot_become_another_scheme_or_markup() {
+        let to = Path::new("/o/javascript:alert(1)\"><b>\u{e4}");
+        assert_eq!(
+            link(Path::new("/o"), to),
+            "javascript%3Aalert%281%29%22%3E%3Cb%3E%C3%A4"
+        );
+    }
 }

@@ -5,8 +5,8 @@ use crate::report::size;
 use crate::report::text::{escaped_markdown as escaped, markdown_code as code};
 
 /// A heading, the table of utilities in the papers' form, the rates with their intervals, the
-/// published ones beside them, and how to reproduce each group. The first line is a comment by which
-/// a later call knows the file for one of ddfuzz's.
+/// published ones beside them, and how to reproduce each group. The first line is a comment by
+/// which a later call knows the file for one of ddfuzz's.
 pub fn markdown(rows: &[Row]) -> String {
     let mut text = "<!-- ddfuzz -->\n## ddfuzz: a study of utilities\n".to_owned();
     for summary in summaries(rows) {

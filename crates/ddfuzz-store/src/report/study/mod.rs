@@ -5,33 +5,24 @@
 //! off a target, are hostile text: each format escapes them.
 
 mod compare;
-mod compare_text;
 mod csv;
-mod group;
 mod html;
 mod json;
 mod markdown;
 mod published;
 mod rates;
-mod relative;
 mod rows;
-mod significance;
-mod summary;
 mod table;
 
 pub use compare::{
     Change, ComparedGroup, ComparedUtility, Comparison, DirectoryResult, StudyIn, Tested,
-    UtilityIn, compare,
+    UtilityIn, compare, comparison_text,
 };
-pub use compare_text::comparison_text;
 pub use csv::{HEADER as CSV_HEADER, csv};
-pub use group::{StudyGroup, study_groups};
 pub use html::html;
 pub use json::{StudyCall, StudyResult, UtilityResult};
 pub use markdown::markdown;
 pub use published::{PUBLISHED, Published};
-pub use rates::{Rate, RateLine, by_channel, by_kind};
-pub use rows::{Marks, Row, RowGroup, rows};
-pub use significance::{fisher, mcnemar};
-pub use summary::{Summary, summaries};
+pub use rates::{Rate, RateLine, by_channel, by_kind, fisher, mcnemar};
+pub use rows::{Marks, Row, RowGroup, StudyGroup, Summary, rows, study_groups, summaries};
 pub use table::table;

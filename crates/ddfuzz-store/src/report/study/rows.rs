@@ -1,12 +1,16 @@
-//! The rows that all formats share: a utility of one version on one machine.
+//! The rows that all formats share (a utility of one version on one machine), the groups of a
+//! study, and its summary in a line.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::Serialize;
 
-use super::StudyGroup;
+use super::Rate;
 use crate::report::text::shell_word;
-use crate::{Kind, Replayed, StudyRecord, Tally, UtilityRecord, is_refusal};
+use crate::report::{GroupView, size};
+use crate::{
+    Entry, Group, Kind, Reader, Replayed, StoreError, StudyRecord, Tally, UtilityRecord, is_refusal,
+};
 
 /// A utility of one version on one machine, over all campaigns there.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -290,4 +294,172 @@ fn rank(kind: Kind) -> u8 {
         Kind::Oom => 2,
         Kind::Flaky => 3,
     }
+}
+
+/// A group as far as one utility is in it, through that utility's best entry.
+///
+/// Of two utilities the crashes may have one key: in a library that both use, or where nothing but
+/// the class is known. Such a group stands once for each of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StudyGroup {
+    /// What the study calls the utility.
+    pub utility: String,
+    /// What is to be shown.
+    pub view: GroupView,
+    /// The stable key of the entry, whole; `None` without symbols.
+    pub stable: Option<String>,
+    /// The build id of the program, by which stable keys are compared or not.
+    pub build: Option<String>,
+}
+
+/// All groups of a directory that are of utilities, by kind, major key and utility. Entries that do
+/// not say what was run are of no study, and left out.
+///
+/// # Errors
+/// When a file cannot be read.
+pub fn study_groups(reader: &Reader) -> Result<Vec<StudyGroup>, StoreError> {
+    let mut groups = Vec::new();
+    for kind in Kind::ALL {
+        for group in reader.groups(kind)? {
+            for (utility, entry) in best_entries(reader, &group)? {
+                groups.push(StudyGroup {
+                    utility,
+                    view: GroupView::load(&group, &entry)?,
+                    stable: entry.crash.keys.stable.map(|key| key.to_string()),
+                    build: entry.crash.build().map(str::to_owned),
+                });
+            }
+        }
+    }
+    Ok(groups)
+}
+
+/// The entry of each utility through which a group is shown: a minimized one, else that of the
+/// least reproducer.
+fn best_entries(reader: &Reader, group: &Group) -> Result<BTreeMap<String, Entry>, StoreError> {
+    let mut best = BTreeMap::new();
+    for entry in reader.entries(group.kind, &group.record.major.short())? {
+        let Some(subject) = &entry.crash.of else {
+            continue;
+        };
+        let utility = subject.utility.clone();
+        let size = entry
+            .reproducer()
+            .metadata()
+            .map_or(u64::MAX, |it| it.len());
+        let rank = (entry.minimized.is_none(), size, entry.id.clone());
+        match best.get(&utility) {
+            Some((held, _)) if *held <= rank => {}
+            _ => drop(best.insert(utility, (rank, entry))),
+        }
+    }
+    let entries = best.into_iter();
+    Ok(entries
+        .map(|(utility, (_, entry))| (utility, entry))
+        .collect())
+}
+
+/// How many utilities failed in which way.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// The machines.
+    pub hosts: Vec<String>,
+    /// Of the utilities that were run, those that crashed.
+    pub crash: Rate,
+    /// Those that hung.
+    pub hang: Rate,
+    /// Those that ran out of memory.
+    pub memory: Rate,
+    /// Those that crashed or hung: what the published rates count.
+    pub failing: Rate,
+    /// Utilities that could not be run, by label.
+    pub not_run: BTreeMap<String, u64>,
+    /// Utilities whose turn has not come yet.
+    pub waiting: u64,
+}
+
+impl Summary {
+    /// That of these rows; those of one utility, in several versions or on several machines, count
+    /// as one.
+    pub fn of<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Summary {
+        let (mut run, mut counts) = (0, [0; 4]);
+        let mut hosts = BTreeSet::new();
+        let mut not_run = BTreeMap::new();
+        let mut waiting = 0;
+        let rows = rows.into_iter().inspect(|row| {
+            hosts.insert(row.host.clone());
+        });
+        for row in once_each(rows) {
+            match (row.marks(), &row.label) {
+                (Some(marks), _) => {
+                    run += 1;
+                    let all = [marks.crash, marks.hang, marks.memory, marks.fails()];
+                    for (count, is_set) in counts.iter_mut().zip(all) {
+                        *count += u64::from(is_set);
+                    }
+                }
+                (None, Some(label)) => *not_run.entry(label.clone()).or_default() += 1,
+                (None, None) => waiting += 1,
+            }
+        }
+        let [crash, hang, memory, failing] = counts.map(|count| Rate::new(count, run));
+        Summary {
+            hosts: hosts.into_iter().collect(),
+            crash,
+            hang,
+            memory,
+            failing,
+            not_run,
+            waiting,
+        }
+    }
+
+    /// In sentences, on one line.
+    pub fn text(&self) -> String {
+        let run = match self.failing.of {
+            1 => "1 utility run".to_owned(),
+            count => format!("{} utilities run", size::grouped(count)),
+        };
+        let mut text = match self.failing.of {
+            0 => run,
+            _ => format!(
+                "{run}, {} crash ({}), {} hang ({}), {} run out of memory; {} crash or hang ({})",
+                size::grouped(self.crash.hits),
+                self.crash.text(),
+                size::grouped(self.hang.hits),
+                self.hang.text(),
+                size::grouped(self.memory.hits),
+                size::grouped(self.failing.hits),
+                self.failing.text(),
+            ),
+        };
+        let not_run: u64 = self.not_run.values().sum();
+        if not_run > 0 {
+            let labels = self.not_run.iter();
+            let labels: Vec<String> = labels
+                .map(|(label, count)| format!("{label} {}", size::grouped(*count)))
+                .collect();
+            let count = size::grouped(not_run);
+            text += &format!("; {count} could not be run ({})", labels.join(", "));
+        }
+        if self.waiting > 0 {
+            text += &format!("; {} not run yet", size::grouped(self.waiting));
+        }
+        text
+    }
+}
+
+/// The summary of all rows; where a utility was run on several machines, one for each machine
+/// instead, because that is what the published rates are of.
+pub fn summaries(rows: &[Row]) -> Vec<Summary> {
+    let names: BTreeSet<&str> = rows.iter().map(|row| row.utility.as_str()).collect();
+    let on_hosts: BTreeSet<(&str, &str)> = (rows.iter())
+        .map(|row| (row.host.as_str(), row.utility.as_str()))
+        .collect();
+    if names.len() == on_hosts.len() {
+        return vec![Summary::of(rows)];
+    }
+    let hosts: BTreeSet<&str> = rows.iter().map(|row| row.host.as_str()).collect();
+    let of = |host: &str| Summary::of(rows.iter().filter(|row| row.host == host));
+    hosts.into_iter().map(of).collect()
 }

@@ -1,8 +1,8 @@
 //! The table of the studies, in the terminal.
 
 use super::{PUBLISHED, RateLine, Row, by_channel, by_kind, summaries};
+use crate::report::groups::render_columns;
 use crate::report::size;
-use crate::report::table::render_columns;
 use crate::report::text::printable;
 
 /// Columns that a narrow terminal does without, the first to go first.

@@ -1,0 +1,194 @@
+//! The contents that may be kept, as what is chosen from.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::time::Duration;
+
+use super::CleanError;
+use super::choose::{CandidateSource, Reruns};
+use crate::health::FailingInput;
+use crate::measure::{Contents, MeasureSettings, Repeated};
+use crate::{Feature, Features};
+use ddfuzz_exec::Freshness;
+use ddfuzz_minimize::log::ContentHash;
+
+/// Features that are held in memory, at most: those of the first contents, up to 32 MiB. All others
+/// are read from the journal each time.
+const HELD: usize = 8 << 20;
+
+/// The contents that do not fail: those among which the kept ones are chosen.
+pub(super) struct Candidates<'a> {
+    /// All measured contents.
+    pub contents: &'a mut Contents,
+    /// How contents are run.
+    pub settings: &'a MeasureSettings<'a>,
+    /// Runs of each kept content, the first one included.
+    pub repeats: u32,
+    /// The numbers of the candidates, ascending.
+    pub healthy: Vec<usize>,
+    /// The features of contents that failed in the first run and in no later one. They take the
+    /// place of the features of the first run.
+    pub recovered: BTreeMap<usize, Features>,
+    /// The numbers of candidates that failed when they were run again.
+    pub unfit: BTreeSet<usize>,
+    /// The same as inputs to be filed.
+    pub relapsed: Vec<FailingInput>,
+    /// Candidates whose files cannot be read any more.
+    pub gone: Vec<usize>,
+    /// The features of the first candidates, and the time of their runs.
+    held: Vec<(Box<[Feature]>, Duration)>,
+    /// How many features that is.
+    held_features: usize,
+}
+
+impl<'a> Candidates<'a> {
+    /// The pool of these contents, which are run so often in all.
+    pub fn new(
+        contents: &'a mut Contents,
+        settings: &'a MeasureSettings<'a>,
+        repeats: u32,
+        healthy: Vec<usize>,
+    ) -> Candidates<'a> {
+        Candidates {
+            contents,
+            settings,
+            repeats,
+            healthy,
+            recovered: BTreeMap::new(),
+            unfit: BTreeSet::new(),
+            relapsed: Vec::new(),
+            gone: Vec::new(),
+            held: Vec::new(),
+            held_features: 0,
+        }
+    }
+
+    /// Adds contents that failed in the first run and in no later one.
+    pub fn recover(&mut self, numbers: &[usize]) -> Result<(), CleanError> {
+        for (number, repeated) in self.repeat(numbers, self.of_recovered())? {
+            if self.is_fit(number, &repeated)? {
+                self.recovered.insert(number, repeated.ever());
+                self.healthy.push(number);
+            }
+        }
+        self.healthy.sort_unstable();
+        Ok(())
+    }
+
+    /// Runs after the first of a content that failed in it: at least one, to know its features.
+    fn of_recovered(&self) -> u32 {
+        self.repeats.max(2) - 1
+    }
+
+    /// Runs these `times` times more.
+    fn repeat(
+        &mut self,
+        numbers: &[usize],
+        times: u32,
+    ) -> Result<Vec<(usize, Repeated)>, CleanError> {
+        let repeated = self.contents.repeat(self.settings, numbers, times)?;
+        let repeated = repeated.ok_or(CleanError::Interrupted)?;
+        Ok(numbers.iter().copied().zip(repeated).collect())
+    }
+
+    /// Whether a content failed in no repeat; else records how it failed.
+    fn is_fit(&mut self, number: usize, repeated: &Repeated) -> Result<bool, CleanError> {
+        if repeated.not_read.is_some() {
+            self.unfit.insert(number);
+            self.gone.push(number);
+            return Ok(false);
+        }
+        if repeated.suspicious {
+            self.unfit.insert(number);
+            let id = self.contents.id(number);
+            let bad = repeated.ended.iter().find(|ended| !ended.is_exit());
+            let ended = bad.or(repeated.ended.last());
+            self.relapsed.push(FailingInput {
+                path: self.contents.path(number)?,
+                content: ContentHash::from_bytes(*id.blake3()),
+                size: id.size(),
+                ended: ended.copied().unwrap_or(ddfuzz_exec::Ended::Exit(0)),
+                again: true,
+            });
+            return Ok(false);
+        }
+        Ok(true)
+    }
+}
+
+impl CandidateSource for Candidates<'_> {
+    fn len(&self) -> usize {
+        self.healthy.len()
+    }
+
+    fn bytes(&self, item: usize) -> u64 {
+        self.contents.id(self.healthy[item]).size()
+    }
+
+    fn first(&mut self, item: usize, into: &mut Vec<Feature>) -> io::Result<Duration> {
+        if let Some((features, time)) = self.held.get(item) {
+            into.clear();
+            into.extend_from_slice(features);
+            return Ok(*time);
+        }
+        let number = self.healthy[item];
+        let seen = self.contents.features(number, into);
+        let seen = seen.map_err(|error| io::Error::other(error.to_string()))?;
+        if let Some(recovered) = self.recovered.get(&number) {
+            into.clear();
+            into.extend_from_slice(recovered.as_slice());
+        }
+        if item == self.held.len() && self.held_features + into.len() <= HELD {
+            self.held_features += into.len();
+            self.held.push((into[..].into(), seen.time));
+        }
+        Ok(seen.time)
+    }
+
+    fn again(&mut self, items: &[usize]) -> Result<Vec<Reruns>, CleanError> {
+        let numbers = items.iter().map(|item| self.healthy[*item]);
+        let (recovered, others): (Vec<usize>, Vec<usize>) =
+            numbers.partition(|number| self.recovered.contains_key(number));
+        let mut repeated: BTreeMap<usize, Repeated> = BTreeMap::new();
+        repeated.extend(self.repeat(&others, self.repeats.saturating_sub(1))?);
+        repeated.extend(self.repeat(&recovered, self.of_recovered())?);
+        let mut all = Vec::with_capacity(items.len());
+        for item in items {
+            let number = self.healthy[*item];
+            let repeated = repeated.remove(&number).unwrap_or_default();
+            let is_fit = self.is_fit(number, &repeated)?;
+            let (mut sometimes, mut steady) = (repeated.sometimes, repeated.each_time);
+            // The first run did not come back: it says nothing of what is reached.
+            if self.recovered.contains_key(&number) {
+                steady = repeated.each_repeat.unwrap_or_default();
+                sometimes.retain(|feature, _| !steady.contains(*feature));
+            }
+            all.push(match is_fit {
+                true => Reruns {
+                    steady,
+                    sometimes,
+                    runs: repeated.runs - 1,
+                    time: repeated.least,
+                },
+                false => Reruns {
+                    time: repeated.least,
+                    ..Reruns::default()
+                },
+            });
+        }
+        Ok(all)
+    }
+
+    fn alone(&mut self, items: &[usize]) -> Result<Option<Vec<Features>>, CleanError> {
+        if self.contents.freshness() == Freshness::Fresh {
+            return Ok(None);
+        }
+        let numbers: Vec<usize> = items.iter().map(|item| self.healthy[*item]).collect();
+        let alone = (self.contents).alone(self.settings, &numbers, self.repeats)?;
+        alone.map(Some).ok_or(CleanError::Interrupted)
+    }
+
+    fn repeats(&self) -> bool {
+        self.repeats > 1
+    }
+}

@@ -1,0 +1,101 @@
+//! Failing inputs of the corpus: they are filed as groups, and are not kept.
+
+use super::totals::CleanTotals;
+use super::{CleanError, Doing, Engine, Watcher};
+use crate::health::{FailingInput, Quarantine, Quarantining, quarantine};
+use crate::measure::Contents;
+use ddfuzz_campaign::{Progress, Screen};
+use ddfuzz_minimize::log::ContentHash;
+use ddfuzz_store::report::GroupView;
+
+/// Passes the notes of triage on to the watcher.
+struct WatcherNotes<'a>(&'a mut dyn Watcher);
+
+impl Screen for WatcherNotes<'_> {
+    fn progress(&mut self, _: &Progress) {}
+
+    fn minimized(&mut self, _: &GroupView) {}
+
+    fn note(&mut self, text: &str) {
+        self.0.say(text);
+    }
+}
+
+impl Engine<'_> {
+    /// The numbers of the contents that did not fail, and of those that failed in the first run
+    /// only; the others are filed.
+    pub(super) fn sort_out(
+        &self,
+        contents: &Contents,
+        watcher: &mut dyn Watcher,
+        totals: &mut CleanTotals,
+    ) -> Result<(Vec<usize>, Vec<usize>), CleanError> {
+        let (mut healthy, mut failing, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
+        for number in 0..contents.len() {
+            if !contents.is_suspicious(number) {
+                healthy.push(number);
+                continue;
+            }
+            let id = contents.id(number);
+            failing.push(FailingInput {
+                path: contents.path(number)?,
+                content: ContentHash::from_bytes(*id.blake3()),
+                size: id.size(),
+                ended: contents.seen(number)?.ended,
+                again: false,
+            });
+            numbers.push(number);
+        }
+        let well = self.file(&failing, watcher, totals)?;
+        let recovered = (failing.iter().zip(numbers))
+            .filter(|(input, _)| well.contains(&input.content))
+            .map(|(_, number)| number);
+        Ok((healthy, recovered.collect()))
+    }
+
+    /// Files failing inputs and minimizes their groups; returns those that did not fail again.
+    pub(super) fn file(
+        &self,
+        failing: &[FailingInput],
+        watcher: &mut dyn Watcher,
+        totals: &mut CleanTotals,
+    ) -> Result<Vec<ContentHash>, CleanError> {
+        if failing.is_empty() {
+            return Ok(Vec::new());
+        }
+        let Some(groups) = &self.cleaning.groups else {
+            failing
+                .iter()
+                .for_each(|input| totals.unfiled(input.ended, input.size));
+            return Ok(Vec::new());
+        };
+        let inputs = failing.len() as u64;
+        watcher.doing(Doing::Filing { inputs });
+        let filed = self.quarantine(failing, groups, watcher)?;
+        totals.filed(failing, &filed);
+        Ok(filed.well)
+    }
+
+    /// Minimizes the remaining groups of the campaign, those of slips included.
+    pub(super) fn minimize_rest(&self, watcher: &mut dyn Watcher) -> Result<(), CleanError> {
+        let Some(groups) = &self.cleaning.groups else {
+            return Ok(());
+        };
+        self.quarantine(&[], groups, watcher).map(drop)
+    }
+
+    fn quarantine(
+        &self,
+        failing: &[FailingInput],
+        groups: &Quarantining,
+        watcher: &mut dyn Watcher,
+    ) -> Result<Quarantine, CleanError> {
+        let mut notes = WatcherNotes(watcher);
+        let (store, stop) = (self.store, self.stop);
+        let filed = quarantine(store, self.campaign, failing, groups, &mut notes, stop)?;
+        match filed.interrupted {
+            true => Err(CleanError::Interrupted),
+            false => Ok(filed),
+        }
+    }
+}

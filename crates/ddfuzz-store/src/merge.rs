@@ -1,0 +1,280 @@
+//! The union of several output directories.
+//!
+//! Each part of an entry that two directories have has a total order, and the least one stays;
+//! that makes merging independent of order and repetition.
+
+use std::cmp::Ordering;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use crate::group::{self, GroupIndex};
+use crate::writer::write_group;
+use crate::{
+    CampaignFile, Kind, Minimized, Reader, Store, StoreError, entry, filing, json, layout, reader,
+};
+use ddfuzz_model::files::{FileError, atomic, folder};
+use ddfuzz_triage::Crash;
+
+/// The counts of a merge.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Merged {
+    /// Groups of all kinds in the directory after it.
+    pub groups: u64,
+    /// Entries that were not in the directory before.
+    pub new_entries: u64,
+}
+
+/// Merges output directories into another one, which is made if it is not there.
+///
+/// Entries, corpus and programs are united; of an entry that several directories have, the record
+/// with the better origin and the better minimization stay; per campaign id, the larger count. The
+/// result depends neither on the order of the directories, nor on merging them one by one or all
+/// at once, nor on merging one twice. Checkpoint, statistics and the journal of `triage` belong to
+/// one campaign and are not merged. The inputs are not changed, and may have a writer at work.
+///
+/// # Errors
+/// When a directory cannot be opened, or `into` is, or stands in, one of `inputs`: nothing is
+/// changed then. When a file cannot be written: merging again goes on.
+pub fn merge(inputs: &[PathBuf], into: &Path) -> Result<Merged, StoreError> {
+    let readers = inputs.iter().map(|input| Reader::open(input));
+    let readers = readers.collect::<Result<Vec<_>, _>>()?;
+    for input in inputs {
+        if resolved(into).starts_with(resolved(input)) {
+            return Err(StoreError::MergeIntoInput {
+                input: input.clone(),
+                into: into.to_owned(),
+            });
+        }
+    }
+    let mut store = Store::open(into, None)?;
+    let mut merged = Merged::default();
+    for input in &readers {
+        merge_programs(input.root(), into)?;
+        for kind in Kind::ALL {
+            for major in group::majors(input.root(), kind)? {
+                merged.new_entries += merge_group(input.root(), into, kind, &major)?;
+            }
+        }
+        for file in input.corpus()? {
+            if let Some(bytes) = json::bytes(&file)? {
+                store.add_to_corpus(&bytes)?;
+            }
+        }
+        for study in input.studies()? {
+            store.take_study(study)?;
+        }
+        let file = with_campaigns(store.campaigns().clone(), &input.campaigns()?);
+        store.set_campaigns(file)?;
+    }
+    for kind in Kind::ALL {
+        merged.groups += store.reader().groups(kind)?.len() as u64;
+    }
+    Ok(merged)
+}
+
+fn with_campaigns(mut file: CampaignFile, input: &CampaignFile) -> CampaignFile {
+    for campaign in input.all() {
+        file.take(campaign.clone());
+    }
+    file
+}
+
+/// Merges one group, and returns the number of new entries.
+fn merge_group(from: &Path, into: &Path, kind: Kind, major: &str) -> Result<u64, StoreError> {
+    let theirs = GroupIndex::read(from, kind, major)?;
+    // Before anything is copied, for the copies' times say nothing of the first sight.
+    let ours = GroupIndex::read(into, kind, major)?;
+    let mut new_entries = 0;
+    for id in group::entry_ids(from, kind, major)? {
+        new_entries += u64::from(merge_entry(&id.folder(from), &id.folder(into))?);
+    }
+    let Some(theirs) = theirs else {
+        return Ok(new_entries);
+    };
+    let record = match ours {
+        Some(ours) => {
+            let mut record = ours.record;
+            record.join(theirs.record);
+            record
+        }
+        None => theirs.record,
+    };
+    if let Some(index) = GroupIndex::with_record(Some(record), into, kind, major)? {
+        folder::create_all(&layout::group_folder(into, kind, major))?;
+        write_group(into, kind, &index)?;
+    }
+    Ok(new_entries)
+}
+
+/// Copies the bundled programs that are not there yet.
+fn merge_programs(from: &Path, into: &Path) -> Result<(), StoreError> {
+    let programs = from.join(layout::PROGRAMS);
+    for hash in reader::sorted_names(&programs, layout::is_hash_name)? {
+        let folder = programs.join(&hash);
+        for name in reader::sorted_names(&folder, |name| !atomic::is_temporary(name.as_ref()))? {
+            let target = into.join(layout::PROGRAMS).join(&hash).join(&name);
+            if target.is_file() {
+                continue;
+            }
+            let source = folder.join(&name);
+            let bytes = fs::read(&source).map_err(FileError::at("read", &source))?;
+            folder::create_all(folder::parent(&target))?;
+            atomic::write_program(&target, &bytes)?;
+        }
+    }
+    Ok(())
+}
+
+/// The path without links and `..`. Of a part that does not exist each `..` takes back one name,
+/// as it would once the folders are made.
+fn resolved(path: &Path) -> PathBuf {
+    if let Ok(real) = path.canonicalize() {
+        return real;
+    }
+    let mut parts = path.components();
+    let Some(last) = parts.next_back() else {
+        return Path::new(".").canonicalize().unwrap_or_default();
+    };
+    let mut real = resolved(parts.as_path());
+    match last {
+        Component::ParentDir => drop(real.pop()),
+        last => real.push(last),
+    }
+    real
+}
+
+/// Merges the entry in the folder `from` into the one in `into`; returns whether that is new.
+fn merge_entry(from: &Path, into: &Path) -> Result<bool, StoreError> {
+    let Some(original) = json::bytes(&from.join(layout::ORIGINAL))? else {
+        return Ok(false);
+    };
+    let new = !into.join(layout::ORIGINAL).is_file();
+    folder::create_all(into)?;
+    // The input first, as in filing: what is interrupted after it is incomplete, not lost.
+    keep_least(
+        &into.join(layout::ORIGINAL),
+        Some(original),
+        |a, b| a.cmp(b),
+        false,
+    )?;
+    if compare_minimizations(from, into)?.is_lt() {
+        take_minimization(from, into)?;
+    }
+    let script = json::bytes(&from.join(layout::REPRODUCE))?;
+    keep_least(&into.join(layout::REPRODUCE), script, |a, b| a.cmp(b), true)?;
+    let crash = json::bytes(&from.join(layout::CRASH))?;
+    keep_least(&into.join(layout::CRASH), crash, compare_records, false)?;
+    let options = json::bytes(&from.join(layout::OPTIONS_LOG))?;
+    // The longer one has gone further.
+    let further = |a: &[u8], b: &[u8]| (b.len(), a).cmp(&(a.len(), b));
+    keep_least(&into.join(layout::OPTIONS_LOG), options, further, false)?;
+    Ok(new)
+}
+
+/// Replaces the file by `theirs` where that is less in the order of the part, or there is no file.
+fn keep_least(
+    path: &Path,
+    theirs: Option<Vec<u8>>,
+    compare: impl Fn(&[u8], &[u8]) -> Ordering,
+    program: bool,
+) -> Result<(), StoreError> {
+    let Some(theirs) = theirs else {
+        return Ok(());
+    };
+    let ours = json::bytes(path)?;
+    if ours.is_none_or(|ours| compare(&theirs, &ours).is_lt()) {
+        match program {
+            true => atomic::write_program(path, &theirs)?,
+            false => atomic::write(path, &theirs)?,
+        }
+    }
+    Ok(())
+}
+
+/// Records by origin, in a study by the number of arguments that are left, then as text; damaged
+/// ones last.
+fn compare_records(a: &[u8], b: &[u8]) -> Ordering {
+    let read = |text| serde_json::from_slice::<Crash>(text).ok();
+    let arguments = |crash: &Crash| crash.of.as_ref().map(|of| of.target.args.len());
+    let by_origin = match (read(a), read(b)) {
+        (Some(a), Some(b)) => filing::order(a.found.as_ref(), b.found.as_ref())
+            .then_with(|| arguments(&a).cmp(&arguments(&b))),
+        (a, b) => a.is_none().cmp(&b.is_none()),
+    };
+    by_origin.then_with(|| a.cmp(b))
+}
+
+/// How far a minimization got, without the bytes; less is better.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Progress {
+    unfinished: bool,
+    unproved: bool,
+    size: u64,
+    untouched: bool,
+}
+
+impl Progress {
+    fn of(folder: &Path) -> Result<Progress, StoreError> {
+        let outcome = json::read_intact::<Minimized>(&folder.join(layout::OUTCOME))?;
+        let length = |name| fs::metadata(folder.join(name)).map(|metadata| metadata.len());
+        Ok(Progress {
+            unfinished: outcome.is_none(),
+            unproved: !outcome.is_some_and(|outcome| outcome.is_proved()),
+            size: (length(layout::MINIMIZED).or_else(|_| length(layout::ORIGINAL)))
+                .unwrap_or(u64::MAX),
+            untouched: !folder.join(layout::MINIMIZED).is_file(),
+        })
+    }
+}
+
+/// Orders the minimizations of two folders: finished before unfinished, then by (proved, size,
+/// bytes), then by their files as text, so that only equal ones are equal.
+fn compare_minimizations(a: &Path, b: &Path) -> Result<Ordering, StoreError> {
+    let order = Progress::of(a)?.cmp(&Progress::of(b)?);
+    if order.is_ne() {
+        return Ok(order);
+    }
+    let order = entry::reproducer_bytes(a)?.cmp(&entry::reproducer_bytes(b)?);
+    if order.is_ne() {
+        return Ok(order);
+    }
+    for name in [layout::OUTCOME, layout::LOG] {
+        let read = |folder: &Path| json::bytes(&folder.join(name));
+        // A log that is there before one that is not.
+        let order = match (read(a)?, read(b)?) {
+            (Some(a), Some(b)) => a.cmp(&b),
+            (a, b) => a.is_none().cmp(&b.is_none()),
+        };
+        if order.is_ne() {
+            return Ok(order);
+        }
+    }
+    Ok(Ordering::Equal)
+}
+
+/// Replaces the minimization in `into` by the one in `from`. The outcome goes first and comes
+/// last: where it stands, the files beside it belong together.
+fn take_minimization(from: &Path, into: &Path) -> Result<(), StoreError> {
+    let outcome = json::bytes(&from.join(layout::OUTCOME))?;
+    remove(&into.join(layout::OUTCOME))?;
+    for name in [layout::LOG, layout::DEBUG, layout::MINIMIZED] {
+        match json::bytes(&from.join(name))? {
+            Some(bytes) => atomic::write(&into.join(name), &bytes)?,
+            None => remove(&into.join(name))?,
+        }
+    }
+    if let Some(outcome) = outcome {
+        atomic::write(&into.join(layout::OUTCOME), &outcome)?;
+    }
+    Ok(())
+}
+
+fn remove(path: &Path) -> Result<(), StoreError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(FileError::at("remove", path)(error).into())
+        }
+        Err(_) => Ok(()),
+        Ok(()) => Ok(folder::sync(folder::parent(path))?),
+    }
+}

@@ -1,0 +1,270 @@
+//! Groups in the terminal: tables of all, and a block of lines for one.
+
+use std::path::Path;
+
+use super::text::{cut, printable, shell_word};
+use super::{Extent, GroupView, Shrinking, Trace, VariantView, hexdump, size};
+use crate::Kind;
+use ddfuzz_triage::Severity;
+
+/// Characters between two columns.
+const GAP: &str = "  ";
+
+/// Columns that a narrow terminal does without, the first to go first: where a group is says more
+/// than how bad it is thought to be.
+const SPARED: [&str; 3] = ["WHY", "SEVERITY", "KIND"];
+
+/// The groups of an output directory, one line each, no line longer than `width` characters
+/// (`None`: as long as need be).
+pub fn groups_table(groups: &[GroupView], width: Option<usize>) -> String {
+    let mut header = vec![
+        "UTILITY", "KIND", "GROUP", "CLASS", "SEVERITY", "SEEN", "SIZE", "CLAIM", "WHERE", "WHY",
+    ];
+    let rows = groups.iter().map(|group| {
+        vec![
+            group.utility.clone().unwrap_or_else(|| "-".to_owned()),
+            group.kind.folder().to_owned(),
+            group.major.short(),
+            group.class.to_string(),
+            severity(group.severity).to_owned(),
+            size::grouped(group.runs_seen),
+            size::reduction(group.size_before, group.size_after()),
+            group.standing(),
+            group.place.clone().unwrap_or_else(|| "-".to_owned()),
+            group.severity_reason.clone(),
+        ]
+    });
+    let mut rows: Vec<Vec<String>> = rows.collect();
+    if groups.iter().all(|group| group.utility.is_none()) {
+        // Of one program only.
+        header.remove(0);
+        rows.iter_mut().for_each(|row| drop(row.remove(0)));
+    }
+    render_columns(&header, rows, width, &SPARED)
+}
+
+/// What each pass of a minimization did, one line each, like [`groups_table`].
+pub fn passes_table(shrinking: &Shrinking, width: Option<usize>) -> String {
+    let units = shrinking.units().to_uppercase();
+    let header = ["PASS", "TESTS", "EXECUTED", "REDUCTIONS", &units, "RULES"];
+    let rows = shrinking.passes.iter().map(|pass| {
+        let rules = pass.rules.iter();
+        let rules: Vec<String> = rules
+            .map(|(rule, count)| format!("{rule} {}", size::grouped(*count)))
+            .collect();
+        [
+            pass.name.clone(),
+            size::grouped(pass.tests),
+            size::grouped(pass.executed),
+            size::grouped(pass.reductions),
+            match pass.removed {
+                0 => "0".to_owned(),
+                removed => format!("-{}", size::grouped(removed)),
+            },
+            rules.join(", "),
+        ]
+    });
+    render(header, rows.collect(), width)
+}
+
+/// [`render_columns`] of a fixed number of columns, of which those of [`SPARED`] may go.
+pub(super) fn render<const N: usize>(
+    header: [&str; N],
+    rows: Vec<[String; N]>,
+    width: Option<usize>,
+) -> String {
+    let rows = rows.into_iter().map(Vec::from).collect();
+    render_columns(&header, rows, width, &SPARED)
+}
+
+/// Columns as wide as their widest cell. Where lines are too long, those named in `spared`
+/// go, one after the other, and then the lines lose their ends.
+pub(super) fn render_columns(
+    header: &[&str],
+    rows: Vec<Vec<String>>,
+    width: Option<usize>,
+    spared: &[&str],
+) -> String {
+    let mut lines = vec![header.iter().map(|name| printable(name)).collect()];
+    let printed = |row: Vec<String>| row.iter().map(|cell| printable(cell)).collect();
+    lines.extend(rows.into_iter().map(printed));
+    let widths: Vec<usize> = (0..header.len())
+        .map(|column| {
+            let cells = lines
+                .iter()
+                .map(|line: &Vec<String>| line[column].chars().count());
+            cells.max().unwrap_or(0)
+        })
+        .collect();
+    let mut shown: Vec<usize> = (0..header.len()).collect();
+    let most = width.unwrap_or(usize::MAX);
+    for name in spared {
+        let used: usize = shown.iter().map(|column| widths[*column] + GAP.len()).sum();
+        if used > most.saturating_add(GAP.len()) {
+            shown.retain(|column| header[*column] != *name);
+        }
+    }
+    let mut text = String::new();
+    for line in &lines {
+        let cells: Vec<String> = (shown.iter())
+            .map(|column| format!("{:<1$}", line[*column], widths[*column]))
+            .collect();
+        let joined = cells.join(GAP);
+        text.push_str(&cut(joined.trim_end(), most));
+        text.push('\n');
+    }
+    text
+}
+
+/// Bytes of the reproducer that are shown.
+const SHOWN: usize = 16;
+
+/// Lines of what a harness makes of the reproducer that are shown, and characters of each.
+const DEBUG: (usize, usize) = (16, 100);
+
+/// What a group is, and what it crashes of.
+#[derive(Clone, Copy, Debug)]
+pub struct Cause<'a> {
+    /// The kind of finding.
+    pub kind: Kind,
+    /// The first 12 hex digits of the major key.
+    pub major: &'a str,
+    /// What kind of death.
+    pub class: &'a str,
+    /// Which utility, in a study of many.
+    pub utility: Option<&'a str>,
+    /// The group's estimate.
+    pub severity: Severity,
+    /// Why that estimate.
+    pub severity_reason: &'a str,
+    /// Where in the user's code.
+    pub place: Option<&'a str>,
+    /// What it said, and its stacks.
+    pub trace: &'a Trace,
+}
+
+/// Some lines on one group: what, what it said, where in the user's code, how far it was reduced,
+/// the claim, the reproducer, how to run it again, and where its file and log are. Where a harness
+/// with structured input has told what it makes of the reproducer, the first lines of that follow.
+/// Variants have a line each before them.
+pub fn block(view: &GroupView) -> String {
+    head(&cause_of(view, &view.major.short())) + &figures(view, false)
+}
+
+/// The same with the stacks and the source, and how to look at it in gdb.
+pub fn block_in_full(view: &GroupView) -> String {
+    let trace = view.trace.text(Extent::WHOLE);
+    head(&cause_of(view, &view.major.short())) + &trace + &figures(view, true)
+}
+
+/// What a group is, what it said, its place, and the inner part of its stacks with the source.
+pub fn cause(cause: &Cause<'_>) -> String {
+    head(cause) + &cause.trace.text(Extent::SHORT)
+}
+
+fn cause_of<'a>(view: &'a GroupView, major: &'a str) -> Cause<'a> {
+    Cause {
+        kind: view.kind,
+        major,
+        class: &view.class.0,
+        utility: view.utility.as_deref(),
+        severity: view.severity,
+        severity_reason: &view.severity_reason,
+        place: view.place.as_deref(),
+        trace: &view.trace,
+    }
+}
+
+/// What, what it said, and where.
+fn head(cause: &Cause<'_>) -> String {
+    let what = match cause.kind {
+        Kind::Crash => "crash",
+        Kind::Flaky => "flaky crash",
+        Kind::Hang => "hang",
+        Kind::Oom => "out-of-memory failure",
+    };
+    let of = cause.utility;
+    let of = of.map_or_else(String::new, |utility| format!(" of {}", printable(utility)));
+    let mut text = format!(
+        "{what} {}{of}: {}, {} ({})\n",
+        cause.major,
+        printable(cause.class),
+        severity(cause.severity),
+        printable(cause.severity_reason),
+    );
+    let message = cause.trace.message.as_deref().unwrap_or_default();
+    for (index, line) in message.lines().enumerate() {
+        let name = if index == 0 { "message" } else { "" };
+        text.push_str(&named(name, line));
+    }
+    text + &named("where", cause.place.unwrap_or("unknown"))
+}
+
+fn figures(view: &GroupView, with_gdb: bool) -> String {
+    let reduced = size::reduction(view.size_before, view.size_after());
+    let reduced = match view.tests_executed() {
+        Some(tests) => format!("{reduced} in {}", size::counted(tests, "test")),
+        None => reduced,
+    };
+    let path = |path: Option<&Path>| path.map_or_else(|| "none".to_owned(), shell_word);
+    let gdb = view.gdb().filter(|_| with_gdb);
+    let lines = [
+        ("size", Some(reduced)),
+        ("claim", Some(view.claim())),
+        ("input", Some(hexdump::line(&view.reproducer, SHOWN))),
+        ("replay", Some(path(view.script.as_deref()))),
+        ("gdb", gdb),
+        ("file", Some(path(Some(&view.file)))),
+        ("log", Some(path(view.log.as_deref()))),
+    ];
+    let lines = lines
+        .iter()
+        .filter_map(|(name, value)| Some((name, value.as_ref()?)));
+    let mut text: String = lines.map(|(name, value)| named(name, value)).collect();
+    for variant in &view.variants {
+        text.push_str(&named("variant", &line_of(variant)));
+    }
+    let debug = (view.minimized.as_ref()).and_then(|minimized| minimized.debug.as_deref());
+    text + &debug.map_or_else(String::new, debug_lines)
+}
+
+/// A variant in a line: its size, who called the function that crashed, and its file.
+fn line_of(variant: &VariantView) -> String {
+    let bytes = size::counted(variant.size_after, "byte");
+    let caller = variant.caller.as_ref();
+    let caller = caller.map_or_else(String::new, |caller| format!(", called by {caller}"));
+    format!("{bytes}{caller}: {}", shell_word(&variant.file))
+}
+
+/// A line under its name.
+fn named(name: &str, value: &str) -> String {
+    let line = format!("  {name:<7} {}", printable(value));
+    format!("{}\n", line.trim_end())
+}
+
+/// The first lines of a text, indented alike, under the name `debug`.
+fn debug_lines(debug: &str) -> String {
+    let count = debug.lines().count();
+    let mut text = String::new();
+    for (index, line) in debug.lines().take(DEBUG.0).enumerate() {
+        let name = if index == 0 { "debug" } else { "" };
+        text.push_str(&named(name, &cut(&printable(line), DEBUG.1)));
+    }
+    if count > DEBUG.0 {
+        let more = size::counted((count - DEBUG.0) as u64, "more line");
+        text.push_str(&named(
+            "",
+            &format!("… {more} in debug.txt beside the file"),
+        ));
+    }
+    text
+}
+
+/// The severity by name.
+pub(super) fn severity(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Low => "low",
+        Severity::Medium => "medium",
+        Severity::High => "high",
+    }
+}
