@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::run::other_groups;
-use super::{Exit, Failure, Output, next};
+use super::{Exit, Failure, Output, next_steps};
 use crate::report::size;
 use crate::store::{Kind, Reader, merge};
 
 /// Merge output directories into one
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  ddfuzz merge host1-out host2-out -o all-out")]
-pub struct Args {
+pub struct MergeArgs {
     /// Output directories to merge; they are only read
     #[arg(required = true)]
     outs: Vec<PathBuf>,
@@ -31,7 +31,7 @@ struct Merged {
 }
 
 /// Runs the command.
-pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
+pub fn run(args: MergeArgs, output: &Output) -> Result<Exit, Failure> {
     merge(&args.outs, &args.out)?;
     let reader = Reader::open(&args.out)?;
     let groups = reader.groups(Kind::Crash)?.len() as u64;
@@ -61,6 +61,6 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
             utilities,
         },
     );
-    next::after_merging(output, &args.out);
+    next_steps::after_merging(output, &args.out);
     Ok(Exit::Done)
 }

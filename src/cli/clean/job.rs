@@ -1,20 +1,20 @@
-//! One cleanup, from its arguments to its result.
+//! One cleanup, from its arguments to its result, and its progress line.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use super::args::{Args, SkipArg, TrimArg};
+use indicatif::ProgressBar;
+
 use super::libfuzzer::LibFuzzer;
-use super::screen::Screen;
-use super::{in_place, place};
+use super::{CleanArgs, SkipArg, TrimArg, places};
 use crate::campaign::{Minimizing, Variants};
 use crate::cli::run::{campaign_of, processors};
 use crate::cli::target::install_bundled;
-use crate::cli::{Exit, Failure, Output, next, signals, ui};
+use crate::cli::{Exit, Failure, Output, next_steps, signals, ui};
 use crate::corpus::health::Quarantining;
-use crate::corpus::{Cleaning, Place, Ruler, Trim, TrimBy, clean};
+use crate::corpus::{Cleaning, Doing, Place, Ruler, Trim, TrimBy, Watcher, clean};
 use crate::delta::Subset;
 use crate::exec::{Program, Started, Target, TargetRecord, Way, bundled};
 use crate::files::{OsText, atomic};
@@ -28,14 +28,14 @@ const MAX_LEN: u64 = 1 << 20;
 const TRIM_TESTS: u64 = 1000;
 
 /// One cleanup.
-pub struct Job {
+pub struct CleanJob {
     /// What the command line says.
-    pub args: Args,
+    pub args: CleanArgs,
     /// Turns true when the user stops it.
     pub stop: Arc<AtomicBool>,
 }
 
-impl Job {
+impl CleanJob {
     /// Runs it, and shows what it came to.
     ///
     /// # Errors
@@ -43,10 +43,10 @@ impl Job {
     pub fn run(self, output: &Output) -> Result<Exit, Failure> {
         let began = Instant::now();
         let in_place = match self.args.in_place {
-            true => Some(in_place::Old::of(&self.args)?),
+            true => Some(places::ReplacedCorpus::of(&self.args)?),
             false => None,
         };
-        place::check(&self.args)?;
+        places::check_places(&self.args)?;
         let target = self.args.target.target()?;
         let target = counting(&target);
         let probed = self.args.target.probe(&target, output);
@@ -60,7 +60,7 @@ impl Job {
             result.in_place = true;
         }
         if whole && let Some(onto) = &self.args.onto {
-            place::add(&result, onto)?;
+            places::add_to(&result, onto)?;
         }
         result.wall_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.tell(&result, output)?;
@@ -85,7 +85,7 @@ impl Job {
         install_bundled(&mut store, &filed_for)?;
         let cleaning = self.cleaning(target, filed_for, way);
         let store = Mutex::new(store);
-        let mut screen = Screen::new(output);
+        let mut screen = CleanScreen::new(output);
         let result = clean(&store, &id, &cleaning, &mut screen, &self.stop);
         drop(screen);
         drop(started);
@@ -158,7 +158,7 @@ impl Job {
         text.push_str(&self.where_it_is(result));
         output.result(&text, result);
         if result.missing.is_empty() && self.args.trim() == TrimArg::Off {
-            next::after_cleaning(output);
+            next_steps::after_cleaning(output);
         }
         Ok(())
     }
@@ -211,4 +211,65 @@ fn counting(target: &Target) -> Target {
         target.program = Program::Bundled(counted);
     }
     target
+}
+
+/// One line on stderr that is drawn again and again, if stderr is a terminal.
+pub struct CleanScreen {
+    bar: ProgressBar,
+    output: Output,
+}
+
+impl CleanScreen {
+    /// A line as loud as `output` says.
+    pub fn new(output: &Output) -> CleanScreen {
+        CleanScreen {
+            bar: ui::bar(output),
+            output: output.clone(),
+        }
+    }
+}
+
+impl Watcher for CleanScreen {
+    fn doing(&mut self, doing: Doing) {
+        let text = match doing {
+            Doing::Reading { files, runs } => format!(
+                "reading and running: {}, {}",
+                size::counted(files, "file"),
+                size::counted(runs, "run")
+            ),
+            Doing::Filing { inputs } => format!(
+                "triaging and minimizing {} that crash, hang or run out of memory",
+                size::counted(inputs, "input")
+            ),
+            Doing::Choosing { contents } => {
+                format!("choosing a subset of {}", size::counted(contents, "file"))
+            }
+            Doing::Repeating { contents } => {
+                format!("running {} again", size::counted(contents, "file"))
+            }
+            Doing::Trimming { round, done, of } => format!(
+                "trimming, round {round}: {} of {}",
+                size::grouped(done),
+                size::counted(of, "file")
+            ),
+            Doing::Checking { files } => {
+                format!("checking the coverage of {}", size::counted(files, "file"))
+            }
+            Doing::Counting { files } => format!(
+                "comparing by libFuzzer's own count: {}",
+                size::counted(files, "file")
+            ),
+        };
+        self.bar.set_message(text);
+    }
+
+    fn say(&mut self, text: &str) {
+        self.bar.suspend(|| self.output.say(text));
+    }
+}
+
+impl Drop for CleanScreen {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
 }

@@ -18,12 +18,11 @@ use nix::sys::termios::{
 };
 use nix::unistd::{Pid, getpgrp, tcgetpgrp};
 use ratatui::backend::CrosstermBackend;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
-use ratatui::crossterm::terminal;
+use ratatui::crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::{event, terminal};
 
-use super::course::Course;
 use super::draw::draw;
-use super::key::Key;
+use super::model::{Course, Key};
 
 /// The alternate screen, without a cursor.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l";
