@@ -3,9 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
+use super::campaign_args::read_known;
 use super::run::processors;
-use super::target::TargetArgs;
-use super::{Exit, Failure, Output, campaign_args, signals, target, ui};
+use super::target::{TargetArgs, only_recorded_target};
+use super::{Exit, Failure, Output, signals, ui};
 use crate::campaign::Recheck;
 use crate::exec::facts::TargetFacts;
 use crate::exec::{ExecError, Program, Target, Way};
@@ -36,7 +37,7 @@ pub struct CheckArgs {
 /// Runs the command.
 pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
     let reader = Reader::open(&args.out)?;
-    let known = campaign_args::read_known(args.known.as_deref())?;
+    let known = read_known(args.known.as_deref())?;
     let groups = groups(&reader, &known)?;
     let stop = signals::stop_flag()?;
     let one = one_target(&args, &reader, &groups, output)?;
@@ -138,7 +139,7 @@ fn one_target(
     // What a study has found says itself what was run.
     let of_one = |campaign: &&Campaign| !own || campaign.target.is_some();
     let campaigns: Vec<&Campaign> = campaigns.into_iter().filter(of_one).collect();
-    target::only_recorded_target(&campaigns, &args.out).map(|mut target| {
+    only_recorded_target(&campaigns, &args.out).map(|mut target| {
         target.limits = args.target.limits_over(target.limits);
         Some(target)
     })

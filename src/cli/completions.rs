@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use clap_complete::{Generator, Shell, generate};
 use serde::Serialize;
 
-use super::programs::{GENERATED_MARK, Program};
-use super::{Exit, Failure, Output, programs};
+use super::programs::{GENERATED_MARK, Program, write_generated};
+use super::{Exit, Failure, Output};
 
 /// Print a shell script for command-line completion
 #[derive(clap::Args)]
@@ -63,7 +63,7 @@ pub fn run(args: &CompletionsArgs, output: &Output) -> Result<Exit, Failure> {
         };
         (name, script(args.shell, program))
     });
-    programs::write_generated(folder, &scripts, args.force)?;
+    write_generated(folder, &scripts, args.force)?;
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
     let files: Vec<PathBuf> = scripts.iter().map(|(name, _)| folder.join(name)).collect();
     let lines: Vec<String> = files

@@ -9,8 +9,8 @@ use clap::Command;
 use clap_mangen::Man;
 use serde::Serialize;
 
-use super::programs::{GENERATED_MARK, Program};
-use super::{Exit, Failure, Output, programs};
+use super::programs::{GENERATED_MARK, Program, write_generated};
+use super::{Exit, Failure, Output};
 
 /// Write man pages, one for each command of ddfuzz, cargo-ddfuzz and ddfuzz-runner
 #[derive(clap::Args)]
@@ -41,7 +41,7 @@ struct Written {
 /// Runs the command.
 pub fn run(args: &ManArgs, output: &Output) -> Result<Exit, Failure> {
     let pages = pages().map_err(|error| Failure::new(Exit::Internal, "internal", error))?;
-    programs::write_generated(&args.to, &pages, args.force)?;
+    write_generated(&args.to, &pages, args.force)?;
     let directory = std::path::absolute(&args.to).unwrap_or_else(|_| args.to.clone());
     let text = format!("{} man pages in {}", pages.len(), directory.display());
     let files = pages.into_iter().map(|(name, _)| name).collect();

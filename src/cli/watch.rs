@@ -7,12 +7,12 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::campaign_args::MinimizationArgs;
+use super::campaign_args::{MinimizationArgs, read_known_and_against};
 use super::reports::{ReportArgs, target_name};
 use super::run::{CampaignReport, GroupsBefore, StoreRequest, open_store, report, screen};
 use super::target::TargetArgs;
 use super::ui::campaign::Heading;
-use super::{Exit, Failure, Output, campaign_args, signals, values};
+use super::{Exit, Failure, Output, signals, values};
 use crate::campaign::watch::{Others, Producer, Producing, Watching, watch};
 use crate::campaign::{Deadline, Until};
 use crate::exec::{Started, Target, Way};
@@ -150,10 +150,7 @@ fn settings(args: &WatchArgs, target: Target, way: Way) -> Result<Watching, Fail
         when: args.shrink.when(),
         jobs: args.jobs.map_or(1, |jobs| jobs as usize),
         minimizing: (args.shrink).minimizing(target, way, args.target.timeout.is_none()),
-        known: campaign_args::read_known_and_against(
-            args.known.as_deref(),
-            args.against.as_deref(),
-        )?,
+        known: read_known_and_against(args.known.as_deref(), args.against.as_deref())?,
         waits_for_room: true,
     })
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use toml_edit::{DocumentMut, Item, Table, value};
 
-use super::build;
+use super::build::host_triple;
 use crate::cli::{Exit, Failure, Output};
 use crate::files::{atomic, folder};
 
@@ -44,7 +44,7 @@ pub fn run(args: &InstallRunnerArgs, output: &Output) -> Result<Exit, Failure> {
     };
     let triple = match &args.target {
         Some(triple) => triple.clone(),
-        None => build::host_triple(None)?,
+        None => host_triple(None)?,
     };
     let after = changed(&before, &triple, args.remove).map_err(|failure| failure.path(&path))?;
     if after == before {

@@ -20,7 +20,7 @@ pub use project::choose_out;
 use super::config::ConfigArgs;
 use super::{Exit, Failure, Output, clean, min, triage};
 use build::BuildArgs;
-use project::Project;
+use project::{Project, init, list};
 
 /// Run ddfuzz on a cargo-fuzz project: find crashes, group them by bug, and minimize each to its
 /// shortest reproducer
@@ -106,8 +106,8 @@ impl Cli {
             Subcommands::Min(args) => run_min(args, output),
             Subcommands::Triage(args) => run_triage(args, output),
             Subcommands::Clean(args) => run_clean(*args, output),
-            Subcommands::List(args) => project::list(&args, output),
-            Subcommands::Init(args) => project::init(&args, output),
+            Subcommands::List(args) => list(&args, output),
+            Subcommands::Init(args) => init(&args, output),
             Subcommands::InstallRunner(args) => install_runner::run(&args, output),
         }
     }

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 
-use super::build::{self, cargo};
+use super::build::{cargo, choose_toolchain, no_cargo};
 use crate::cli::{Exit, Failure, Output};
 use crate::exec::TargetRecord;
 use crate::report::{size, text};
@@ -75,7 +75,7 @@ impl Project {
             .arg(&manifest)
             .stdin(Stdio::null())
             .output()
-            .map_err(|error| build::no_cargo(&error))?;
+            .map_err(|error| no_cargo(&error))?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr);
             let message = format!("cargo cannot read the project: {}", said.trim());
@@ -281,12 +281,12 @@ pub fn init(args: &InitArgs, output: &Output) -> Result<Exit, Failure> {
             .path(&project.fuzz_dir)
             .hint("fuzz one of them: cargo ddfuzz run NAME; add another: cargo fuzz add NAME"));
     }
-    let toolchain = build::choose_toolchain(false, output)?;
+    let toolchain = choose_toolchain(false, output)?;
     let status = cargo(toolchain)
         .args(["fuzz", "init", "--target", &args.fuzz_target])
         .stdout(std::io::stderr())
         .status()
-        .map_err(|error| build::no_cargo(&error))?;
+        .map_err(|error| no_cargo(&error))?;
     if !status.success() {
         return Err(Failure::usage(format!("cargo fuzz init failed ({status})"))
             .hint("fix the error shown above; the command creates fuzz/ beside the Cargo.toml of a package"));

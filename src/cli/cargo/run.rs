@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 
-use super::build::BuildArgs;
-use super::project::Project;
-use super::{artifacts, build, libfuzzer, project};
+use super::artifacts::hand_back;
+use super::build::{BuildArgs, toolchain_word};
+use super::libfuzzer;
+use super::project::{Project, choose_out};
 use crate::cli::{Exit, Failure, Output, export, run};
 use crate::exec::{Ended, Executor, Telling};
 use crate::files::regular;
@@ -73,7 +74,7 @@ pub fn run(args: CargoRunArgs, output: &Output) -> Result<Exit, Failure> {
     let left = |total: Duration| total.saturating_sub(began.elapsed());
     run.total_time = run.total_time.map(left);
     let program = &built.program;
-    run.out = project::choose_out(&run.out, &name, program);
+    run.out = choose_out(&run.out, &name, program);
     let place = run.out.clone();
     let done = match engine {
         FuzzingEngine::Libafl => by_campaign(run, &project, &name, program, output),
@@ -81,7 +82,7 @@ pub fn run(args: CargoRunArgs, output: &Output) -> Result<Exit, Failure> {
     };
     // Also what was found until an error or Ctrl-C.
     let handed = match place.is_dir() {
-        true => artifacts::hand_back(&place, &project, &name, output),
+        true => hand_back(&place, &project, &name, output),
         false => Ok(None),
     };
     let exit = done?;
@@ -90,7 +91,7 @@ pub fn run(args: CargoRunArgs, output: &Output) -> Result<Exit, Failure> {
         let count = export::regressions(&place, &tests, &project.fuzz_dir)?;
         if !output.json {
             let commands = Commands {
-                toolchain: build::toolchain_word(built.toolchain),
+                toolchain: toolchain_word(built.toolchain),
                 flags: build.shown(triple.as_deref()),
                 name: &name,
             };

@@ -8,6 +8,7 @@ use std::time::Instant;
 use indicatif::ProgressBar;
 
 use super::libfuzzer::LibFuzzer;
+use super::places::{add_to, check_places};
 use super::{CleanArgs, SkipArg, TrimArg, places};
 use crate::campaign::{Minimizing, Variants};
 use crate::cli::run::{campaign_of, processors};
@@ -46,7 +47,7 @@ impl CleanJob {
             true => Some(places::ReplacedCorpus::of(&self.args)?),
             false => None,
         };
-        places::check_places(&self.args)?;
+        check_places(&self.args)?;
         let target = self.args.target.target()?;
         let target = counting(&target);
         let probed = self.args.target.probe(&target, output);
@@ -60,7 +61,7 @@ impl CleanJob {
             result.in_place = true;
         }
         if whole && let Some(onto) = &self.args.onto {
-            places::add_to(&result, onto)?;
+            add_to(&result, onto)?;
         }
         result.wall_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.tell(&result, output)?;

@@ -21,6 +21,7 @@ use crate::files::OsText;
 use crate::report::clean::CleanResult;
 use crate::report::text::printable;
 use job::CleanJob;
+use places::check_places;
 
 /// The output directory where nobody says.
 const DEFAULT_OUT: &str = "ddfuzz-out";
@@ -147,7 +148,7 @@ pub fn check(args: &CleanArgs) -> Result<(), Failure> {
     if args.in_place {
         places::ReplacedCorpus::of(args)?;
     }
-    places::check_places(args)
+    check_places(args)
 }
 
 /// Runs the command.

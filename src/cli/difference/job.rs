@@ -180,12 +180,8 @@ impl DifferenceJob<'_> {
         );
         let isolated = isolated.map_err(|error| self.failure(error, log, begun))?;
         self.write_ends(&isolated, results)?;
-        let input = Some(self.sought.failing.path.as_path());
-        let path = |side| {
-            self.file_of(side, results)
-                .or(input)
-                .and_then(recorded_path)
-        };
+        let input = self.sought.failing.path.as_path();
+        let path = |side| recorded_path(self.file_of(side, results).unwrap_or(input));
         let record = DifferenceResult {
             passing: path(Side::Passing),
             failing: path(Side::Failing),

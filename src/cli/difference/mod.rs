@@ -17,7 +17,7 @@ use crate::delta::Dd;
 use crate::minimize::isolate::{DifferenceResult, Differing, Isolated};
 use crate::minimize::log::{Goal, OsText, Units};
 use crate::report::{hexdump, size};
-use job::Judge;
+use job::{Judge, baseline_crash, check_baseline_test};
 
 /// The heading of the options about tests in the help.
 const TEST_HEADING: &str = "Tests";
@@ -151,12 +151,12 @@ fn judge(
         if matches!(place, ResultPlace::Directory(_)) {
             return Err(no_group());
         }
-        job::check_baseline_test(sought, args.invert, &mut test)?;
+        check_baseline_test(sought, args.invert, &mut test)?;
         return Ok(Judge::Test(Box::new(test.with_fixed_time())));
     }
     let target = args.target.target()?;
     let way = args.target.probe(&target, output)?.executor.way();
-    let crash = job::baseline_crash(sought, args.invert, &target, way)?;
+    let crash = baseline_crash(sought, args.invert, &target, way)?;
     let group = crash.keys.major.short();
     output.detail(&format!(
         "{} in group {group}, executed by {way}",

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::find::Chosen;
-use super::form::ExportRequest;
-use super::{ExportArgs, absolute, form, not_written};
+use super::form::{ExportRequest, package_of};
+use super::{ExportArgs, absolute, not_written};
 use crate::cli::{Exit, Failure, Output};
 use crate::files::{atomic, folder};
 use crate::report::export::{Input, LITERAL_BYTES};
@@ -45,7 +45,7 @@ pub(super) fn write(
 ) -> Result<Exit, Failure> {
     let written = files(args, reader, groups, dir)?;
     tell(&written, groups.len(), output);
-    let is_test = form::package_of(dir).is_some_and(|package| {
+    let is_test = package_of(dir).is_some_and(|package| {
         let whole = std::fs::canonicalize(dir).unwrap_or_else(|_| absolute(dir));
         whole.parent() == Some(&package.join("tests"))
     });
@@ -66,7 +66,7 @@ pub(super) fn files(
     groups: &[Chosen],
     dir: &Path,
 ) -> Result<Written, Failure> {
-    let package = form::package_of(dir);
+    let package = package_of(dir);
     let mut written = Written {
         into: absolute(dir),
         ..Written::default()

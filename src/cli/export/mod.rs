@@ -15,7 +15,7 @@ use super::{Exit, Failure, Output};
 use crate::files::{FileError, atomic};
 use crate::report::export::{Input, LITERAL_BYTES, Reproducer};
 use crate::store::Reader;
-use form::{ExportRequest, Form};
+use form::{ExportRequest, Form, package_of};
 
 /// Write a group's reproducer in another form: a test, an array, a dump, a script
 ///
@@ -112,7 +112,7 @@ pub fn run(mut args: ExportArgs, output: &Output) -> Result<Exit, Failure> {
     };
     let group = chosen.reproducer()?;
     let base = args.to.as_deref().and_then(Path::parent);
-    let package = form::package_of(base.unwrap_or(Path::new("")));
+    let package = package_of(base.unwrap_or(Path::new("")));
     let beside = args.beside(form, &group);
     let beside_name = beside.as_deref().and_then(Path::file_name);
     let beside_name = beside_name.map(|name| name.to_string_lossy());

@@ -19,7 +19,7 @@ use super::results::is_standard;
 use super::{Exit, Failure, Output, values};
 use crate::campaign::generator::escapes::unescape;
 use crate::campaign::generator::{Characters, InputName, Kind, Lines, Preset};
-use emit::{Parts, Sinks};
+use emit::{Parts, Sinks, write_preset};
 
 /// Generate random characters, like the `fuzz` program of the fuzz studies
 #[derive(clap::Args)]
@@ -121,7 +121,7 @@ pub fn run(mut args: GenArgs, output: &Output) -> Result<Exit, Failure> {
     }
     if let (Some(preset), Some(folder)) = (args.preset, &args.out) {
         let seed = args.seed.map_or(0, Seed::bits);
-        return emit::write_preset(preset, seed, args.count, folder, output);
+        return write_preset(preset, seed, args.count, folder, output);
     }
     let (name, seed) = args.input();
     if args.print_name {

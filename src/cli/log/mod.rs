@@ -11,12 +11,13 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use serde::Serialize;
 
-use super::min::call;
+use super::interestingness::{explain_test_error, read_script};
+use super::min::call::{call_line, call_list};
 use super::min::turns::oracle_of_call;
 use super::output::print_bytes;
 use super::results::is_standard;
 use super::target::TargetArgs;
-use super::{Exit, Failure, Output, interestingness};
+use super::{Exit, Failure, Output};
 use crate::campaign::Minimizing;
 use crate::corpus::trim::CoverageOracle;
 use crate::delta::Outcome;
@@ -191,7 +192,7 @@ fn rebuild(args: &LogFileArgs, out: Option<&Path>, output: &Output) -> Result<Ex
     let target = call_of(&start).and_then(|call| call.target(&replayed.text));
     if let Some(out) = out {
         let bytes = match (&target, &start.call) {
-            (Some(target), Some(call)) => call::call_list(target, call.part),
+            (Some(target), Some(call)) => call_list(target, call.part),
             _ => replayed.text.clone(),
         };
         write_rebuilt(out, &bytes)?;
@@ -218,7 +219,7 @@ fn rebuild(args: &LogFileArgs, out: Option<&Path>, output: &Output) -> Result<Ex
             (target.env, target.env_only) = (Vec::new(), false);
         }
         let input = start.input.as_ref().map(|path| Path::new(&path.0));
-        text.push_str(&format!("\ncall   {}", call::call_line(&target, input)));
+        text.push_str(&format!("\ncall   {}", call_line(&target, input)));
     }
     output.result(&text, &rebuilt);
     Ok(Exit::Done)
@@ -471,7 +472,7 @@ fn test_oracle(
                 .hint("give it with --test SCRIPT"));
         }
     };
-    let (found, script) = interestingness::read_script(&path)?;
+    let (found, script) = read_script(&path)?;
     if script.hash() != record.blake3 {
         output.say(&format!(
             "warning: {} has changed since the log was written",
@@ -483,7 +484,7 @@ fn test_oracle(
     };
     target.program = crate::exec::Program::Path(found);
     let oracle = TestOracle::new(script, target, record.name.0.clone());
-    let oracle = oracle.map_err(|error| interestingness::explain_test_error(error, &path))?;
+    let oracle = oracle.map_err(|error| explain_test_error(error, &path))?;
     Ok(Box::new(match asked.timeout {
         None => oracle,
         Some(_) => oracle.with_fixed_time(),

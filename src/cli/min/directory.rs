@@ -9,8 +9,8 @@ use serde::Serialize;
 use super::MinArgs;
 use crate::campaign::{Minimizing, Progress, Screen, Variants, minimize_left};
 use crate::cli::run::campaign_of;
-use crate::cli::target::install_bundled;
-use crate::cli::{Exit, Failure, Output, next_steps, show, signals, target, ui};
+use crate::cli::target::{install_bundled, recorded_target};
+use crate::cli::{Exit, Failure, Output, next_steps, show, signals, ui};
 use crate::exec::{Target, Way};
 use crate::report::{GroupView, RunGroup, groups_table, size};
 use crate::store::{Kind, KnownGroups, Reader, Store};
@@ -41,7 +41,7 @@ pub(super) fn run(args: &MinArgs, out: &Path, output: &Output) -> Result<Exit, F
     check(args)?;
     let target = match args.target.is_named() {
         true => args.target.target()?,
-        false => target::recorded_target(out, &args.target)?,
+        false => recorded_target(out, &args.target)?,
     };
     let stop = signals::stop_flag()?;
     let started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;

@@ -28,7 +28,7 @@ use crate::report::text::{cut, printable};
 use crate::report::{claim, hexdump, place, size};
 use crate::triage::{Class, Crash, Found, Triager, Verdict};
 use call::CallFiles;
-use job::CrashJob;
+use job::{CrashJob, minimize_by_test};
 use turns::Turns;
 
 /// What the name of a result ends with.
@@ -116,7 +116,7 @@ fn minimize(args: &MinArgs, output: &Output) -> Result<Exit, Failure> {
         screen: ui::Minimizing::new(output),
     };
     let done = match (&args.test, &args.input) {
-        (Some(script), Some(path)) => job::minimize_by_test(script, args, path, &input, &shown),
+        (Some(script), Some(path)) => minimize_by_test(script, args, path, &input, &shown),
         _ => minimize_crash(args, input, &shown, output),
     };
     drop(shown);

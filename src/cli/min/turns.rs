@@ -6,9 +6,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::call::CallFiles;
+use super::call::{CallFiles, call_line, call_script};
 use super::job::FileJob;
-use super::{MinArgs, MinScreen, call};
+use super::{MinArgs, MinScreen};
 use crate::campaign::{Finished, Minimizing};
 use crate::cli::results::{
     recorded_path, remove_useless_log, slip_on_file, store_slip, unlisted_slips, with_ending,
@@ -177,7 +177,7 @@ impl Turns<'_> {
     }
 
     fn write_script(&self) -> Result<(), Failure> {
-        let Some(text) = call::call_script(&self.target, self.best_input(), self.crash) else {
+        let Some(text) = call_script(&self.target, self.best_input(), self.crash) else {
             return Ok(());
         };
         let path = self.files.script();
@@ -271,7 +271,7 @@ impl Turns<'_> {
             env: self.target.env.iter().map(pair).collect(),
             args_before: before.args.len() as u64,
             env_before: before.env.len() as u64,
-            command: call::call_line(&self.target, self.original.map(|_| self.result)),
+            command: call_line(&self.target, self.original.map(|_| self.result)),
             script: is_path
                 .then(|| recorded_path(&self.files.script()))
                 .flatten(),
@@ -432,7 +432,7 @@ impl Turns<'_> {
         input: Option<&Path>,
     ) -> Result<(), CallbackError> {
         let target = call.target(best);
-        let text = target.and_then(|target| call::call_script(&target, input, self.crash));
+        let text = target.and_then(|target| call_script(&target, input, self.crash));
         match text {
             Some(text) => Ok(atomic::write_program(&self.files.script(), &text)?),
             None => Ok(()),
@@ -444,7 +444,7 @@ impl Turns<'_> {
         let path = store_slip(self.result, &self.input, &slip.keys)?;
         let target = call.target(&slip.input);
         if let (Some(target), Some(crash)) = (target, &slip.crash)
-            && let Some(text) = call::call_script(&target, Some(&path), crash)
+            && let Some(text) = call_script(&target, Some(&path), crash)
         {
             atomic::write_program(&with_ending(&path, ".sh"), &text)?;
         }

@@ -9,7 +9,8 @@ use std::sync::{Mutex, PoisonError};
 
 pub use args::RevisitArgs;
 
-use super::{Exit, Failure, Output, campaign_args, config, next_steps, signals, ui};
+use super::campaign_args::read_known_and_against;
+use super::{Exit, Failure, Output, config, next_steps, signals, ui};
 use crate::campaign::miller::{StudySettings, StudySummary};
 use crate::campaign::{miller, new_study};
 use crate::exec::sandbox::{Offered, keep_files, offers};
@@ -31,7 +32,7 @@ pub fn run(args: RevisitArgs, output: &Output) -> Result<Exit, Failure> {
         return Ok(plan::show(&planned, output));
     }
     let held = choose_sandbox(&args, output)?;
-    let known = campaign_args::read_known_and_against(args.known.as_deref(), None)?;
+    let known = read_known_and_against(args.known.as_deref(), None)?;
     let stop = signals::stop_flag()?;
     let deadline = signals::deadline(args.total_time, &stop)?;
     let limits = args.limits();

@@ -16,13 +16,11 @@ pub(in crate::cli) use result::other_groups;
 pub use result::{CampaignReport, GroupsBefore, OUT_OF_ROOM, report};
 
 use super::behaviour::Complaint;
-use super::campaign_args::{GeneratorArg, MinimizationArgs, SeedArgs};
+use super::campaign_args::{GeneratorArg, MinimizationArgs, SeedArgs, read_known_and_against};
 use super::reports::{ReportArgs, target_name};
-use super::target::{TargetArgs, install_bundled};
+use super::target::{TargetArgs, install_bundled, recorded_target};
 use super::ui::campaign::{FullScreen, Heading};
-use super::{
-    Exit, Failure, Output, behaviour, campaign_args, config, show, signals, target, ui, values,
-};
+use super::{Exit, Failure, Output, behaviour, campaign_args, config, show, signals, ui, values};
 use crate::campaign::{
     self, DEFAULT_MAX_LEN, Deadline, Generator, Minimizing, Monitoring, Network, Screen, Seeds,
     Settings, Share, Until, Words, new_campaign,
@@ -118,8 +116,7 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     let target = args.target_to_run(output)?;
-    let known =
-        campaign_args::read_known_and_against(args.known.as_deref(), args.against.as_deref())?;
+    let known = read_known_and_against(args.known.as_deref(), args.against.as_deref())?;
     let output = &args.reports.check(output)?;
     let stop = signals::stop_flag()?;
     let deadline = signals::deadline(args.total_time, &stop)?;
@@ -159,8 +156,7 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     // Only now: while it lives, what it has unpacked is there for the workers. Were they to unpack
     // it at the same time, one might find it being written by another.
     drop(started);
-    let store = store.into_inner();
-    let store = store.unwrap_or_else(PoisonError::into_inner);
+    let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
     let told = CampaignReport {
         unit: "run",
         minimizing: &settings.minimizing,
@@ -272,7 +268,7 @@ impl RunArgs {
                 "give its output directory with -o, or start a new campaign: give a program after `--`",
             ));
         }
-        target::recorded_target(&self.out, &self.target)
+        recorded_target(&self.out, &self.target)
     }
 
     fn asked(&self) -> StoreRequest<'_> {

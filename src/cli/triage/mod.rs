@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use super::campaign_args::read_known;
 use super::min::directory::{self, GROUP_BUDGET, MinimizedGroups};
 use super::reports::{ReportArgs, causes, target_name};
 use super::run::processors;
 use super::target::TargetArgs;
-use super::{Exit, Failure, Output, campaign_args, next_steps, signals, ui, values};
+use super::{Exit, Failure, Output, next_steps, signals, ui, values};
 use crate::campaign::{Minimizing, Variants, left_to_minimize};
 use crate::exec::{Target, Way};
 use crate::report::ci::{Finding, Findings};
@@ -24,6 +25,7 @@ use crate::report::{
 use crate::store::{HadGroups, Kind, KnownGroups, Reader, StoreError};
 use crate::triage::{Conditions, Crash, Unobservable};
 use job::TriageJob;
+use workers::find_inputs;
 
 /// Longest input where nobody says, in bytes.
 const MAX_LEN: u64 = 256 << 20;
@@ -82,10 +84,10 @@ pub struct TriageArgs {
 pub fn run(args: TriageArgs, output: &Output) -> Result<Exit, Failure> {
     args.target.check_given("triage", &args.inputs)?;
     let target = args.target.target()?;
-    let known = campaign_args::read_known(args.known.as_deref())?;
+    let known = read_known(args.known.as_deref())?;
     let against = args.against.as_deref().map(Against::read).transpose()?;
     let output = &args.reports.check(output)?;
-    let found = workers::find_inputs(&args.inputs, args.out.as_deref(), output)?;
+    let found = find_inputs(&args.inputs, args.out.as_deref(), output)?;
     let stop = signals::stop_flag()?;
     let started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
     let way = started.executor.way();

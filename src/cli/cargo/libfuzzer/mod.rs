@@ -17,9 +17,10 @@ use super::project::Project;
 use super::run::check_harness;
 use crate::campaign::Deadline;
 use crate::campaign::watch::Watching;
+use crate::cli::campaign_args::read_known_and_against;
 use crate::cli::run::{RunArgs, processors};
 use crate::cli::watch::WatchJob;
-use crate::cli::{Exit, Failure, Output, campaign_args, signals};
+use crate::cli::{Exit, Failure, Output, signals};
 use crate::exec::{Target, Way};
 use producer::timeout_flag;
 
@@ -135,10 +136,7 @@ fn watching(args: &RunArgs, target: Target, way: Way) -> Result<Watching, Failur
         when: args.shrink.when(),
         jobs: 1,
         minimizing: args.minimizing(target, way),
-        known: campaign_args::read_known_and_against(
-            args.known.as_deref(),
-            args.against.as_deref(),
-        )?,
+        known: read_known_and_against(args.known.as_deref(), args.against.as_deref())?,
         waits_for_room: true,
     })
 }

@@ -3,7 +3,7 @@
 use ratatui::text::{Line, Span};
 
 use super::detail::{Detail, ROW};
-use super::draw::{self, clock, keys, plain, rule, span, spread};
+use super::draw::{clock, keys, left, plain, rule, span, spread};
 use super::model::{Course, Group, Tab, kind};
 use crate::report::text::cut;
 use crate::report::{TraceLine, curve, hexdump, size};
@@ -65,7 +65,7 @@ fn facts(course: &Course, group: &Group, width: usize) -> Vec<Line<'static>> {
     let reduced = size::reduction(group.size_before, group.size);
     let sizes = format!(
         "{reduced}  {}{}",
-        draw::left(group.size_before, group.size, BAR),
+        left(group.size_before, group.size, BAR),
         match group.tests {
             Some(tests) => format!("  in {}", size::counted(tests, "test")),
             None => String::new(),

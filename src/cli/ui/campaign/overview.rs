@@ -3,7 +3,7 @@
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::draw::{self, clock, keys, plain, rule, span, spread};
+use super::draw::{clock, keys, left, plain, plot, rule, span, spread};
 use super::model::{Course, Group};
 use crate::campaign::Progress;
 use crate::cli::ui::rate;
@@ -103,7 +103,7 @@ fn figure(
     ];
     let columns = width.saturating_sub(used + 2).min(width / 3).min(SPARK.1);
     if let Some(spark) = spark.filter(|_| columns >= SPARK.0)
-        && let Some(row) = draw::plot(&spark(columns), 1).pop()
+        && let Some(row) = plot(&spark(columns), 1).pop()
     {
         spans.push(plain(" ".repeat(width - used - row.chars().count())));
         spans.push(span(row, course.palette.good()));
@@ -206,7 +206,7 @@ fn charts(course: &Course, width: usize) -> Vec<Line<'static>> {
         let gap = if index > 0 { "  " } else { "" };
         let pad = |text: &str| format!("{gap}{text:<columns$}");
         lines[0].push_span(span(pad(&head), course.palette.faint()));
-        for (line, row) in lines[1..].iter_mut().zip(draw::plot(values, CHART)) {
+        for (line, row) in lines[1..].iter_mut().zip(plot(values, CHART)) {
             line.push_span(span(pad(&row), course.palette.good()));
         }
     }
@@ -373,7 +373,7 @@ fn row(course: &Course, group: &Group, columns: &Columns, is_selected: bool) -> 
             "  {short:<key$}  {runs:>seen$}  {:>sized$}  ",
             sizes(group, *is_wide)
         )),
-        span(draw::left(group.size_before, group.size, *bar), state),
+        span(left(group.size_before, group.size, *bar), state),
         span(format!("  {:<claim$}", group.standing()), state),
     ]);
     if *place > 0 {
