@@ -50,9 +50,6 @@ impl SeedArgs {
     }
 
     /// The seeds of at most `max_len` bytes, and the words to write into them.
-    ///
-    /// # Errors
-    /// Those of [`SeedArgs::seeds`] and [`SeedArgs::words`].
     pub fn read(
         &self,
         target: &Target,
@@ -65,9 +62,6 @@ impl SeedArgs {
     }
 
     /// The seeds of at most `max_len` bytes.
-    ///
-    /// # Errors
-    /// When they cannot be read, or when there are none where some were named.
     pub fn seeds(&self, target: &Target, max_len: u64, output: &Output) -> Result<Seeds, Failure> {
         let (seeds, left_out) = Seeds::read(&self.seeds, max_len)?;
         if seeds.is_empty() && !self.seeds.is_empty() {
@@ -92,9 +86,6 @@ impl SeedArgs {
 
     /// The words of the dictionaries; also those of the program where `automatic`, or where there
     /// is a dictionary.
-    ///
-    /// # Errors
-    /// When a dictionary cannot be read, or the program is not there.
     pub fn words(&self, target: &Target, automatic: bool) -> Result<Words, Failure> {
         let mut words = Words::default();
         for path in &self.dict {

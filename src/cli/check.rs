@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::campaign_args::read_known;
-use super::run::processors;
+use super::run::workers;
 use super::target::{TargetArgs, only_recorded_target};
 use super::{Exit, Failure, Output, signals, ui};
 use crate::campaign::Recheck;
@@ -70,7 +70,7 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
         groups: &groups,
         stop: &stop,
     };
-    let jobs = args.jobs.map_or_else(processors, |jobs| jobs as usize);
+    let jobs = workers(args.jobs);
     let line = ui::Counting::new(output, "group", groups.len() as u64);
     let checked = recheck.run(jobs, &|done| line.show(done, "checked"));
     let checked = signals::unless_stopped(&stop, checked.map_err(Failure::from))?;

@@ -8,6 +8,7 @@ use clap_complete::{Generator, Shell, generate};
 use serde::Serialize;
 
 use super::programs::{GENERATED_MARK, Program, write_generated};
+use super::results::absolute;
 use super::{Exit, Failure, Output};
 
 /// Print a shell script for command-line completion
@@ -64,7 +65,7 @@ pub fn run(args: &CompletionsArgs, output: &Output) -> Result<Exit, Failure> {
         (name, script(args.shell, program))
     });
     write_generated(folder, &scripts, args.force)?;
-    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
+    let folder = absolute(folder);
     let files: Vec<PathBuf> = scripts.iter().map(|(name, _)| folder.join(name)).collect();
     let lines: Vec<String> = files
         .iter()

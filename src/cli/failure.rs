@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use super::results::absolute;
 use crate::campaign::dictionary::DictionaryError;
 use crate::campaign::{CampaignError, SeedError};
 use crate::corpus::CleanError;
@@ -81,6 +82,24 @@ impl Failure {
         .hint_where_missing(path)
     }
 
+    /// A file that cannot be written: it is in the way, or the disk refuses.
+    pub fn unwritten(path: &Path, error: impl ToString) -> Failure {
+        Failure::new(Exit::Usage, "output", error).path(path)
+    }
+
+    /// A file that would be overwritten.
+    pub fn exists(path: &Path, hint: &str) -> Failure {
+        let message = format!("{} exists already", path.display());
+        Failure::new(Exit::Usage, "exists", message)
+            .path(path)
+            .hint(hint)
+    }
+
+    /// The user has stopped the command.
+    pub fn interrupted() -> Failure {
+        Failure::new(Exit::Interrupted, "interrupted", "interrupted")
+    }
+
     /// Its kind, as scripts read it.
     pub fn kind(&self) -> &str {
         &self.report.error.kind
@@ -98,13 +117,13 @@ impl Failure {
         if !error.message.contains(&shown) {
             error.message = format!("{shown}: {}", error.message);
         }
-        error.path = Some(std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
+        error.path = Some(absolute(path));
         self
     }
 
     /// Says up to where a path leads that does not exist; nothing of one that does.
     pub fn hint_where_missing(self, path: &Path) -> Failure {
-        let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let absolute = absolute(path);
         let is_missing = |path: &&Path| matches!(path.try_exists(), Ok(false));
         let Some(missing) = absolute.ancestors().take_while(is_missing).last() else {
             return self;
@@ -417,8 +436,7 @@ impl From<CleanError> for Failure {
                     .hint("give another output directory with -o")
             }
             CleanError::Interrupted => {
-                Failure::new(Exit::Interrupted, "interrupted", "interrupted")
-                    .hint("continue with the same command")
+                Failure::interrupted().hint("continue with the same command")
             }
         }
     }

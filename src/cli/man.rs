@@ -10,6 +10,7 @@ use clap_mangen::Man;
 use serde::Serialize;
 
 use super::programs::{GENERATED_MARK, Program, write_generated};
+use super::results::absolute;
 use super::{Exit, Failure, Output};
 
 /// Write man pages, one for each command of ddfuzz, cargo-ddfuzz and ddfuzz-runner
@@ -42,7 +43,7 @@ struct Written {
 pub fn run(args: &ManArgs, output: &Output) -> Result<Exit, Failure> {
     let pages = pages().map_err(|error| Failure::new(Exit::Internal, "internal", error))?;
     write_generated(&args.to, &pages, args.force)?;
-    let directory = std::path::absolute(&args.to).unwrap_or_else(|_| args.to.clone());
+    let directory = absolute(&args.to);
     let text = format!("{} man pages in {}", pages.len(), directory.display());
     let files = pages.into_iter().map(|(name, _)| name).collect();
     output.result(&text, &Written { directory, files });

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use super::results::absolute;
 use super::run::other_groups;
 use super::{Exit, Failure, Output, next_steps};
 use crate::report::size;
@@ -46,7 +47,7 @@ pub fn run(args: MergeArgs, output: &Output) -> Result<Exit, Failure> {
     };
     let count = |kind| Ok::<_, Failure>(reader.groups(kind)?.len() as u64);
     let others = [count(Kind::Hang)?, count(Kind::Oom)?, count(Kind::Flaky)?];
-    let path = std::path::absolute(&args.out).unwrap_or_else(|_| args.out.clone());
+    let path = absolute(&args.out);
     let text = format!(
         "{}{}{study} in {}",
         size::counted(groups, "crash group"),

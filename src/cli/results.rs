@@ -43,6 +43,10 @@ pub struct ResultArgs {
     pub force: bool,
 }
 
+/// What to do where a result or a log is there already.
+pub const CONTINUE_OR_OVERWRITE: &str =
+    "continue it with --resume, overwrite it with --force, or give another file with -o";
+
 /// Where the result goes.
 pub enum ResultPlace {
     /// Into result files, the first of them the one that is asked for, and a log.
@@ -89,13 +93,7 @@ impl ResultPlace {
                     .hint("give another file with -o or --log"));
             }
             if file.exists() && !args.resume && !args.force {
-                let message = format!("{} exists already", file.display());
-                return Err(Failure::new(Exit::Usage, "exists", message)
-                    .path(file)
-                    .hint(
-                        "continue it with --resume, overwrite it with --force, or give another file \
-                         with -o",
-                    ));
+                return Err(Failure::exists(file, CONTINUE_OR_OVERWRITE));
             }
         }
         let twice = |result: &PathBuf| *result == log || is_same_file(result, &log);
@@ -134,9 +132,6 @@ pub fn is_standard(path: &Path) -> bool {
 
 impl ResultArgs {
     /// The output of a command whose result goes to stdout where `-o -` asks for that.
-    ///
-    /// # Errors
-    /// Those of [`Output::beside_bytes`].
     pub fn output(&self, output: &Output) -> Result<Output, Failure> {
         match self.to_stdout() {
             true => output.beside_bytes(),
@@ -192,9 +187,6 @@ impl ResultArgs {
     }
 
     /// Moves a finished result from its file to stdout.
-    ///
-    /// # Errors
-    /// When the file cannot be read or removed.
     pub fn print(&self, result: Option<OsText>) -> Result<(), Failure> {
         if let Some(OsText(file)) = &result {
             let file = Path::new(file);
@@ -216,9 +208,6 @@ pub struct InputFile {
 
 /// The file of an input: what stdin holds is written into a file of this directory that is named
 /// after its content, because logs refer to their inputs.
-///
-/// # Errors
-/// When stdin cannot be read, or the file not be written.
 pub fn input_file(path: PathBuf) -> Result<InputFile, Failure> {
     let there = |path| InputFile {
         path,
@@ -234,8 +223,7 @@ pub fn input_file(path: PathBuf) -> Result<InputFile, Failure> {
     if std::fs::read(&file).is_ok_and(|there| there == bytes) {
         return Ok(there(file));
     }
-    atomic::create_new(&file, &bytes)
-        .map_err(|error| Failure::new(Exit::Usage, "output", error).path(&file))?;
+    atomic::create_new(&file, &bytes).map_err(|error| Failure::unwritten(&file, error))?;
     Ok(InputFile {
         path: file,
         is_new: true,
@@ -268,11 +256,15 @@ pub fn with_ending(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
+/// The absolute path of a file; the path as it is where the working directory is gone.
+pub fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
 /// A path for records: an absolute one.
 pub fn recorded_path(path: &Path) -> Option<OsText> {
-    std::path::absolute(path)
-        .ok()
-        .map(|path| OsText(path.into()))
+    let absolute = std::path::absolute(path).ok()?;
+    Some(OsText(absolute.into()))
 }
 
 /// A path of a record, for people.

@@ -93,9 +93,6 @@ fn end_as(status: ExitStatus) -> ExitCode {
 }
 
 /// Runs libFuzzer, groups and minimizes what it finds, and gives how it ended.
-///
-/// # Errors
-/// What keeps ddfuzz from doing its part, before libFuzzer has begun.
 fn group_and_minimize(program: &Path, words: &[OsString]) -> Result<ExitStatus, Failure> {
     let target = Target::new(Program::Path(crate::exec::find_program(program)?));
     let started = probe_by(&target, None)?;

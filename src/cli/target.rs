@@ -4,12 +4,13 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
-use super::{Failure, Output, values};
+use super::{Failure, Output, signals, values};
 use crate::exec::{
     Channel, ExecError, Freshness, Limits, Program, Sandbox, Started, Target, Terminal, TimeLimit,
     Way, bundled, find_program, start,
@@ -121,9 +122,6 @@ impl TargetArgs {
 
     /// Makes sure that a target is given; `paths` are the files that the command takes before it,
     /// among which the program stands where its `--` is missing.
-    ///
-    /// # Errors
-    /// When there is none.
     pub fn check_given(&self, command: &str, paths: &[PathBuf]) -> Result<(), Failure> {
         let is_program = |path: &PathBuf| match path.exists() {
             true => std::path::absolute(path).is_ok_and(|path| find_program(&path).is_ok()),
@@ -219,6 +217,19 @@ impl TargetArgs {
         Ok(probe_by(target, self.way.way())?)
     }
 
+    /// The same for a command that `stop` ends; also says by which way the target is executed.
+    pub fn start(
+        &self,
+        target: &Target,
+        stop: &AtomicBool,
+        output: &Output,
+    ) -> Result<(Started, Way), Failure> {
+        let started = signals::unless_stopped(stop, self.probe(target, output))?;
+        let way = started.executor.way();
+        output.detail(&format!("executed by {way}: {}", started.why));
+        Ok((started, way))
+    }
+
     /// Says which arguments the target will not understand as the shell did.
     pub fn warn_of_relative(&self, target: &Target, output: &Output) {
         if target.cwd.is_some() {
@@ -288,9 +299,6 @@ fn terminal_size(text: &str) -> Result<(u16, u16), String> {
 
 impl ChannelArgs {
     /// Sets the channel of `target`, which is to be run by `way`, if by a certain one.
-    ///
-    /// # Errors
-    /// When the target cannot be given its input in this way.
     pub fn apply(&self, target: &mut Target, way: Option<Way>) -> Result<(), Failure> {
         if let Some((rows, columns)) = self.terminal {
             let ending = self.ending.clone().unwrap_or(Base64(Vec::new()));
@@ -336,9 +344,6 @@ fn check_file_names(target: &Target, wanted: usize, option: &str) -> Result<(), 
 
 /// The bytes that a text with the escapes of C stands for: `\r \n \t \a \b \f \v \e \\ \" \'`,
 /// `\xHH` and `\NNN` in octal.
-///
-/// # Errors
-/// What is wrong with the text, and where.
 pub fn unescaped(text: &str) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -395,9 +400,6 @@ fn byte_of_digits(digits: &[u8], radix: u32) -> Option<u8> {
 }
 
 /// The one target that all of these campaigns have.
-///
-/// # Errors
-/// When there is no campaign, one does not record which program was run, or they are of several targets.
 pub fn only_recorded_target(campaigns: &[&Campaign], out: &Path) -> Result<Target, Failure> {
     let Some((first, others)) = campaigns.split_first() else {
         return Err(no_recorded_target(
@@ -422,9 +424,6 @@ pub fn only_recorded_target(campaigns: &[&Campaign], out: &Path) -> Result<Targe
 
 /// The target of the campaign that the directory belongs to, with those limits in the place of the
 /// recorded ones that are asked for.
-///
-/// # Errors
-/// When there is no such directory, or it does not record which program was run.
 pub fn recorded_target(out: &Path, asked: &TargetArgs) -> Result<Target, Failure> {
     let campaign = Reader::open(out)?.campaigns()?.current;
     let campaign =

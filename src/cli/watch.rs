@@ -92,9 +92,7 @@ pub fn run(args: WatchArgs, output: &Output) -> Result<Exit, Failure> {
     let target = args.target.target()?;
     let stop = signals::stop_flag()?;
     let deadline = signals::deadline(args.total_time, &stop)?;
-    let started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
-    let way = started.executor.way();
-    output.detail(&format!("executed by {way}: {}", started.why));
+    let (started, way) = args.target.start(&target, &stop, output)?;
     let settings = Watching {
         deadline,
         ..settings(&args, target, way)?

@@ -328,9 +328,6 @@ fn is_unstable(toolchain: Toolchain) -> Result<bool, Failure> {
 }
 
 /// The triple that the compiler builds for where nobody says.
-///
-/// # Errors
-/// When it cannot be asked.
 pub fn host_triple(toolchain: Toolchain) -> Result<String, Failure> {
     let mut command = Command::new("rustc");
     if let Some(name) = toolchain {

@@ -48,9 +48,6 @@ struct CargoTarget {
 impl Project {
     /// The project of `--fuzz-dir`, or that of the working directory or of the nearest one above
     /// it: a cargo-fuzz crate itself, or what has one in its folder `fuzz`.
-    ///
-    /// # Errors
-    /// When there is none, or its manifest cannot be read.
     pub fn find(named: Option<&Path>) -> Result<Project, Failure> {
         let here = std::env::current_dir()
             .map_err(|error| Failure::file(Path::new("."), "finding", &error))?;
@@ -107,9 +104,6 @@ impl Project {
     }
 
     /// Makes sure that there is a fuzz target of this name.
-    ///
-    /// # Errors
-    /// When there is none; the error names those that there are.
     pub fn check(&self, target: &str) -> Result<(), Failure> {
         if self.targets.iter().any(|one| one == target) {
             return Ok(());

@@ -160,9 +160,6 @@ const OF_CORPUS: usize = 8;
 const LONGEST: u64 = 1 << 20;
 
 /// Runs the harness on a few inputs, and says what is wrong with it.
-///
-/// # Errors
-/// When it comes back from none of them.
 pub fn check_harness(
     executor: &mut dyn Executor,
     name: &str,

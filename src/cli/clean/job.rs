@@ -11,7 +11,7 @@ use super::libfuzzer::LibFuzzer;
 use super::places::{add_to, check_places};
 use super::{CleanArgs, SkipArg, TrimArg, places};
 use crate::campaign::{Minimizing, Variants};
-use crate::cli::run::{campaign_of, processors};
+use crate::cli::run::{campaign_of, workers};
 use crate::cli::target::install_bundled;
 use crate::cli::{Exit, Failure, Output, next_steps, signals, ui};
 use crate::corpus::health::Quarantining;
@@ -50,10 +50,7 @@ impl CleanJob {
         check_places(&self.args)?;
         let target = self.args.target.target()?;
         let target = counting(&target);
-        let probed = self.args.target.probe(&target, output);
-        let started = signals::unless_stopped(&self.stop, probed)?;
-        let way = started.executor.way();
-        output.detail(&format!("executed by {way}: {}", started.why));
+        let (started, way) = self.args.target.start(&target, &self.stop, output)?;
         let mut result = self.clean(target, way, started, output)?;
         let whole = result.missing.is_empty();
         if whole && let Some(old) = &in_place {
@@ -97,7 +94,7 @@ impl CleanJob {
     fn cleaning(&self, target: Target, filed_for: Target, way: Way) -> Cleaning {
         let args = &self.args;
         let ruler = LibFuzzer::of(&target, way).map(|own| Arc::new(own) as Arc<dyn Ruler>);
-        let jobs = args.jobs.map_or_else(processors, |jobs| jobs as usize);
+        let jobs = workers(args.jobs);
         let learn_limit = args.target.timeout.is_none();
         let skips = |step| args.skip.contains(&step);
         let by = match args.trim() {
@@ -148,8 +145,7 @@ impl CleanJob {
     fn tell(&self, result: &CleanResult, output: &Output) -> Result<(), Failure> {
         let place = Place::of(self.args.out());
         let write = |path: PathBuf, text: &[u8]| {
-            atomic::write(&path, text)
-                .map_err(|error| Failure::new(Exit::Usage, "output", error).path(&path))
+            atomic::write(&path, text).map_err(|error| Failure::unwritten(&path, error))
         };
         let json = serde_json::to_vec(result)
             .map_err(|error| Failure::new(Exit::Internal, "internal", error))?;

@@ -14,6 +14,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use super::campaign_args::{MinimizationArgs, searches};
+use super::results::absolute;
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, signals, values};
 use crate::corpus::{Fate, Place, explain};
@@ -141,9 +142,6 @@ pub enum TrimArg {
 }
 
 /// Makes sure that what is asked for can be done, before anything is built or run.
-///
-/// # Errors
-/// When files that the user has would be in the way.
 pub fn check(args: &CleanArgs) -> Result<(), Failure> {
     if args.in_place {
         places::ReplacedCorpus::of(args)?;
@@ -222,7 +220,7 @@ pub fn explain_files(out: &Path, files: &[PathBuf], output: &Output) -> Result<E
             in_corpus,
             why,
         } = explain(&place, &result, file).map_err(|error| Failure::from(error).path(file))?;
-        let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
+        let file = absolute(file);
         let file = OsText::from(&file);
         all.push(Explained {
             file,

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::CleanArgs;
+use crate::cli::results::absolute;
 use crate::cli::{Exit, Failure};
 use crate::corpus::Place;
 use crate::corpus::listing::Layout;
@@ -84,7 +85,7 @@ pub(super) fn canonical(path: &Path) -> Result<PathBuf, Failure> {
 
 /// Where the path leads, as far as it is there already.
 pub(super) fn real(path: &Path) -> PathBuf {
-    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let path = absolute(path);
     let there = path.ancestors().find_map(|above| {
         let below = path.strip_prefix(above).ok()?;
         Some(above.canonicalize().ok()?.join(below))
@@ -122,9 +123,6 @@ pub struct ReplacedCorpus {
 
 impl ReplacedCorpus {
     /// The one corpus that is named.
-    ///
-    /// # Errors
-    /// When there are several, or it is no plain directory, or an older one stands where it would go.
     pub fn of(args: &CleanArgs) -> Result<ReplacedCorpus, Failure> {
         let [corpus] = &args.corpus[..] else {
             return Err(Failure::usage("--in-place takes one corpus")

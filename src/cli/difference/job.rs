@@ -198,8 +198,7 @@ impl DifferenceJob<'_> {
             (Side::Failing, &isolated.failing),
         ] {
             if let Some(file) = self.file_of(side, results) {
-                atomic::write(file, text)
-                    .map_err(|error| Failure::new(Exit::Usage, "output", error).path(file))?;
+                atomic::write(file, text).map_err(|error| Failure::unwritten(file, error))?;
             }
         }
         Ok(())

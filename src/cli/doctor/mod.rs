@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::behaviour::Behaviour;
-use super::run::{campaign_of, processors};
+use super::run::{campaign_of, workers};
 use super::target::{TargetArgs, probe_by};
 use super::{Exit, Failure, Output, behaviour, signals, ui, values};
 use crate::campaign::{
@@ -101,11 +101,7 @@ pub fn run(args: DoctorArgs, output: &Output) -> Result<Exit, Failure> {
     if let Some(target) = &target {
         examine(&args, target, &stop, output, &mut report)?;
         if stop.load(Ordering::Relaxed) {
-            return Err(Failure::new(
-                Exit::Interrupted,
-                "interrupted",
-                "interrupted",
-            ));
+            return Err(Failure::interrupted());
         }
         if report.chosen.is_none() {
             exit = Exit::Baseline;
@@ -220,7 +216,7 @@ fn measure_rate(
         until: Vec::new(),
         generator: Generator::Classic,
         share: Share::DEFAULT,
-        jobs: args.jobs.map_or_else(processors, |jobs| jobs as usize),
+        jobs: workers(args.jobs),
         when: When::Off,
         minimizing: Minimizing {
             target: target.clone(),

@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use super::find::Chosen;
 use super::form::{ExportRequest, package_of};
-use super::{ExportArgs, absolute, not_written};
+use super::{ExportArgs, not_written};
+use crate::cli::results::absolute;
 use crate::cli::{Exit, Failure, Output};
 use crate::files::{atomic, folder};
 use crate::report::export::{Input, LITERAL_BYTES};

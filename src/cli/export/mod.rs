@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use super::output::print_bytes;
-use super::results::{is_standard, with_ending};
+use super::results::{absolute, is_standard, with_ending};
 use super::{Exit, Failure, Output};
 use crate::files::{FileError, atomic};
 use crate::report::export::{Input, LITERAL_BYTES, Reproducer};
@@ -73,9 +73,6 @@ struct Exported {
 
 /// Writes a test of Rust for each group of crashes of the output directory `out` into `folder`, for
 /// the harnesses of a cargo-fuzz project; how many groups there are. Edited files stay.
-///
-/// # Errors
-/// When the output directory cannot be read, or the folder not be written.
 pub fn regressions(out: &Path, folder: &Path, fuzz_dir: &Path) -> Result<u64, Failure> {
     let args = ExportArgs {
         group: None,
@@ -242,18 +239,10 @@ impl ExportArgs {
 }
 
 fn exists(file: &Path) -> Failure {
-    let message = format!("{} exists already", file.display());
-    Failure::new(Exit::Usage, "exists", message)
-        .path(file)
-        .hint("overwrite it with --force, or give another file with --to")
+    let hint = "overwrite it with --force, or give another file with --to";
+    Failure::exists(file, hint)
 }
 
 fn not_written(error: &FileError, file: &Path) -> Failure {
-    Failure::new(Exit::Usage, "output", error)
-        .path(file)
-        .hint("give a writable place")
-}
-
-fn absolute(path: &Path) -> PathBuf {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+    Failure::unwritten(file, error).hint("give a writable place")
 }

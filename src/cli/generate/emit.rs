@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::{Written, WrittenFile, absolute};
+use super::{Written, WrittenFile};
 use crate::campaign::generator::{InputName, Preset};
+use crate::cli::results::absolute;
 use crate::cli::signals::stop_flag;
 use crate::cli::{Exit, Failure, Output};
 use crate::files::{FileError, atomic, folder};
@@ -179,8 +180,7 @@ fn to_stdout(error: &io::Error) -> Failure {
 }
 
 fn interrupted() -> Failure {
-    Failure::new(Exit::Interrupted, "interrupted", "interrupted")
-        .hint("the unfinished file was removed; run the same command again")
+    Failure::interrupted().hint("the unfinished file was removed; run the same command again")
 }
 
 /// Writes the inputs into `directory`, each under its name. What stands there already with the

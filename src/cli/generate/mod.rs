@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 
-use super::results::is_standard;
+use super::results::{absolute, is_standard};
 use super::{Exit, Failure, Output, values};
 use crate::campaign::generator::escapes::unescape;
 use crate::campaign::generator::{Characters, InputName, Kind, Lines, Preset};
@@ -242,10 +242,6 @@ fn replayed(file: &Path) -> Result<std::fs::File, Failure> {
         true => Err(Failure::usage(format!("{} is a directory", file.display())).path(file)),
         false => Ok(opened),
     }
-}
-
-fn absolute(path: &Path) -> PathBuf {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Random lengths are below this, as in `fuzz`.

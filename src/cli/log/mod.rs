@@ -231,11 +231,8 @@ pub(super) fn write_rebuilt(out: &Path, bytes: &[u8]) -> Result<(), Failure> {
         print_bytes(bytes);
         return Ok(());
     }
-    atomic::create_new(out, bytes).map_err(|error| {
-        Failure::new(Exit::Usage, "output", &error)
-            .path(out)
-            .hint("give another file")
-    })
+    atomic::create_new(out, bytes)
+        .map_err(|error| Failure::unwritten(out, error).hint("give another file"))
 }
 
 #[derive(Serialize)]

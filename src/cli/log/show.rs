@@ -91,9 +91,7 @@ fn draw(shrinking: &Shrinking, log: &Path, file: &Path, force: bool) -> Result<(
         true => Failure::new(Exit::Usage, "exists", "it exists already")
             .path(file)
             .hint("overwrite it with --force"),
-        false => Failure::new(Exit::Usage, "output", &error)
-            .path(file)
-            .hint("give another file"),
+        false => Failure::unwritten(file, error).hint("give another file"),
     })
 }
 

@@ -5,8 +5,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use crate::cli::results::{is_same_file, with_ending};
-use crate::cli::{Exit, Failure};
+use crate::cli::results::{CONTINUE_OR_OVERWRITE, absolute, is_same_file, with_ending};
+use crate::cli::Failure;
 use crate::exec::{Channel, Program, Target};
 use crate::files::shell::quoted;
 use crate::files::{FileError, atomic, folder};
@@ -33,7 +33,7 @@ pub(in crate::cli) fn call_line(target: &Target, input: Option<&Path>) -> String
         words.push(shell_word(Path::new(&assignment(name, value))));
     }
     words.push(shell_word(Path::new(&program)));
-    let input = absolute(input);
+    let input = input_path(input);
     let input = input.as_path();
     let is_plain = target.channel.is_plain();
     for arg in &target.args {
@@ -63,7 +63,7 @@ pub(super) fn call_script(target: &Target, input: Option<&Path>, crash: &Crash) 
     let Program::Path(program) = &target.program else {
         return None;
     };
-    let input = absolute(input);
+    let input = input_path(input);
     let input = input.as_path();
     let mut text = format!(
         "#!/bin/sh\n\
@@ -138,9 +138,8 @@ pub(in crate::cli) fn call_list(target: &Target, part: Part) -> Vec<u8> {
 }
 
 /// The input's absolute path; that of nothing for an empty one.
-fn absolute(input: Option<&Path>) -> PathBuf {
-    let path = input.unwrap_or(Path::new("/dev/null"));
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+fn input_path(input: Option<&Path>) -> PathBuf {
+    absolute(input.unwrap_or(Path::new("/dev/null")))
 }
 
 fn assignment(name: &OsStr, value: &OsStr) -> OsString {
@@ -267,10 +266,7 @@ impl CallFiles {
         let Some(file) = existing.into_iter().next() else {
             return Ok(());
         };
-        let message = format!("{} exists already", file.display());
-        Err(Failure::new(Exit::Usage, "exists", message)
-            .path(&file)
-            .hint("continue it with --resume, overwrite it with --force, or give another file with -o"))
+        Err(Failure::exists(&file, CONTINUE_OR_OVERWRITE))
     }
 
     /// Removes what an earlier minimization has left.

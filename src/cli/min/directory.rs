@@ -44,9 +44,7 @@ pub(super) fn run(args: &MinArgs, out: &Path, output: &Output) -> Result<Exit, F
         false => recorded_target(out, &args.target)?,
     };
     let stop = signals::stop_flag()?;
-    let started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
-    let way = started.executor.way();
-    output.detail(&format!("executed by {way}: {}", started.why));
+    let (started, way) = args.target.start(&target, &stop, output)?;
     let minimizing = Minimizing {
         // What is resumed has used up the default.
         budget_time: match (args.results.budget_time, args.results.resume) {

@@ -12,9 +12,9 @@ use crate::cli::results::{
     ResultPlace, find_in_store, recorded_path, remove_useless_log, slip_on_file, store_slip,
     unlisted_slips,
 };
-use crate::cli::run::campaign_of;
+use crate::cli::run::{campaign_of, workers};
 use crate::cli::target::install_bundled;
-use crate::cli::{Exit, Failure};
+use crate::cli::Failure;
 use crate::files::atomic;
 use crate::minimize::log::{OsText, StartLine};
 use crate::minimize::{
@@ -124,7 +124,7 @@ impl FileJob<'_> {
         let minimized = minimized.map_err(|error| self.failure(error, begun))?;
         drop(options);
         atomic::write(result, &minimized.text)
-            .map_err(|error| Failure::new(Exit::Usage, "output", error).path(result))?;
+            .map_err(|error| Failure::unwritten(result, error))?;
         let mut record = MinRecord::new(&minimized, &start, Duration::ZERO);
         record.output = recorded_path(result);
         record.log = recorded_path(log);
@@ -197,7 +197,7 @@ pub(super) fn minimize_by_test(
         shown,
     };
     let make = || Ok(Box::new(test.one_more()?) as BoxedOracle<'_>);
-    let workers = Workers::new(Box::new(oracle), &make, args.jobs());
+    let workers = Workers::new(Box::new(oracle), &make, workers(args.jobs));
     into.minimize(
         test.start_line(input, &args.search, args.results.no_cache),
         options,

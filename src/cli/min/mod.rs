@@ -16,7 +16,7 @@ use super::results::{
     InputFile, ResultArgs, ResultPlace, input_file, is_same_file, read_input, shown_path,
     with_ending,
 };
-use super::run::processors;
+use super::run::workers;
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, next_steps, signals, ui};
 use crate::campaign::{Finished, Minimizing, Variants};
@@ -278,14 +278,9 @@ impl MinArgs {
             seed: None,
             learn_limit: self.target.timeout.is_none(),
             hurried: false,
-            jobs: self.jobs(),
+            jobs: workers(self.jobs),
             variants: Variants::None,
         }
-    }
-
-    /// Workers of a minimization.
-    fn jobs(&self) -> usize {
-        self.jobs.map_or_else(processors, |jobs| jobs as usize)
     }
 }
 
@@ -419,14 +414,12 @@ fn export_test(args: &MinArgs, crash: &Crash, target: &Target, way: Way) -> Resu
             written => written,
         },
     };
-    written.map_err(|error| Failure::new(Exit::Usage, "output", error).path(file))
+    written.map_err(|error| Failure::unwritten(file, error))
 }
 
 fn exported_exists(file: &Path) -> Failure {
-    let message = format!("{} exists already", file.display());
-    Failure::new(Exit::Usage, "exists", message)
-        .path(file)
-        .hint("overwrite it with --force, or give another file with --export-test")
+    let hint = "overwrite it with --force, or give another file with --export-test";
+    Failure::exists(file, hint)
 }
 
 /// What people see of a result.

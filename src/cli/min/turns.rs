@@ -13,6 +13,7 @@ use crate::campaign::{Finished, Minimizing};
 use crate::cli::results::{
     recorded_path, remove_useless_log, slip_on_file, store_slip, unlisted_slips, with_ending,
 };
+use crate::cli::run::workers;
 use crate::cli::{Exit, Failure};
 use crate::delta::Ddmin;
 use crate::exec::{Program, Target, Way};
@@ -181,8 +182,7 @@ impl Turns<'_> {
             return Ok(());
         };
         let path = self.files.script();
-        atomic::write_program(&path, &text)
-            .map_err(|error| Failure::new(Exit::Usage, "output", error).path(&path))
+        atomic::write_program(&path, &text).map_err(|error| Failure::unwritten(&path, error))
     }
 
     /// What is left of the budgets, in tests and time.
@@ -368,7 +368,7 @@ impl Turns<'_> {
             Box::new(oracle_of_call(call, input, held.clone(), learn_limit))
         };
         let make = || Ok(oracle());
-        let workers = Workers::new(oracle(), &make, self.args.jobs());
+        let workers = Workers::new(oracle(), &make, workers(self.args.jobs));
         let slips = RefCell::new(Vec::new());
         let (budget_tests, budget_time) = self.left();
         let options = Options {

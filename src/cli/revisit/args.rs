@@ -143,9 +143,6 @@ impl FromStr for Shard {
 
 impl RevisitArgs {
     /// These options with what the study that they resume was asked for.
-    ///
-    /// # Errors
-    /// Where they ask for something else.
     pub(super) fn resumed(mut self) -> Result<RevisitArgs, Failure> {
         // What is wrong with the directory is said when it is opened to be written.
         let so_far = match self.resume {

@@ -99,10 +99,6 @@ struct StudySandbox {
 }
 
 /// What is asked for; says what the sandbox is made of here.
-///
-/// # Errors
-/// Where it is to be left away, and that is not said twice; where this system has nothing to make
-/// one of.
 fn choose_sandbox(args: &RevisitArgs, output: &Output) -> Result<StudySandbox, Failure> {
     match args.no_sandbox {
         0 => available_sandbox(output),

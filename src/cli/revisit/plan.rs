@@ -7,7 +7,7 @@ use super::{RevisitArgs, StudySandbox};
 use crate::campaign::miller::list::{List, installed};
 use crate::campaign::miller::{Asked, Circumstances, Selection, StudyPlan, StudySettings, Utility};
 use crate::campaign::{DEFAULT_MAX_LEN, Deadline, Variants};
-use crate::cli::run::processors;
+use crate::cli::run::workers;
 use crate::cli::{Exit, Failure, Output};
 use crate::exec::{Limits, Program, Target, Way, targets_reach};
 use crate::files::OsText;
@@ -142,7 +142,7 @@ pub(super) fn settings(
     let limits = args.limits();
     let nothing = Target::new(Program::Path(PathBuf::from("/")));
     let mut minimizing = (args.shrink).minimizing(nothing, Way::Command, args.timeout.is_none());
-    let jobs = args.jobs.map_or_else(processors, |jobs| jobs as usize);
+    let jobs = workers(args.jobs);
     (minimizing.seed, minimizing.jobs) = (Some(seed), jobs);
     minimizing.variants = args.shrink.variants(Variants::None);
     StudySettings {

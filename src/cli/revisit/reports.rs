@@ -22,9 +22,6 @@ pub struct Studied {
 
 impl Studied {
     /// Reads all studies of a directory.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
     pub fn read(reader: &Reader) -> Result<Studied, StoreError> {
         let studies = reader.studies()?;
         if studies.is_empty() {
@@ -93,9 +90,6 @@ impl SheetArgs {
 impl StudyReportArgs {
     /// Makes sure, before anything is run, that each file may be written: it is not there yet, is
     /// empty, or is ddfuzz's own. Gives the output for everything else.
-    ///
-    /// # Errors
-    /// When one may not, or two of them would go to stdout.
     pub fn check(&self, output: &Output) -> Result<Output, Failure> {
         let all = [
             (&self.markdown, MARKDOWN),
@@ -150,9 +144,6 @@ impl CompareArgs {
     }
 
     /// Shows the comparison; the directories are only read.
-    ///
-    /// # Errors
-    /// When one of them cannot be read, or holds no study.
     pub fn run(&self, output: &Output) -> Result<Exit, Failure> {
         let comparison = self.compared()?;
         let text = comparison_text(&comparison, ui::stdout_width());
@@ -161,9 +152,6 @@ impl CompareArgs {
     }
 
     /// The comparison.
-    ///
-    /// # Errors
-    /// Those of [`CompareArgs::run`].
     pub fn compared(&self) -> Result<Comparison, Failure> {
         if let [only] = &self.compare[..] {
             let message = format!("only {} is given to compare", only.display());

@@ -120,9 +120,7 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     let output = &args.reports.check(output)?;
     let stop = signals::stop_flag()?;
     let deadline = signals::deadline(args.total_time, &stop)?;
-    let mut started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
-    let way = started.executor.way();
-    output.detail(&format!("executed by {way}: {}", started.why));
+    let (mut started, way) = args.target.start(&target, &stop, output)?;
     let complaints = complaints(&mut started, &target, output);
     let generator = args.generator.settle(&started)?;
     needs_coverage(&args, generator, way)?;
@@ -231,7 +229,7 @@ fn settings(
         until: args.until.clone(),
         generator,
         share: args.minimize_share,
-        jobs: args.jobs.map_or_else(processors, |jobs| jobs as usize),
+        jobs: workers(args.jobs),
         when: args.shrink.when(),
         minimizing: args.minimizing(target, way),
         network: Network {
@@ -298,9 +296,10 @@ impl RunArgs {
     }
 }
 
-/// How many workers there are where nobody says.
-pub fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+/// The number of workers that `--jobs` asks for, else the number of processors.
+pub fn workers(jobs: Option<u32>) -> usize {
+    let processors = || std::thread::available_parallelism().map_or(1, usize::from);
+    jobs.map_or_else(processors, |jobs| jobs as usize)
 }
 
 /// The output directory that is asked for.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::campaign_args::read_known;
 use super::min::directory::{self, GROUP_BUDGET, MinimizedGroups};
 use super::reports::{ReportArgs, causes, target_name};
-use super::run::processors;
+use super::run::workers;
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, next_steps, signals, ui, values};
 use crate::campaign::{Minimizing, Variants, left_to_minimize};
@@ -89,14 +89,12 @@ pub fn run(args: TriageArgs, output: &Output) -> Result<Exit, Failure> {
     let output = &args.reports.check(output)?;
     let found = find_inputs(&args.inputs, args.out.as_deref(), output)?;
     let stop = signals::stop_flag()?;
-    let started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
-    let way = started.executor.way();
-    output.detail(&format!("executed by {way}: {}", started.why));
+    let (started, way) = args.target.start(&target, &stop, output)?;
     let name = target_name(&target);
     let job = TriageJob {
         target: target.clone(),
         way,
-        jobs: args.jobs(),
+        jobs: workers(args.jobs),
         max_len: args.max_len.unwrap_or(MAX_LEN),
         leaks: args.leaks,
         out: args.out.clone(),
@@ -185,16 +183,11 @@ impl TriageArgs {
         let minimizing = Minimizing {
             budget_time: Some(self.budget_time.unwrap_or(GROUP_BUDGET)),
             learn_limit: self.target.timeout.is_none(),
-            jobs: self.jobs(),
+            jobs: workers(self.jobs),
             variants: Variants::Plain,
             ..Minimizing::of_target(target, way, "full")
         };
         directory::minimize(out, &minimizing, known, false, stop, output)
-    }
-
-    /// Workers.
-    fn jobs(&self) -> usize {
-        self.jobs.map_or_else(processors, |jobs| jobs as usize)
     }
 }
 
@@ -263,9 +256,6 @@ pub struct Against {
 
 impl Against {
     /// Reads the groups of the directory.
-    ///
-    /// # Errors
-    /// When it is none of ours or cannot be read.
     pub fn read(out: &Path) -> Result<Against, StoreError> {
         let had = HadGroups::read(out)?;
         let reader = Reader::open(out)?;

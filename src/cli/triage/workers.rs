@@ -92,9 +92,6 @@ fn locked<T>(set: &Mutex<HashSet<T>>) -> MutexGuard<'_, HashSet<T>> {
 impl Workers<'_> {
     /// Has all files run by `jobs` workers. `hear` is told the answers as they come, with the
     /// index of the file, and between them, with `None`, that time passes.
-    ///
-    /// # Errors
-    /// The first failure of a worker, or of `hear`.
     pub fn run(
         &self,
         jobs: usize,

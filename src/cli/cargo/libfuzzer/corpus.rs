@@ -40,9 +40,6 @@ struct CorpusCopy {
 impl Corpus {
     /// The corpus in this directory, which is made where it is not there, and what stands in
     /// `more` of them.
-    ///
-    /// # Errors
-    /// When it cannot be made.
     pub fn open(own: PathBuf, more: Vec<PathBuf>) -> io::Result<Corpus> {
         std::fs::create_dir_all(&own)?;
         Ok(Corpus {
@@ -65,9 +62,6 @@ impl Corpus {
 
     /// Leaves an input away from here on; whether the corpus had it, so that who starts now gets
     /// further. Who runs in the copy goes on in it.
-    ///
-    /// # Errors
-    /// When the copy cannot be made.
     pub fn leave_out(&mut self, input: &[u8]) -> io::Result<bool> {
         let copy = match &mut self.copy {
             Some(copy) => copy,
@@ -77,9 +71,6 @@ impl Corpus {
     }
 
     /// Writes what is new in the copy to the user's corpus.
-    ///
-    /// # Errors
-    /// When it cannot be written.
     pub fn hand_back(&mut self) -> io::Result<()> {
         let Some(copy) = &mut self.copy else {
             return Ok(());
@@ -208,17 +199,11 @@ pub struct Scratch {
 
 impl Scratch {
     /// Makes one where temporary files go.
-    ///
-    /// # Errors
-    /// When it cannot be made.
     pub fn new() -> io::Result<Scratch> {
         Scratch::within(&std::env::temp_dir())
     }
 
     /// Makes one in this directory.
-    ///
-    /// # Errors
-    /// When it cannot be made.
     pub fn within(root: &Path) -> io::Result<Scratch> {
         remove_stale(root);
         let dir = tempfile::Builder::new().prefix(PREFIX).tempdir_in(root)?;

@@ -18,7 +18,7 @@ use super::run::check_harness;
 use crate::campaign::Deadline;
 use crate::campaign::watch::Watching;
 use crate::cli::campaign_args::read_known_and_against;
-use crate::cli::run::{RunArgs, processors};
+use crate::cli::run::{RunArgs, workers};
 use crate::cli::watch::WatchJob;
 use crate::cli::{Exit, Failure, Output, signals};
 use crate::exec::{Target, Way};
@@ -28,9 +28,6 @@ use producer::timeout_flag;
 pub const MAX_LEN: u64 = 256 << 20;
 
 /// Fuzzes a target of the project until its time is over, its runs are made or the user stops it.
-///
-/// # Errors
-/// Those of a campaign, and what keeps libFuzzer from running.
 pub fn run(
     mut args: RunArgs,
     project: &Project,
@@ -109,7 +106,7 @@ fn plan(
     flags.corpora.extend(seeds.iter().cloned());
     flags.time = Deadline::fuzzing(args.total_time, args.time.or(flags.time));
     flags.runs = args.runs.or(flags.runs);
-    let jobs = args.jobs.map_or_else(processors, |jobs| jobs as usize);
+    let jobs = workers(args.jobs);
     let folder = || project.artifacts(name).join("").into_os_string();
     let plan = Plan {
         program: program.to_owned(),

@@ -45,9 +45,6 @@ pub struct End {
 
 impl Process {
     /// Starts it, in our directory unless another one is named.
-    ///
-    /// # Errors
-    /// When it cannot be started.
     pub fn start(
         program: &Path,
         words: &[OsString],
@@ -114,9 +111,6 @@ impl Process {
     }
 
     /// How it ended, if it has; to be asked once.
-    ///
-    /// # Errors
-    /// When the system cannot tell.
     pub fn end(&mut self) -> io::Result<Option<End>> {
         let Some(status) = self.child.try_wait()? else {
             return Ok(None);

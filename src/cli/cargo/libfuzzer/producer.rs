@@ -66,9 +66,6 @@ pub struct LibFuzzers {
 
 impl LibFuzzers {
     /// Starts them; new inputs go to `corpus`. When `stop` turns true none is started again.
-    ///
-    /// # Errors
-    /// When they cannot be started.
     pub fn start(plan: Plan, corpus: PathBuf, stop: Arc<AtomicBool>) -> io::Result<LibFuzzers> {
         if plan.artifact_prefix.as_encoded_bytes().ends_with(b"/") {
             std::fs::create_dir_all(&plan.artifact_prefix)?;
