@@ -154,7 +154,7 @@ fn seeds_summary(count: u64, left_out: LeftOut) -> String {
 /// The heading of these options in the help.
 pub const MINIMIZATION_HEADING: &str = "Minimization of new groups";
 
-/// The longest time for one minimization where nobody says.
+/// Default of --budget-time.
 const DEFAULT_BUDGET: Duration = Duration::from_secs(60);
 
 /// When and how new groups are minimized.

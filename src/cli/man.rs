@@ -25,7 +25,7 @@ pub struct ManArgs {
     force: bool,
 }
 
-/// How sections begin in the texts behind a command's help, and what they are called in a page.
+/// How sections begin in the text after a command's help, and their titles in a page.
 const SECTIONS: [(&str, &str); 4] = [
     ("Example:", "EXAMPLES"),
     ("Examples:", "EXAMPLES"),

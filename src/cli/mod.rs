@@ -187,7 +187,7 @@ impl Cli {
     }
 }
 
-/// Whether the answer is to be JSON. What stands behind `--` is the target's.
+/// Whether the result is to be JSON. Words after `--` are the target's.
 fn wants_json(words: &[OsString]) -> bool {
     let mut own = words.iter().take_while(|word| *word != "--");
     own.any(|word| word == "--json")

@@ -249,7 +249,7 @@ pub fn is_same_file(one: &Path, other: &Path) -> bool {
     }
 }
 
-/// A file's name with an ending behind it.
+/// A file's name with an ending appended.
 pub fn with_ending(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
@@ -273,7 +273,7 @@ pub fn shown_path(path: &Option<OsText>) -> String {
     path.unwrap_or_default().into_owned()
 }
 
-/// Removes a log of this call that came to nothing: it would be in the way of the same command.
+/// Removes the log of a call that failed before its first test: the command can then be repeated.
 pub fn remove_useless_log(log: &Path, error: &MinimizeError) {
     let of_baseline = matches!(
         error,
@@ -294,7 +294,7 @@ fn holds_no_test(log: &Path) -> bool {
     Log::read(log).is_ok_and(|log| !log.lines.iter().any(is_test))
 }
 
-/// Keeps a crash with another key beside the result, under the name of its keys and content.
+/// Stores a crash with another key next to the result, named after its keys and content.
 pub fn store_slip(result: &Path, input: &[u8], keys: &SlipKeys) -> Result<PathBuf, FileError> {
     let folder = with_ending(result, ".slips");
     folder::create_all(&folder)?;

@@ -18,7 +18,7 @@ use crate::campaign::{Deadline, Until};
 use crate::exec::{Started, Target, Way};
 use crate::report::text::printable;
 
-/// Longest input where nobody says, in bytes.
+/// Default of --max-len, in bytes.
 const MAX_LEN: u64 = 256 << 20;
 
 /// Group and minimize the crash files of another fuzzer while it runs
@@ -153,13 +153,13 @@ fn settings(args: &WatchArgs, target: Target, way: Way) -> Result<Watching, Fail
     })
 }
 
-/// What is watched, and where it is told.
+/// One watch: its sources, its output directory, and how it is shown.
 pub struct WatchJob<'a> {
     /// What is watched.
     pub settings: &'a Watching,
     /// The output directory.
     pub out: &'a Path,
-    /// Whether its campaign is gone on with.
+    /// Whether its campaign is resumed.
     pub resume: bool,
     /// The seed, where there is one.
     pub seed: Option<u64>,

@@ -278,7 +278,7 @@ const NEEDS: &str =
 const INSTALLS: &str = "install it: rustup toolchain install nightly; or build without the \
                         sanitizer: --sanitizer none";
 
-/// The word that names the toolchain behind `cargo`, with a space; empty for the active one.
+/// The word that names the toolchain after `cargo`, with a space; empty for the active one.
 pub fn toolchain_word(toolchain: Toolchain) -> String {
     toolchain
         .map(|name| format!("+{name} "))
@@ -327,7 +327,7 @@ fn is_unstable(toolchain: Toolchain) -> Result<bool, Failure> {
     Ok(output.status.success() && ["-nightly", "-dev"].iter().any(|mark| said.contains(mark)))
 }
 
-/// The triple that the compiler builds for where nobody says.
+/// The default target triple of the compiler.
 pub fn host_triple(toolchain: Toolchain) -> Result<String, Failure> {
     let mut command = Command::new("rustc");
     if let Some(name) = toolchain {

@@ -23,9 +23,9 @@ use crate::report::clean::{CleanResult, clean_html, clean_table};
 use crate::report::size;
 use crate::store::{Campaign, KnownGroups, Store};
 
-/// Longest file where nobody says, in bytes.
+/// Default of --max-len, in bytes.
 const MAX_LEN: u64 = 1 << 20;
-/// Most tests for the trimming of one file where nobody says.
+/// Default of --trim-tests.
 const TRIM_TESTS: u64 = 1000;
 
 /// One cleanup.
@@ -37,7 +37,7 @@ pub struct CleanJob {
 }
 
 impl CleanJob {
-    /// Runs it, and shows what it came to.
+    /// Runs the cleanup and prints its result.
     ///
     /// # Errors
     /// When the corpus cannot be cleaned; it stands as it was then.

@@ -24,7 +24,7 @@ use crate::report::text::printable;
 use job::CleanJob;
 use places::check_places;
 
-/// The output directory where nobody says.
+/// Default of --out.
 const DEFAULT_OUT: &str = "ddfuzz-out";
 
 /// Minimize a corpus: keep a minimal subset with the same coverage
@@ -187,7 +187,7 @@ pub fn afl_target_of(corpus: &Path) -> Option<Vec<OsString>> {
         .find_map(|stats| afl_target_in(&std::fs::read(stats).ok()?))
 }
 
-/// The words behind `--` of the line `command_line : afl-fuzz -i in -o out -- program @@`.
+/// The words after `--` of the line `command_line : afl-fuzz -i in -o out -- program @@`.
 fn afl_target_in(stats: &[u8]) -> Option<Vec<OsString>> {
     let line = stats.split(|byte| *byte == b'\n').find_map(|line| {
         let rest = line.strip_prefix(b"command_line")?.trim_ascii_start();

@@ -250,7 +250,7 @@ pub const PROGRAM: &str = "program";
 pub struct SettingWords {
     /// Options; none for a flag that is off.
     pub options: Vec<OsString>,
-    /// A program with its arguments, for behind `--`.
+    /// A program with its arguments, to be put after `--`.
     pub program: Vec<OsString>,
 }
 
@@ -293,7 +293,7 @@ pub fn setting_words(arg: &Arg, value: &Value, folder: &Path) -> Result<SettingW
     })
 }
 
-/// One value of an option, as it stands behind its name.
+/// One value of an option, as it is written after its name.
 fn value_text(arg: &Arg, value: &Value, folder: &Path) -> Result<OsString, String> {
     let takes = |kind: TypeId| arg.get_value_parser().type_id() == kind;
     let is_path = takes(TypeId::of::<PathBuf>());

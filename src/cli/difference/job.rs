@@ -92,7 +92,7 @@ impl DifferenceJob<'_> {
         }
     }
 
-    /// The files of a result in an output directory. The same call again goes on with its log.
+    /// The files of a result in an output directory. The same call again continues its log.
     fn files(&self, result: &Path) -> Result<ResultPlace, Failure> {
         let results = &self.args.results;
         let log = results.log.clone();

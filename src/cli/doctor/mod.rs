@@ -177,7 +177,7 @@ const SEED: u64 = 1;
 /// The part of the time that a campaign has beforehand, to start its servers and name the crashes
 /// that are new: of a long one that is next to nothing.
 const WARM_UP: u32 = 4;
-/// Fewer runs between two commits tell nothing.
+/// Fewest runs between two commits that give a rate.
 const FEWEST: u64 = 64;
 
 /// Runs a campaign on `target` by `way`, and gives its runs per second. Its output directory is

@@ -119,7 +119,7 @@ pub(super) fn read(path: &Path, damaged: Exit) -> Result<(Log, StartLine), Failu
     }
 }
 
-/// Whether a file begins like a log, whatever became of it behind that.
+/// Whether a file begins like a log, even if it is damaged after that.
 fn names_itself(path: &Path) -> bool {
     let mut begins = [0; START.len()];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut begins));
@@ -373,7 +373,7 @@ fn target_or_logged(log: &Path, start: &StartLine, asked: &TargetArgs) -> Result
     }
 }
 
-/// The numbers of features hold for one build of the target, run by a way that tells coverage.
+/// The oracle of trimming by coverage. Numbers of features hold for one build of the target only.
 fn coverage_oracle(
     log: &Path,
     start: &StartLine,

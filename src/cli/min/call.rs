@@ -5,8 +5,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use crate::cli::results::{CONTINUE_OR_OVERWRITE, absolute, is_same_file, with_ending};
 use crate::cli::Failure;
+use crate::cli::results::{CONTINUE_OR_OVERWRITE, absolute, is_same_file, with_ending};
 use crate::exec::{Channel, Program, Target};
 use crate::files::shell::quoted;
 use crate::files::{FileError, atomic, folder};

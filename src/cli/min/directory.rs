@@ -15,7 +15,7 @@ use crate::exec::{Target, Way};
 use crate::report::{GroupView, RunGroup, groups_table, size};
 use crate::store::{Kind, KnownGroups, Reader, Store};
 
-/// Longest time for one group where nobody says.
+/// Default of --budget-time for one group.
 pub(in crate::cli) const GROUP_BUDGET: Duration = Duration::from_secs(60);
 
 /// What became of the groups.

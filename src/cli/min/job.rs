@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::{MinArgs, MinScreen};
 use crate::campaign::{Finished, Minimizing};
+use crate::cli::Failure;
 use crate::cli::interestingness::{Interestingness, no_group};
 use crate::cli::results::{
     ResultPlace, find_in_store, recorded_path, remove_useless_log, slip_on_file, store_slip,
@@ -14,7 +15,6 @@ use crate::cli::results::{
 };
 use crate::cli::run::{campaign_of, workers};
 use crate::cli::target::install_bundled;
-use crate::cli::Failure;
 use crate::files::atomic;
 use crate::minimize::log::{OsText, StartLine};
 use crate::minimize::{

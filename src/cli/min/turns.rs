@@ -347,7 +347,7 @@ fn time_of(log: &Path) -> Duration {
 }
 
 impl Turns<'_> {
-    /// Minimizes a part of the call, or goes on with its log.
+    /// Minimizes a part of the call, or continues its log.
     pub(super) fn shrink_call(
         &mut self,
         part: Part,

@@ -13,7 +13,7 @@ use crate::exec::{Limits, Program, Target, Way, targets_reach};
 use crate::files::OsText;
 use crate::store::{Campaign, KnownGroups, StudyRecord};
 
-/// Runs of each utility where nobody says: the files of the small sets of the 2020 study.
+/// Default number of runs of each utility: the files of the small sets of the 2020 study.
 const RUNS_OF_EACH: u64 = 1200;
 
 /// Which utilities, of which list.

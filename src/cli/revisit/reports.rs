@@ -48,7 +48,7 @@ impl Studied {
     }
 }
 
-/// Files of a study, Markdown aside.
+/// Files of a study other than Markdown.
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Reports of a study (ddfuzz revisit)")]
 pub struct SheetArgs {

@@ -176,7 +176,7 @@ fn longest(args: &RunArgs, store: &crate::store::Store, resumed: bool) -> Result
     })
 }
 
-/// What speaks against fuzzing the target as it is called, which is said before it begins.
+/// Warns of reasons why this campaign would find little, before it begins.
 fn complaints(started: &mut Started, target: &Target, output: &Output) -> Vec<Complaint> {
     // Each run of a target at a terminal takes long, and says nothing of what it reads.
     if matches!(target.channel, Channel::Terminal(_)) {
@@ -306,7 +306,7 @@ pub fn workers(jobs: Option<u32>) -> usize {
 pub struct StoreRequest<'a> {
     /// The directory.
     pub out: &'a Path,
-    /// Whether its campaign is gone on with.
+    /// Whether its campaign is resumed.
     pub resume: bool,
     /// The seed, where one was named.
     pub seed: Option<u64>,

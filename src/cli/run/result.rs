@@ -98,7 +98,7 @@ pub struct GroupsBefore {
 }
 
 impl GroupsBefore {
-    /// What is there now; `resumed`: the campaign is gone on with.
+    /// The groups that are there now; `resumed` says whether the campaign is resumed.
     pub fn of(store: &Store, resumed: bool) -> Result<GroupsBefore, Failure> {
         let mut majors = BTreeSet::new();
         for kind in Kind::ALL {
@@ -109,7 +109,7 @@ impl GroupsBefore {
     }
 }
 
-/// What a result is told by, beside the campaign itself.
+/// What the result of a campaign is made of, besides its summary and store.
 pub struct CampaignReport<'a> {
     /// What runs are called.
     pub unit: &'static str,
@@ -123,14 +123,14 @@ pub struct CampaignReport<'a> {
     pub out: &'a Path,
     /// What was there before.
     pub before: GroupsBefore,
-    /// What speaks against fuzzing the target as it is called.
+    /// Reasons why fuzzing this command line would find little.
     pub complaints: Vec<Complaint>,
     /// Whether the corpus holds what has reached something new.
     pub tells_coverage: bool,
 }
 
 impl CampaignReport<'_> {
-    /// What speaks against fuzzing the target as it is called, by now.
+    /// Warnings, with those that only the runs of the campaign have shown.
     fn warnings(&self, summary: &Summary, store: &Store) -> Result<Vec<String>, Failure> {
         let corpus = match self.tells_coverage {
             true => Some(store.reader().corpus()?.len()),
@@ -232,7 +232,7 @@ pub(in crate::cli) fn other_groups(counts: &[u64]) -> String {
         .collect()
 }
 
-/// How many hangs have no group, behind the counts of groups.
+/// How many hangs have no group, to be appended to the counts of groups.
 fn unnamed(hangs: u64) -> String {
     match hangs {
         0 => String::new(),

@@ -313,7 +313,7 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// Opens the directory; with `resume`, `tally` is told what was done there before.
+    /// Opens the directory; with `resume`, `tally` takes in what was done there before.
     pub fn open(
         out: &Path,
         target: &Target,

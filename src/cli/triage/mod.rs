@@ -27,7 +27,7 @@ use crate::triage::{Conditions, Crash, Unobservable};
 use job::TriageJob;
 use workers::find_inputs;
 
-/// Longest input where nobody says, in bytes.
+/// Default of --max-len, in bytes.
 const MAX_LEN: u64 = 256 << 20;
 
 /// Run crash files and group them by bug

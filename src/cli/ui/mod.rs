@@ -179,7 +179,7 @@ impl Drop for Line {
     }
 }
 
-/// Milliseconds between two lines on the course.
+/// Milliseconds between two status lines.
 const EVERY_MS: u64 = 10_000;
 
 /// Makes the lines: one on the course every ten seconds and with each phase, one for each new group,
@@ -188,15 +188,15 @@ const EVERY_MS: u64 = 10_000;
 #[derive(Debug, Default)]
 pub struct Statuses {
     time_ms: u64,
-    /// When the last line on the course was made.
+    /// When the last status line was made.
     last_ms: u64,
-    /// What it did when it was last told of.
+    /// The phase of the last status line.
     phase: &'static str,
     told: HashSet<(Kind, Key)>,
 }
 
 impl Statuses {
-    /// The line on the course, if it is time for one.
+    /// The status line, if it is time for one.
     pub fn progress(&mut self, progress: &Progress) -> Option<String> {
         self.time_ms = progress.time_ms;
         let phase = progress.phase.name();
@@ -234,7 +234,7 @@ impl Statuses {
         crashes.count() as u64
     }
 
-    /// The line on a group that was not told before.
+    /// The line of a group that is new.
     pub fn group(&mut self, group: &GroupView) -> Option<String> {
         self.told.insert((group.kind, group.major)).then(|| {
             format!(

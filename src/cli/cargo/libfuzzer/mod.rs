@@ -24,7 +24,7 @@ use crate::cli::{Exit, Failure, Output, signals};
 use crate::exec::{Target, Way};
 use producer::timeout_flag;
 
-/// Longest input where nobody says, in bytes.
+/// Default of --max-len, in bytes.
 pub const MAX_LEN: u64 = 256 << 20;
 
 /// Fuzzes a target of the project until its time is over, its runs are made or the user stops it.

@@ -31,7 +31,7 @@ pub struct Process {
     attached: Attached,
     said: Arc<Mutex<FuzzerOutput>>,
     reader: Option<JoinHandle<()>>,
-    /// How many of the files that it wrote are told.
+    /// How many of its files [`Process::written`] has returned.
     told: usize,
 }
 
@@ -98,7 +98,7 @@ impl Process {
         self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Inputs that it has run, as far as it has told.
+    /// Inputs that it has run, by the last number that it printed.
     pub fn runs(&self) -> u64 {
         self.said().runs
     }
@@ -172,7 +172,7 @@ fn read_stderr(stderr: impl Read, said: &Mutex<FuzzerOutput>, echo: bool) {
     }
 }
 
-/// A path as a word behind a flag, like `-artifact_prefix=DIR/`.
+/// A flag whose value is a path, like `-artifact_prefix=DIR/`.
 pub fn flag(name: &str, value: &Path) -> OsString {
     let mut word = OsString::from(format!("-{name}="));
     word.push(value);
@@ -185,9 +185,9 @@ const KEPT_LINES: usize = 20;
 /// What one process has said so far.
 #[derive(Clone, Debug, Default)]
 pub struct FuzzerOutput {
-    /// Inputs that it has run, as far as it has told.
+    /// Inputs that it has run, by the last number that it printed.
     pub runs: u64,
-    /// It has run its whole corpus, and goes on with inputs of its own.
+    /// It has run its whole corpus, and now generates inputs.
     pub is_initialized: bool,
     /// What its corpus reaches, by the last status: `cov` (places) and `ft` (features).
     pub coverage: Option<(u64, u64)>,

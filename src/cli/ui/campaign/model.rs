@@ -83,7 +83,7 @@ pub enum Page {
     },
 }
 
-/// All that was told of a campaign, and what of it is looked at. It has no clock: times are told.
+/// The events of a campaign, and the page that is shown. It has no clock: callers pass the time.
 #[derive(Clone, Debug)]
 pub struct Course {
     pub(super) heading: Heading,

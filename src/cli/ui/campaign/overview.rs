@@ -84,10 +84,10 @@ fn footer(course: &Course, width: usize) -> Line<'static> {
     keys(course, &all, width)
 }
 
-/// The course of a figure, in so many columns.
+/// The values of a figure over time, in so many columns.
 type Spark<'a> = &'a dyn Fn(usize) -> Vec<f64>;
 
-/// A figure: its name, what is said of it, and its course where there is room for that.
+/// A figure: its name, its text, and a sparkline where there is room for it.
 fn figure(
     course: &Course,
     name: &str,
@@ -184,7 +184,7 @@ fn groups(course: &Course, progress: &Progress) -> String {
     )
 }
 
-/// The rate over time, and the coverage beside it where there is any.
+/// Charts of the rate over time, and of the coverage where it is known.
 fn charts(course: &Course, width: usize) -> Vec<Line<'static>> {
     let has_coverage = course
         .progress
